@@ -1,0 +1,18 @@
+# The libraries the programs are built with; the tests look for their own.
+find_package(CLI11 REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(fmt REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(Threads REQUIRED)
+find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
+
+# Random123 states its version nowhere; Debian's package does.
+find_program(DPKG_QUERY_EXECUTABLE dpkg-query)
+if(DPKG_QUERY_EXECUTABLE)
+  execute_process(COMMAND ${DPKG_QUERY_EXECUTABLE} -W -f "\${Version}" librandom123-dev
+    OUTPUT_VARIABLE RANDOM123_PACKAGE_VERSION ERROR_QUIET)
+endif()
+string(REGEX MATCH "^[0-9.]+" RANDOM123_VERSION "${RANDOM123_PACKAGE_VERSION}")
+if(NOT RANDOM123_VERSION)
+  set(RANDOM123_VERSION unknown)
+endif()
