@@ -1,0 +1,178 @@
+#pragma once
+/// The half-precision number type: IEEE 754 binary16 in two bytes, with the operators of the built-in types.
+
+#include <bit>
+#include <compare>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <ostream>
+#include <type_traits>
+
+#include "fp16/arithmetic.h"
+#include "fp16/codec.h"
+#include "fp16/config.h"
+
+namespace fp16 {
+
+/// A binary16 number. Every operation is exact and then rounded once to nearest-even; other directions and
+/// the exception flags are in arithmetic.h and codec.h, on `bits()`. Mixed expressions such as `h * 2.0f` or
+/// `h + 1` convert to float and compute there.
+class half {
+ public:
+  constexpr half() = default;
+  /// Rounds once from the type given, to nearest-even; beyond the largest finite half the result is infinite.
+  FP16_HD explicit constexpr half(float value) : bits_(float_to_half_bits(value)) {}
+  FP16_HD explicit constexpr half(double value) : bits_(double_to_half_bits(value)) {}
+  template <std::integral Integer>
+  FP16_HD explicit constexpr half(Integer value) : bits_(integer_to_bits(value)) {}
+
+  FP16_HD static constexpr half from_bits(std::uint16_t bits) {
+    half result;
+    result.bits_ = bits;
+    return result;
+  }
+  FP16_HD constexpr std::uint16_t bits() const { return bits_; }
+
+  /// Exact; a signalling NaN becomes quiet.
+  FP16_HD constexpr operator float() const { return half_bits_to_float(bits_); }
+
+  FP16_HD constexpr half operator+() const { return *this; }
+  /// Flips the sign bit, of a NaN too.
+  FP16_HD constexpr half operator-() const { return from_bits(bits_ ^ sign_mask<binary16>); }
+
+  FP16_HD friend constexpr half operator+(half a, half b) {
+    return from_bits(add<binary16>(a.bits_, b.bits_).bits);
+  }
+  FP16_HD friend constexpr half operator-(half a, half b) {
+    return from_bits(subtract<binary16>(a.bits_, b.bits_).bits);
+  }
+  FP16_HD friend constexpr half operator*(half a, half b) {
+    return from_bits(multiply<binary16>(a.bits_, b.bits_).bits);
+  }
+  FP16_HD friend constexpr half operator/(half a, half b) {
+    return from_bits(divide<binary16>(a.bits_, b.bits_).bits);
+  }
+
+  FP16_HD constexpr half& operator+=(half other) { return *this = *this + other; }
+  FP16_HD constexpr half& operator-=(half other) { return *this = *this - other; }
+  FP16_HD constexpr half& operator*=(half other) { return *this = *this * other; }
+  FP16_HD constexpr half& operator/=(half other) { return *this = *this / other; }
+
+  FP16_HD friend constexpr bool operator==(half a, half b) {
+    return (a <=> b) == std::partial_ordering::equivalent;
+  }
+  FP16_HD friend constexpr std::partial_ordering operator<=>(half a, half b) {
+    return compare<binary16>(a.bits_, b.bits_);
+  }
+
+ private:
+  template <std::integral Integer>
+  FP16_HD static constexpr std::uint16_t integer_to_bits(Integer value) {
+    const bool negative = value < Integer{0};
+    const auto wide = static_cast<std::uint64_t>(value);
+    const Unpacked<std::uint64_t> integer{
+        .negative = negative, .exponent = 0, .significand = negative ? std::uint64_t{0} - wide : wide};
+    return round_pack<binary16>(integer, Rounding::nearest_even).bits;
+  }
+
+  std::uint16_t bits_ = 0;
+};
+
+static_assert(sizeof(half) == 2 && std::is_trivially_copyable_v<half>);
+
+/// a * b + c with one rounding.
+FP16_HD constexpr half fma(half a, half b, half c) {
+  return half::from_bits(fma<binary16>(a.bits(), b.bits(), c.bits()).bits);
+}
+FP16_HD constexpr half sqrt(half a) {
+  return half::from_bits(sqrt<binary16>(a.bits()).bits);
+}
+FP16_HD constexpr half abs(half a) {
+  return half::from_bits(magnitude<binary16>(a.bits()));
+}
+
+FP16_HD constexpr bool isnan(half a) {
+  return is_nan<binary16>(a.bits());
+}
+FP16_HD constexpr bool isinf(half a) {
+  return is_infinite<binary16>(a.bits());
+}
+FP16_HD constexpr bool isfinite(half a) {
+  return is_finite<binary16>(a.bits());
+}
+FP16_HD constexpr bool is_subnormal(half a) {
+  return is_subnormal<binary16>(a.bits());
+}
+FP16_HD constexpr bool signbit(half a) {
+  return is_negative<binary16>(a.bits());
+}
+
+namespace detail {
+/// floor(n * log10(2)) for 0 <= n < 2^11.
+constexpr int whole_decimal_digits(int n) {
+  return (n * 315653) >> 20;
+}
+}  // namespace detail
+
+}  // namespace fp16
+
+template <>
+class std::numeric_limits<fp16::half> {
+  static constexpr fp16::Format format = fp16::binary16;
+
+ public:
+  static constexpr bool is_specialized = true;
+  static constexpr bool is_signed = true;
+  static constexpr bool is_integer = false;
+  static constexpr bool is_exact = false;
+  static constexpr bool has_infinity = true;
+  static constexpr bool has_quiet_NaN = true;
+  static constexpr bool has_signaling_NaN = true;
+  static constexpr std::float_denorm_style has_denorm = std::denorm_present;
+  static constexpr bool has_denorm_loss = false;
+  static constexpr std::float_round_style round_style = std::round_to_nearest;
+  static constexpr bool is_iec559 = true;
+  static constexpr bool is_bounded = true;
+  static constexpr bool is_modulo = false;
+  static constexpr bool traps = false;
+  static constexpr bool tinyness_before = false;
+
+  static constexpr int radix = 2;
+  static constexpr int digits = format.precision;
+  static constexpr int digits10 = fp16::detail::whole_decimal_digits(format.trailing_bits());
+  static constexpr int max_digits10 = fp16::detail::whole_decimal_digits(format.precision) + 2;
+  static constexpr int min_exponent = format.emin() + 1;
+  static constexpr int min_exponent10 = -fp16::detail::whole_decimal_digits(-format.emin());
+  static constexpr int max_exponent = format.emax() + 1;
+  static constexpr int max_exponent10 = fp16::detail::whole_decimal_digits(max_exponent);
+
+  static constexpr fp16::half min() noexcept { return from_bits(fp16::min_normal_bits<format>); }
+  static constexpr fp16::half max() noexcept { return from_bits(fp16::max_finite_bits<format>); }
+  static constexpr fp16::half lowest() noexcept { return -max(); }
+  static constexpr fp16::half epsilon() noexcept { return fp16::half(1.0f / (1 << format.trailing_bits())); }
+  static constexpr fp16::half round_error() noexcept { return fp16::half(0.5f); }
+  static constexpr fp16::half infinity() noexcept { return from_bits(fp16::infinity_bits<format>); }
+  static constexpr fp16::half quiet_NaN() noexcept {
+    return from_bits(fp16::infinity_bits<format> | fp16::quiet_bit<format>);
+  }
+  static constexpr fp16::half signaling_NaN() noexcept {
+    return from_bits(fp16::infinity_bits<format> | fp16::quiet_bit<format> >> 1);
+  }
+  static constexpr fp16::half denorm_min() noexcept { return from_bits(fp16::min_subnormal_bits<format>); }
+
+ private:
+  static constexpr fp16::half from_bits(std::uint16_t bits) { return fp16::half::from_bits(bits); }
+};
+
+namespace fp16 {
+
+/// Five significant digits, which read back as the same half; the stream's other settings hold.
+inline std::ostream& operator<<(std::ostream& stream, half a) {
+  const std::streamsize precision = stream.precision(std::numeric_limits<half>::max_digits10);
+  stream << static_cast<float>(a);
+  stream.precision(precision);
+  return stream;
+}
+
+}  // namespace fp16

@@ -1,0 +1,175 @@
+#include "fp16/half.h"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <compare>
+#include <cstdint>
+#include <limits>
+#include <sstream>
+#include <string>
+#include <type_traits>
+
+#include "tests/oracle/exact_half.h"
+
+namespace fp16 {
+namespace {
+
+using Limits = std::numeric_limits<half>;
+
+static_assert(sizeof(half) == 2 && alignof(half) == 2);
+static_assert(std::is_trivially_copyable_v<half>);
+static_assert(std::is_convertible_v<half, float> && std::is_convertible_v<half, double>);
+static_assert(!std::is_convertible_v<float, half> && !std::is_convertible_v<int, half>);
+static_assert(std::is_constructible_v<half, double> && !std::is_constructible_v<half, long double>);
+static_assert(std::is_same_v<decltype(half() + half()), half>);
+static_assert(std::is_same_v<decltype(half() * 2.0f), float> && std::is_same_v<decltype(2 * half()), float>);
+
+static_assert(half().bits() == 0);
+static_assert(half(1.5f) + half(0.25f) == half(1.75));
+static_assert(half(1) / half(3) == half::from_bits(0x3555));
+static_assert(fma(half::from_bits(0x6a40), half::from_bits(0xad70), half::from_bits(0x00b3)).bits() ==
+              0xdc3f);
+static_assert(sqrt(half(2)) == half::from_bits(0x3da8));
+static_assert(half(0.5) < 1.0f && half(2) == 2);
+
+TEST_CASE("numeric_limits: values against exact rationals") {
+  const auto exact = [](half a) { return oracle::exact_value(a.bits()); };
+  const oracle::Rational one = 1;
+  CHECK(exact(Limits::min()) == one / (1 << 14));
+  CHECK(exact(Limits::denorm_min()) == one / (1 << 24));
+  CHECK(exact(Limits::max()) == (2 - one / 1024) * (1 << 15));
+  CHECK(exact(Limits::lowest()) == -exact(Limits::max()));
+  CHECK(exact(Limits::epsilon()) == one / 1024);
+  CHECK(exact(Limits::round_error()) == one / 2);
+  CHECK(Limits::infinity().bits() == 0x7c00);
+  CHECK(Limits::quiet_NaN().bits() == 0x7e00);
+  CHECK(isnan(Limits::signaling_NaN()));
+  CHECK((Limits::signaling_NaN().bits() & 0x0200) == 0);
+}
+
+TEST_CASE("numeric_limits: defining properties") {
+  const half one(1);
+  CHECK(one + Limits::epsilon() == half::from_bits(one.bits() + 1));
+  CHECK(isinf(Limits::max() + Limits::max()));
+  CHECK(is_subnormal(half::from_bits(Limits::min().bits() - 1)));
+  CHECK_FALSE(is_subnormal(Limits::min()));
+  CHECK(Limits::denorm_min() / half(2) == half(0));
+  CHECK(std::exp2(static_cast<double>(Limits::min_exponent - 1)) == Limits::min());
+  CHECK(std::isinf(static_cast<float>(half(std::exp2(static_cast<double>(Limits::max_exponent))))));
+  CHECK(isfinite(half(std::exp2(static_cast<double>(Limits::max_exponent - 1)))));
+  CHECK(std::pow(10.0, Limits::max_exponent10) <= Limits::max());
+  CHECK(std::pow(10.0, Limits::max_exponent10 + 1) > Limits::max());
+  CHECK(std::pow(10.0, Limits::min_exponent10) >= Limits::min());
+  CHECK(std::pow(10.0, Limits::min_exponent10 - 1) < Limits::min());
+}
+
+TEST_CASE("numeric_limits: constants") {
+  CHECK(Limits::is_specialized);
+  CHECK(Limits::is_signed);
+  CHECK_FALSE(Limits::is_integer);
+  CHECK_FALSE(Limits::is_exact);
+  CHECK(Limits::is_iec559);
+  CHECK(Limits::is_bounded);
+  CHECK_FALSE(Limits::is_modulo);
+  CHECK(Limits::has_infinity);
+  CHECK(Limits::has_quiet_NaN);
+  CHECK(Limits::has_signaling_NaN);
+  CHECK(Limits::has_denorm == std::denorm_present);
+  CHECK_FALSE(Limits::has_denorm_loss);
+  CHECK_FALSE(Limits::traps);
+  CHECK_FALSE(Limits::tinyness_before);
+  CHECK(Limits::round_style == std::round_to_nearest);
+  CHECK(Limits::radix == 2);
+  CHECK(Limits::digits == 11);
+  CHECK(Limits::digits10 == 3);
+  CHECK(Limits::max_digits10 == 5);
+  CHECK(Limits::min_exponent == -13);
+  CHECK(Limits::max_exponent == 16);
+}
+
+TEST_CASE("construction rounds once from the type given") {
+  CHECK(half(1 + 0x1p-11 + 0x1p-40).bits() == 0x3c01);
+  CHECK(half(2049).bits() == half(2048).bits());
+  CHECK(half(2051).bits() == half(2052).bits());
+  CHECK(half((std::int64_t{1} << 35) + 1).bits() == 0x7c00);
+  CHECK(half(65519).bits() == 0x7bff);
+  CHECK(half(65520u).bits() == 0x7c00);
+  CHECK(half(std::numeric_limits<std::int64_t>::min()).bits() == 0xfc00);
+  CHECK(half(std::numeric_limits<std::uint64_t>::max()).bits() == 0x7c00);
+  CHECK(half(std::int8_t{-128}).bits() == 0xd800);
+  CHECK(half(true).bits() == 0x3c00);
+  for (int i = -70'000; i <= 70'000; ++i) {
+    if (half(i).bits() != double_to_half_bits(i)) FAIL_CHECK("half(" << i << ")");
+  }
+}
+
+TEST_CASE("operators are the operations of arithmetic.h, and compound ones the plain ones") {
+  const half a(5.5), b(-0.3);
+  CHECK((a + b).bits() == add<binary16>(a.bits(), b.bits()).bits);
+  CHECK((a - b).bits() == subtract<binary16>(a.bits(), b.bits()).bits);
+  CHECK((a * b).bits() == multiply<binary16>(a.bits(), b.bits()).bits);
+  CHECK((a / b).bits() == divide<binary16>(a.bits(), b.bits()).bits);
+  half c = a;
+  c += b;
+  CHECK(c == a + b);
+  c = a;
+  c -= b;
+  CHECK(c == a - b);
+  c = a;
+  c *= b;
+  CHECK(c == a * b);
+  c = a;
+  c /= b;
+  CHECK(c == a / b);
+  CHECK((-a).bits() == 0xc580);
+  CHECK((+a).bits() == 0x4580);
+  CHECK((-Limits::quiet_NaN()).bits() == 0xfe00);
+}
+
+TEST_CASE("comparisons are those of IEEE 754") {
+  const half nan = Limits::quiet_NaN(), zero(0), negative_zero(-0.0f), one(1);
+  CHECK(zero == negative_zero);
+  CHECK(zero.bits() != negative_zero.bits());
+  CHECK(zero < one);
+  CHECK(-one < negative_zero);
+  CHECK(-Limits::infinity() < Limits::lowest());
+  CHECK(one >= one);
+  CHECK(nan != nan);
+  CHECK_FALSE(nan == nan);
+  CHECK_FALSE(nan < one);
+  CHECK_FALSE(nan >= one);
+  CHECK((nan <=> one) == std::partial_ordering::unordered);
+}
+
+TEST_CASE("classification and sign of all 65,536 halves equal those of their floats") {
+  int wrong = 0;
+  for (int code = 0; code < 0x10000; ++code) {
+    const half a = half::from_bits(static_cast<std::uint16_t>(code));
+    const auto value = static_cast<float>(a);
+    const bool subnormal = value != 0 && std::abs(value) < 0x1p-14f;
+    wrong += isnan(a) != std::isnan(value) || isinf(a) != std::isinf(value) ||
+             isfinite(a) != std::isfinite(value) || is_subnormal(a) != subnormal ||
+             signbit(a) != std::signbit(value) || signbit(abs(a)) ||
+             (!isnan(a) && static_cast<float>(abs(a)) != std::abs(value));
+  }
+  CHECK(wrong == 0);
+}
+
+TEST_CASE("five printed digits read back as the same half, and the stream keeps its precision") {
+  int wrong = 0;
+  for (int code = 0; code < 0x10000; ++code) {
+    const half a = half::from_bits(static_cast<std::uint16_t>(code));
+    if (isnan(a)) continue;
+    std::ostringstream text;
+    text << a;
+    wrong += half(std::stod(text.str())).bits() != a.bits() || text.precision() != 6;
+  }
+  CHECK(wrong == 0);
+  std::ostringstream text;
+  text << half(0.1) << ' ' << half(65504) << ' ' << -Limits::infinity();
+  CHECK(text.str() == "0.099976 65504 -inf");
+}
+
+}  // namespace
+}  // namespace fp16
