@@ -1,0 +1,143 @@
+#pragma once
+
+/// Numeric options and state of scalers and optimizers. A struct names itself and its fields once:
+///
+///     struct StaticOptions {
+///       static constexpr std::string_view subject = "scaler 'static'";
+///       float scale = 1024;
+///       static void visit(auto& self, auto&& field) { field("scale", self.scale, Interval{.lower = 0}); }
+///     };
+///
+/// and the functions below read it from names and values, check it and report it. Fields are float, double or
+/// int.
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <limits>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "sim/registry.h"
+
+namespace sim {
+
+/// Options in force or serialised state, in a fixed order.
+using NamedValues = std::vector<std::pair<std::string, double>>;
+
+/// Options as a user gives them; whatever is absent keeps its default.
+using GivenOptions = std::map<std::string, double, std::less<>>;
+
+/// Allowed values of an option. NaN lies in no interval.
+struct Interval {
+  double lower = -std::numeric_limits<double>::infinity();
+  double upper = std::numeric_limits<double>::infinity();
+  bool includes_lower = false;
+  bool includes_upper = false;
+
+  constexpr bool contains(double value) const {
+    return (includes_lower ? value >= lower : value > lower) &&
+           (includes_upper ? value <= upper : value < upper);
+  }
+};
+
+/// [lower, upper].
+constexpr Interval closed_interval(double lower, double upper) {
+  return {.lower = lower, .upper = upper, .includes_lower = true, .includes_upper = true};
+}
+
+/// Shortest decimal text that reads back as the same double.
+std::string number_text(double value);
+
+/// As in mathematics: "(0, 1]" excludes 0 and includes 1.
+std::string interval_text(const Interval& interval);
+
+/// Throws std::invalid_argument naming subject, option, value and allowed interval unless the value lies in
+/// it, is a whole number where Number is an integer type, and fits Number.
+template <class Number>
+Number checked_option(std::string_view subject, std::string_view name, double given,
+                      const Interval& allowed) {
+  constexpr double largest_int = std::numeric_limits<int>::max();
+  const bool convertible =
+      !std::integral<Number> || (given == std::trunc(given) && std::abs(given) <= largest_int);
+  if (convertible && allowed.contains(given)) {
+    const auto value = static_cast<Number>(given);
+    if (allowed.contains(static_cast<double>(value))) return value;  // 1e-50 as a float is 0
+  }
+  throw std::invalid_argument(
+      std::string(subject) + ": " + std::string(name) + " = " + number_text(given) +
+      " is not allowed; allowed: " + (std::integral<Number> ? "whole numbers in " : "numbers in ") +
+      interval_text(allowed));
+}
+
+/// The options themselves when all lie in their intervals; throws std::invalid_argument as checked_option
+/// does.
+template <class Options>
+Options checked(Options options) {
+  Options::visit(options, [](std::string_view name, auto& field, const Interval& allowed) {
+    using Number = std::remove_reference_t<decltype(field)>;
+    checked_option<Number>(Options::subject, name, static_cast<double>(field), allowed);
+  });
+  return options;
+}
+
+/// Names and values of all options, in declaration order.
+template <class Options>
+NamedValues named_values(const Options& options) {
+  NamedValues values;
+  Options::visit(options, [&values](std::string_view name, const auto& field, const Interval&) {
+    values.emplace_back(name, static_cast<double>(field));
+  });
+  return values;
+}
+
+/// Defaults overridden by what is given. Throws std::invalid_argument for an unknown name (with the nearest
+/// one and all allowed ones) or a value outside its interval.
+template <class Options>
+Options options_from(const GivenOptions& given) {
+  Options options;
+  std::vector<std::string> allowed_names;
+  Options::visit(options, [&](std::string_view name, auto& field, const Interval& allowed) {
+    using Number = std::remove_reference_t<decltype(field)>;
+    allowed_names.emplace_back(name);
+    const auto found = given.find(name);
+    if (found != given.end()) {
+      field = checked_option<Number>(Options::subject, name, found->second, allowed);
+    }
+  });
+  for (const auto& [name, value] : given) {
+    if (std::ranges::find(allowed_names, name) == allowed_names.end()) {
+      throw std::invalid_argument(std::string(Options::subject) + ": " +
+                                  unknown_name_message("option", name, allowed_names));
+    }
+  }
+  return options;
+}
+
+/// The state that named_values wrote. Throws std::invalid_argument unless the entries are exactly the
+/// struct's fields, in order, each within its interval.
+template <class State>
+State state_from(const NamedValues& saved) {
+  State state;
+  std::size_t next = 0;
+  const auto reject = [](const std::string& what) {
+    throw std::invalid_argument(std::string(State::subject) + ": saved state " + what);
+  };
+  State::visit(state, [&](std::string_view name, auto& field, const Interval& allowed) {
+    using Number = std::remove_reference_t<decltype(field)>;
+    if (next >= saved.size()) reject("lacks '" + std::string(name) + "'");
+    const auto& [saved_name, value] = saved[next++];
+    if (saved_name != name) reject("has '" + saved_name + "' in place of '" + std::string(name) + "'");
+    field = checked_option<Number>(State::subject, name, value, allowed);
+  });
+  if (next != saved.size()) reject("has an unknown entry '" + saved[next].first + "'");
+  return state;
+}
+
+}  // namespace sim

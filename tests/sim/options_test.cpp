@@ -1,0 +1,77 @@
+#include "sim/options.h"
+
+#include <doctest/doctest.h>
+
+#include <limits>
+#include <stdexcept>
+
+namespace {
+
+struct Sample {
+  float scale = 4;
+  double decay = 0.5;
+  int interval = 10;
+
+  static constexpr std::string_view subject = "sample";
+  static void visit(auto& self, auto&& field) {
+    field("scale", self.scale, sim::Interval{.lower = 0});
+    field("decay", self.decay, sim::Interval{.lower = 0, .upper = 1, .includes_lower = true});
+    field("interval", self.interval, sim::closed_interval(1, 100));
+  }
+};
+
+}  // namespace
+
+TEST_CASE("what is given overrides the defaults and the rest stays") {
+  const auto options = sim::options_from<Sample>({{"decay", 0.25}, {"interval", 100}});
+  CHECK(sim::named_values(options) == sim::NamedValues{{"scale", 4}, {"decay", 0.25}, {"interval", 100}});
+}
+
+TEST_CASE("a value outside its interval is refused with the interval") {
+  CHECK_THROWS_WITH_AS(sim::options_from<Sample>({{"decay", 1}}),
+                       "sample: decay = 1 is not allowed; allowed: numbers in [0, 1)", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sim::options_from<Sample>({{"interval", 0}}),
+                       "sample: interval = 0 is not allowed; allowed: whole numbers in [1, 100]",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sim::options_from<Sample>({{"scale", -0.5}}),
+                       "sample: scale = -0.5 is not allowed; allowed: numbers in (0, inf)",
+                       std::invalid_argument);
+  for (const double interval : {1.5, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    CHECK_THROWS_AS(sim::options_from<Sample>({{"interval", interval}}), std::invalid_argument);
+  }
+  CHECK_NOTHROW(sim::options_from<Sample>({{"decay", 0}, {"interval", 1}}));
+}
+
+TEST_CASE("a value is judged as the type that will hold it") {
+  CHECK_THROWS_AS(sim::options_from<Sample>({{"scale", 1e-50}}), std::invalid_argument);  // 0 as a float
+  CHECK_THROWS_AS(sim::options_from<Sample>({{"scale", 1e50}}),
+                  std::invalid_argument);  // infinite as a float
+  CHECK_NOTHROW(sim::options_from<Sample>({{"scale", 0x1p-149}}));
+}
+
+TEST_CASE("an unknown option is answered with the nearest name") {
+  CHECK_THROWS_WITH_AS(
+      sim::options_from<Sample>({{"intervall", 1}}),
+      "sample: unknown option 'intervall'; did you mean 'interval'? allowed: scale, decay, interval",
+      std::invalid_argument);
+}
+
+TEST_CASE("options set in code are checked too") {
+  CHECK_NOTHROW(sim::checked(Sample{}));
+  CHECK_THROWS_AS(sim::checked(Sample{.decay = std::numeric_limits<double>::quiet_NaN()}),
+                  std::invalid_argument);
+}
+
+TEST_CASE("saved state is restored only when it is complete and in order") {
+  const Sample saved{.scale = 2, .decay = 0, .interval = 7};
+  const auto values = sim::named_values(saved);
+  CHECK(sim::named_values(sim::state_from<Sample>(values)) == values);
+  CHECK_THROWS_WITH_AS(sim::state_from<Sample>({{"scale", 2}, {"decay", 0}}),
+                       "sample: saved state lacks 'interval'", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sim::state_from<Sample>({{"scale", 2}, {"interval", 7}, {"decay", 0}}),
+                       "sample: saved state has 'interval' in place of 'decay'", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sim::state_from<Sample>({{"scale", 2}, {"decay", 0}, {"interval", 7}, {"extra", 1}}),
+                       "sample: saved state has an unknown entry 'extra'", std::invalid_argument);
+  CHECK_THROWS_AS(sim::state_from<Sample>({{"scale", 2}, {"decay", 0}, {"interval", 0}}),
+                  std::invalid_argument);
+}
