@@ -1,0 +1,34 @@
+#pragma once
+
+#include "sim/loss_scaling/loss_scaler.h"
+
+namespace sim {
+
+struct StaticOptions {
+  float scale = 1024;
+
+  static constexpr std::string_view subject = "scaler 'static'";
+  static void visit(auto& self, auto&& field) { field("scale", self.scale, Interval{.lower = 0}); }
+};
+
+/// A constant S. A step with non-finite gradients is skipped, and S does not move.
+/// Source: Micikevicius et al., Mixed Precision Training (ICLR 2018), section 3.2.
+class StaticScaler final : public LossScaler {
+ public:
+  using Options = StaticOptions;
+
+  /// Throws std::invalid_argument unless the scale is positive and finite.
+  explicit StaticScaler(const Options& options = {}) : options_(checked(options)) {}
+
+  std::string_view name() const override { return "static"; }
+  float scale() const override { return options_.scale; }
+  Decision update(const GradientSummary& summary) override {
+    return summary.found_nonfinite ? Decision::skip : Decision::apply;
+  }
+  NamedValues options() const override { return named_values(options_); }
+
+ private:
+  Options options_;
+};
+
+}  // namespace sim

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "sim/optimizers/optimizer.h"
+
+namespace sim {
+
+struct OptimizerRow {
+  std::string_view name;
+  std::string_view description;
+  std::unique_ptr<Optimizer> (*make)(const GivenOptions& options);
+};
+
+/// All optimizers, in the order in which they are listed.
+std::span<const OptimizerRow> optimizers();
+
+/// An optimizer by name, with its defaults where no option is given: make_optimizer("adam",
+/// {{"learning_rate", 1e-4}}). Throws std::invalid_argument for an unknown optimizer or option, or a value
+/// that is not allowed.
+std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const GivenOptions& options = {});
+
+}  // namespace sim

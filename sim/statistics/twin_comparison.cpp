@@ -1,0 +1,88 @@
+#include "sim/statistics/twin_comparison.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace sim {
+
+double TwinComparison::relative_error() const {
+  return twin_square == 0 ? 0 : std::sqrt(error_square / twin_square);
+}
+
+double TwinComparison::norm_share_flushed() const {
+  return twin_square == 0 ? 0 : std::sqrt(flushed_square / twin_square);
+}
+
+double TwinComparison::cosine() const {
+  const double norms = std::sqrt(twin_square) * std::sqrt(run_square);
+  return norms == 0 ? 0 : product / norms;
+}
+
+double TwinComparison::octaves_alive() const {
+  return twin_max_abs == 0 ? -std::numeric_limits<double>::infinity() : std::log2(twin_max_abs) + 25;
+}
+
+TwinComparison& TwinComparison::operator+=(const TwinComparison& other) {
+  total += other.total;
+  nonzero += other.nonzero;
+  flushed += other.flushed;
+  flushed_at_cast += other.flushed_at_cast;
+  subnormal += other.subnormal;
+  overflow += other.overflow;
+  nonfinite += other.nonfinite;
+  twin_square += other.twin_square;
+  error_square += other.error_square;
+  flushed_square += other.flushed_square;
+  run_square += other.run_square;
+  product += other.product;
+  twin_max_abs = std::max(twin_max_abs, other.twin_max_abs);
+  return *this;
+}
+
+TwinComparison compare(const Tensor& run, float scale, const Tensor& twin,
+                       const fp16::RoundingCounts& rounding) {
+  constexpr std::size_t piece = 2048;
+  double run_buffer[piece], twin_buffer[piece];
+  const double inverse = 1.0 / scale;
+  TwinComparison result{.total = run.size(), .flushed_at_cast = rounding.flushed};
+  for (std::size_t offset = 0; offset < run.size(); offset += piece) {
+    const std::size_t n = std::min(piece, run.size() - offset);
+    const double* runs = read(run, offset, n, std::span(run_buffer));
+    const double* twins = read(twin, offset, n, std::span(twin_buffer));
+    for (std::size_t i = 0; i < n; ++i) {
+      const double r = runs[i], t = twins[i], unscaled = r * inverse;
+      const double magnitude = std::fabs(r);
+      const bool alive = t != 0, flushed = alive && r == 0;
+      const bool nonfinite = !(magnitude <= std::numeric_limits<float>::max());
+      result.nonzero += alive;
+      result.flushed += flushed;
+      result.subnormal += alive && magnitude > 0 && magnitude < 0x1p-14;
+      result.overflow += alive && nonfinite;
+      result.nonfinite += nonfinite;
+      result.twin_square += t * t;
+      result.error_square += (unscaled - t) * (unscaled - t);
+      result.flushed_square += flushed ? t * t : 0;
+      result.run_square += unscaled * unscaled;
+      result.product += unscaled * t;
+      result.twin_max_abs = std::max(result.twin_max_abs, std::fabs(t));
+    }
+  }
+  return result;
+}
+
+std::vector<TwinComparison> compare_sites(const SiteGradients& run, float scale, const SiteGradients& twin) {
+  std::vector<TwinComparison> comparisons;
+  for (std::size_t site = 0; site < run.gradients.size(); ++site) {
+    comparisons.push_back(compare(run.gradients[site], scale, twin.gradients[site], run.rounding[site]));
+  }
+  return comparisons;
+}
+
+TwinComparison total_of(const std::vector<TwinComparison>& comparisons) {
+  TwinComparison total;
+  for (const TwinComparison& comparison : comparisons) total += comparison;
+  return total;
+}
+
+}  // namespace sim
