@@ -1,0 +1,105 @@
+#pragma once
+/// A dense row-major array that really stores its elements in its format: an FP16 tensor owns two bytes per
+/// element.
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fp16/bulk.h"
+#include "fp16/formats.h"
+#include "fp16/gemm.h"
+
+namespace sim {
+
+using Shape = std::vector<std::size_t>;
+
+std::size_t element_count(const Shape& shape);
+std::string to_string(const Shape& shape);
+
+class Tensor {
+ public:
+  Tensor() = default;
+  /// Storage for `shape` in binary16, binary32 or binary64, its contents indeterminate.
+  /// Throws std::invalid_argument for any other format.
+  Tensor(Shape shape, fp16::Format format);
+  static Tensor zeros(Shape shape, fp16::Format format);
+  /// A binary32 tensor holding `values`. Throws std::invalid_argument when their number is not the shape's.
+  static Tensor from(Shape shape, std::span<const float> values);
+
+  Tensor(const Tensor& other);
+  Tensor& operator=(const Tensor& other);
+  Tensor(Tensor&&) noexcept = default;
+  Tensor& operator=(Tensor&&) noexcept = default;
+
+  const Shape& shape() const { return shape_; }
+  std::size_t size() const { return size_; }
+  std::size_t size_bytes() const { return size_ * static_cast<std::size_t>(format_.size_bytes()); }
+  fp16::Format format() const { return format_; }
+  bool empty() const { return size_ == 0; }
+
+  /// The stored elements, of the type the format says (binary16: its bits). Another type is a logic error
+  /// (assert).
+  template <class Stored>
+  std::span<const Stored> elements() const {
+    check_stored_size(sizeof(Stored));
+    return {reinterpret_cast<const Stored*>(bytes_.get()), size_};
+  }
+  template <class Stored>
+  std::span<Stored> elements() {
+    check_stored_size(sizeof(Stored));
+    return {reinterpret_cast<Stored*>(bytes_.get()), size_};
+  }
+
+  /// All elements as float, exactly; std::invalid_argument for a binary64 tensor.
+  std::vector<float> to_floats() const;
+  double element(std::size_t index) const;
+
+  /// Two dimensions over this storage: the first `rows` of `columns`, starting at element `offset`.
+  fp16::MatrixOperand matrix(std::size_t rows, std::size_t columns, std::size_t offset = 0) const;
+
+ private:
+  void check_stored_size(std::size_t bytes) const;
+
+  struct Free {
+    void operator()(std::byte* bytes) const;
+  };
+  Shape shape_;
+  std::size_t size_ = 0;
+  fp16::Format format_ = fp16::binary32;
+  std::unique_ptr<std::byte[], Free> bytes_;
+};
+
+/// Elements [offset, offset + count) as Real, exactly: a view of the storage when it holds Real, else widened
+/// into `buffer` (at least `count` long). A float view of a binary64 tensor is a logic error.
+const float* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<float> buffer);
+const double* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<double> buffer);
+
+/// Where an operation writes: each value is rounded once, nearest-even, to the tensor's format. With
+/// `counts`, what that rounding lost is added up (binary16 tensors; wider ones are counted as exact).
+struct RoundedOutput {
+  Tensor* tensor = nullptr;
+  fp16::RoundingCounts* counts = nullptr;
+};
+void store(const RoundedOutput& out, std::size_t offset, std::span<const float> values);
+void store(const RoundedOutput& out, std::size_t offset, std::span<const double> values);
+
+/// The elements of `in`, each rounded once to out's format; both have the same number of elements.
+void copy_rounded(const RoundedOutput& out, const Tensor& in);
+
+/// Calls visit(span of floats) for consecutive pieces of a binary16 or binary32 tensor.
+template <class Visit>
+void for_each_piece(const Tensor& tensor, Visit visit) {
+  constexpr std::size_t piece = 4096;
+  float buffer[piece];
+  for (std::size_t offset = 0; offset < tensor.size(); offset += piece) {
+    const std::size_t n = std::min(piece, tensor.size() - offset);
+    visit(std::span<const float>(read(tensor, offset, n, std::span(buffer)), n));
+  }
+}
+
+}  // namespace sim
