@@ -1,0 +1,96 @@
+#include "experiments/common/experiment.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "experiments/common/interrupt.h"
+
+namespace experiments {
+namespace {
+
+struct StandardOptions {
+  std::string out;
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  bool quiet = false;
+};
+
+void add_standard_options(CommandLine& command_line, StandardOptions& options) {
+  command_line.add("--out", options.out, "directory of the results", "DIR");
+  command_line.add("--threads", options.threads, "threads; the results do not depend on them",
+                   {.minimum = 1, .maximum = 1024});
+  command_line.add_quick();
+  command_line.add_flag("--quiet", options.quiet, "no progress bar");
+  command_line.add_config();
+  command_line.add_list();
+}
+
+nlohmann::ordered_json settings(const Program& program, const CommandLine& command_line) {
+  const nlohmann::ordered_json options = command_line.effective_options();
+  return {{"experiment", program.name},
+          {"question", program.question},
+          {"options", options},
+          {"seed", options.value("seed", nlohmann::ordered_json())},
+          {"threads", options["threads"]}};
+}
+
+std::string one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+}  // namespace
+
+void Run::figure(const Figure& figure) {
+  record_.flush();
+  const Drawing drawing = draw(figure, record_.staging());
+  throw_if_interrupted();  // Ctrl-C ends gnuplot too: no drawing to complain about
+  record_.figure({.name = figure.name, .title = figure.title, .caption = figure.caption});
+  if (drawing.problem.empty() || (drawing.gnuplot_missing && warned_about_gnuplot_)) return;
+  warned_about_gnuplot_ = warned_about_gnuplot_ || drawing.gnuplot_missing;
+  fmt::print(*settings_.warnings, "warning: {}\n", one_line(drawing.problem));
+}
+
+int guarded(std::string_view program, std::ostream& err, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const Interrupted&) {
+    fmt::print(err, "{}: interrupted; nothing was written\n", program);
+    return 130;
+  } catch (const std::exception& error) {
+    fmt::print(err, "{}: {}\n", program, one_line(error.what()));
+    return 2;
+  }
+}
+
+int run(int argc, const char* const* argv, const Experiment& experiment, Streams streams) {
+  const std::string& name = experiment.program.name;
+  return guarded(name, streams.err, [&] {
+    StandardOptions options{.out = fmt::format("results/{}", name)};
+    CommandLine command_line(experiment.program);
+    experiment.options(command_line);
+    add_standard_options(command_line, options);
+    if (command_line.parse(argc, argv, streams.out) == CommandLine::Outcome::answered) return 0;
+
+    const InterruptGuard interrupt_guard;
+    const bool on_terminal = &streams.err == &std::cerr && ::isatty(STDERR_FILENO) != 0;
+    sim::RunRecord record(options.out);
+    Run run(record, {.threads = options.threads,
+                     .terminal = on_terminal && !options.quiet ? &streams.err : nullptr,
+                     .warnings = &streams.err});
+    experiment.body(run);
+    throw_if_interrupted();
+    record.commit(settings(experiment.program, command_line));
+    streams.out << record.verdict() << std::flush;
+    if (!run.failure()) return 0;
+    fmt::print(streams.err, "{}: check failed: {}\n", name, one_line(*run.failure()));
+    return 1;
+  });
+}
+
+}  // namespace experiments

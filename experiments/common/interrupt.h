@@ -1,0 +1,29 @@
+#pragma once
+/// Ctrl-C as an exception: the handler sets a flag, the loops of a run poll it, and unwinding cleans up.
+
+#include <csignal>
+#include <stdexcept>
+
+namespace experiments {
+
+struct Interrupted : std::runtime_error {
+  Interrupted() : std::runtime_error("interrupted") {}
+};
+
+/// Throws Interrupted once SIGINT or SIGTERM has arrived under an InterruptGuard.
+void throw_if_interrupted();
+
+/// While it lives, the first SIGINT or SIGTERM is only noted; a second one ends the process as usual.
+class InterruptGuard {
+ public:
+  InterruptGuard();
+  ~InterruptGuard();
+  InterruptGuard(const InterruptGuard&) = delete;
+  InterruptGuard& operator=(const InterruptGuard&) = delete;
+
+ private:
+  struct sigaction old_interrupt_;
+  struct sigaction old_terminate_;
+};
+
+}  // namespace experiments

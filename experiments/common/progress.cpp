@@ -1,0 +1,58 @@
+#include "experiments/common/progress.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/common/interrupt.h"
+
+namespace experiments {
+namespace {
+
+constexpr std::chrono::milliseconds quiet_time{2000};
+constexpr std::chrono::milliseconds redraw_time{100};
+
+std::string clock_text(double seconds) {
+  const auto total = static_cast<long long>(std::ceil(seconds));
+  if (total < 3600) return fmt::format("{}:{:02}", total / 60, total % 60);
+  return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+}
+
+}  // namespace
+
+std::string progress_line(const std::string& label, double fraction_done,
+                          std::chrono::duration<double> elapsed) {
+  constexpr int width = 30;
+  const double fraction = std::clamp(fraction_done, 0.0, 1.0);
+  const int filled = static_cast<int>(fraction * width);
+  const std::string remaining =
+      fraction > 0 ? clock_text(elapsed.count() * (1 - fraction) / fraction) : std::string("-:--");
+  return fmt::format("[{:#<{}}{:.<{}}] {:3} %  ETA {}  {}", "", filled, "", width - filled,
+                     static_cast<int>(fraction * 100), remaining, label);
+}
+
+Progress::Progress(std::string label, std::size_t total, std::ostream* terminal)
+    : label_(std::move(label)), total_(total), terminal_(terminal), next_drawing_(start_ + quiet_time) {}
+
+Progress::~Progress() {
+  if (drawn_) *terminal_ << "\r\033[K" << std::flush;
+}
+
+void Progress::tick(std::size_t steps) {
+  throw_if_interrupted();
+  const std::size_t done = done_ += steps;
+  if (terminal_ != nullptr) draw(done);
+}
+
+void Progress::draw(std::size_t done) {
+  const std::unique_lock lock(drawing_, std::try_to_lock);
+  const Clock::time_point now = Clock::now();
+  if (!lock || now < next_drawing_) return;
+  next_drawing_ = now + redraw_time;
+  drawn_ = true;
+  const double fraction = total_ == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total_);
+  *terminal_ << '\r' << progress_line(label_, fraction, now - start_) << "\033[K" << std::flush;
+}
+
+}  // namespace experiments

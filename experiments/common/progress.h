@@ -1,0 +1,45 @@
+#pragma once
+/// A progress bar on a terminal.
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <mutex>
+#include <ostream>
+#include <string>
+
+namespace experiments {
+
+/// One line without a line end: bar, percentage, remaining time (in proportion to the time so far), label.
+std::string progress_line(const std::string& label, double fraction_done,
+                          std::chrono::duration<double> elapsed);
+
+/// Counts the steps of a run, from any thread, and draws a bar once the run has lasted two seconds.
+/// The bar vanishes with the object.
+class Progress {
+ public:
+  /// `terminal` is where the bar is drawn; none without one.
+  Progress(std::string label, std::size_t total, std::ostream* terminal);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  /// Throws Interrupted when Ctrl-C was pressed; so every loop of a run calls it.
+  void tick(std::size_t steps = 1);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void draw(std::size_t done);
+
+  const std::string label_;
+  const std::size_t total_;
+  std::ostream* const terminal_;
+  const Clock::time_point start_ = Clock::now();
+  std::atomic<std::size_t> done_ = 0;
+  std::mutex drawing_;
+  Clock::time_point next_drawing_;
+  bool drawn_ = false;
+};
+
+}  // namespace experiments

@@ -1,0 +1,384 @@
+/// Which loss-scaling strategy brings FP16 training to where FP32 gets?
+///
+/// The same network, seeds and batches under every strategy, side by side with an FP32 run (the trajectory).
+/// Every n-th step is also measured against its backward twin: the same forward values, differentiated in
+/// FP32.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "experiments/common/experiment.h"
+#include "experiments/common/parallel.h"
+#include "experiments/common/text_table.h"
+#include "experiments/common/training_setup.h"
+#include "sim/loss_scaling/registry.h"
+
+namespace {
+
+using experiments::percent;
+
+struct Options {
+  experiments::TrainingOptions training{.model = "autoencoder", .steps = 500};
+  std::string policy = "amp";
+  std::vector<std::string> scalers{"none", "static", "dynamic", "adaptive"};
+  int seeds = 2;
+  int twin_every = 10;
+  int growth_interval = 20;
+  double static_scale = 1024;
+};
+
+constexpr std::string_view reference = "fp32";
+
+/// One training run of one strategy with one seed.
+struct TrainingRun {
+  std::string strategy;
+  std::uint64_t seed = 0;
+  std::vector<sim::StepRecord> steps = {};
+  std::vector<sim::GradientSite> sites = {};
+  sim::Evaluation evaluation = {};
+  double final_scale_log2 = 0;
+
+  double skipped_steps() const {
+    double count = 0;
+    for (const sim::StepRecord& step : steps) count += step.skipped;
+    return count;
+  }
+
+  /// Mean over the measured steps that were applied; 0 when there is none.
+  double mean_measured(const std::function<double(const sim::TwinComparison&)>& quantity) const {
+    double sum = 0, count = 0;
+    for (const sim::StepRecord& step : steps) {
+      if (step.twin.empty() || step.skipped) continue;
+      sum += quantity(sim::total_of(step.twin));
+      ++count;
+    }
+    return count == 0 ? 0 : sum / count;
+  }
+};
+
+struct Statistics {
+  double mean = 0;
+  double std = 0;  ///< sample standard deviation; 0 for a single seed
+};
+
+/// All runs of one strategy.
+struct Strategy {
+  std::string name;
+  std::vector<const TrainingRun*> runs = {};
+
+  Statistics over_seeds(const std::function<double(const TrainingRun&)>& quantity) const {
+    Statistics result;
+    for (const TrainingRun* run : runs) result.mean += quantity(*run) / static_cast<double>(runs.size());
+    if (runs.size() < 2) return result;
+    double square = 0;
+    for (const TrainingRun* run : runs) square += std::pow(quantity(*run) - result.mean, 2);
+    result.std = std::sqrt(square / static_cast<double>(runs.size() - 1));
+    return result;
+  }
+  Statistics final_loss() const {
+    return over_seeds([](const TrainingRun& r) { return r.evaluation.loss; });
+  }
+  Statistics final_accuracy() const {
+    return over_seeds([](const TrainingRun& r) { return r.evaluation.accuracy; });
+  }
+  Statistics skipped_steps() const {
+    return over_seeds([](const TrainingRun& r) { return r.skipped_steps(); });
+  }
+  Statistics final_scale_log2() const {
+    return over_seeds([](const TrainingRun& r) { return r.final_scale_log2; });
+  }
+  Statistics fraction_flushed() const {
+    return over_seeds(
+        [](const TrainingRun& r) { return r.mean_measured(&sim::TwinComparison::fraction_flushed); });
+  }
+  Statistics norm_share_flushed() const {
+    return over_seeds(
+        [](const TrainingRun& r) { return r.mean_measured(&sim::TwinComparison::norm_share_flushed); });
+  }
+  Statistics relative_error() const {
+    return over_seeds(
+        [](const TrainingRun& r) { return r.mean_measured(&sim::TwinComparison::relative_error); });
+  }
+};
+
+std::unique_ptr<sim::LossScaler> scaler_of(const std::string& strategy, const Options& options) {
+  if (strategy == reference) return sim::make_scaler("none");
+  if (strategy == "dynamic") {
+    return sim::make_scaler(strategy, {{"growth_interval", static_cast<double>(options.growth_interval)}});
+  }
+  if (strategy == "static") return sim::make_scaler(strategy, {{"scale", options.static_scale}});
+  return sim::make_scaler(strategy);
+}
+
+void train(TrainingRun& run, const experiments::TrainingSetup& setup, const Options& options,
+           experiments::Progress& progress) {
+  const bool is_reference = run.strategy == reference;
+  sim::Trainer trainer =
+      setup.trainer(is_reference ? "fp32" : options.policy, scaler_of(run.strategy, options), run.seed,
+                    is_reference ? 0 : static_cast<std::size_t>(options.twin_every));
+  for (int step = 0; step < options.training.steps; ++step) {
+    run.steps.push_back(trainer.step());
+    progress.tick();
+  }
+  run.sites = trainer.sites();
+  run.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.weights());
+  run.final_scale_log2 = std::log2(trainer.scaler().scale());
+}
+
+void write_steps(sim::RunRecord& record, const std::vector<TrainingRun>& runs) {
+  sim::Table& steps =
+      record.table("steps", {"strategy", "seed", "step", "loss", "scale_log2", "skipped", "measured",
+                             "fraction_flushed", "fraction_flushed_at_cast", "fraction_subnormal",
+                             "fraction_overflow", "norm_share_flushed", "relative_error", "cosine"});
+  sim::Table& layers = record.table(
+      "layers", {"strategy", "seed", "step", "tensor", "kind", "octaves_alive_at_scale_1", "fraction_flushed",
+                 "norm_share_flushed", "fraction_overflow", "relative_error"});
+  for (const TrainingRun& run : runs) {
+    for (const sim::StepRecord& step : run.steps) {
+      const sim::TwinComparison total = sim::total_of(step.twin);
+      steps.row({run.strategy, run.seed, step.step, step.loss, std::log2(step.scale), int{step.skipped},
+                 int{!step.twin.empty()}, total.fraction_flushed(), total.fraction_flushed_at_cast(),
+                 total.fraction_subnormal(), total.fraction_overflow(), total.norm_share_flushed(),
+                 total.relative_error(), total.cosine()});
+      for (std::size_t i = 0; i < step.twin.size(); ++i) {
+        const sim::TwinComparison& site = step.twin[i];
+        layers.row({run.strategy, run.seed, step.step, run.sites[i].name, sim::name_of(run.sites[i].kind),
+                    site.octaves_alive(), site.fraction_flushed(), site.norm_share_flushed(),
+                    site.fraction_overflow(), site.relative_error()});
+      }
+    }
+  }
+}
+
+void write_summary(sim::RunRecord& record, const std::vector<Strategy>& strategies, bool is_classifier) {
+  for (const Strategy& s : strategies) {
+    const auto write = [&](std::string_view key, const Statistics& value) {
+      record.summary(fmt::format("{}.{}", s.name, key), value.mean);
+      record.summary(fmt::format("{}.{}_std", s.name, key), value.std);
+    };
+    write("final_loss", s.final_loss());
+    if (is_classifier) write("final_accuracy", s.final_accuracy());
+    write("skipped_steps", s.skipped_steps());
+    write("final_scale_log2", s.final_scale_log2());
+    write("mean_fraction_flushed", s.fraction_flushed());
+    write("mean_norm_share_flushed", s.norm_share_flushed());
+    write("mean_relative_error", s.relative_error());
+  }
+}
+
+/// "steps.csv" filtered to one strategy and seed, as a gnuplot using-expression for x.
+std::string rows_of(std::string_view strategy, std::uint64_t seed, std::string_view condition = "1") {
+  return fmt::format(
+      "(strcol(\"strategy\") eq \"{}\" && column(\"seed\") == {} && ({}) ? column(\"step\") : NaN)", strategy,
+      seed, condition);
+}
+
+std::string legend(std::string_view strategy, const Options& options) {
+  if (strategy == "dynamic") return fmt::format("dynamic (growth interval {})", options.growth_interval);
+  return std::string(strategy);
+}
+
+std::string loss_script(const std::vector<TrainingRun>& runs, const Options& options) {
+  std::string script =
+      "set key outside right top\nset xlabel \"step\"\nset ylabel \"training loss of the step's "
+      "batch\"\nplot ";
+  int linetype = 0;
+  for (const TrainingRun& run : runs) {
+    const bool first_seed = run.seed == options.training.seed;
+    if (first_seed) ++linetype;
+    const bool is_reference = run.strategy == reference;
+    script +=
+        fmt::format("{}\"steps.csv\" using {}:\"loss\" with lines {} linewidth {} {}",
+                    &run == &runs.front() ? "" : ", ", rows_of(run.strategy, run.seed),
+                    is_reference ? "linecolor rgb black" : fmt::format("linetype {}", linetype - 1),
+                    is_reference ? 3 : 1.5,
+                    first_seed ? fmt::format("title \"{}\"", legend(run.strategy, options)) : "notitle");
+  }
+  return script + "\n";
+}
+
+std::string measured_script(const std::vector<Strategy>& strategies, const Options& options) {
+  std::string scales, skips, flushed;
+  int linetype = 0;
+  for (const Strategy& s : strategies) {
+    if (s.name == reference) continue;
+    ++linetype;
+    const std::uint64_t seed = options.training.seed;
+    const std::string separator = linetype == 1 ? "" : ", ";
+    scales += fmt::format("{}\"steps.csv\" using {}:\"scale_log2\" with steps linetype {} title \"{}\"",
+                          separator, rows_of(s.name, seed), linetype, legend(s.name, options));
+    skips += fmt::format(
+        ", \"steps.csv\" using {}:\"scale_log2\" with points pointtype 2 pointsize 0.8 linewidth 1.5 "
+        "linecolor rgb "
+        "black {}",
+        rows_of(s.name, seed, "column(\"skipped\") == 1"),
+        linetype == 1 ? "title \"skipped step\"" : "notitle");
+    flushed += fmt::format(
+        "{}\"steps.csv\" using {}:(100*column(\"fraction_flushed\")) with linespoints linetype {} pointsize "
+        "0.4 notitle",
+        separator, rows_of(s.name, seed, "column(\"measured\") == 1"), linetype);
+  }
+  return "set multiplot layout 2,1\nset lmargin at screen 0.10\nset rmargin at screen 0.72\n"
+         "set key at screen 0.98, screen 0.90 right top\n"
+         "set ylabel \"log_2 of the loss scale S\"\nset yrange [*:*]\nset offsets 0,0,1,1\nplot " +
+         scales + skips +
+         "\nset offsets 0,0,0,0\nset xlabel \"step\"\nset ylabel \"flushed, % of non-zero\"\nset yrange "
+         "[0:*]\nplot " +
+         flushed + "\nunset multiplot\n";
+}
+
+/// How far a strategy's mean final loss lies from that of FP32, in per cent of the latter.
+double excess_percent(const Strategy& strategy, const Strategy& fp32) {
+  return 100 * (strategy.final_loss().mean / fp32.final_loss().mean - 1);
+}
+
+std::string strategy_sentence(const Strategy& s, const Strategy& fp32) {
+  const double excess = excess_percent(s, fp32);
+  if (!std::isfinite(excess)) return fmt::format("{} ends without a finite loss", s.name);
+  return fmt::format("{} ends {:+.1f} % from it", s.name, excess);
+}
+
+/// The site that sits lowest against 2^-25 at the first measured step, which is what S = 1 has to hold.
+std::string weakest_layer_sentence(const TrainingRun& run) {
+  for (const sim::StepRecord& step : run.steps) {
+    if (step.twin.empty()) continue;
+    std::size_t weakest = 0;
+    for (std::size_t i = 0; i < step.twin.size(); ++i) {
+      if (step.twin[i].octaves_alive() < step.twin[weakest].octaves_alive()) weakest = i;
+    }
+    return fmt::format(
+        "At step {} the tensor nearest to vanishing is {}: its largest gradient at S = 1 is {:.1f} octaves "
+        "{} the 2^-25 "
+        "where FP16 rounds to zero.",
+        step.step, run.sites[weakest].name, std::abs(step.twin[weakest].octaves_alive()),
+        step.twin[weakest].octaves_alive() < 0 ? "below" : "above");
+  }
+  return "";
+}
+
+experiments::TextTable verdict_table(const std::vector<Strategy>& strategies, bool is_classifier) {
+  experiments::TextTable table{.columns = {"strategy", "final loss"}, .rows = {}};
+  if (is_classifier) table.columns.push_back("accuracy");
+  table.columns.insert(table.columns.end(),
+                       {"against fp32", "skipped", "final S", "flushed", "of the norm", "relative error"});
+  for (const Strategy& s : strategies) {
+    const bool is_reference = s.name == reference;
+    const auto unless_reference = [&](std::string text) { return is_reference ? std::string("-") : text; };
+    const Statistics loss = s.final_loss(), accuracy = s.final_accuracy();
+    std::vector<std::string> row{s.name, fmt::format("{:.5f} ± {:.5f}", loss.mean, loss.std)};
+    if (is_classifier)
+      row.push_back(fmt::format("{:.2f} ± {:.2f} %", 100 * accuracy.mean, 100 * accuracy.std));
+    row.push_back(unless_reference(fmt::format("{:+.1f} %", excess_percent(s, strategies.front()))));
+    row.push_back(unless_reference(fmt::format("{:g}", s.skipped_steps().mean)));
+    row.push_back(unless_reference(fmt::format("2^{:g}", s.final_scale_log2().mean)));
+    row.push_back(unless_reference(percent(s.fraction_flushed().mean)));
+    row.push_back(unless_reference(percent(s.norm_share_flushed().mean)));
+    row.push_back(unless_reference(fmt::format("{:.2g}", s.relative_error().mean)));
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::vector<TrainingRun> plan_runs(const Options& options) {
+  std::vector<std::string> names{std::string(reference)};
+  names.insert(names.end(), options.scalers.begin(), options.scalers.end());
+  std::vector<TrainingRun> runs;
+  for (const std::string& name : names) {
+    for (int i = 0; i < options.seeds; ++i) {
+      runs.push_back({.strategy = name, .seed = options.training.seed + static_cast<std::uint64_t>(i)});
+    }
+  }
+  return runs;
+}
+
+std::vector<Strategy> group(const std::vector<TrainingRun>& runs) {
+  std::vector<Strategy> strategies;
+  for (const TrainingRun& run : runs) {
+    if (strategies.empty() || strategies.back().name != run.strategy)
+      strategies.push_back({.name = run.strategy});
+    strategies.back().runs.push_back(&run);
+  }
+  return strategies;
+}
+
+void run(experiments::Run& run, const Options& options) {
+  const experiments::TrainingSetup setup(options.training);
+  std::vector<TrainingRun> runs = plan_runs(options);
+  {
+    experiments::Progress progress =
+        run.progress("training", runs.size() * static_cast<std::size_t>(options.training.steps));
+    experiments::parallel_for_each(runs.size(), run.threads(),
+                                   [&](std::size_t i) { train(runs[i], setup, options, progress); });
+  }
+  const std::vector<Strategy> strategies = group(runs);
+  const bool is_classifier = setup.model().is_classifier();
+  sim::RunRecord& record = run.record();
+  write_steps(record, runs);
+  write_summary(record, strategies, is_classifier);
+
+  const std::string setting = fmt::format("{}, policy {}; {} steps, {} seeds from {}, twin every {} steps.",
+                                          setup.description(), options.policy, options.training.steps,
+                                          options.seeds, options.training.seed, options.twin_every);
+  run.figure({.name = "loss",
+              .title = fmt::format("Training {} under each loss-scaling strategy", setup.model_name()),
+              .caption = setting + " One line per seed; the thick black lines are the FP32 trajectories.",
+              .script = loss_script(runs, options)});
+  run.figure({.name = "scale",
+              .title = "The loss scale, and what was flushed in spite of it",
+              .caption = fmt::format("{} Seed {}. Flushed: non-zero in the FP32 twin and zero in the run.",
+                                     setting, options.training.seed),
+              .script = measured_script(strategies, options),
+              .height = 640});
+
+  const Strategy& fp32 = strategies.front();
+  std::vector<std::string> sentences;
+  for (const Strategy& s : strategies) {
+    if (s.name != reference) sentences.push_back(strategy_sentence(s, fp32));
+  }
+  record.verdict(fmt::format("FP32 reaches a test loss of {:.5f}; {}.", fp32.final_loss().mean,
+                             fmt::join(sentences, ", ")));
+  if (strategies.size() > 1) record.verdict(weakest_layer_sentence(*strategies[1].runs.front()));
+  record.verdict(verdict_table(strategies, is_classifier).text());
+  record.verdict(setting);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return experiments::run(
+      argc, argv,
+      {.program = {.name = "scaler_comparison",
+                   .question = "Which loss-scaling strategy brings FP16 training to where FP32 gets?",
+                   .example =
+                       "scaler_comparison --model mlp --scalers none,dynamic --steps 300 --out results/mlp",
+                   .summary_keys =
+                       {{"<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
+                        {"<strategy>.final_accuracy", "likewise, classifiers only"},
+                        {"<strategy>.skipped_steps", "steps whose update was left out"},
+                        {"<strategy>.final_scale_log2", "log2 S after the last step"},
+                        {"<strategy>.mean_fraction_flushed",
+                         "twin non-zero and run zero, over the twin's "
+                         "non-zero; mean over measured, applied steps"},
+                        {"<strategy>.mean_norm_share_flushed", "norm of these over the twin's, likewise"},
+                        {"<strategy>.mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
+                        {"<key>_std", "sample standard deviation over the seeds"}}},
+       .options =
+           [&](experiments::CommandLine& command_line) {
+             options.training.bind(command_line, 20);
+             command_line.add_policy(options.policy);
+             command_line.add_scalers(options.scalers);
+             command_line.add_seeds(options.seeds);
+             command_line.add_twin_every(options.twin_every, 5);
+             command_line.add("--growth-interval", options.growth_interval,
+                              "of 'dynamic'; PyTorch's own default, 2000, would not move in so short a run",
+                              {.minimum = 1});
+             command_line.add("--static-scale", options.static_scale, "S of 'static'",
+                              {.minimum = 0, .maximum = 0x1p100, .minimum_excluded = true});
+           },
+       .body = [&](experiments::Run& r) { run(r, options); }});
+}

@@ -1,0 +1,226 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "experiments/common/command_line.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+struct Options {
+  int steps = 300;
+  int seeds = 2;
+  double learning_rate = 0.5;
+  std::uint64_t seed = 1;
+  std::optional<double> scale;
+  std::string format = "binary16";
+  std::vector<std::string> formats = {"binary16"};
+  bool verbose = false;
+};
+
+struct Parsed {
+  Options options = {};
+  std::string out = {};
+  std::string error = {};
+  nlohmann::ordered_json effective = {};
+};
+
+Parsed parse(std::vector<const char*> arguments) {
+  Parsed parsed;
+  Options& options = parsed.options;
+  experiments::CommandLine command_line({.name = "probe",
+                                         .question = "What?",
+                                         .example = "probe --steps 3",
+                                         .summary_keys = {{"loss", "the loss"}}});
+  command_line.add_steps(options.steps, 20);
+  command_line.add_seeds(options.seeds, 1);
+  command_line.add("--lr", options.learning_rate, "learning rate",
+                   {.minimum = 0, .maximum = 1000, .minimum_excluded = true});
+  command_line.add_seed(options.seed);
+  command_line.add("--scale", options.scale, "loss scale", {.minimum = 0, .minimum_excluded = true});
+  command_line.add_choice("--format", options.format, "formats", "the format");
+  command_line.add_choices("--formats", options.formats, "formats", "formats to compare");
+  command_line.add_flag("--verbose", options.verbose, "say more");
+  command_line.add_quick();
+  command_line.add_config();
+  command_line.add_list();
+  arguments.insert(arguments.begin(), "probe");
+  std::ostringstream out;
+  try {
+    command_line.parse(static_cast<int>(arguments.size()), arguments.data(), out);
+  } catch (const experiments::UsageError& error) {
+    parsed.error = error.what();
+  }
+  parsed.out = out.str();
+  parsed.effective = command_line.effective_options();
+  return parsed;
+}
+
+/// A configuration file of its own for every test case, gone afterwards.
+class ConfigFile {
+ public:
+  explicit ConfigFile(const std::string& content)
+      : path_((fs::temp_directory_path() / ("halflab-config-" + std::to_string(::getpid()) + ".toml"))
+                  .string()) {
+    std::ofstream(path_) << content;
+  }
+  ~ConfigFile() { fs::remove(path_); }
+  const std::string& path() const { return path_; }
+  Parsed parse(std::vector<const char*> arguments = {}) const {
+    arguments.insert(arguments.end(), {"--config", path_.c_str()});
+    return ::parse(arguments);
+  }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace
+
+TEST_CASE("options reach the fields they are bound to, in both spellings") {
+  const Parsed parsed = parse({"--steps", "12", "--lr=1e-3", "--seed", "18446744073709551615", "--format",
+                               "binary32", "--formats", "binary64,binary16", "--verbose", "--scale", "1024"});
+  CHECK(parsed.error == "");
+  CHECK(parsed.options.steps == 12);
+  CHECK(parsed.options.learning_rate == 1e-3);
+  CHECK(parsed.options.seed == 18446744073709551615u);
+  CHECK(parsed.options.format == "binary32");
+  CHECK(parsed.options.formats == std::vector<std::string>{"binary64", "binary16"});
+  CHECK(parsed.options.verbose);
+  CHECK(parsed.options.scale == 1024.0);
+  CHECK(parsed.options.seeds == 2);
+}
+
+TEST_CASE("all names every member of a family") {
+  const Parsed parsed = parse({"--formats", "all"});
+  std::istringstream listed(parse({"--list", "formats"}).out);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(listed, name);) names.push_back(name);
+  CHECK(parsed.options.formats == names);
+  CHECK(std::ranges::find(names, "binary16") != names.end());
+}
+
+TEST_CASE("a wrong value is answered by option, value and what is allowed") {
+  CHECK(parse({"--steps", "-3"}).error ==
+        "--steps: '-3' is not allowed; must be an integer from 1 to 1000000");
+  for (const char* bad : {"0", "1000001", "3.5", "3x", "x", "1e3", "99999999999999999999", " 3"}) {
+    const std::string error = parse({"--steps", bad}).error;
+    CHECK(error ==
+          "--steps: '" + std::string(bad) + "' is not allowed; must be an integer from 1 to 1000000");
+  }
+  CHECK(parse({"--lr", "0"}).error == "--lr: '0' is not allowed; must be a number above 0 and at most 1000");
+  CHECK(parse({"--scale", "-1"}).error == "--scale: '-1' is not allowed; must be a number above 0");
+  for (const char* bad : {"nan", "inf", "1e999"}) {
+    CHECK(parse({"--scale", bad}).error ==
+          "--scale: '" + std::string(bad) + "' is not allowed; must be a number above 0");
+  }
+  CHECK(parse({"--seed", "-1"}).error ==
+        "--seed: '-1' is not allowed; must be an integer from 0 to 18446744073709551615");
+  CHECK(parse({"--format", "half"})
+            .error.starts_with("--format: 'half' is not allowed; must be one of binary64,"));
+  for (const char* bad : {"binary16,half", "binary16,binary16", "binary16,", ","}) {
+    CHECK(parse({"--formats", bad})
+              .error.starts_with("--formats: '" + std::string(bad) +
+                                 "' is not allowed; must be all, or names separated by commas, each once"));
+  }
+  CHECK(parse({"--verbose=perhaps"}).error == "--verbose: 'perhaps' is not allowed; must be true or false");
+  CHECK(parse({"--list", "things"})
+            .error.starts_with("--list: 'things' is not allowed; must be one of formats"));
+}
+
+TEST_CASE("a missing value, an unknown option, a repeated one and a stray word are errors") {
+  CHECK(parse({"--steps"}).error == "--steps: a value is missing; must be an integer from 1 to 1000000");
+  CHECK(parse({"--steps", "--quick"}).error ==
+        "--steps: a value is missing before '--quick'; must be an integer from 1 to 1000000");
+  CHECK(parse({"--stpes", "3"}).error == "unknown option --stpes; did you mean --steps?");
+  CHECK(parse({"--stpes=3"}).error == "unknown option --stpes; did you mean --steps?");
+  CHECK(parse({"--something-else"})
+            .error.starts_with("unknown option --something-else; allowed: --steps, --seeds, "));
+  CHECK(parse({"-x"}).error.starts_with("unknown option -x; "));
+  CHECK(parse({"--steps", "3", "--steps", "4"}).error == "--steps: given 2 times; must be given once");
+  CHECK(parse({"cnn"}).error == "unexpected argument 'cnn'; values follow the option they belong to");
+}
+
+TEST_CASE("--quick changes defaults and never a given value") {
+  CHECK(parse({"--quick"}).options.steps == 20);
+  CHECK(parse({"--quick"}).options.seeds == 1);
+  CHECK(parse({"--quick"}).options.learning_rate == 0.5);
+  CHECK(parse({"--quick", "--steps", "300"}).options.steps == 300);
+  CHECK(parse({"--steps", "300", "--quick"}).options.seeds == 1);
+  const ConfigFile config("steps = 77\n");
+  CHECK(config.parse({"--quick"}).options.steps == 77);
+  CHECK(config.parse({"--quick"}).options.seeds == 1);
+}
+
+TEST_CASE("a configuration file is overruled by the command line") {
+  const ConfigFile config(
+      "# a comment\nsteps = 7\nlr = 0.25\nformat = \"binary64\"\nverbose = true\n"
+      "formats = [\"binary32\", \"binary16\"]\n");
+  const Parsed parsed = config.parse({"--steps", "9"});
+  CHECK(parsed.error == "");
+  CHECK(parsed.options.steps == 9);
+  CHECK(parsed.options.learning_rate == 0.25);
+  CHECK(parsed.options.format == "binary64");
+  CHECK(parsed.options.formats == std::vector<std::string>{"binary32", "binary16"});
+  CHECK(parsed.options.verbose);
+  CHECK(ConfigFile("quick = true\n").parse().options.steps == 20);
+}
+
+TEST_CASE("errors in a configuration file name the file and the key") {
+  const auto error_of = [](const std::string& content) {
+    const ConfigFile config(content);
+    const std::string error = config.parse().error;
+    REQUIRE_MESSAGE(error.starts_with(config.path() + ": "), error);
+    return error.substr(config.path().size() + 2);
+  };
+  CHECK(error_of("steps = -3\n") == "steps: '-3' is not allowed; must be an integer from 1 to 1000000");
+  CHECK(error_of("stpes = 3\n") == "unknown key stpes; did you mean steps?");
+  CHECK(error_of("[training]\nsteps = 3\n").starts_with("unknown key training.steps; "));
+  CHECK(error_of("config = \"other.toml\"\n").starts_with("unknown key config; "));
+  CHECK(error_of("steps = [3, 4]\n") == "steps: '3,4' is not allowed; must be an integer from 1 to 1000000");
+  CHECK(parse({"--config", "/nowhere.toml"}).error ==
+        "--config: file '/nowhere.toml' cannot be read; must be a TOML file");
+  CHECK(parse({"--config", "/tmp"}).error == "--config: file '/tmp' cannot be read; must be a TOML file");
+}
+
+TEST_CASE("effective options are what the body runs with") {
+  const nlohmann::ordered_json effective = parse({"--quick", "--lr", "0.25"}).effective;
+  CHECK(effective["steps"] == 20);
+  CHECK(effective["lr"] == 0.25);
+  CHECK(effective["scale"].is_null());
+  CHECK(effective["formats"] == nlohmann::ordered_json{"binary16"});
+  CHECK(effective["quick"] == true);
+  CHECK_FALSE(effective.contains("config"));
+}
+
+TEST_CASE("--help shows question, options with defaults, example and summary keys") {
+  const std::string help = parse({"--help"}).out;
+  for (const char* part : {"What?", "--steps N", "default 300; 20 with --quick", "probe --steps 3",
+                           "the loss", "loss", "--format NAME", "default binary16", "Exit code"}) {
+    CHECK_MESSAGE(help.find(part) != std::string::npos, part);
+  }
+  CHECK(parse({"-h"}).out == help);
+}
+
+TEST_CASE("words are collected where a program takes them") {
+  std::vector<std::string> words;
+  std::string title;
+  experiments::CommandLine command_line({.name = "probe", .question = "What?", .example = "probe a"});
+  command_line.add_words("RUN_DIR", words, "directories");
+  command_line.add("--title", title, "title", "TEXT");
+  std::ostringstream out;
+  const std::vector<const char*> arguments{"probe", "a", "--title", "A title", "b", "c"};
+  command_line.parse(static_cast<int>(arguments.size()), arguments.data(), out);
+  CHECK(words == std::vector<std::string>{"a", "b", "c"});
+  CHECK(title == "A title");
+  CHECK_THROWS_WITH_AS(command_line.parse(1, arguments.data(), out),
+                       "RUN_DIR is missing; at least one must be given", experiments::UsageError);
+}

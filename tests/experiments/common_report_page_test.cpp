@@ -1,0 +1,176 @@
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/common/figure.h"
+#include "experiments/common/report_page.h"
+#include "experiments/common/text_table.h"
+#include "sim/record.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+class RunDirectory {
+ public:
+  RunDirectory() : path_(fs::temp_directory_path() / ("halflab-report-" + std::to_string(::getpid()))) {
+    fs::remove_all(path_);
+    fs::create_directories(path_);
+  }
+  ~RunDirectory() { fs::remove_all(path_); }
+  const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+/// What gnuplot's files look like: shared ids for point types, repeated ids in panels, a prolog and
+/// boilerplate.
+constexpr const char* sample_svg = R"svg(<?xml version="1.0" encoding="utf-8"  standalone="no"?>
+<!DOCTYPE svg>
+<svg
+ width="8" height="4"
+ viewBox="0 0 8 4" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink">
+<title>Gnuplot</title>
+<desc>Produced by GNUPLOT 5.4 patchlevel 4 </desc>
+<g id="gnuplot_canvas">
+<defs><circle id='gpDot' r='0.5'/><path id='gpPt1' d='M-1,-1'/><clipPath id="clip"><rect/></clipPath></defs>
+<g id="gnuplot_plot_1" ><title>gnuplot_plot_1</title><use xlink:href='#gpPt1' color='red'/></g>
+<g id="gnuplot_plot_1" ><title>loss &amp; scale</title><use xlink:href='#gpDot' clip-path="url(#clip)"/></g>
+<path id="clip"/><text>id="label" is text</text>
+</g>
+</svg>
+)svg";
+
+void write_run(const fs::path& directory, const std::string& verdict) {
+  sim::RunRecord record(directory);
+  record.table("squares", {"x", "square"}).row({1, 1});
+  std::ofstream(record.staging() / "sketch.svg") << sample_svg;
+  record.figure({.name = "sketch", .title = "A <sketch>", .caption = "Caption with 2^-24."});
+  record.figure({.name = "undrawn", .title = "Undrawn", .caption = "None."});
+  record.summary("loss", 0.5);
+  record.verdict(verdict);
+  record.verdict(experiments::TextTable{.columns = {"scaler", "loss"}, .rows = {{"<none>", "0.5"}}}.text());
+  record.commit(
+      {{"experiment", "probe"}, {"question", "Is it so?"}, {"options", {{"steps", 3}, {"scale", nullptr}}}});
+}
+
+/// What follows each `opening`, up to the first of the characters in `closing`.
+std::vector<std::string> all_after(std::string_view text, std::string_view opening,
+                                   std::string_view closing) {
+  std::vector<std::string> found;
+  for (std::size_t at = text.find(opening); at != std::string_view::npos; at = text.find(opening, at)) {
+    at += opening.size();
+    found.emplace_back(text.substr(at, text.find_first_of(closing, at) - at));
+  }
+  return found;
+}
+
+void check_ids(const std::string& page) {
+  // Markup only: what stands between tags is text, whatever it looks like.
+  std::string markup;
+  for (const std::string& tag : all_after(page, "<", ">")) markup += tag;
+  std::ranges::replace(markup, '\'', '"');
+  std::set<std::string> ids;
+  for (const std::string& id : all_after(markup, " id=\"", "\"")) {
+    CHECK_MESSAGE(ids.insert(id).second, "duplicate id ", id);
+  }
+  std::vector<std::string> references = all_after(markup, "href=\"#", "\"");
+  for (const std::string& id : all_after(markup, "url(#", ")")) references.push_back(id);
+  CHECK_FALSE(references.empty());
+  for (const std::string& id : references) CHECK_MESSAGE(ids.contains(id), "unresolved reference ", id);
+}
+
+}  // namespace
+
+TEST_CASE("an inlined SVG keeps what is referred to, under names of its own") {
+  const std::string svg = experiments::inline_svg(sample_svg, "f1-", "A \"label\"");
+  CHECK(svg.starts_with("<svg role=\"img\" aria-label=\"A &quot;label&quot;\""));
+  CHECK(svg.ends_with("</svg>"));
+  CHECK(svg.find("viewBox=\"0 0 8 4\"") != std::string::npos);
+  CHECK(svg.find("'f1-gpDot'") != std::string::npos);
+  CHECK(svg.find("'#f1-gpPt1'") != std::string::npos);
+  CHECK(svg.find("url(#f1-clip)") != std::string::npos);
+  CHECK(svg.find("gnuplot") == std::string::npos);
+  CHECK(svg.find("GNUPLOT") == std::string::npos);
+  CHECK(svg.find("<title>loss &amp; scale</title>") != std::string::npos);
+  CHECK(svg.find("<text>id=\"label\" is text</text>") != std::string::npos);
+  check_ids(svg);
+  CHECK_THROWS_AS(experiments::inline_svg("not a picture", "f1-", "x"), std::runtime_error);
+}
+
+TEST_CASE("a page holds verdict, figures and details, in this order and with unique ids") {
+  const RunDirectory directory;
+  write_run(directory.path() / "a", "FP16 loses 1 & 2 below 2^-25,\nnot more.");
+  write_run(directory.path() / "b", "Second.");
+  const std::vector<experiments::ReportRun> runs{experiments::read_run(directory.path() / "a"),
+                                                 experiments::read_run(directory.path() / "b")};
+  CHECK(experiments::headline(runs[0]) == "FP16 loses 1 & 2 below 2^-25, not more.");
+
+  const std::string page = experiments::report_page("A <title>", runs);
+  check_ids(page);
+  std::size_t position = 0;
+  for (const char* part :
+       {"<title>A &lt;title&gt;</title>", "Is it so?", "FP16 loses 1 &amp; 2 below 2<sup>-25</sup>,",
+        "<td>&lt;none&gt;</td><td class=\"number\">0.5</td>", "Second.", "<figure>",
+        "aria-label=\"A &lt;sketch&gt;\"", "<b>Figure 1.</b> Caption with 2<sup>-24</sup>.",
+        "gnuplot undrawn.gp", "<b>Figure 4.</b>", "<details>", "steps", "loss", "git_revision"}) {
+    const std::size_t found = page.find(part, position);
+    REQUIRE_MESSAGE(found != std::string::npos, part);
+    position = found;
+  }
+  CHECK(page.find("<script") == std::string::npos);
+  for (const std::string& address : all_after(page, "://", "\"' ")) {
+    CHECK(address.starts_with("www.w3.org/"));  // namespaces, which nothing loads
+  }
+}
+
+TEST_CASE("figures that gnuplot drew share a page") {
+  const RunDirectory directory;
+  std::ofstream(directory.path() / "points.csv") << "x,y\n0,0\n1,1\n2,4\n";
+  const experiments::Figure figure{.name = "points",
+                                   .title = "Points",
+                                   .caption = "Points.",
+                                   .script = "plot 'points.csv' using 1:2 with linespoints title 'points'"};
+  if (experiments::draw(figure, directory.path()).gnuplot_missing) {
+    MESSAGE("gnuplot is not installed; its drawings are not tested");
+    return;
+  }
+  std::ifstream stream(directory.path() / "points.svg", std::ios::binary);
+  const std::string svg{std::istreambuf_iterator<char>(stream), {}};
+  experiments::ReportRun run{
+      .name = "probe",
+      .question = "",
+      .verdict = "",
+      .figures = {{.title = "Points", .caption = "", .svg = svg, .script = "points.gp"},
+                  {.title = "Points", .caption = "", .svg = svg, .script = "points.gp"}},
+      .options = {},
+      .circumstances = {},
+      .summary = {}};
+  check_ids(experiments::report_page("Two figures", {run}));
+}
+
+TEST_CASE("what is no run directory is refused by its name") {
+  const RunDirectory directory;
+  CHECK_THROWS_WITH_AS(
+      experiments::read_run("/nowhere"),
+      "run directory '/nowhere': manifest.json cannot be read; must be a directory that an experiment "
+      "wrote and finished",
+      std::runtime_error);
+  write_run(directory.path() / "run", "Fine.");
+  std::ofstream(directory.path() / "run" / "summary.json") << "{ half";
+  CHECK_THROWS_WITH_AS(experiments::read_run(directory.path() / "run"), doctest::Contains("summary.json"),
+                       std::runtime_error);
+  fs::remove(directory.path() / "run" / "verdict.txt");
+  CHECK_THROWS_WITH_AS(experiments::read_run(directory.path() / "run"), doctest::Contains("verdict.txt"),
+                       std::runtime_error);
+}

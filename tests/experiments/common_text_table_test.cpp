@@ -1,0 +1,41 @@
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+
+#include "experiments/common/text_table.h"
+
+using experiments::parse_text_table;
+using experiments::TextTable;
+
+namespace {
+
+const TextTable scalers{.columns = {"scaler", "final loss", "± spread", "note"},
+                        .rows = {{"none", "0.21", "<0.001", "stalls"}, {"dynamic", "-0.0712", "–", ""}}};
+
+}  // namespace
+
+TEST_CASE("numbers stand to the right, texts to the left, characters are counted, not bytes") {
+  CHECK(scalers.text() ==
+        "scaler   final loss  ± spread  note\n"
+        "-------  ----------  --------  ------\n"
+        "none           0.21    <0.001  stalls\n"
+        "dynamic     -0.0712         –\n");
+}
+
+TEST_CASE("a table reads back from its text") {
+  TextTable table;
+  REQUIRE(parse_text_table(scalers.text(), table));
+  CHECK(table.columns == scalers.columns);
+  CHECK(table.rows == scalers.rows);
+}
+
+TEST_CASE("prose is not a table") {
+  TextTable table;
+  for (const char* text : {"", "One line.", "Two lines,\nof prose.", "Title\n\nText", "a\n--x--\n"}) {
+    CHECK_FALSE(parse_text_table(text, table));
+  }
+}
+
+TEST_CASE("a row must have one cell per column") {
+  CHECK_THROWS_AS((TextTable{.columns = {"a", "b"}, .rows = {{"1"}}}.text()), std::logic_error);
+}

@@ -1,0 +1,202 @@
+/// The experiment binaries as their users run them: files, keys, bytes and exit codes.
+
+#include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int exit_code;
+  std::string output;  ///< stdout and stderr together
+};
+
+Outcome run(const std::string& arguments) {
+  const std::string command = std::string(HALFLAB_BINARY_DIRECTORY) + "/" + arguments + " 2>&1 < /dev/null";
+  Outcome outcome{};
+  FILE* pipe = ::popen(command.c_str(), "r");
+  REQUIRE(pipe != nullptr);
+  std::array<char, 4096> buffer;
+  while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe))
+    outcome.output.append(buffer.data(), n);
+  outcome.exit_code = WEXITSTATUS(::pclose(pipe));
+  return outcome;
+}
+
+class TemporaryDirectory {
+ public:
+  TemporaryDirectory() {
+    std::string name = (fs::temp_directory_path() / "halflab-programs-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~TemporaryDirectory() { fs::remove_all(path_); }
+  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
+
+ private:
+  fs::path path_;
+};
+
+std::map<std::string, std::string> files_of(const fs::path& directory) {
+  std::map<std::string, std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory)) {
+    if (!entry.is_regular_file()) continue;
+    std::ostringstream content;
+    content << std::ifstream(entry.path(), std::ios::binary).rdbuf();
+    files[fs::relative(entry.path(), directory).string()] = content.str();
+  }
+  return files;
+}
+
+struct Program {
+  std::string name;
+  std::vector<std::string> summary_keys;
+  std::vector<std::string> files;
+};
+
+const std::vector<Program>& programs() {
+  static const std::vector<Program> rows = [] {
+    std::vector<std::string> comparison_keys;
+    for (const char* strategy : {"fp32", "none", "static", "dynamic", "adaptive"}) {
+      for (const char* key : {"final_loss", "skipped_steps", "final_scale_log2", "mean_fraction_flushed",
+                              "mean_relative_error", "final_loss_std"}) {
+        comparison_keys.push_back(std::string(strategy) + "." + key);
+      }
+    }
+    return std::vector<Program>{
+        {"gradient_histogram",
+         {"values_total", "fraction_zero", "fraction_below_smallest_subnormal", "fraction_flushed_at_scale_1",
+          "fraction_subnormal_at_scale_1", "fraction_overflow_at_scale_1", "max_abs_log2",
+          "recommended_scale_log2", "fraction_flushed_at_recommended_scale"},
+         {"histogram.csv", "layers.csv", "gradient_histogram.gp"}},
+        {"underflow_sweep",
+         {"best_scale_log2", "flushed_at_scale_1", "flushed_at_best_scale"},
+         {"sweep.csv", "layers.csv", "sweep.gp"}},
+        {"scaler_comparison", comparison_keys, {"steps.csv", "layers.csv", "loss.gp", "scale.gp"}},
+    };
+  }();
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("programs: --quick writes every promised file and key, the same bytes with 1 and 2 threads") {
+  const TemporaryDirectory directory;
+  for (const Program& program : programs()) {
+    INFO(program.name);
+    const std::string one = directory / (program.name + "-1"), two = directory / (program.name + "-2");
+    const Outcome first = run(program.name + " --quick --threads 1 --out " + one);
+    INFO(first.output);
+    REQUIRE(first.exit_code == 0);
+    const Outcome second = run(program.name + " --quick --threads 2 --out " + two);
+    REQUIRE(second.exit_code == 0);
+    CHECK(first.output == second.output);
+
+    std::map<std::string, std::string> files = files_of(one), others = files_of(two);
+    const nlohmann::json summary = nlohmann::json::parse(files.at("summary.json"));
+    for (const std::string& key : program.summary_keys) {
+      INFO(key);
+      CHECK(summary.contains(key));
+    }
+    for (const std::string& file : program.files) {
+      INFO(file);
+      CHECK(files.contains(file));
+    }
+    const nlohmann::json manifest = nlohmann::json::parse(files.at("manifest.json"));
+    CHECK(manifest.at("gpu").is_null());
+    CHECK(manifest.at("options").at("quick") == true);
+    files.erase("manifest.json");
+    others.erase("manifest.json");
+    CHECK(files == others);
+  }
+}
+
+TEST_CASE("programs: the portable path gives the bytes of the vectorised one") {
+  const TemporaryDirectory directory;
+  const std::string fast = directory / "fast", portable = directory / "portable";
+  const std::string arguments = "gradient_histogram --steps 3 --pool 1 --batch 16 --out ";
+  REQUIRE(run(arguments + fast).exit_code == 0);
+  ::setenv("HALFLAB_VECTOR_PATH", "portable", 1);
+  const Outcome outcome = run(arguments + portable);
+  ::unsetenv("HALFLAB_VECTOR_PATH");
+  REQUIRE(outcome.exit_code == 0);
+  std::map<std::string, std::string> a = files_of(fast), b = files_of(portable);
+  a.erase("manifest.json");
+  b.erase("manifest.json");
+  CHECK(a == b);
+}
+
+TEST_CASE("programs: --help shows an example and the summary keys, --list every family") {
+  for (const Program& program : programs()) {
+    const Outcome help = run(program.name + " --help");
+    CHECK(help.exit_code == 0);
+    CHECK(help.output.find("--out") != std::string::npos);
+    CHECK(help.output.find(program.name + " --model") != std::string::npos);
+    for (const char* family : {"formats", "policies", "ops", "models", "scalers", "optimizers", "data"}) {
+      const Outcome list = run(program.name + " --list " + family);
+      INFO(program.name, " ", family);
+      CHECK(list.exit_code == 0);
+      CHECK(!list.output.empty());
+    }
+  }
+}
+
+TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written") {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "file") << "not a directory";
+  const struct {
+    std::string arguments;
+    std::string must_name;
+  } wrong[] = {
+      {"gradient_histogram --model resnet --out {}", "resnet"},
+      {"gradient_histogram --stpes 3 --out {}", "--steps"},
+      {"gradient_histogram --steps -3 --out {}", "--steps"},
+      {"gradient_histogram --lr 0 --out {}", "--lr"},
+      {"gradient_histogram --data /no/such/folder --out {}", "/no/such/folder"},
+      {"underflow_sweep --policy fp13 --out {}", "fp13"},
+      {"underflow_sweep --max-scale-log2 -1 --out {}", "--max-scale-log2"},
+      {"scaler_comparison --scalers none,dinamic --out {}", "dinamic"},
+      {"scaler_comparison --static-scale 0 --out {}", "--static-scale"},
+      {"scaler_comparison --static-scale -8 --out {}", "--static-scale"},
+      {"scaler_comparison --growth-interval 0 --out {}", "--growth-interval"},
+      {"scaler_comparison --quick --out " + (directory / "file"), "file"},
+  };
+  for (const auto& [arguments, must_name] : wrong) {
+    const std::string out = directory / "never";
+    std::string line = arguments;
+    if (const std::size_t at = line.find("{}"); at != std::string::npos) line.replace(at, 2, out);
+    const Outcome outcome = run(line);
+    INFO(line, "\n", outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.output.find(must_name) != std::string::npos);
+    CHECK(std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1);
+    CHECK(!fs::exists(out));
+  }
+}
+
+TEST_CASE("programs: a folder of MNIST files runs as the built-in data does") {
+  const char* data = std::getenv("HALFLAB_DATA_DIR");
+  if (data == nullptr) {
+    MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const Outcome outcome = run("gradient_histogram --quick --data " + std::string(data) + "/mnist-10k --out " +
+                              (directory / "mnist"));
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+}
