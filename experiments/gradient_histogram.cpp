@@ -7,12 +7,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "experiments/common/experiment.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
 #include "sim/loss_scaling/registry.h"
 #include "sim/statistics/cast_counts.h"
+#include "sim/statistics/log2.h"
 
 namespace {
 
@@ -21,7 +24,7 @@ using sim::ExponentHistogram;
 using sim::GradientSite;
 
 struct Options {
-  experiments::TrainingOptions training{.model = "mlp", .steps = 750};
+  experiments::TrainingOptions training{.model = "mlp", .steps = 600};
   int pool = 4;
 };
 
@@ -71,7 +74,7 @@ struct Pooled {
     return share_of_nonzero(count);
   }
   double norm_share_flushed() const { return square == 0 ? 0 : std::sqrt(flushed_square / square); }
-  double max_abs_log2() const { return std::log2(exponents.max_abs()); }
+  double max_abs_log2() const { return sim::log2_of(exponents.max_abs()); }
   /// Octaves between the largest gradient and 2^-25, where nearest-even reaches zero.
   double octaves_alive() const { return max_abs_log2() + 25; }
 };
@@ -100,30 +103,53 @@ std::vector<Pooled> pool_gradients(sim::Trainer& trainer, const experiments::Tra
   return sites;
 }
 
-Pooled sum_of(const std::vector<Pooled>& sites, std::string name, auto&& wanted) {
-  Pooled sum{.name = std::move(name)};
-  for (const Pooled& site : sites) {
-    if (wanted(site)) sum += site;
+/// All that the run found; the sums are over its sites.
+struct Findings {
+  std::vector<Pooled> sites;
+  Pooled activations, weights, all;
+  std::optional<int> recommended_scale_log2;  ///< none without a finite non-zero gradient
+  sim::Evaluation evaluation;
+};
+
+Findings summed(std::vector<Pooled> sites, const sim::Evaluation& evaluation) {
+  const auto sum = [&](std::string name, auto&& wanted) {
+    Pooled total{.name = std::move(name)};
+    for (const Pooled& site : sites) {
+      if (wanted(site.kind)) total += site;
+    }
+    return total;
+  };
+  Findings found{
+      .sites = {},
+      .activations =
+          sum("activation gradients", [](auto kind) { return kind == GradientSite::Kind::activation; }),
+      .weights = sum("weight gradients", [](auto kind) { return kind == GradientSite::Kind::weight; }),
+      .all = sum("all gradients", [](auto) { return true; }),
+      .recommended_scale_log2 = {},
+      .evaluation = evaluation};
+  found.sites = std::move(sites);
+  if (const std::optional<int> headroom = found.all.exponents.log2_headroom()) {
+    found.recommended_scale_log2 = *headroom - 1;
   }
-  return sum;
+  return found;
 }
 
-void write_histogram(sim::RunRecord& record, const std::vector<Pooled>& rows,
-                     const std::vector<std::string>& kinds) {
-  sim::Table& table = record.table("histogram", {"tensor", "kind", "exponent_log2", "count",
-                                                 "count_powers_of_two", "count_top", "share_percent"});
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Pooled& row = rows[i];
+void write_histogram(sim::RunRecord& record, const Findings& found) {
+  std::vector<Pooled> rows{found.all, found.activations, found.weights};
+  rows.insert(rows.end(), found.sites.begin(), found.sites.end());
+  sim::Table& table = record.table("histogram", {"tensor", "exponent_log2", "count", "count_powers_of_two",
+                                                 "count_near_next", "count_top", "share_percent"});
+  for (const Pooled& row : rows) {
     const double total = static_cast<double>(row.exponents.total());
     const auto share = [total](std::uint64_t count) { return 100 * static_cast<double>(count) / total; };
-    table.row({row.name, kinds[i], "zero", row.exponents.zero(), 0, 0, share(row.exponents.zero())});
-    table.row(
-        {row.name, kinds[i], "infinite", row.exponents.infinite(), 0, 0, share(row.exponents.infinite())});
-    table.row({row.name, kinds[i], "nan", row.exponents.nan(), 0, 0, share(row.exponents.nan())});
+    table.row({row.name, "zero", row.exponents.zero(), 0, 0, 0, share(row.exponents.zero())});
+    table.row({row.name, "infinite", row.exponents.infinite(), 0, 0, 0, share(row.exponents.infinite())});
+    table.row({row.name, "nan", row.exponents.nan(), 0, 0, 0, share(row.exponents.nan())});
     if (row.exponents.nonzero_finite() == 0) continue;
     for (int e = *row.exponents.lowest_exponent(); e <= *row.exponents.highest_exponent(); ++e) {
       const ExponentHistogram::Octave& octave = row.exponents.octave(e);
-      table.row({row.name, kinds[i], e, octave.total, octave.powers_of_two, octave.top, share(octave.total)});
+      table.row({row.name, e, octave.total, octave.powers_of_two, octave.near_next, octave.top,
+                 share(octave.total)});
     }
   }
 }
@@ -142,8 +168,8 @@ void write_layers(sim::RunRecord& record, const std::vector<Pooled>& sites) {
   }
 }
 
-void write_summary(sim::RunRecord& record, const Pooled& all, const Pooled& weights,
-                   const Pooled& activations, int recommended, const sim::Evaluation& evaluation) {
+void write_summary(sim::RunRecord& record, const Findings& found, bool is_classifier) {
+  const std::optional<int>& recommended = found.recommended_scale_log2;
   const auto write = [&](const std::string& prefix, const Pooled& p) {
     record.summary(prefix + "values_total", p.exponents.total());
     record.summary(prefix + "fraction_zero", p.fraction_zero());
@@ -153,60 +179,72 @@ void write_summary(sim::RunRecord& record, const Pooled& all, const Pooled& weig
     record.summary(prefix + "fraction_overflow_at_scale_1", p.fraction_overflow(0));
     record.summary(prefix + "norm_share_flushed_at_scale_1", p.norm_share_flushed());
     record.summary(prefix + "max_abs_log2", p.max_abs_log2());
-    record.summary(prefix + "fraction_flushed_at_recommended_scale", p.fraction_flushed(recommended));
+    record.summary(prefix + "fraction_flushed_at_recommended_scale",
+                   recommended ? sim::Value(p.fraction_flushed(*recommended)) : sim::Value("none"));
   };
-  write("", all);
-  record.summary("recommended_scale_log2", recommended);
-  write("weights.", weights);
-  write("activations.", activations);
-  record.summary("test_loss", evaluation.loss);
-  record.summary("test_accuracy", evaluation.accuracy);
+  write("", found.all);
+  record.summary("recommended_scale_log2", recommended ? sim::Value(*recommended) : sim::Value("none"));
+  write("weights.", found.weights);
+  write("activations.", found.activations);
+  record.summary("test_loss", found.evaluation.loss);
+  if (is_classifier) record.summary("test_accuracy", found.evaluation.accuracy);
+}
+
+constexpr std::string_view exponent_label = "binary exponent of |gradient|, floor(log_2 |g|)";
+
+/// The tallest bar in per cent of all values; at least a thousandth, so that an empty histogram has an axis.
+double highest_share(const ExponentHistogram& exponents) {
+  double peak = 0;
+  for (int e = ExponentHistogram::min_exponent; e <= ExponentHistogram::max_exponent; ++e) {
+    peak = std::max(peak, static_cast<double>(exponents.octave(e).total));
+  }
+  return std::max(100 * peak / static_cast<double>(exponents.total()), 0.001);
+}
+
+std::string fp16_zones(double lowest) {
+  return experiments::zones({{lowest, -25, "zero in FP16", "vermillion"},
+                             {-25, -14, "subnormal", "orange"},
+                             {-14, 16, "FP16 normal range", "green"}}) +
+         "set offsets 0, 0, 0, 0\n" +
+         experiments::marks({{.x = -24, .label = "2^{-24}: smallest subnormal", .label_height = 0.80},
+                             {.x = -25,
+                              .label = "2^{-25}: nearest-even zero",
+                              .label_height = 0.80,
+                              .side = experiments::Mark::Side::left}});
 }
 
 /// Exact zeros in a narrow panel of their own scale, beside them the non-zero values by exponent, zones of
 /// FP16 shaded.
 std::string histogram_rows(const std::vector<const Pooled*>& rows, double lowest) {
-  std::string script = "set multiplot\nset style fill solid 1.0\nset boxwidth 0.9\n";
-  const double height = 1.0 / static_cast<double>(rows.size());
+  std::string script = "set multiplot\nset boxwidth 0.9\nunset key\n";
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Pooled& row = *rows[i];
-    double peak = 0;
-    for (int e = ExponentHistogram::min_exponent; e <= ExponentHistogram::max_exponent; ++e) {
-      peak = std::max(peak, static_cast<double>(row.exponents.octave(e).total));
-    }
-    peak *= 100 / static_cast<double>(row.exponents.total());
-    const double bottom = 1 - height * static_cast<double>(i + 1);
-    const std::string filter = fmt::format("(strcol(\"tensor\") eq \"{}\" ? {{}} : NaN)", row.name);
+    const double peak = highest_share(row.exponents);
+    const std::string of_row = experiments::column_is("tensor", row.name);
+    script += experiments::panel(static_cast<int>(i), static_cast<int>(rows.size()));
     script += fmt::format(
-        "set bmargin at screen {0}\nset tmargin at screen {1}\nunset key\n"
-        "unset object\nunset arrow\nunset label\n"
-        "set lmargin at screen 0.08\nset rmargin at screen 0.17\n"
+        "set lmargin at screen 0.09\nset rmargin at screen 0.18\nset grid noxtics\n"
         "set xrange [-1:1]\nset yrange [0:100]\nset xtics (\"exact 0\" 0)\nset ytics 25\nset xlabel \"\"\n"
-        "set ylabel \"share of all values, %\"\nset grid noxtics\n"
-        "set label 1 \"{3}\" at 0, {4} center offset 0,0.6\n"
-        "set label 2 \"{2}\" at graph 0,1.10 left font \",15\"\n"
-        "plot \"histogram.csv\" using ({5}):(strcol(\"exponent_log2\") eq \"zero\" ? "
-        "column(\"share_percent\") : NaN) "
-        "with boxes linecolor rgb grey\n",
-        bottom + 0.10, bottom + height - 0.085, row.name, percent(row.fraction_zero()),
-        100 * row.fraction_zero(), fmt::format(fmt::runtime(filter), "0"));
+        "set ylabel \"share of all values, %\"\n"
+        "set label \"{}\" at 0, {} center offset 0,0.6\n"
+        "set label \"{}\" at graph 0, graph 1.08 left font \",13\"\n",
+        percent(row.fraction_zero()), 100 * row.fraction_zero(), row.name);
+    script += experiments::plot({{.table = "histogram",
+                                  .where = of_row + " && " + experiments::column_is("exponent_log2", "zero"),
+                                  .x = "0",
+                                  .y = "column('share_percent')",
+                                  .style = "with boxes linecolor rgb grey"}});
     script += fmt::format(
-        "unset label\nset lmargin at screen 0.22\nset rmargin at screen 0.98\n"
-        "set xrange [{}:16]\nset yrange [0:{}]\nset xtics 4\nset ytics autofreq\nset ylabel \"\"\nset grid "
-        "xtics\n"
-        "set xlabel \"{}\" offset 0,0.3\n",
-        lowest, 1.35 * peak, i + 1 == rows.size() ? "binary exponent of |gradient|, floor(log_2 |g|)" : "");
-    script += experiments::zones({{lowest, -25, "zero in FP16", "vermillion"},
-                                  {-25, -14, "FP16 subnormal", "orange"},
-                                  {-14, 16, "FP16 normal range", "green"}});
-    script += experiments::marks({{.x = -24, .label = "2^{-24}: smallest subnormal", .label_height = 0.80},
-                                  {.x = -25,
-                                   .label = "2^{-25}: nearest-even zero",
-                                   .label_height = 0.80,
-                                   .side = experiments::Mark::Side::left}});
-    script += fmt::format(
-        "plot \"histogram.csv\" using ({}):(column(\"share_percent\")) with boxes linecolor rgb blue\n",
-        fmt::format(fmt::runtime(filter), "column(\"exponent_log2\") + 0.5"));
+        "unset label\nset lmargin at screen 0.235\nset rmargin at screen 0.98\nset grid xtics\n"
+        "set xrange [{}:16]\nset yrange [0:{}]\nset xtics 4\nset ytics autofreq\nset ylabel \"\"\n"
+        "set xlabel \"{}\"\n",
+        lowest, 1.35 * peak, exponent_label);
+    script += fp16_zones(lowest);
+    script += experiments::plot({{.table = "histogram",
+                                  .where = of_row,
+                                  .x = "column('exponent_log2') + 0.5",
+                                  .y = "column('share_percent')",
+                                  .style = "with boxes linecolor rgb blue"}});
   }
   return script + "unset multiplot\n";
 }
@@ -221,100 +259,118 @@ double figure_left_edge(const Pooled& all) {
   return e - 1;
 }
 
-std::string layer_figure(const std::vector<Pooled>& sites, double lowest) {
+/// The matrices and kernels of one kind; biases are left to the table.
+std::string layer_panels(const std::vector<Pooled>& sites, double lowest) {
   std::string script = fmt::format(
-      "set xrange [{}:16]\nset xtics 4\nset yrange [0:*]\nset key outside right top\n"
-      "set xlabel \"binary exponent of |gradient|, floor(log_2 |g|)\"\n"
+      "set multiplot\nset xrange [{}:16]\nset xtics 4\nset xlabel \"{}\"\n"
       "set ylabel \"share of the tensor's values, %\"\n",
-      lowest);
-  script +=
-      experiments::zones({{lowest, -25, "", "vermillion"}, {-25, -14, "", "orange"}, {-14, 16, "", "green"}});
-  script += "plot ";
-  for (std::size_t i = 0; i < sites.size(); ++i) {
-    script += fmt::format(
-        "{}\"histogram.csv\" using (strcol(\"tensor\") eq \"{}\" ? column(\"exponent_log2\") + 0.5 : "
-        "NaN):(column(\"share_percent\")) with linespoints {} title \"{}\"",
-        i == 0 ? "" : ", ", sites[i].name,
-        sites[i].kind == GradientSite::Kind::weight ? "dashtype 2" : "dashtype 1", sites[i].name);
+      lowest, exponent_label);
+  for (const GradientSite::Kind kind : {GradientSite::Kind::activation, GradientSite::Kind::weight}) {
+    double highest = 0;
+    for (const Pooled& site : sites) {
+      if (site.kind == kind && !site.name.ends_with(".bias"))
+        highest = std::max(highest, highest_share(site.exponents));
+    }
+    script += experiments::panel(kind == GradientSite::Kind::activation ? 0 : 1, 2) + fp16_zones(lowest) +
+              fmt::format("set yrange [0:{}]\n", 1.5 * highest);
+    std::vector<experiments::Curve> curves;
+    for (const Pooled& site : sites) {
+      if (site.kind != kind || site.name.ends_with(".bias")) continue;
+      curves.push_back({.table = "histogram",
+                        .where = experiments::column_is("tensor", site.name),
+                        .x = "column('exponent_log2') + 0.5",
+                        .y = "column('share_percent')",
+                        .style = fmt::format("with linespoints linetype {}", curves.size() + 1),
+                        .title = site.name});
+    }
+    script += experiments::plot(curves);
   }
-  return script + "\n";
+  return script + "unset multiplot\n";
 }
 
-void run(experiments::Run& run, const Options& options) {
-  const experiments::TrainingSetup setup(options.training);
-  sim::Trainer trainer = setup.trainer("fp32", sim::make_scaler("none"), options.training.seed);
-  experiments::Progress progress =
-      run.progress("training in FP32", static_cast<std::size_t>(options.training.steps + options.pool));
-  const std::vector<Pooled> sites = pool_gradients(trainer, setup, options, progress);
-  const sim::Evaluation evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.weights());
-
-  const Pooled weights =
-      sum_of(sites, "weight gradients", [](const Pooled& s) { return s.kind == GradientSite::Kind::weight; });
-  const Pooled activations = sum_of(sites, "activation gradients",
-                                    [](const Pooled& s) { return s.kind == GradientSite::Kind::activation; });
-  const Pooled all = sum_of(sites, "all gradients", [](const Pooled&) { return true; });
-  if (all.exponents.nonzero_finite() == 0 || all.exponents.infinite() + all.exponents.nan() > 0) {
-    throw std::runtime_error("the FP32 run has no finite non-zero gradients left; lower --lr or --steps");
-  }
-  const int recommended = *all.exponents.log2_headroom() - 1;
-
-  std::vector<Pooled> rows{all, activations, weights};
-  std::vector<std::string> kinds{"all", "activation", "weight"};
-  for (const Pooled& site : sites) {
-    rows.push_back(site);
-    kinds.emplace_back(sim::name_of(site.kind));
-  }
-  write_histogram(run.record(), rows, kinds);
-  write_layers(run.record(), sites);
-  write_summary(run.record(), all, weights, activations, recommended, evaluation);
-
-  const std::string setting =
-      fmt::format("{}; step {}, {} batches pooled, seed {}, S = 1; {}.", setup.description(),
-                  options.training.steps, options.pool, options.training.seed, setup.quality(evaluation));
-  const double lowest = figure_left_edge(all);
-  run.figure(
-      {.name = "gradient_histogram",
-       .title = fmt::format("Gradients of {} by magnitude", setup.model_name()),
-       .caption = fmt::format("{} {} of all values are exact zeros; of the others {} round to zero in FP16. "
-                              "FP16's range reaches to 2^16: all of it right of the bars stays unused.",
-                              setting, percent(all.fraction_zero()), percent(all.fraction_flushed(0))),
-       .script = histogram_rows({&activations, &weights}, lowest),
-       .height = 640});
+void draw_figures(experiments::Run& run, const Findings& found, std::string_view model,
+                  const std::string& setting) {
+  const double lowest = figure_left_edge(found.all);
+  run.figure({.name = "gradient_histogram",
+              .title = fmt::format("Gradients of {} by magnitude", model),
+              .caption = fmt::format(
+                  "{} {} of all values are exact zeros; of the others {} round to zero in FP16. "
+                  "FP16's range reaches to 2^16: all of it right of the bars stays unused.",
+                  setting, percent(found.all.fraction_zero()), percent(found.all.fraction_flushed(0))),
+              .script = histogram_rows({&found.activations, &found.weights}, lowest),
+              .height = 640});
   run.figure({.name = "layers",
-              .title = fmt::format("Gradients of {}, tensor by tensor", setup.model_name()),
-              .caption = setting + " Activation gradients solid, weight gradients dashed. Zones as above.",
-              .script = layer_figure(sites, lowest)});
+              .title = fmt::format("Gradients of {}, tensor by tensor", model),
+              .caption = setting + " Above the gradients of each layer's output, below those of its weights.",
+              .script = layer_panels(found.sites, lowest),
+              .height = 640});
+}
 
-  if (all.cast_at_scale_1.flushed != all.exponents.flushed_at_scale(0) ||
-      all.cast_at_scale_1.overflowed != all.exponents.overflowed_at_scale(0)) {
-    run.fail("the histogram's prediction differs from the values' cast to FP16");
+void write_verdict(sim::RunRecord& record, const Findings& found, std::string_view model,
+                   const std::string& setting) {
+  const Pooled& all = found.all;
+  if (const std::uint64_t nonfinite = all.exponents.infinite() + all.exponents.nan(); nonfinite > 0) {
+    record.verdict(
+        fmt::format("{} of {} gradients are infinite or NaN in FP32 already, which no loss scale cures: the "
+                    "training itself has diverged.",
+                    nonfinite, all.exponents.total()));
   }
-
-  const auto weakest = std::ranges::min_element(
-      sites, {}, [](const Pooled& s) { return s.exponents.max_abs() > 0 ? s.octaves_alive() : 1000.0; });
-  run.record().verdict(fmt::format(
-      "{} of the non-zero gradients of {} round to zero in FP16 without loss scaling ({} of their norm); "
-      "multiplied by 2^{} {} do.",
-      percent(all.fraction_flushed(0)), setup.model_name(), percent(all.norm_share_flushed()), recommended,
-      percent(all.fraction_flushed(recommended))));
-  run.record().verdict(
-      fmt::format("The tensor nearest to vanishing is {}: its largest gradient is 2^{:.1f}, {:.1f} octaves "
-                  "above the 2^-25 where "
-                  "nearest-even rounding reaches zero.",
-                  weakest->name, weakest->max_abs_log2(), weakest->octaves_alive()));
+  if (!found.recommended_scale_log2) {
+    record.verdict(
+        fmt::format("{} has no finite non-zero gradient left: there is nothing for FP16 to lose.", model));
+    return record.verdict(setting);
+  }
+  const int recommended = *found.recommended_scale_log2;
+  record.verdict(
+      fmt::format("{} of the non-zero gradients of {} round to zero in FP16 without loss scaling, with {} of "
+                  "the gradient's norm; "
+                  "multiplied by 2^{} only {} do.",
+                  percent(all.fraction_flushed(0)), model, percent(all.norm_share_flushed()), recommended,
+                  percent(all.fraction_flushed(recommended))));
+  const auto weakest = std::ranges::min_element(found.sites, {}, [](const Pooled& s) {
+    return s.exponents.max_abs() > 0 ? s.octaves_alive() : std::numeric_limits<double>::infinity();
+  });
+  record.verdict(fmt::format("Nearest to vanishing: {}.",
+                             experiments::octaves_alive_clause(weakest->name, weakest->octaves_alive())));
   experiments::TextTable table{
       .columns = {"gradients", "values", "exact zeros", "flushed S=1", "of the norm", "subnormal S=1",
                   "largest", fmt::format("flushed S=2^{}", recommended)},
       .rows = {}};
-  for (const Pooled* p : {&activations, &weights, &all}) {
+  for (const Pooled* p : {&found.activations, &found.weights, &all}) {
     table.rows.push_back({p->name, fmt::format("{}", p->exponents.total()), percent(p->fraction_zero()),
                           percent(p->fraction_flushed(0)), percent(p->norm_share_flushed()),
                           percent(p->share_of_nonzero(p->cast_at_scale_1.subnormal)),
                           fmt::format("2^{:.1f}", p->max_abs_log2()),
                           percent(p->fraction_flushed(recommended))});
   }
-  run.record().verdict(table.text());
-  run.record().verdict(setting);
+  record.verdict(table.text());
+  record.verdict(setting);
+}
+
+void run(experiments::Run& run, Options& options) {
+  const experiments::TrainingSetup setup(options.training);
+  sim::Trainer trainer = setup.trainer("fp32", sim::make_scaler("none"), options.training.seed);
+  experiments::record_settings(run.record(), "optimizer", trainer.optimizer().name(),
+                               trainer.optimizer().options());
+  experiments::Progress progress =
+      run.progress("training in FP32", static_cast<std::size_t>(options.training.steps + options.pool));
+  std::vector<Pooled> sites = pool_gradients(trainer, setup, options, progress);
+  const Findings found =
+      summed(std::move(sites), sim::evaluate(setup.model(), setup.dataset(), trainer.weights()));
+
+  write_histogram(run.record(), found);
+  write_layers(run.record(), found.sites);
+  write_summary(run.record(), found, setup.model().is_classifier());
+  const std::string setting = fmt::format("{}; step {}, {} batches pooled, seed {}, S = 1; {}.",
+                                          setup.description(), options.training.steps, options.pool,
+                                          options.training.seed, setup.quality(found.evaluation));
+  draw_figures(run, found, setup.model_name(), setting);
+  write_verdict(run.record(), found, setup.model_name(), setting);
+  if (found.all.cast_at_scale_1.flushed != found.all.exponents.flushed_at_scale(0) ||
+      found.all.cast_at_scale_1.subnormal != found.all.exponents.subnormal_at_scale(0) ||
+      found.all.cast_at_scale_1.overflowed != found.all.exponents.overflowed_at_scale(0)) {
+    run.fail("the histogram's prediction differs from the values' cast to FP16");
+  }
 }
 
 }  // namespace

@@ -21,7 +21,12 @@ struct Options {
 };
 
 void create_parent_directories(const std::filesystem::path& file) {
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path());
+  std::error_code error;
+  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), error);
+  if (error) {
+    throw std::runtime_error(fmt::format("--out: directory '{}' cannot be created ({})",
+                                         file.parent_path().string(), error.message()));
+  }
 }
 
 int write_report(int argc, char** argv) {

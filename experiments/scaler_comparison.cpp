@@ -16,6 +16,7 @@
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
 #include "sim/loss_scaling/registry.h"
+#include "sim/statistics/log2.h"
 
 namespace {
 
@@ -41,6 +42,8 @@ struct TrainingRun {
   std::vector<sim::GradientSite> sites = {};
   sim::Evaluation evaluation = {};
   double final_scale_log2 = 0;
+  sim::NamedValues optimizer_options = {};
+  sim::NamedValues scaler_options = {};
 
   double skipped_steps() const {
     double count = 0;
@@ -63,6 +66,7 @@ struct TrainingRun {
 struct Statistics {
   double mean = 0;
   double std = 0;  ///< sample standard deviation; 0 for a single seed
+  std::size_t seeds = 0;
 };
 
 /// All runs of one strategy.
@@ -71,11 +75,14 @@ struct Strategy {
   std::vector<const TrainingRun*> runs = {};
 
   Statistics over_seeds(const std::function<double(const TrainingRun&)>& quantity) const {
-    Statistics result;
+    Statistics result{.seeds = runs.size()};
     for (const TrainingRun* run : runs) result.mean += quantity(*run) / static_cast<double>(runs.size());
     if (runs.size() < 2) return result;
     double square = 0;
-    for (const TrainingRun* run : runs) square += std::pow(quantity(*run) - result.mean, 2);
+    for (const TrainingRun* run : runs) {
+      const double deviation = quantity(*run) - result.mean;
+      square += deviation * deviation;
+    }
     result.std = std::sqrt(square / static_cast<double>(runs.size() - 1));
     return result;
   }
@@ -124,9 +131,11 @@ void train(TrainingRun& run, const experiments::TrainingSetup& setup, const Opti
     run.steps.push_back(trainer.step());
     progress.tick();
   }
+  run.optimizer_options = trainer.optimizer().options();
+  run.scaler_options = trainer.scaler().options();
   run.sites = trainer.sites();
   run.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.weights());
-  run.final_scale_log2 = std::log2(trainer.scaler().scale());
+  run.final_scale_log2 = sim::log2_of(trainer.scaler().scale());
 }
 
 void write_steps(sim::RunRecord& record, const std::vector<TrainingRun>& runs) {
@@ -135,12 +144,12 @@ void write_steps(sim::RunRecord& record, const std::vector<TrainingRun>& runs) {
                              "fraction_flushed", "fraction_flushed_at_cast", "fraction_subnormal",
                              "fraction_overflow", "norm_share_flushed", "relative_error", "cosine"});
   sim::Table& layers = record.table(
-      "layers", {"strategy", "seed", "step", "tensor", "kind", "octaves_alive_at_scale_1", "fraction_flushed",
+      "layers", {"strategy", "seed", "step", "tensor", "kind", "octaves_alive", "fraction_flushed",
                  "norm_share_flushed", "fraction_overflow", "relative_error"});
   for (const TrainingRun& run : runs) {
     for (const sim::StepRecord& step : run.steps) {
       const sim::TwinComparison total = sim::total_of(step.twin);
-      steps.row({run.strategy, run.seed, step.step, step.loss, std::log2(step.scale), int{step.skipped},
+      steps.row({run.strategy, run.seed, step.step, step.loss, sim::log2_of(step.scale), int{step.skipped},
                  int{!step.twin.empty()}, total.fraction_flushed(), total.fraction_flushed_at_cast(),
                  total.fraction_subnormal(), total.fraction_overflow(), total.norm_share_flushed(),
                  total.relative_error(), total.cosine()});
@@ -170,76 +179,82 @@ void write_summary(sim::RunRecord& record, const std::vector<Strategy>& strategi
   }
 }
 
-/// "steps.csv" filtered to one strategy and seed, as a gnuplot using-expression for x.
-std::string rows_of(std::string_view strategy, std::uint64_t seed, std::string_view condition = "1") {
-  return fmt::format(
-      "(strcol(\"strategy\") eq \"{}\" && column(\"seed\") == {} && ({}) ? column(\"step\") : NaN)", strategy,
-      seed, condition);
-}
-
 std::string legend(std::string_view strategy, const Options& options) {
-  if (strategy == "dynamic") return fmt::format("dynamic (growth interval {})", options.growth_interval);
+  if (strategy == "dynamic") return fmt::format("dynamic (interval {})", options.growth_interval);
   return std::string(strategy);
 }
 
+/// One column of steps.csv over the steps of one strategy and seed.
+experiments::Curve step_curve(std::string_view strategy, std::uint64_t seed, std::string_view y,
+                              std::string style, std::string_view condition = "1") {
+  return {.table = "steps",
+          .where = fmt::format("{} && column('seed') == {} && {}",
+                               experiments::column_is("strategy", strategy), seed, condition),
+          .x = "column('step')",
+          .y = std::string(y),
+          .style = std::move(style)};
+}
+
 std::string loss_script(const std::vector<TrainingRun>& runs, const Options& options) {
-  std::string script =
-      "set key outside right top\nset xlabel \"step\"\nset ylabel \"training loss of the step's "
-      "batch\"\nplot ";
-  int linetype = 0;
+  std::vector<experiments::Curve> curves;
+  int linetype = -1;
   for (const TrainingRun& run : runs) {
     const bool first_seed = run.seed == options.training.seed;
     if (first_seed) ++linetype;
-    const bool is_reference = run.strategy == reference;
-    script +=
-        fmt::format("{}\"steps.csv\" using {}:\"loss\" with lines {} linewidth {} {}",
-                    &run == &runs.front() ? "" : ", ", rows_of(run.strategy, run.seed),
-                    is_reference ? "linecolor rgb black" : fmt::format("linetype {}", linetype - 1),
-                    is_reference ? 3 : 1.5,
-                    first_seed ? fmt::format("title \"{}\"", legend(run.strategy, options)) : "notitle");
+    curves.push_back(step_curve(run.strategy, run.seed, "column('loss')",
+                                run.strategy == reference
+                                    ? "with lines linecolor rgb black linewidth 3"
+                                    : fmt::format("with lines linetype {} linewidth 1.3", linetype)));
+    if (first_seed) curves.back().title = legend(run.strategy, options);
   }
-  return script + "\n";
+  std::vector<double> losses;
+  for (const TrainingRun& run : runs) {
+    for (const sim::StepRecord& step : run.steps) losses.push_back(step.loss);
+  }
+  return "set xlabel \"step\"\nset ylabel \"training loss of the step's batch\"\nset logscale y\n"
+         "set format y \"%g\"\nset ytics "
+         "(0.0001,0.0002,0.0005,0.001,0.002,0.005,0.01,0.02,0.03,0.04,0.05,0.07,"
+         "0.1,0.15,0.2,0.3,0.5,0.7,1,1.5,2,3,5,10)\n" +
+         experiments::log_range(losses) + experiments::plot(curves);
 }
 
-std::string measured_script(const std::vector<Strategy>& strategies, const Options& options) {
-  std::string scales, skips, flushed;
-  int linetype = 0;
+std::string scale_script(const std::vector<Strategy>& strategies, const Options& options) {
+  std::vector<experiments::Curve> scales, skips, flushed;
+  const std::uint64_t seed = options.training.seed;
   for (const Strategy& s : strategies) {
     if (s.name == reference) continue;
-    ++linetype;
-    const std::uint64_t seed = options.training.seed;
-    const std::string separator = linetype == 1 ? "" : ", ";
-    scales += fmt::format("{}\"steps.csv\" using {}:\"scale_log2\" with steps linetype {} title \"{}\"",
-                          separator, rows_of(s.name, seed), linetype, legend(s.name, options));
-    skips += fmt::format(
-        ", \"steps.csv\" using {}:\"scale_log2\" with points pointtype 2 pointsize 0.8 linewidth 1.5 "
-        "linecolor rgb "
-        "black {}",
-        rows_of(s.name, seed, "column(\"skipped\") == 1"),
-        linetype == 1 ? "title \"skipped step\"" : "notitle");
-    flushed += fmt::format(
-        "{}\"steps.csv\" using {}:(100*column(\"fraction_flushed\")) with linespoints linetype {} pointsize "
-        "0.4 notitle",
-        separator, rows_of(s.name, seed, "column(\"measured\") == 1"), linetype);
+    const std::size_t linetype = scales.size() + 1;
+    scales.push_back(
+        step_curve(s.name, seed, "column('scale_log2')", fmt::format("with steps linetype {}", linetype)));
+    scales.back().title = legend(s.name, options);
+    if (s.runs.front()->skipped_steps() > 0) {
+      skips.push_back(step_curve(s.name, seed, "column('scale_log2')",
+                                 "with points pointtype 2 pointsize 0.8 linewidth 1.5 linecolor rgb black",
+                                 "column('skipped') == 1"));
+      if (skips.size() == 1) skips.back().title = "skipped step";
+    }
+    flushed.push_back(step_curve(s.name, seed, "100 * column('fraction_flushed')",
+                                 fmt::format("with linespoints linetype {} pointsize 0.4", linetype),
+                                 "column('measured') == 1"));
   }
-  return "set multiplot layout 2,1\nset lmargin at screen 0.10\nset rmargin at screen 0.72\n"
-         "set key at screen 0.98, screen 0.90 right top\n"
-         "set ylabel \"log_2 of the loss scale S\"\nset yrange [*:*]\nset offsets 0,0,1,1\nplot " +
-         scales + skips +
-         "\nset offsets 0,0,0,0\nset xlabel \"step\"\nset ylabel \"flushed, % of non-zero\"\nset yrange "
-         "[0:*]\nplot " +
-         flushed + "\nunset multiplot\n";
+  scales.insert(scales.end(), skips.begin(), skips.end());
+  return "set multiplot\nset xlabel \"step\"\nset key maxcols 3\n" + experiments::panel(0, 2) +
+         "set ylabel \"log_2 of the loss scale S\"\nset yrange [*:*]\nset offsets 0, 0, 1, 1\n" +
+         experiments::plot(scales) + experiments::panel(1, 2) +
+         "set offsets 0, 0, 0, 0\nset ylabel \"flushed, % of the non-zero values\"\nset yrange [0:*]\n" +
+         experiments::plot(flushed) + "unset multiplot\n";
 }
 
 /// How far a strategy's mean final loss lies from that of FP32, in per cent of the latter.
-double excess_percent(const Strategy& strategy, const Strategy& fp32) {
-  return 100 * (strategy.final_loss().mean / fp32.final_loss().mean - 1);
+std::string excess(const Strategy& strategy, const Strategy& fp32) {
+  const double percent = 100 * (strategy.final_loss().mean / fp32.final_loss().mean - 1);
+  return std::isfinite(percent) ? fmt::format("{:+.1f} %", percent) : "-";
 }
 
-std::string strategy_sentence(const Strategy& s, const Strategy& fp32) {
-  const double excess = excess_percent(s, fp32);
-  if (!std::isfinite(excess)) return fmt::format("{} ends without a finite loss", s.name);
-  return fmt::format("{} ends {:+.1f} % from it", s.name, excess);
+std::string outcome(const Strategy& s, const Strategy& fp32) {
+  const double loss = s.final_loss().mean;
+  if (!std::isfinite(loss)) return fmt::format("{} without a finite loss", s.name);
+  return fmt::format("{} at {:.5f} ({})", s.name, loss, excess(s, fp32));
 }
 
 /// The site that sits lowest against 2^-25 at the first measured step, which is what S = 1 has to hold.
@@ -251,13 +266,18 @@ std::string weakest_layer_sentence(const TrainingRun& run) {
       if (step.twin[i].octaves_alive() < step.twin[weakest].octaves_alive()) weakest = i;
     }
     return fmt::format(
-        "At step {} the tensor nearest to vanishing is {}: its largest gradient at S = 1 is {:.1f} octaves "
-        "{} the 2^-25 "
-        "where FP16 rounds to zero.",
-        step.step, run.sites[weakest].name, std::abs(step.twin[weakest].octaves_alive()),
-        step.twin[weakest].octaves_alive() < 0 ? "below" : "above");
+        "Why: at step {} and S = 1 {}.", step.step,
+        experiments::octaves_alive_clause(run.sites[weakest].name, step.twin[weakest].octaves_alive()));
   }
   return "";
+}
+
+/// "0.04695 ± 0.00066", without the spread for a single seed and "-" for what is not finite.
+std::string with_spread(const Statistics& value, double factor, int decimals) {
+  if (!std::isfinite(value.mean)) return "-";
+  std::string text = fmt::format("{:.{}f}", factor * value.mean, decimals);
+  if (value.seeds > 1) text += fmt::format(" ± {:.{}f}", factor * value.std, decimals);
+  return text;
 }
 
 experiments::TextTable verdict_table(const std::vector<Strategy>& strategies, bool is_classifier) {
@@ -269,15 +289,15 @@ experiments::TextTable verdict_table(const std::vector<Strategy>& strategies, bo
     const bool is_reference = s.name == reference;
     const auto unless_reference = [&](std::string text) { return is_reference ? std::string("-") : text; };
     const Statistics loss = s.final_loss(), accuracy = s.final_accuracy();
-    std::vector<std::string> row{s.name, fmt::format("{:.5f} ± {:.5f}", loss.mean, loss.std)};
-    if (is_classifier)
-      row.push_back(fmt::format("{:.2f} ± {:.2f} %", 100 * accuracy.mean, 100 * accuracy.std));
-    row.push_back(unless_reference(fmt::format("{:+.1f} %", excess_percent(s, strategies.front()))));
+    std::vector<std::string> row{s.name, with_spread(loss, 1, 5)};
+    if (is_classifier) row.push_back(with_spread(accuracy, 100, 2) + " %");
+    row.push_back(unless_reference(excess(s, strategies.front())));
     row.push_back(unless_reference(fmt::format("{:g}", s.skipped_steps().mean)));
     row.push_back(unless_reference(fmt::format("2^{:g}", s.final_scale_log2().mean)));
     row.push_back(unless_reference(percent(s.fraction_flushed().mean)));
     row.push_back(unless_reference(percent(s.norm_share_flushed().mean)));
-    row.push_back(unless_reference(fmt::format("{:.2g}", s.relative_error().mean)));
+    row.push_back(unless_reference(
+        std::isfinite(s.relative_error().mean) ? fmt::format("{:.2g}", s.relative_error().mean) : "-"));
     table.rows.push_back(std::move(row));
   }
   return table;
@@ -305,7 +325,7 @@ std::vector<Strategy> group(const std::vector<TrainingRun>& runs) {
   return strategies;
 }
 
-void run(experiments::Run& run, const Options& options) {
+void run(experiments::Run& run, Options& options) {
   const experiments::TrainingSetup setup(options.training);
   std::vector<TrainingRun> runs = plan_runs(options);
   {
@@ -317,29 +337,39 @@ void run(experiments::Run& run, const Options& options) {
   const std::vector<Strategy> strategies = group(runs);
   const bool is_classifier = setup.model().is_classifier();
   sim::RunRecord& record = run.record();
+  experiments::record_settings(record, "optimizer", options.training.optimizer,
+                               runs.front().optimizer_options);
+  for (const Strategy& s : strategies) {
+    experiments::record_settings(record, "scaler", s.name, s.runs.front()->scaler_options);
+  }
   write_steps(record, runs);
   write_summary(record, strategies, is_classifier);
 
-  const std::string setting = fmt::format("{}, policy {}; {} steps, {} seeds from {}, twin every {} steps.",
-                                          setup.description(), options.policy, options.training.steps,
-                                          options.seeds, options.training.seed, options.twin_every);
+  const std::string setting =
+      fmt::format("{}, policy {}; {} steps, seeds {} to {}, twin every {} steps.", setup.description(),
+                  options.policy, options.training.steps, options.training.seed,
+                  options.training.seed + static_cast<std::uint64_t>(options.seeds - 1), options.twin_every);
   run.figure({.name = "loss",
               .title = fmt::format("Training {} under each loss-scaling strategy", setup.model_name()),
-              .caption = setting + " One line per seed; the thick black lines are the FP32 trajectories.",
+              .caption = fmt::format(
+                  "{} One line per seed; the thick black lines are the FP32 trajectories. 'dynamic' "
+                  "runs with growth interval {}; PyTorch's 2000 would not move in so few steps.",
+                  setting, options.growth_interval),
               .script = loss_script(runs, options)});
   run.figure({.name = "scale",
               .title = "The loss scale, and what was flushed in spite of it",
               .caption = fmt::format("{} Seed {}. Flushed: non-zero in the FP32 twin and zero in the run.",
                                      setting, options.training.seed),
-              .script = measured_script(strategies, options),
+              .script = scale_script(strategies, options),
               .height = 640});
 
   const Strategy& fp32 = strategies.front();
   std::vector<std::string> sentences;
   for (const Strategy& s : strategies) {
-    if (s.name != reference) sentences.push_back(strategy_sentence(s, fp32));
+    if (s.name != reference) sentences.push_back(outcome(s, fp32));
   }
-  record.verdict(fmt::format("FP32 reaches a test loss of {:.5f}; {}.", fp32.final_loss().mean,
+  record.verdict(fmt::format("FP32 reaches a test loss of {}. Under {}, by scaler: {}.",
+                             with_spread(fp32.final_loss(), 1, 5), options.policy,
                              fmt::join(sentences, ", ")));
   if (strategies.size() > 1) record.verdict(weakest_layer_sentence(*strategies[1].runs.front()));
   record.verdict(verdict_table(strategies, is_classifier).text());

@@ -8,8 +8,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include "experiments/common/experiment.h"
 #include "experiments/common/parallel.h"
@@ -22,7 +24,7 @@ namespace {
 using experiments::percent;
 
 struct Options {
-  experiments::TrainingOptions training{.model = "mlp", .steps = 750};
+  experiments::TrainingOptions training{.model = "mlp", .steps = 600};
   std::string policy = "amp";
   int pool = 4;
   int max_scale_log2 = 24;
@@ -30,6 +32,7 @@ struct Options {
 
 /// One batch on the tape with its twin; every scale is measured on it.
 struct Probe {
+  std::vector<sim::Tensor> weights;  ///< the tape borrows them while the trainer's own move on
   sim::RecordedStep step;
   sim::SiteGradients twin;
   sim::ExponentHistogram twin_exponents;
@@ -53,10 +56,11 @@ std::vector<Probe> make_probes(sim::Trainer& trainer, const experiments::Trainin
   }
   std::vector<Probe> probes;
   for (int sample = 0; sample < options.pool; ++sample) {
-    Probe probe{.step = sim::record_step(setup.model(), trainer.parameters(), trainer.weights(),
-                                         trainer.next_batch(), sim::find_precision_policy(options.policy)),
-                .twin = {},
-                .twin_exponents = {}};
+    std::vector<sim::Tensor> weights = trainer.weights();
+    sim::RecordedStep step =
+        sim::record_step(setup.model(), trainer.parameters(), weights, trainer.next_batch(),
+                         sim::find_precision_policy(options.policy));
+    Probe probe{.weights = std::move(weights), .step = std::move(step), .twin = {}, .twin_exponents = {}};
     probe.twin = probe.step.tape.backward(
         probe.step.forward.loss,
         {.seed = 1, .twin = &sim::find_precision_policy("fp32"), .count_rounding = false});
@@ -102,7 +106,7 @@ void write_tables(sim::RunRecord& record, const std::vector<ScaleResult>& result
                 "fraction_overflow_predicted", "relative_error", "cosine", "norm_share_flushed"});
   sim::Table& layers =
       record.table("layers", {"scale_log2", "tensor", "kind", "fraction_flushed", "norm_share_flushed",
-                              "fraction_overflow", "relative_error", "octaves_alive_at_scale_1"});
+                              "fraction_overflow", "relative_error", "octaves_alive"});
   const double nonzero = static_cast<double>(std::max<std::uint64_t>(predicted.nonzero_finite(), 1));
   for (std::size_t m = 0; m < results.size(); ++m) {
     const int scale_log2 = static_cast<int>(m);
@@ -123,39 +127,80 @@ void write_tables(sim::RunRecord& record, const std::vector<ScaleResult>& result
   }
 }
 
-constexpr std::string_view sweep_script = R"(set multiplot layout 2,1
-set key outside right top
-set xtics 4
-set yrange [0:*]
-set ylabel "share of non-zero values, %"
-plot "sweep.csv" using "scale_log2":(100*column("fraction_flushed")) with points linetype 2 title "flushed", \
-  "" using "scale_log2":(100*column("fraction_flushed_predicted")) with lines linetype 2 title "flushed, predicted", \
-  "" using "scale_log2":(100*column("fraction_subnormal")) with points linetype 5 title "subnormal", \
-  "" using "scale_log2":(100*column("fraction_subnormal_predicted")) with lines linetype 5 title "subnormal, predicted", \
-  "" using "scale_log2":(100*column("fraction_overflow")) with points linetype 7 title "overflow", \
-  "" using "scale_log2":(100*column("fraction_overflow_predicted")) with lines linetype 7 title "overflow, predicted"
-set logscale y 10
-set format y "10^{%T}"
-set yrange [*:*]
-set xlabel "log_2 of the loss scale S"
-set ylabel "relative error of the gradient"
-plot "sweep.csv" using "scale_log2":"relative_error" with linespoints linetype 1 title "against the twin", \
-  "" using "scale_log2":(column("norm_share_flushed") > 0 ? column("norm_share_flushed") : NaN) with linespoints linetype 4 title "norm flushed"
-unset multiplot
-)";
+experiments::Curve curve(std::string_view column, int linetype, bool predicted) {
+  return {.table = "sweep",
+          .x = "column('scale_log2')",
+          .y = fmt::format("column('{0}') > 0 ? 100 * column('{0}') : NaN",
+                           std::string(column) + (predicted ? "_predicted" : "")),
+          .style = fmt::format("with {} linetype {}", predicted ? "lines" : "points", linetype),
+          .title = predicted ? "" : std::string(column.substr(column.find('_') + 1))};
+}
 
-std::string layer_script(const std::vector<sim::GradientSite>& sites) {
-  std::string script =
-      "set key outside right top\nset xtics 4\nset yrange [0:100]\nset xlabel \"log_2 of the loss scale S\"\n"
-      "set ylabel \"norm of the tensor's gradient that was flushed, %\"\nplot ";
-  for (std::size_t i = 0; i < sites.size(); ++i) {
-    script += fmt::format(
-        "{}\"layers.csv\" using (strcol(\"tensor\") eq \"{}\" ? column(\"scale_log2\") : "
-        "NaN):(100*column(\"norm_share_flushed\")) with linespoints {} title \"{}\"",
-        i == 0 ? "" : ", ", sites[i].name,
-        sites[i].kind == sim::GradientSite::Kind::weight ? "dashtype 2" : "dashtype 1", sites[i].name);
+std::string sweep_script(const std::vector<ScaleResult>& results) {
+  std::vector<double> norms;
+  for (const ScaleResult& result : results) {
+    norms.push_back(result.relative_error);
+    norms.push_back(result.total().norm_share_flushed());
   }
-  return script + "\n";
+  std::vector<experiments::Curve> losses;
+  int linetype = 0;
+  for (const char* column : {"fraction_subnormal", "fraction_flushed", "fraction_overflow"}) {
+    losses.push_back(curve(column, ++linetype, false));
+    losses.push_back(curve(column, linetype, true));
+  }
+  return "set multiplot\nset xtics 4\nset xrange [0:" +
+         std::to_string(std::max<std::size_t>(results.size() - 1, 1)) +
+         "]\nset logscale y\nset format y \"10^{%T}\"\n"
+         "set xlabel \"log_2 of the loss scale S\"\n" +
+         experiments::panel(0, 2) + "set yrange [0.0001:100]\nset ylabel \"share of non-zero values, %\"\n" +
+         experiments::plot(losses) + experiments::panel(1, 2) + experiments::log_range(norms) +
+         "set ylabel \"norm relative to the twin's\"\n" +
+         experiments::plot({{.table = "sweep",
+                             .x = "column('scale_log2')",
+                             .y = "column('relative_error')",
+                             .style = "with linespoints linetype 4",
+                             .title = "error of the gradient"},
+                            {.table = "sweep",
+                             .x = "column('scale_log2')",
+                             .y = "column('norm_share_flushed') > 0 ? column('norm_share_flushed') : NaN",
+                             .style = "with linespoints linetype 2",
+                             .title = "flushed part of the gradient"}}) +
+         "unset multiplot\n";
+}
+
+/// Flushed values above, the part of the norm that went with them below; biases are left to the table.
+std::string layer_script(const std::vector<sim::GradientSite>& sites,
+                         const std::vector<ScaleResult>& results) {
+  std::vector<double> norms;
+  for (const ScaleResult& result : results) {
+    for (const sim::TwinComparison& site : result.sites) norms.push_back(100 * site.norm_share_flushed());
+  }
+  std::string script = "set multiplot\nset xtics 4\nset xrange [0:" +
+                       std::to_string(std::max<std::size_t>(results.size() - 1, 1)) +
+                       "]\nset logscale y\nset xlabel \"log_2 of the loss scale S\"\n"
+                       "set key font \",11\"\nset format y \"10^{%T}\"\n";
+  int panel = 0;
+  for (const auto& [column, label, limits] :
+       {std::tuple{"fraction_flushed", "flushed values, %", std::string("set yrange [0.0001:100]\n")},
+        std::tuple{"norm_share_flushed", "flushed part of the norm, %", experiments::log_range(norms)}}) {
+    script += experiments::panel(panel++, 2) + fmt::format("set ylabel \"{}\"\n{}", label, limits);
+    std::vector<experiments::Curve> curves;
+    int layer = 0;
+    for (const sim::GradientSite& site : sites) {
+      if (site.name.ends_with(".bias")) continue;
+      const bool weight = site.kind == sim::GradientSite::Kind::weight;
+      curves.push_back(
+          {.table = "layers",
+           .where = experiments::column_is("tensor", site.name) + fmt::format(" && column('{}') > 0", column),
+           .x = "column('scale_log2')",
+           .y = fmt::format("100 * column('{}')", column),
+           .style = fmt::format("with linespoints linetype {} pointsize 0.5{}", layer++ % 7 + 1,
+                                weight ? " dashtype 2" : ""),
+           .title = panel == 1 ? site.name : ""});
+    }
+    script += experiments::plot(curves);
+  }
+  return script + "unset multiplot\n";
 }
 
 void write_verdict(sim::RunRecord& record, const std::vector<ScaleResult>& results,
@@ -197,9 +242,44 @@ void write_verdict(sim::RunRecord& record, const std::vector<ScaleResult>& resul
   record.verdict(setting);
 }
 
-void run(experiments::Run& run, const Options& options) {
+void write_summary(sim::RunRecord& record, const std::vector<ScaleResult>& results,
+                   std::optional<std::size_t> best, const sim::Evaluation& evaluation, bool is_classifier) {
+  const auto write = [&](const std::string& suffix, const ScaleResult* result) {
+    const auto value = [&](double number) { return result ? sim::Value(number) : sim::Value("none"); };
+    const ScaleResult& shown = result ? *result : results.front();
+    record.summary("flushed_at_" + suffix, value(shown.total().fraction_flushed()));
+    record.summary("flushed_at_cast_at_" + suffix, value(shown.total().fraction_flushed_at_cast()));
+    record.summary("norm_share_flushed_at_" + suffix, value(shown.total().norm_share_flushed()));
+    record.summary("relative_error_at_" + suffix, value(shown.relative_error));
+  };
+  record.summary("best_scale_log2", best ? sim::Value(*best) : sim::Value("none"));
+  write("scale_1", &results.front());
+  write("best_scale", best ? &results[*best] : nullptr);
+  record.summary("test_loss", evaluation.loss);
+  if (is_classifier) record.summary("test_accuracy", evaluation.accuracy);
+}
+
+void draw_figures(experiments::Run& run, const std::vector<sim::GradientSite>& sites,
+                  const std::vector<ScaleResult>& results, const std::string& setting) {
+  run.figure({.name = "sweep",
+              .title = "What the loss scale saves and what it breaks",
+              .caption = setting +
+                         " Points: measured in a real scaled backward pass. Lines: predicted from the "
+                         "exponent histogram of the twin's gradients alone.",
+              .script = sweep_script(results),
+              .height = 640});
+  run.figure({.name = "layers",
+              .title = "What FP16 flushed of each tensor's gradient",
+              .caption = setting + " Gradients of layers' outputs solid, of their weights dashed.",
+              .script = layer_script(sites, results),
+              .height = 640});
+}
+
+void run(experiments::Run& run, Options& options) {
   const experiments::TrainingSetup setup(options.training);
   sim::Trainer trainer = setup.trainer("fp32", sim::make_scaler("none"), options.training.seed);
+  experiments::record_settings(run.record(), "optimizer", trainer.optimizer().name(),
+                               trainer.optimizer().options());
   std::vector<ScaleResult> results(static_cast<std::size_t>(options.max_scale_log2) + 1);
   experiments::Progress progress =
       run.progress("sweep", static_cast<std::size_t>(options.training.steps + options.pool) + results.size());
@@ -212,39 +292,16 @@ void run(experiments::Run& run, const Options& options) {
   });
   sim::ExponentHistogram predicted;
   for (const Probe& probe : probes) predicted += probe.twin_exponents;
-
   const std::vector<sim::GradientSite>& sites = probes.front().step.tape.sites();
+  const std::optional<std::size_t> best = predicted.nonzero_finite() > 0 ? best_scale(results) : std::nullopt;
+
   write_tables(run.record(), results, sites, predicted);
-
-  const std::optional<std::size_t> best = best_scale(results);
-  const ScaleResult& at_best = results[best.value_or(0)];
-  sim::RunRecord& record = run.record();
-  record.summary("best_scale_log2", best ? sim::Value(*best) : sim::Value("none"));
-  record.summary("flushed_at_scale_1", results.front().total().fraction_flushed());
-  record.summary("flushed_at_best_scale", at_best.total().fraction_flushed());
-  record.summary("flushed_at_cast_at_scale_1", results.front().total().fraction_flushed_at_cast());
-  record.summary("norm_share_flushed_at_scale_1", results.front().total().norm_share_flushed());
-  record.summary("norm_share_flushed_at_best_scale", at_best.total().norm_share_flushed());
-  record.summary("relative_error_at_scale_1", results.front().relative_error);
-  record.summary("relative_error_at_best_scale", at_best.relative_error);
-  record.summary("test_loss", evaluation.loss);
-  record.summary("test_accuracy", evaluation.accuracy);
-
+  write_summary(run.record(), results, best, evaluation, setup.model().is_classifier());
   const std::string setting =
       fmt::format("{}, policy {}; step {}, {} batches, seed {}; {}.", setup.description(), options.policy,
                   options.training.steps, options.pool, options.training.seed, setup.quality(evaluation));
-  run.figure({.name = "sweep",
-              .title = "What the loss scale saves and what it breaks",
-              .caption = setting +
-                         " Points: measured in a real scaled backward pass. Lines: predicted from the "
-                         "exponent histogram of the twin's gradients alone.",
-              .script = std::string(sweep_script),
-              .height = 640});
-  run.figure({.name = "layers",
-              .title = "Share of each tensor's gradient norm that FP16 flushed",
-              .caption = setting + " Activation gradients solid, weight gradients dashed.",
-              .script = layer_script(sites)});
-  write_verdict(record, results, best, setting);
+  draw_figures(run, sites, results, setting);
+  write_verdict(run.record(), results, best, setting);
 }
 
 }  // namespace
@@ -253,23 +310,24 @@ int main(int argc, char** argv) {
   Options options;
   return experiments::run(
       argc, argv,
-      {.program =
-           {.name = "underflow_sweep",
-            .question = "How much of the gradient does FP16 lose at each loss scale, measured and predicted?",
-            .example = "underflow_sweep --model autoencoder --steps 200 --out results/sweep",
-            .summary_keys = {{"best_scale_log2", "smallest mean relative error without overflow"},
-                             {"flushed_at_scale_1", "twin non-zero and run zero, over the twin's non-zero"},
-                             {"flushed_at_best_scale", "the same at the best scale"},
-                             {"flushed_at_cast_at_scale_1", "of these, zeroed by their own rounding"},
-                             {"norm_share_flushed_at_*", "norm of the flushed values over the twin's norm"},
-                             {"relative_error_at_*", "||run/S - twin|| / ||twin||, mean over the batches"},
-                             {"test_loss, test_accuracy", "of the trained network, in FP32"}}},
+      {.program = {.name = "underflow_sweep",
+                   .question =
+                       "How much of the gradient does FP16 lose at each loss scale, measured and predicted?",
+                   .example = "underflow_sweep --model autoencoder --steps 200 --out results/sweep",
+                   .summary_keys =
+                       {{"best_scale_log2", "smallest mean relative error without overflow, or \"none\""},
+                        {"flushed_at_scale_1", "twin non-zero and run zero, over the twin's non-zero"},
+                        {"flushed_at_best_scale", "the same at the best scale"},
+                        {"flushed_at_cast_at_scale_1", "of these, zeroed by their own rounding"},
+                        {"norm_share_flushed_at_*", "norm of the flushed values over the twin's norm"},
+                        {"relative_error_at_*", "||run/S - twin|| / ||twin||, mean over the batches"},
+                        {"test_loss, test_accuracy", "of the trained network, in FP32"}}},
        .options =
            [&](experiments::CommandLine& command_line) {
              options.training.bind(command_line, 30);
              command_line.add_policy(options.policy);
              command_line.add("--pool", options.pool, "batches measured at every scale",
-                              {.minimum = 1, .maximum = 1000, .quick = 2});
+                              {.minimum = 1, .maximum = 100, .quick = 2});
              command_line.add("--max-scale-log2", options.max_scale_log2, "the sweep runs from 2^0 to 2^this",
                               {.minimum = 0, .maximum = 120});
            },

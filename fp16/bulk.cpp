@@ -79,10 +79,7 @@ constexpr ConversionKernels portable_conversion_kernels{
 };
 
 const ConversionKernels& kernels_of(VectorPath path) {
-  if (std::ranges::find(available_vector_paths(), path) == available_vector_paths().end()) {
-    throw std::invalid_argument("path: '" + std::string(name_of(path)) +
-                                "' is not available on this processor");
-  }
+  require_available(path);
 #ifdef __x86_64__
   if (path != VectorPath::portable) return detail::avx2_f16c_conversion_kernels;
 #endif

@@ -143,6 +143,7 @@ void multiply(const Product<Real>& p, const TileKernel<Real>& kernel) {
 }
 
 const detail::TileKernels& kernels_of(VectorPath path) {
+  require_available(path);
   switch (path) {
 #ifdef __x86_64__
     case VectorPath::avx512:

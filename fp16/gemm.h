@@ -44,7 +44,8 @@ enum class ChainStart { zero, from_output };
 /// binary64 likewise), because which payload survives a product of NaNs differs between instruction sets. The
 /// float form takes fp32_fma_chain or fp16_fma_chain; for the latter operands and a C gone on from must hold
 /// values of binary16, and C receives such values. The double form is the fp64_fma_chain.
-/// Throws std::invalid_argument when shapes do not match or the operands' storage is wider than C.
+/// Throws std::invalid_argument when shapes do not match or the operands' storage is wider than C,
+/// or when this processor cannot run `path`.
 void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t row_stride,
           Accumulation accumulation, ChainStart start = ChainStart::zero,
           VectorPath path = active_vector_path());

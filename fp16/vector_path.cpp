@@ -1,10 +1,15 @@
 #include "fp16/vector_path.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 
 namespace fp16 {
 namespace {
@@ -20,12 +25,19 @@ constexpr std::array named_paths{
     NamedPath{"avx512", VectorPath::avx512},
 };
 
+#ifdef __x86_64__
+// Clang's __builtin_cpu_supports did not know "f16c" before its version 19.
+bool supports_f16c() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
+}
+#endif
+
 std::vector<VectorPath> detect_paths() {
   std::vector<VectorPath> paths{VectorPath::portable};
 #ifdef __x86_64__
   __builtin_cpu_init();
-  const bool avx2_f16c =
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
+  const bool avx2_f16c = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && supports_f16c();
   if (!avx2_f16c) return paths;
   paths.push_back(VectorPath::avx2_f16c);
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
@@ -59,6 +71,13 @@ std::span<const VectorPath> available_vector_paths() {
 VectorPath active_vector_path() {
   static const VectorPath path = choose_path();
   return path;
+}
+
+void require_available(VectorPath path) {
+  const std::span<const VectorPath> available = available_vector_paths();
+  if (std::find(available.begin(), available.end(), path) == available.end()) {
+    throw std::invalid_argument("path: '" + std::string(name_of(path)) + "' is not available on this processor");
+  }
 }
 
 std::string_view name_of(VectorPath path) {

@@ -20,6 +20,9 @@ std::span<const VectorPath> available_vector_paths();
 /// Throws std::invalid_argument when the variable names a path that is unknown or not available here.
 VectorPath active_vector_path();
 
+/// Throws std::invalid_argument when this processor cannot run `path`.
+void require_available(VectorPath path);
+
 std::string_view name_of(VectorPath path);
 
 }  // namespace fp16

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "fp16/bits.h"
 #include "sim/ops/operation.h"
 
 namespace sim {
@@ -17,10 +18,11 @@ struct Extremes {
 /// On bit patterns: magnitudes of floats are ordered as their bits are, and integers vectorise where
 /// NaN-aware float comparisons do not.
 FP16_VECTOR_CLONES Extremes extremes_of(std::span<const float> values) {
-  constexpr std::int32_t infinity = 0x7F800000;
+  constexpr auto infinity = static_cast<std::int32_t>(fp16::infinity_bits<fp16::binary32>);
   std::int32_t largest = 0, largest_any = 0;
   for (const float value : values) {
-    const std::int32_t magnitude = std::bit_cast<std::int32_t>(value) & 0x7FFFFFFF;
+    const std::int32_t magnitude =
+        static_cast<std::int32_t>(fp16::magnitude<fp16::binary32>(std::bit_cast<std::uint32_t>(value)));
     const std::int32_t finite = magnitude < infinity ? magnitude : 0;
     largest = finite > largest ? finite : largest;
     largest_any = magnitude > largest_any ? magnitude : largest_any;

@@ -1,5 +1,4 @@
 #pragma once
-
 /// Numeric options and state of scalers and optimizers. A struct names itself and its fields once:
 ///
 ///     struct StaticOptions {

@@ -16,23 +16,20 @@ constexpr std::array policies{
                     .weights = fp16::binary32,
                     .lower_precision = fp16::binary32,
                     .full_precision = fp16::binary32,
-                    .accumulation = Accumulation::fp32_fma_chain,
-                    .optimizer_state = fp16::binary32},
+                    .accumulation = Accumulation::fp32_fma_chain},
     PrecisionPolicy{
         .name = "amp",
         .description = "FP16 operands and activations, FP32 accumulation, losses and master weights",
         .weights = fp16::binary32,
         .lower_precision = fp16::binary16,
         .full_precision = fp16::binary32,
-        .accumulation = Accumulation::fp32_fma_chain,
-        .optimizer_state = fp16::binary32},
+        .accumulation = Accumulation::fp32_fma_chain},
     PrecisionPolicy{.name = "fp16",
                     .description = "pure FP16: no master weights, every sum an FP16 chain; losses in FP32",
                     .weights = fp16::binary16,
                     .lower_precision = fp16::binary16,
                     .full_precision = fp16::binary32,
-                    .accumulation = Accumulation::fp16_fma_chain,
-                    .optimizer_state = fp16::binary32},
+                    .accumulation = Accumulation::fp16_fma_chain},
 };
 
 }  // namespace

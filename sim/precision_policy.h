@@ -20,14 +20,12 @@ enum class AutocastClass {
 struct PrecisionPolicy {
   std::string_view name;
   std::string_view description;
-  fp16::Format weights;  ///< the trained parameters as stored; FP32 here and FP16 operands = master weights
+  /// The trained parameters as stored; wider than lower_precision, they are master weights. Optimizer state
+  /// and the arithmetic of an update are FP32 in every policy; the new weight is rounded once to this format.
+  fp16::Format weights;
   fp16::Format lower_precision;     ///< operands, outputs and gradients of lower_precision operations
   fp16::Format full_precision;      ///< operands, outputs and gradients of full_precision operations
   fp16::Accumulation accumulation;  ///< of matrix products, convolutions and reductions
-  fp16::Format optimizer_state;
-
-  /// True when operands are rounded copies of wider weights that only the optimizer sees.
-  constexpr bool has_master_weights() const { return weights != lower_precision; }
 };
 
 /// Every policy, by name: fp32, amp, fp16.

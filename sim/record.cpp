@@ -96,7 +96,14 @@ void write_whole(const fs::path& file, std::string_view content) {
 }  // namespace
 
 std::string Value::text() const {
-  return std::visit([](const auto& content) { return fmt::format("{}", content); }, content_);
+  return std::visit(
+      [](const auto& content) -> std::string {
+        if constexpr (std::is_floating_point_v<std::decay_t<decltype(content)>>) {
+          if (std::isnan(content)) return "nan";  // which sign a NaN has differs between processors
+        }
+        return fmt::format("{}", content);
+      },
+      content_);
 }
 
 nlohmann::ordered_json Value::json() const {
@@ -199,6 +206,9 @@ void RunRecord::commit(const ordered_json& settings) {
   std::sort(files.begin(), files.end());
   write_whole(staging_ / "manifest.json", manifest(settings, files).dump(2) + "\n");
 
+  for (const std::string& file : files) {
+    if (fs::is_directory(directory_ / file)) throw_cannot_write(directory_ / file, EISDIR);
+  }
   const fs::path manifest_file = directory_ / "manifest.json";
   const std::vector<std::string> old_files = listed_files(directory_);
   fs::remove(manifest_file);
@@ -215,6 +225,7 @@ ordered_json RunRecord::manifest(const ordered_json& settings, const std::vector
   const MachineInformation machine = machine_information();
   const std::chrono::duration<double> wall_time = std::chrono::steady_clock::now() - start_;
   ordered_json manifest = settings;
+  for (const auto& [key, value] : settings_) manifest["settings"][key] = value.json();
   manifest.update({{"version", build.version},
                    {"git_revision", build.git_revision},
                    {"git_dirty", build.git_dirty},

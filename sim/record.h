@@ -95,6 +95,10 @@ class RunRecord {
   /// std::logic_error.
   void summary(std::string key, const Value& value);
 
+  /// Adds a value to "settings" in manifest.json: what the run was made with beyond its options, such as the
+  /// defaults of a scaler.
+  void setting(std::string key, const Value& value) { settings_.emplace_back(std::move(key), value); }
+
   /// Adds a paragraph or a table to verdict.txt; an empty line stands between two of them.
   void verdict(std::string_view paragraph);
   const std::string& verdict() const { return verdict_; }
@@ -121,6 +125,7 @@ class RunRecord {
   bool committed_ = false;
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<std::pair<std::string, Value>> summary_;
+  std::vector<std::pair<std::string, Value>> settings_;
   std::vector<FigureNote> figures_;
   std::string verdict_;
   std::chrono::system_clock::time_point date_ = std::chrono::system_clock::now();

@@ -1,5 +1,4 @@
 #pragma once
-
 /// Look-up by name in an explicit list of rows, shared by every family of variants (scalers, optimizers,
 /// policies, operations, models, data sources). A row is any struct with a member `name`.
 

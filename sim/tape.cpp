@@ -100,6 +100,9 @@ void Tape::backward_node(std::size_t index, const BackwardOptions& options, Node
                             .accumulation = options.twin ? options.twin->accumulation : policy_->accumulation,
                             .output_gradient = state.gradients[index],
                             .input_gradients = outputs});
+  if (node.operation == &cast && options.count_rounding) {
+    state.rounding[node.inputs[0].index] += state.rounding[index];
+  }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (fresh[i].empty()) continue;
     Tensor& gradient = state.gradients[node.inputs[i].index];

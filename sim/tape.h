@@ -31,7 +31,8 @@ constexpr std::string_view name_of(GradientSite::Kind kind) {
 }
 
 /// Gradients of one backward pass, in the order of Tape::sites(), and what rounding them to their formats
-/// lost.
+/// lost. The gradient of FP32 master weights was rounded as that of their FP16 copy, so what is lost on a
+/// cast's output counts for its input too.
 struct SiteGradients {
   std::vector<Tensor> gradients;
   std::vector<fp16::RoundingCounts> rounding;  ///< empty unless counted

@@ -147,6 +147,7 @@ void store(const RoundedOutput& out, std::size_t offset, std::span<const double>
   } else if (tensor.format() == fp16::binary32) {
     std::ranges::copy(values, tensor.elements<float>().begin() + offset);
   } else {
+    assert(out.counts == nullptr && "losses are counted from floats only");
     std::ranges::transform(values, tensor.elements<std::uint16_t>().begin() + offset,
                            fp16::double_to_half_bits);
   }

@@ -60,19 +60,15 @@ Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPoli
                  std::unique_ptr<LossScaler> scaler, std::unique_ptr<Optimizer> optimizer,
                  const TrainerOptions& options)
     : model_(model),
-      dataset_(dataset),
       policy_(policy),
       scaler_(std::move(scaler)),
       optimizer_(std::move(optimizer)),
       options_(options),
+      batches_(dataset, options.seed, options.batch),
       parameters_(model.parameters()) {
   for (const Tensor& initial : initial_weights(parameters_, options.seed)) {
     weights_.push_back(rounded(initial, policy.weights));
   }
-}
-
-Batch Trainer::next_batch() const {
-  return dataset_.training_batch(options_.seed, steps_done_, options_.batch);
 }
 
 StepRecord Trainer::step() {

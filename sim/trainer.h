@@ -51,7 +51,7 @@ Evaluation evaluate(const Model& model, const Dataset& dataset, const std::vecto
 
 class Trainer {
  public:
-  /// References must outlive the trainer.
+  /// What is referred to must outlive the trainer.
   Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy,
           std::unique_ptr<LossScaler> scaler, std::unique_ptr<Optimizer> optimizer,
           const TrainerOptions& options);
@@ -59,12 +59,13 @@ class Trainer {
   StepRecord step();
 
   /// The batch that the next step() will take.
-  Batch next_batch() const;
+  Batch next_batch() { return batches_.batch(steps_done_); }
 
   /// Parameters in the policy's weight format: under a policy with master weights, these are the masters.
   const std::vector<Tensor>& weights() const { return weights_; }
   const std::vector<ParameterSpec>& parameters() const { return parameters_; }
   const LossScaler& scaler() const { return *scaler_; }
+  const Optimizer& optimizer() const { return *optimizer_; }
   /// The gradient sites of the model; empty before the first step.
   const std::vector<GradientSite>& sites() const { return sites_; }
 
@@ -72,11 +73,11 @@ class Trainer {
   void apply(const Gradients& gradients);
 
   const Model& model_;
-  const Dataset& dataset_;
   const PrecisionPolicy& policy_;
   std::unique_ptr<LossScaler> scaler_;
   std::unique_ptr<Optimizer> optimizer_;
   TrainerOptions options_;
+  BatchSampler batches_;
   std::vector<ParameterSpec> parameters_;
   std::vector<Tensor> weights_;
   std::vector<GradientSite> sites_;

@@ -68,6 +68,7 @@ std::optional<std::vector<std::string>> parse_names(const std::string& text,
     if (!known || repeated) return std::nullopt;
     names.push_back(name);
   }
+  if (names.empty()) return std::nullopt;
   return names;
 }
 
@@ -214,14 +215,16 @@ void CommandLine::add_data(std::string& data) {
   const std::vector<std::string> names = names_in("data");
   bindings_.push_back({
       .name = "--data",
-      .type_name = "NAME|PATH",
-      .help = fmt::format("{}; or a directory of IDX files or a text file", fmt::join(names, ", ")),
-      .allowed = fmt::format("one of {}, or an existing directory or file", fmt::join(names, ", ")),
+      .type_name = "NAME|DIR",
+      .help = fmt::format("{}; or a directory of IDX files, named as MNIST's, .gz or not",
+                          fmt::join(names, ", ")),
+      .allowed = fmt::format("one of {}, or an existing directory", fmt::join(names, ", ")),
       .assign =
           [&data, names](const std::string& text) {
             data = text;
             std::error_code error;
-            return std::ranges::find(names, text) != names.end() || std::filesystem::exists(text, error);
+            return std::ranges::find(names, text) != names.end() ||
+                   std::filesystem::is_directory(text, error);
           },
       .value = [&data] { return ordered_json(data); },
   });

@@ -5,7 +5,7 @@
 #include "fp16/formats.h"
 #include "sim/data/registry.h"
 #include "sim/loss_scaling/registry.h"
-#include "sim/models/model.h"
+#include "sim/models/registry.h"
 #include "sim/ops/operation.h"
 #include "sim/optimizers/registry.h"
 #include "sim/precision_policy.h"

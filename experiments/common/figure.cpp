@@ -6,8 +6,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
+#include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -21,6 +24,7 @@ constexpr std::string_view style = R"(reset
 set encoding utf8
 set datafile separator comma
 set datafile columnheaders
+set datafile missing NaN
 blue = "#0072B2"; vermillion = "#D55E00"; green = "#009E73"; purple = "#CC79A7"
 orange = "#E69F00"; sky = "#56B4E9"; yellow = "#F0E442"; black = "#000000"; grey = "#777777"
 set linetype 1 linecolor rgb blue linewidth 2 pointtype 7 pointsize 0.6
@@ -94,7 +98,9 @@ std::string complaint(const ChildResult& result) {
   std::string messages;
   std::istringstream lines(result.err);
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with('"')) messages += (messages.empty() ? "" : "; ") + line;
+    // A curve without points is no fault: no step may have been skipped, nothing may have overflowed.
+    if (line.starts_with('"') && line.find("Skipping data file with no valid points") == std::string::npos)
+      messages += (messages.empty() ? "" : "; ") + line;
   }
   if (messages.empty() && result.status != 0) return fmt::format("ended with wait status {}", result.status);
   return messages;
@@ -136,10 +142,46 @@ std::string marks(const std::vector<Mark>& marks) {
   return script;
 }
 
+std::string panel(int index, int count) {
+  constexpr double top = 0.94, axis_room = 0.10, key_room = 0.07;
+  const double height = top / count, bottom = top - height * (index + 1);
+  return fmt::format(
+      "unset object\nunset arrow\nunset label\n{}set bmargin at screen {:.4f}\nset tmargin at screen "
+      "{:.4f}\n",
+      index == 0 ? "eval draw_title\n" : "", bottom + axis_room, bottom + height - key_room);
+}
+
+std::string plot(const std::vector<Curve>& curves) {
+  std::string script = "plot ";
+  for (const Curve& curve : curves) {
+    script +=
+        fmt::format("{}\"{}.csv\" using (({}) ? ({}) : NaN):({}) {} {}",
+                    &curve == &curves.front() ? "" : ", \\\n  ", curve.table, curve.where, curve.x, curve.y,
+                    curve.style, curve.title.empty() ? "notitle" : "title " + gnuplot_string(curve.title));
+  }
+  return script + "\n";
+}
+
+std::string log_range(const std::vector<double>& values) {
+  double lowest = std::numeric_limits<double>::infinity(), highest = 0;
+  for (const double value : values) {
+    if (!(value > 0) || std::isinf(value)) continue;
+    lowest = std::min(lowest, value);
+    highest = std::max(highest, value);
+  }
+  if (highest == 0) lowest = highest = 0.3;
+  return fmt::format("set yrange [{:.3g}:{:.3g}]\n", 0.8 * lowest, 1.25 * highest);
+}
+
+std::string column_is(std::string_view column, std::string_view text) {
+  return fmt::format("strcol({}) eq {}", gnuplot_string(column), gnuplot_string(text));
+}
+
 std::string gnuplot_script(const Figure& figure) {
   return fmt::format(R"(# Draws {name}.svg and {name}.png from the tables beside it: gnuplot {name}.gp
 {style}
 title = {title}
+draw_title = 'set label title at graph 0, screen 0.965 left noenhanced font ",15" textcolor rgb "#222222"'
 do for [kind in "svg png"] {{
   unset label; unset arrow; unset object
   if (kind eq "svg") {{
@@ -148,7 +190,7 @@ do for [kind in "svg png"] {{
     set terminal pngcairo size {png_width}, {png_height} font "Arial,13" fontscale 2 linewidth 2 pointscale 2 background "#ffffff"
   }}
   set output '{name}.'.kind
-  set label title at graph 0, screen 0.94 left noenhanced font ",15" textcolor rgb "#222222"
+  eval draw_title
 
 {script}
 }}

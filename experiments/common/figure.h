@@ -50,6 +50,29 @@ struct Mark {
 };
 std::string marks(const std::vector<Mark>& marks);
 
+/// Begins panel `index` (from the top, from 0) of `count` stacked ones, after "set multiplot": its place,
+/// room for its key, and no zones or marks left from the one before.
+std::string panel(int index, int count);
+
+/// The rows of "<table>.csv" that fulfil `where` (a gnuplot condition) as a curve; x and y are gnuplot
+/// expressions.
+struct Curve {
+  std::string table;
+  std::string where = "1";
+  std::string x;
+  std::string y;
+  std::string style;
+  std::string title = {};  ///< without one the key leaves it out
+};
+std::string plot(const std::vector<Curve>& curves);
+
+/// "set yrange" for a logarithmic axis that shows all finite positive values; one decade when there is none,
+/// so that a figure without points is still a figure.
+std::string log_range(const std::vector<double>& values);
+
+/// The condition that a text column of the table holds `text`.
+std::string column_is(std::string_view column, std::string_view text);
+
 /// The whole of `<name>.gp`: `gnuplot <name>.gp` in the run directory draws `<name>.svg` and `<name>.png`.
 std::string gnuplot_script(const Figure& figure);
 

@@ -85,6 +85,9 @@ std::string typeset(std::string_view text) {
     if (end < text.size() && text[end] == '-') ++end;
     const std::size_t digits = end;
     while (end < text.size() && is_digit(text[end])) ++end;
+    if (end + 1 < text.size() && text[end] == '.' && is_digit(text[end + 1])) {
+      for (++end; end < text.size() && is_digit(text[end]);) ++end;
+    }
     const bool is_power = caret > 0 && is_digit(text[caret - 1]) && end > digits;
     result += escaped(text.substr(0, is_power ? caret : end));
     if (is_power) result += fmt::format("<sup>{}</sup>", text.substr(caret + 1, end - caret - 1));

@@ -9,13 +9,15 @@
 
 #include "experiments/common/command_line.h"
 #include "sim/data/dataset.h"
-#include "sim/models/model.h"
+#include "sim/models/registry.h"
 #include "sim/optimizers/optimizer.h"
+#include "sim/record.h"
 #include "sim/trainer.h"
 
 namespace experiments {
 
-/// Left empty, optimizer, learning rate and batch are what the model trains well with.
+/// Left empty, optimizer, learning rate and batch are what the model trains well with; TrainingSetup fills
+/// them in.
 struct TrainingOptions {
   std::string data = "builtin";
   std::string model = {};
@@ -33,14 +35,13 @@ struct TrainingOptions {
 /// the same batches for the same seed.
 class TrainingSetup {
  public:
-  /// Throws std::invalid_argument or std::runtime_error, one line, for data that cannot be read or does not
-  /// suit the model.
-  explicit TrainingSetup(const TrainingOptions& options);
+  /// The options must outlive the setup. Throws std::invalid_argument or std::runtime_error, one line, for
+  /// data that cannot be read or does not suit the model.
+  explicit TrainingSetup(TrainingOptions& options);
 
   const sim::Dataset& dataset() const { return dataset_; }
   const sim::Model& model() const { return *model_; }
   std::string_view model_name() const { return row_.name; }
-  std::size_t batch() const { return batch_; }
 
   sim::Trainer trainer(std::string_view policy, std::unique_ptr<sim::LossScaler> scaler, std::uint64_t seed,
                        std::size_t twin_every = 0) const;
@@ -54,12 +55,19 @@ class TrainingSetup {
   const sim::ModelRow& row_;
   sim::Dataset dataset_;
   std::unique_ptr<sim::Model> model_;
-  std::string optimizer_;
-  double learning_rate_;
-  std::size_t batch_;
+  const TrainingOptions& options_;
 };
 
-/// "12.3 %", with more digits for small shares: "0.012 %"; "0 %" only for an exact zero.
+/// Writes the options in force to the manifest's settings, as "scaler.dynamic.growth_interval".
+void record_settings(sim::RunRecord& record, std::string_view kind, std::string_view name,
+                     const sim::NamedValues& options);
+
+/// "the largest gradient of hidden2 is 2^-9.8, 15.2 octaves above the 2^-25 where nearest-even rounding
+/// reaches zero".
+std::string octaves_alive_clause(std::string_view tensor, double octaves_alive);
+
+/// "12.3 %", with more digits for small shares: "0.012 %"; "0 %" only for an exact
+/// zero; "-" for what is not finite.
 std::string percent(double share);
 
 }  // namespace experiments

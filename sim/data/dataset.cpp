@@ -54,21 +54,29 @@ Dataset::Dataset(Contents contents) : contents_(std::move(contents)) {
   check(contents_, "test", contents_.test);
 }
 
-Batch Dataset::training_batch(std::uint64_t seed, std::uint64_t step, std::size_t batch_size) const {
-  const std::uint64_t first = step * batch_size;
-  const std::uint64_t end = first + batch_size;
-  Batch batch = empty_batch(batch_size, image_shape().size());
-  for (std::uint64_t position = first; position < end;) {
-    const std::uint64_t epoch = position / training_size();
-    const std::uint64_t epoch_start = epoch * training_size();
-    const std::uint64_t stop = std::min<std::uint64_t>(end, epoch_start + training_size());
-    const RandomStream stream(seed, fmt::format("training order of epoch {}", epoch));
-    const auto order = permutation(stream, static_cast<std::uint32_t>(training_size()));
-    for (; position < stop; ++position) {
-      append_image(batch, contents_.training, order[position - epoch_start], image_shape().size());
-    }
-  }
+std::vector<std::uint32_t> Dataset::epoch_order(std::uint64_t seed, std::uint64_t epoch) const {
+  const RandomStream stream(seed, fmt::format("training order of epoch {}", epoch));
+  return permutation(stream, static_cast<std::uint32_t>(training_size()));
+}
+
+Batch Dataset::training_images(std::span<const std::uint32_t> indices) const {
+  Batch batch = empty_batch(indices.size(), image_shape().size());
+  for (const std::uint32_t index : indices)
+    append_image(batch, contents_.training, index, image_shape().size());
   return batch;
+}
+
+Batch BatchSampler::batch(std::uint64_t step) {
+  std::vector<std::uint32_t> indices;
+  const std::uint64_t size = dataset_->training_size();
+  for (std::uint64_t position = step * batch_size_; indices.size() < batch_size_; ++position) {
+    if (order_.empty() || position / size != epoch_) {
+      epoch_ = position / size;
+      order_ = dataset_->epoch_order(seed_, epoch_);
+    }
+    indices.push_back(order_[position % size]);
+  }
+  return dataset_->training_images(indices);
 }
 
 Batch Dataset::test_batch(std::size_t first, std::size_t count) const {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,10 +53,11 @@ class Dataset {
   std::size_t training_size() const { return contents_.training.labels.size(); }
   std::size_t test_size() const { return contents_.test.labels.size(); }
 
-  /// Batch number `step` (from 0) of an endless pass over the training set. The pass visits every image once
-  /// per epoch, in an order of that epoch's own, keyed by the seed; a batch may straddle epochs. The batch
-  /// depends on the arguments alone, not on earlier calls.
-  Batch training_batch(std::uint64_t seed, std::uint64_t step, std::size_t batch_size) const;
+  /// In which order epoch `epoch` (from 0) visits the training images; each has its own, keyed by the seed.
+  std::vector<std::uint32_t> epoch_order(std::uint64_t seed, std::uint64_t epoch) const;
+
+  /// The training images of these indices, in this order.
+  Batch training_images(std::span<const std::uint32_t> indices) const;
 
   /// Test images first .. first + count - 1, in stored order.
   /// Throws std::invalid_argument when they are not all in the test set.
@@ -63,6 +65,25 @@ class Dataset {
 
  private:
   Contents contents_;
+};
+
+/// Batches of an endless pass over the training set, which visits every image once per epoch. A batch may
+/// straddle epochs. Which images batch number `step` holds depends on seed, step and size alone, not on
+/// earlier calls.
+class BatchSampler {
+ public:
+  /// The dataset must outlive the sampler.
+  BatchSampler(const Dataset& dataset, std::uint64_t seed, std::size_t batch_size)
+      : dataset_(&dataset), seed_(seed), batch_size_(batch_size) {}
+
+  Batch batch(std::uint64_t step);
+
+ private:
+  const Dataset* dataset_;
+  std::uint64_t seed_;
+  std::size_t batch_size_;
+  std::uint64_t epoch_ = 0;
+  std::vector<std::uint32_t> order_;  ///< of epoch_; empty before the first batch
 };
 
 }  // namespace sim

@@ -26,7 +26,7 @@ AdaptiveScaler::AdaptiveScaler(const Options& options) : options_(checked(option
 }
 
 float AdaptiveScaler::scale() const {
-  return std::ldexp(1.0F, log2_scale_);
+  return std::ldexp(1.0f, log2_scale_);
 }
 
 Decision AdaptiveScaler::update(const GradientSummary& summary) {

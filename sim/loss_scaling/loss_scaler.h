@@ -7,12 +7,12 @@
 
 namespace sim {
 
-/// What a loss scaler may know about one step. Every figure is of the SCALED gradients, weight and activation
-/// gradients together.
+/// What a loss scaler may know about one step's SCALED gradients.
 struct GradientSummary {
-  bool found_nonfinite = false;
-  float max_abs = 0;                             ///< of the finite values
-  const ExponentHistogram* exponents = nullptr;  ///< present whenever the scaler says needs_exponents()
+  bool found_nonfinite = false;  ///< in a weight gradient, as torch.amp.GradScaler checks
+  float max_abs = 0;             ///< largest finite magnitude of weight and activation gradients
+  /// Of weight and activation gradients; present whenever the scaler says needs_exponents().
+  const ExponentHistogram* exponents = nullptr;
 };
 
 /// Whether the optimizer may use this step's gradients.

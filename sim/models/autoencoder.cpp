@@ -1,6 +1,6 @@
 #include <array>
 
-#include "sim/models/model.h"
+#include "sim/models/registry.h"
 
 namespace sim {
 namespace {

@@ -1,7 +1,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "sim/models/model.h"
+#include "sim/models/registry.h"
 
 namespace sim {
 namespace {

@@ -2,7 +2,6 @@
 /// A network: which parameters it has, and how it runs on a tape.
 
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -36,26 +35,6 @@ class Model {
   /// `parameters` in the order of parameters(); records the whole step, loss included.
   virtual ForwardPass forward(Tape& tape, std::span<const Variable> parameters, const Batch& batch) const = 0;
 };
-
-/// A row of the registry. `learning_rate`, `batch` and `optimizer` are what the model trains well with.
-struct ModelRow {
-  std::string_view name;
-  std::string_view description;
-  std::string_view optimizer;
-  double learning_rate;
-  int batch;
-  /// Throws std::invalid_argument when the data does not suit the model.
-  std::unique_ptr<Model> (*make)(const Dataset& dataset);
-};
-
-std::span<const ModelRow> models();
-
-/// Throws std::invalid_argument, naming the known ones, for an unknown name.
-const ModelRow& find_model(std::string_view name);
-
-std::unique_ptr<Model> make_mlp(const Dataset& dataset);
-std::unique_ptr<Model> make_autoencoder(const Dataset& dataset);
-std::unique_ptr<Model> make_cnn(const Dataset& dataset);
 
 /// How weights of a layer with `fan_in` inputs per output begin.
 enum class Initialisation {

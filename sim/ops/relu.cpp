@@ -18,7 +18,7 @@ void backward(const OperationGradient& g) {
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     map_elements<Real, 2>(g.input_gradients[0], {g.inputs[0], &g.output_gradient},
-                          [](Real x, Real dy) { return x > 0 ? dy : Real{0}; });
+                          [](Real x, Real dy) { return x <= 0 ? Real{0} : dy; });
   });
 }
 

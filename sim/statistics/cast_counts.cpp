@@ -24,7 +24,7 @@ struct Edges {
 MagnitudeBits last_below(double edge, bool strict) {
   constexpr float largest = std::numeric_limits<float>::max();
   float value = edge < largest ? static_cast<float>(edge) : largest;
-  if (value > edge || (strict && value == edge)) value = std::nextafter(value, 0.0F);
+  if (value > edge || (strict && value == edge)) value = std::nextafter(value, 0.0f);
   return std::bit_cast<MagnitudeBits>(value);
 }
 

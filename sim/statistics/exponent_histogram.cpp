@@ -187,7 +187,7 @@ std::optional<int> ExponentHistogram::log2_headroom() const {
   if (max_abs_ == 0) return std::nullopt;
   int exponent = 0;
   const float significand = std::frexp(max_abs_, &exponent);  // in [1/2, 1); 65504 = (65504/65536) 2^16
-  return 16 - exponent - (significand > 65504.0F / 65536.0F ? 1 : 0);
+  return 16 - exponent - (significand > 65504.0f / 65536.0f ? 1 : 0);
 }
 
 }  // namespace sim

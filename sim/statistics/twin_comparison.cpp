@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "sim/statistics/log2.h"
+
 namespace sim {
 
 double TwinComparison::relative_error() const {
@@ -20,7 +22,7 @@ double TwinComparison::cosine() const {
 }
 
 double TwinComparison::octaves_alive() const {
-  return twin_max_abs == 0 ? -std::numeric_limits<double>::infinity() : std::log2(twin_max_abs) + 25;
+  return twin_max_abs == 0 ? -std::numeric_limits<double>::infinity() : log2_of(twin_max_abs) + 25;
 }
 
 TwinComparison& TwinComparison::operator+=(const TwinComparison& other) {

@@ -140,6 +140,92 @@ TEST_CASE("programs: the portable path gives the bytes of the vectorised one") {
   CHECK(a == b);
 }
 
+TEST_CASE("programs: every model and policy runs, and classifiers report accuracy") {
+  const TemporaryDirectory directory;
+  for (const char* model : {"mlp", "autoencoder", "cnn"}) {
+    const std::string out = directory / model;
+    const Outcome outcome =
+        run(std::string("scaler_comparison --quick --steps 4 --batch 8 --twin-every 2 --model ") + model +
+            " --scalers none,dynamic --out " + out);
+    INFO(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    const nlohmann::json summary = nlohmann::json::parse(files_of(out).at("summary.json"));
+    CHECK(summary.contains("dynamic.final_accuracy") == (std::string(model) != "autoencoder"));
+    const nlohmann::json manifest = nlohmann::json::parse(files_of(out).at("manifest.json"));
+    CHECK(manifest.at("settings").at("scaler.dynamic.growth_interval") == 20);
+    CHECK(manifest.at("options").at("batch") == 8);
+    CHECK(manifest.at("options").at("lr") > 0);
+  }
+  const std::string out = directory / "fp32";
+  REQUIRE(run("underflow_sweep --quick --policy fp32 --out " + out).exit_code == 0);
+  const nlohmann::json summary = nlohmann::json::parse(files_of(out).at("summary.json"));
+  CHECK(summary.at("relative_error_at_scale_1") == 0);  // in FP32 run and twin are one
+  CHECK(summary.at("flushed_at_scale_1") == 0);
+  CHECK(run("scaler_comparison --quick --steps 3 --policy fp16 --scalers adaptive --out " + out).exit_code ==
+        0);
+}
+
+TEST_CASE("programs: a diverged run is a result, not an error") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "diverged";
+  const Outcome histogram = run("gradient_histogram --quick --lr 900 --out " + out);
+  INFO(histogram.output);
+  CHECK(histogram.exit_code == 0);
+  const Outcome comparison = run("scaler_comparison --model mlp --lr 900 --quick --out " + out);
+  INFO(comparison.output);
+  CHECK(comparison.exit_code == 0);
+  CHECK(comparison.output.find("-nan") == std::string::npos);
+}
+
+TEST_CASE("programs: report makes one page of the runs and names a folder that is none") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "run", page = directory / "report.html";
+  REQUIRE(run("gradient_histogram --quick --out " + out).exit_code == 0);
+  const Outcome report = run("report --out " + page + " " + out);
+  CHECK(report.exit_code == 0);
+  CHECK(report.output.find(page) != std::string::npos);
+  CHECK(fs::file_size(page) > 1000);
+  const Outcome wrong = run("report --out " + page + " " + (directory / "nothing"));
+  CHECK(wrong.exit_code == 2);
+  CHECK(wrong.output.find("nothing") != std::string::npos);
+}
+
+TEST_CASE("programs: a broken folder of images is named in one line, and nothing is written") {
+  const TemporaryDirectory directory;
+  const auto write = [&](const std::string& name, std::string bytes) {
+    std::ofstream(directory / name, std::ios::binary) << bytes;
+  };
+  const std::string images = std::string("\0\0\10\3\0\0\0\2\0\0\0\4\0\0\0\4", 16) + std::string(32, '\x7F');
+  const std::string labels = std::string("\0\0\10\1\0\0\0\2\0\1", 10);
+  write("t10k-images-idx3-ubyte", images);
+  write("t10k-labels-idx1-ubyte", labels);
+  write("train-labels-idx1-ubyte", labels);
+  write("train-images-idx3-ubyte", images);
+  const std::string arguments =
+      "gradient_histogram --quick --data " + (directory / "") + " --out " + (directory / "out");
+  const Outcome good = run(arguments);
+  INFO(good.output);
+  CHECK(good.exit_code == 0);
+  fs::remove_all(directory / "out");
+  const auto refuses = [&](const std::string& must_name) {
+    const Outcome outcome = run(arguments);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.output.find(must_name) != std::string::npos);
+    CHECK(std::count(outcome.output.begin(), outcome.output.end(), '\n') == 1);
+    CHECK(!fs::exists(directory / "out"));
+  };
+  write("train-images-idx3-ubyte", images.substr(0, 40));
+  refuses("train-images-idx3-ubyte");
+  write("train-images-idx3-ubyte", "not an IDX file at all");
+  refuses("train-images-idx3-ubyte");
+  write("train-images-idx3-ubyte", images);
+  write("train-labels-idx1-ubyte", std::string("\0\0\10\1\0\0\0\3\0\1\0", 11));
+  refuses("train-labels-idx1-ubyte");
+  fs::remove(directory / "train-labels-idx1-ubyte");
+  refuses("train-labels-idx1-ubyte");
+}
+
 TEST_CASE("programs: --help shows an example and the summary keys, --list every family") {
   for (const Program& program : programs()) {
     const Outcome help = run(program.name + " --help");
@@ -170,6 +256,7 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"underflow_sweep --policy fp13 --out {}", "fp13"},
       {"underflow_sweep --max-scale-log2 -1 --out {}", "--max-scale-log2"},
       {"scaler_comparison --scalers none,dinamic --out {}", "dinamic"},
+      {"scaler_comparison --scalers '' --out {}", "--scalers"},
       {"scaler_comparison --static-scale 0 --out {}", "--static-scale"},
       {"scaler_comparison --static-scale -8 --out {}", "--static-scale"},
       {"scaler_comparison --growth-interval 0 --out {}", "--growth-interval"},

@@ -30,7 +30,7 @@ halflab_test(sim_data_test
 halflab_test(sim_training_tests
   sim/tensor_test.cpp
   sim/trainer_test.cpp
-  sim/twin_comparison_test.cpp
+  sim/statistics/twin_comparison_test.cpp
   sim/ops/gradient_test.cpp
   sim/ops/numerics_test.cpp
   LIBRARIES halflab::sim)

@@ -20,7 +20,7 @@ const Dataset& default_digits() {
 }
 
 Batch all_training_images(const Dataset& dataset) {
-  return dataset.training_batch(0, 0, dataset.training_size());
+  return BatchSampler(dataset, 0, dataset.training_size()).batch(0);
 }
 
 std::vector<std::uint8_t> pixels_of(const Batch& batch) {

@@ -255,7 +255,7 @@ TEST_CASE("MNIST's own files, when HALFLAB_DATA_DIR has them") {
   CHECK(mnist.training_size() == 8000);
   CHECK(mnist.test_size() == 2000);
   double sum = 0;
-  const Batch batch = mnist.training_batch(0, 0, 8000);
+  const Batch batch = BatchSampler(mnist, 0, 8000).batch(0);
   for (float value : batch.inputs) sum += value;
   CHECK(sum / static_cast<double>(batch.inputs.size()) == doctest::Approx(0.1325).epsilon(0.02));
 }

@@ -18,12 +18,12 @@ TEST_CASE("every data source loads a usable data set, always the same one") {
     const Dataset dataset = load_dataset(source.name);
     CHECK(dataset.name() == source.name);
     CHECK(dataset.classes() >= 2);
-    const Batch batch = dataset.training_batch(0, 0, 100);
+    const Batch batch = BatchSampler(dataset, 0, 100).batch(0);
     CHECK(batch.inputs.size() == 100 * dataset.image_shape().size());
     CHECK(std::ranges::all_of(batch.inputs, [](float value) { return 0.0f <= value && value <= 1.0f; }));
     CHECK(std::ranges::all_of(batch.labels,
                               [&](int label) { return 0 <= label && label < dataset.classes(); }));
-    CHECK(load_dataset(source.name).training_batch(0, 0, 100).inputs == batch.inputs);
+    CHECK(BatchSampler(load_dataset(source.name), 0, 100).batch(0).inputs == batch.inputs);
   }
 }
 

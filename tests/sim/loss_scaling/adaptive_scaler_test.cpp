@@ -22,7 +22,7 @@ std::optional<int> step(AdaptiveScaler& scaler, int exponent) {
   if (exponent != all_zero && exponent != nan_at_any_scale) largest = std::ldexp(scaler.scale(), exponent);
   if (largest >= 65520) largest = INFINITY;
   sim::ExponentHistogram exponents;
-  exponents.add({{largest, largest / 4, 0.0F}});
+  exponents.add({{largest, largest / 4, 0.0f}});
   const bool bad = !std::isfinite(largest);
   const Decision decision =
       scaler.update({.found_nonfinite = bad, .max_abs = exponents.max_abs(), .exponents = &exponents});
@@ -131,7 +131,7 @@ TEST_CASE("adaptive: an infinite activation gradient that no weight gradient sho
   AdaptiveScaler scaler;
   follow(scaler, {-20});
   sim::ExponentHistogram exponents;
-  exponents.add({{INFINITY, 1.0F}});
+  exponents.add({{INFINITY, 1.0f}});
   CHECK(scaler.update({.found_nonfinite = false, .max_abs = 1, .exponents = &exponents}) == Decision::apply);
   CHECK(scaler.scale() == 0x1p30F);
 }

@@ -55,7 +55,7 @@ TEST_CASE("products are formed in double and rounded once to binary32") {
 }
 
 TEST_CASE("impossible options are refused") {
-  for (const float init_scale : {0.0F, -1.0F, INFINITY, NAN}) {
+  for (const float init_scale : {0.0f, -1.0f, INFINITY, NAN}) {
     CHECK_THROWS_AS(DynamicScaler({.init_scale = init_scale}), std::invalid_argument);
   }
   for (const double growth_factor : {1.0, 0.5, -2.0, HUGE_VAL, std::nan("")}) {

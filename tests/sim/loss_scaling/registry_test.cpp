@@ -19,8 +19,8 @@ class RandomSteps {
   Decision feed(sim::LossScaler& scaler) {
     const unsigned kind = random_() % 16;
     const float largest = kind < 4   ? NAN
-                          : kind < 6 ? 0.0F
-                                     : std::ldexp(1.0F, static_cast<int>(random_() % 40) - 24);
+                          : kind < 6 ? 0.0f
+                                     : std::ldexp(1.0f, static_cast<int>(random_() % 40) - 24);
     sim::ExponentHistogram exponents;
     exponents.add({{largest, largest / 2}});
     last_nonfinite = kind < 4;

@@ -17,7 +17,7 @@ TEST_CASE("static skips non-finite steps and never moves") {
 }
 
 TEST_CASE("static refuses a scale that is not positive and finite") {
-  for (const float scale : {0.0F, -8.0F, INFINITY, NAN}) {
+  for (const float scale : {0.0f, -8.0f, INFINITY, NAN}) {
     CHECK_THROWS_AS(sim::StaticScaler({.scale = scale}), std::invalid_argument);
   }
   CHECK_THROWS_WITH(sim::StaticScaler({.scale = 0}),

@@ -135,7 +135,18 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("relu and max_pool2d pass NaN on") {
+TEST_CASE("relu and max_pool2d pass NaN on, relu's backward too") {
+  const Tensor w = Tensor::from({1, 3}, std::vector<float>{std::numeric_limits<float>::quiet_NaN(), -1, 0});
+  sim::Tape backward_tape(sim::find_precision_policy("fp32"));
+  const Variable y = backward_tape.apply(sim::relu, {backward_tape.parameter("w", w)});
+  const Variable loss =
+      backward_tape.apply(sim::mean_squared_error,
+                          {y, backward_tape.constant(Tensor::from({1, 3}, std::vector<float>{1, 1, 1}))});
+  const sim::SiteGradients gradients = backward_tape.backward(loss, {});
+  CHECK(std::isnan(gradients.gradients[0].element(0)));
+  CHECK(gradients.gradients[0].element(1) == 0);
+  CHECK(gradients.gradients[0].element(2) == 0);
+
   const float nan = std::numeric_limits<float>::quiet_NaN();
   sim::Tape tape(sim::find_precision_policy("fp32"));
   const Variable x = tape.constant(Tensor::from({1, 1, 2, 2}, std::vector<float>{1, nan, -3, 2}));

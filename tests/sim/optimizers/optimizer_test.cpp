@@ -11,11 +11,11 @@
 
 namespace {
 
-constexpr std::array gradients{-1.18F, 0.53F, 2.29F, 2.08F, 0.03F};
+constexpr std::array gradients{-1.18f, 0.53f, 2.29f, 2.08f, 0.03f};
 
 // The weight after each step from 0.6 under the gradients above.
 std::vector<float> follow(sim::Optimizer& optimizer) {
-  float weight = 0.6F;
+  float weight = 0.6f;
   std::vector<float> weights;
   for (const float gradient : gradients) {
     optimizer.begin_step();
@@ -33,7 +33,7 @@ TEST_CASE("momentum in exact arithmetic") {
   sim::Momentum optimizer({.learning_rate = 0.5, .momentum = 0.5});
   float weight = 1;
   // v = 1, 1.5, -0.25; w = 1 - 0.5, 0.5 - 0.75, -0.25 + 0.125
-  const std::array<std::array<float, 2>, 3> steps{{{1, 0.5F}, {1, -0.25F}, {-1, -0.125F}}};
+  const std::array<std::array<float, 2>, 3> steps{{{1, 0.5f}, {1, -0.25f}, {-1, -0.125f}}};
   for (const auto& [gradient, expected] : steps) {
     optimizer.begin_step();
     optimizer.update(0, {&weight, 1}, {&gradient, 1});
@@ -46,7 +46,7 @@ TEST_CASE("adam's first step is learning_rate / (1 + epsilon / |g|) against the 
   // rate.
   sim::Adam optimizer({.learning_rate = 0.5, .beta1 = 0, .beta2 = 0, .epsilon = 1});
   float weight = 1;
-  for (const auto& [gradient, expected] : {std::pair{1.0F, 0.75F}, std::pair{-3.0F, 1.125F}}) {
+  for (const auto& [gradient, expected] : {std::pair{1.0f, 0.75f}, std::pair{-3.0f, 1.125f}}) {
     optimizer.begin_step();
     optimizer.update(0, {&weight, 1}, {&gradient, 1});
     CHECK(weight == expected);
@@ -82,10 +82,10 @@ TEST_CASE("momentum without momentum is sgd") {
 // all.
 TEST_CASE("adam agrees with the paper's formula in double") {
   sim::Adam adam({.learning_rate = 0.01});
-  float weight = 1.5F;
+  float weight = 1.5f;
   double w = weight, m = 0, v = 0;
   for (int t = 1; t <= 20; ++t) {
-    const float gradient = (t % 3 == 0 ? -1.0F : 1.0F) * (1 + static_cast<float>(t) / 20);
+    const float gradient = (t % 3 == 0 ? -1.0f : 1.0f) * (1 + static_cast<float>(t) / 20);
     adam.begin_step();
     adam.update(0, {&weight, 1}, {&gradient, 1});
     m = 0.9 * m + 0.1 * gradient;

@@ -38,8 +38,8 @@ TEST_CASE("every optimizer is listed under its own name, makes it and remakes it
 }
 
 TEST_CASE("every optimizer with its defaults descends a quadratic to a millionth of its height") {
-  constexpr std::array curvatures{0.5F, 1.0F, 2.0F, 4.0F};
-  constexpr std::array minimum{1.0F, -0.5F, 0.25F, 2.0F};
+  constexpr std::array curvatures{0.5f, 1.0f, 2.0f, 4.0f};
+  constexpr std::array minimum{1.0f, -0.5f, 0.25f, 2.0f};
   for (const sim::OptimizerRow& row : sim::optimizers()) {
     CAPTURE(row.name);
     const auto optimizer = sim::make_optimizer(row.name);

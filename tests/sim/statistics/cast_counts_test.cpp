@@ -6,8 +6,8 @@
 
 TEST_CASE("hand-made values at scale 1") {
   const std::vector<float> values{
-      0.0F,         0x1p-26F, 0x1p-25F,   -0x1.000002p-25F, 0x1p-24F, 0x1.ff8p-15F, 0x1.ffbffep-15F,
-      0x1.ffcp-15F, 1.0F,     65519.996F, -65520.0F,        INFINITY, NAN};
+      0.0f,         0x1p-26F, 0x1p-25F,   -0x1.000002p-25F, 0x1p-24F, 0x1.ff8p-15F, 0x1.ffbffep-15F,
+      0x1.ffcp-15F, 1.0f,     65519.996f, -65520.0f,        INFINITY, NAN};
   CHECK(sim::count_casts(values, 0) == sim::CastCounts{.total = 13,
                                                        .zero_before = 1,
                                                        .flushed = 2,

@@ -36,7 +36,7 @@ inline sim::CastCounts slow_count(const std::vector<float>& values, int log2_sca
 /// In every octave of binary32 the power of two, both edges near the octave's end, and their neighbours;
 /// specials; and random bit patterns. Both signs.
 inline std::vector<float> values() {
-  std::vector<float> samples{0.0F, -0.0F, INFINITY, -INFINITY, NAN, -NAN, std::bit_cast<float>(0x7F800001U)};
+  std::vector<float> samples{0.0f, -0.0f, INFINITY, -INFINITY, NAN, -NAN, std::bit_cast<float>(0x7F800001U)};
   for (int exponent = -149; exponent <= 127; ++exponent) {
     for (const double edge : {1.0, 2 - 0x1p-10, 2 - 0x1p-11, 1.5}) {
       const auto value = static_cast<float>(std::ldexp(edge, exponent));

@@ -20,8 +20,8 @@ ExponentHistogram histogram_of(std::span<const float> values) {
 }  // namespace
 
 TEST_CASE("hand-made values fall into their octaves and classes") {
-  const std::vector<float> values{1.0F, -1.0F,     0x1.ffbffep0F, 0x1.ffcp0F,   -0x1.ffep0F,
-                                  2.0F, 0.0F,      -0.0F,         INFINITY,     NAN,
+  const std::vector<float> values{1.0f, -1.0f,     0x1.ffbffep0F, 0x1.ffcp0F,   -0x1.ffep0F,
+                                  2.0f, 0.0f,      -0.0f,         INFINITY,     NAN,
                                   NAN,  0x1p-149F, 0x1.ffep-138F, 0x1.ffdp-128F};
   const ExponentHistogram histogram = histogram_of(values);
   CHECK(histogram.octave(0) ==
@@ -39,13 +39,13 @@ TEST_CASE("hand-made values fall into their octaves and classes") {
   CHECK(histogram.nan() == 2);
   CHECK(histogram.nonzero_finite() == 9);
   CHECK(histogram.total() == values.size());
-  CHECK(histogram.max_abs() == 2.0F);
+  CHECK(histogram.max_abs() == 2.0f);
   CHECK(histogram.lowest_exponent() == -149);
   CHECK(histogram.highest_exponent() == 1);
 }
 
 TEST_CASE("an empty histogram, zeros and non-finite values have no exponents") {
-  for (const std::vector<float>& values : {std::vector<float>{}, {0.0F, -0.0F}, {INFINITY, NAN, -INFINITY}}) {
+  for (const std::vector<float>& values : {std::vector<float>{}, {0.0f, -0.0f}, {INFINITY, NAN, -INFINITY}}) {
     const ExponentHistogram histogram = histogram_of(values);
     CHECK(histogram.nonzero_finite() == 0);
     CHECK(histogram.max_abs() == 0);
@@ -75,7 +75,7 @@ TEST_CASE("predictions equal the direct count on a million gradient-like values"
     const auto bits = static_cast<std::uint32_t>(random());
     const std::uint32_t exponent = 85 + (bits >> 8) % 40;
     const std::uint32_t fraction = static_cast<std::uint32_t>(random()) & 0x7FF000U;
-    value = bits % 3 == 0 ? 0.0F : std::bit_cast<float>((bits & 0x80000000U) | exponent << 23 | fraction);
+    value = bits % 3 == 0 ? 0.0f : std::bit_cast<float>((bits & 0x80000000U) | exponent << 23 | fraction);
   }
   const ExponentHistogram histogram = histogram_of(values);
   for (int log2_scale = -10; log2_scale <= 40; ++log2_scale) {
@@ -107,7 +107,7 @@ TEST_CASE("counts do not depend on how the values were split or ordered") {
 }
 
 TEST_CASE("max_abs is the exact largest finite magnitude, whatever non-finite values stand beside it") {
-  std::vector<float> values(5000, 0.25F);
+  std::vector<float> values(5000, 0.25f);
   values[4998] = -0x1.234568p5F;
   CHECK(histogram_of(values).max_abs() == 0x1.234568p5F);
   values[4000] = NAN;
