@@ -209,7 +209,7 @@ void write_verdict(sim::RunRecord& record, const std::vector<ScaleResult>& resul
   if (best) {
     const sim::TwinComparison at_best = results[*best].total();
     record.verdict(
-        fmt::format("At S = 1 {} of the non-zero gradients are flushed and the gradient's relative error is "
+        fmt::format("At S = 1, {} of the non-zero gradients are flushed and the gradient's relative error is "
                     "{:.2g}; at the best "
                     "scale, 2^{}, {} and {:.2g}.",
                     percent(at_1.fraction_flushed()), results.front().relative_error, *best,
