@@ -78,7 +78,7 @@ FP16_HD constexpr Unpacked<UInt> sum(const Unpacked<UInt>& a, const Unpacked<UIn
 }  // namespace detail
 
 /// a + b
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> add(Bits<F> a, Bits<F> b, Rounding mode = Rounding::nearest_even) {
   if (is_nan<F>(a) || is_nan<F>(b)) return propagate_nan<F>(a, b);
   if (is_infinite<F>(a) && is_infinite<F>(b) && a != b) return invalid_operation<F>();
@@ -88,14 +88,14 @@ FP16_HD constexpr Result<F> add(Bits<F> a, Bits<F> b, Rounding mode = Rounding::
 }
 
 /// a - b; a NaN `b` keeps its sign.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> subtract(Bits<F> a, Bits<F> b, Rounding mode = Rounding::nearest_even) {
   if (is_nan<F>(a) || is_nan<F>(b)) return propagate_nan<F>(a, b);
   return add<F>(a, static_cast<Bits<F>>(b ^ sign_mask<F>), mode);
 }
 
 /// a * b; infinity * 0 is invalid.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> multiply(Bits<F> a, Bits<F> b, Rounding mode = Rounding::nearest_even) {
   if (is_nan<F>(a) || is_nan<F>(b)) return propagate_nan<F>(a, b);
   if (is_infinite<F>(a) || is_infinite<F>(b)) {
@@ -106,7 +106,7 @@ FP16_HD constexpr Result<F> multiply(Bits<F> a, Bits<F> b, Rounding mode = Round
 }
 
 /// a / b; 0 / 0 and infinity / infinity are invalid, finite / 0 is an infinity with divide_by_zero.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> divide(Bits<F> a, Bits<F> b, Rounding mode = Rounding::nearest_even) {
   if (is_nan<F>(a) || is_nan<F>(b)) return propagate_nan<F>(a, b);
   const bool negative = is_negative<F>(a) != is_negative<F>(b);
@@ -134,7 +134,7 @@ FP16_HD constexpr Result<F> divide(Bits<F> a, Bits<F> b, Rounding mode = Roundin
 }
 
 /// The square root; sqrt(-0) is -0, of anything else negative it is invalid.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> sqrt(Bits<F> a, Rounding mode = Rounding::nearest_even) {
   if (is_nan<F>(a)) return propagate_nan<F>(a);
   if (is_zero<F>(a)) return {.bits = a, .flags = {}};
@@ -161,7 +161,7 @@ FP16_HD constexpr Result<F> sqrt(Bits<F> a, Rounding mode = Rounding::nearest_ev
 }
 
 /// a * b + c with one rounding.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> fma(Bits<F> a, Bits<F> b, Bits<F> c, Rounding mode = Rounding::nearest_even) {
   if (is_nan<F>(a) || is_nan<F>(b) || is_nan<F>(c)) return propagate_nan<F>(a, b, c);
   if (is_infinite<F>(a) || is_infinite<F>(b)) {
@@ -173,13 +173,11 @@ FP16_HD constexpr Result<F> fma(Bits<F> a, Bits<F> b, Bits<F> c, Rounding mode =
 }
 
 /// IEEE order: -0 equals +0, a NaN is unordered with everything.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr std::partial_ordering compare(Bits<F> a, Bits<F> b) {
   if (is_nan<F>(a) || is_nan<F>(b)) return std::partial_ordering::unordered;
   if (is_zero<F>(a) && is_zero<F>(b)) return std::partial_ordering::equivalent;
-  if (is_negative<F>(a) != is_negative<F>(b)) {
-    return is_negative<F>(a) ? std::partial_ordering::less : std::partial_ordering::greater;
-  }
+  if (is_negative<F>(a) != is_negative<F>(b)) return is_negative<F>(b) <=> is_negative<F>(a);
   return is_negative<F>(a) ? b <=> a : a <=> b;
 }
 

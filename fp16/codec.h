@@ -14,7 +14,7 @@ namespace fp16 {
 /// raises invalid. Correctly rounded: float to half for all 2^32 floats against the F16C hardware in its four
 /// directions, every binary16 tie with its neighbours in all six against exact rationals. Widening
 /// conversions are exact. IEEE 754-2019 clause 5.4.2.
-template <Format To, Format From>
+template <const Format& To, const Format& From>
 FP16_HD constexpr Result<To> convert(Bits<From> bits, Rounding mode = Rounding::nearest_even) {
   const bool negative = is_negative<From>(bits);
   if (is_nan<From>(bits)) {
@@ -29,19 +29,19 @@ FP16_HD constexpr Result<To> convert(Bits<From> bits, Rounding mode = Rounding::
 }
 
 /// The code of F for `value`.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> encode(float value, Rounding mode = Rounding::nearest_even) {
   return convert<F, binary32>(std::bit_cast<std::uint32_t>(value), mode);
 }
 
 /// The code of F for `value`, rounded once from all 53 bits.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> encode(double value, Rounding mode = Rounding::nearest_even) {
   return convert<F, binary64>(std::bit_cast<std::uint64_t>(value), mode);
 }
 
 /// The exact value of a code.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr double decode(Bits<F> bits) {
   return std::bit_cast<double>(convert<binary64, F>(bits).bits);
 }

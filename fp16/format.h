@@ -4,8 +4,8 @@
 namespace fp16 {
 
 /// An IEEE 754-2019 binary interchange format (clause 3.3): sign bit, biased exponent, trailing significand;
-/// infinities, NaNs and subnormals present. A structural type: a Format is a template argument or a run-time
-/// value.
+/// infinities, NaNs and subnormals present. A run-time value, or a template argument by reference to a row of
+/// formats.h (`template <const Format& F>`: nvcc 13 loses arguments of class type when it writes host code).
 struct Format {
   int exponent_bits;  ///< width of the biased exponent field
   int precision;      ///< p, significand bits with the implicit leading bit counted

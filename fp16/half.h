@@ -69,8 +69,8 @@ class half {
  private:
   template <std::integral Integer>
   FP16_HD static constexpr std::uint16_t integer_to_bits(Integer value) {
-    const bool negative = value < Integer{0};
     const auto wide = static_cast<std::uint64_t>(value);
+    const bool negative = std::signed_integral<Integer> && (wide >> 63) != 0;
     const Unpacked<std::uint64_t> integer{
         .negative = negative, .exponent = 0, .significand = negative ? std::uint64_t{0} - wide : wide};
     return round_pack<binary16>(integer, Rounding::nearest_even).bits;
@@ -119,7 +119,7 @@ constexpr int whole_decimal_digits(int n) {
 
 template <>
 class std::numeric_limits<fp16::half> {
-  static constexpr fp16::Format format = fp16::binary16;
+  static constexpr const fp16::Format& format = fp16::binary16;
 
  public:
   static constexpr bool is_specialized = true;

@@ -14,7 +14,7 @@ namespace fp16 {
 __extension__ using uint128 = unsigned __int128;
 
 /// A code and the exceptions that making it raised.
-template <Format F>
+template <const Format& F>
 struct Result {
   Bits<F> bits;
   Flags flags;
@@ -34,7 +34,7 @@ struct Unpacked {
 
 /// An integer of at least 2p + 4 bits: the radicand of a square root, or a product of two significands with
 /// two bits to spare at each end.
-template <Format F>
+template <const Format& F>
 using WideSignificand = std::conditional_t<2 * F.precision + 4 <= 64, std::uint64_t, uint128>;
 
 template <typename UInt>
@@ -49,7 +49,7 @@ FP16_HD constexpr int bit_width(UInt value) {
 }
 
 /// `bits` must be finite.
-template <Format F, typename UInt = WideSignificand<F>>
+template <const Format& F, typename UInt = WideSignificand<F>>
 FP16_HD constexpr Unpacked<UInt> unpack(Bits<F> bits) {
   const int biased_exponent = static_cast<int>(magnitude<F>(bits) >> F.trailing_bits());
   const UInt trailing = bits & trailing_mask<F>;
@@ -60,7 +60,7 @@ FP16_HD constexpr Unpacked<UInt> unpack(Bits<F> bits) {
 }
 
 /// Whether |value|, rounded to F's precision with an unbounded exponent range, stays below 2^emin.
-template <Format F, typename UInt>
+template <const Format& F, typename UInt>
 FP16_HD constexpr bool is_tiny_after_rounding(const Unpacked<UInt>& value, Rounding mode) {
   const int top_exponent = value.exponent + bit_width(value.significand) - 1;
   if (top_exponent != F.emin() - 1) return top_exponent < F.emin();
@@ -74,7 +74,7 @@ FP16_HD constexpr bool is_tiny_after_rounding(const Unpacked<UInt>& value, Round
 /// zero keeps its sign. Flags: inexact, overflow, and underflow with tininess detected after rounding, as x86
 /// does (IEEE 754-2019 clauses 7.4 to 7.6). A sticky significand must be at least two bits wider than F's
 /// precision.
-template <Format F, typename UInt>
+template <const Format& F, typename UInt>
 FP16_HD constexpr Result<F> round_pack(const Unpacked<UInt>& value, Rounding mode) {
   if (value.significand == 0) return {.bits = with_sign<F>(0, value.negative), .flags = {}};
 
@@ -100,7 +100,7 @@ FP16_HD constexpr Result<F> round_pack(const Unpacked<UInt>& value, Rounding mod
 
 /// The first NaN in argument order, quieted, its sign and payload kept (the rule of x86's two-operand
 /// instructions); invalid if any operand is a signalling NaN. At least one operand must be a NaN.
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> propagate_nan(Bits<F> a, Bits<F> b = 0, Bits<F> c = 0) {
   const Bits<F> first = is_nan<F>(a) ? a : is_nan<F>(b) ? b : c;
   const bool signalling = is_signalling_nan<F>(a) || is_signalling_nan<F>(b) || is_signalling_nan<F>(c);
@@ -108,7 +108,7 @@ FP16_HD constexpr Result<F> propagate_nan(Bits<F> a, Bits<F> b = 0, Bits<F> c = 
 }
 
 /// What an operation without a meaningful result returns (IEEE 754-2019 clause 7.2).
-template <Format F>
+template <const Format& F>
 FP16_HD constexpr Result<F> invalid_operation() {
   return {.bits = default_nan_bits<F>, .flags = {.invalid = true}};
 }

@@ -52,7 +52,7 @@ unsigned as_number(Flags flags) {
 
 /// Holds the operations of one format to the host type Real. Which of several NaNs the host returns depends
 /// on the operand order that the compiler chose, so NaN results count as equal; flags are compared always.
-template <Format F, typename Real, typename Cases>
+template <const Format& F, typename Real, typename Cases>
 class HostComparison {
  public:
   HostComparison(std::string name, std::uint64_t seed) : comparison_(std::move(name)), cases_(seed) {}
