@@ -82,10 +82,7 @@ struct Pooled {
 /// Trains in FP32 and pools the gradients of the last batches, site by site.
 std::vector<Pooled> pool_gradients(sim::Trainer& trainer, const experiments::TrainingSetup& setup,
                                    const Options& options, experiments::Progress& progress) {
-  for (int step = 0; step < options.training.steps; ++step) {
-    trainer.step();
-    progress.tick();
-  }
+  experiments::train(trainer, options.training.steps, progress);
   std::vector<Pooled> sites;
   for (int sample = 0; sample < options.pool; ++sample) {
     const auto [tape, forward] = sim::record_step(setup.model(), trainer.parameters(), trainer.weights(),
@@ -97,8 +94,7 @@ std::vector<Pooled> pool_gradients(sim::Trainer& trainer, const experiments::Tra
       sites[i].kind = tape.sites()[i].kind;
       sites[i].add(gradients.gradients[i].elements<float>());
     }
-    trainer.step();
-    progress.tick();
+    experiments::train(trainer, 1, progress);
   }
   return sites;
 }

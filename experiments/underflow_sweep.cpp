@@ -50,10 +50,7 @@ struct ScaleResult {
 
 std::vector<Probe> make_probes(sim::Trainer& trainer, const experiments::TrainingSetup& setup,
                                const Options& options, experiments::Progress& progress) {
-  for (int step = 0; step < options.training.steps; ++step) {
-    trainer.step();
-    progress.tick();
-  }
+  experiments::train(trainer, options.training.steps, progress);
   std::vector<Probe> probes;
   for (int sample = 0; sample < options.pool; ++sample) {
     std::vector<sim::Tensor> weights = trainer.weights();
@@ -67,8 +64,7 @@ std::vector<Probe> make_probes(sim::Trainer& trainer, const experiments::Trainin
     for (const sim::Tensor& gradient : probe.twin.gradients)
       sim::add_exponents(probe.twin_exponents, gradient);
     probes.push_back(std::move(probe));
-    trainer.step();
-    progress.tick();
+    experiments::train(trainer, 1, progress);
   }
   return probes;
 }

@@ -51,6 +51,13 @@ std::string TrainingSetup::quality(const sim::Evaluation& evaluation) const {
                                  : fmt::format("test loss {:.4f}", evaluation.loss);
 }
 
+void train(sim::Trainer& trainer, int steps, Progress& progress) {
+  for (int step = 0; step < steps; ++step) {
+    trainer.step();
+    progress.tick();
+  }
+}
+
 void record_settings(sim::RunRecord& record, std::string_view kind, std::string_view name,
                      const sim::NamedValues& options) {
   for (const auto& [option, value] : options)

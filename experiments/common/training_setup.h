@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "experiments/common/command_line.h"
+#include "experiments/common/progress.h"
 #include "sim/data/dataset.h"
 #include "sim/models/registry.h"
 #include "sim/optimizers/optimizer.h"
@@ -57,6 +58,9 @@ class TrainingSetup {
   std::unique_ptr<sim::Model> model_;
   const TrainingOptions& options_;
 };
+
+/// Advances the trainer by `steps` steps, each a tick of the progress.
+void train(sim::Trainer& trainer, int steps, Progress& progress);
 
 /// Writes the options in force to the manifest's settings, as "scaler.dynamic.growth_interval".
 void record_settings(sim::RunRecord& record, std::string_view kind, std::string_view name,

@@ -56,10 +56,10 @@ void for_each_patch_element(const Geometry& s, Visit visit) {
   }
 }
 
-/// patches (patch x pixels) of one image; padding is zero.
+/// patches (patch x pixels) of one image; padding is zero. `buffer` holds at least an image.
 template <class Real>
-void gather_patches(const Geometry& s, const Tensor& x, std::size_t image, std::vector<Real>& patches) {
-  std::vector<Real> buffer(s.image());
+void gather_patches(const Geometry& s, const Tensor& x, std::size_t image, std::vector<Real>& buffer,
+                    std::vector<Real>& patches) {
   const Real* pixels = read(x, image * s.image(), s.image(), buffer);
   patches.assign(s.patch() * s.pixels(), Real{0});
   for_each_patch_element(s, [&](std::size_t to, std::size_t from) { patches[to] = pixels[from]; });
@@ -69,10 +69,11 @@ template <class Real>
 Tensor forward_in(OperationCall& call, const Geometry& s) {
   Tensor output({s.batch, s.out_channels, s.out_height, s.out_width}, call.output_format);
   const fp16::MatrixOperand w = call.inputs[1]->matrix(s.out_channels, s.patch());
-  std::vector<Real> patches, sums(s.out_channels * s.pixels()), buffer(s.out_channels);
-  const Real* b = read(*call.inputs[2], 0, s.out_channels, buffer);
+  std::vector<Real> patches, image_buffer(s.image()), bias_buffer(s.out_channels),
+      sums(s.out_channels * s.pixels());
+  const Real* b = read(*call.inputs[2], 0, s.out_channels, bias_buffer);
   for (std::size_t image = 0; image < s.batch; ++image) {
-    gather_patches(s, *call.inputs[0], image, patches);
+    gather_patches(s, *call.inputs[0], image, image_buffer, patches);
     chains(w, operand(patches, s.patch(), s.pixels()), sums.data(), call.accumulation);
     for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += b[i / s.pixels()];
     store({&output}, image * sums.size(), std::span<const Real>(sums));
@@ -89,9 +90,9 @@ Tensor forward(OperationCall& call) {
 /// One chain per weight through all images in order, pixels in row-major order within each.
 template <class Real>
 void weight_gradient(const OperationGradient& g, const Geometry& s) {
-  std::vector<Real> patches, sums(s.out_channels * s.patch());
+  std::vector<Real> patches, buffer(s.image()), sums(s.out_channels * s.patch());
   for (std::size_t image = 0; image < s.batch; ++image) {
-    gather_patches(s, *g.inputs[0], image, patches);
+    gather_patches(s, *g.inputs[0], image, buffer, patches);
     chains(g.output_gradient.matrix(s.out_channels, s.pixels(), image * s.out_channels * s.pixels()),
            operand(patches, s.patch(), s.pixels()).transposed(), sums.data(), g.accumulation,
            image == 0 ? fp16::ChainStart::zero : fp16::ChainStart::from_output);
