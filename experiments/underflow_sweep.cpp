@@ -132,6 +132,14 @@ experiments::Curve curve(std::string_view column, int linetype, bool predicted) 
           .title = predicted ? "" : std::string(column.substr(column.find('_') + 1))};
 }
 
+/// Begins a multiplot whose panels share the axis of scales and a logarithmic y axis.
+std::string panels_over_scales(const std::vector<ScaleResult>& results) {
+  return fmt::format(
+      "set multiplot\nset xtics 4\nset xrange [0:{}]\nset xlabel \"log_2 of the loss scale S\"\n"
+      "set logscale y\nset format y \"10^{{%T}}\"\n",
+      std::max<std::size_t>(results.size() - 1, 1));
+}
+
 std::string sweep_script(const std::vector<ScaleResult>& results) {
   std::vector<double> norms;
   for (const ScaleResult& result : results) {
@@ -144,12 +152,9 @@ std::string sweep_script(const std::vector<ScaleResult>& results) {
     losses.push_back(curve(column, ++linetype, false));
     losses.push_back(curve(column, linetype, true));
   }
-  return "set multiplot\nset xtics 4\nset xrange [0:" +
-         std::to_string(std::max<std::size_t>(results.size() - 1, 1)) +
-         "]\nset logscale y\nset format y \"10^{%T}\"\n"
-         "set xlabel \"log_2 of the loss scale S\"\n" +
-         experiments::panel(0, 2) + "set yrange [0.0001:100]\nset ylabel \"share of non-zero values, %\"\n" +
-         experiments::plot(losses) + experiments::panel(1, 2) + experiments::log_range(norms) +
+  return panels_over_scales(results) + experiments::panel(0, 2) +
+         "set yrange [0.0001:100]\nset ylabel \"share of non-zero values, %\"\n" + experiments::plot(losses) +
+         experiments::panel(1, 2) + experiments::log_range(norms) +
          "set ylabel \"norm relative to the twin's\"\n" +
          experiments::plot({{.table = "sweep",
                              .x = "column('scale_log2')",
@@ -171,10 +176,7 @@ std::string layer_script(const std::vector<sim::GradientSite>& sites,
   for (const ScaleResult& result : results) {
     for (const sim::TwinComparison& site : result.sites) norms.push_back(100 * site.norm_share_flushed());
   }
-  std::string script = "set multiplot\nset xtics 4\nset xrange [0:" +
-                       std::to_string(std::max<std::size_t>(results.size() - 1, 1)) +
-                       "]\nset logscale y\nset xlabel \"log_2 of the loss scale S\"\n"
-                       "set key font \",11\"\nset format y \"10^{%T}\"\n";
+  std::string script = panels_over_scales(results) + "set key font \",11\"\n";
   int panel = 0;
   for (const auto& [column, label, limits] :
        {std::tuple{"fraction_flushed", "flushed values, %", std::string("set yrange [0.0001:100]\n")},
@@ -211,8 +213,8 @@ void write_verdict(sim::RunRecord& record, const std::vector<ScaleResult>& resul
                     percent(at_1.fraction_flushed()), results.front().relative_error, *best,
                     percent(at_best.fraction_flushed()), results[*best].relative_error));
   } else {
-    record.verdict(
-        "Every scale of the sweep overflows: there is no scale that FP16 can hold these gradients at.");
+    record.verdict(at_1.nonzero == 0 ? "The twin has no non-zero gradient: there is nothing for FP16 to lose."
+                                     : "Every scale of the sweep overflows: none is a good one.");
   }
   const auto overflowing = std::ranges::find_if(results, &ScaleResult::overflows);
   record.verdict(
@@ -240,17 +242,18 @@ void write_verdict(sim::RunRecord& record, const std::vector<ScaleResult>& resul
 
 void write_summary(sim::RunRecord& record, const std::vector<ScaleResult>& results,
                    std::optional<std::size_t> best, const sim::Evaluation& evaluation, bool is_classifier) {
-  const auto write = [&](const std::string& suffix, const ScaleResult* result) {
-    const auto value = [&](double number) { return result ? sim::Value(number) : sim::Value("none"); };
-    const ScaleResult& shown = result ? *result : results.front();
-    record.summary("flushed_at_" + suffix, value(shown.total().fraction_flushed()));
-    record.summary("flushed_at_cast_at_" + suffix, value(shown.total().fraction_flushed_at_cast()));
-    record.summary("norm_share_flushed_at_" + suffix, value(shown.total().norm_share_flushed()));
-    record.summary("relative_error_at_" + suffix, value(shown.relative_error));
+  const auto write = [&](const std::string& suffix, std::optional<std::size_t> index) {
+    const auto add = [&](const std::string& key, auto&& quantity) {
+      record.summary(key + suffix, index ? sim::Value(quantity(results[*index])) : sim::Value("none"));
+    };
+    add("flushed_at_", [](const ScaleResult& r) { return r.total().fraction_flushed(); });
+    add("flushed_at_cast_at_", [](const ScaleResult& r) { return r.total().fraction_flushed_at_cast(); });
+    add("norm_share_flushed_at_", [](const ScaleResult& r) { return r.total().norm_share_flushed(); });
+    add("relative_error_at_", [](const ScaleResult& r) { return r.relative_error; });
   };
   record.summary("best_scale_log2", best ? sim::Value(*best) : sim::Value("none"));
-  write("scale_1", &results.front());
-  write("best_scale", best ? &results[*best] : nullptr);
+  write("scale_1", 0);
+  write("best_scale", best);
   record.summary("test_loss", evaluation.loss);
   if (is_classifier) record.summary("test_accuracy", evaluation.accuracy);
 }

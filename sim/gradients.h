@@ -2,7 +2,6 @@
 /// Gradients before and after unscaling are two types, and only unscale() makes one from the other:
 /// forgetting it, or doing it twice, does not compile.
 
-#include <optional>
 #include <vector>
 
 #include "sim/loss_scaling/loss_scaler.h"
@@ -27,9 +26,9 @@ struct Gradients {
 /// subnormal in binary32.
 Gradients unscale(const ScaledGradients& scaled);
 
-/// What a loss scaler may know of a step: whether a parameter gradient is infinite or NaN (as
-/// torch.amp.GradScaler checks), the largest finite magnitude over all sites and, if asked for, the exponents
-/// of all sites' values, which are counted into `exponents`. All of it still scaled.
+/// What a loss scaler may know of a step, still scaled: whether a parameter gradient is infinite or NaN (as
+/// torch.amp.GradScaler checks) and, if asked for, the exponents of all sites' values, which are counted into
+/// `exponents`.
 GradientSummary summarise(const ScaledGradients& scaled, ExponentHistogram* exponents);
 
 /// Adds the values of `tensor` to the histogram.

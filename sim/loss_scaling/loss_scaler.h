@@ -10,7 +10,6 @@ namespace sim {
 /// What a loss scaler may know about one step's SCALED gradients.
 struct GradientSummary {
   bool found_nonfinite = false;  ///< in a weight gradient, as torch.amp.GradScaler checks
-  float max_abs = 0;             ///< largest finite magnitude of weight and activation gradients
   /// Of weight and activation gradients; present whenever the scaler says needs_exponents().
   const ExponentHistogram* exponents = nullptr;
 };

@@ -16,7 +16,7 @@ struct TwinComparison {
   std::uint64_t total = 0;
   std::uint64_t nonzero = 0;
   std::uint64_t flushed = 0;          ///< twin non-zero, run zero
-  std::uint64_t flushed_at_cast = 0;  ///< those of them that the rounding to this very tensor made zero
+  std::uint64_t flushed_at_cast = 0;  ///< non-zero until the rounding to this very tensor
   std::uint64_t subnormal = 0;        ///< 0 < |run| < 2^-14
   std::uint64_t overflow = 0;         ///< run infinite or NaN
   std::uint64_t nonfinite = 0;  ///< the same over all elements: NaN arises where infinity meets an exact zero

@@ -24,8 +24,7 @@ std::optional<int> step(AdaptiveScaler& scaler, int exponent) {
   sim::ExponentHistogram exponents;
   exponents.add({{largest, largest / 4, 0.0f}});
   const bool bad = !std::isfinite(largest);
-  const Decision decision =
-      scaler.update({.found_nonfinite = bad, .max_abs = exponents.max_abs(), .exponents = &exponents});
+  const Decision decision = scaler.update({.found_nonfinite = bad, .exponents = &exponents});
   if ((decision == Decision::skip) != bad) return std::nullopt;
   return std::ilogb(scaler.scale());
 }
@@ -118,12 +117,12 @@ TEST_CASE("adaptive: with no headroom the largest value lands on 65504 at most, 
   sim::ExponentHistogram exponents;
   exponents.add({{0x1.ffcp-10F}});  // 2^25 times it is 65504
   AdaptiveScaler scaler({.headroom = 0});
-  scaler.update({.max_abs = 0x1.ffcp-10F, .exponents = &exponents});
+  scaler.update({.exponents = &exponents});
   CHECK(scaler.scale() == 0x1p25F);
   sim::ExponentHistogram beyond;
   beyond.add({{0x1.ffep-10F}});  // 2^25 times it is 65520
   AdaptiveScaler careful({.headroom = 0});
-  careful.update({.max_abs = 0x1.ffep-10F, .exponents = &beyond});
+  careful.update({.exponents = &beyond});
   CHECK(careful.scale() == 0x1p24F);
 }
 
@@ -132,7 +131,7 @@ TEST_CASE("adaptive: an infinite activation gradient that no weight gradient sho
   follow(scaler, {-20});
   sim::ExponentHistogram exponents;
   exponents.add({{INFINITY, 1.0f}});
-  CHECK(scaler.update({.found_nonfinite = false, .max_abs = 1, .exponents = &exponents}) == Decision::apply);
+  CHECK(scaler.update({.found_nonfinite = false, .exponents = &exponents}) == Decision::apply);
   CHECK(scaler.scale() == 0x1p30F);
 }
 

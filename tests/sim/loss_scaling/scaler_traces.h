@@ -15,7 +15,7 @@ inline std::vector<double> follow(sim::LossScaler& scaler, std::string_view patt
   std::vector<double> log2_scales;
   for (const char step : pattern) {
     const bool bad = step == 'X';
-    const sim::Decision decision = scaler.update({.found_nonfinite = bad, .max_abs = 1});
+    const sim::Decision decision = scaler.update({.found_nonfinite = bad});
     if ((decision == sim::Decision::skip) != bad) return {};
     log2_scales.push_back(std::log2(scaler.scale()));
   }
