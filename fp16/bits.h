@@ -1,5 +1,6 @@
 #pragma once
-/// Codes of a format: the unsigned integers that hold them, their fields and their classes.
+/// Codes of a format: the unsigned integers that hold them, their fields and their classes. Bits of the
+/// integer above the format's width must be zero.
 
 #include <cstdint>
 #include <type_traits>
@@ -16,33 +17,45 @@ using Bits =
                        std::conditional_t<F.width() <= 16, std::uint16_t,
                                           std::conditional_t<F.width() <= 32, std::uint32_t, std::uint64_t>>>;
 
+/// 0 in a format without a sign.
 template <const Format& F>
-inline constexpr Bits<F> sign_mask = static_cast<Bits<F>>(Bits<F>{1} << (F.width() - 1));
+inline constexpr Bits<F> sign_mask = F.is_signed() ? static_cast<Bits<F>>(Bits<F>{1} << (F.width() - 1)) : 0;
 
 template <const Format& F>
 inline constexpr Bits<F> trailing_mask = static_cast<Bits<F>>((Bits<F>{1} << F.trailing_bits()) - 1);
 
 template <const Format& F>
-inline constexpr Bits<F> infinity_bits = static_cast<Bits<F>>(sign_mask<F> - 1 - trailing_mask<F>);
+inline constexpr Bits<F> max_finite_bits = static_cast<Bits<F>>(F.max_finite_code());
 
 template <const Format& F>
-inline constexpr Bits<F> max_finite_bits = static_cast<Bits<F>>(infinity_bits<F> - 1);
+inline constexpr Bits<F> min_normal_bits = static_cast<Bits<F>>(F.has_zero() ? trailing_mask<F> + 1 : 0);
 
+/// The smallest positive number; in formats without subnormals the smallest normal one.
 template <const Format& F>
-inline constexpr Bits<F> min_normal_bits = static_cast<Bits<F>>(trailing_mask<F> + 1);
+inline constexpr Bits<F> min_subnormal_bits = F.has_zero() ? 1 : 0;
 
+/// Only for formats with infinities.
 template <const Format& F>
-inline constexpr Bits<F> min_subnormal_bits = 1;
+requires(F.has_infinity()) inline constexpr Bits<F> infinity_bits = static_cast<Bits<F>>(max_finite_bits<F> +
+                                                                                         1);
 
-/// Set in quiet NaNs, clear in signalling ones.
+/// Set in quiet NaNs, clear in signalling ones; 0 in formats whose NaNs are all quiet.
 template <const Format& F>
-inline constexpr Bits<F> quiet_bit = static_cast<Bits<F>>(Bits<F>{1} << (F.trailing_bits() - 1));
+inline constexpr Bits<F> quiet_bit = F.has_nan_payload()
+                                         ? static_cast<Bits<F>>(Bits<F>{1} << (F.trailing_bits() - 1))
+                                         : 0;
 
-/// What an invalid operation returns: the quiet NaN of x86, negative and without payload (0xFE00 in
-/// binary16).
+/// The positive quiet NaN without payload (0x7E00 in binary16); formats with a single NaN: that one.
 template <const Format& F>
-inline constexpr Bits<F> default_nan_bits = static_cast<Bits<F>>(sign_mask<F> | infinity_bits<F> |
-                                                                 quiet_bit<F>);
+requires(F.has_nan()) inline constexpr Bits<F> quiet_nan_bits =
+    F.encoding == Encoding::ieee   ? static_cast<Bits<F>>(max_finite_bits<F> + 1 + quiet_bit<F>)
+    : F.encoding == Encoding::fnuz ? sign_mask<F>
+                                   : static_cast<Bits<F>>(max_finite_bits<F> + 1);
+
+/// What x86 returns for an invalid operation: the negative quiet NaN without payload (0xFE00 in binary16).
+template <const Format& F>
+requires(F.has_nan()) inline constexpr Bits<F> default_nan_bits = static_cast<Bits<F>>(quiet_nan_bits<F> |
+                                                                                       sign_mask<F>);
 
 /// The code with its sign bit cleared.
 template <const Format& F>
@@ -50,11 +63,43 @@ FP16_HD constexpr Bits<F> magnitude(Bits<F> bits) {
   return static_cast<Bits<F>>(bits & ~sign_mask<F>);
 }
 
+/// Zero stays +0 in a format without -0, and everything positive in a format without a sign.
 template <const Format& F>
 FP16_HD constexpr Bits<F> with_sign(Bits<F> magnitude, bool negative) {
-  return static_cast<Bits<F>>(magnitude | (negative ? sign_mask<F> : 0));
+  const bool has_negative = F.has_negative_zero() || magnitude != 0;
+  return static_cast<Bits<F>>(magnitude | (negative && has_negative ? sign_mask<F> : 0));
 }
 
+/// -a (IEEE 754-2019 clause 5.5.1), NaNs included; +0 and the NaN of a format without -0 stay as they are.
+template <const Format& F>
+FP16_HD constexpr Bits<F> negate(Bits<F> bits) {
+  const bool has_negative = F.has_negative_zero() || magnitude<F>(bits) != 0;
+  return static_cast<Bits<F>>(bits ^ (has_negative ? sign_mask<F> : 0));
+}
+
+template <const Format& F>
+FP16_HD constexpr bool is_nan(Bits<F> bits) {
+  if constexpr (F.encoding == Encoding::fnuz) return bits == sign_mask<F>;
+  if constexpr (F.encoding == Encoding::ieee) return magnitude<F>(bits) > infinity_bits<F>;
+  return magnitude<F>(bits) > max_finite_bits<F>;
+}
+
+template <const Format& F>
+FP16_HD constexpr bool is_infinite(Bits<F> bits) {
+  if constexpr (!F.has_infinity()) {
+    return false;
+  } else {
+    return magnitude<F>(bits) == infinity_bits<F>;
+  }
+}
+
+template <const Format& F>
+FP16_HD constexpr bool is_finite(Bits<F> bits) {
+  if constexpr (F.encoding == Encoding::fnuz) return !is_nan<F>(bits);
+  return magnitude<F>(bits) <= max_finite_bits<F>;
+}
+
+/// The sign bit is set; true of negative NaNs too.
 template <const Format& F>
 FP16_HD constexpr bool is_negative(Bits<F> bits) {
   return (bits & sign_mask<F>) != 0;
@@ -62,32 +107,17 @@ FP16_HD constexpr bool is_negative(Bits<F> bits) {
 
 template <const Format& F>
 FP16_HD constexpr bool is_zero(Bits<F> bits) {
-  return magnitude<F>(bits) == 0;
+  return F.has_zero() && magnitude<F>(bits) == 0 && !is_nan<F>(bits);
 }
 
 template <const Format& F>
 FP16_HD constexpr bool is_subnormal(Bits<F> bits) {
-  return !is_zero<F>(bits) && magnitude<F>(bits) < min_normal_bits<F>;
-}
-
-template <const Format& F>
-FP16_HD constexpr bool is_finite(Bits<F> bits) {
-  return magnitude<F>(bits) < infinity_bits<F>;
-}
-
-template <const Format& F>
-FP16_HD constexpr bool is_infinite(Bits<F> bits) {
-  return magnitude<F>(bits) == infinity_bits<F>;
-}
-
-template <const Format& F>
-FP16_HD constexpr bool is_nan(Bits<F> bits) {
-  return magnitude<F>(bits) > infinity_bits<F>;
+  return magnitude<F>(bits) != 0 && magnitude<F>(bits) < min_normal_bits<F>;
 }
 
 template <const Format& F>
 FP16_HD constexpr bool is_signalling_nan(Bits<F> bits) {
-  return is_nan<F>(bits) && (bits & quiet_bit<F>) == 0;
+  return F.has_nan_payload() && is_nan<F>(bits) && (bits & quiet_bit<F>) == 0;
 }
 
 }  // namespace fp16

@@ -9,35 +9,65 @@
 
 namespace fp16 {
 
-/// The value of `bits` in the format To, rounded once. Infinities and zeros keep their sign. A NaN keeps its
-/// sign and the leading bits of its payload and becomes quiet, as in the F16C instructions; a signalling one
-/// raises invalid. Correctly rounded: float to half for all 2^32 floats against the F16C hardware in its four
-/// directions, every binary16 tie with its neighbours in all six against exact rationals. Widening
-/// conversions are exact. IEEE 754-2019 clause 5.4.2.
+namespace detail {
+
 template <const Format& To, const Format& From>
-FP16_HD constexpr Result<To> convert(Bits<From> bits, Rounding mode = Rounding::nearest_even) {
-  const bool negative = is_negative<From>(bits);
-  if (is_nan<From>(bits)) {
-    constexpr int shift = To.trailing_bits() - From.trailing_bits();
-    const std::uint64_t payload = bits & trailing_mask<From>;
-    const auto kept = static_cast<Bits<To>>(shift >= 0 ? payload << (shift & 63) : payload >> (-shift & 63));
-    return {.bits = with_sign<To>(static_cast<Bits<To>>(infinity_bits<To> | quiet_bit<To> | kept), negative),
-            .flags = {.invalid = is_signalling_nan<From>(bits)}};
+FP16_HD constexpr Result<To> convert_nan(Bits<From> bits, const Attributes& attributes) {
+  if constexpr (!To.has_nan()) {
+    return invalid_operation<To>(attributes);
+  } else {
+    const Flags flags{.invalid = is_signalling_nan<From>(bits)};
+    if (attributes.nan_policy != NanPolicy::first_operand)
+      return {.bits = default_nan<To>(attributes.nan_policy), .flags = flags};
+    Bits<To> payload = 0;
+    if constexpr (To.has_nan_payload() && From.has_nan_payload()) {
+      constexpr int shift = To.trailing_bits() - From.trailing_bits();
+      const std::uint64_t trailing = bits & trailing_mask<From>;
+      payload = static_cast<Bits<To>>(shift >= 0 ? trailing << (shift & 63) : trailing >> (-shift & 63));
+    }
+    const bool negative = From.has_negative_zero() && is_negative<From>(bits);
+    return {.bits = with_sign<To>(static_cast<Bits<To>>(quiet_nan_bits<To> | payload), negative),
+            .flags = flags};
   }
-  if (is_infinite<From>(bits)) return {.bits = with_sign<To>(infinity_bits<To>, negative), .flags = {}};
-  return round_pack<To>(unpack<From, std::uint64_t>(bits), mode);
+}
+
+}  // namespace detail
+
+/// The value of `bits` in the format To, rounded once. Infinities and zeros keep their sign. A NaN keeps its
+/// sign and the leading bits of its payload and becomes quiet, as in the F16C instructions, or becomes what
+/// `nan_policy` says; a signalling one raises invalid. What To does not have: a NaN becomes +0 with invalid,
+/// an infinity overflows (`infinite_result`), -0 becomes +0, and for E8M0 negative numbers are invalid and
+/// zero underflows to the smallest number. Correctly rounded: float to half for all 2^32 floats against the
+/// F16C hardware in its four directions, every binary16 tie with its neighbours in all six against exact
+/// rationals. Widening conversions are exact. IEEE 754-2019 clause 5.4.2.
+template <const Format& To, const Format& From>
+FP16_HD constexpr Result<To> convert(Bits<From> bits, const Attributes& attributes = {}) {
+  bits = read_operand<From>(bits, attributes);
+  const bool negative = is_negative<From>(bits);
+  if (is_nan<From>(bits)) return detail::convert_nan<To, From>(bits, attributes);
+  if (is_infinite<From>(bits)) {
+    if (negative && !To.is_signed()) return invalid_operation<To>(attributes);
+    return infinite_result<To>(negative, attributes);
+  }
+  const Unpacked<std::uint64_t> value = unpack<From, std::uint64_t>(bits);
+  if (From.width() > 32 || attributes.rounding != Rounding::stochastic)
+    return round_pack<To>(value, attributes);
+  // floor(fraction * 2^32) > r is the same as floor(fraction * 2^64) > r * 2^32 + 2^32 - 1.
+  Attributes with_32_bits = attributes;
+  with_32_bits.random_bits = attributes.random_bits << 32 | 0xffffffff;
+  return round_pack<To>(value, with_32_bits);
 }
 
 /// The code of F for `value`.
 template <const Format& F>
-FP16_HD constexpr Result<F> encode(float value, Rounding mode = Rounding::nearest_even) {
-  return convert<F, binary32>(std::bit_cast<std::uint32_t>(value), mode);
+FP16_HD constexpr Result<F> encode(float value, const Attributes& attributes = {}) {
+  return convert<F, binary32>(std::bit_cast<std::uint32_t>(value), attributes);
 }
 
 /// The code of F for `value`, rounded once from all 53 bits.
 template <const Format& F>
-FP16_HD constexpr Result<F> encode(double value, Rounding mode = Rounding::nearest_even) {
-  return convert<F, binary64>(std::bit_cast<std::uint64_t>(value), mode);
+FP16_HD constexpr Result<F> encode(double value, const Attributes& attributes = {}) {
+  return convert<F, binary64>(std::bit_cast<std::uint64_t>(value), attributes);
 }
 
 /// The exact value of a code.

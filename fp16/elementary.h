@@ -40,7 +40,7 @@ FP16_HD constexpr float select(bool condition, float then, float otherwise) {
 }
 
 /// 2^exponent for exponent in [-126, 127].
-FP16_HD constexpr float power_of_two(std::int32_t exponent) {
+FP16_HD constexpr float float_power_of_two(std::int32_t exponent) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(exponent + 127) << 23);
 }
 
@@ -82,7 +82,7 @@ FP16_HD constexpr float exp(float x) {
 
   // Two factors: the first product is exact, the second rounds once into the subnormals or overflows.
   const std::int32_t first = exponent >> 1;
-  const float result = e_to_r * detail::power_of_two(first) * detail::power_of_two(exponent - first);
+  const float result = e_to_r * detail::float_power_of_two(first) * detail::float_power_of_two(exponent - first);
   return detail::select(is_nan<binary32>(std::bit_cast<std::uint32_t>(x)), detail::default_nan, result);
 }
 

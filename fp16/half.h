@@ -11,6 +11,7 @@
 
 #include "fp16/arithmetic.h"
 #include "fp16/codec.h"
+#include "fp16/comparison.h"
 #include "fp16/config.h"
 
 namespace fp16 {
@@ -73,7 +74,7 @@ class half {
     const bool negative = std::signed_integral<Integer> && (wide >> 63) != 0;
     const Unpacked<std::uint64_t> integer{
         .negative = negative, .exponent = 0, .significand = negative ? std::uint64_t{0} - wide : wide};
-    return round_pack<binary16>(integer, Rounding::nearest_even).bits;
+    return round_pack<binary16>(integer).bits;
   }
 
   std::uint16_t bits_ = 0;
@@ -108,13 +109,6 @@ FP16_HD constexpr bool signbit(half a) {
   return is_negative<binary16>(a.bits());
 }
 
-namespace detail {
-/// floor(n * log10(2)) for 0 <= n < 2^11.
-constexpr int whole_decimal_digits(int n) {
-  return (n * 315653) >> 20;
-}
-}  // namespace detail
-
 }  // namespace fp16
 
 template <>
@@ -140,21 +134,21 @@ class std::numeric_limits<fp16::half> {
 
   static constexpr int radix = 2;
   static constexpr int digits = format.precision;
-  static constexpr int digits10 = fp16::detail::whole_decimal_digits(format.trailing_bits());
-  static constexpr int max_digits10 = fp16::detail::whole_decimal_digits(format.precision) + 2;
+  static constexpr int digits10 = format.digits10();
+  static constexpr int max_digits10 = format.max_digits10();
   static constexpr int min_exponent = format.emin() + 1;
-  static constexpr int min_exponent10 = -fp16::detail::whole_decimal_digits(-format.emin());
+  static constexpr int min_exponent10 = fp16::detail::whole_decimal_digits(format.emin()) + 1;
   static constexpr int max_exponent = format.emax() + 1;
   static constexpr int max_exponent10 = fp16::detail::whole_decimal_digits(max_exponent);
 
   static constexpr fp16::half min() noexcept { return from_bits(fp16::min_normal_bits<format>); }
   static constexpr fp16::half max() noexcept { return from_bits(fp16::max_finite_bits<format>); }
   static constexpr fp16::half lowest() noexcept { return -max(); }
-  static constexpr fp16::half epsilon() noexcept { return fp16::half(1.0f / (1 << format.trailing_bits())); }
+  static constexpr fp16::half epsilon() noexcept { return fp16::half(format.epsilon()); }
   static constexpr fp16::half round_error() noexcept { return fp16::half(0.5f); }
   static constexpr fp16::half infinity() noexcept { return from_bits(fp16::infinity_bits<format>); }
   static constexpr fp16::half quiet_NaN() noexcept {
-    return from_bits(fp16::infinity_bits<format> | fp16::quiet_bit<format>);
+    return from_bits(fp16::quiet_nan_bits<format>);
   }
   static constexpr fp16::half signaling_NaN() noexcept {
     return from_bits(fp16::infinity_bits<format> | fp16::quiet_bit<format> >> 1);

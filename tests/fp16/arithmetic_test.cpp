@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "fp16/codec.h"
+#include "fp16/comparison.h"
 #include "tests/oracle/agreement.h"
 #include "tests/oracle/exact_half.h"
 #include "tests/oracle/hard_cases.h"
@@ -19,11 +20,12 @@ static_assert(fma<binary16>(0x6a40, 0xad70, 0x00b3).bits == 0xdc3f);
 static_assert(fma<binary16>(float_to_half_bits(0x1.eacp+7f), float_to_half_bits(0x1.3f4p+4f),
                             float_to_half_bits(0x1.c04p+14f))
                   .bits == 0x7819);
-static_assert(fma<binary16>(0x0001, 0x0001, 0x7800, Rounding::toward_positive) ==
+static_assert(fma<binary16>(0x0001, 0x0001, 0x7800, {Rounding::toward_positive}) ==
               Result<binary16>{0x7801, {.inexact = true}});
 
 static_assert(add<binary16>(0x3c00, 0x3c00) == Result<binary16>{0x4000, {}});
-static_assert(subtract<binary16>(0x3c00, 0x3c00, Rounding::toward_negative) == Result<binary16>{0x8000, {}});
+static_assert(subtract<binary16>(0x3c00, 0x3c00, {Rounding::toward_negative}) ==
+              Result<binary16>{0x8000, {}});
 static_assert(multiply<binary16>(0x7bff, 0x7bff) ==
               Result<binary16>{0x7c00, {.inexact = true, .overflow = true}});
 static_assert(divide<binary16>(0x3c00, 0x8000) == Result<binary16>{0xfc00, {.divide_by_zero = true}});
@@ -34,8 +36,8 @@ TEST_CASE("the square roots of all 65,536 codes in all directions with flags") {
   oracle::Comparison comparison("sqrt");
   for (std::uint32_t code = 0; code < 0x10000; ++code) {
     const auto a = static_cast<std::uint16_t>(code);
-    comparison.equal_in_all_directions(oracle::sqrt(a), {a},
-                                       [&](Rounding mode) { return sqrt<binary16>(a, mode); });
+    comparison.equal_in_all_directions(
+        oracle::sqrt(a), {a}, [&](const Attributes& attributes) { return sqrt<binary16>(a, attributes); });
   }
   comparison.finish(0x10000 * 6);
 }
@@ -55,14 +57,18 @@ TEST_CASE("boundary-weighted pairs in all directions with flags") {
   oracle::Comparison sums("add"), differences("subtract"), products("multiply"), quotients("divide");
   for (int i = 0; i < pairs; ++i) {
     const auto [a, b] = hard_pair(cases, i);
-    sums.equal_in_all_directions(oracle::add(a, b), {a, b},
-                                 [&](Rounding mode) { return add<binary16>(a, b, mode); });
-    differences.equal_in_all_directions(oracle::subtract(a, b), {a, b},
-                                        [&](Rounding mode) { return subtract<binary16>(a, b, mode); });
-    products.equal_in_all_directions(oracle::multiply(a, b), {a, b},
-                                     [&](Rounding mode) { return multiply<binary16>(a, b, mode); });
-    quotients.equal_in_all_directions(oracle::divide(a, b), {a, b},
-                                      [&](Rounding mode) { return divide<binary16>(a, b, mode); });
+    sums.equal_in_all_directions(oracle::add(a, b), {a, b}, [&](const Attributes& attributes) {
+      return add<binary16>(a, b, attributes);
+    });
+    differences.equal_in_all_directions(oracle::subtract(a, b), {a, b}, [&](const Attributes& attributes) {
+      return subtract<binary16>(a, b, attributes);
+    });
+    products.equal_in_all_directions(oracle::multiply(a, b), {a, b}, [&](const Attributes& attributes) {
+      return multiply<binary16>(a, b, attributes);
+    });
+    quotients.equal_in_all_directions(oracle::divide(a, b), {a, b}, [&](const Attributes& attributes) {
+      return divide<binary16>(a, b, attributes);
+    });
   }
   for (const oracle::Comparison* comparison : {&sums, &differences, &products, &quotients})
     comparison->finish(pairs * 6);
@@ -79,8 +85,9 @@ TEST_CASE("boundary-weighted triples of fma in all directions with flags") {
     const std::uint16_t c = i % 4 < 2    ? cases.next()
                             : i % 4 == 2 ? cases.near(product)
                                          : cases.beside(product);
-    comparison.equal_in_all_directions(oracle::fma(a, b, c), {a, b, c},
-                                       [&](Rounding mode) { return fma<binary16>(a, b, c, mode); });
+    comparison.equal_in_all_directions(oracle::fma(a, b, c), {a, b, c}, [&](const Attributes& attributes) {
+      return fma<binary16>(a, b, c, attributes);
+    });
   }
   comparison.finish(triples * 6);
 }

@@ -46,7 +46,7 @@ std::uint64_t count_differences(std::uint32_t upper, Rounding mode, Block& block
   convert_by_hardware<direction>(block.floats, block.expected);
   std::uint64_t differences = 0;
   for (std::uint32_t lower = 0; lower < block_size; ++lower) {
-    differences += convert<binary16, binary32>(upper << 16 | lower, mode).bits != block.expected[lower];
+    differences += convert<binary16, binary32>(upper << 16 | lower, {mode}).bits != block.expected[lower];
   }
   if (mode != Rounding::nearest_even) return differences;
 

@@ -20,7 +20,7 @@ static_assert(float_to_half_bits(-0x1p-25f) == 0x8000);
 static_assert(float_to_half_bits(0x1.000002p-25f) == 0x0001);
 static_assert(half_bits_to_float(0x0001) == 0x1p-24f);
 static_assert(encode<binary16>(65520.0f).flags == Flags{.inexact = true, .overflow = true});
-static_assert(encode<binary16>(65536.0, Rounding::to_odd).bits == 0x7bff);
+static_assert(encode<binary16>(65536.0, {Rounding::to_odd}).bits == 0x7bff);
 static_assert(decode<binary32>(0x00000001) == 0x1p-149);
 static_assert(convert<binary16, binary16>(0x7d00) == Result<binary16>{0x7f00, {.invalid = true}});
 
@@ -66,9 +66,10 @@ TEST_CASE("every half, every tie and the floats beside them, in all directions w
       const std::uint32_t bits = bits_of(static_cast<float>(center));
       for (const std::uint32_t candidate : {bits - (bits != 0), bits, bits + 1}) {
         for (const std::uint32_t signed_bits : {candidate, candidate | 0x80000000}) {
-          comparison.equal_in_all_directions(
-              oracle::from_binary32(signed_bits), {signed_bits},
-              [&](Rounding mode) { return convert<binary16, binary32>(signed_bits, mode); });
+          comparison.equal_in_all_directions(oracle::from_binary32(signed_bits), {signed_bits},
+                                             [&](const Attributes& attributes) {
+                                               return convert<binary16, binary32>(signed_bits, attributes);
+                                             });
         }
       }
     }
@@ -84,9 +85,10 @@ TEST_CASE("doubles beside the ties round once: a detour through float would see 
     const std::uint64_t tie = bits_of((value + next) / 2);
     const std::uint64_t sign = std::uint64_t{lower % 2u} << 63;
     for (const std::uint64_t magnitude : {tie - 1, tie, tie + 1, tie + (1 << 20)}) {
-      comparison.equal_in_all_directions(
-          oracle::from_binary64(sign | magnitude), {sign | magnitude},
-          [&](Rounding mode) { return convert<binary16, binary64>(sign | magnitude, mode); });
+      comparison.equal_in_all_directions(oracle::from_binary64(sign | magnitude), {sign | magnitude},
+                                         [&](const Attributes& attributes) {
+                                           return convert<binary16, binary64>(sign | magnitude, attributes);
+                                         });
     }
   }
   comparison.finish(std::uint64_t{0x7c00} * 4 * 6);
@@ -108,14 +110,14 @@ TEST_CASE("boundary-weighted floats and doubles in all directions with flags, Na
     const std::uint32_t beside =
         bits_of(half_bits_to_float(halves.next())) + random.below(1 << 15) - (1 << 14);
     const std::uint32_t narrow = i % 2 == 0 ? floats.next() : beside;
-    comparison.equal_in_all_directions(oracle::from_binary32(narrow), {narrow}, [&](Rounding mode) {
-      return convert<binary16, binary32>(narrow, mode);
-    });
+    comparison.equal_in_all_directions(
+        oracle::from_binary32(narrow), {narrow},
+        [&](const Attributes& attributes) { return convert<binary16, binary32>(narrow, attributes); });
     const std::uint64_t wide =
         i % 2 == 0 ? doubles.next() : bits_of(static_cast<double>(std::bit_cast<float>(beside)));
-    comparison.equal_in_all_directions(oracle::from_binary64(wide), {wide}, [&](Rounding mode) {
-      return convert<binary16, binary64>(wide, mode);
-    });
+    comparison.equal_in_all_directions(
+        oracle::from_binary64(wide), {wide},
+        [&](const Attributes& attributes) { return convert<binary16, binary64>(wide, attributes); });
   }
   comparison.finish(cases * 2 * 6);
 }

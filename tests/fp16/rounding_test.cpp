@@ -36,7 +36,7 @@ template <typename UInt>
 constexpr bool rounds_all_quarters() {
   for (const Row& row : quarters) {
     for (unsigned i = 0; i < row.expected.size(); ++i) {
-      const RoundedSignificand<UInt> rounded = round_significand<UInt>(i, 2, row.negative, row.mode);
+      const RoundedSignificand<UInt> rounded = round_significand<UInt>(i, 2, row.negative, {row.mode});
       if (rounded.value != row.expected[i] || rounded.inexact != (i % 4 != 0)) return false;
     }
   }
@@ -48,17 +48,36 @@ TEST_CASE("quarters round as the directions are defined") {
   static_assert(rounds_all_quarters<uint128>());
 }
 
+constexpr Attributes stochastic(std::uint64_t random_bits) {
+  return {.rounding = Rounding::stochastic, .random_bits = random_bits};
+}
+
+TEST_CASE("stochastic rounding moves away from zero iff floor(fraction * 2^64) exceeds the random bits") {
+  constexpr std::uint64_t quarter = std::uint64_t{1} << 62;
+  for (const bool negative : {false, true}) {
+    CHECK(round_significand(std::uint64_t{5}, 2, negative, stochastic(quarter - 1)).value == 2);
+    CHECK(round_significand(std::uint64_t{5}, 2, negative, stochastic(quarter)).value == 1);
+    CHECK(round_significand(std::uint64_t{4}, 2, negative, stochastic(0)).value == 1);
+  }
+  const std::uint64_t one = 1;
+  CHECK(round_significand(one, 64, false, stochastic(0)).value == 1);
+  CHECK(round_significand(one, 64, false, stochastic(1)).value == 0);
+  CHECK(round_significand(one, 65, false, stochastic(0)).value == 0);
+  CHECK(round_significand(uint128{3} << 64, 66, false, stochastic(3 * quarter - 1)).value == 1);
+  CHECK(round_significand(uint128{3} << 64 | 1, 66, false, stochastic(3 * quarter)).value == 0);
+}
+
 TEST_CASE("a significand that lies wholly below the last place counts as less than one half") {
   for (const int discarded_bits : {64, 65, 200, 5000}) {
     CAPTURE(discarded_bits);
-    const std::uint64_t largest = ~std::uint64_t{0} >> 1;
-    CHECK(round_significand(largest, discarded_bits, false, Rounding::nearest_even).value == 0);
-    CHECK(round_significand(largest, discarded_bits, false, Rounding::nearest_away).value == 0);
-    CHECK(round_significand(std::uint64_t{1}, discarded_bits, false, Rounding::toward_positive).value == 1);
-    CHECK(round_significand(std::uint64_t{1}, discarded_bits, true, Rounding::to_odd).value == 1);
-    CHECK(round_significand(std::uint64_t{1}, discarded_bits, true, Rounding::to_odd).inexact);
+    const std::uint64_t largest = ~std::uint64_t{0} >> (discarded_bits == 64);
+    CHECK(round_significand(largest, discarded_bits, false, {Rounding::nearest_even}).value == 0);
+    CHECK(round_significand(largest, discarded_bits, false, {Rounding::nearest_away}).value == 0);
+    CHECK(round_significand(std::uint64_t{1}, discarded_bits, false, {Rounding::toward_positive}).value == 1);
+    CHECK(round_significand(std::uint64_t{1}, discarded_bits, true, {Rounding::to_odd}).value == 1);
+    CHECK(round_significand(std::uint64_t{1}, discarded_bits, true, {Rounding::to_odd}).inexact);
     CHECK_FALSE(
-        round_significand(std::uint64_t{0}, discarded_bits, false, Rounding::toward_positive).inexact);
+        round_significand(std::uint64_t{0}, discarded_bits, false, {Rounding::toward_positive}).inexact);
   }
 }
 

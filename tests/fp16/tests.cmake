@@ -1,7 +1,7 @@
 # The scalar number type and its bulk conversions.
 halflab_test(fp16_number_tests
   oracle/exact_half.cpp oracle/exact_half_test.cpp
-  fp16/rounding_test.cpp fp16/unpacked_test.cpp fp16/codec_test.cpp fp16/arithmetic_test.cpp
+  fp16/formats_test.cpp fp16/rounding_test.cpp fp16/unpacked_test.cpp fp16/codec_test.cpp fp16/arithmetic_test.cpp
   fp16/arithmetic_hardware_test.cpp fp16/half_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
 halflab_test(fp16_bulk_tests fp16/bulk_test.cpp LIBRARIES halflab::fp16_bulk)

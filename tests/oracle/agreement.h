@@ -63,12 +63,13 @@ class Comparison {
     MESSAGE(line.str() << ": got " << text(got) << ", expected " << text(expected));
   }
 
-  /// Compares `compute(rounding)` with the oracle in all six directions.
+  /// Compares `compute(attributes)` with the oracle in all six directions.
   template <typename Compute>
   void equal_in_all_directions(const Outcomes& expected, std::initializer_list<std::uint64_t> operands,
                                Compute compute) {
     for (std::size_t i = 0; i < direction_count; ++i) {
-      equal(as_outcome(compute(roundings[i])), expected[i], direction_names[i], operands);
+      equal(as_outcome(compute(fp16::Attributes{.rounding = roundings[i]})), expected[i], direction_names[i],
+            operands);
     }
   }
 
