@@ -1,111 +1,84 @@
 #include "fp16/bulk.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
+#include <mutex>
 #include <stdexcept>
 #include <string>
-
-#include "fp16/bulk_kernels.h"
-#include "fp16/codec.h"
+#include <thread>
+#include <vector>
 
 namespace fp16 {
+namespace detail {
 namespace {
 
-using detail::ConversionKernels;
+/// Elements that are widened, rounded and counted while they are in the first-level cache.
+constexpr std::size_t block_size = 2048;
 
-constexpr int dropped_bits = binary32.trailing_bits() - binary16.trailing_bits();
-
-// As bits of a float.
-constexpr std::uint32_t float_infinity = infinity_bits<binary32>;
-constexpr std::uint32_t half_min_normal = convert<binary32, binary16>(min_normal_bits<binary16>).bits;
-constexpr std::uint32_t exponent_rebias = static_cast<std::uint32_t>(binary32.bias() - binary16.bias())
-                                          << binary32.trailing_bits();
-
-/// A choice by masks: a branch, or a conditional float operation, would keep the compiler from using vectors.
-constexpr std::uint32_t select(bool condition, std::uint32_t yes, std::uint32_t no) {
-  const std::uint32_t mask = 0u - condition;
-  return (yes & mask) | (no & ~mask);
+const BulkKernels& kernels_of(VectorPath path) {
+  require_available(path);
+  switch (path) {
+#ifdef __x86_64__
+    case VectorPath::avx512:
+      return avx512_bulk_kernels;
+    case VectorPath::avx2_f16c:
+      return avx2_f16c_bulk_kernels;
+#endif
+    default:
+      return portable_bulk_kernels;
+  }
 }
 
-/// Twin of float_to_half_bits without branches or variable shifts, which the compiler turns into vector code.
-/// Where the result is subnormal, adding 0.5 puts its unit, 2^-24, in the last place of a float, so that the
-/// float addition rounds as the half needs it. Inputs that a flush-to-zero mode would lose become zero
-/// anyway.
-std::uint16_t round_to_half(float value) {
-  const auto bits = std::bit_cast<std::uint32_t>(value);
-  const std::uint32_t magnitude = fp16::magnitude<binary32>(bits);
-
-  const std::uint32_t ties_to_even = ((1u << (dropped_bits - 1)) - 1) + ((magnitude >> dropped_bits) & 1);
-  const std::uint32_t normal = (magnitude - exponent_rebias + ties_to_even) >> dropped_bits;
-  const std::uint32_t subnormal = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) -
-                                  std::bit_cast<std::uint32_t>(0.5f);
-  const std::uint32_t nan =
-      infinity_bits<binary16> | quiet_bit<binary16> | ((magnitude >> dropped_bits) & trailing_mask<binary16>);
-
-  // Signed comparisons: baseline x86 vectors have no unsigned ones.
-  const auto order = static_cast<std::int32_t>(magnitude);
-  std::uint32_t half = select(order < static_cast<std::int32_t>(half_min_normal), subnormal, normal);
-  half = select(static_cast<std::int32_t>(half) > infinity_bits<binary16>, infinity_bits<binary16>, half);
-  half = select(order > static_cast<std::int32_t>(float_infinity), nan, half);
-  return static_cast<std::uint16_t>(half | (bits >> 16 & sign_mask<binary16>));
+constexpr std::uint32_t magnitude_of(float value) {
+  return magnitude<binary32>(std::bit_cast<std::uint32_t>(value));
 }
 
-/// Twin of half_bits_to_float, of the same kind. All its steps are exact.
-float widen_to_float(std::uint16_t bits) {
-  const std::int32_t magnitude = fp16::magnitude<binary16>(bits);
-  const std::uint32_t sign = static_cast<std::uint32_t>(bits & sign_mask<binary16>) << 16;
-
-  const std::uint32_t widened = static_cast<std::uint32_t>(magnitude) << dropped_bits;
-  const std::uint32_t normal = widened + exponent_rebias;
-  const auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-24f);
-  const std::uint32_t special = widened | float_infinity;
-  const std::uint32_t quiet = select(magnitude > infinity_bits<binary16>, quiet_bit<binary32>, 0);
-
-  std::uint32_t result = select(magnitude < min_normal_bits<binary16>, subnormal, normal);
-  result = select(magnitude >= infinity_bits<binary16>, special | quiet, result);
-  return std::bit_cast<float>(result | sign);
+std::int32_t bits_of(double value) {
+  return std::bit_cast<std::int32_t>(static_cast<float>(value));
 }
 
-constexpr ConversionKernels portable_conversion_kernels{
-    .float_to_half =
-        [](const float* in, std::uint16_t* out, std::size_t count) {
-          for (std::size_t i = 0; i < count; ++i) out[i] = round_to_half(in[i]);
-        },
-    .half_to_float =
-        [](const std::uint16_t* in, float* out, std::size_t count) {
-          for (std::size_t i = 0; i < count; ++i) out[i] = widen_to_float(in[i]);
-        },
+/// Magnitudes, as the bits of floats, that part the outcomes of rounding to a format.
+struct CountBorders {
+  std::int32_t min_normal;
+  std::int32_t overflow[2];  ///< from here on positive, negative numbers overflow
+  std::int32_t not_a_loss;   ///< from here on the result stands for the input: a NaN, an infinity held
 };
 
-const ConversionKernels& kernels_of(VectorPath path) {
-  require_available(path);
-#ifdef __x86_64__
-  if (path != VectorPath::portable) return detail::avx2_f16c_conversion_kernels;
-#endif
-  return portable_conversion_kernels;
-}
-
-void check_lengths(std::size_t in, std::size_t out) {
-  if (in == out) return;
-  throw std::invalid_argument("out: has " + std::to_string(out) + " elements; must have as many as in, " +
-                              std::to_string(in));
+CountBorders count_borders(const ArrayFormat& format, const Attributes& attributes) {
+  const bool holds_infinity = format.format.has_infinity() && !attributes.saturate;
+  CountBorders borders{.min_normal = bits_of(format.format.min_normal()),
+                       .overflow = {},
+                       .not_a_loss = static_cast<std::int32_t>(infinity_bits<binary32> + !holds_infinity)};
+  // Overflow begins right above the largest number, at or above the midpoint of it and what would be its
+  // successor, or at that.
+  const std::int32_t max = bits_of(format.format.max());
+  const std::int32_t half_ulp = 1 << (binary32.trailing_bits() - format.format.trailing_bits() - 1);
+  for (const bool negative : {false, true}) {
+    for (const std::int32_t above : {1, half_ulp, half_ulp + 1, 2 * half_ulp}) {
+      borders.overflow[negative] = max + above;
+      const auto magnitude = static_cast<std::uint32_t>(max + above);
+      const float value = std::bit_cast<float>(with_sign<binary32>(magnitude, negative));
+      if (format.encode_one(value, attributes).overflow) break;
+    }
+  }
+  return borders;
 }
 
 /// `widened` holds the rounded values; `count` must be below 2^32, which keeps the sums in vector lanes.
-RoundingCounts count_roundings(const float* in, const float* widened, std::size_t count) {
+RoundingCounts count_roundings(const float* in, const float* widened, std::size_t count,
+                               const CountBorders& borders) {
   std::uint32_t changed = 0, subnormal = 0, flushed = 0, overflowed = 0;
   for (std::size_t i = 0; i < count; ++i) {
-    const auto before = std::bit_cast<std::uint32_t>(in[i]);
-    const auto after = std::bit_cast<std::uint32_t>(widened[i]);
-    const auto magnitude_before = static_cast<std::int32_t>(magnitude<binary32>(before));
-    const auto magnitude_after = static_cast<std::int32_t>(magnitude<binary32>(after));
-    const std::int32_t finite = magnitude_before < static_cast<std::int32_t>(float_infinity);
-    const std::int32_t differs = finite & (before != after);
+    const auto before = std::bit_cast<std::int32_t>(in[i]);
+    const auto after = std::bit_cast<std::int32_t>(widened[i]);
+    const std::int32_t magnitude_before = before & 0x7fffffff;
+    const std::int32_t magnitude_after = after & 0x7fffffff;
+    const std::int32_t may_lose = magnitude_before < borders.not_a_loss;
+    const std::int32_t differs = may_lose & (before != after) & ((magnitude_before | magnitude_after) != 0);
+    const std::int32_t border = before < 0 ? borders.overflow[1] : borders.overflow[0];
     changed += differs;
-    subnormal += (magnitude_after != 0) & (magnitude_after < static_cast<std::int32_t>(half_min_normal));
+    subnormal += (magnitude_after != 0) & (magnitude_after < borders.min_normal);
     flushed += differs & (magnitude_after == 0);
-    overflowed += differs & (magnitude_after == static_cast<std::int32_t>(float_infinity));
+    overflowed += may_lose & (magnitude_before >= border);
   }
   return {.exact = count - changed,
           .inexact = changed - overflowed,
@@ -114,41 +87,263 @@ RoundingCounts count_roundings(const float* in, const float* widened, std::size_
           .overflowed = overflowed};
 }
 
+EncodeTarget encode_target(const ArrayFormat& format, const Attributes& attributes) {
+  Attributes deterministic = attributes;
+  if (attributes.rounding == Rounding::stochastic) deterministic.rounding = Rounding::nearest_even;
+  const Format& f = format.format;
+  EncodeTarget target{.width = f.width(),
+                      .trailing_bits = f.trailing_bits(),
+                      .emin = f.emin() + binary32.bias(),
+                      .max_finite = static_cast<std::uint32_t>(f.max_finite_code()),
+                      .infinite = {},
+                      .overflowed = {},
+                      .sign_of_zero = f.has_negative_zero() ? ~0u : 0u};
+  for (const bool negative : {false, true}) {
+    const auto code_of = [&](std::uint32_t magnitude) {
+      return format.encode_one(std::bit_cast<float>(with_sign<binary32>(magnitude, negative)), deterministic)
+          .code;
+    };
+    target.infinite[negative] = code_of(infinity_bits<binary32>);
+    target.overflowed[negative] = code_of(max_finite_bits<binary32>);
+  }
+  return target;
+}
+
+template <typename Code>
+void decode_block(const ArrayFormat& format, const BulkKernels& kernels, const Code* in, float* out,
+                  std::size_t count) {
+  if constexpr (sizeof(Code) == 2) {
+    if (format.format == binary16) return kernels.half_to_float(in, out, count);
+  }
+  for (std::size_t i = 0; i < count; ++i)
+    out[i] = format.decoded != nullptr ? format.decoded[in[i]] : format.decode_one(in[i]);
+}
+
+/// The canonical NaN policies, and everything else that F16C does in another way.
+bool f16c_rounds(const Format& format, const Attributes& attributes) {
+  return format == binary16 && !attributes.saturate && attributes.nan_policy == NanPolicy::first_operand;
+}
+
+/// One rounding of floats to a format, with all that has been looked up for it.
+class Encoder {
+ public:
+  Encoder(const ArrayFormat& format, const Attributes& attributes, const ArrayOptions& options)
+      : format_(format),
+        attributes_(attributes),
+        kernels_(kernels_of(options.path)),
+        target_(encode_target(format, attributes)) {
+    if (!f16c_rounds(format.format, attributes)) return;
+    if (attributes.rounding == Rounding::stochastic) {
+      float_to_half_stochastic_ = kernels_.float_to_half_stochastic;
+    } else {
+      float_to_half_ = kernels_.float_to_half[static_cast<std::size_t>(attributes.rounding)];
+    }
+  }
+
+  /// `random` is null unless the rounding is stochastic.
+  template <typename Code>
+  void encode(const float* in, const std::uint32_t* random, Code* out, std::size_t count) const {
+    if constexpr (sizeof(Code) == 2) {
+      if (float_to_half_ != nullptr) return float_to_half_(in, out, count);
+      if (float_to_half_stochastic_ != nullptr) return float_to_half_stochastic_(in, random, out, count);
+    }
+    const auto direction = static_cast<std::size_t>(attributes_.rounding);
+    if (!kernels_of_width(out)[direction](target_, in, random, out, count)) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (in[i] != in[i]) out[i] = static_cast<Code>(format_.encode_one(in[i], attributes_).code);
+    }
+  }
+
+ private:
+  const EncodeKernels<std::uint8_t>& kernels_of_width(const std::uint8_t*) const { return kernels_.encode_8; }
+  const EncodeKernels<std::uint16_t>& kernels_of_width(const std::uint16_t*) const {
+    return kernels_.encode_16;
+  }
+  const EncodeKernels<std::uint32_t>& kernels_of_width(const std::uint32_t*) const {
+    return kernels_.encode_32;
+  }
+
+  const ArrayFormat& format_;
+  Attributes attributes_;
+  const BulkKernels& kernels_;
+  EncodeTarget target_;
+  void (*float_to_half_)(const float*, std::uint16_t*, std::size_t) = nullptr;
+  void (*float_to_half_stochastic_)(const float*, const std::uint32_t*, std::uint16_t*,
+                                    std::size_t) = nullptr;
+};
+
+/// Calls work(begin, count, counts) for blocks of every thread's part; what the blocks counted is added up.
+template <typename Work>
+void for_each_block(std::size_t size, const ArrayOptions& options, Work work) {
+  std::mutex mutex;
+  for_each_part(size, options, [&](std::size_t begin, std::size_t end) {
+    RoundingCounts counts;
+    for (; begin < end; begin += block_size) work(begin, std::min(block_size, end - begin), counts);
+    if (options.counts == nullptr) return;
+    const std::scoped_lock lock(mutex);
+    *options.counts += counts;
+  });
+}
+
+template <typename Code>
+void encode_codes(const ArrayFormat& format, std::span<const float> in, Code* out,
+                  const Attributes& attributes, const ArrayOptions& options) {
+  const Encoder encoder(format, attributes, options);
+  const bool counting = options.counts != nullptr;
+  const CountBorders borders = counting ? count_borders(format, attributes) : CountBorders{};
+  const std::span<const std::uint32_t> random = options.random_bits_32;
+  for_each_block(in.size(), options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
+    encoder.encode(in.data() + begin, random.data() + (random.empty() ? 0 : begin), out + begin, count);
+    if (!counting) return;
+    std::array<float, block_size> widened;
+    decode_block(format, kernels_of(options.path), out + begin, widened.data(), count);
+    counts += count_roundings(in.data() + begin, widened.data(), count, borders);
+  });
+}
+
+Result<binary16> operate_one(HalfOperation operation, std::uint16_t a, std::uint16_t b, std::uint16_t c,
+                             const Attributes& attributes) {
+  switch (operation) {
+    case HalfOperation::add:
+      return add<binary16>(a, b, attributes);
+    case HalfOperation::subtract:
+      return subtract<binary16>(a, b, attributes);
+    case HalfOperation::multiply:
+      return multiply<binary16>(a, b, attributes);
+    case HalfOperation::divide:
+      return divide<binary16>(a, b, attributes);
+    case HalfOperation::sqrt:
+      return sqrt<binary16>(a, attributes);
+    case HalfOperation::fma:
+      return fma<binary16>(a, b, c, attributes);
+  }
+  return invalid_operation<binary16>(attributes);
+}
+
+using Block = std::array<float, block_size>;
+
+/// Codes to codes by way of floats rounded to odd, which are left in `exact`.
+void operate_by_odd(HalfOperation operation, const BulkKernels& kernels, const Encoder& encoder,
+                    const std::uint16_t* const* operands, std::uint16_t* out, std::size_t count,
+                    Block& exact) {
+  std::array<Block, 3> widened;
+  const float* floats[3];
+  for (std::size_t k = 0; k < 3; ++k) {
+    const bool repeated = k > 0 && operands[k] == operands[k - 1];
+    if (!repeated) kernels.half_to_float(operands[k], widened[k].data(), count);
+    floats[k] = repeated ? floats[k - 1] : widened[k].data();
+  }
+  kernels.to_odd[static_cast<std::size_t>(operation)](floats[0], floats[1], floats[2], exact.data(), count);
+  encoder.encode(exact.data(), nullptr, out, count);
+}
+
+/// Whether the vectorised result may differ from the scalar one: payloads of NaNs, and the sign of an exact
+/// zero sum, which is negative toward_negative.
+bool needs_redoing(std::uint16_t code, Rounding rounding) {
+  return is_nan<binary16>(code) || (rounding == Rounding::toward_negative && is_zero<binary16>(code));
+}
+
+bool any_needs_redoing(std::span<const std::uint16_t> codes, Rounding rounding) {
+  std::uint16_t largest = 0, smallest = infinity_bits<binary16>;
+  for (const std::uint16_t code : codes) {
+    const std::uint16_t magnitude = code & 0x7fff;
+    largest = std::max(largest, magnitude);
+    smallest = std::min(smallest, magnitude);
+  }
+  return needs_redoing(largest, rounding) || needs_redoing(smallest, rounding);
+}
+
 }  // namespace
 
-void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, VectorPath path) {
-  check_lengths(in.size(), out.size());
-  kernels_of(path).float_to_half(in.data(), out.data(), in.size());
+void require_length(const char* name, std::size_t size, std::size_t expected) {
+  if (size == expected) return;
+  throw std::invalid_argument(std::string(name) + ": has " + std::to_string(size) + " elements; must have " +
+                              std::to_string(expected) + ", as the other arrays");
 }
 
-void float_to_half(std::span<const float> in, std::span<std::uint16_t> out) {
-  float_to_half(in, out, active_vector_path());
+void require_random_bits(const Attributes& attributes, const ArrayOptions& options, std::size_t count) {
+  if (attributes.rounding != Rounding::stochastic) return;
+  const bool wide = !options.random_bits_64.empty();
+  require_length(wide ? "random_bits_64" : "random_bits_32",
+                 wide ? options.random_bits_64.size() : options.random_bits_32.size(), count);
 }
 
-void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, RoundingCounts& counts,
-                   VectorPath path) {
-  check_lengths(in.size(), out.size());
-  const ConversionKernels& kernels = kernels_of(path);
-  std::array<float, 1024> widened;
-  for (std::size_t begin = 0; begin < in.size(); begin += widened.size()) {
-    const std::size_t count = std::min(widened.size(), in.size() - begin);
-    kernels.float_to_half(in.data() + begin, out.data() + begin, count);
-    kernels.half_to_float(out.data() + begin, widened.data(), count);
-    counts += count_roundings(in.data() + begin, widened.data(), count);
+void for_each_part(std::size_t count, const ArrayOptions& options,
+                   const std::function<void(std::size_t, std::size_t)>& work) {
+  if (options.threads < 1)
+    throw std::invalid_argument("threads: " + std::to_string(options.threads) +
+                                " is not allowed; at least 1");
+  // Whole blocks, so that no two threads write to one cache line.
+  const std::size_t blocks = (count + block_size - 1) / block_size;
+  const auto parts = std::max<std::size_t>(1, std::min<std::size_t>(options.threads, blocks));
+  const auto border = [&](std::size_t part) { return std::min(count, blocks * part / parts * block_size); };
+  std::vector<std::jthread> others;
+  for (std::size_t part = 1; part < parts; ++part)
+    others.emplace_back([&, part] { work(border(part), border(part + 1)); });
+  work(0, border(1));
+}
+
+void encode_array(const ArrayFormat& format, std::span<const float> in, void* out,
+                  const Attributes& attributes, const ArrayOptions& options) {
+  require_random_bits(attributes, options, in.size());
+  switch (format.format.size_bytes()) {
+    case 1:
+      return encode_codes(format, in, static_cast<std::uint8_t*>(out), attributes, options);
+    case 2:
+      return encode_codes(format, in, static_cast<std::uint16_t*>(out), attributes, options);
+    default:
+      return encode_codes(format, in, static_cast<std::uint32_t*>(out), attributes, options);
   }
 }
 
-void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, RoundingCounts& counts) {
-  float_to_half(in, out, counts, active_vector_path());
+void decode_array(const ArrayFormat& format, const void* in, std::span<float> out,
+                  const ArrayOptions& options) {
+  const BulkKernels& kernels = kernels_of(options.path);
+  const auto decode = [&]<typename Code>(const Code* codes) {
+    for_each_part(out.size(), options, [&](std::size_t begin, std::size_t end) {
+      decode_block(format, kernels, codes + begin, out.data() + begin, end - begin);
+    });
+  };
+  switch (format.format.size_bytes()) {
+    case 1:
+      return decode(static_cast<const std::uint8_t*>(in));
+    case 2:
+      return decode(static_cast<const std::uint16_t*>(in));
+    default:
+      return decode(static_cast<const std::uint32_t*>(in));
+  }
 }
 
-void half_to_float(std::span<const std::uint16_t> in, std::span<float> out, VectorPath path) {
-  check_lengths(in.size(), out.size());
-  kernels_of(path).half_to_float(in.data(), out.data(), in.size());
+void operate_array(HalfOperation operation, const std::uint16_t* const* operands,
+                   std::span<std::uint16_t> out, const Attributes& attributes, const ArrayOptions& options) {
+  const BulkKernels& kernels = kernels_of(options.path);
+  const Encoder encoder(array_format<binary16>, {.rounding = attributes.rounding}, options);
+  const bool counting = options.counts != nullptr;
+  const CountBorders borders = counting ? count_borders(array_format<binary16>, attributes) : CountBorders{};
+  const NearestEvenKernel direct = attributes.rounding == Rounding::nearest_even && !counting
+                                       ? kernels.nearest_even[static_cast<std::size_t>(operation)]
+                                       : nullptr;
+  for_each_block(out.size(), options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
+    const std::uint16_t* const block[]{operands[0] + begin, operands[1] + begin, operands[2] + begin};
+    if (direct != nullptr) {
+      if (!direct(block[0], block[1], block[2], out.data() + begin, count)) return;
+    } else {
+      Block exact;
+      operate_by_odd(operation, kernels, encoder, block, out.data() + begin, count, exact);
+      if (counting) {
+        Block widened;
+        kernels.half_to_float(out.data() + begin, widened.data(), count);
+        counts += count_roundings(exact.data(), widened.data(), count, borders);
+      }
+    }
+    if (!any_needs_redoing(out.subspan(begin, count), attributes.rounding)) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint16_t& code = out[begin + i];
+      if (needs_redoing(code, attributes.rounding))
+        code = operate_one(operation, block[0][i], block[1][i], block[2][i], attributes).bits;
+    }
+  });
 }
 
-void half_to_float(std::span<const std::uint16_t> in, std::span<float> out) {
-  half_to_float(in, out, active_vector_path());
-}
-
+}  // namespace detail
 }  // namespace fp16

@@ -1,27 +1,33 @@
 #pragma once
-/// Conversions between float and half over arrays. Every path gives the bits of codec.h, those of NaNs
-/// included.
+/// Conversions and operations over arrays. Every vector path gives the bits of codec.h and arithmetic.h,
+/// those of NaNs included, whatever the number of threads.
 ///
-/// All rounding is to nearest-even. The floating-point environment must be the default one (round to
-/// nearest); its status flags are left unspecified. `in` and `out` must have the same length, else
-/// std::invalid_argument is thrown; they must not overlap and may have any alignment their types allow.
-/// A `path` that this processor lacks throws std::invalid_argument.
+/// All arrays of a call must have the same length, else std::invalid_argument is thrown, as it is for a path
+/// that this processor lacks. The output must not overlap an input; any alignment that the types allow will
+/// do. The floating-point environment must be the default one (round to nearest, subnormals kept); its status
+/// flags are left unspecified.
 
+#include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "fp16/arithmetic.h"
+#include "fp16/bulk_kernels.h"
+#include "fp16/codec.h"
 #include "fp16/vector_path.h"
 
 namespace fp16 {
 
 /// What rounding did to an array. Every element is counted in exactly one of exact, inexact and overflowed;
-/// `subnormal` and `flushed` are counted besides.
+/// `subnormal` and `flushed` are counted besides. Of an operation, the input is its exact result.
 struct RoundingCounts {
   std::uint64_t exact = 0;       ///< the result equals the input, as zeros, infinities and NaNs do
-  std::uint64_t inexact = 0;     ///< the result is finite and differs from the input
-  std::uint64_t subnormal = 0;   ///< 0 < |result| < 2^-14, exact or not
-  std::uint64_t flushed = 0;     ///< the input is not zero and the result is: |input| <= 2^-25; also inexact
-  std::uint64_t overflowed = 0;  ///< the input is finite and the result infinite: |input| >= 65520
+  std::uint64_t inexact = 0;     ///< the result differs from the input, and there was no overflow
+  std::uint64_t subnormal = 0;   ///< 0 < |result| < 2^emin, exact or not
+  std::uint64_t flushed = 0;     ///< the input is not zero and the result is; also inexact
+  std::uint64_t overflowed = 0;  ///< the input is finite and raised overflow (binary16: |input| >= 65520)
 
   RoundingCounts& operator+=(const RoundingCounts& other) {
     exact += other.exact;
@@ -34,17 +40,70 @@ struct RoundingCounts {
   friend bool operator==(const RoundingCounts&, const RoundingCounts&) = default;
 };
 
-/// out[i] = float_to_half_bits(in[i])
-void float_to_half(std::span<const float> in, std::span<std::uint16_t> out);
-void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, VectorPath path);
+/// How an array is worked on; none of it changes a bit of the results.
+struct ArrayOptions {
+  VectorPath path = active_vector_path();
+  int threads = 1;                   ///< the array is cut into as many contiguous parts
+  RoundingCounts* counts = nullptr;  ///< what rounding did is added here
+  /// For stochastic rounding one of the two, a number for each element, in the place of
+  /// Attributes::random_bits: 32 bits for conversions from at most 32 bits, 64 for everything else.
+  std::span<const std::uint32_t> random_bits_32 = {};
+  std::span<const std::uint64_t> random_bits_64 = {};
+};
 
-/// The same; what the rounding did is added to `counts`.
-void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, RoundingCounts& counts);
-void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, RoundingCounts& counts,
-                   VectorPath path);
+/// out[i] = encode<F>(in[i], attributes)
+template <const Format& F>
+void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes& attributes = {},
+            const ArrayOptions& options = {});
+
+/// out[i] = the value of in[i], exactly. F must fit into binary32.
+template <const Format& F>
+void decode(std::span<const Bits<F>> in, std::span<float> out, const ArrayOptions& options = {});
+
+/// out[i] = convert<To, From>(in[i], attributes)
+template <const Format& To, const Format& From>
+void convert(std::span<const Bits<From>> in, std::span<Bits<To>> out, const Attributes& attributes = {},
+             const ArrayOptions& options = {});
+
+/// out[i] = a[i] op b[i] (op c[i]), as the functions of arithmetic.h of the same names. Vectorised for
+/// binary16 in all directions but stochastic, without saturation, FTZ and DAZ; else one element at a time.
+template <const Format& F>
+void add(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
+         const Attributes& attributes = {}, const ArrayOptions& options = {});
+template <const Format& F>
+void subtract(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
+              const Attributes& attributes = {}, const ArrayOptions& options = {});
+template <const Format& F>
+void multiply(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
+              const Attributes& attributes = {}, const ArrayOptions& options = {});
+template <const Format& F>
+void divide(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
+            const Attributes& attributes = {}, const ArrayOptions& options = {});
+template <const Format& F>
+void sqrt(std::span<const Bits<F>> a, std::span<Bits<F>> out, const Attributes& attributes = {},
+          const ArrayOptions& options = {});
+template <const Format& F>
+void fma(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<const Bits<F>> c,
+         std::span<Bits<F>> out, const Attributes& attributes = {}, const ArrayOptions& options = {});
+
+/// out[i] = operation(in[i]..., attributes), for any function that returns a Result<F>; returns the union of
+/// the flags. One element at a time, on `options.threads` threads; `options.path` has no meaning.
+template <const Format& F, typename Operation, typename... In>
+Flags transform(Operation operation, std::span<Bits<F>> out, const Attributes& attributes,
+                const ArrayOptions& options, std::span<const In>... in);
+
+/// out[i] = float_to_half_bits(in[i]) with `attributes`
+inline void float_to_half(std::span<const float> in, std::span<std::uint16_t> out,
+                          const Attributes& attributes = {}, const ArrayOptions& options = {}) {
+  encode<binary16>(in, out, attributes, options);
+}
 
 /// out[i] = half_bits_to_float(in[i])
-void half_to_float(std::span<const std::uint16_t> in, std::span<float> out);
-void half_to_float(std::span<const std::uint16_t> in, std::span<float> out, VectorPath path);
+inline void half_to_float(std::span<const std::uint16_t> in, std::span<float> out,
+                          const ArrayOptions& options = {}) {
+  decode<binary16>(in, out, options);
+}
 
 }  // namespace fp16
+
+#include "fp16/bulk_templates.h"

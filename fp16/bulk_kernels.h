@@ -1,18 +1,67 @@
 #pragma once
-/// Internal to bulk: what an instruction set contributes. The translation unit compiled for AVX2 includes
-/// nothing else that generates code, so that the linker cannot choose a function compiled for AVX2 for every
-/// caller.
+/// Internal to bulk: what an instruction set contributes. The translation units that implement kernels
+/// include nothing else that generates code, so that the linker cannot choose a function compiled for one
+/// instruction set for every caller.
 
 #include <cstddef>
 #include <cstdint>
 
+#include "fp16/rounding.h"
+
 namespace fp16::detail {
 
-struct ConversionKernels {
-  void (*float_to_half)(const float* in, std::uint16_t* out, std::size_t count);
-  void (*half_to_float)(const std::uint16_t* in, float* out, std::size_t count);
+inline constexpr std::size_t deterministic_roundings = 6;  ///< every Rounding before `stochastic`
+
+/// A format, as a conversion from binary32 sees it; codes are whole, signs included.
+struct EncodeTarget {
+  int width;
+  int trailing_bits;
+  int emin;                     ///< emin + 127: a binary32 exponent field
+  std::uint32_t max_finite;     ///< code of the largest finite number
+  std::uint32_t infinite[2];    ///< what +infinity and -infinity become
+  std::uint32_t overflowed[2];  ///< what positive and negative numbers beyond the largest become
+  std::uint32_t sign_of_zero;   ///< all ones if there is -0, else 0
 };
 
-extern const ConversionKernels avx2_f16c_conversion_kernels;
+/// out[i] = in[i] rounded to the target; `random` is read by stochastic rounding only. Returns whether there
+/// was a NaN: its code is left unspecified.
+template <typename Code>
+using EncodeKernel = bool (*)(const EncodeTarget& target, const float* in, const std::uint32_t* random,
+                              Code* out, std::size_t count);
+
+template <typename Code>
+using EncodeKernels = EncodeKernel<Code>[deterministic_roundings + 1];
+
+/// out[i] = a[i] op b[i] (op c[i]) on values of binary16, rounded to odd at 24 bits, which a rounding to
+/// binary16 in any deterministic direction turns into one rounding of the exact result (24 >= 11 + 2).
+/// A sum that is exactly zero has the sign of nearest-even. All three operands must be readable.
+using ToOddKernel = void (*)(const float* a, const float* b, const float* c, float* out, std::size_t count);
+
+/// The same operations on codes, rounded to nearest-even. Returns whether there is a NaN among the results,
+/// whose payloads are left unspecified.
+using NearestEvenKernel = bool (*)(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
+                                   std::uint16_t* out, std::size_t count);
+
+enum class HalfOperation { add, subtract, multiply, divide, sqrt, fma };
+inline constexpr std::size_t half_operations = 6;
+
+struct BulkKernels {
+  void (*half_to_float)(const std::uint16_t* in, float* out, std::size_t count);
+  /// NaNs are quieted with their sign and payload, infinite results are infinities. Null: by way of
+  /// encode_16.
+  void (*float_to_half[deterministic_roundings])(const float* in, std::uint16_t* out, std::size_t count);
+  /// Away from zero iff floor(fraction * 2^32) > random[i]; NaNs and null as above.
+  void (*float_to_half_stochastic)(const float* in, const std::uint32_t* random, std::uint16_t* out,
+                                   std::size_t count);
+  EncodeKernels<std::uint8_t> encode_8;
+  EncodeKernels<std::uint16_t> encode_16;
+  EncodeKernels<std::uint32_t> encode_32;
+  ToOddKernel to_odd[half_operations];
+  NearestEvenKernel nearest_even[half_operations];  ///< null: by way of to_odd
+};
+
+extern const BulkKernels portable_bulk_kernels;
+extern const BulkKernels avx2_f16c_bulk_kernels;
+extern const BulkKernels avx512_bulk_kernels;
 
 }  // namespace fp16::detail

@@ -20,7 +20,7 @@ namespace fp16 {
 
 namespace detail {
 
-inline constexpr float default_nan = std::bit_cast<float>(default_nan_bits<binary32>);
+inline constexpr float float_nan = std::bit_cast<float>(default_nan_bits<binary32>);
 inline constexpr float minus_infinity =
     std::bit_cast<float>(with_sign<binary32>(infinity_bits<binary32>, true));
 inline constexpr std::uint32_t sqrt_half_bits = 0x3f3504f3u;
@@ -82,8 +82,9 @@ FP16_HD constexpr float exp(float x) {
 
   // Two factors: the first product is exact, the second rounds once into the subnormals or overflows.
   const std::int32_t first = exponent >> 1;
-  const float result = e_to_r * detail::float_power_of_two(first) * detail::float_power_of_two(exponent - first);
-  return detail::select(is_nan<binary32>(std::bit_cast<std::uint32_t>(x)), detail::default_nan, result);
+  const float result =
+      e_to_r * detail::float_power_of_two(first) * detail::float_power_of_two(exponent - first);
+  return detail::select(is_nan<binary32>(std::bit_cast<std::uint32_t>(x)), detail::float_nan, result);
 }
 
 /// Natural logarithm. Maximum error 0.87 ulp. log(+-0) = -inf, log(+inf) = inf; NaN for x < 0.
@@ -106,8 +107,7 @@ FP16_HD constexpr float log(float x) {
   // Read as integers, NaNs and everything negative lie above +inf.
   const bool infinite = x_bits == infinity_bits<binary32>;
   const bool invalid = x_bits > infinity_bits<binary32>;
-  const float result =
-      detail::select(infinite, x, detail::select(invalid, detail::default_nan, log_positive));
+  const float result = detail::select(infinite, x, detail::select(invalid, detail::float_nan, log_positive));
   return detail::select(is_zero<binary32>(x_bits), detail::minus_infinity, result);
 }
 
@@ -117,7 +117,7 @@ FP16_HD constexpr float sigmoid(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const float decay = exp(std::bit_cast<float>(with_sign<binary32>(bits, true)));
   const float numerator = detail::select(is_negative<binary32>(bits), decay, 1.0f);
-  return detail::select(is_nan<binary32>(bits), detail::default_nan, numerator / (1.0f + decay));
+  return detail::select(is_nan<binary32>(bits), detail::float_nan, numerator / (1.0f + decay));
 }
 
 }  // namespace fp16

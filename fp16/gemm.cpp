@@ -35,7 +35,8 @@ struct Product {
 
 void load_run(const MatrixOperand& m, std::size_t offset, std::span<float> out, VectorPath path) {
   if (m.storage == binary16) {
-    half_to_float(std::span(static_cast<const std::uint16_t*>(m.data) + offset, out.size()), out, path);
+    half_to_float(std::span(static_cast<const std::uint16_t*>(m.data) + offset, out.size()), out,
+                  {.path = path});
   } else {
     std::copy_n(static_cast<const float*>(m.data) + offset, out.size(), out.begin());
   }

@@ -147,9 +147,7 @@ class std::numeric_limits<fp16::half> {
   static constexpr fp16::half epsilon() noexcept { return fp16::half(format.epsilon()); }
   static constexpr fp16::half round_error() noexcept { return fp16::half(0.5f); }
   static constexpr fp16::half infinity() noexcept { return from_bits(fp16::infinity_bits<format>); }
-  static constexpr fp16::half quiet_NaN() noexcept {
-    return from_bits(fp16::quiet_nan_bits<format>);
-  }
+  static constexpr fp16::half quiet_NaN() noexcept { return from_bits(fp16::quiet_nan_bits<format>); }
   static constexpr fp16::half signaling_NaN() noexcept {
     return from_bits(fp16::infinity_bits<format> | fp16::quiet_bit<format> >> 1);
   }

@@ -76,7 +76,8 @@ VectorPath active_vector_path() {
 void require_available(VectorPath path) {
   const std::span<const VectorPath> available = available_vector_paths();
   if (std::find(available.begin(), available.end(), path) == available.end()) {
-    throw std::invalid_argument("path: '" + std::string(name_of(path)) + "' is not available on this processor");
+    throw std::invalid_argument("path: '" + std::string(name_of(path)) +
+                                "' is not available on this processor");
   }
 }
 

@@ -127,7 +127,7 @@ void store(const RoundedOutput& out, std::size_t offset, std::span<const float> 
   Tensor& tensor = *out.tensor;
   if (tensor.format() == fp16::binary16) {
     const std::span<std::uint16_t> bits = tensor.elements<std::uint16_t>().subspan(offset, values.size());
-    out.counts ? fp16::float_to_half(values, bits, *out.counts) : fp16::float_to_half(values, bits);
+    fp16::float_to_half(values, bits, {}, {.counts = out.counts});
     return;
   }
   if (tensor.format() == fp16::binary64) {

@@ -89,7 +89,7 @@ void add_conversions(std::vector<Case>& cases) {
     cases.push_back({"float_to_half" + d.suffix, array_size, [&] { fp16::float_to_half(d.floats, d.halves); },
                      "raw_f16c_float_to_half" + d.suffix});
     cases.push_back({"portable_float_to_half" + d.suffix, array_size,
-                     [&] { fp16::float_to_half(d.floats, d.halves, fp16::VectorPath::portable); }});
+                     [&] { fp16::float_to_half(d.floats, d.halves, {}, {.path = fp16::VectorPath::portable}); }});
     cases.push_back({"raw_f16c_half_to_float" + d.suffix, array_size,
                      [&] { bench::raw_f16c_half_to_float(d.halves.data(), d.back.data(), array_size); }});
     cases.push_back({"half_to_float" + d.suffix, array_size, [&] { fp16::half_to_float(d.halves, d.back); },

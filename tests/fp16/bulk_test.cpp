@@ -3,12 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 #include "fp16/codec.h"
@@ -74,12 +76,12 @@ TEST_CASE("float to half: every path has the bits of the scalar conversion and c
   for (const VectorPath path : available_vector_paths()) {
     CAPTURE(name_of(path));
     std::vector<std::uint16_t> out(in.size());
-    float_to_half(in, out, path);
+    float_to_half(in, out, {}, {.path = path});
     CHECK(out == expected);
 
     std::ranges::fill(out, 0x1234);
     RoundingCounts counts{.exact = 5};
-    float_to_half(in, out, counts, path);
+    float_to_half(in, out, {}, {.path = path, .counts = &counts});
     CHECK(out == expected);
     RoundingCounts from_five{.exact = 5};
     CHECK(counts == (from_five += expected_counts));
@@ -94,7 +96,7 @@ TEST_CASE("half to float: every path has the bits of the scalar conversion for a
   for (const VectorPath path : available_vector_paths()) {
     CAPTURE(name_of(path));
     std::vector<float> out(in.size());
-    half_to_float(in, out, path);
+    half_to_float(in, out, {.path = path});
     CHECK(same_bits(out, expected));
   }
 }
@@ -112,11 +114,11 @@ TEST_CASE("any length and any start: only the span is written") {
       for (std::size_t length = 0; length < 70; ++length) {
         constexpr std::uint16_t untouched = 0x5aa5;
         std::vector<std::uint16_t> halves(floats.size(), untouched);
-        float_to_half(std::span(floats).subspan(start, length), std::span(halves).subspan(start, length),
-                      path);
+        float_to_half(std::span(floats).subspan(start, length), std::span(halves).subspan(start, length), {},
+                      {.path = path});
         std::vector<float> back(floats.size(), -1.0f);
         half_to_float(std::span(expected).subspan(start, length), std::span(back).subspan(start, length),
-                      path);
+                      {.path = path});
         bool right = true;
         for (std::size_t i = 0; i < halves.size(); ++i) {
           const bool inside = i >= start && i < start + length;
@@ -139,7 +141,7 @@ TEST_CASE("counts of values worked out by hand") {
                               -infinity, std::nanf(""),   0.1f};
   std::vector<std::uint16_t> out(in.size());
   RoundingCounts counts;
-  float_to_half(in, out, counts);
+  float_to_half(in, out, {}, {.counts = &counts});
   // Exact: two zeros, 1, 2^-24, two infinities, NaN. Inexact: 1.5 * 2^-24, 2^-25, -1e-30, next after 2^-25,
   // 65519, 0.1.
   CHECK(counts == RoundingCounts{.exact = 7, .inexact = 6, .subnormal = 3, .flushed = 2, .overflowed = 2});
@@ -156,15 +158,213 @@ TEST_CASE("calls without a path give the same bits") {
         std::vector<float>{1.0f, 0x1.998p-4f, 0x1p-23f, std::numeric_limits<float>::infinity(), -3.0f});
 }
 
+constexpr std::array every_rounding{
+    Rounding::nearest_even,    Rounding::nearest_away, Rounding::toward_zero, Rounding::toward_positive,
+    Rounding::toward_negative, Rounding::to_odd,       Rounding::stochastic};
+
+/// Values of every class, half of them within the range of F.
+template <const Format& F>
+std::vector<float> hard_floats_for(std::size_t count) {
+  std::vector<float> floats;
+  oracle::HardFloats cases(41);
+  oracle::RandomBits random(42);
+  const int range = F.emax() - F.emin_subnormal() + 4;
+  while (floats.size() < count) {
+    floats.push_back(std::bit_cast<float>(cases.next()));
+    const std::uint32_t noise = random.below(2) == 0 ? cases.next() : cases.next() << 20;
+    const float significand = std::bit_cast<float>((noise & 0x807fffff) | 0x3f800000);
+    floats.push_back(std::ldexp(significand, F.emin_subnormal() - 2 + random.below(range)));
+  }
+  return floats;
+}
+
+template <const Format& F>
+void check_encoding(std::span<const float> in, std::span<const std::uint32_t> random_bits,
+                    const Attributes& attributes) {
+  std::vector<Bits<F>> expected(in.size());
+  RoundingCounts expected_counts;
+  transform<F>([](float value, const Attributes& each) { return encode<F>(value, each); },
+               std::span(expected), attributes, {.counts = &expected_counts, .random_bits_32 = random_bits},
+               in);
+  for (const VectorPath path : available_vector_paths()) {
+    CAPTURE(name_of(path));
+    std::vector<Bits<F>> out(in.size());
+    RoundingCounts counts;
+    encode<F>(in, out, attributes, {.path = path, .random_bits_32 = random_bits});
+    CHECK(out == expected);
+    encode<F>(in, out, attributes,
+              {.path = path, .threads = 3, .counts = &counts, .random_bits_32 = random_bits});
+    CHECK(out == expected);
+    CHECK(counts == expected_counts);
+  }
+}
+
+TEST_CASE("float to every format: all directions, paths and policies have the scalar bits and counts") {
+  for_each_format([]<const Format & F>() {
+    if constexpr (F.width() <= 32) {
+      CAPTURE(name_of(F));
+      const std::vector<float> in = hard_floats_for<F>(20'011);
+      oracle::RandomBits random(43);
+      std::vector<std::uint32_t> random_bits(in.size());
+      for (std::uint32_t& bits : random_bits) bits = static_cast<std::uint32_t>(random.next());
+      for (const Rounding rounding : every_rounding) {
+        CAPTURE(static_cast<int>(rounding));
+        check_encoding<F>(in, random_bits, {.rounding = rounding});
+        check_encoding<F>(in, random_bits, {.rounding = rounding, .saturate = true});
+      }
+      check_encoding<F>(in, {}, {.nan_policy = NanPolicy::canonical_nvidia});
+      check_encoding<F>(in, {}, {.nan_policy = NanPolicy::canonical_riscv});
+      check_encoding<F>(in, {}, {.flush_to_zero = true});
+      check_encoding<F>(in, {}, {.denormals_are_zero = true});
+    }
+  });
+}
+
+TEST_CASE("every format to float: all codes, or 2^16 of them, on every path") {
+  for_each_format([]<const Format & F>() {
+    if constexpr (F.width() <= 32) {
+      CAPTURE(name_of(F));
+      oracle::RandomBits random(44);
+      std::vector<Bits<F>> in;
+      for (std::uint64_t i = 0; i < std::min(std::uint64_t{1} << F.width(), std::uint64_t{1} << 16); ++i)
+        in.push_back(static_cast<Bits<F>>(F.width() <= 16 ? i : random.next() >> (64 - F.width())));
+      std::vector<float> expected(in.size());
+      std::ranges::transform(in, expected.begin(), [](Bits<F> bits) {
+        return std::bit_cast<float>(convert<binary32, F>(bits).bits);
+      });
+      for (const VectorPath path : available_vector_paths()) {
+        CAPTURE(name_of(path));
+        std::vector<float> out(in.size());
+        decode<F>(in, out, {.path = path, .threads = 2});
+        CHECK(same_bits(out, expected));
+      }
+    }
+  });
+}
+
+struct HalfArrays {
+  std::vector<std::uint16_t> a, b, c;
+};
+
+/// Boundary-weighted, with neighbours in b and c often close enough to cancel.
+HalfArrays hard_halves(std::size_t count) {
+  HalfArrays arrays;
+  oracle::HardHalves cases(45);
+  for (std::size_t i = 0; i < count; ++i) {
+    arrays.a.push_back(cases.next());
+    arrays.b.push_back(i % 2 == 0 ? cases.next() : cases.near(arrays.a[i]));
+    const std::uint16_t product = multiply<binary16>(arrays.a[i], arrays.b[i]).bits;
+    arrays.c.push_back(i % 3 == 0 ? cases.next() : i % 3 == 1 ? cases.near(product) : cases.beside(product));
+  }
+  return arrays;
+}
+
+using Codes = std::span<const std::uint16_t>;
+using ArrayOperation = void (*)(const HalfArrays&, std::span<std::uint16_t>, const Attributes&,
+                                const ArrayOptions&);
+using ScalarOperation = Result<binary16> (*)(std::uint16_t, std::uint16_t, std::uint16_t, const Attributes&);
+
+struct OperationRow {
+  std::string_view name;
+  ArrayOperation array;
+  ScalarOperation scalar;
+};
+
+const std::array operation_rows{
+    OperationRow{"add", [](auto& x, auto out, auto& at, auto& o) { add<binary16>(x.a, x.b, out, at, o); },
+                 [](auto a, auto b, auto, auto& at) { return add<binary16>(a, b, at); }},
+    OperationRow{"subtract",
+                 [](auto& x, auto out, auto& at, auto& o) { subtract<binary16>(x.a, x.b, out, at, o); },
+                 [](auto a, auto b, auto, auto& at) { return subtract<binary16>(a, b, at); }},
+    OperationRow{"multiply",
+                 [](auto& x, auto out, auto& at, auto& o) { multiply<binary16>(x.a, x.b, out, at, o); },
+                 [](auto a, auto b, auto, auto& at) { return multiply<binary16>(a, b, at); }},
+    OperationRow{"divide",
+                 [](auto& x, auto out, auto& at, auto& o) { divide<binary16>(x.a, x.b, out, at, o); },
+                 [](auto a, auto b, auto, auto& at) { return divide<binary16>(a, b, at); }},
+    OperationRow{"sqrt", [](auto& x, auto out, auto& at, auto& o) { sqrt<binary16>(x.a, out, at, o); },
+                 [](auto a, auto, auto, auto& at) { return sqrt<binary16>(a, at); }},
+    OperationRow{"fma",
+                 [](auto& x, auto out, auto& at, auto& o) { fma<binary16>(x.a, x.b, x.c, out, at, o); },
+                 [](auto a, auto b, auto c, auto& at) { return fma<binary16>(a, b, c, at); }},
+};
+
+void check_operation(const OperationRow& row, const HalfArrays& in,
+                     std::span<const std::uint64_t> random_bits, const Attributes& attributes) {
+  std::vector<std::uint16_t> expected(in.a.size());
+  RoundingCounts expected_counts;
+  transform<binary16>(row.scalar, std::span(expected), attributes,
+                      {.counts = &expected_counts, .random_bits_64 = random_bits}, Codes(in.a), Codes(in.b),
+                      Codes(in.c));
+  for (const VectorPath path : available_vector_paths()) {
+    CAPTURE(name_of(path));
+    std::vector<std::uint16_t> out(in.a.size());
+    row.array(in, out, attributes, {.path = path, .random_bits_64 = random_bits});
+    CHECK(out == expected);
+    RoundingCounts counts;
+    row.array(in, out, attributes,
+              {.path = path, .threads = 2, .counts = &counts, .random_bits_64 = random_bits});
+    CHECK(out == expected);
+    CHECK(counts == expected_counts);
+  }
+}
+
+TEST_CASE(
+    "array arithmetic: all directions, paths and policies have the scalar bits, NaNs included, and counts") {
+  const HalfArrays in = hard_halves(60'007);
+  oracle::RandomBits random(46);
+  std::vector<std::uint64_t> random_bits(in.a.size());
+  for (std::uint64_t& bits : random_bits) bits = random.next();
+  for (const OperationRow& row : operation_rows) {
+    CAPTURE(row.name);
+    for (const Rounding rounding : every_rounding) {
+      CAPTURE(static_cast<int>(rounding));
+      check_operation(row, in, random_bits, {.rounding = rounding});
+    }
+    check_operation(row, in, {}, {.nan_policy = NanPolicy::canonical_nvidia});
+    check_operation(row, in, {},
+                    {.rounding = Rounding::toward_zero, .nan_policy = NanPolicy::canonical_riscv});
+    check_operation(row, in, {}, {.saturate = true});
+    check_operation(row, in, {}, {.flush_to_zero = true, .denormals_are_zero = true});
+  }
+}
+
+TEST_CASE("conversions between arrays of two formats, and a union of flags") {
+  const std::vector<std::uint16_t> halves{0x3c00, 0x0001, 0x7bff, 0xfc00};
+  std::vector<std::uint8_t> bytes(halves.size());
+  convert<e4m3, binary16>(halves, bytes, {.saturate = true}, {.threads = 2});
+  CHECK(bytes == std::vector<std::uint8_t>{0x38, 0x00, 0x7e, 0xfe});
+  const Flags flags =
+      transform<e4m3>([](std::uint16_t half,
+                         const Attributes& attributes) { return convert<e4m3, binary16>(half, attributes); },
+                      std::span(bytes), {}, {}, Codes(halves));
+  CHECK(flags == Flags{.inexact = true, .underflow = true, .overflow = true});
+  CHECK(bytes == std::vector<std::uint8_t>{0x38, 0x00, 0x7f, 0xff});
+}
+
+TEST_CASE("stochastic rounding without as many random numbers, and no threads, are refused") {
+  const std::vector<float> floats(8, 0.1f);
+  const std::vector<std::uint32_t> random_bits(7);
+  std::vector<std::uint16_t> halves(8);
+  CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {Rounding::stochastic}),
+                       "random_bits_32: has 0 elements; must have 8, as the other arrays",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {Rounding::stochastic}, {.random_bits_32 = random_bits}),
+                       "random_bits_32: has 7 elements; must have 8, as the other arrays",
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {}, {.threads = 0}),
+                       "threads: 0 is not allowed; at least 1", std::invalid_argument);
+}
+
 TEST_CASE("spans of different lengths are refused before anything is written") {
   const std::vector<float> floats(8, 1.0f);
   const std::vector<std::uint16_t> halves(8, 0x3c00);
   std::vector<std::uint16_t> short_out(7, 0);
   std::vector<float> long_out(9, 0.0f);
   RoundingCounts counts;
-  CHECK_THROWS_WITH_AS(float_to_half(floats, short_out), "out: has 7 elements; must have as many as in, 8",
-                       std::invalid_argument);
-  CHECK_THROWS_AS(float_to_half(floats, short_out, counts), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(float_to_half(floats, short_out),
+                       "out: has 7 elements; must have 8, as the other arrays", std::invalid_argument);
+  CHECK_THROWS_AS(float_to_half(floats, short_out, {}, {.counts = &counts}), std::invalid_argument);
   CHECK_THROWS_AS(half_to_float(halves, long_out), std::invalid_argument);
   CHECK(short_out == std::vector<std::uint16_t>(7, 0));
   CHECK(counts == RoundingCounts{});

@@ -50,7 +50,7 @@ std::uint64_t count_differences(std::uint32_t upper, Rounding mode, Block& block
   }
   if (mode != Rounding::nearest_even) return differences;
 
-  float_to_half(block.floats, block.portable, VectorPath::portable);
+  float_to_half(block.floats, block.portable, {}, {.path = VectorPath::portable});
   for (std::size_t i = 0; i < block_size; ++i) differences += block.portable[i] != block.expected[i];
   return differences;
 }

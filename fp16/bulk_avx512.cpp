@@ -1,0 +1,68 @@
+#include "fp16/bulk_f16c.h"
+
+namespace fp16::detail {
+namespace {
+
+struct Avx512Lanes {
+  using Floats = __m512;
+  using Codes = __m256i;
+  static constexpr std::size_t width = 16;
+
+  static Floats load(const std::uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Floats load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, Floats x) { _mm512_storeu_ps(p, x); }
+  static void store(std::uint16_t* p, Codes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+  template <int direction>
+  static Codes round(Floats x) {
+    return _mm512_cvtps_ph(x, direction);
+  }
+  static __m512i load_integers(const std::uint32_t* p) { return _mm512_loadu_si512(p); }
+
+  /// x rounded to a value of binary16; infinities and NaNs as they are.
+  static Floats round_stochastically(Floats x, __m512i random) {
+    const __m512i bits = _mm512_castps_si512(x);
+    const __m512i magnitude = _mm512_and_si512(bits, _mm512_set1_epi32(0x7fffffff));
+    const __m512i dropped = _mm512_set1_epi32(0x1fff);
+    const __m512i addend = _mm512_sub_epi32(dropped, _mm512_srli_epi32(random, 19));
+    __m512i result = _mm512_andnot_si512(dropped, _mm512_add_epi32(magnitude, addend));
+    const __mmask16 subnormal = _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(half_min_normal));
+    if (subnormal != 0)
+      result = _mm512_mask_mov_epi32(result, subnormal, round_subnormal_stochastically(magnitude, random));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    result = _mm512_mask_mov_epi32(result, nan, magnitude);
+    return _mm512_castsi512_ps(_mm512_or_si512(result, _mm512_xor_si512(bits, magnitude)));
+  }
+
+  /// |x| in units of 2^-24 is its significand shifted right, by which shifts of 32 or more give 0.
+  static __m512i round_subnormal_stochastically(__m512i magnitude, __m512i random) {
+    const __m512i fraction = _mm512_and_si512(magnitude, _mm512_set1_epi32(0x7fffff));
+    const __m512i significand = _mm512_or_si512(fraction, _mm512_set1_epi32(0x800000));
+    const __m512i shift = _mm512_sub_epi32(_mm512_set1_epi32(126), _mm512_srli_epi32(magnitude, 23));
+    const __m512i word = _mm512_set1_epi32(32);
+    const __m512i leading = _mm512_or_si512(_mm512_sllv_epi32(significand, _mm512_sub_epi32(word, shift)),
+                                            _mm512_srlv_epi32(significand, _mm512_sub_epi32(shift, word)));
+    const __m512i kept = _mm512_srlv_epi32(significand, shift);
+    const __mmask16 up = _mm512_cmpgt_epu32_mask(leading, random);
+    const __m512i units = _mm512_mask_add_epi32(kept, up, kept, _mm512_set1_epi32(1));
+    return _mm512_castps_si512(_mm512_mul_ps(_mm512_cvtepi32_ps(units), _mm512_set1_ps(0x1p-24f)));
+  }
+
+  static Floats sqrt(Floats x) { return _mm512_sqrt_ps(x); }
+
+  /// The two directed results bracket the exact a*b + c, and the one with an odd significand is it rounded to
+  /// odd at 24 bits. When both are equal the upward one is taken: it has the right sign for an exact zero.
+  static Floats fma_to_odd(Floats a, Floats b, Floats c) {
+    const Floats down = _mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    const Floats up = _mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
+    const __mmask16 down_is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
+    return _mm512_mask_blend_ps(down_is_odd, up, down);
+  }
+};
+
+}  // namespace
+
+const BulkKernels avx512_bulk_kernels = f16c_kernels<Avx512Lanes>();
+
+}  // namespace fp16::detail

@@ -1,0 +1,211 @@
+#pragma once
+/// Internal to bulk: loops without branches, one element at a time, that the compiler turns into vector code.
+/// One instance per translation unit, compiled for its instruction set.
+
+#include <bit>
+
+#include "fp16/bulk_kernels.h"
+
+namespace fp16::detail {
+namespace {
+
+constexpr std::uint32_t float_infinity = 0x7f800000;
+constexpr int float_trailing_bits = 23;
+
+constexpr std::uint32_t bits_of(float value) {
+  return std::bit_cast<std::uint32_t>(value);
+}
+constexpr float float_of(std::uint32_t bits) {
+  return std::bit_cast<float>(bits);
+}
+
+/// A choice by masks: a branch, or a conditional float operation, would keep the compiler from using vectors.
+constexpr std::uint32_t select(bool condition, std::uint32_t yes, std::uint32_t no) {
+  const std::uint32_t mask = 0u - condition;
+  return (yes & mask) | (no & ~mask);
+}
+
+constexpr int at_least(int value, int bound) {
+  return value < bound ? bound : value;
+}
+constexpr int at_most(int value, int bound) {
+  return value > bound ? bound : value;
+}
+
+/// |x| in the target's code, to nearest-even, with an unbounded exponent range. Adding a power of two whose
+/// unit in the last place is the target's smallest subnormal makes the float addition round subnormal results
+/// as the target needs it.
+constexpr std::uint32_t round_to_nearest_even(const EncodeTarget& target, std::uint32_t magnitude) {
+  const int dropped = float_trailing_bits - target.trailing_bits;
+  const std::uint32_t min_normal = static_cast<std::uint32_t>(target.emin) << float_trailing_bits;
+  const std::uint32_t below_half = (1u << (dropped - 1)) - 1;
+  const std::uint32_t rebias = min_normal - (1u << float_trailing_bits);
+  const std::uint32_t normal = (magnitude - rebias + below_half + ((magnitude >> dropped) & 1)) >> dropped;
+  const std::uint32_t magic = min_normal + (static_cast<std::uint32_t>(dropped) << float_trailing_bits);
+  const std::uint32_t subnormal = bits_of(float_of(magnitude) + float_of(magic)) - magic;
+  return select(static_cast<std::int32_t>(magnitude) < static_cast<std::int32_t>(min_normal), subnormal,
+                normal);
+}
+
+/// The same in any direction, by shifts that differ between elements.
+template <Rounding rounding>
+constexpr std::uint32_t round_by_shift(const EncodeTarget& target, std::uint32_t bits, std::uint32_t random) {
+  const std::uint32_t magnitude = bits & 0x7fffffff;
+  const bool negative = bits >> 31 != 0;
+  const int field = static_cast<int>(magnitude >> float_trailing_bits);
+  const int exponent = at_least(field, 1);
+  const std::uint32_t significand = (magnitude & 0x7fffff) | (field != 0 ? 0x800000u : 0u);
+  const int below_normal = at_least(target.emin - exponent, 0);
+  const int discarded = float_trailing_bits - target.trailing_bits + below_normal;
+  const int biased = at_least(exponent - target.emin, 0);
+  const std::uint32_t exponent_code = static_cast<std::uint32_t>(biased) << target.trailing_bits;
+  if constexpr (rounding == Rounding::stochastic) {
+    const int shift = at_most(discarded, 63);
+    const std::uint32_t leading =
+        shift < 32 ? significand << ((32 - shift) & 31) : significand >> ((shift - 32) & 31);
+    const std::uint32_t kept = shift < 32 ? significand >> (shift & 31) : 0;
+    return exponent_code + kept + (leading > random);
+  } else {
+    // From 25 discarded bits on the fraction is below one half, and zero only for zero.
+    const int shift = at_most(discarded, 26);
+    const std::uint32_t fraction_mask = (1u << shift) - 1;
+    if constexpr (rounding == Rounding::to_odd) {
+      return exponent_code + ((significand >> shift) | ((significand & fraction_mask) != 0));
+    }
+    std::uint32_t addend = 0;
+    if constexpr (rounding == Rounding::nearest_even)
+      addend = (fraction_mask >> 1) + ((significand >> shift) & 1);
+    if constexpr (rounding == Rounding::nearest_away) addend = (fraction_mask >> 1) + 1;
+    if constexpr (rounding == Rounding::toward_positive) addend = negative ? 0 : fraction_mask;
+    if constexpr (rounding == Rounding::toward_negative) addend = negative ? fraction_mask : 0;
+    return exponent_code + ((significand + addend) >> shift);
+  }
+}
+
+/// Whether numbers of both signs that are too large become what infinities become.
+template <Rounding rounding>
+inline constexpr bool overflow_is_infinite =
+    rounding == Rounding::nearest_even || rounding == Rounding::nearest_away ||
+    rounding == Rounding::stochastic;
+
+/// The whole code of one element that is no NaN.
+template <Rounding rounding>
+constexpr std::uint32_t encode_element(const EncodeTarget& target, std::uint32_t bits, std::uint32_t random) {
+  const std::uint32_t magnitude = bits & 0x7fffffff;
+  const bool negative = bits >> 31 != 0;
+  std::uint32_t code = rounding == Rounding::nearest_even ? round_to_nearest_even(target, magnitude)
+                                                          : round_by_shift<rounding>(target, bits, random);
+  const bool overflows = static_cast<std::int32_t>(code) > static_cast<std::int32_t>(target.max_finite);
+  const std::uint32_t sign = (bits >> (32 - target.width)) & (1u << (target.width - 1));
+  const std::uint32_t sign_of_code = sign & select(code != 0, ~0u, target.sign_of_zero);
+  if constexpr (overflow_is_infinite<rounding>) {
+    return select(overflows, target.infinite[0], code) | sign_of_code;
+  } else {
+    const bool infinite = static_cast<std::int32_t>(magnitude) >= static_cast<std::int32_t>(float_infinity);
+    const std::uint32_t overflowed = select(negative, target.overflowed[1], target.overflowed[0]);
+    code = select(overflows, overflowed, code | sign_of_code);
+    return select(infinite, select(negative, target.infinite[1], target.infinite[0]), code);
+  }
+}
+
+template <Rounding rounding, typename Code>
+bool encode(const EncodeTarget& target, const float* in, const std::uint32_t* random, Code* out,
+            std::size_t count) {
+  const EncodeTarget constants = target;
+  int largest = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = bits_of(in[i]);
+    largest = at_least(static_cast<int>(bits & 0x7fffffff), largest);
+    const std::uint32_t drawn = rounding == Rounding::stochastic ? random[i] : 0u;
+    out[i] = static_cast<Code>(encode_element<rounding>(constants, bits, drawn));
+  }
+  return largest > static_cast<int>(float_infinity);
+}
+
+/// `value` is the exact result rounded to nearest, `error` has the sign of what that rounding lost. An even
+/// significand goes to its odd neighbour on the side of the exact result.
+inline float rounded_to_odd(float value, float error) {
+  const std::uint32_t bits = bits_of(value);
+  const std::uint32_t inexact = (error < 0) | (error > 0);  // not after an infinity, whose error is NaN
+  const std::uint32_t away = 1u - (((bits ^ bits_of(error)) >> 31) << 1);
+  return float_of(bits + (away & (0u - (inexact & ~bits & 1))));
+}
+
+/// TwoSum (Knuth): the error of a float addition, exactly.
+inline float sum_to_odd(float a, float b) {
+  const float sum = a + b;
+  const float b_part = sum - a;
+  return rounded_to_odd(sum, (a - (sum - b_part)) + (b - b_part));
+}
+
+/// A quotient of 24 bits times a divisor of 11 is exact in double, and so is the remainder.
+inline float quotient_to_odd(float a, float b) {
+  const float quotient = a / b;
+  const double remainder = static_cast<double>(a) - static_cast<double>(quotient) * static_cast<double>(b);
+  return rounded_to_odd(quotient, static_cast<float>(b < 0 ? -remainder : remainder));
+}
+
+inline float root_to_odd(float a) {
+  const float root = __builtin_sqrtf(a);
+  const double remainder = static_cast<double>(a) - static_cast<double>(root) * static_cast<double>(root);
+  return rounded_to_odd(root, static_cast<float>(remainder));
+}
+
+/// The product of two halves is exact in float.
+inline float operation_to_odd(HalfOperation operation, float a, float b, float c) {
+  switch (operation) {
+    case HalfOperation::add:
+      return sum_to_odd(a, b);
+    case HalfOperation::subtract:
+      return sum_to_odd(a, -b);
+    case HalfOperation::multiply:
+      return a * b;
+    case HalfOperation::divide:
+      return quotient_to_odd(a, b);
+    case HalfOperation::sqrt:
+      return root_to_odd(a);
+    case HalfOperation::fma:
+      return sum_to_odd(a * b, c);
+  }
+  return a;
+}
+
+template <HalfOperation operation>
+void to_odd(const float* a, const float* b, const float* c, float* out, std::size_t count) {
+  constexpr bool unary = operation == HalfOperation::sqrt;
+  constexpr bool ternary = operation == HalfOperation::fma;
+  for (std::size_t i = 0; i < count; ++i)
+    out[i] = operation_to_odd(operation, a[i], unary ? 0 : b[i], ternary ? c[i] : 0);
+}
+
+template <typename Code>
+constexpr void add_encoders(EncodeKernels<Code>& kernels) {
+  const auto add = [&]<Rounding rounding>() { kernels[static_cast<int>(rounding)] = encode<rounding, Code>; };
+  add.template operator()<Rounding::nearest_even>();
+  add.template operator()<Rounding::nearest_away>();
+  add.template operator()<Rounding::toward_zero>();
+  add.template operator()<Rounding::toward_positive>();
+  add.template operator()<Rounding::toward_negative>();
+  add.template operator()<Rounding::to_odd>();
+  add.template operator()<Rounding::stochastic>();
+}
+
+/// `kernels` with the loops of this file added.
+constexpr BulkKernels with_loops(BulkKernels kernels) {
+  add_encoders(kernels.encode_8);
+  add_encoders(kernels.encode_16);
+  add_encoders(kernels.encode_32);
+  const auto add = [&]<HalfOperation operation>() {
+    kernels.to_odd[static_cast<int>(operation)] = to_odd<operation>;
+  };
+  add.template operator()<HalfOperation::add>();
+  add.template operator()<HalfOperation::subtract>();
+  add.template operator()<HalfOperation::multiply>();
+  add.template operator()<HalfOperation::divide>();
+  add.template operator()<HalfOperation::sqrt>();
+  add.template operator()<HalfOperation::fma>();
+  return kernels;
+}
+
+}  // namespace
+}  // namespace fp16::detail

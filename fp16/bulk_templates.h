@@ -1,0 +1,233 @@
+#pragma once
+/// Internal to bulk: its templates, which do the work themselves one element at a time, or hand it to the
+/// vectorised code of bulk.cpp with what that must know of the format.
+
+#include <functional>
+#include <mutex>
+
+#include "fp16/bulk.h"
+
+namespace fp16 {
+namespace detail {
+
+/// Throws std::invalid_argument unless `size`, the length of the array called `name`, is `expected`.
+void require_length(const char* name, std::size_t size, std::size_t expected);
+
+/// Throws std::invalid_argument unless stochastic rounding has a random number for each of `count` elements.
+void require_random_bits(const Attributes& attributes, const ArrayOptions& options, std::size_t count);
+
+/// Calls work(begin, end) for options.threads contiguous parts of 0 .. count, all but one on threads of their
+/// own. Throws std::invalid_argument for fewer than one thread.
+void for_each_part(std::size_t count, const ArrayOptions& options,
+                   const std::function<void(std::size_t, std::size_t)>& work);
+
+/// The attributes for element i.
+inline Attributes with_random_bits(Attributes attributes, const ArrayOptions& options, std::size_t i) {
+  if (attributes.rounding == Rounding::stochastic)
+    attributes.random_bits =
+        options.random_bits_64.empty() ? options.random_bits_32[i] : options.random_bits_64[i];
+  return attributes;
+}
+
+template <const Format& F>
+RoundingCounts counts_of(const Result<F>& result) {
+  return {.exact = !result.flags.inexact,
+          .inexact = result.flags.inexact && !result.flags.overflow,
+          .subnormal = is_subnormal<F>(result.bits),
+          .flushed = result.flags.inexact && is_zero<F>(result.bits),
+          .overflowed = result.flags.overflow};
+}
+
+struct EncodedElement {
+  std::uint32_t code;
+  bool overflow;
+};
+
+/// A format as the vectorised code sees it.
+struct ArrayFormat {
+  Format format;
+  EncodedElement (*encode_one)(float value, const Attributes& attributes);
+  float (*decode_one)(std::uint32_t code);
+  const float* decoded;  ///< the values of all codes, or null if they are more than 256
+};
+
+template <const Format& F>
+constexpr std::array<float, 256> decode_all() {
+  std::array<float, 256> values{};
+  for (std::uint32_t code = 0; code < 1u << F.width(); ++code)
+    values[code] = std::bit_cast<float>(convert<binary32, F>(static_cast<Bits<F>>(code)).bits);
+  return values;
+}
+
+template <const Format& F>
+requires(F.width() <= 8) inline constexpr std::array<float, 256> decoded = decode_all<F>();
+
+template <const Format& F>
+constexpr const float* decoded_or_null() {
+  if constexpr (F.width() <= 8) {
+    return decoded<F>.data();
+  } else {
+    return nullptr;
+  }
+}
+
+template <const Format& F>
+inline constexpr ArrayFormat array_format{
+    .format = F,
+    .encode_one =
+        [](float value, const Attributes& attributes) {
+          const Result<F> result = fp16::encode<F>(value, attributes);
+          return EncodedElement{.code = result.bits, .overflow = result.flags.overflow};
+        },
+    .decode_one =
+        [](std::uint32_t code) {
+          return std::bit_cast<float>(convert<binary32, F>(static_cast<Bits<F>>(code)).bits);
+        },
+    .decoded = decoded_or_null<F>(),
+};
+
+/// Whether the vectorised code rounds to `format` as `attributes` say.
+constexpr bool is_vectorised(const Format& format, const Attributes& attributes) {
+  return format.has_arithmetic() && format.width() < 32 && !attributes.flush_to_zero &&
+         !attributes.denormals_are_zero;
+}
+
+/// Whether every value of F is one of binary32.
+constexpr bool fits_binary32(const Format& format) {
+  return format.precision <= binary32.precision && format.emax() <= binary32.emax() &&
+         format.emin_subnormal() >= binary32.emin_subnormal();
+}
+
+/// `out` and `in` point to integers of format.format.size_bytes().
+void encode_array(const ArrayFormat& format, std::span<const float> in, void* out,
+                  const Attributes& attributes, const ArrayOptions& options);
+void decode_array(const ArrayFormat& format, const void* in, std::span<float> out,
+                  const ArrayOptions& options);
+
+/// `operands` has three pointers; those that the operation lacks repeat another.
+void operate_array(HalfOperation operation, const std::uint16_t* const* operands,
+                   std::span<std::uint16_t> out, const Attributes& attributes, const ArrayOptions& options);
+
+template <const Format& F, typename Scalar, typename... In>
+void operate(HalfOperation operation, Scalar scalar, std::span<Bits<F>> out, const Attributes& attributes,
+             const ArrayOptions& options, std::span<const In>... in) {
+  if constexpr (F == binary16) {
+    if (is_vectorised(F, attributes) && !attributes.saturate && attributes.rounding != Rounding::stochastic) {
+      (require_length("operand", in.size(), out.size()), ...);
+      const std::array operands{in.data()...};
+      constexpr std::size_t last = sizeof...(In) - 1;
+      const std::uint16_t* const three[]{operands[0], operands[last < 1 ? last : 1], operands[last]};
+      operate_array(operation, three, out, attributes, options);
+      return;
+    }
+  }
+  transform<F>(scalar, out, attributes, options, in...);
+}
+
+}  // namespace detail
+
+template <const Format& F, typename Operation, typename... In>
+Flags transform(Operation operation, std::span<Bits<F>> out, const Attributes& attributes,
+                const ArrayOptions& options, std::span<const In>... in) {
+  (detail::require_length("operand", in.size(), out.size()), ...);
+  detail::require_random_bits(attributes, options, out.size());
+  Flags all_flags;
+  RoundingCounts all_counts;
+  std::mutex mutex;
+  detail::for_each_part(out.size(), options, [&](std::size_t begin, std::size_t end) {
+    Flags flags;
+    RoundingCounts counts;
+    for (std::size_t i = begin; i < end; ++i) {
+      const Result<F> result = operation(in[i]..., detail::with_random_bits(attributes, options, i));
+      out[i] = result.bits;
+      flags |= result.flags;
+      counts += detail::counts_of<F>(result);
+    }
+    const std::scoped_lock lock(mutex);
+    all_flags |= flags;
+    all_counts += counts;
+  });
+  if (options.counts != nullptr) *options.counts += all_counts;
+  return all_flags;
+}
+
+template <const Format& F>
+void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes& attributes,
+            const ArrayOptions& options) {
+  const bool counts_need_flags = options.counts != nullptr && attributes.rounding == Rounding::stochastic;
+  if (!detail::is_vectorised(F, attributes) || counts_need_flags) {
+    transform<F>([](float value, const Attributes& a) { return fp16::encode<F>(value, a); }, out, attributes,
+                 options, in);
+    return;
+  }
+  if constexpr (F.width() < 32) {
+    detail::require_length("out", out.size(), in.size());
+    detail::encode_array(detail::array_format<F>, in, out.data(), attributes, options);
+  }
+}
+
+template <const Format& F>
+void decode(std::span<const Bits<F>> in, std::span<float> out, const ArrayOptions& options) {
+  static_assert(detail::fits_binary32(F));
+  detail::require_length("out", out.size(), in.size());
+  detail::decode_array(detail::array_format<F>, in.data(), out, options);
+}
+
+template <const Format& To, const Format& From>
+void convert(std::span<const Bits<From>> in, std::span<Bits<To>> out, const Attributes& attributes,
+             const ArrayOptions& options) {
+  transform<To>([](Bits<From> bits, const Attributes& a) { return fp16::convert<To, From>(bits, a); }, out,
+                attributes, options, in);
+}
+
+template <const Format& F>
+void add(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
+         const Attributes& attributes, const ArrayOptions& options) {
+  const auto scalar = [](Bits<F> x, Bits<F> y, const Attributes& each) { return fp16::add<F>(x, y, each); };
+  detail::operate<F>(detail::HalfOperation::add, scalar, out, attributes, options, a, b);
+}
+
+template <const Format& F>
+void subtract(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
+              const Attributes& attributes, const ArrayOptions& options) {
+  const auto scalar = [](Bits<F> x, Bits<F> y, const Attributes& each) {
+    return fp16::subtract<F>(x, y, each);
+  };
+  detail::operate<F>(detail::HalfOperation::subtract, scalar, out, attributes, options, a, b);
+}
+
+template <const Format& F>
+void multiply(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
+              const Attributes& attributes, const ArrayOptions& options) {
+  const auto scalar = [](Bits<F> x, Bits<F> y, const Attributes& each) {
+    return fp16::multiply<F>(x, y, each);
+  };
+  detail::operate<F>(detail::HalfOperation::multiply, scalar, out, attributes, options, a, b);
+}
+
+template <const Format& F>
+void divide(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
+            const Attributes& attributes, const ArrayOptions& options) {
+  const auto scalar = [](Bits<F> x, Bits<F> y, const Attributes& each) {
+    return fp16::divide<F>(x, y, each);
+  };
+  detail::operate<F>(detail::HalfOperation::divide, scalar, out, attributes, options, a, b);
+}
+
+template <const Format& F>
+void sqrt(std::span<const Bits<F>> a, std::span<Bits<F>> out, const Attributes& attributes,
+          const ArrayOptions& options) {
+  const auto scalar = [](Bits<F> x, const Attributes& each) { return fp16::sqrt<F>(x, each); };
+  detail::operate<F>(detail::HalfOperation::sqrt, scalar, out, attributes, options, a);
+}
+
+template <const Format& F>
+void fma(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<const Bits<F>> c,
+         std::span<Bits<F>> out, const Attributes& attributes, const ArrayOptions& options) {
+  const auto scalar = [](Bits<F> x, Bits<F> y, Bits<F> z, const Attributes& each) {
+    return fp16::fma<F>(x, y, z, each);
+  };
+  detail::operate<F>(detail::HalfOperation::fma, scalar, out, attributes, options, a, b, c);
+}
+
+}  // namespace fp16
