@@ -20,3 +20,15 @@ halflab_test(fp16_elementary_exhaustive_tests fp16/elementary_exhaustive_test.cp
   LIBRARIES halflab::fp16 Threads::Threads LABEL exhaustive)
 
 halflab_test(fp16_gemm_tests fp16/gemm_test.cpp LIBRARIES halflab::fp16_bulk Eigen3::Eigen)
+
+# The tensor-core model: GPU vectors come from HALFLAB_DATA_DIR, the literals need nothing.
+halflab_test(fp16_mma_tests
+  oracle/exact_half.cpp fp16/mma_oracle.cpp fp16/mma_probes.cpp fp16/mma_mutants.cpp fp16/mma_test.cpp
+  LIBRARIES halflab::fp16 Boost::headers)
+target_compile_options(fp16_mma_tests PRIVATE $<$<CONFIG:Debug>:-O2>)
+
+# Correctly rounded functions, against MPFR.
+halflab_test(fp16_math_tests fp16/math_test.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp
+  LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads mpfr gmp)
+halflab_test(fp16_math_exhaustive_tests fp16/math_exhaustive_test.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp
+  LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads mpfr gmp LABEL exhaustive)
