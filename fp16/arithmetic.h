@@ -9,9 +9,11 @@
 /// `default_nan`. An exact zero sum of opposite signs is -0 toward_negative, else +0 (clause 6.3). What a
 /// format does not have, an infinity, a NaN or -0: see `infinite_result`, `invalid_operation`, `with_sign`.
 ///
-/// How it is known: binary16 against exact rationals in all six deterministic directions with flags (every
-/// square root, 200,000 boundary-weighted operands of each other operation); binary32 and binary64 against
-/// the host's arithmetic in its four directions with flags; the formats of up to 8 bits over all pairs.
+/// How it is known: against exact rationals, in all seven roundings with flags, FTZ, DAZ, saturation, both
+/// kinds of tininess and every NaN policy, over all pairs (up to 6 bits: all triples) of the formats of up to
+/// 8 bits; binary16 in all six deterministic directions with flags (every square root, 200,000
+/// boundary-weighted operands of each other operation); binary32 and binary64 against the host's arithmetic
+/// in its four directions with flags.
 
 #include "fp16/config.h"
 #include "fp16/unpacked.h"

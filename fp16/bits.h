@@ -112,7 +112,11 @@ FP16_HD constexpr bool is_zero(Bits<F> bits) {
 
 template <const Format& F>
 FP16_HD constexpr bool is_subnormal(Bits<F> bits) {
-  return magnitude<F>(bits) != 0 && magnitude<F>(bits) < min_normal_bits<F>;
+  if constexpr (!F.has_zero()) {
+    return false;
+  } else {
+    return magnitude<F>(bits) != 0 && magnitude<F>(bits) < min_normal_bits<F>;
+  }
 }
 
 template <const Format& F>

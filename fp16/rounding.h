@@ -30,7 +30,9 @@ enum class Tininess {
   before_rounding  ///< the exact result is below 2^emin (Arm)
 };
 
-/// Which NaN a result is, in formats whose NaNs have a payload.
+/// Which NaN a result is. Where a format has one NaN for each sign, the canonical ones are positive and an
+/// invalid operation gives the negative one under first_operand. The NaN that stands for an overflow in a
+/// format without infinities has the sign of the result under every policy.
 enum class NanPolicy {
   first_operand,     ///< the first NaN operand, quieted, with its sign and payload (x86); invalid: 0xFE00
   canonical_nvidia,  ///< always 0x7FFF, in other formats likewise all ones but the sign
@@ -143,7 +145,7 @@ FP16_HD constexpr RoundedSignificand<UInt> round_significand(UInt significand, i
 }
 
 /// Whether a result beyond the largest finite number becomes infinite; otherwise it becomes that number
-/// (IEEE 754-2019 clause 7.4; to odd: the largest finite significand is odd). Stochastic rounding overflows
+/// (IEEE 754-2019 clause 7.4; to odd never overflows to infinity, which is even). Stochastic rounding overflows
 /// only when it has moved away from the largest finite number, or started beyond what would be its successor.
 FP16_HD constexpr bool overflows_to_infinity(bool negative, Rounding mode) {
   switch (mode) {
