@@ -4,15 +4,18 @@
 #include <bit>
 #include <compare>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <iosfwd>
 #include <limits>
-#include <ostream>
 #include <type_traits>
 
 #include "fp16/arithmetic.h"
 #include "fp16/codec.h"
 #include "fp16/comparison.h"
 #include "fp16/config.h"
+#include "fp16/integral.h"
 
 namespace fp16 {
 
@@ -26,7 +29,7 @@ class half {
   FP16_HD explicit constexpr half(float value) : bits_(float_to_half_bits(value)) {}
   FP16_HD explicit constexpr half(double value) : bits_(double_to_half_bits(value)) {}
   template <std::integral Integer>
-  FP16_HD explicit constexpr half(Integer value) : bits_(integer_to_bits(value)) {}
+  FP16_HD explicit constexpr half(Integer value) : bits_(from_integer<binary16>(+value).bits) {}
 
   FP16_HD static constexpr half from_bits(std::uint16_t bits) {
     half result;
@@ -68,15 +71,6 @@ class half {
   }
 
  private:
-  template <std::integral Integer>
-  FP16_HD static constexpr std::uint16_t integer_to_bits(Integer value) {
-    const auto wide = static_cast<std::uint64_t>(value);
-    const bool negative = std::signed_integral<Integer> && (wide >> 63) != 0;
-    const Unpacked<std::uint64_t> integer{
-        .negative = negative, .exponent = 0, .significand = negative ? std::uint64_t{0} - wide : wide};
-    return round_pack<binary16>(integer).bits;
-  }
-
   std::uint16_t bits_ = 0;
 };
 
@@ -157,14 +151,18 @@ class std::numeric_limits<fp16::half> {
   static constexpr fp16::half from_bits(std::uint16_t bits) { return fp16::half::from_bits(bits); }
 };
 
+/// Equal halves have equal hashes, -0 and +0 too.
+template <>
+struct std::hash<fp16::half> {
+  std::size_t operator()(fp16::half a) const noexcept {
+    return std::hash<std::uint16_t>{}(a == fp16::half() ? std::uint16_t{0} : a.bits());
+  }
+};
+
 namespace fp16 {
 
-/// Five significant digits, which read back as the same half; the stream's other settings hold.
-inline std::ostream& operator<<(std::ostream& stream, half a) {
-  const std::streamsize precision = stream.precision(std::numeric_limits<half>::max_digits10);
-  stream << static_cast<float>(a);
-  stream.precision(precision);
-  return stream;
-}
+// Defined in half_text.h. Without these declarations a program that forgets it would print floats instead.
+inline std::ostream& operator<<(std::ostream& stream, half a);
+inline std::istream& operator>>(std::istream& stream, half& a);
 
 }  // namespace fp16

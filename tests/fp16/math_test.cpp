@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "fp16/half_text.h"
 #include "tests/oracle/agreement.h"
 #include "tests/oracle/hard_cases.h"
 #include "tests/oracle/mpfr_half.h"

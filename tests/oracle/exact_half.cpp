@@ -199,6 +199,10 @@ Rational exact_value(double value) {
   return exponent < 0 ? Rational(Integer(scaled), power) : Rational(Integer(scaled * power));
 }
 
+Outcomes from_rational(const Rational& value) {
+  return round_all(value);
+}
+
 Outcomes from_binary64(std::uint64_t bits) {
   const auto value = std::bit_cast<double>(bits);
   const int sign_bit = std::signbit(value) ? sign : 0;

@@ -32,6 +32,8 @@ Rational exact_value(std::uint16_t half);
 /// `value` must be finite.
 Rational exact_value(double value);
 
+/// Conversion of a number; zero is +0.
+Outcomes from_rational(const Rational& value);
 /// Conversions from the bits of a binary32 or binary64 number.
 Outcomes from_binary32(std::uint32_t bits);
 Outcomes from_binary64(std::uint64_t bits);
