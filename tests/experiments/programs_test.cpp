@@ -87,6 +87,11 @@ const std::vector<Program>& programs() {
          {"best_scale_log2", "flushed_at_scale_1", "flushed_at_best_scale"},
          {"sweep.csv", "layers.csv", "sweep.gp"}},
         {"scaler_comparison", comparison_keys, {"steps.csv", "layers.csv", "loss.gp", "scale.gp"}},
+        {"formats",
+         {"binary16.range_octaves", "tensor.e2m1.row_relative_error", "block.mxfp4.fraction_flushed",
+          "block.nvfp4.fraction_saturated"},
+         {"formats.csv", "octaves.csv", "values.csv", "spread.csv", "block_size.csv", "values.gp",
+          "spread.gp", "block_size.gp"}},
     };
   }();
   return rows;
@@ -177,6 +182,43 @@ TEST_CASE("programs: a diverged run is a result, not an error") {
   CHECK(comparison.output.find("-nan") == std::string::npos);
 }
 
+TEST_CASE("programs: formats states the limits of the standards, and block scales keep small rows") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "formats";
+  REQUIRE(run("formats --quick --out " + out).exit_code == 0);
+  std::map<std::string, std::string> files = files_of(out);
+  // IEEE 754-2019, OFP8 1.0 and MX 1.0; digits by C's definitions of FLT_DIG and FLT_DECIMAL_DIG.
+  for (const char* line :
+       {"binary64,64,11,53,1.7976931348623157e+308,2.2250738585072014e-308,5e-324,2.220446049250313e-16,"
+        "1.1102230246251565e-16,15,17,2098,18437736874454810623,\"infinities, NaNs\"\n",
+        "binary16,16,5,11,65504,6.103515625e-05,5.960464477539063e-08,0.0009765625,0.00048828125,3,5,"
+        "39.9993,63487",
+        "e4m3,8,4,4,448,0.015625,0.001953125,0.125,0.0625,0,3,17.8074,253,NaN\n",
+        "e2m1,4,2,2,6,1,0.5,0.5,0.25,0,2,3.585,15,none\n", "e8m0,8,8,1,1.7014118346046923e+38,"}) {
+    INFO(line);
+    CHECK(files.at("formats.csv").find(std::string("\n") + line) != std::string::npos);
+  }
+  std::istringstream lines(files.at("spread.csv"));
+  std::map<std::string, double> row_errors;  // by "format,spread"
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line ==
+        "format,scaling,block_size,bits_per_value,spread_octaves,relative_error,row_relative_error,"
+        "fraction_flushed,fraction_saturated");
+  while (std::getline(lines, line)) {
+    std::vector<std::string> cells;
+    std::istringstream row(line);
+    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
+    REQUIRE(cells.size() == 9);
+    row_errors[cells[0] + "," + cells[4]] = std::stod(cells[6]);
+  }
+  // Rounding alone costs an e4m3 number at most 2^-4 of it, saturating by the floor rule 2^-3.
+  CHECK(row_errors.at("e4m3,0") <= 0x1p-4);
+  CHECK(row_errors.at("e4m3,8") > 4 * 0x1p-4);
+  for (int spread = 0; spread <= 8; ++spread)
+    CHECK(row_errors.at("mxfp8_e4m3," + std::to_string(spread)) <= 0x1p-3);
+}
+
 TEST_CASE("programs: report makes one page of the runs and names a folder that is none") {
   const TemporaryDirectory directory;
   const std::string out = directory / "run", page = directory / "report.html";
@@ -231,7 +273,7 @@ TEST_CASE("programs: --help shows an example and the summary keys, --list every 
     const Outcome help = run(program.name + " --help");
     CHECK(help.exit_code == 0);
     CHECK(help.output.find("--out") != std::string::npos);
-    CHECK(help.output.find(program.name + " --model") != std::string::npos);
+    CHECK(help.output.find("Example:\n  " + program.name + " --") != std::string::npos);
     for (const char* family : {"formats", "policies", "ops", "models", "scalers", "optimizers", "data"}) {
       const Outcome list = run(program.name + " --list " + family);
       INFO(program.name, " ", family);
@@ -261,6 +303,8 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"scaler_comparison --static-scale -8 --out {}", "--static-scale"},
       {"scaler_comparison --growth-interval 0 --out {}", "--growth-interval"},
       {"scaler_comparison --quick --out " + (directory / "file"), "file"},
+      {"formats --rows 0 --out {}", "--rows"},
+      {"formats --spread 9 --out {}", "--spread"},
   };
   for (const auto& [arguments, must_name] : wrong) {
     const std::string out = directory / "never";

@@ -11,4 +11,4 @@ halflab_test(experiments_common_test
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test experiments/programs_test.cpp LIBRARIES nlohmann_json::nlohmann_json)
 target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-add_dependencies(experiments_programs_test demo_programs)
+add_dependencies(experiments_programs_test demo_programs formats)

@@ -2,7 +2,7 @@
 halflab_test(fp16_number_tests
   oracle/exact_half.cpp oracle/exact_half_test.cpp
   fp16/formats_test.cpp fp16/rounding_test.cpp fp16/unpacked_test.cpp fp16/codec_test.cpp fp16/arithmetic_test.cpp
-  fp16/arithmetic_hardware_test.cpp fp16/half_test.cpp
+  fp16/arithmetic_hardware_test.cpp fp16/half_test.cpp fp16/half_functions_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
 halflab_test(fp16_bulk_tests fp16/bulk_test.cpp LIBRARIES halflab::fp16_bulk)
 find_package(Threads REQUIRED)
@@ -21,6 +21,19 @@ halflab_test(fp16_elementary_exhaustive_tests fp16/elementary_exhaustive_test.cp
 
 halflab_test(fp16_gemm_tests fp16/gemm_test.cpp LIBRARIES halflab::fp16_bulk Eigen3::Eigen)
 
+# Text: in and out, for every format.
+halflab_test(fp16_text_tests
+  oracle/exact_half.cpp fp16/parse_test.cpp fp16/text_test.cpp fp16/half_text_test.cpp
+  LIBRARIES halflab::fp16 Boost::headers)
+halflab_test(fp16_fmt_tests fp16/fmt_test.cpp LIBRARIES halflab::fp16 fmt::fmt)
+halflab_test(fp16_eigen_tests fp16/eigen_test.cpp LIBRARIES halflab::fp16 Eigen3::Eigen)
+
+# Block formats, sums and dot products.
+halflab_test(fp16_block_tests fp16/block_test.cpp LIBRARIES halflab::fp16 Boost::headers)
+halflab_test(fp16_sum_tests
+  oracle/exact_half.cpp fp16/sum_test.cpp fp16/dot_test.cpp
+  LIBRARIES halflab::fp16 Boost::headers)
+
 # The tensor-core model: GPU vectors come from HALFLAB_DATA_DIR, the literals need nothing.
 halflab_test(fp16_mma_tests
   oracle/exact_half.cpp fp16/mma_oracle.cpp fp16/mma_probes.cpp fp16/mma_mutants.cpp fp16/mma_test.cpp
@@ -32,3 +45,14 @@ halflab_test(fp16_math_tests fp16/math_test.cpp oracle/mpfr_half.cpp oracle/exac
   LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads mpfr gmp)
 halflab_test(fp16_math_exhaustive_tests fp16/math_exhaustive_test.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp
   LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads mpfr gmp LABEL exhaustive)
+
+# Every operation in every format, against an oracle that enumerates the format.
+halflab_test(fp16_format_tests
+  oracle/exact_half.cpp oracle/exact_format.cpp oracle/exact_format_test.cpp
+  fp16/small_formats_test.cpp fp16/sign_test.cpp fp16/classification_test.cpp
+  fp16/comparison_test.cpp fp16/min_max_test.cpp fp16/neighbours_test.cpp
+  fp16/integral_test.cpp fp16/exponent_test.cpp fp16/remainder_test.cpp
+  LIBRARIES halflab::fp16 Boost::headers)
+halflab_test(fp16_format_exhaustive_tests
+  oracle/exact_format.cpp fp16/small_formats_exhaustive_test.cpp fp16/remainder_exhaustive_test.cpp
+  LIBRARIES halflab::fp16 Boost::headers Threads::Threads LABEL exhaustive)

@@ -1,0 +1,29 @@
+# What `cmake --install` gives to others: find_package(halflab) with halflab::fp16 and halflab::fp16_bulk.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME fp16)
+set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/halflab)
+
+# All headers but those that only our own translation units include.
+install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fp16
+  FILES_MATCHING PATTERN "*.h"
+  PATTERN bulk_f16c.h EXCLUDE
+  PATTERN bulk_loops.h EXCLUDE
+  PATTERN double_double.h EXCLUDE
+  PATTERN gemm_kernels.h EXCLUDE
+  PATTERN math_kernels.h EXCLUDE)
+
+set_target_properties(halflab_fp16 PROPERTIES EXPORT_NAME fp16)
+set_target_properties(halflab_fp16_bulk PROPERTIES EXPORT_NAME fp16_bulk)
+install(TARGETS halflab_fp16 halflab_fp16_bulk EXPORT halflab
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(EXPORT halflab NAMESPACE halflab:: FILE halflabTargets.cmake DESTINATION ${package_directory})
+
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/halflabConfig.cmake.in halflabConfig.cmake
+  INSTALL_DESTINATION ${package_directory} NO_SET_AND_CHECK_MACRO)
+write_basic_package_version_file(halflabConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/halflabConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/halflabConfigVersion.cmake
+  DESTINATION ${package_directory})
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/halflab)

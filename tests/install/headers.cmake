@@ -1,0 +1,21 @@
+# Compiles every header under PREFIX on its own. OTHER_INCLUDES is where the libraries are that optional headers adapt to.
+file(GLOB_RECURSE headers RELATIVE ${PREFIX}/include ${PREFIX}/include/*.h)
+list(LENGTH headers count)
+if(count LESS 20)
+  message(FATAL_ERROR "${PREFIX}/include holds ${count} headers: '${headers}'")
+endif()
+foreach(header ${headers})
+  set(source ${PREFIX}/one_header.cpp)
+  file(WRITE ${source} "#include \"${header}\"\n")
+  execute_process(
+    COMMAND ${COMPILER} -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I${PREFIX}/include -isystem ${OTHER_INCLUDES} ${source}
+    RESULT_VARIABLE result ERROR_VARIABLE complaints)
+  if(NOT result EQUAL 0)
+    list(APPEND incomplete ${header})
+    message("${complaints}")
+  endif()
+endforeach()
+if(incomplete)
+  message(FATAL_ERROR "These do not compile on their own: ${incomplete}")
+endif()
+message("${count} headers compile on their own")

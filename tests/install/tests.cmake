@@ -1,0 +1,28 @@
+# fp16 as others use it: installed from this build, then used by a project that knows nothing else of this one.
+set(prefix ${CMAKE_CURRENT_BINARY_DIR}/install/prefix)
+get_target_property(eigen_include_directory Eigen3::Eigen INTERFACE_INCLUDE_DIRECTORIES)
+get_directory_property(sanitizers LINK_OPTIONS)
+list(JOIN sanitizers " " sanitizers)
+
+function(install_test name script)
+  add_test(NAME install:${name} COMMAND ${CMAKE_COMMAND} -D PREFIX=${prefix} ${ARGN}
+    -P ${CMAKE_CURRENT_SOURCE_DIR}/install/${script}.cmake)
+  set_tests_properties(install:${name} PROPERTIES LABELS quick FIXTURES_REQUIRED installed)
+endfunction()
+
+install_test("the build installs" install -D BUILD=${PROJECT_BINARY_DIR})
+set_tests_properties("install:the build installs" PROPERTIES FIXTURES_REQUIRED "" FIXTURES_SETUP installed)
+install_test("every header compiles on its own" headers
+  -D COMPILER=${CMAKE_CXX_COMPILER} -D OTHER_INCLUDES=${eigen_include_directory})
+install_test("a project finds, builds and runs" consumer
+  -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/install/consumer -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/consumer
+  -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
+  "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers}")
+
+# Nothing but a compiler: every library that the rest asks for is hidden.
+set(hidden CLI11 nlohmann_json fmt ZLIB doctest Boost Eigen3 benchmark)
+list(TRANSFORM hidden REPLACE "(.+)" "-DCMAKE_DISABLE_FIND_PACKAGE_\\1=ON")
+add_test(NAME "install:fp16 alone needs no other library" COMMAND ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR}
+  -B ${CMAKE_CURRENT_BINARY_DIR}/install/fp16_alone -G ${CMAKE_GENERATOR} -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
+  -D HALFLAB_FP16_ONLY=ON ${hidden})
+set_tests_properties("install:fp16 alone needs no other library" PROPERTIES LABELS quick)
