@@ -326,7 +326,8 @@ void operate_array(HalfOperation operation, const std::uint16_t* const* operands
   for_each_block(out.size(), options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
     const std::uint16_t* const block[]{operands[0] + begin, operands[1] + begin, operands[2] + begin};
     if (direct != nullptr) {
-      if (!direct(block[0], block[1], block[2], out.data() + begin, count)) return;
+      const bool redo_nans = direct(block[0], block[1], block[2], out.data() + begin, count);
+      if (!redo_nans && attributes.nan_policy == NanPolicy::first_operand) return;
     } else {
       Block exact;
       operate_by_odd(operation, kernels, encoder, block, out.data() + begin, count, exact);

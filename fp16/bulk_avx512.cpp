@@ -35,20 +35,18 @@ struct Avx512Lanes {
     return _mm512_castsi512_ps(_mm512_or_si512(result, _mm512_xor_si512(bits, magnitude)));
   }
 
-  /// |x| in units of 2^-24 is its significand shifted right, by which shifts of 32 or more give 0.
+  /// In units of 2^-24, where every step but the drawing is exact.
   static __m512i round_subnormal_stochastically(__m512i magnitude, __m512i random) {
-    const __m512i fraction = _mm512_and_si512(magnitude, _mm512_set1_epi32(0x7fffff));
-    const __m512i significand = _mm512_or_si512(fraction, _mm512_set1_epi32(0x800000));
-    const __m512i shift = _mm512_sub_epi32(_mm512_set1_epi32(126), _mm512_srli_epi32(magnitude, 23));
-    const __m512i word = _mm512_set1_epi32(32);
-    const __m512i leading = _mm512_or_si512(_mm512_sllv_epi32(significand, _mm512_sub_epi32(word, shift)),
-                                            _mm512_srlv_epi32(significand, _mm512_sub_epi32(shift, word)));
-    const __m512i kept = _mm512_srlv_epi32(significand, shift);
+    const Floats units = _mm512_mul_ps(_mm512_castsi512_ps(magnitude), _mm512_set1_ps(0x1p24f));
+    const Floats kept = _mm512_roundscale_ps(units, to_zero);
+    const Floats fraction = _mm512_sub_ps(units, kept);
+    const __m512i leading = _mm512_cvttps_epu32(_mm512_mul_ps(fraction, _mm512_set1_ps(0x1p32f)));
     const __mmask16 up = _mm512_cmpgt_epu32_mask(leading, random);
-    const __m512i units = _mm512_mask_add_epi32(kept, up, kept, _mm512_set1_epi32(1));
-    return _mm512_castps_si512(_mm512_mul_ps(_mm512_cvtepi32_ps(units), _mm512_set1_ps(0x1p-24f)));
+    const Floats rounded = _mm512_mask_add_ps(kept, up, kept, _mm512_set1_ps(1));
+    return _mm512_castps_si512(_mm512_mul_ps(rounded, _mm512_set1_ps(0x1p-24f)));
   }
 
+  static Floats divide(Floats a, Floats b) { return _mm512_div_ps(a, b); }
   static Floats sqrt(Floats x) { return _mm512_sqrt_ps(x); }
 
   /// The two directed results bracket the exact a*b + c, and the one with an odd significand is it rounded to

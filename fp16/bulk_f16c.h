@@ -16,19 +16,27 @@ constexpr int to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
 constexpr int to_positive = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
 constexpr int to_negative = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
 
+// Of two NaN operands x86 returns the first one, quieted, as this library does; but the compiler may swap the
+// operands of an addition or a product unless it does not know that it is one.
+inline __m256 add_in_order(__m256 a, __m256 b) {
+  __m256 sum;
+  asm("vaddps %2, %1, %0" : "=x"(sum) : "x"(a), "x"(b));
+  return sum;
+}
+inline __m256 multiply_in_order(__m256 a, __m256 b) {
+  __m256 product;
+  asm("vmulps %2, %1, %0" : "=x"(product) : "x"(a), "x"(b));
+  return product;
+}
+
 /// Two vectors side by side, so that their codes fill one.
 struct Avx2Floats {
   __m256 low, high;
-
-  friend Avx2Floats operator+(Avx2Floats a, Avx2Floats b) { return {a.low + b.low, a.high + b.high}; }
-  friend Avx2Floats operator-(Avx2Floats a, Avx2Floats b) { return {a.low - b.low, a.high - b.high}; }
-  friend Avx2Floats operator*(Avx2Floats a, Avx2Floats b) { return {a.low * b.low, a.high * b.high}; }
-  friend Avx2Floats operator/(Avx2Floats a, Avx2Floats b) { return {a.low / b.low, a.high / b.high}; }
 };
 
 /// The product is exact; TwoSum (Knuth) gives the error of the addition; folding its sign into an even last
 /// bit rounds to odd at 24 bits.
-__m256 fma_to_odd(__m256 a, __m256 b, __m256 c) {
+inline __m256 fma_to_odd(__m256 a, __m256 b, __m256 c) {
   const __m256 product = a * b;
   const __m256 sum = product + c;
   const __m256 c_part = sum - product;
@@ -107,6 +115,12 @@ struct Avx2Lanes {
     return {detail::round_stochastically(x.low, random.low),
             detail::round_stochastically(x.high, random.high)};
   }
+  static Floats add(Floats a, Floats b) { return {add_in_order(a.low, b.low), add_in_order(a.high, b.high)}; }
+  static Floats subtract(Floats a, Floats b) { return {a.low - b.low, a.high - b.high}; }
+  static Floats multiply(Floats a, Floats b) {
+    return {multiply_in_order(a.low, b.low), multiply_in_order(a.high, b.high)};
+  }
+  static Floats divide(Floats a, Floats b) { return {a.low / b.low, a.high / b.high}; }
   static Floats sqrt(Floats x) { return {_mm256_sqrt_ps(x.low), _mm256_sqrt_ps(x.high)}; }
   static Floats fma_to_odd(Floats a, Floats b, Floats c) {
     return {detail::fma_to_odd(a.low, b.low, c.low), detail::fma_to_odd(a.high, b.high, c.high)};
@@ -176,25 +190,28 @@ void float_to_half_stochastic(const float* in, const std::uint32_t* random, std:
 
 template <class Lanes, HalfOperation operation>
 typename Lanes::Floats operate(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c) {
-  if constexpr (operation == HalfOperation::add) return Lanes::load(a) + Lanes::load(b);
-  if constexpr (operation == HalfOperation::subtract) return Lanes::load(a) - Lanes::load(b);
-  if constexpr (operation == HalfOperation::multiply) return Lanes::load(a) * Lanes::load(b);
-  if constexpr (operation == HalfOperation::divide) return Lanes::load(a) / Lanes::load(b);
+  if constexpr (operation == HalfOperation::add) return Lanes::add(Lanes::load(a), Lanes::load(b));
+  if constexpr (operation == HalfOperation::subtract) return Lanes::subtract(Lanes::load(a), Lanes::load(b));
+  if constexpr (operation == HalfOperation::multiply) return Lanes::multiply(Lanes::load(a), Lanes::load(b));
+  if constexpr (operation == HalfOperation::divide) return Lanes::divide(Lanes::load(a), Lanes::load(b));
   if constexpr (operation == HalfOperation::sqrt) return Lanes::sqrt(Lanes::load(a));
   if constexpr (operation == HalfOperation::fma)
     return Lanes::fma_to_odd(Lanes::load(a), Lanes::load(b), Lanes::load(c));
 }
 
 /// One float operation and one more rounding: harmless for + - * / and sqrt, because 24 >= 2 * 11 + 2
-/// (Figueroa, "When is double rounding innocuous?", 1995); fma goes by way of round-to-odd.
+/// (Figueroa, "When is double rounding innocuous?", 1995). Their NaNs are right already; fma, which goes by
+/// way of round-to-odd, looks for NaNs.
 template <class Lanes, HalfOperation operation>
 bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c, std::uint16_t* out,
                   std::size_t count) {
+  constexpr bool finds_nans = operation == HalfOperation::fma;
   __m256i largest = _mm256_setzero_si256();
   const auto step = [&](const std::uint16_t* const* from, std::uint16_t* to, std::size_t i) {
     const auto result = operate<Lanes, operation>(from[0] + i, from[1] + i, from[2] + i);
     const __m256i codes = Lanes::template round<to_nearest_even>(result);
-    largest = _mm256_max_epu16(largest, _mm256_and_si256(codes, _mm256_set1_epi16(0x7fff)));
+    if constexpr (finds_nans)
+      largest = _mm256_max_epu16(largest, _mm256_and_si256(codes, _mm256_set1_epi16(0x7fff)));
     Lanes::store(to + i, codes);
   };
   for_each_vector<Lanes::width>({a, b, c}, out, count, step);

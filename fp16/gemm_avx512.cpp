@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "fp16/gemm_kernels.h"
+#include "fp16/gemm_tensor_core.h"
 
 namespace fp16::detail {
 namespace {
@@ -33,20 +34,96 @@ struct Fp64FmaChain {
   static __m512d step(__m512d a, __m512d b, __m512d c) { return _mm512_fmadd_pd(a, b, c); }
 };
 
+__m512 round_to_half(__m512 x) {
+  return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+/// Of the two floats that bracket a number the one with an odd significand: the number rounded to odd at 24
+/// bits. When they are equal the upward one: it has the right sign for an exact zero.
+__m512 odd_of(__m512 down, __m512 up) {
+  const __mmask16 down_is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
+  return _mm512_mask_blend_ps(down_is_odd, up, down);
+}
+
 struct Fp16FmaChain {
   using Lanes = FloatLanes;
   static constexpr std::size_t rows = 8, vectors = 2;
-  /// The two directed float results bracket the exact a*b + c; the one with an odd significand is
-  /// round-to-odd at 24 bits, and 24 >= 11 + 2 bits make the second rounding, to binary16, a single rounding
-  /// of the exact value (Boldo & Melquiond 2008). When both are equal the upward one is taken: it has the
-  /// right sign for an exact zero.
+  /// The exact a*b + c rounded to odd at 24 bits; 24 >= 11 + 2 make the second rounding, to binary16, a
+  /// single rounding of the exact value (Boldo & Melquiond 2008).
   static __m512 step(__m512 a, __m512 b, __m512 c) {
-    const __m512 down = _mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    const __m512 up = _mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
-    const __mmask16 down_is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
-    const __m512 odd = _mm512_mask_blend_ps(down_is_odd, up, down);
-    return _mm512_cvtph_ps(_mm512_cvtps_ph(odd, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+    return round_to_half(odd_of(_mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC),
+                                _mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)));
   }
+};
+
+struct Fp16MulAddChain {
+  using Lanes = FloatLanes;
+  static constexpr std::size_t rows = 8, vectors = 2;
+  /// The product is exact in binary32, and rounding the binary32 sum of two halves is rounding their exact
+  /// sum, because 24 >= 2 * 11 + 2 (Figueroa 1995).
+  static __m512 step(__m512 a, __m512 b, __m512 c) { return round_to_half(round_to_half(a * b) + c); }
+};
+
+struct TensorCoreLanes {
+  using Floats = __m512;
+  using Ints = __m512i;
+  using Bytes = __m512i;
+  using Mask = __mmask16;
+  static constexpr std::size_t width = 16, columns = 64, rows_at_once = 8, rows = 16;
+
+  static Floats load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, Floats x) { _mm512_storeu_ps(p, x); }
+  static Floats broadcast(float x) { return _mm512_set1_ps(x); }
+  static Floats floats_of(Ints bits) { return _mm512_castsi512_ps(bits); }
+  static Ints bits_of(Floats x) { return _mm512_castps_si512(x); }
+
+  static Ints set(std::int32_t x) { return _mm512_set1_epi32(x); }
+  static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+  static Ints subtract(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
+  static Ints max(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
+
+  static Bytes set_bytes(std::int8_t x) { return _mm512_set1_epi8(x); }
+  static Bytes load_bytes(const std::int8_t* p) { return _mm512_loadu_si512(p); }
+  static void store_bytes(std::int8_t* p, Bytes x) { _mm512_storeu_si512(p, x); }
+  static Bytes add_bytes_saturated(Bytes a, Bytes b) { return _mm512_adds_epi8(a, b); }
+  static Bytes max_bytes(Bytes a, Bytes b) { return _mm512_max_epi8(a, b); }
+
+  static Mask greater(Ints a, Ints b) { return _mm512_cmpgt_epi32_mask(a, b); }
+  static Mask unordered(Floats x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
+  static Mask not_finite(Floats x) {
+    return _mm512_cmpeq_epi32_mask(exponent_of_addend<binary32>(x), set(float_exponent_mask));
+  }
+  /// Where a + b = sum has wrapped around.
+  static Mask overflowed(Ints a, Ints b, Ints sum) {
+    return _mm512_movepi32_mask(_mm512_and_si512(_mm512_xor_si512(a, sum), _mm512_xor_si512(b, sum)));
+  }
+  static Mask either(Mask a, Mask b) { return static_cast<Mask>(a | b); }
+  static std::uint32_t bits_of_mask(Mask mask) { return mask; }
+  static Floats select(Mask mask, Floats yes, Floats no) { return _mm512_mask_blend_ps(mask, no, yes); }
+
+  /// power_of_two() of every byte.
+  static Ints exponents_of_bytes(const std::int8_t* p) {
+    const Ints exponents = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+    return _mm512_slli_epi32(add(exponents, set(float_bias)), float_trailing_bits);
+  }
+  /// power_of_two() of the exponent that c is aligned by; below all of products if c is zero.
+  template <const Format& Accumulator>
+  static Ints exponent_of_addend(Floats c) {
+    const Ints exponent = _mm512_and_si512(bits_of(c), set(float_exponent_mask));
+    if constexpr (Accumulator == binary32) return exponent;
+    return _mm512_maskz_max_epi32(_mm512_test_epi32_mask(exponent, exponent), exponent,
+                                  set(power_of_two(binary16.emin())));
+  }
+
+  static Ints truncate(Floats x) { return _mm512_cvttps_epi32(x); }
+  static Floats to_float_toward_zero(Ints x) {
+    return _mm512_cvt_roundepi32_ps(x, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+  }
+  static Floats to_float_odd(Ints x) {
+    return odd_of(_mm512_cvt_roundepi32_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC),
+                  _mm512_cvt_roundepi32_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC));
+  }
+  static Floats round_to_half(Floats x) { return detail::round_to_half(x); }
 };
 
 }  // namespace
@@ -54,7 +131,9 @@ struct Fp16FmaChain {
 const TileKernels avx512_tile_kernels{
     .fp32_fma_chain = tile_kernel<Fp32FmaChain, float>(),
     .fp16_fma_chain = tile_kernel<Fp16FmaChain, float>(),
+    .fp16_mul_add_chain = tile_kernel<Fp16MulAddChain, float>(),
     .fp64_fma_chain = tile_kernel<Fp64FmaChain, double>(),
+    .tensor_core = tensor_core_kernel<TensorCoreLanes>(),
 };
 
 }  // namespace fp16::detail

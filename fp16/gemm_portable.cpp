@@ -1,7 +1,12 @@
+#include <array>
+#include <bit>
 #include <cmath>
+#include <cstdint>
+#include <span>
 
 #include "fp16/gemm_kernels.h"
 #include "fp16/half.h"
+#include "fp16/mma.h"
 
 namespace fp16::detail {
 namespace {
@@ -23,19 +28,79 @@ struct FmaChain {
   static Real step(Real a, Real b, Real c) { return std::fma(a, b, c); }
 };
 
-/// The definition itself: the integer fma of half.h.
+/// The definitions themselves: the integer arithmetic of half.h.
 struct Fp16FmaChain {
   using Lanes = ScalarLanes<float>;
   static constexpr std::size_t rows = 4, vectors = 4;
   static float step(float a, float b, float c) { return fma(half(a), half(b), half(c)); }
 };
 
+struct Fp16MulAddChain {
+  using Lanes = ScalarLanes<float>;
+  static constexpr std::size_t rows = 4, vectors = 4;
+  static float step(float a, float b, float c) { return half(a) * half(b) + half(c); }
+};
+
+using Codes = std::array<std::uint16_t, block_depth>;
+
+std::span<const std::uint16_t> gather(const float* halves, std::size_t stride, std::size_t count,
+                                      Codes& codes) {
+  for (std::size_t k = 0; k < count; ++k) codes[k] = half(halves[k * stride]).bits();
+  return std::span(codes).first(count);
+}
+
+template <const Format& Accumulator>
+float accumulate(const TensorCore& core, std::span<const std::uint16_t> a, std::span<const std::uint16_t> b,
+                 float c) {
+  if constexpr (Accumulator == binary32) {
+    return std::bit_cast<float>(mma_dot<binary32>(core, a, b, std::bit_cast<std::uint32_t>(c)));
+  } else {
+    return half::from_bits(mma_dot<binary16>(core, a, b, half(c).bits()));
+  }
+}
+
+constexpr std::size_t tensor_core_rows = 4, tensor_core_columns = 16;
+
+template <const Format& Accumulator>
+void advance_tensor_core_tile(const TensorCoreOperands& operands, float* c, std::size_t row_stride) {
+  std::array<Codes, tensor_core_columns> columns;
+  Codes row;
+  for (std::size_t j = 0; j < tensor_core_columns; ++j)
+    gather(operands.b + j, operands.b_stride, operands.depth, columns[j]);
+  for (std::size_t i = 0; i < tensor_core_rows; ++i) {
+    const auto a = gather(operands.a + i, operands.a_stride, operands.depth, row);
+    for (std::size_t j = 0; j < tensor_core_columns; ++j) {
+      float& output = c[i * row_stride + j];
+      output = accumulate<Accumulator>(operands.core, a, std::span(columns[j]).first(a.size()), output);
+    }
+  }
+}
+
 }  // namespace
 
 const TileKernels portable_tile_kernels{
     .fp32_fma_chain = tile_kernel<FmaChain<float>, float>(),
     .fp16_fma_chain = tile_kernel<Fp16FmaChain, float>(),
+    .fp16_mul_add_chain = tile_kernel<Fp16MulAddChain, float>(),
     .fp64_fma_chain = tile_kernel<FmaChain<double>, double>(),
+    .tensor_core = {.rows = tensor_core_rows,
+                    .columns = tensor_core_columns,
+                    .advance_binary32 = &advance_tensor_core_tile<binary32>,
+                    .advance_binary16 = &advance_tensor_core_tile<binary16>},
 };
+
+template <const Format& Accumulator>
+void redo_lanes(const TensorCoreOperands& operands, std::uint32_t lanes, float* c) {
+  Codes row, column;
+  const auto a = gather(operands.a, operands.a_stride, operands.depth, row);
+  for (; lanes != 0; lanes &= lanes - 1) {
+    const int j = std::countr_zero(lanes);
+    const auto b = gather(operands.b + j, operands.b_stride, operands.depth, column);
+    c[j] = accumulate<Accumulator>(operands.core, a, b, c[j]);
+  }
+}
+
+template void redo_lanes<binary32>(const TensorCoreOperands& operands, std::uint32_t lanes, float* c);
+template void redo_lanes<binary16>(const TensorCoreOperands& operands, std::uint32_t lanes, float* c);
 
 }  // namespace fp16::detail

@@ -33,11 +33,11 @@ inline void add_term(double& sum, double term, fp16::Accumulation) {
 /// throughout.
 inline void chains(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, float* c,
                    fp16::Accumulation accumulation, fp16::ChainStart start = fp16::ChainStart::zero) {
-  fp16::gemm(a, b, c, b.columns, accumulation, start);
+  fp16::gemm(a, b, c, b.columns, accumulation, {.start = start});
 }
 inline void chains(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, double* c, fp16::Accumulation,
                    fp16::ChainStart start = fp16::ChainStart::zero) {
-  fp16::gemm(a, b, c, b.columns, start);
+  fp16::gemm(a, b, c, b.columns, {.start = start});
 }
 
 /// A Real buffer as a row-major matrix operand.

@@ -1,14 +1,39 @@
 #pragma once
-/// What our code is measured against. Compiled for this very machine (-O3 -march=native -DNDEBUG).
+/// What our code is measured against. Each is a translation unit of its own, compiled for this very machine
+/// (-O3 -march=native -DNDEBUG).
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 
 namespace bench {
 
-/// Plain loops over the F16C instructions, `count` a multiple of 8: the limit of a conversion.
-void raw_f16c_float_to_half(const float* in, std::uint16_t* out, std::size_t count);
-void raw_f16c_half_to_float(const std::uint16_t* in, float* out, std::size_t count);
+using Half = std::uint16_t;
+
+/// out[i] = a[i] op b[i] (op c[i]); operands that an operation lacks are not read.
+using HalfLoop = void (*)(const Half* a, const Half* b, const Half* c, Half* out, std::size_t count);
+
+inline constexpr std::array<std::string_view, 5> half_loop_names{"add", "mul", "div", "sqrt", "fma"};
+
+/// Loops over arrays of halves. A null: the peer does not have it, or this processor cannot run it.
+struct HalfLoops {
+  std::string_view name;
+  void (*float_to_half)(const float* in, Half* out, std::size_t count);
+  void (*half_to_float)(const Half* in, float* out, std::size_t count);
+  std::array<HalfLoop, half_loop_names.size()> operations;  ///< in the order of half_loop_names
+};
+
+/// Plain loops over the F16C instructions and a float operation between them, `count` a multiple of 16: the
+/// limit. Its fma is exact: it rounds to odd at 24 bits, then to half.
+extern const HalfLoops avx2_limit;
+extern const HalfLoops avx512_limit;
+
+/// The types of other libraries, one element at a time as their users write it.
+extern const HalfLoops imath;
+extern const HalfLoops eigen_half;
+extern const HalfLoops float16;  ///< the compiler's _Float16
 
 /// c = a * b, all n x n row-major, by Eigen.
 void eigen_product(const float* a, const float* b, float* c, std::size_t n);

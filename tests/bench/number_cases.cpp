@@ -1,0 +1,211 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+
+#include "fp16/bulk.h"
+#include "fp16/math.h"
+#include "sim/random.h"
+#include "tests/bench/case.h"
+#include "tests/bench/peers.h"
+
+namespace bench {
+namespace {
+
+using fp16::binary16;
+
+/// One set of operands; the cases share it, so it lives as long as they do.
+struct Data {
+  std::string suffix;
+  std::vector<float> floats;
+  std::vector<Half> a, b, c;
+  std::vector<std::uint32_t> random_bits = std::vector<std::uint32_t>(array_size);
+  std::vector<Half> halves = std::vector<Half>(array_size);
+  std::vector<std::uint8_t> bytes = std::vector<std::uint8_t>(array_size);
+  std::vector<std::uint32_t> words = std::vector<std::uint32_t>(array_size);
+  std::vector<float> back = std::vector<float>(array_size);
+};
+
+std::vector<Half> halves_of(const std::vector<float>& floats) {
+  std::vector<Half> halves(floats.size());
+  fp16::float_to_half(floats, halves);
+  return halves;
+}
+
+std::shared_ptr<Data> make_data(std::string suffix,
+                                std::vector<float> (*values)(std::size_t, std::string_view)) {
+  auto data = std::make_shared<Data>(Data{.suffix = std::move(suffix),
+                                          .floats = values(array_size, "floats"),
+                                          .a = halves_of(values(array_size, "a")),
+                                          .b = halves_of(values(array_size, "b")),
+                                          .c = halves_of(values(array_size, "c"))});
+  const sim::RandomStream random(0, "bench random bits");
+  for (std::size_t i = 0; i < array_size; ++i) data->random_bits[i] = random.bits(i);
+  return data;
+}
+
+constexpr std::array all_loops{&avx2_limit, &avx512_limit, &imath, &eigen_half, &float16};
+
+bool is_limit(const HalfLoops* loops) {
+  return loops == &avx2_limit || loops == &avx512_limit;
+}
+
+/// Adds the limits and peers that have `loop`, and returns the names of the limits.
+template <typename Make>
+std::vector<std::string> add_loops(std::vector<Case>& cases, const std::string& name, Make make) {
+  std::vector<std::string> limits;
+  for (const HalfLoops* loops : all_loops) {
+    const std::function<void()> work = make(*loops);
+    if (work == nullptr) continue;
+    const std::string full_name = fmt::format("{}_{}", loops->name, name);
+    cases.push_back({full_name, array_size, work, {}, true});
+    if (is_limit(loops)) limits.push_back(full_name);
+  }
+  return limits;
+}
+
+void add_conversions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
+  const auto limits =
+      add_loops(cases, "float_to_half" + d->suffix, [&](const HalfLoops& loops) -> std::function<void()> {
+        if (loops.float_to_half == nullptr) return nullptr;
+        return [d, loop = loops.float_to_half] { loop(d->floats.data(), d->halves.data(), array_size); };
+      });
+  const auto to_half = [d](const fp16::Attributes& attributes, const fp16::ArrayOptions& options) {
+    fp16::float_to_half(d->floats, d->halves, attributes, options);
+  };
+  const auto check = [&](const fp16::Attributes& attributes) {
+    for (std::size_t i = 0; i < array_size; i += 101) {
+      fp16::Attributes each = attributes;
+      each.random_bits = d->random_bits[i];
+      require(d->halves[i] == fp16::encode<binary16>(d->floats[i], each).bits, "float_to_half");
+    }
+  };
+  to_half({}, {});
+  check({});
+  cases.push_back({"float_to_half" + d->suffix, array_size, [=] { to_half({}, {}); }, limits});
+  cases.push_back({"portable_float_to_half" + d->suffix, array_size,
+                   [=] { to_half({}, {.path = fp16::VectorPath::portable}); }});
+
+  const fp16::Attributes stochastic{fp16::Rounding::stochastic};
+  to_half(stochastic, {.random_bits_32 = d->random_bits});
+  check(stochastic);
+  cases.push_back({"stochastic" + d->suffix, array_size,
+                   [=] { to_half(stochastic, {.random_bits_32 = d->random_bits}); }, limits});
+  cases.push_back({"stochastic_philox" + d->suffix, array_size, [=] {
+                     const sim::RandomStream random(1, "stochastic rounding");
+                     for (std::size_t i = 0; i < array_size; ++i) d->words[i] = random.bits(i);
+                     to_half(stochastic, {.random_bits_32 = d->words});
+                   }});
+
+  const auto wide_limits =
+      add_loops(cases, "half_to_float" + d->suffix, [&](const HalfLoops& loops) -> std::function<void()> {
+        if (loops.half_to_float == nullptr) return nullptr;
+        return [d, loop = loops.half_to_float] { loop(d->a.data(), d->back.data(), array_size); };
+      });
+  fp16::half_to_float(d->a, d->back);
+  for (std::size_t i = 0; i < array_size; i += 101)
+    require(d->back[i] == fp16::half_bits_to_float(d->a[i]), "half_to_float");
+  cases.push_back(
+      {"half_to_float" + d->suffix, array_size, [d] { fp16::half_to_float(d->a, d->back); }, wide_limits});
+}
+
+void compute(std::size_t operation, Data& d, const std::vector<Half>& a) {
+  switch (operation) {
+    case 0:
+      return fp16::add<binary16>(a, d.b, d.halves);
+    case 1:
+      return fp16::multiply<binary16>(a, d.b, d.halves);
+    case 2:
+      return fp16::divide<binary16>(a, d.b, d.halves);
+    case 3:
+      return fp16::sqrt<binary16>(a, d.halves);
+    default:
+      return fp16::fma<binary16>(a, d.b, d.c, d.halves);
+  }
+}
+
+Half compute_one(std::size_t operation, Half a, Half b, Half c) {
+  switch (operation) {
+    case 0:
+      return fp16::add<binary16>(a, b).bits;
+    case 1:
+      return fp16::multiply<binary16>(a, b).bits;
+    case 2:
+      return fp16::divide<binary16>(a, b).bits;
+    case 3:
+      return fp16::sqrt<binary16>(a).bits;
+    default:
+      return fp16::fma<binary16>(a, b, c).bits;
+  }
+}
+
+void add_operations(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
+  auto magnitudes = std::make_shared<std::vector<Half>>(d->a);
+  for (Half& code : *magnitudes) code &= 0x7fff;
+  for (std::size_t operation = 0; operation < half_loop_names.size(); ++operation) {
+    const std::string name = std::string(half_loop_names[operation]) + d->suffix;
+    const auto a =
+        half_loop_names[operation] == "sqrt" ? magnitudes : std::shared_ptr<std::vector<Half>>(d, &d->a);
+    const auto limits = add_loops(cases, name, [&](const HalfLoops& loops) -> std::function<void()> {
+      const HalfLoop loop = loops.operations[operation];
+      if (loop == nullptr) return nullptr;
+      return [=] { loop(a->data(), d->b.data(), d->c.data(), d->halves.data(), array_size); };
+    });
+    compute(operation, *d, *a);
+    for (std::size_t i = 0; i < array_size; i += 101)
+      require(d->halves[i] == compute_one(operation, (*a)[i], d->b[i], d->c[i]), name);
+    cases.push_back({name, array_size, [=] { compute(operation, *d, *a); }, limits});
+  }
+}
+
+template <const fp16::Format& F>
+std::vector<fp16::Bits<F>>& codes_of(Data& d) {
+  if constexpr (sizeof(fp16::Bits<F>) == 1) {
+    return d.bytes;
+  } else if constexpr (sizeof(fp16::Bits<F>) == 2) {
+    return d.halves;
+  } else {
+    return d.words;
+  }
+}
+
+void add_encoders(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
+  fp16::for_each_format([&]<const fp16::Format & F>() {
+    if constexpr (F.width() < 32 && F.has_arithmetic() && F != binary16) {
+      const fp16::Attributes saturating{.saturate = true};
+      const auto encode = [d, saturating] { fp16::encode<F>(d->floats, codes_of<F>(*d), saturating); };
+      const std::string name = fmt::format("encode_{}{}", fp16::name_of(F), d->suffix);
+      encode();
+      for (std::size_t i = 0; i < array_size; i += 101)
+        require(codes_of<F>(*d)[i] == fp16::encode<F>(d->floats[i], saturating).bits, name);
+      cases.push_back({name, array_size, encode});
+    }
+  });
+}
+
+void add_functions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
+  for (const fp16::math::UnaryFunction* function : fp16::math::unary_functions()) {
+    const auto apply = [=] { fp16::math::apply(*function, d->a, d->halves); };
+    apply();
+    for (std::size_t i = 0; i < array_size; i += 101)
+      require(d->halves[i] == (*function)(d->a[i]).bits, function->name());
+    cases.push_back({fmt::format("unary_{}", function->name()), array_size, apply});
+  }
+}
+
+}  // namespace
+
+void add_number_cases(std::vector<Case>& cases) {
+  const auto normal = make_data("", normal_values);
+  for (const auto& data : {normal, make_data("_gradient_like", gradient_like_values)}) {
+    add_conversions(cases, data);
+    add_operations(cases, data);
+  }
+  add_encoders(cases, normal);
+  add_functions(cases, normal);
+}
+
+}  // namespace bench
