@@ -19,11 +19,13 @@ void matrix_product(const RoundedOutput& out, const fp16::MatrixOperand& a, cons
 void sum_over_rows(const RoundedOutput& out, const Tensor& m, std::size_t rows, std::size_t columns,
                    fp16::Accumulation accumulation);
 
-/// sum = sum + term, rounded as above. For fp16_fma_chain both hold values of binary16, and the binary32 sum
+/// sum = sum + term, rounded as above. For the FP16 chains both hold values of binary16, and the binary32 sum
 /// of two halves rounds to binary16 as their exact sum does: 24 >= 2 * 11 + 2 (Figueroa 1995).
 inline void add_term(float& sum, float term, fp16::Accumulation accumulation) {
   sum += term;
-  if (accumulation == fp16::Accumulation::fp16_fma_chain) sum = fp16::half(sum);
+  const bool in_binary16 = accumulation == fp16::Accumulation::fp16_fma_chain ||
+                           accumulation == fp16::Accumulation::fp16_mul_add_chain;
+  if (in_binary16) sum = fp16::half(sum);
 }
 inline void add_term(double& sum, double term, fp16::Accumulation) {
   sum += term;
