@@ -89,7 +89,7 @@ void fma(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<const
 /// out[i] = operation(in[i]..., attributes), for any function that returns a Result<F>; returns the union of
 /// the flags. One element at a time, on `options.threads` threads; `options.path` has no meaning.
 template <const Format& F, typename Operation, typename... In>
-Flags transform(Operation operation, std::span<Bits<F>> out, const Attributes& attributes,
+Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attributes& attributes,
                 const ArrayOptions& options, std::span<const In>... in);
 
 /// out[i] = float_to_half_bits(in[i]) with `attributes`

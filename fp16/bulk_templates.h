@@ -127,7 +127,7 @@ void operate(HalfOperation operation, Scalar scalar, std::span<Bits<F>> out, con
 }  // namespace detail
 
 template <const Format& F, typename Operation, typename... In>
-Flags transform(Operation operation, std::span<Bits<F>> out, const Attributes& attributes,
+Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attributes& attributes,
                 const ArrayOptions& options, std::span<const In>... in) {
   (detail::require_length("operand", in.size(), out.size()), ...);
   detail::require_random_bits(attributes, options, out.size());

@@ -4,7 +4,6 @@
 #include <limits>
 #include <memory>
 #include <stdexcept>
-#include <string>
 
 #include "fp16/codec.h"
 #include "fp16/math_kernels.h"
@@ -71,12 +70,22 @@ const HalfTable& UnaryFunction::results(Rounding rounding) const {
 }
 
 void apply(const UnaryFunction& function, std::span<const std::uint16_t> in, std::span<std::uint16_t> out,
-           Rounding rounding) {
-  if (in.size() != out.size())
-    throw std::invalid_argument("out: has " + std::to_string(out.size()) +
-                                " elements; must have as many as in, " + std::to_string(in.size()));
-  const HalfTable& results = function.results(rounding);
-  for (std::size_t i = 0; i < in.size(); ++i) out[i] = results[in[i]];
+           const Attributes& attributes, const ArrayOptions& options) {
+  const bool only_direction = attributes == Attributes{.rounding = attributes.rounding};
+  if (!only_direction || attributes.rounding == Rounding::stochastic || options.counts != nullptr) {
+    transform<binary16>(function, out, attributes, options, in);
+    return;
+  }
+  detail::require_length("out", out.size(), in.size());
+  const HalfTable& results = function.results(attributes.rounding);
+  detail::for_each_part(in.size(), options, [&](std::size_t begin, std::size_t end) {
+    for (std::size_t i = begin; i < end; ++i) out[i] = results[in[i]];
+  });
+}
+
+void apply(PairFunction function, std::span<const std::uint16_t> a, std::span<const std::uint16_t> b,
+           std::span<std::uint16_t> out, const Attributes& attributes, const ArrayOptions& options) {
+  transform<binary16>(function, out, attributes, options, a, b);
 }
 
 // Value at -inf, value at +inf.

@@ -27,6 +27,7 @@
 #include <span>
 #include <string_view>
 
+#include "fp16/bulk.h"
 #include "fp16/half.h"
 #include "fp16/unpacked.h"
 
@@ -170,11 +171,17 @@ Result<binary16> hypot(std::uint16_t x, std::uint16_t y, const Attributes& attri
 /// with odd multiples of pi/4 where both are infinite. Nothing is invalid or a pole.
 Result<binary16> atan2(std::uint16_t y, std::uint16_t x, const Attributes& attributes = {});
 
-/// out[i] = function(in[i], {.rounding = rounding}) by lookup in `function.results(rounding)`. `in` and `out`
-/// must have the same length, else std::invalid_argument is thrown; they may be the same array, but must not
-/// overlap otherwise.
+/// out[i] = function(in[i], attributes); by lookup in `function.results` where only the direction is asked
+/// for, and nothing is counted. The output may be an input, but must not overlap one otherwise. Errors are
+/// those of bulk.h.
 void apply(const UnaryFunction& function, std::span<const std::uint16_t> in, std::span<std::uint16_t> out,
-           Rounding rounding = Rounding::nearest_even);
+           const Attributes& attributes = {}, const ArrayOptions& options = {});
+
+using PairFunction = Result<binary16> (*)(std::uint16_t, std::uint16_t, const Attributes&);
+
+/// out[i] = function(a[i], b[i], attributes), for pow, hypot and atan2; one element at a time.
+void apply(PairFunction function, std::span<const std::uint16_t> a, std::span<const std::uint16_t> b,
+           std::span<std::uint16_t> out, const Attributes& attributes = {}, const ArrayOptions& options = {});
 
 }  // namespace math
 

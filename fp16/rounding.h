@@ -53,6 +53,8 @@ struct Attributes {
   bool denormals_are_zero = false;
   Tininess tininess = Tininess::after_rounding;
   NanPolicy nan_policy = NanPolicy::first_operand;
+
+  friend constexpr bool operator==(const Attributes&, const Attributes&) = default;
 };
 
 /// The five exceptions of IEEE 754-2019 clause 7. Flags come back beside each value; nothing is kept between
@@ -145,8 +147,9 @@ FP16_HD constexpr RoundedSignificand<UInt> round_significand(UInt significand, i
 }
 
 /// Whether a result beyond the largest finite number becomes infinite; otherwise it becomes that number
-/// (IEEE 754-2019 clause 7.4; to odd never overflows to infinity, which is even). Stochastic rounding overflows
-/// only when it has moved away from the largest finite number, or started beyond what would be its successor.
+/// (IEEE 754-2019 clause 7.4; to odd never overflows to infinity, which is even). Stochastic rounding
+/// overflows only when it has moved away from the largest finite number, or started beyond what would be its
+/// successor.
 FP16_HD constexpr bool overflows_to_infinity(bool negative, Rounding mode) {
   switch (mode) {
     case Rounding::nearest_even:

@@ -300,26 +300,45 @@ TEST_CASE("special cases of hypot and atan2") {
   CHECK(math::atan2(0x7e01, 0xfe02) == R{0x7e01, {}});
 }
 
-TEST_CASE("apply gives over arrays what the function gives one by one") {
+TEST_CASE("apply gives over arrays what the function gives one by one, in place and on threads too") {
   const std::vector<std::uint16_t> in = all_codes();
+  const std::vector<std::uint64_t> random_bits(in.size(), std::uint64_t{1} << 62);
   for (const math::UnaryFunction* function : math::unary_functions()) {
-    for (const Rounding rounding : oracle::roundings) {
+    CAPTURE(function->name());
+    const auto check = [&](const Attributes& attributes, const ArrayOptions& options) {
       std::vector<std::uint16_t> out = in;
-      math::apply(*function, out, out, rounding);
-      const bool equal = std::ranges::equal(
-          in, out, {}, [&](std::uint16_t a) { return (*function)(a, {.rounding = rounding}).bits; });
-      CAPTURE(function->name());
+      math::apply(*function, out, out, attributes, options);
+      const bool equal =
+          std::ranges::equal(in, out, {}, [&](std::uint16_t a) { return (*function)(a, attributes).bits; });
       CHECK(equal);
-    }
+    };
+    for (const Rounding rounding : oracle::roundings) check({.rounding = rounding}, {.threads = 2});
+    check({.saturate = true, .nan_policy = NanPolicy::canonical_nvidia}, {});
+    check({.rounding = Rounding::stochastic, .random_bits = std::uint64_t{1} << 62},
+          {.random_bits_64 = random_bits});
+    RoundingCounts counts;
+    check({}, {.threads = 3, .counts = &counts});
+    CHECK(counts.exact + counts.inexact + counts.overflowed == in.size());
   }
 }
 
-TEST_CASE("apply refuses arrays of different lengths and stochastic rounding") {
+TEST_CASE("apply of a function of two arguments") {
+  const std::vector<std::uint16_t> a{0x4000, 0x4200, 0x7c00}, b{0x4200, 0x4400, 0x0000};
+  std::vector<std::uint16_t> out(3);
+  math::apply(math::pow, a, b, out);
+  CHECK(out == std::vector<std::uint16_t>{0x4800, 0x5510, 0x3c00});  // 2^3, 3^4, infinity^0
+  math::apply(math::hypot, a, b, out);
+  CHECK(out[1] == 0x4500);  // 3, 4, 5
+}
+
+TEST_CASE("apply refuses arrays of different lengths and stochastic rounding without random numbers") {
   const std::vector<std::uint16_t> in(3);
   std::vector<std::uint16_t> out(3);
   CHECK_THROWS_WITH_AS(math::apply(math::exp, in, std::span(out).first(2)),
-                       "out: has 2 elements; must have as many as in, 3", std::invalid_argument);
-  CHECK_THROWS_AS(math::apply(math::exp, in, out, Rounding::stochastic), std::invalid_argument);
+                       "out: has 2 elements; must have 3, as the other arrays", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(math::apply(math::exp, in, out, {Rounding::stochastic}),
+                       "random_bits_32: has 0 elements; must have 3, as the other arrays",
+                       std::invalid_argument);
 }
 
 TEST_CASE("threads that need a table at once get the same one") {
