@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace fp16 {
@@ -185,19 +186,44 @@ void for_each_block(std::size_t size, const ArrayOptions& options, Work work) {
   });
 }
 
-template <typename Code>
-void encode_codes(const ArrayFormat& format, std::span<const float> in, Code* out,
-                  const Attributes& attributes, const ArrayOptions& options) {
+using Block = std::array<float, block_size>;
+
+/// use(pointer to the integers that hold codes of `format`)
+template <typename Void, typename Use>
+void with_codes(const Format& format, Void* codes, Use use) {
+  const auto use_as = [&]<typename Code>(Code) {
+    use(static_cast<std::conditional_t<std::is_const_v<Void>, const Code, Code>*>(codes));
+  };
+  switch (format.size_bytes()) {
+    case 1:
+      return use_as(std::uint8_t{});
+    case 2:
+      return use_as(std::uint16_t{});
+    default:
+      return use_as(std::uint32_t{});
+  }
+}
+
+/// Encodes `size` floats, of which load(begin, count, buffer) gives each block.
+template <typename Load>
+void encode_loaded(const ArrayFormat& format, std::size_t size, Load load, void* out,
+                   const Attributes& attributes, const ArrayOptions& options) {
   const Encoder encoder(format, attributes, options);
+  const BulkKernels& kernels = kernels_of(options.path);
   const bool counting = options.counts != nullptr;
   const CountBorders borders = counting ? count_borders(format, attributes) : CountBorders{};
-  const std::span<const std::uint32_t> random = options.random_bits_32;
-  for_each_block(in.size(), options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
-    encoder.encode(in.data() + begin, random.data() + (random.empty() ? 0 : begin), out + begin, count);
-    if (!counting) return;
-    std::array<float, block_size> widened;
-    decode_block(format, kernels_of(options.path), out + begin, widened.data(), count);
-    counts += count_roundings(in.data() + begin, widened.data(), count, borders);
+  const bool stochastic = attributes.rounding == Rounding::stochastic;
+  with_codes(format.format, out, [&](auto* codes) {
+    for_each_block(size, options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
+      Block buffer;
+      const float* floats = load(begin, count, buffer);
+      const std::uint32_t* random = stochastic ? options.random_bits_32.data() + begin : nullptr;
+      encoder.encode(floats, random, codes + begin, count);
+      if (!counting) return;
+      Block widened;
+      decode_block(format, kernels, codes + begin, widened.data(), count);
+      counts += count_roundings(floats, widened.data(), count, borders);
+    });
   });
 }
 
@@ -219,8 +245,6 @@ Result<binary16> operate_one(HalfOperation operation, std::uint16_t a, std::uint
   }
   return invalid_operation<binary16>(attributes);
 }
-
-using Block = std::array<float, block_size>;
 
 /// Codes to codes by way of floats rounded to odd, which are left in `exact`.
 void operate_by_odd(HalfOperation operation, const BulkKernels& kernels, const Encoder& encoder,
@@ -285,33 +309,30 @@ void for_each_part(std::size_t count, const ArrayOptions& options,
 
 void encode_array(const ArrayFormat& format, std::span<const float> in, void* out,
                   const Attributes& attributes, const ArrayOptions& options) {
-  require_random_bits(attributes, options, in.size());
-  switch (format.format.size_bytes()) {
-    case 1:
-      return encode_codes(format, in, static_cast<std::uint8_t*>(out), attributes, options);
-    case 2:
-      return encode_codes(format, in, static_cast<std::uint16_t*>(out), attributes, options);
-    default:
-      return encode_codes(format, in, static_cast<std::uint32_t*>(out), attributes, options);
-  }
+  const auto load = [&](std::size_t begin, std::size_t, Block&) { return in.data() + begin; };
+  encode_loaded(format, in.size(), load, out, attributes, options);
 }
 
 void decode_array(const ArrayFormat& format, const void* in, std::span<float> out,
                   const ArrayOptions& options) {
   const BulkKernels& kernels = kernels_of(options.path);
-  const auto decode = [&]<typename Code>(const Code* codes) {
+  with_codes(format.format, in, [&](const auto* codes) {
     for_each_part(out.size(), options, [&](std::size_t begin, std::size_t end) {
       decode_block(format, kernels, codes + begin, out.data() + begin, end - begin);
     });
-  };
-  switch (format.format.size_bytes()) {
-    case 1:
-      return decode(static_cast<const std::uint8_t*>(in));
-    case 2:
-      return decode(static_cast<const std::uint16_t*>(in));
-    default:
-      return decode(static_cast<const std::uint32_t*>(in));
-  }
+  });
+}
+
+void convert_array(const ArrayFormat& from, const void* in, std::size_t size, const ArrayFormat& to,
+                   void* out, const Attributes& attributes, const ArrayOptions& options) {
+  const BulkKernels& kernels = kernels_of(options.path);
+  with_codes(from.format, in, [&](const auto* codes) {
+    const auto load = [&](std::size_t begin, std::size_t count, Block& buffer) {
+      decode_block(from, kernels, codes + begin, buffer.data(), count);
+      return static_cast<const float*>(buffer.data());
+    };
+    encode_loaded(to, size, load, out, attributes, options);
+  });
 }
 
 void operate_array(HalfOperation operation, const std::uint16_t* const* operands,

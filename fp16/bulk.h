@@ -51,7 +51,8 @@ struct ArrayOptions {
   std::span<const std::uint64_t> random_bits_64 = {};
 };
 
-/// out[i] = encode<F>(in[i], attributes)
+/// out[i] = encode<F>(in[i], attributes). Vectorised for formats of up to 19 bits, E8M0 excepted, without FTZ
+/// and DAZ.
 template <const Format& F>
 void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes& attributes = {},
             const ArrayOptions& options = {});
@@ -60,7 +61,8 @@ void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes&
 template <const Format& F>
 void decode(std::span<const Bits<F>> in, std::span<float> out, const ArrayOptions& options = {});
 
-/// out[i] = convert<To, From>(in[i], attributes)
+/// out[i] = convert<To, From>(in[i], attributes). Vectorised, by way of floats, which hold From exactly,
+/// where `encode` to To is and From has up to 19 bits.
 template <const Format& To, const Format& From>
 void convert(std::span<const Bits<From>> in, std::span<Bits<To>> out, const Attributes& attributes = {},
              const ArrayOptions& options = {});

@@ -86,10 +86,13 @@ inline constexpr ArrayFormat array_format{
     .decoded = decoded_or_null<F>(),
 };
 
-/// Whether the vectorised code rounds to `format` as `attributes` say.
-constexpr bool is_vectorised(const Format& format, const Attributes& attributes) {
-  return format.has_arithmetic() && format.width() < 32 && !attributes.flush_to_zero &&
-         !attributes.denormals_are_zero;
+/// Whether the vectorised code rounds floats to `format` as `attributes` and `options` say.
+inline bool is_vectorised(const Format& format, const Attributes& attributes, const ArrayOptions& options,
+                          std::size_t size) {
+  if (!format.has_arithmetic() || format.width() >= 32) return false;
+  if (attributes.flush_to_zero || attributes.denormals_are_zero) return false;
+  return attributes.rounding != Rounding::stochastic ||
+         (options.counts == nullptr && options.random_bits_32.size() == size);
 }
 
 /// Whether every value of F is one of binary32.
@@ -103,6 +106,8 @@ void encode_array(const ArrayFormat& format, std::span<const float> in, void* ou
                   const Attributes& attributes, const ArrayOptions& options);
 void decode_array(const ArrayFormat& format, const void* in, std::span<float> out,
                   const ArrayOptions& options);
+void convert_array(const ArrayFormat& from, const void* in, std::size_t size, const ArrayFormat& to,
+                   void* out, const Attributes& attributes, const ArrayOptions& options);
 
 /// `operands` has three pointers; those that the operation lacks repeat another.
 void operate_array(HalfOperation operation, const std::uint16_t* const* operands,
@@ -112,7 +117,8 @@ template <const Format& F, typename Scalar, typename... In>
 void operate(HalfOperation operation, Scalar scalar, std::span<Bits<F>> out, const Attributes& attributes,
              const ArrayOptions& options, std::span<const In>... in) {
   if constexpr (F == binary16) {
-    if (is_vectorised(F, attributes) && !attributes.saturate && attributes.rounding != Rounding::stochastic) {
+    if (is_vectorised(F, attributes, options, out.size()) && !attributes.saturate &&
+        attributes.rounding != Rounding::stochastic) {
       (require_length("operand", in.size(), out.size()), ...);
       const std::array operands{in.data()...};
       constexpr std::size_t last = sizeof...(In) - 1;
@@ -154,8 +160,7 @@ Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attrib
 template <const Format& F>
 void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes& attributes,
             const ArrayOptions& options) {
-  const bool counts_need_flags = options.counts != nullptr && attributes.rounding == Rounding::stochastic;
-  if (!detail::is_vectorised(F, attributes) || counts_need_flags) {
+  if (!detail::is_vectorised(F, attributes, options, in.size())) {
     transform<F>([](float value, const Attributes& a) { return fp16::encode<F>(value, a); }, out, attributes,
                  options, in);
     return;
@@ -176,6 +181,14 @@ void decode(std::span<const Bits<F>> in, std::span<float> out, const ArrayOption
 template <const Format& To, const Format& From>
 void convert(std::span<const Bits<From>> in, std::span<Bits<To>> out, const Attributes& attributes,
              const ArrayOptions& options) {
+  if constexpr (From.width() < 32 && To.width() < 32) {
+    if (detail::is_vectorised(To, attributes, options, in.size())) {
+      detail::require_length("out", out.size(), in.size());
+      detail::convert_array(detail::array_format<From>, in.data(), in.size(), detail::array_format<To>,
+                            out.data(), attributes, options);
+      return;
+    }
+  }
   transform<To>([](Bits<From> bits, const Attributes& a) { return fp16::convert<To, From>(bits, a); }, out,
                 attributes, options, in);
 }

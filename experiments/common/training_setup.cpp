@@ -75,8 +75,9 @@ std::string percent(double share) {
   const double value = 100 * share;
   if (!std::isfinite(value)) return "-";
   if (value == 0) return "0 %";
-  if (value < 0.001) return fmt::format("{:.0e} %", value);
-  return fmt::format("{:.{}f} %", value, value < 0.1 ? 3 : value < 1 ? 2 : 1);
+  if (value < 1e-6) return fmt::format("{:.0e} %", value);
+  const int first_digit = static_cast<int>(std::ceil(-std::log10(value)));
+  return fmt::format("{:.{}f} %", value, value < 0.001 ? first_digit : value < 0.1 ? 3 : value < 1 ? 2 : 1);
 }
 
 }  // namespace experiments

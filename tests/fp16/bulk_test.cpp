@@ -342,6 +342,46 @@ TEST_CASE("conversions between arrays of two formats, and a union of flags") {
   CHECK(bytes == std::vector<std::uint8_t>{0x38, 0x00, 0x7f, 0xff});
 }
 
+template <const Format& To, const Format& From>
+void check_conversion(std::span<const Bits<From>> in, const Attributes& attributes,
+                      const ArrayOptions& options) {
+  std::vector<Bits<To>> expected(in.size()), out(in.size());
+  RoundingCounts expected_counts, counts;
+  ArrayOptions scalar = options, counting = options;
+  scalar.counts = &expected_counts;
+  counting.counts = &counts;
+  transform<To>([](Bits<From> bits, const Attributes& each) { return convert<To, From>(bits, each); },
+                std::span(expected), attributes, scalar, in);
+  convert<To, From>(in, out, attributes, options);
+  CHECK(out == expected);
+  convert<To, From>(in, out, attributes, counting);
+  CHECK(out == expected);
+  CHECK(counts == expected_counts);
+}
+
+TEST_CASE("between any two formats: all codes, or 2^16 of them, have the scalar bits and counts") {
+  for_each_format([]<const Format & From>() {
+    oracle::RandomBits random(47);
+    std::vector<Bits<From>> in;
+    std::vector<std::uint32_t> random_bits;
+    const int width = From.width();
+    for (std::uint64_t i = 0; i < std::min(std::uint64_t{1} << std::min(width, 16), std::uint64_t{1} << 16);
+         ++i) {
+      in.push_back(static_cast<Bits<From>>(width <= 16 ? i : random.next() >> (64 - width)));
+      random_bits.push_back(static_cast<std::uint32_t>(random.next()));
+    }
+    for_each_format([&]<const Format & To>() {
+      CAPTURE(name_of(From));
+      CAPTURE(name_of(To));
+      check_conversion<To, From>(in, {}, {.threads = 2});
+      check_conversion<To, From>(in, {.rounding = Rounding::toward_negative, .saturate = true}, {});
+      check_conversion<To, From>(in, {.nan_policy = NanPolicy::canonical_nvidia}, {});
+      check_conversion<To, From>(in, {.flush_to_zero = true, .denormals_are_zero = true}, {});
+      check_conversion<To, From>(in, {Rounding::stochastic}, {.random_bits_32 = random_bits});
+    });
+  });
+}
+
 TEST_CASE("stochastic rounding without as many random numbers, and no threads, are refused") {
   const std::vector<float> floats(8, 0.1f);
   const std::vector<std::uint32_t> random_bits(7);
@@ -352,6 +392,9 @@ TEST_CASE("stochastic rounding without as many random numbers, and no threads, a
   CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {Rounding::stochastic}, {.random_bits_32 = random_bits}),
                        "random_bits_32: has 7 elements; must have 8, as the other arrays",
                        std::invalid_argument);
+  const std::vector<std::uint64_t> wide_bits(8, ~std::uint64_t{0});
+  float_to_half(floats, halves, {Rounding::stochastic}, {.random_bits_64 = wide_bits});
+  CHECK(halves == std::vector<std::uint16_t>(8, 0x2e66));  // never away from zero
   CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {}, {.threads = 0}),
                        "threads: 0 is not allowed; at least 1", std::invalid_argument);
 }

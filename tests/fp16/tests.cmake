@@ -6,8 +6,20 @@ halflab_test(fp16_number_tests
   LIBRARIES halflab::fp16 Boost::headers)
 halflab_test(fp16_bulk_tests fp16/bulk_test.cpp LIBRARIES halflab::fp16_bulk)
 find_package(Threads REQUIRED)
-halflab_test(fp16_codec_exhaustive_tests fp16/codec_exhaustive_test.cpp
-  LIBRARIES halflab::fp16_bulk Threads::Threads LABEL exhaustive)
+
+# Sweeps: sharded over threads, resumable. The fast oracle of half is held to exact rationals and MPFR first.
+halflab_test(oracle_tests
+  oracle/sweep.cpp oracle/sweep_test.cpp oracle/fast_half.cpp oracle/fast_half_test.cpp oracle/fast_half_agreement.cpp
+  oracle/mpfr_arithmetic.cpp oracle/exact_half.cpp oracle/exact_format.cpp
+  LIBRARIES halflab::fp16 Boost::headers Threads::Threads mpfr gmp)
+halflab_test(oracle_exhaustive_tests
+  oracle/sweep.cpp oracle/fast_half.cpp oracle/fast_half_exhaustive_test.cpp oracle/fast_half_agreement.cpp
+  oracle/mpfr_arithmetic.cpp oracle/exact_half.cpp oracle/exact_format.cpp
+  LIBRARIES halflab::fp16 Boost::headers Threads::Threads mpfr gmp LABEL exhaustive)
+halflab_test(fp16_codec_exhaustive_tests oracle/sweep.cpp oracle/fast_half.cpp fp16/codec_exhaustive_test.cpp
+  LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads LABEL exhaustive)
+halflab_test(fp16_arithmetic_exhaustive_tests oracle/sweep.cpp oracle/fast_half.cpp fp16/arithmetic_exhaustive_test.cpp
+  LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads LABEL exhaustive)
 
 # The elementary functions; their bits must not depend on how they were compiled.
 halflab_test(fp16_elementary_tests fp16/elementary_test.cpp fp16/elementary_bits_test.cpp
