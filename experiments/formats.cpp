@@ -492,15 +492,21 @@ void write_verdict(sim::RunRecord& record, const std::vector<Measured>& spreads,
       range_octaves(fp16::e2m1)));
   const Loss fp4 = loss_of("e2m1", "tensor"), fp8 = loss_of("e4m3", "tensor"),
              mxfp4 = loss_of("mxfp4", "block"), mxfp8 = loss_of("mxfp8_e4m3", "block");
+  const std::string hidden =
+      fp8.row_relative_error > 2 * fp8.relative_error
+          ? fmt::format(
+                " The error of the whole tensor, {} in e4m3 with one scale, says little of this: the "
+                "largest rows carry its norm.",
+                percent(fp8.relative_error))
+          : "";
   record.verdict(fmt::format(
-      "With one scale for a tensor whose rows lie {} octaves apart (standard deviation of log2), {} of the "
+      "With one scale for a tensor whose rows differ by 2^{} (standard deviation), {} of the "
       "values become zero in e2m1 and {} in e4m3, and a row has an error of {} and {}; with a scale for each "
-      "32 values {} and {} become zero, and the error is {} and {}. The error of the whole tensor, {} in "
-      "e4m3 with one scale, says little of this: the largest rows carry its norm.",
+      "32 values {} and {} become zero, and the error is {} and {}.{}",
       options.spread, percent(fp4.fraction_flushed), percent(fp8.fraction_flushed),
       percent(fp4.row_relative_error), percent(fp8.row_relative_error), percent(mxfp4.fraction_flushed),
       percent(mxfp8.fraction_flushed), percent(mxfp4.row_relative_error), percent(mxfp8.row_relative_error),
-      percent(fp8.relative_error)));
+      hidden));
   const Loss nvfp4 = loss_of("nvfp4", "block");
   record.verdict(fmt::format(
       "The block scales of nvfp4 are e4m3 numbers under one scale for the tensor, so they span the "

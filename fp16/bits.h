@@ -12,7 +12,7 @@ namespace fp16 {
 
 /// The smallest unsigned integer that holds a code of F.
 template <const Format& F>
-using Bits =
+requires(F.is_valid()) using Bits =
     std::conditional_t<F.width() <= 8, std::uint8_t,
                        std::conditional_t<F.width() <= 16, std::uint16_t,
                                           std::conditional_t<F.width() <= 32, std::uint32_t, std::uint64_t>>>;

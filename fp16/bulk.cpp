@@ -4,16 +4,11 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <type_traits>
-#include <vector>
 
 namespace fp16 {
 namespace detail {
 namespace {
-
-/// Elements that are widened, rounded and counted while they are in the first-level cache.
-constexpr std::size_t block_size = 2048;
 
 const BulkKernels& kernels_of(VectorPath path) {
   require_available(path);
@@ -27,10 +22,6 @@ const BulkKernels& kernels_of(VectorPath path) {
     default:
       return portable_bulk_kernels;
   }
-}
-
-constexpr std::uint32_t magnitude_of(float value) {
-  return magnitude<binary32>(std::bit_cast<std::uint32_t>(value));
 }
 
 std::int32_t bits_of(double value) {
@@ -177,7 +168,7 @@ class Encoder {
 template <typename Work>
 void for_each_block(std::size_t size, const ArrayOptions& options, Work work) {
   std::mutex mutex;
-  for_each_part(size, options, [&](std::size_t begin, std::size_t end) {
+  for_each_part(size, options.threads, block_size, [&](std::size_t begin, std::size_t end) {
     RoundingCounts counts;
     for (; begin < end; begin += block_size) work(begin, std::min(block_size, end - begin), counts);
     if (options.counts == nullptr) return;
@@ -287,24 +278,11 @@ void require_length(const char* name, std::size_t size, std::size_t expected) {
 
 void require_random_bits(const Attributes& attributes, const ArrayOptions& options, std::size_t count) {
   if (attributes.rounding != Rounding::stochastic) return;
+  if (!options.random_bits_32.empty() && !options.random_bits_64.empty())
+    throw std::invalid_argument("random_bits_32, random_bits_64: both are given; one of them is allowed");
   const bool wide = !options.random_bits_64.empty();
   require_length(wide ? "random_bits_64" : "random_bits_32",
                  wide ? options.random_bits_64.size() : options.random_bits_32.size(), count);
-}
-
-void for_each_part(std::size_t count, const ArrayOptions& options,
-                   const std::function<void(std::size_t, std::size_t)>& work) {
-  if (options.threads < 1)
-    throw std::invalid_argument("threads: " + std::to_string(options.threads) +
-                                " is not allowed; at least 1");
-  // Whole blocks, so that no two threads write to one cache line.
-  const std::size_t blocks = (count + block_size - 1) / block_size;
-  const auto parts = std::max<std::size_t>(1, std::min<std::size_t>(options.threads, blocks));
-  const auto border = [&](std::size_t part) { return std::min(count, blocks * part / parts * block_size); };
-  std::vector<std::jthread> others;
-  for (std::size_t part = 1; part < parts; ++part)
-    others.emplace_back([&, part] { work(border(part), border(part + 1)); });
-  work(0, border(1));
 }
 
 void encode_array(const ArrayFormat& format, std::span<const float> in, void* out,
@@ -317,7 +295,7 @@ void decode_array(const ArrayFormat& format, const void* in, std::span<float> ou
                   const ArrayOptions& options) {
   const BulkKernels& kernels = kernels_of(options.path);
   with_codes(format.format, in, [&](const auto* codes) {
-    for_each_part(out.size(), options, [&](std::size_t begin, std::size_t end) {
+    for_each_part(out.size(), options.threads, block_size, [&](std::size_t begin, std::size_t end) {
       decode_block(format, kernels, codes + begin, out.data() + begin, end - begin);
     });
   });

@@ -4,8 +4,8 @@
 ///
 /// All arrays of a call must have the same length, else std::invalid_argument is thrown, as it is for a path
 /// that this processor lacks. The output must not overlap an input; any alignment that the types allow will
-/// do. The floating-point environment must be the default one (round to nearest, subnormals kept); its status
-/// flags are left unspecified.
+/// do. Needs halflab::fp16_bulk. The floating-point environment must be the default one (round to nearest,
+/// subnormals kept); its status flags are left unspecified.
 
 #include <array>
 #include <bit>
@@ -21,13 +21,14 @@
 namespace fp16 {
 
 /// What rounding did to an array. Every element is counted in exactly one of exact, inexact and overflowed;
-/// `subnormal` and `flushed` are counted besides. Of an operation, the input is its exact result.
+/// `subnormal` and `flushed` are counted besides. Of an operation, the input is its exact result; a subnormal
+/// operand that is read as zero is a zero.
 struct RoundingCounts {
-  std::uint64_t exact = 0;       ///< the result equals the input, as zeros, infinities and NaNs do
+  std::uint64_t exact = 0;       ///< not inexact: also NaNs, infinities that stay infinite, invalid operands
   std::uint64_t inexact = 0;     ///< the result differs from the input, and there was no overflow
   std::uint64_t subnormal = 0;   ///< 0 < |result| < 2^emin, exact or not
   std::uint64_t flushed = 0;     ///< the input is not zero and the result is; also inexact
-  std::uint64_t overflowed = 0;  ///< the input is finite and raised overflow (binary16: |input| >= 65520)
+  std::uint64_t overflowed = 0;  ///< raised overflow; binary16 to nearest: 65520 <= |input| < infinity
 
   RoundingCounts& operator+=(const RoundingCounts& other) {
     exact += other.exact;
@@ -40,13 +41,14 @@ struct RoundingCounts {
   friend bool operator==(const RoundingCounts&, const RoundingCounts&) = default;
 };
 
-/// How an array is worked on; none of it changes a bit of the results.
+/// How an array is worked on. But for the random bits, none of it changes a bit of the results.
 struct ArrayOptions {
   VectorPath path = active_vector_path();
   int threads = 1;                   ///< the array is cut into as many contiguous parts
   RoundingCounts* counts = nullptr;  ///< what rounding did is added here
   /// For stochastic rounding one of the two, a number for each element, in the place of
-  /// Attributes::random_bits: 32 bits for conversions from at most 32 bits, 64 for everything else.
+  /// Attributes::random_bits. Conversions from at most 32 bits use 32 bits (of 64, the lower ones);
+  /// operations and conversions from binary64 use 64 (32 are repeated).
   std::span<const std::uint32_t> random_bits_32 = {};
   std::span<const std::uint64_t> random_bits_64 = {};
 };
@@ -89,7 +91,8 @@ void fma(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<const
          std::span<Bits<F>> out, const Attributes& attributes = {}, const ArrayOptions& options = {});
 
 /// out[i] = operation(in[i]..., attributes), for any function that returns a Result<F>; returns the union of
-/// the flags. One element at a time, on `options.threads` threads; `options.path` has no meaning.
+/// the flags: transform<binary16>(remainder<binary16>, out, {}, {}, a, b), all of them spans. One element at
+/// a time, on `options.threads` threads; `options.path` has no meaning.
 template <const Format& F, typename Operation, typename... In>
 Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attributes& attributes,
                 const ArrayOptions& options, std::span<const In>... in);

@@ -1,7 +1,7 @@
 #pragma once
 /// Internal to bulk: what an instruction set contributes. The translation units that implement kernels
-/// include nothing else that generates code, so that the linker cannot choose a function compiled for one
-/// instruction set for every caller.
+/// include nothing else that generates code when optimised, so that the linker cannot choose a function
+/// compiled for one instruction set for every caller.
 
 #include <cstddef>
 #include <cstdint>

@@ -2,10 +2,10 @@
 /// Internal to bulk: its templates, which do the work themselves one element at a time, or hand it to the
 /// vectorised code of bulk.cpp with what that must know of the format.
 
-#include <functional>
 #include <mutex>
 
 #include "fp16/bulk.h"
+#include "fp16/parts.h"
 
 namespace fp16 {
 namespace detail {
@@ -13,19 +13,22 @@ namespace detail {
 /// Throws std::invalid_argument unless `size`, the length of the array called `name`, is `expected`.
 void require_length(const char* name, std::size_t size, std::size_t expected);
 
-/// Throws std::invalid_argument unless stochastic rounding has a random number for each of `count` elements.
+/// Throws std::invalid_argument unless stochastic rounding has one random number for each of `count`
+/// elements.
 void require_random_bits(const Attributes& attributes, const ArrayOptions& options, std::size_t count);
 
-/// Calls work(begin, end) for options.threads contiguous parts of 0 .. count, all but one on threads of their
-/// own. Throws std::invalid_argument for fewer than one thread.
-void for_each_part(std::size_t count, const ArrayOptions& options,
-                   const std::function<void(std::size_t, std::size_t)>& work);
+/// Elements that are widened, rounded and counted while they are in the first-level cache; also keeps threads
+/// from writing to one cache line.
+inline constexpr std::size_t block_size = 2048;
 
-/// The attributes for element i.
+/// The attributes for element i. 32 random bits are repeated: a conversion uses the lower half alone, and for
+/// an operation the probabilities are right to 2^-32.
 inline Attributes with_random_bits(Attributes attributes, const ArrayOptions& options, std::size_t i) {
-  if (attributes.rounding == Rounding::stochastic)
-    attributes.random_bits =
-        options.random_bits_64.empty() ? options.random_bits_32[i] : options.random_bits_64[i];
+  if (attributes.rounding == Rounding::stochastic) {
+    attributes.random_bits = options.random_bits_64.empty()
+                                 ? options.random_bits_32[i] * std::uint64_t{0x100000001}
+                                 : options.random_bits_64[i];
+  }
   return attributes;
 }
 
@@ -86,19 +89,20 @@ inline constexpr ArrayFormat array_format{
     .decoded = decoded_or_null<F>(),
 };
 
+/// What the kernels need of a format: all its numbers, and what lies halfway between two, are floats.
+constexpr bool narrower_than_binary32(const Format& format) {
+  return format.has_arithmetic() && format.precision < binary32.precision &&
+         format.emax() <= binary32.emax() && format.emin() >= binary32.emin();
+}
+
 /// Whether the vectorised code rounds floats to `format` as `attributes` and `options` say.
 inline bool is_vectorised(const Format& format, const Attributes& attributes, const ArrayOptions& options,
                           std::size_t size) {
-  if (!format.has_arithmetic() || format.width() >= 32) return false;
-  if (attributes.flush_to_zero || attributes.denormals_are_zero) return false;
+  if (!narrower_than_binary32(format) || attributes.flush_to_zero || attributes.denormals_are_zero)
+    return false;
   return attributes.rounding != Rounding::stochastic ||
-         (options.counts == nullptr && options.random_bits_32.size() == size);
-}
-
-/// Whether every value of F is one of binary32.
-constexpr bool fits_binary32(const Format& format) {
-  return format.precision <= binary32.precision && format.emax() <= binary32.emax() &&
-         format.emin_subnormal() >= binary32.emin_subnormal();
+         (options.counts == nullptr && options.random_bits_32.size() == size &&
+          options.random_bits_64.empty());
 }
 
 /// `out` and `in` point to integers of format.format.size_bytes().
@@ -137,22 +141,24 @@ Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attrib
                 const ArrayOptions& options, std::span<const In>... in) {
   (detail::require_length("operand", in.size(), out.size()), ...);
   detail::require_random_bits(attributes, options, out.size());
+  require_available(options.path);
   Flags all_flags;
   RoundingCounts all_counts;
   std::mutex mutex;
-  detail::for_each_part(out.size(), options, [&](std::size_t begin, std::size_t end) {
-    Flags flags;
-    RoundingCounts counts;
-    for (std::size_t i = begin; i < end; ++i) {
-      const Result<F> result = operation(in[i]..., detail::with_random_bits(attributes, options, i));
-      out[i] = result.bits;
-      flags |= result.flags;
-      counts += detail::counts_of<F>(result);
-    }
-    const std::scoped_lock lock(mutex);
-    all_flags |= flags;
-    all_counts += counts;
-  });
+  detail::for_each_part(
+      out.size(), options.threads, detail::block_size, [&](std::size_t begin, std::size_t end) {
+        Flags flags;
+        RoundingCounts counts;
+        for (std::size_t i = begin; i < end; ++i) {
+          const Result<F> result = operation(in[i]..., detail::with_random_bits(attributes, options, i));
+          out[i] = result.bits;
+          flags |= result.flags;
+          counts += detail::counts_of<F>(result);
+        }
+        const std::scoped_lock lock(mutex);
+        all_flags |= flags;
+        all_counts += counts;
+      });
   if (options.counts != nullptr) *options.counts += all_counts;
   return all_flags;
 }
@@ -165,7 +171,7 @@ void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes&
                  options, in);
     return;
   }
-  if constexpr (F.width() < 32) {
+  if constexpr (detail::narrower_than_binary32(F)) {
     detail::require_length("out", out.size(), in.size());
     detail::encode_array(detail::array_format<F>, in, out.data(), attributes, options);
   }
@@ -173,7 +179,7 @@ void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes&
 
 template <const Format& F>
 void decode(std::span<const Bits<F>> in, std::span<float> out, const ArrayOptions& options) {
-  static_assert(detail::fits_binary32(F));
+  static_assert(contains(binary32, F));
   detail::require_length("out", out.size(), in.size());
   detail::decode_array(detail::array_format<F>, in.data(), out, options);
 }
@@ -181,7 +187,7 @@ void decode(std::span<const Bits<F>> in, std::span<float> out, const ArrayOption
 template <const Format& To, const Format& From>
 void convert(std::span<const Bits<From>> in, std::span<Bits<To>> out, const Attributes& attributes,
              const ArrayOptions& options) {
-  if constexpr (From.width() < 32 && To.width() < 32) {
+  if constexpr (From.width() < 32 && contains(binary32, From) && detail::narrower_than_binary32(To)) {
     if (detail::is_vectorised(To, attributes, options, in.size())) {
       detail::require_length("out", out.size(), in.size());
       detail::convert_array(detail::array_format<From>, in.data(), in.size(), detail::array_format<To>,

@@ -26,12 +26,6 @@ namespace fp16 {
 
 namespace detail {
 
-/// Whether every number of the second format is one of the first.
-constexpr bool contains(const Format& wide, const Format& narrow) {
-  return wide.precision >= narrow.precision && wide.emax() >= narrow.emax() &&
-         wide.emin_subnormal() <= narrow.emin_subnormal();
-}
-
 /// The operand in a format that contains its own: exact, and infinities stay what they are.
 template <const Format& To, const Format& From>
 FP16_HD constexpr Result<To> widened(Bits<From> bits, const Attributes& attributes) {

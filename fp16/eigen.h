@@ -10,7 +10,8 @@
 
 #include "fp16/half.h"
 
-/// Costs count in those of the built-in types: an operation of halves is some tens of integer instructions.
+/// Printing needs half_text.h, functions such as array().exp() need math.h. Costs count in those of the
+/// built-in types: an operation of halves is some tens of integer instructions.
 template <>
 struct Eigen::NumTraits<fp16::half> : Eigen::GenericNumTraits<fp16::half> {
   enum { RequireInitialization = 0, ReadCost = 1, AddCost = 20, MulCost = 20 };

@@ -58,9 +58,9 @@ requires(F.has_arithmetic()) FP16_HD constexpr Result<F> logb(Bits<F> a, const A
   return from_integer<F>(ilogb<F>(a).value, attributes);
 }
 
-/// The fraction's magnitude lies in [1/2, 1); zeros, infinities and NaNs are their own fraction, with
-/// exponent 0 (C's frexp). Exact where 1/2 is a normal number; in E2M1 and E2M3, where it is subnormal, the
-/// fraction is rounded, also to 1.
+/// The fraction's magnitude lies in [1/2, 1); zeros, infinities (but when saturating) and NaNs are their own
+/// fraction, with exponent 0 (C's frexp). Exact where 1/2 is a normal number; in E2M1 and E2M3, where it is
+/// subnormal, the fraction is rounded, also to 1.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
     constexpr FractionAndExponent<F> frexp(Bits<F> a, const Attributes& attributes = {}) {

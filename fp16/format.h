@@ -44,6 +44,7 @@ struct Format {
   /// Whether such a format can exist and everything here can be computed for it.
   constexpr bool is_valid() const {
     if (exponent_bits < 1 || exponent_bits > 11 || precision < 1 || precision > 53) return false;
+    if (emax() > 1023 || emin_subnormal() < -1074) return false;  // the limits are doubles
     switch (encoding) {
       case Encoding::ieee:
         return exponent_bits >= 2 && precision >= 3;  // a quiet NaN, a signalling NaN and an infinity
@@ -114,5 +115,11 @@ struct Format {
 
   friend constexpr bool operator==(const Format&, const Format&) = default;
 };
+
+/// Whether every number of the second format is one of the first.
+constexpr bool contains(const Format& wide, const Format& narrow) {
+  return wide.precision >= narrow.precision && wide.emax() >= narrow.emax() &&
+         wide.emin_subnormal() <= narrow.emin_subnormal();
+}
 
 }  // namespace fp16

@@ -9,12 +9,12 @@
 #include <span>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "fp16/bulk.h"
 #include "fp16/formats.h"
 #include "fp16/gemm_kernels.h"
+#include "fp16/parts.h"
 
 namespace fp16 {
 namespace {
@@ -173,18 +173,12 @@ Product<Real> rows_of(const Product<Real>& p, std::size_t begin, std::size_t end
 
 template <class Real, class Tile>
 void run(const Product<Real>& p, const Tile& tile) {
-  const auto work = [&](const Product<Real>& part) {
+  detail::for_each_part(p.a.rows, p.options.threads, tile.rows, [&](std::size_t begin, std::size_t end) {
+    const Product<Real> part = rows_of(p, begin, end);
     for (std::size_t i = 0; p.options.start == ChainStart::zero && i < part.a.rows; ++i)
       std::fill_n(part.c + i * part.row_stride, part.b.columns, Real{0});
     multiply(part, tile);
-  };
-  const std::size_t tiles = (p.a.rows + tile.rows - 1) / tile.rows;
-  const auto parts = std::max<std::size_t>(1, std::min<std::size_t>(p.options.threads, tiles));
-  const auto border = [&](std::size_t part) { return std::min(p.a.rows, tiles * part / parts * tile.rows); };
-  std::vector<std::jthread> others;
-  for (std::size_t part = 1; part < parts; ++part)
-    others.emplace_back([&, part] { work(rows_of(p, border(part), border(part + 1))); });
-  work(rows_of(p, 0, border(1)));
+  });
 }
 
 template <class Real>
@@ -230,22 +224,21 @@ std::string shape_of(const MatrixOperand& m) {
   return std::to_string(m.rows) + "x" + std::to_string(m.columns);
 }
 
-void require_valid(const MatrixOperand& a, const MatrixOperand& b, Format output,
-                   const GemmOptions& options) {
+void require_valid(const MatrixOperand& a, const MatrixOperand& b, Format output) {
   if (a.columns != b.rows) {
     throw std::invalid_argument("gemm: shapes " + shape_of(a) + " and " + shape_of(b) + " do not multiply");
   }
   for (const MatrixOperand* m : {&a, &b}) {
+    if (m->storage != binary16 && m->storage != binary32 && m->storage != binary64) {
+      throw std::invalid_argument("gemm: storage: " + std::string(name_of(m->storage)) +
+                                  " is not allowed; binary16, binary32 or binary64");
+    }
     if (m->storage.precision > output.precision) {
       throw std::invalid_argument("gemm: an operand is stored wider than the output");
     }
     if (m->row_stride != 1 && m->column_stride != 1) {
       throw std::invalid_argument("gemm: an operand has no contiguous dimension");
     }
-  }
-  if (options.threads < 1) {
-    throw std::invalid_argument("gemm: threads: " + std::to_string(options.threads) +
-                                " is not allowed; at least 1");
   }
 }
 
@@ -254,6 +247,10 @@ void require_valid(const TensorCoreAccumulation& accumulation) {
   if (products < 1 || products > static_cast<int>(block_depth)) {
     throw std::invalid_argument("gemm: products_per_step: " + std::to_string(products) +
                                 " is not allowed; 1 to " + std::to_string(block_depth));
+  }
+  if (!accumulation.core.is_valid()) {
+    throw std::invalid_argument("gemm: fraction_bits: " + std::to_string(accumulation.core.fraction_bits) +
+                                " is not allowed; at least 0, and a step's sum must fit into 63 bits");
   }
   if (accumulation.accumulator != binary32 && accumulation.accumulator != binary16) {
     throw std::invalid_argument("gemm: accumulator: " + std::string(name_of(accumulation.accumulator)) +
@@ -298,13 +295,13 @@ std::string name_of(const TensorCoreAccumulation& accumulation) {
 
 void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t row_stride,
           Accumulation accumulation, const GemmOptions& options) {
-  require_valid(a, b, binary32, options);
+  require_valid(a, b, binary32);
   run_chains<float>({a, b, c, row_stride, options}, kernel_of(accumulation, kernels_of(options.path)));
 }
 
 void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t row_stride,
           const TensorCoreAccumulation& accumulation, const GemmOptions& options) {
-  require_valid(a, b, binary32, options);
+  require_valid(a, b, binary32);
   require_valid(accumulation);
   const TensorCore& core = accumulation.core;
   const detail::TileKernels& kernels = kernels_of(options.path);
@@ -321,7 +318,7 @@ void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t 
 
 void gemm(const MatrixOperand& a, const MatrixOperand& b, double* c, std::size_t row_stride,
           const GemmOptions& options) {
-  require_valid(a, b, binary64, options);
+  require_valid(a, b, binary64);
   run_chains<double>({a, b, c, row_stride, options}, kernels_of(options.path).fp64_fma_chain);
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 /// Matrix products with a stated accumulation: C[i][j] is ONE chain over k = 0, 1, 2, ... in ascending order,
 /// whatever the blocking, the threads, the vector path or the processor. Vector lanes are outputs, never
-/// parts of a sum.
+/// parts of a sum. Needs halflab::fp16_bulk.
 
 #include <cstddef>
 #include <string>
@@ -66,9 +66,10 @@ struct GemmOptions {
 /// For all but fp32_fma_chain and fp64_fma_chain the operands must hold values of binary16, however they are
 /// stored; for accumulators of binary16, C too receives such values, and must hold them to be gone on from.
 ///
-/// NaN outputs are canonical. Of chains that is the quiet NaN 0x7FC00000 (binary64 likewise), because which
-/// payload survives a product of NaNs differs between instruction sets; of tensor cores it is the model's,
-/// 0x7FFFFFFF, and 0x7FFFE000 (0x7FFF widened) from a binary16 accumulator.
+/// NaN outputs are canonical, but for a C gone on from without products. Of chains that is the quiet NaN
+/// 0x7FC00000 (binary64 likewise), because which payload survives a product of NaNs differs between
+/// instruction sets; of tensor cores it is the model's, 0x7FFFFFFF, and 0x7FFFE000 (0x7FFF widened) from a
+/// binary16 accumulator.
 ///
 /// Throws std::invalid_argument when shapes do not match, an operand is stored wider than C, an accumulation
 /// is not one of C's, core.products_per_step is not in 1 .. 256, the accumulator of a tensor core is neither

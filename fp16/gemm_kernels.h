@@ -1,7 +1,8 @@
 #pragma once
 /// Internal to gemm: what an instruction set contributes. A kernel advances one tile of chains; blocking,
 /// packing and edges are gemm.cpp's. The translation units that implement kernels include nothing else that
-/// generates code, so that no function compiled for AVX-512 can be chosen by the linker for every caller.
+/// generates code when optimised, so that no function compiled for AVX-512 can be chosen by the linker for
+/// every caller.
 
 #include <cstddef>
 #include <cstdint>

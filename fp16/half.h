@@ -9,6 +9,7 @@
 #include <functional>
 #include <iosfwd>
 #include <limits>
+#include <span>
 #include <type_traits>
 
 #include "fp16/arithmetic.h"
@@ -20,8 +21,8 @@
 namespace fp16 {
 
 /// A binary16 number. Every operation is exact and then rounded once to nearest-even; other directions and
-/// the exception flags are in arithmetic.h and codec.h, on `bits()`. Mixed expressions such as `h * 2.0f` or
-/// `h + 1` convert to float and compute there.
+/// the exception flags are in arithmetic.h and codec.h, on `bits()`. Mixed expressions such as `h * 2.0f`,
+/// `h + 1` or `h * 2.0` compute in the other type, in float with an integer, and need half(...) to come back.
 class half {
  public:
   constexpr half() = default;
@@ -40,6 +41,10 @@ class half {
 
   /// Exact; a signalling NaN becomes quiet.
   FP16_HD constexpr operator float() const { return half_bits_to_float(bits_); }
+  /// A half is no code: without this, `add<binary16>(h, h)` would take its value, cut to an integer, for one.
+  template <typename Code>
+  requires(std::same_as<Code, std::uint16_t> || std::same_as<Code, std::uint8_t>) operator Code() const =
+      delete;
 
   FP16_HD constexpr half operator+() const { return *this; }
   /// Flips the sign bit, of a NaN too.
@@ -75,6 +80,14 @@ class half {
 };
 
 static_assert(sizeof(half) == 2 && std::is_trivially_copyable_v<half>);
+
+/// The codes of an array of halves, as the array functions take them.
+inline std::span<std::uint16_t> bits_of(std::span<half> halves) {
+  return {reinterpret_cast<std::uint16_t*>(halves.data()), halves.size()};
+}
+inline std::span<const std::uint16_t> bits_of(std::span<const half> halves) {
+  return {reinterpret_cast<const std::uint16_t*>(halves.data()), halves.size()};
+}
 
 /// a * b + c with one rounding.
 FP16_HD constexpr half fma(half a, half b, half c) {

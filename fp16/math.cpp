@@ -71,16 +71,18 @@ const HalfTable& UnaryFunction::results(Rounding rounding) const {
 
 void apply(const UnaryFunction& function, std::span<const std::uint16_t> in, std::span<std::uint16_t> out,
            const Attributes& attributes, const ArrayOptions& options) {
-  const bool only_direction = attributes == Attributes{.rounding = attributes.rounding};
+  const bool only_direction =
+      attributes == Attributes{.rounding = attributes.rounding, .random_bits = attributes.random_bits};
   if (!only_direction || attributes.rounding == Rounding::stochastic || options.counts != nullptr) {
     transform<binary16>(function, out, attributes, options, in);
     return;
   }
   detail::require_length("out", out.size(), in.size());
   const HalfTable& results = function.results(attributes.rounding);
-  detail::for_each_part(in.size(), options, [&](std::size_t begin, std::size_t end) {
-    for (std::size_t i = begin; i < end; ++i) out[i] = results[in[i]];
-  });
+  detail::for_each_part(in.size(), options.threads, detail::block_size,
+                        [&](std::size_t begin, std::size_t end) {
+                          for (std::size_t i = begin; i < end; ++i) out[i] = results[in[i]];
+                        });
 }
 
 void apply(PairFunction function, std::span<const std::uint16_t> a, std::span<const std::uint16_t> b,

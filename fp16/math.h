@@ -14,8 +14,8 @@
 /// Each function holds a table of its values at the 65,536 halves, rounded to odd in binary32, which has
 /// enough digits and range to lose nothing to the rounding that follows (Boldo and Melquiond, "Emulation of
 /// FMA and correctly rounded sums", 2008). A table is filled at first use, by double-double arithmetic of our
-/// own in a few tens of milliseconds; threads may share all of this. The floating-point environment must then
-/// be the default one.
+/// own in a few tens of milliseconds; threads may share all of this. The floating-point environment must be
+/// the default one then, and in every call of pow, hypot and atan2. Needs halflab::fp16_bulk.
 ///
 /// How it is known: every entry of every table, every direction and all flags against MPFR; pow, hypot and
 /// atan2 on boundary-weighted pairs likewise, and to odd, from which all other directions follow, for all
@@ -23,6 +23,7 @@
 
 #include <array>
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -59,9 +60,15 @@ class UnaryFunction {
 
   explicit constexpr UnaryFunction(const Definition& definition) : definition_(definition) {}
 
+  template <std::floating_point Value>
+  Result<binary16> operator()(Value, const Attributes& = {}) const = delete;  // a value is no code
+
   std::string_view name() const { return definition_.name; }
 
   Result<binary16> operator()(std::uint16_t a, const Attributes& attributes = {}) const;
+  Result<binary16> operator()(half a, const Attributes& attributes) const {
+    return (*this)(a.bits(), attributes);
+  }
 
   /// Nearest-even.
   half operator()(half a) const { return half::from_bits(results(Rounding::nearest_even)[a.bits()]); }

@@ -26,6 +26,7 @@
 /// whose GPU vectors (MATLAB-tensor-core) the evidence refers to.
 
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -60,6 +61,12 @@ struct TensorCore {
   int binary32_floor;  ///< least e_max with a binary32 accumulator
   int binary16_floor;  ///< with a binary16 accumulator; binds if c = 0 and all products are small
   Evidence evidence;
+
+  /// Whether 64 bits hold the sum of a step: products below 4 * 2^fraction_bits, and the accumulator.
+  constexpr bool is_valid() const {
+    return products_per_step >= 1 && fraction_bits >= 0 &&
+           fraction_bits + 3 + std::bit_width(static_cast<unsigned>(products_per_step)) <= 63;
+  }
 
   template <const Format& Accumulator>
   FP16_HD constexpr int alignment_floor() const {
@@ -106,6 +113,13 @@ inline constexpr TensorCore blackwell{.name = "blackwell",
 
 /// A new architecture is one row.
 inline constexpr std::array tensor_cores{volta, turing, ampere, ada, hopper, blackwell};
+
+static_assert([] {
+  for (const TensorCore& core : tensor_cores) {
+    if (!core.is_valid()) return false;
+  }
+  return true;
+}());
 
 namespace detail {
 

@@ -40,7 +40,7 @@ set tics nomirror out scale 0.5 textcolor rgb "#222222"
 set grid xtics ytics linetype 1 linecolor rgb "#E3E3E3" linewidth 0.75
 set format "%h"
 set tmargin 4.6
-set key at graph 0, graph 1.03 left bottom horizontal Left reverse maxcols 5 width -1 samplen 1.8 font ",12" textcolor rgb "#222222"
+set key at graph 0, graph 1.03 left bottom horizontal Left reverse maxcols 5 width -1 samplen 2.6 font ",12" textcolor rgb "#222222"
 set style fill solid 1.0 noborder
 )";
 

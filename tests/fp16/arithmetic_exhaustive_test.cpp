@@ -41,35 +41,35 @@ void sweep_pairs(const Operation& operation) {
                        .run = run});
 }
 
-TEST_CASE("half a + b of all pairs, scalar and arrays, in all directions with flags") {
+TEST_CASE("add: all pairs of halves, scalar and arrays, in all directions with flags") {
   sweep_pairs(SweptOperation{.name = "add",
                              .expected = [](auto a, auto b) { return oracle::fast::add(a, b); },
                              .scalar = [](auto... in) { return add<binary16>(in...); },
                              .array = [](auto... in) { add<binary16>(in...); }});
 }
 
-TEST_CASE("half a - b of all pairs, scalar and arrays, in all directions with flags") {
+TEST_CASE("subtract: all pairs of halves, scalar and arrays, in all directions with flags") {
   sweep_pairs(SweptOperation{.name = "subtract",
                              .expected = [](auto a, auto b) { return oracle::fast::subtract(a, b); },
                              .scalar = [](auto... in) { return subtract<binary16>(in...); },
                              .array = [](auto... in) { subtract<binary16>(in...); }});
 }
 
-TEST_CASE("half a * b of all pairs, scalar and arrays, in all directions with flags") {
+TEST_CASE("multiply: all pairs of halves, scalar and arrays, in all directions with flags") {
   sweep_pairs(SweptOperation{.name = "multiply",
                              .expected = [](auto a, auto b) { return oracle::fast::multiply(a, b); },
                              .scalar = [](auto... in) { return multiply<binary16>(in...); },
                              .array = [](auto... in) { multiply<binary16>(in...); }});
 }
 
-TEST_CASE("half a / b of all pairs, scalar and arrays, in all directions with flags") {
+TEST_CASE("divide: all pairs of halves, scalar and arrays, in all directions with flags") {
   sweep_pairs(SweptOperation{.name = "divide",
                              .expected = [](auto a, auto b) { return oracle::fast::divide(a, b); },
                              .scalar = [](auto... in) { return divide<binary16>(in...); },
                              .array = [](auto... in) { divide<binary16>(in...); }});
 }
 
-TEST_CASE("half fma of 2^30 boundary-weighted triples, scalar and arrays, in all directions with flags") {
+TEST_CASE("fma: 2^30 boundary-weighted triples of halves, scalar and arrays, in all directions with flags") {
   using Block = OperandBlock<std::uint16_t, 3>;
   constexpr std::uint64_t triples = std::uint64_t{1} << 20;
   const SweptOperation operation{

@@ -220,6 +220,31 @@ TEST_CASE("float to every format: all directions, paths and policies have the sc
   });
 }
 
+// Each but the last two has something that the float kernels cannot do.
+constexpr Format wide_precision{.exponent_bits = 5, .precision = 24};
+constexpr Format wide_range{.exponent_bits = 9, .precision = 5};
+constexpr Format wide_fnuz{.exponent_bits = 8, .precision = 8, .encoding = Encoding::fnuz};
+constexpr Format long_significand{.exponent_bits = 3, .precision = 27};
+constexpr Format narrow{.exponent_bits = 8, .precision = 23};
+constexpr Format odd_width{.exponent_bits = 6, .precision = 6};
+
+template <const Format& F>
+void check_unnamed_format() {
+  const std::vector<float> in = hard_floats_for<F>(20'011);
+  for (const Rounding rounding : every_rounding) {
+    if (rounding != Rounding::stochastic) check_encoding<F>(in, {}, {.rounding = rounding});
+  }
+}
+
+TEST_CASE("float to formats that are no row of the table") {
+  check_unnamed_format<wide_precision>();
+  check_unnamed_format<wide_range>();
+  check_unnamed_format<wide_fnuz>();
+  check_unnamed_format<long_significand>();
+  check_unnamed_format<narrow>();
+  check_unnamed_format<odd_width>();
+}
+
 TEST_CASE("every format to float: all codes, or 2^16 of them, on every path") {
   for_each_format([]<const Format & F>() {
     if constexpr (F.width() <= 32) {
@@ -329,6 +354,36 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("empty arrays are nothing to do, an operand may come twice, an exception of a thread arrives") {
+  float_to_half({}, {}, {}, {.threads = 4});
+  const HalfArrays in = hard_halves(5'000);
+  std::vector<std::uint16_t> out(in.a.size());
+  fma<binary16>(in.a, in.b, in.a, out);
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    if (out[i] != fma<binary16>(in.a[i], in.b[i], in.a[i]).bits) FAIL_CHECK("element " << i);
+  }
+  const auto fails_late = [](std::uint16_t a, const Attributes&) -> Result<binary16> {
+    if (a == 0x1234) throw std::runtime_error("found");
+    return {.bits = a, .flags = {}};
+  };
+  std::vector<std::uint16_t> marked(in.a.size(), 0);
+  marked.back() = 0x1234;
+  CHECK_THROWS_WITH_AS(transform<binary16>(fails_late, std::span(out), {}, {.threads = 3}, Codes(marked)),
+                       "found", std::runtime_error);
+}
+
+TEST_CASE("32 random bits serve operations too, with probabilities right to 2^-32") {
+  constexpr std::size_t count = 100'000;
+  const std::vector<std::uint16_t> one(count, 0x3c00), quarter_ulp(count, 0x0c00);  // 2^-12
+  std::vector<std::uint16_t> out(count);
+  std::vector<std::uint32_t> random_bits(count);
+  for (std::size_t i = 0; i < count; ++i)
+    random_bits[i] = static_cast<std::uint32_t>(i * 0x100000000 / count);
+  add<binary16>(one, quarter_ulp, out, {Rounding::stochastic}, {.random_bits_32 = random_bits});
+  CHECK(std::ranges::count(out, 0x3c01) == count / 4);
+  CHECK(std::ranges::count(out, 0x3c00) == 3 * count / 4);
+}
+
 TEST_CASE("conversions between arrays of two formats, and a union of flags") {
   const std::vector<std::uint16_t> halves{0x3c00, 0x0001, 0x7bff, 0xfc00};
   std::vector<std::uint8_t> bytes(halves.size());
@@ -395,6 +450,11 @@ TEST_CASE("stochastic rounding without as many random numbers, and no threads, a
   const std::vector<std::uint64_t> wide_bits(8, ~std::uint64_t{0});
   float_to_half(floats, halves, {Rounding::stochastic}, {.random_bits_64 = wide_bits});
   CHECK(halves == std::vector<std::uint16_t>(8, 0x2e66));  // never away from zero
+  const std::vector<std::uint32_t> enough_bits(8);
+  CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {Rounding::stochastic},
+                                     {.random_bits_32 = enough_bits, .random_bits_64 = wide_bits}),
+                       "random_bits_32, random_bits_64: both are given; one of them is allowed",
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {}, {.threads = 0}),
                        "threads: 0 is not allowed; at least 1", std::invalid_argument);
 }

@@ -111,6 +111,8 @@ TEST_CASE("rows that cannot exist are told from those that can") {
   static_assert(!Format{.exponent_bits = 12, .precision = 53}.is_valid());
   static_assert(!Format{.exponent_bits = 11, .precision = 54}.is_valid());
   static_assert(!Format{.exponent_bits = 0, .precision = 8}.is_valid());
+  static_assert(!Format{.exponent_bits = 11, .precision = 53, .encoding = Encoding::finite}.is_valid());
+  static_assert(!Format{.exponent_bits = 11, .precision = 53, .encoding = Encoding::fnuz}.is_valid());
   static_assert(!Format{.exponent_bits = 4, .precision = 1, .encoding = Encoding::finite_nan}.is_valid());
   static_assert(!Format{.exponent_bits = 8, .precision = 2, .encoding = Encoding::power_of_two}.is_valid());
 }

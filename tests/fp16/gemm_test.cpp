@@ -485,9 +485,17 @@ TEST_CASE("gemm: what cannot be multiplied is refused") {
   const TensorCoreAccumulation hopper{fp16::hopper, fp16::binary32};
   CHECK_THROWS_AS(fp16::gemm(two_by_two, one_by_three, c, 2, hopper), std::invalid_argument);
   CHECK_THROWS_AS(fp16::gemm(two_by_two, two_by_two, c, 2, hopper, {.threads = 0}), std::invalid_argument);
+  fp16::MatrixOperand bytes = two_by_two;
+  bytes.storage = fp16::e4m3;
+  CHECK_THROWS_WITH_AS(fp16::gemm(bytes, two_by_two, c, 2, hopper),
+                       "gemm: storage: e4m3 is not allowed; binary16, binary32 or binary64",
+                       std::invalid_argument);
   CHECK_THROWS_WITH_AS(
       fp16::gemm(two_by_two, two_by_two, c, 2, TensorCoreAccumulation{fp16::hopper, fp16::bfloat16}),
       "gemm: accumulator: bfloat16 is not one of a tensor core; binary32 or binary16", std::invalid_argument);
+  TensorCoreAccumulation too_wide = hopper;
+  too_wide.core.fraction_bits = 80;
+  CHECK_THROWS_AS(fp16::gemm(two_by_two, two_by_two, c, 2, too_wide), std::invalid_argument);
   for (const int products : {0, 257}) {
     TensorCoreAccumulation wrong = hopper;
     wrong.core.products_per_step = products;

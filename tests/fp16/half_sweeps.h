@@ -78,17 +78,19 @@ template <std::size_t direction, typename Scalar, typename Block>
     got[i] = pack(block.call(i, scalar, Attributes{.rounding = oracle::roundings[direction]}));
 }
 
-/// Empty: there is none. `expected_bits` is filled with what the oracle gives, one array for each direction.
+/// A block to be filled with operands, and everything to be compared on it.
 template <typename Operation, typename Block>
 class BlockComparison {
  public:
   explicit BlockComparison(const Operation& operation) : operation_(operation) {}
 
   Block& block() { return block_; }
+  /// What the oracle gave in the last comparison.
   const std::array<std::uint16_t, Block::size>& expected_bits(std::size_t direction) const {
     return expected_bits_[direction];
   }
 
+  /// Operands, got and expected; empty: there is none.
   std::string first_difference() {
     for (std::size_t i = 0; i < Block::size; ++i) {
       const oracle::fast::PackedOutcomes outcomes = block_.call(i, operation_.expected);
@@ -99,7 +101,7 @@ class BlockComparison {
     }
     std::string difference;
     [&]<std::size_t... k>(std::index_sequence<k...>) {
-      ((difference.empty() ? void(difference = scalar_difference<k>()) : void()), ...);
+      static_cast<void>(((difference = scalar_difference<k>()).empty() && ...));
     }
     (std::make_index_sequence<oracle::direction_count>());
     for (const VectorPath path : available_vector_paths()) {

@@ -1,18 +1,16 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstdint>
-#include <mutex>
 #include <optional>
-#include <thread>
-#include <vector>
+#include <string>
 
 #include "fp16/math.h"
 #include "fp16/math_kernels.h"
+#include "tests/oracle/agreement.h"
 #include "tests/oracle/mpfr_half.h"
+#include "tests/oracle/sweep.h"
 
 namespace fp16 {
 namespace {
@@ -26,6 +24,7 @@ double value_of(std::uint16_t code) {
 
 /// A function of two halves in the library, and in the host's arithmetic with a bound on the relative error.
 struct PairFunction {
+  std::string name;
   Result<binary16> (*function)(std::uint16_t a, std::uint16_t b, const Attributes& attributes);
   std::uint32_t (*to_odd)(double a, double b);  ///< for a > 0 and b != 0
   long double (*host)(double a, double b);
@@ -55,72 +54,49 @@ std::uint16_t half_of(std::uint32_t binary32_code) {
   return std::isnan(value) ? 0xfe00 : std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
 }
 
-struct Tally {
-  std::uint64_t pairs = 0;
-  std::uint64_t decided_by_mpfr = 0;
-  std::uint64_t differences = 0;
-  std::uint32_t last_difference = 0;
-
-  Tally& operator+=(const Tally& other) {
-    pairs += other.pairs;
-    decided_by_mpfr += other.decided_by_mpfr;
-    differences += other.differences;
-    if (other.differences != 0) last_difference = other.last_difference;
-    return *this;
-  }
-};
-
 /// All pairs without NaNs that have `a` first. To odd, where there is something to round, proves every
 /// direction and flag.
-Tally check_row(const PairFunction& pair, std::uint16_t a) {
-  Tally tally;
+oracle::Checked check_row(const PairFunction& pair, std::uint16_t a) {
+  oracle::Checked checked;
+  if (is_nan<binary16>(a)) return checked;
   for (std::uint32_t second = 0; second < code_count; ++second) {
     const auto b = static_cast<std::uint16_t>(second);
     if (is_nan<binary16>(b)) continue;
     const double x = value_of(a);
     const double y = value_of(b);
-    std::optional<std::uint32_t> expected = to_odd_if_certain(pair.host(x, y), pair.host_error);
-    if (!expected) {
-      ++tally.decided_by_mpfr;
-      expected = pair.mpfr_to_odd(a, b);
-    }
-    bool equal = pair.function(a, b, {}).bits == half_of(*expected);
+    const std::optional<std::uint32_t> certain = to_odd_if_certain(pair.host(x, y), pair.host_error);
+    const std::uint32_t expected = certain ? *certain : pair.mpfr_to_odd(a, b);
+    const std::uint16_t got = pair.function(a, b, {}).bits;
+    bool equal = got == half_of(expected);
     if (x > 0 && std::isfinite(x) && y != 0 && std::isfinite(y))
-      equal = equal && pair.to_odd(x, y) == within_range(*expected);
-    ++tally.pairs;
+      equal = equal && pair.to_odd(x, y) == within_range(expected);
+    ++checked.inputs;
     if (equal) continue;
-    ++tally.differences;
-    tally.last_difference = std::uint32_t{a} << 16 | b;
+    checked.difference = pair.name + ' ' + oracle::text(a) + ' ' + oracle::text(b) + ": got " +
+                         oracle::text(got) + ", expected " + oracle::text(half_of(expected)) +
+                         ", to odd in binary32 " + oracle::text(expected);
+    break;
   }
-  return tally;
+  return checked;
 }
 
 void check_all_pairs(const PairFunction& pair) {
-  std::atomic<std::uint32_t> next_row = 0;
-  std::mutex mutex;
-  Tally total;
-  const auto work = [&] {
-    Tally own;
-    for (std::uint32_t row = next_row++; row < code_count; row = next_row++) {
-      if (!is_nan<binary16>(static_cast<std::uint16_t>(row)))
-        own += check_row(pair, static_cast<std::uint16_t>(row));
-    }
-    const std::scoped_lock lock(mutex);
-    total += own;
+  constexpr std::uint64_t shards = 1024;
+  const auto run = [&](std::uint64_t shard) {
+    oracle::Checked checked;
+    for (std::uint64_t row = shard; row < code_count; row += shards)
+      checked += check_row(pair, static_cast<std::uint16_t>(row));
+    return checked;
   };
-  std::vector<std::jthread> threads(std::max(1u, std::thread::hardware_concurrency()));
-  for (std::jthread& thread : threads) thread = std::jthread(work);
-  threads.clear();
-  MESSAGE(total.pairs << " pairs, " << total.decided_by_mpfr << " of them decided by MPFR");
-  CAPTURE(total.last_difference);
-  CHECK(total.differences == 0);
-  CHECK(total.pairs == number_count * number_count);
+  oracle::check_sweep(
+      {.name = "half_" + pair.name, .shards = shards, .inputs = number_count * number_count, .run = run});
 }
 
 // The host's errors are below 1 ulp of double by its library's documentation, and three roundings here.
 
 TEST_CASE("pow of all pairs: nearest-even, and to odd in binary32") {
-  check_all_pairs({.function = math::pow,
+  check_all_pairs({.name = "pow",
+                   .function = math::pow,
                    .to_odd = detail::pow_to_odd,
                    .host = [](double x, double y) -> long double { return std::pow(x, y); },
                    .host_error = 0x1p-50L,
@@ -128,7 +104,8 @@ TEST_CASE("pow of all pairs: nearest-even, and to odd in binary32") {
 }
 
 TEST_CASE("hypot of all pairs: nearest-even, and to odd in binary32") {
-  check_all_pairs({.function = math::hypot,
+  check_all_pairs({.name = "hypot",
+                   .function = math::hypot,
                    .to_odd = [](double x, double y) { return detail::hypot_to_odd(x, std::abs(y)); },
                    .host =
                        [](double x, double y) {
@@ -139,7 +116,8 @@ TEST_CASE("hypot of all pairs: nearest-even, and to odd in binary32") {
 }
 
 TEST_CASE("atan2 of all pairs: nearest-even, and to odd in binary32") {
-  check_all_pairs({.function = math::atan2,
+  check_all_pairs({.name = "atan2",
+                   .function = math::atan2,
                    .to_odd = [](double y, double x) { return detail::atan2_to_odd(y, std::abs(x), x < 0); },
                    .host = [](double y, double x) -> long double { return std::atan2(y, x); },
                    .host_error = 0x1p-50L,

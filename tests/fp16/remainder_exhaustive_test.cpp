@@ -2,15 +2,15 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <cstdlib>
-#include <thread>
+#include <string>
 #include <vector>
 
 #include "fp16/remainder.h"
+#include "tests/oracle/agreement.h"
 #include "tests/oracle/exact_format.h"
+#include "tests/oracle/sweep.h"
 
 namespace fp16 {
 namespace {
@@ -36,37 +36,47 @@ std::int64_t remainder_of_integers(std::int64_t x, std::int64_t y) {
   return !moves ? rest : rest > 0 ? rest - size : rest + size;
 }
 
-/// How many remainders by `b` are wrong. Zeros and everything that is not finite are left to other tests.
-std::uint64_t wrong_remainders(std::uint32_t b) {
+/// Whether `got` has the value of `expected` units and no flags; a zero has the sign of `x`.
+bool is_exactly(const Result<binary16>& got, std::int64_t expected, std::uint16_t x) {
+  const bool same_sign = expected != 0 || (got.bits ^ x) >> 15 == 0;
+  return units_of_all_halves()[got.bits] == expected && same_sign && got.flags == Flags{};
+}
+
+std::string difference(const char* name, std::uint16_t x, std::uint16_t y, const Result<binary16>& got,
+                       std::int64_t expected) {
+  return name + (' ' + oracle::text(x)) + ' ' + oracle::text(y) + ": got " +
+         oracle::text(oracle::as_outcome(got)) + ", expected " + std::to_string(expected) + " * 2^-24";
+}
+
+/// Zeros and everything that is not finite are left to other tests.
+oracle::Checked check_remainders_by(std::uint16_t y) {
   const std::vector<std::int64_t>& units = units_of_all_halves();
-  if (units[b] == 0) return 0;
-  std::uint64_t wrong = 0;
-  for (std::uint32_t a = 0; a < 0x10000; ++a) {
-    if (units[a] == 0) continue;
-    const auto x = static_cast<std::uint16_t>(a), y = static_cast<std::uint16_t>(b);
+  oracle::Checked checked;
+  if (units[y] == 0) return checked;
+  for (std::uint32_t code = 0; code < 0x10000 && checked.difference.empty(); ++code) {
+    if (units[code] == 0) continue;
+    const auto x = static_cast<std::uint16_t>(code);
     const Result<binary16> nearest = remainder<binary16>(x, y), truncated = fmod<binary16>(x, y);
-    const std::int64_t expected = remainder_of_integers(units[a], units[b]);
-    const bool same_sign = expected != 0 || (nearest.bits ^ x) >> 15 == 0;
-    wrong += units[nearest.bits] != expected || !same_sign || nearest.flags != Flags{};
-    wrong += units[truncated.bits] != units[a] % units[b] || (truncated.bits ^ x) >> 15 != 0 ||
-             truncated.flags != Flags{};
+    const std::int64_t expected = remainder_of_integers(units[x], units[y]);
+    const std::int64_t expected_truncated = units[x] % units[y];
+    ++checked.inputs;
+    if (!is_exactly(nearest, expected, x))
+      checked.difference = difference("remainder", x, y, nearest, expected);
+    if (!is_exactly(truncated, expected_truncated, x))
+      checked.difference = difference("fmod", x, y, truncated, expected_truncated);
   }
-  return wrong;
+  return checked;
 }
 
 TEST_CASE("remainder and fmod of all pairs of non-zero finite halves") {
-  units_of_all_halves();
-  const unsigned thread_count = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::uint64_t> wrong(thread_count);
-  {
-    std::vector<std::jthread> threads;
-    for (unsigned shard = 0; shard < thread_count; ++shard) {
-      threads.emplace_back([&, shard] {
-        for (std::uint32_t b = shard; b < 0x10000; b += thread_count) wrong[shard] += wrong_remainders(b);
-      });
-    }
-  }
-  for (const std::uint64_t count : wrong) CHECK(count == 0);
+  constexpr std::uint64_t shards = 1024, codes = 0x10000, numbers = 2 * 0x7bff;
+  const auto run = [](std::uint64_t shard) {
+    oracle::Checked checked;
+    for (std::uint64_t y = shard; y < codes; y += shards)
+      checked += check_remainders_by(static_cast<std::uint16_t>(y));
+    return checked;
+  };
+  oracle::check_sweep({.name = "remainder", .shards = shards, .inputs = numbers * numbers, .run = run});
 }
 
 }  // namespace

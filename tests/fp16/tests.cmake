@@ -28,8 +28,8 @@ halflab_test(fp16_elementary_unoptimised_tests fp16/elementary_bits_test.cpp LIB
 target_compile_options(fp16_elementary_unoptimised_tests PRIVATE -O0)
 halflab_test(fp16_elementary_native_tests fp16/elementary_bits_test.cpp LIBRARIES halflab::fp16)
 target_compile_options(fp16_elementary_native_tests PRIVATE -O3 -march=native)
-halflab_test(fp16_elementary_exhaustive_tests fp16/elementary_exhaustive_test.cpp
-  LIBRARIES halflab::fp16 Threads::Threads LABEL exhaustive)
+halflab_test(fp16_elementary_exhaustive_tests oracle/sweep.cpp fp16/elementary_exhaustive_test.cpp
+  LIBRARIES halflab::fp16 Boost::headers Threads::Threads LABEL exhaustive)
 
 halflab_test(fp16_gemm_tests fp16/gemm_test.cpp LIBRARIES halflab::fp16_bulk Eigen3::Eigen)
 
@@ -55,7 +55,8 @@ target_compile_options(fp16_mma_tests PRIVATE $<$<CONFIG:Debug>:-O2>)
 # Correctly rounded functions, against MPFR.
 halflab_test(fp16_math_tests fp16/math_test.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp
   LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads mpfr gmp)
-halflab_test(fp16_math_exhaustive_tests fp16/math_exhaustive_test.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp
+halflab_test(fp16_math_exhaustive_tests
+  oracle/sweep.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp fp16/math_exhaustive_test.cpp
   LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads mpfr gmp LABEL exhaustive)
 
 # Every operation in every format, against an oracle that enumerates the format.
@@ -66,5 +67,6 @@ halflab_test(fp16_format_tests
   fp16/integral_test.cpp fp16/exponent_test.cpp fp16/remainder_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
 halflab_test(fp16_format_exhaustive_tests
-  oracle/exact_format.cpp fp16/small_formats_exhaustive_test.cpp fp16/remainder_exhaustive_test.cpp
+  oracle/sweep.cpp oracle/exact_format.cpp
+  fp16/small_formats_exhaustive_test.cpp fp16/remainder_exhaustive_test.cpp
   LIBRARIES halflab::fp16 Boost::headers Threads::Threads LABEL exhaustive)

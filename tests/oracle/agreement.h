@@ -60,7 +60,9 @@ class Comparison {
     std::ostringstream line;
     line << name_ << ' ' << detail;
     for (const std::uint64_t operand : operands) line << ' ' << text(operand);
-    MESSAGE(line.str() << ": got " << text(got) << ", expected " << text(expected));
+    line << ": got " << text(got) << ", expected " << text(expected);
+    if (differences_ == 1) first_difference_ = line.str();
+    MESSAGE(line.str());
   }
 
   /// Compares `compute(attributes)` with the oracle in all six directions.
@@ -73,6 +75,10 @@ class Comparison {
     }
   }
 
+  std::uint64_t count() const { return count_; }
+  /// Empty: there is none.
+  const std::string& first_difference() const { return first_difference_; }
+
   void finish(std::uint64_t expected_count) const {
     CAPTURE(name_);
     CHECK(differences_ == 0);
@@ -83,6 +89,7 @@ class Comparison {
   std::string name_;
   std::uint64_t count_ = 0;
   std::uint64_t differences_ = 0;
+  std::string first_difference_;
 };
 
 }  // namespace oracle

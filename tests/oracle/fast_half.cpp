@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::uint16_t sign = 0x8000, infinity = 0x7c00, quiet = 0x0200, invalid_nan = 0xfe00;
 constexpr std::uint16_t largest = 0x7bff, smallest_normal = 0x0400;
+constexpr std::uint32_t binary32_two_to_16 = 0x47800000, binary32_infinity = 0x7f800000;
 
 constexpr Packed inexact_flag = pack(0, true, false, false, false, false);
 constexpr Packed underflow_flag = pack(0, false, true, false, false, false);
@@ -233,10 +234,9 @@ PackedOutcomes multiply(std::uint16_t a, std::uint16_t b) {
 PackedOutcomes divide(std::uint16_t a, std::uint16_t b) {
   if (!is_finite(a) || !is_finite(b) || is_zero(b)) return quotient_with_specials(a, b);
   if (is_zero(a)) return everywhere(sign_of_product(a, b));
-  const double x = value_of(a), y = value_of(b);
-  const double quotient = x / y;
-  const double remainder = std::fma(-quotient, y, x);
-  return round(quotient, y < 0 ? -remainder : remainder);
+  // A quotient of 11-digit numbers that is no number of 13 digits is farther from all of those than 2^-26 of
+  // itself, so that double's rounding cannot bring it there.
+  return round(value_of(a) / value_of(b), 0);
 }
 
 PackedOutcomes fma(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
@@ -253,7 +253,8 @@ PackedOutcomes fma(std::uint16_t a, std::uint16_t b, std::uint16_t c) {
 PackedOutcomes from_binary32(std::uint32_t bits) {
   const auto sign_bit = static_cast<std::uint16_t>(bits >> 16 & sign);
   const std::uint32_t magnitude = bits & 0x7fffffff;
-  if (magnitude >= 0x7f800000) return from_special(sign_bit, magnitude >> 13 & 0x3ff, magnitude > 0x7f800000);
+  if (magnitude >= binary32_infinity)
+    return from_special(sign_bit, magnitude >> 13 & 0x3ff, magnitude > binary32_infinity);
   return magnitude == 0 ? everywhere(sign_bit) : round(std::bit_cast<float>(bits), 0);
 }
 
@@ -266,18 +267,19 @@ PackedOutcomes from_binary64(std::uint64_t bits) {
 }
 
 std::uint32_t fraction_of_binary32(std::uint32_t bits) {
-  const double magnitude = std::bit_cast<float>(bits & 0x7fffffff);
-  const auto code = static_cast<std::uint16_t>(place_of(magnitude).quarters / 4);
+  const std::uint32_t magnitude = bits & 0x7fffffff;
+  if (magnitude >= binary32_two_to_16) return 0;
+  const double value = std::bit_cast<float>(magnitude);
+  const auto code = static_cast<std::uint16_t>(place_of(value).quarters / 4);
   const double gap = value_of(code + 1) - value_of(code);
-  return static_cast<std::uint32_t>((magnitude - value_of(code)) / gap * 0x1p32);
+  return static_cast<std::uint32_t>((value - value_of(code)) / gap * 0x1p32);
 }
 
 std::uint16_t from_binary32_stochastically(std::uint32_t bits, std::uint32_t random) {
   const std::uint32_t magnitude = bits & 0x7fffffff;
-  constexpr std::uint32_t two_to_16 = 0x47800000, binary32_infinity = 0x7f800000;
   if (magnitude > binary32_infinity) return static_cast<std::uint16_t>(from_binary32(bits)[0]);
   const auto sign_bit = static_cast<std::uint16_t>(bits >> 16 & sign);
-  if (magnitude >= two_to_16) return sign_bit | infinity;
+  if (magnitude >= binary32_two_to_16) return sign_bit | infinity;
   const std::uint32_t code = place_of(std::bit_cast<float>(magnitude)).quarters / 4;
   return static_cast<std::uint16_t>(sign_bit | (code + (fraction_of_binary32(bits) > random)));
 }

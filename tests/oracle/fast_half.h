@@ -1,7 +1,7 @@
 #pragma once
-/// A fast half of its own: exact results in the host's double (with what a quotient or a fused sum leaves
-/// over), and a rounding that looks up what to add to the code below. It includes nothing of the library, and
-/// is itself held to exact_half.h and to MPFR.
+/// A fast half of its own: results in the host's double, exact, or near enough to round like the exact ones;
+/// and a rounding that looks up what to add to the code below. It includes nothing of the library, and is
+/// itself held to exact_half.h and to MPFR.
 
 #include <array>
 #include <cstdint>
@@ -41,7 +41,7 @@ PackedOutcomes from_binary64(std::uint64_t bits);
 
 /// The conversion whose result moves away from zero iff floor(fraction * 2^32) > random.
 std::uint16_t from_binary32_stochastically(std::uint32_t bits, std::uint32_t random);
-/// That floor, for a finite number below 2^16.
+/// That floor; 0 from 2^16 on, where there is no next half.
 std::uint32_t fraction_of_binary32(std::uint32_t bits);
 
 }  // namespace oracle::fast

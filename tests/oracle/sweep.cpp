@@ -10,6 +10,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <exception>
 #include <fstream>
 #include <iomanip>
@@ -23,10 +24,11 @@
 namespace oracle {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
+/// What the calling thread has spent, whoever else wants the processor.
+double processor_seconds() {
+  timespec time;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 /// FNV-1a (Fowler, Noll and Vo) of the running program and of what the processor says that it can do.
@@ -111,12 +113,14 @@ class Progress {
 
   void show(std::size_t done) const {
     if (!visible_) return;
-    const double left =
-        seconds_since(start_) / static_cast<double>(done) * static_cast<double>(shards_ - done);
+    const std::chrono::duration<double> spent = Clock::now() - start_;
+    const double left = spent.count() / static_cast<double>(done) * static_cast<double>(shards_ - done);
     std::fprintf(stderr, "\r\033[K%s: %zu of %zu shards, %.0f s left", name_.c_str(), done, shards_, left);
   }
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   std::string name_;
   std::size_t shards_;
   bool visible_;
@@ -125,9 +129,9 @@ class Progress {
 
 Checked run_shard(const Sweep& sweep, std::uint64_t shard) {
   try {
-    const Clock::time_point start = Clock::now();
+    const double start = processor_seconds();
     Checked checked = sweep.run(shard);
-    checked.seconds = seconds_since(start);
+    checked.seconds = processor_seconds() - start;
     return checked;
   } catch (const std::exception& error) {
     return {.difference = error.what()};
@@ -204,7 +208,7 @@ Checked check_sweep(const Sweep& sweep) {
   const SweepOptions options = sweep_options();
   const Checked checked = run_sweep(sweep, options);
   MESSAGE(sweep.name << ": " << checked.inputs << " inputs in " << std::lround(checked.seconds)
-                     << " s of one thread");
+                     << " s of one processor");
   CHECK(checked.difference == "");
   if (options.parts == 1 && checked.difference.empty()) CHECK(checked.inputs == sweep.inputs);
   return checked;
