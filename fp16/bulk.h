@@ -97,6 +97,12 @@ template <const Format& F, typename Operation, typename... In>
 Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attributes& attributes,
                 const ArrayOptions& options, std::span<const In>... in);
 
+/// The same for functions whose result is no code: out[i] = the value of an IntegerResult (to_integer_exact),
+/// or whether a Comparison holds (compare_quiet with a predicate bound). Nothing is counted.
+template <typename Value, typename Operation, typename... In>
+Flags transform_values(const Operation& operation, std::span<Value> out, const Attributes& attributes,
+                       const ArrayOptions& options, std::span<const In>... in);
+
 /// out[i] = float_to_half_bits(in[i]) with `attributes`
 inline void float_to_half(std::span<const float> in, std::span<std::uint16_t> out,
                           const Attributes& attributes = {}, const ArrayOptions& options = {}) {

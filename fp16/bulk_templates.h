@@ -136,31 +136,56 @@ void operate(HalfOperation operation, Scalar scalar, std::span<Bits<F>> out, con
 
 }  // namespace detail
 
+namespace detail {
+
+/// store(i, operation(in[i]...)) for all elements; returns the union of the flags.
+template <typename Operation, typename Store, typename... In>
+Flags transform_elements(const Operation& operation, const Store& store, std::size_t size,
+                         const Attributes& attributes, const ArrayOptions& options,
+                         std::span<const In>... in) {
+  (require_length("operand", in.size(), size), ...);
+  require_random_bits(attributes, options, size);
+  require_available(options.path);
+  Flags all_flags;
+  std::mutex mutex;
+  for_each_part(size, options.threads, block_size, [&](std::size_t begin, std::size_t end) {
+    Flags flags;
+    RoundingCounts counts;
+    for (std::size_t i = begin; i < end; ++i) {
+      const auto result = operation(in[i]..., with_random_bits(attributes, options, i));
+      flags |= result.flags;
+      store(i, result, counts);
+    }
+    const std::scoped_lock lock(mutex);
+    all_flags |= flags;
+    if (options.counts != nullptr) *options.counts += counts;
+  });
+  return all_flags;
+}
+
+}  // namespace detail
+
 template <const Format& F, typename Operation, typename... In>
 Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attributes& attributes,
                 const ArrayOptions& options, std::span<const In>... in) {
-  (detail::require_length("operand", in.size(), out.size()), ...);
-  detail::require_random_bits(attributes, options, out.size());
-  require_available(options.path);
-  Flags all_flags;
-  RoundingCounts all_counts;
-  std::mutex mutex;
-  detail::for_each_part(
-      out.size(), options.threads, detail::block_size, [&](std::size_t begin, std::size_t end) {
-        Flags flags;
-        RoundingCounts counts;
-        for (std::size_t i = begin; i < end; ++i) {
-          const Result<F> result = operation(in[i]..., detail::with_random_bits(attributes, options, i));
-          out[i] = result.bits;
-          flags |= result.flags;
-          counts += detail::counts_of<F>(result);
-        }
-        const std::scoped_lock lock(mutex);
-        all_flags |= flags;
-        all_counts += counts;
-      });
-  if (options.counts != nullptr) *options.counts += all_counts;
-  return all_flags;
+  const auto store = [&](std::size_t i, const Result<F>& result, RoundingCounts& counts) {
+    out[i] = result.bits;
+    counts += detail::counts_of<F>(result);
+  };
+  return detail::transform_elements(operation, store, out.size(), attributes, options, in...);
+}
+
+template <typename Value, typename Operation, typename... In>
+Flags transform_values(const Operation& operation, std::span<Value> out, const Attributes& attributes,
+                       const ArrayOptions& options, std::span<const In>... in) {
+  const auto store = [&](std::size_t i, const auto& result, RoundingCounts&) {
+    if constexpr (requires { result.holds; }) {
+      out[i] = result.holds;
+    } else {
+      out[i] = result.value;
+    }
+  };
+  return detail::transform_elements(operation, store, out.size(), attributes, options, in...);
 }
 
 template <const Format& F>

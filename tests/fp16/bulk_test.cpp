@@ -14,6 +14,8 @@
 #include <vector>
 
 #include "fp16/codec.h"
+#include "fp16/comparison.h"
+#include "fp16/integral.h"
 #include "tests/oracle/hard_cases.h"
 
 namespace fp16 {
@@ -370,6 +372,30 @@ TEST_CASE("empty arrays are nothing to do, an operand may come twice, an excepti
   marked.back() = 0x1234;
   CHECK_THROWS_WITH_AS(transform<binary16>(fails_late, std::span(out), {}, {.threads = 3}, Codes(marked)),
                        "found", std::runtime_error);
+}
+
+TEST_CASE("arrays of integers and of answers to predicates") {
+  const HalfArrays in = hard_halves(5'000);
+  std::vector<std::int8_t> integers(in.a.size());
+  const Flags flags =
+      transform_values(to_integer_exact<std::int8_t, binary16>, std::span(integers),
+                       {.rounding = Rounding::toward_zero, .saturate = true}, {.threads = 2}, Codes(in.a));
+  CHECK(flags == Flags{.inexact = true, .invalid = true});
+  for (std::size_t i = 0; i < in.a.size(); ++i) {
+    const float value = half_bits_to_float(in.a[i]);
+    const float kept = std::isnan(value) ? 0 : std::clamp(std::trunc(value), -128.0f, 127.0f);
+    if (integers[i] != static_cast<int>(kept)) FAIL_CHECK("element " << i);
+  }
+
+  const auto less = [](std::uint16_t a, std::uint16_t b, const Attributes& attributes) {
+    return compare_quiet<binary16>(a, Predicate::less, b, attributes);
+  };
+  std::vector<std::uint8_t> answers(in.a.size());
+  transform_values(less, std::span(answers), {}, {}, Codes(in.a), Codes(in.b));
+  for (std::size_t i = 0; i < in.a.size(); ++i) {
+    const bool expected = half_bits_to_float(in.a[i]) < half_bits_to_float(in.b[i]);
+    if (answers[i] != expected) FAIL_CHECK("element " << i);
+  }
 }
 
 TEST_CASE("32 random bits serve operations too, with probabilities right to 2^-32") {
