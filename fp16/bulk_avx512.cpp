@@ -49,14 +49,7 @@ struct Avx512Lanes {
   static Floats divide(Floats a, Floats b) { return _mm512_div_ps(a, b); }
   static Floats sqrt(Floats x) { return _mm512_sqrt_ps(x); }
 
-  /// The two directed results bracket the exact a*b + c, and the one with an odd significand is it rounded to
-  /// odd at 24 bits. When both are equal the upward one is taken: it has the right sign for an exact zero.
-  static Floats fma_to_odd(Floats a, Floats b, Floats c) {
-    const Floats down = _mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    const Floats up = _mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC);
-    const __mmask16 down_is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
-    return _mm512_mask_blend_ps(down_is_odd, up, down);
-  }
+  static Floats fma_to_odd(Floats a, Floats b, Floats c) { return detail::fma_to_odd(a, b, c); }
 };
 
 }  // namespace

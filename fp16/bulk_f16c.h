@@ -5,6 +5,7 @@
 #include <immintrin.h>
 
 #include "fp16/bulk_loops.h"
+#include "fp16/vector_odd.h"
 
 namespace fp16::detail {
 namespace {
@@ -33,25 +34,6 @@ inline __m256 multiply_in_order(__m256 a, __m256 b) {
 struct Avx2Floats {
   __m256 low, high;
 };
-
-/// The product is exact; TwoSum (Knuth) gives the error of the addition; folding its sign into an even last
-/// bit rounds to odd at 24 bits.
-inline __m256 fma_to_odd(__m256 a, __m256 b, __m256 c) {
-  const __m256 product = a * b;
-  const __m256 sum = product + c;
-  const __m256 c_part = sum - product;
-  const __m256 error = (product - (sum - c_part)) + (c - c_part);
-  // Ordered comparison: after an infinity the error is NaN, and the sum stands as it is.
-  const __m256i inexact = _mm256_castps_si256(_mm256_cmp_ps(error, _mm256_setzero_ps(), _CMP_NEQ_OQ));
-  const __m256i bits = _mm256_castps_si256(sum);
-  const __m256i even =
-      _mm256_cmpeq_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(1)), _mm256_setzero_si256());
-  // +1 away from zero when the error has the sum's sign, -1 toward zero otherwise.
-  const __m256i opposite = _mm256_srai_epi32(_mm256_xor_si256(bits, _mm256_castps_si256(error)), 31);
-  const __m256i toward_error = _mm256_or_si256(opposite, _mm256_set1_epi32(1));
-  const __m256i adjust = _mm256_and_si256(toward_error, _mm256_and_si256(inexact, even));
-  return _mm256_castsi256_ps(_mm256_add_epi32(bits, adjust));
-}
 
 /// |x| in units of 2^-24 is its significand shifted right, by which shifts of 32 or more give 0.
 __m256i round_subnormal_stochastically(__m256i magnitude, __m256i random) {

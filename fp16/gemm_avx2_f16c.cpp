@@ -2,6 +2,7 @@
 
 #include "fp16/gemm_kernels.h"
 #include "fp16/gemm_tensor_core.h"
+#include "fp16/vector_odd.h"
 
 namespace fp16::detail {
 namespace {
@@ -41,27 +42,7 @@ __m256 round_to_half(__m256 x) {
 struct Fp16FmaChain {
   using Lanes = FloatLanes;
   static constexpr std::size_t rows = 4, vectors = 2;
-  /// The product of two halves is exact in binary32; TwoSum (Knuth) gives the error of the addition; folding
-  /// its sign into an even last bit makes round-to-odd at 24 bits, after which rounding to binary16 is a
-  /// single rounding.
-  static __m256 step(__m256 a, __m256 b, __m256 c) {
-    const __m256 product = _mm256_mul_ps(a, b);
-    const __m256 sum = _mm256_add_ps(product, c);
-    const __m256 c_part = _mm256_sub_ps(sum, product);
-    const __m256 error =
-        _mm256_add_ps(_mm256_sub_ps(product, _mm256_sub_ps(sum, c_part)), _mm256_sub_ps(c, c_part));
-    // Ordered comparison: after an infinity the error is NaN, and the sum stands as it is.
-    const __m256i inexact = _mm256_castps_si256(_mm256_cmp_ps(error, _mm256_setzero_ps(), _CMP_NEQ_OQ));
-    const __m256i bits = _mm256_castps_si256(sum);
-    const __m256i even =
-        _mm256_cmpeq_epi32(_mm256_and_si256(bits, _mm256_set1_epi32(1)), _mm256_setzero_si256());
-    // +1 away from zero when the error has the sum's sign, -1 toward zero otherwise.
-    const __m256i opposite = _mm256_srai_epi32(_mm256_xor_si256(bits, _mm256_castps_si256(error)), 31);
-    const __m256i toward_error = _mm256_or_si256(opposite, _mm256_set1_epi32(1));
-    const __m256i adjust = _mm256_and_si256(toward_error, _mm256_and_si256(inexact, even));
-    const __m256 odd = _mm256_castsi256_ps(_mm256_add_epi32(bits, adjust));
-    return round_to_half(odd);
-  }
+  static __m256 step(__m256 a, __m256 b, __m256 c) { return round_to_half(fma_to_odd(a, b, c)); }
 };
 
 struct Fp16MulAddChain {
@@ -115,17 +96,18 @@ struct TensorCoreLanes {
     return _mm256_blendv_ps(no, yes, floats_of(mask));
   }
 
-  /// power_of_two() of every byte.
+  /// power_of_two_bits() of every byte.
   static Ints exponents_of_bytes(const std::int8_t* p) {
     const Ints exponents = _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
     return _mm256_slli_epi32(add(exponents, set(float_bias)), float_trailing_bits);
   }
-  /// power_of_two() of the exponent that c is aligned by; below all of products if c is zero.
+  /// power_of_two_bits() of the exponent that c is aligned by; below all of products if c is zero.
   template <const Format& Accumulator>
   static Ints exponent_of_addend(Floats c) {
     const Ints exponent = _mm256_and_si256(bits_of(c), set(float_exponent_mask));
     if constexpr (Accumulator == binary32) return exponent;
-    return _mm256_and_si256(greater(exponent, set(0)), max(exponent, set(power_of_two(binary16.emin()))));
+    return _mm256_and_si256(greater(exponent, set(0)),
+                            max(exponent, set(power_of_two_bits(binary16.emin()))));
   }
 
   static Ints truncate(Floats x) { return _mm256_cvttps_epi32(x); }

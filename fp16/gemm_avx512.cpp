@@ -2,6 +2,7 @@
 
 #include "fp16/gemm_kernels.h"
 #include "fp16/gemm_tensor_core.h"
+#include "fp16/vector_odd.h"
 
 namespace fp16::detail {
 namespace {
@@ -38,22 +39,10 @@ __m512 round_to_half(__m512 x) {
   return _mm512_cvtph_ps(_mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
 
-/// Of the two floats that bracket a number the one with an odd significand: the number rounded to odd at 24
-/// bits. When they are equal the upward one: it has the right sign for an exact zero.
-__m512 odd_of(__m512 down, __m512 up) {
-  const __mmask16 down_is_odd = _mm512_test_epi32_mask(_mm512_castps_si512(down), _mm512_set1_epi32(1));
-  return _mm512_mask_blend_ps(down_is_odd, up, down);
-}
-
 struct Fp16FmaChain {
   using Lanes = FloatLanes;
   static constexpr std::size_t rows = 8, vectors = 2;
-  /// The exact a*b + c rounded to odd at 24 bits; 24 >= 11 + 2 make the second rounding, to binary16, a
-  /// single rounding of the exact value (Boldo & Melquiond 2008).
-  static __m512 step(__m512 a, __m512 b, __m512 c) {
-    return round_to_half(odd_of(_mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC),
-                                _mm512_fmadd_round_ps(a, b, c, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)));
-  }
+  static __m512 step(__m512 a, __m512 b, __m512 c) { return round_to_half(fma_to_odd(a, b, c)); }
 };
 
 struct Fp16MulAddChain {
@@ -101,18 +90,18 @@ struct TensorCoreLanes {
   static std::uint32_t bits_of_mask(Mask mask) { return mask; }
   static Floats select(Mask mask, Floats yes, Floats no) { return _mm512_mask_blend_ps(mask, no, yes); }
 
-  /// power_of_two() of every byte.
+  /// power_of_two_bits() of every byte.
   static Ints exponents_of_bytes(const std::int8_t* p) {
     const Ints exponents = _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
     return _mm512_slli_epi32(add(exponents, set(float_bias)), float_trailing_bits);
   }
-  /// power_of_two() of the exponent that c is aligned by; below all of products if c is zero.
+  /// power_of_two_bits() of the exponent that c is aligned by; below all of products if c is zero.
   template <const Format& Accumulator>
   static Ints exponent_of_addend(Floats c) {
     const Ints exponent = _mm512_and_si512(bits_of(c), set(float_exponent_mask));
     if constexpr (Accumulator == binary32) return exponent;
     return _mm512_maskz_max_epi32(_mm512_test_epi32_mask(exponent, exponent), exponent,
-                                  set(power_of_two(binary16.emin())));
+                                  set(power_of_two_bits(binary16.emin())));
   }
 
   static Ints truncate(Floats x) { return _mm512_cvttps_epi32(x); }

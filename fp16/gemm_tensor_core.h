@@ -22,7 +22,7 @@ constexpr int float_bias = binary32.bias();
 constexpr std::int32_t float_exponent_mask = 0x7f800000;
 
 /// The bits of 2^exponent as a float.
-constexpr std::int32_t power_of_two(int exponent) {
+constexpr std::int32_t power_of_two_bits(int exponent) {
   return (exponent + float_bias) << float_trailing_bits;
 }
 
@@ -81,7 +81,7 @@ template <class Lanes>
 struct AlignedSum {
   typename Lanes::Ints sum;  ///< in units of 1 / scale
   typename Lanes::Floats scale;
-  typename Lanes::Ints top;  ///< largest exponent of a product, as of power_of_two()
+  typename Lanes::Ints top;  ///< largest exponent of a product, as of power_of_two_bits()
 };
 
 /// Adds `products` to the vector of accumulators at c and rounds.
@@ -97,7 +97,8 @@ void finish_step(const TensorCoreOperands& step, const AlignedSum<Lanes>& produc
   Floats result;
   if constexpr (Accumulator == binary32) {
     // Without products c stands, but for the sign of a zero: it may be too small for a scale.
-    const auto no_products = Lanes::greater(Lanes::set(power_of_two(least_product_exponent)), products.top);
+    const auto no_products =
+        Lanes::greater(Lanes::set(power_of_two_bits(least_product_exponent)), products.top);
     result = Lanes::select(no_products, addend + Lanes::broadcast(0.0f),
                            Lanes::to_float_toward_zero(total) * unit);
   } else {
@@ -105,7 +106,7 @@ void finish_step(const TensorCoreOperands& step, const AlignedSum<Lanes>& produc
   }
   const auto special =
       Lanes::either(Lanes::not_finite(addend),
-                    Lanes::greater(products.top, Lanes::set(power_of_two(largest_product_exponent))));
+                    Lanes::greater(products.top, Lanes::set(power_of_two_bits(largest_product_exponent))));
   if (Lanes::bits_of_mask(special) != 0) [[unlikely]]
     result = Lanes::select(special, special_sum<Lanes, Accumulator>(step, addend), result);
   const auto too_large = Lanes::overflowed(products.sum, units, total);
@@ -122,13 +123,13 @@ void advance_vectors(const TensorCoreOperands& step, const std::int8_t* tops, fl
                      std::size_t row_stride) {
   constexpr std::size_t rows_at_once = Lanes::rows_at_once;
   const int floor = Accumulator == binary32 ? least_product_exponent : step.core.binary16_floor;
-  const auto scale_times_top = Lanes::set(power_of_two(step.core.fraction_bits + float_bias));
+  const auto scale_times_top = Lanes::set(power_of_two_bits(step.core.fraction_bits + float_bias));
   AlignedSum<Lanes> products[rows_at_once];
 #pragma GCC unroll 8
   for (std::size_t i = 0; i < rows_at_once; ++i) {
     const auto top = Lanes::exponents_of_bytes(tops + i * Lanes::columns);
     const auto addend_top = Lanes::template exponent_of_addend<Accumulator>(Lanes::load(c + i * row_stride));
-    const auto highest = Lanes::max(Lanes::set(power_of_two(floor)), Lanes::max(top, addend_top));
+    const auto highest = Lanes::max(Lanes::set(power_of_two_bits(floor)), Lanes::max(top, addend_top));
     products[i] = {Lanes::set(0), Lanes::floats_of(Lanes::subtract(scale_times_top, highest)), top};
   }
   for (std::size_t k = 0; k < step.depth; ++k) {
