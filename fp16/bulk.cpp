@@ -218,25 +218,6 @@ void encode_loaded(const ArrayFormat& format, std::size_t size, Load load, void*
   });
 }
 
-Result<binary16> operate_one(HalfOperation operation, std::uint16_t a, std::uint16_t b, std::uint16_t c,
-                             const Attributes& attributes) {
-  switch (operation) {
-    case HalfOperation::add:
-      return add<binary16>(a, b, attributes);
-    case HalfOperation::subtract:
-      return subtract<binary16>(a, b, attributes);
-    case HalfOperation::multiply:
-      return multiply<binary16>(a, b, attributes);
-    case HalfOperation::divide:
-      return divide<binary16>(a, b, attributes);
-    case HalfOperation::sqrt:
-      return sqrt<binary16>(a, attributes);
-    case HalfOperation::fma:
-      return fma<binary16>(a, b, c, attributes);
-  }
-  return invalid_operation<binary16>(attributes);
-}
-
 /// Codes to codes by way of floats rounded to odd, which are left in `exact`.
 void operate_by_odd(HalfOperation operation, const BulkKernels& kernels, const Encoder& encoder,
                     const std::uint16_t* const* operands, std::uint16_t* out, std::size_t count,
@@ -313,7 +294,7 @@ void convert_array(const ArrayFormat& from, const void* in, std::size_t size, co
   });
 }
 
-void operate_array(HalfOperation operation, const std::uint16_t* const* operands,
+void operate_array(HalfOperation operation, ScalarHalfOperation scalar, const std::uint16_t* const* operands,
                    std::span<std::uint16_t> out, const Attributes& attributes, const ArrayOptions& options) {
   const BulkKernels& kernels = kernels_of(options.path);
   const Encoder encoder(array_format<binary16>, {.rounding = attributes.rounding}, options);
@@ -340,7 +321,7 @@ void operate_array(HalfOperation operation, const std::uint16_t* const* operands
     for (std::size_t i = 0; i < count; ++i) {
       std::uint16_t& code = out[begin + i];
       if (needs_redoing(code, attributes.rounding))
-        code = operate_one(operation, block[0][i], block[1][i], block[2][i], attributes).bits;
+        code = scalar(block[0][i], block[1][i], block[2][i], attributes).bits;
     }
   });
 }

@@ -113,8 +113,12 @@ void decode_array(const ArrayFormat& format, const void* in, std::span<float> ou
 void convert_array(const ArrayFormat& from, const void* in, std::size_t size, const ArrayFormat& to,
                    void* out, const Attributes& attributes, const ArrayOptions& options);
 
+/// What redoes an element; it ignores operands that the operation lacks.
+using ScalarHalfOperation = Result<binary16> (*)(std::uint16_t a, std::uint16_t b, std::uint16_t c,
+                                                 const Attributes& attributes);
+
 /// `operands` has three pointers; those that the operation lacks repeat another.
-void operate_array(HalfOperation operation, const std::uint16_t* const* operands,
+void operate_array(HalfOperation operation, ScalarHalfOperation scalar, const std::uint16_t* const* operands,
                    std::span<std::uint16_t> out, const Attributes& attributes, const ArrayOptions& options);
 
 template <const Format& F, typename Scalar, typename... In>
@@ -127,7 +131,17 @@ void operate(HalfOperation operation, Scalar scalar, std::span<Bits<F>> out, con
       const std::array operands{in.data()...};
       constexpr std::size_t last = sizeof...(In) - 1;
       const std::uint16_t* const three[]{operands[0], operands[last < 1 ? last : 1], operands[last]};
-      operate_array(operation, three, out, attributes, options);
+      const ScalarHalfOperation redo = [](std::uint16_t a, std::uint16_t b, std::uint16_t c,
+                                          const Attributes& each) {
+        if constexpr (last == 0) {
+          return Scalar{}(a, each);
+        } else if constexpr (last == 1) {
+          return Scalar{}(a, b, each);
+        } else {
+          return Scalar{}(a, b, c, each);
+        }
+      };
+      operate_array(operation, redo, three, out, attributes, options);
       return;
     }
   }
