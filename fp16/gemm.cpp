@@ -5,13 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <limits>
-#include <span>
+#include <cstring>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
-#include "fp16/bulk.h"
+#include "fp16/bulk_kernels.h"
 #include "fp16/formats.h"
 #include "fp16/gemm_kernels.h"
 #include "fp16/parts.h"
@@ -20,12 +19,15 @@ namespace fp16 {
 namespace {
 
 using detail::block_depth;
+using detail::Tile;
+using detail::TileKernel;
 
 // A packed block of B (depth x columns) stays in the second-level cache, a packed block of A beside it.
-// The depth is the longest run that load_run() is asked for along k, block_columns the longest across.
 constexpr std::size_t most_block_rows = 128;
-constexpr std::size_t block_columns = 1024;
+constexpr std::size_t most_block_columns = 1024;
 constexpr std::size_t widest_tile = 64;
+
+using WidenHalves = void (*)(const std::uint16_t* in, float* out, std::size_t count);
 
 template <class Real>
 struct Product {
@@ -34,128 +36,222 @@ struct Product {
   Real* c;
   std::size_t row_stride;
   const GemmOptions& options;
+  WidenHalves widen_halves;
 };
 
-/// A tensor core's kernel with the core bound to it, to be used as a TileKernel is.
-struct TensorCoreTile {
-  std::size_t rows;
-  std::size_t columns;
-  std::size_t products_per_step;
-  const TensorCore& core;
-  detail::TensorCoreKernel::Advance kernel;
-
-  void advance(const float* a, const float* b, std::size_t depth, float* c, std::size_t row_stride) const {
-    kernel({core, a, rows, b, columns, depth}, c, row_stride);
-  }
-};
-
-void load_run(const MatrixOperand& m, std::size_t offset, std::span<float> out, VectorPath path) {
+/// `count` elements of a matrix as floats: where they are, when they are stored so, else in `buffer`.
+const float* run_of(const MatrixOperand& m, std::size_t offset, std::size_t count, WidenHalves widen_halves,
+                    float* buffer) {
+  if (m.storage == binary32) return static_cast<const float*>(m.data) + offset;
+  const std::uint16_t* codes = static_cast<const std::uint16_t*>(m.data) + offset;
   if (m.storage == binary16) {
-    half_to_float(std::span(static_cast<const std::uint16_t*>(m.data) + offset, out.size()), out,
-                  {.path = path});
+    widen_halves(codes, buffer, count);
   } else {
-    std::copy_n(static_cast<const float*>(m.data) + offset, out.size(), out.begin());
+    for (std::size_t i = 0; i < count; ++i)
+      buffer[i] = std::bit_cast<float>(static_cast<std::uint32_t>(codes[i]) << 16);
   }
+  return buffer;
 }
 
-void load_run(const MatrixOperand& m, std::size_t offset, std::span<double> out, VectorPath path) {
-  if (m.storage == binary64) {
-    std::copy_n(static_cast<const double*>(m.data) + offset, out.size(), out.begin());
-    return;
-  }
-  float narrow[block_columns];
-  load_run(m, offset, std::span(narrow, out.size()), path);
-  std::copy_n(narrow, out.size(), out.begin());
+const double* run_of(const MatrixOperand& m, std::size_t offset, std::size_t count, WidenHalves widen_halves,
+                     double* buffer) {
+  if (m.storage == binary64) return static_cast<const double*>(m.data) + offset;
+  float narrow[most_block_columns];
+  std::copy_n(run_of(m, offset, count, widen_halves, narrow), count, buffer);
+  return buffer;
 }
 
 struct Block {
   std::size_t row, rows, depth, depths;
 };
 
-/// Packs a block of m (rows x depths) into panels of `width` rows:
-/// panel p holds packed[(p * depths + k) * width + lane] = m[row + p * width + lane][depth + k], zero beyond
-/// the rows.
+struct Panels {
+  std::size_t width, granule;
+};
+
+constexpr std::size_t divide_up(std::size_t n, std::size_t divisor) {
+  return (n + divisor - 1) / divisor;
+}
+
+// Panels are written four elements at a time, the last four of a width overlapping those before.
+constexpr std::size_t group = 4;
+
+template <class Visit>
+void for_each_group(std::size_t width, Visit visit) {
+  for (std::size_t lane = 0; lane + group <= width; lane += group) visit(lane);
+  if (width % group != 0) visit(width - group);
+}
+
+/// out[k * width + lane] = rows[lane][k] for four lanes and `count` of k.
 template <class Real>
-void pack(const MatrixOperand& m, const Block& block, std::size_t width, Real* packed, VectorPath path) {
-  const auto [row, rows, depth, depths] = block;
-  if (m.row_stride == 1) {  // rows are contiguous: one run for every k, dealt out to the panels
-    Real run[block_columns + widest_tile] = {};
-    for (std::size_t k = 0; k < depths; ++k) {
-      load_run(m, row + (depth + k) * m.column_stride, std::span(run, rows), path);
-      for (std::size_t first = 0; first < rows; first += width) {
-        std::copy_n(run + first, width, packed + first * depths + k * width);
-      }
-    }
-    return;
+void transpose_group(const Real* const* rows, std::size_t count, std::size_t width, Real* out) {
+  typedef Real Four __attribute__((vector_size(group * sizeof(Real))));
+  std::size_t k = 0;
+  for (; k + group <= count; k += group) {
+    Four in[group];
+    for (std::size_t lane = 0; lane < group; ++lane) std::memcpy(&in[lane], rows[lane] + k, sizeof(Four));
+    const Four low01 = __builtin_shufflevector(in[0], in[1], 0, 4, 1, 5);
+    const Four high01 = __builtin_shufflevector(in[0], in[1], 2, 6, 3, 7);
+    const Four low23 = __builtin_shufflevector(in[2], in[3], 0, 4, 1, 5);
+    const Four high23 = __builtin_shufflevector(in[2], in[3], 2, 6, 3, 7);
+    const Four columns[group] = {__builtin_shufflevector(low01, low23, 0, 1, 4, 5),
+                                 __builtin_shufflevector(low01, low23, 2, 3, 6, 7),
+                                 __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+                                 __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+    for (std::size_t i = 0; i < group; ++i) std::memcpy(out + (k + i) * width, &columns[i], sizeof(Four));
   }
-  Real runs[widest_tile][block_depth];
-  for (std::size_t first = 0; first < rows; first += width) {  // k is contiguous: `width` runs, transposed
-    const std::size_t lanes = std::min(width, rows - first);
+  for (; k < count; ++k) {
+    for (std::size_t lane = 0; lane < group; ++lane) out[k * width + lane] = rows[lane][k];
+  }
+}
+
+/// Packs a block of m (rows x depths) into panels of `width` rows:
+/// panel p holds packed[(p * depths + k) * width + lane] = m[row + p * width + lane][depth + k]; beyond the
+/// rows zeros, at least up to a multiple of `granule`. Here rows are contiguous: one run for every k is dealt
+/// out to the panels.
+template <class Real>
+void pack_contiguous_rows(const MatrixOperand& m, const Block& block, std::size_t width,
+                          WidenHalves widen_halves, Real* packed) {
+  const std::size_t rows = block.rows;
+  Real buffer[most_block_columns];
+  for (std::size_t k = 0; k < block.depths; ++k) {
+    const std::size_t offset = block.row + (block.depth + k) * m.column_stride;
+    const Real* run = run_of(m, offset, rows, widen_halves, buffer);
+    std::size_t first = 0;
+    for (; first + width <= rows; first += width) {
+      Real* out = packed + first * block.depths + k * width;
+      for_each_group(width, [&](std::size_t lane) {
+        std::memcpy(out + lane, run + first + lane, group * sizeof(Real));
+      });
+    }
+    if (first < rows) {
+      Real* out = packed + first * block.depths + k * width;
+      std::fill(std::copy(run + first, run + rows, out), out + width, Real{0});
+    }
+  }
+}
+
+/// The same where k is contiguous: runs of a panel's rows are transposed.
+template <class Real>
+void pack_contiguous_depths(const MatrixOperand& m, const Block& block, Panels panels,
+                            WidenHalves widen_halves, Real* packed) {
+  static constexpr Real zeros[block_depth] = {};
+  Real buffers[widest_tile][block_depth];
+  for (std::size_t first = 0; first < block.rows; first += panels.width) {
+    const std::size_t rows = block.rows - first;
+    const std::size_t lanes = std::min(panels.width, divide_up(rows, panels.granule) * panels.granule);
+    const Real* runs[widest_tile];
     for (std::size_t lane = 0; lane < lanes; ++lane) {
-      load_run(m, (row + first + lane) * m.row_stride + depth, std::span(runs[lane], depths), path);
+      const std::size_t offset = (block.row + first + lane) * m.row_stride + block.depth;
+      runs[lane] = lane < rows ? run_of(m, offset, block.depths, widen_halves, buffers[lane]) : zeros;
     }
-    for (std::size_t lane = lanes; lane < width; ++lane) std::fill_n(runs[lane], depths, Real{0});
-    Real* out = packed + first * depths;
-    for (std::size_t k = 0; k < depths; ++k) {
-      for (std::size_t lane = 0; lane < width; ++lane) *out++ = runs[lane][k];
-    }
+    for_each_group(lanes, [&](std::size_t lane) {
+      transpose_group(runs + lane, block.depths, panels.width, packed + first * block.depths + lane);
+    });
   }
 }
 
-/// A tile that reaches over C's edge is computed whole in a buffer, of which the part inside C is kept.
-template <class Real, class Tile>
-void advance_edge_tile(const Tile& kernel, const Real* a, const Real* b, std::size_t depth, Real* c,
-                       std::size_t row_stride, std::size_t rows, std::size_t columns) {
-  Real tile[widest_tile * widest_tile] = {};
-  for (std::size_t i = 0; i < rows; ++i) std::copy_n(c + i * row_stride, columns, tile + i * kernel.columns);
-  kernel.advance(a, b, depth, tile, kernel.columns);
-  for (std::size_t i = 0; i < rows; ++i) std::copy_n(tile + i * kernel.columns, columns, c + i * row_stride);
+template <class Real>
+void pack(const MatrixOperand& m, const Block& block, Panels panels, WidenHalves widen_halves, Real* packed) {
+  if (m.row_stride == 1) {
+    pack_contiguous_rows(m, block, panels.width, widen_halves, packed);
+  } else {
+    pack_contiguous_depths(m, block, panels, widen_halves, packed);
+  }
 }
 
-/// All tiles of one packed block of A (rows) against one packed block of B (columns).
-template <class Real, class Tile>
-void advance_block(const Tile& kernel, const Real* packed_a, const Real* packed_b, std::size_t rows,
-                   std::size_t columns, std::size_t depth, Real* c, std::size_t row_stride) {
+/// Works on the part of a tile that lies inside C in a buffer that holds the whole.
+template <class Real, class Advance>
+void advance_in_buffer(Tile<Real> tile, std::size_t rows, std::size_t columns, std::size_t tile_rows,
+                       std::size_t tile_columns, Advance advance) {
+  Real buffer[widest_tile * widest_tile];
+  std::fill_n(buffer, tile_rows * tile_columns, Real{0});
+  for (std::size_t i = 0; !tile.from_zero && i < rows; ++i)
+    std::copy_n(tile.c + i * tile.row_stride, columns, buffer + i * tile_columns);
+  Tile<Real> whole = tile;
+  whole.c = buffer;
+  whole.row_stride = tile_columns;
+  advance(whole);
+  for (std::size_t i = 0; i < rows; ++i)
+    std::copy_n(buffer + i * tile_columns, columns, tile.c + i * tile.row_stride);
+}
+
+/// The first rows and columns of a tile.
+template <class Real>
+void advance(const TileKernel<Real>& kernel, const Tile<Real>& tile, std::size_t rows, std::size_t columns) {
+  const std::size_t vectors = divide_up(columns, kernel.lanes);
+  const auto variant = kernel.advance[(vectors - 1) * kernel.rows + rows - 1];
+  if (columns == vectors * kernel.lanes) return variant(tile);
+  advance_in_buffer(tile, rows, columns, rows, vectors * kernel.lanes, variant);
+}
+
+/// A tensor core's kernel with the core bound to it, to be used as a TileKernel is.
+struct TensorCoreTile {
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t lanes;  ///< all columns are worked on
+  std::size_t products_per_step;
+  const TensorCore& core;
+  detail::TensorCoreKernel::Advance kernel;
+};
+
+void advance(const TensorCoreTile& kernel, const Tile<float>& tile, std::size_t rows, std::size_t columns) {
+  const auto whole = [&](const Tile<float>& t) {
+    kernel.kernel({kernel.core, t.a, kernel.rows, t.b, kernel.columns, t.depth}, t.c, t.row_stride);
+  };
+  if (rows == kernel.rows && columns == kernel.columns && !tile.from_zero) return whole(tile);
+  advance_in_buffer(tile, rows, columns, kernel.rows, kernel.columns, whole);
+}
+
+/// All tiles of one packed block of A (rows) against one packed block of B (columns), `c` the first of them.
+template <class Real, class Kernel>
+void advance_block(const Kernel& kernel, const Tile<Real>& c, std::size_t rows, std::size_t columns) {
   for (std::size_t j = 0; j < columns; j += kernel.columns) {
     for (std::size_t i = 0; i < rows; i += kernel.rows) {
-      const Real* a = packed_a + i * depth;
-      const Real* b = packed_b + j * depth;
-      Real* tile = c + i * row_stride + j;
-      if (i + kernel.rows <= rows && j + kernel.columns <= columns) {
-        kernel.advance(a, b, depth, tile, row_stride);
-      } else {
-        advance_edge_tile(kernel, a, b, depth, tile, row_stride, std::min(kernel.rows, rows - i),
-                          std::min(kernel.columns, columns - j));
-      }
+      Tile<Real> tile = c;
+      tile.a += i * c.depth;
+      tile.b += j * c.depth;
+      tile.c += i * c.row_stride + j;
+      advance(kernel, tile, std::min(kernel.rows, rows - i), std::min(kernel.columns, columns - j));
     }
   }
 }
 
-constexpr std::size_t round_up(std::size_t n, std::size_t multiple) {
-  return (n + multiple - 1) / multiple * multiple;
+/// The size of blocks, a multiple of `granule` of at most `most`, that cut `count` about evenly.
+constexpr std::size_t block_of(std::size_t count, std::size_t most, std::size_t granule) {
+  const std::size_t whole = std::max(most / granule, std::size_t{1}) * granule;
+  const std::size_t even = divide_up(count, std::max(divide_up(count, whole), std::size_t{1}));
+  return std::max(divide_up(even, granule), std::size_t{1}) * granule;
 }
 
 /// Blocks over k end where a step does.
-template <class Real, class Tile>
-void multiply(const Product<Real>& p, const Tile& tile) {
-  const std::size_t block_rows = most_block_rows - most_block_rows % tile.rows;
-  const std::size_t depth_of_block = block_depth - block_depth % tile.products_per_step;
-  thread_local std::vector<Real> packed_a, packed_b;
-  packed_a.resize(block_rows * depth_of_block);
-  packed_b.resize(round_up(block_columns, tile.columns) * depth_of_block);
-
+template <class Real, class Kernel>
+void multiply(const Product<Real>& p, const Kernel& kernel) {
   const std::size_t rows = p.a.rows, columns = p.b.columns, depth = p.a.columns;
+  const std::size_t block_rows = block_of(rows, most_block_rows, kernel.rows),
+                    block_columns = block_of(columns, most_block_columns, kernel.columns),
+                    block_depths = block_of(depth, block_depth, kernel.products_per_step);
+  thread_local std::vector<Real> packed_a, packed_b;
+  packed_a.resize(std::max(packed_a.size(), block_rows * block_depths));
+  packed_b.resize(std::max(packed_b.size(), block_columns * block_depths));
+
   const MatrixOperand b_by_column = p.b.transposed();
   for (std::size_t j = 0; j < columns; j += block_columns) {
     const std::size_t js = std::min(block_columns, columns - j);
-    for (std::size_t k = 0; k < depth; k += depth_of_block) {
-      const std::size_t ks = std::min(depth_of_block, depth - k);
-      pack(b_by_column, {j, js, k, ks}, tile.columns, packed_b.data(), p.options.path);
+    for (std::size_t k = 0; k < depth; k += block_depths) {
+      const std::size_t ks = std::min(block_depths, depth - k);
+      pack(b_by_column, {j, js, k, ks}, {kernel.columns, std::max(kernel.lanes, group)}, p.widen_halves,
+           packed_b.data());
       for (std::size_t i = 0; i < rows; i += block_rows) {
         const std::size_t is = std::min(block_rows, rows - i);
-        pack(p.a, {i, is, k, ks}, tile.rows, packed_a.data(), p.options.path);
-        advance_block(tile, packed_a.data(), packed_b.data(), is, js, ks, p.c + i * p.row_stride + j,
-                      p.row_stride);
+        pack(p.a, {i, is, k, ks}, {kernel.rows, kernel.rows}, p.widen_halves, packed_a.data());
+        const Tile<Real> first{.a = packed_a.data(),
+                               .b = packed_b.data(),
+                               .depth = ks,
+                               .c = p.c + i * p.row_stride + j,
+                               .row_stride = p.row_stride,
+                               .from_zero = k == 0 && p.options.start == ChainStart::zero};
+        advance_block(kernel, first, is, js);
       }
     }
   }
@@ -171,42 +267,32 @@ Product<Real> rows_of(const Product<Real>& p, std::size_t begin, std::size_t end
   return part;
 }
 
-template <class Real, class Tile>
-void run(const Product<Real>& p, const Tile& tile) {
-  detail::for_each_part(p.a.rows, p.options.threads, tile.rows, [&](std::size_t begin, std::size_t end) {
-    const Product<Real> part = rows_of(p, begin, end);
-    for (std::size_t i = 0; p.options.start == ChainStart::zero && i < part.a.rows; ++i)
-      std::fill_n(part.c + i * part.row_stride, part.b.columns, Real{0});
-    multiply(part, tile);
+template <class Real, class Kernel>
+void run(const Product<Real>& p, const Kernel& kernel) {
+  if (p.a.columns == 0 && p.options.start == ChainStart::zero) {
+    for (std::size_t i = 0; i < p.a.rows; ++i) std::fill_n(p.c + i * p.row_stride, p.b.columns, Real{0});
+  }
+  detail::for_each_part(p.a.rows, p.options.threads, kernel.rows, [&](std::size_t begin, std::size_t end) {
+    multiply(rows_of(p, begin, end), kernel);
   });
 }
 
-template <class Real>
-void make_nans_canonical(const Product<Real>& p) {
-  for (std::size_t i = 0; i < p.a.rows; ++i) {
-    Real* row = p.c + i * p.row_stride;
-    for (std::size_t j = 0; j < p.b.columns; ++j)
-      row[j] = row[j] == row[j] ? row[j] : std::numeric_limits<Real>::quiet_NaN();
-  }
-}
+struct Kernels {
+  const detail::TileKernels& tiles;
+  WidenHalves widen_halves;
+};
 
-template <class Real>
-void run_chains(const Product<Real>& p, const detail::TileKernel<Real>& kernel) {
-  run(p, kernel);
-  make_nans_canonical(p);
-}
-
-const detail::TileKernels& kernels_of(VectorPath path) {
+Kernels kernels_of(VectorPath path) {
   require_available(path);
   switch (path) {
 #ifdef __x86_64__
     case VectorPath::avx512:
-      return detail::avx512_tile_kernels;
+      return {detail::avx512_tile_kernels, detail::avx512_bulk_kernels.half_to_float};
     case VectorPath::avx2_f16c:
-      return detail::avx2_f16c_tile_kernels;
+      return {detail::avx2_f16c_tile_kernels, detail::avx2_f16c_bulk_kernels.half_to_float};
 #endif
     default:
-      return detail::portable_tile_kernels;
+      return {detail::portable_tile_kernels, detail::portable_bulk_kernels.half_to_float};
   }
 }
 
@@ -229,9 +315,10 @@ void require_valid(const MatrixOperand& a, const MatrixOperand& b, Format output
     throw std::invalid_argument("gemm: shapes " + shape_of(a) + " and " + shape_of(b) + " do not multiply");
   }
   for (const MatrixOperand* m : {&a, &b}) {
-    if (m->storage != binary16 && m->storage != binary32 && m->storage != binary64) {
+    if (m->storage != binary16 && m->storage != bfloat16 && m->storage != binary32 &&
+        m->storage != binary64) {
       throw std::invalid_argument("gemm: storage: " + std::string(name_of(m->storage)) +
-                                  " is not allowed; binary16, binary32 or binary64");
+                                  " is not allowed; binary16, bfloat16, binary32 or binary64");
     }
     if (m->storage.precision > output.precision) {
       throw std::invalid_argument("gemm: an operand is stored wider than the output");
@@ -258,7 +345,7 @@ void require_valid(const TensorCoreAccumulation& accumulation) {
   }
 }
 
-const detail::TileKernel<float>& kernel_of(Accumulation accumulation, const detail::TileKernels& kernels) {
+const TileKernel<float>& kernel_of(Accumulation accumulation, const detail::TileKernels& kernels) {
   switch (accumulation) {
     case Accumulation::fp32_fma_chain:
       return kernels.fp32_fma_chain;
@@ -296,7 +383,8 @@ std::string name_of(const TensorCoreAccumulation& accumulation) {
 void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t row_stride,
           Accumulation accumulation, const GemmOptions& options) {
   require_valid(a, b, binary32);
-  run_chains<float>({a, b, c, row_stride, options}, kernel_of(accumulation, kernels_of(options.path)));
+  const Kernels kernels = kernels_of(options.path);
+  run<float>({a, b, c, row_stride, options, kernels.widen_halves}, kernel_of(accumulation, kernels.tiles));
 }
 
 void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t row_stride,
@@ -304,22 +392,24 @@ void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t 
   require_valid(a, b, binary32);
   require_valid(accumulation);
   const TensorCore& core = accumulation.core;
-  const detail::TileKernels& kernels = kernels_of(options.path);
+  const Kernels kernels = kernels_of(options.path);
   const detail::TensorCoreKernel& kernel =
-      (suits_vector_lanes(core) ? kernels : detail::portable_tile_kernels).tensor_core;
+      (suits_vector_lanes(core) ? kernels.tiles : detail::portable_tile_kernels).tensor_core;
   const TensorCoreTile tile{
       .rows = kernel.rows,
       .columns = kernel.columns,
+      .lanes = kernel.columns,
       .products_per_step = static_cast<std::size_t>(core.products_per_step),
       .core = core,
       .kernel = accumulation.accumulator == binary32 ? kernel.advance_binary32 : kernel.advance_binary16};
-  run<float>({a, b, c, row_stride, options}, tile);
+  run<float>({a, b, c, row_stride, options, kernels.widen_halves}, tile);
 }
 
 void gemm(const MatrixOperand& a, const MatrixOperand& b, double* c, std::size_t row_stride,
           const GemmOptions& options) {
   require_valid(a, b, binary64);
-  run_chains<double>({a, b, c, row_stride, options}, kernels_of(options.path).fp64_fma_chain);
+  const Kernels kernels = kernels_of(options.path);
+  run<double>({a, b, c, row_stride, options, kernels.widen_halves}, kernels.tiles.fp64_fma_chain);
 }
 
 }  // namespace fp16

@@ -34,11 +34,11 @@ struct TensorCoreAccumulation {
 /// Such as "tensor_core_hopper_binary32".
 std::string name_of(const TensorCoreAccumulation& accumulation);
 
-/// A read-only matrix in memory whose elements are stored as binary16 bits, float or double; strides in
-/// elements.
+/// A read-only matrix in memory whose elements are stored as binary16 or bfloat16 bits, float or double;
+/// strides in elements.
 struct MatrixOperand {
   const void* data;
-  Format storage;  ///< binary16, binary32 or binary64
+  Format storage;  ///< binary16, bfloat16, binary32 or binary64
   std::size_t rows;
   std::size_t columns;
   std::size_t row_stride;
@@ -60,8 +60,8 @@ struct GemmOptions {
 };
 
 /// C (a.rows x b.columns, row-major, `row_stride` elements from row to row) = chains over k of a[i][k] *
-/// b[k][j]. binary16 operands are widened exactly. A float C takes all accumulations but fp64_fma_chain, a
-/// double C that one alone.
+/// b[k][j]. binary16 and bfloat16 operands are widened exactly. A float C takes all accumulations but
+/// fp64_fma_chain, a double C that one alone.
 ///
 /// For all but fp32_fma_chain and fp64_fma_chain the operands must hold values of binary16, however they are
 /// stored; for accumulators of binary16, C too receives such values, and must hold them to be gone on from.

@@ -13,6 +13,9 @@ struct FloatLanes {
   static Vector load(const float* p) { return _mm256_loadu_ps(p); }
   static void store(float* p, Vector x) { _mm256_storeu_ps(p, x); }
   static Vector broadcast(float x) { return _mm256_broadcast_ss(&x); }
+  static Vector with_canonical_nan(Vector x) {
+    return _mm256_blendv_ps(x, _mm256_set1_ps(canonical_nan<float>), _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  }
 };
 
 struct DoubleLanes {
@@ -21,6 +24,9 @@ struct DoubleLanes {
   static Vector load(const double* p) { return _mm256_loadu_pd(p); }
   static void store(double* p, Vector x) { _mm256_storeu_pd(p, x); }
   static Vector broadcast(double x) { return _mm256_broadcast_sd(&x); }
+  static Vector with_canonical_nan(Vector x) {
+    return _mm256_blendv_pd(x, _mm256_set1_pd(canonical_nan<double>), _mm256_cmp_pd(x, x, _CMP_UNORD_Q));
+  }
 };
 
 struct Fp32FmaChain {

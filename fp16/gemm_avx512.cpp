@@ -13,6 +13,10 @@ struct FloatLanes {
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Vector x) { _mm512_storeu_ps(p, x); }
   static Vector broadcast(float x) { return _mm512_set1_ps(x); }
+  static Vector with_canonical_nan(Vector x) {
+    return _mm512_mask_mov_ps(x, _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q),
+                              _mm512_set1_ps(canonical_nan<float>));
+  }
 };
 
 struct DoubleLanes {
@@ -21,6 +25,10 @@ struct DoubleLanes {
   static Vector load(const double* p) { return _mm512_loadu_pd(p); }
   static void store(double* p, Vector x) { _mm512_storeu_pd(p, x); }
   static Vector broadcast(double x) { return _mm512_set1_pd(x); }
+  static Vector with_canonical_nan(Vector x) {
+    return _mm512_mask_mov_pd(x, _mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q),
+                              _mm512_set1_pd(canonical_nan<double>));
+  }
 };
 
 struct Fp32FmaChain {

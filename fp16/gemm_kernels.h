@@ -6,6 +6,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
+#include <utility>
 
 #include "fp16/gemm.h"
 
@@ -14,13 +16,28 @@ namespace fp16::detail {
 /// The most products that one call of a kernel adds up.
 inline constexpr std::size_t block_depth = 256;
 
-/// Advances `rows` x `columns` chains by `depth` steps of c[i][j] = step(a[k][i], b[k][j], c[i][j]).
-/// a is packed depth x rows, b depth x columns; c is row-major with `row_stride`.
+/// One call of a kernel: chains c[i][j], row-major with `row_stride`, advance by `depth` steps of
+/// c[i][j] = step(a[k][i], b[k][j], c[i][j]). a is packed depth x TileKernel::rows, b depth x
+/// TileKernel::columns.
+template <class Real>
+struct Tile {
+  const Real* a;
+  const Real* b;
+  std::size_t depth;
+  Real* c;
+  std::size_t row_stride;
+  bool from_zero;  ///< the chains begin at +0; what c holds is not read
+};
+
 template <class Real>
 struct TileKernel {
+  using Advance = void (*)(const Tile<Real>& tile);
   std::size_t rows;
   std::size_t columns;
-  void (*advance)(const Real* a, const Real* b, std::size_t depth, Real* c, std::size_t row_stride);
+  std::size_t lanes;  ///< of a vector
+  /// advance[(vectors - 1) * rows + i - 1] for the first i rows of `vectors` vectors. NaNs are stored as the
+  /// canonical one.
+  const Advance* advance;
 
   static constexpr std::size_t products_per_step = 1;
 };
@@ -63,45 +80,66 @@ extern const TileKernels avx512_tile_kernels;
 template <const Format& Accumulator>
 void redo_lanes(const TensorCoreOperands& operands, std::uint32_t lanes, float* c);
 
+/// The NaN of every finished chain.
+template <class Real>
+inline constexpr Real canonical_nan = std::numeric_limits<Real>::quiet_NaN();
+
 namespace {  // one instance per translation unit, compiled for its instruction set
 
-template <class Step, class Real>
-void advance_tile(const Real* a, const Real* b, std::size_t depth, Real* c, std::size_t row_stride) {
+template <class Step, class Real, std::size_t rows, std::size_t vectors>
+void advance_tile(const Tile<Real>& tile) {
   using Lanes = typename Step::Lanes;
   using Vector = typename Lanes::Vector;
   // Unrolling by pragma happens early enough for the compiler to keep every chain in a register.
-  Vector chain[Step::rows][Step::vectors];
+  Vector chain[rows][vectors];
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < Step::rows; ++i) {
+  for (std::size_t i = 0; i < rows; ++i) {
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < Step::vectors; ++v)
-      chain[i][v] = Lanes::load(c + i * row_stride + v * Lanes::width);
+    for (std::size_t v = 0; v < vectors; ++v) chain[i][v] = Lanes::broadcast(0);
   }
-  for (std::size_t k = 0; k < depth; ++k) {
-    Vector columns[Step::vectors];
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < Step::vectors; ++v) columns[v] = Lanes::load(b + v * Lanes::width);
+  if (!tile.from_zero) {
 #pragma GCC unroll 16
-    for (std::size_t i = 0; i < Step::rows; ++i) {
+    for (std::size_t i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v)
+        chain[i][v] = Lanes::load(tile.c + i * tile.row_stride + v * Lanes::width);
+    }
+  }
+  const Real* a = tile.a;
+  const Real* b = tile.b;
+  for (std::size_t k = 0; k < tile.depth; ++k) {
+    Vector columns[vectors];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) columns[v] = Lanes::load(b + v * Lanes::width);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < rows; ++i) {
       const Vector element = Lanes::broadcast(a[i]);
 #pragma GCC unroll 4
-      for (std::size_t v = 0; v < Step::vectors; ++v)
-        chain[i][v] = Step::step(element, columns[v], chain[i][v]);
+      for (std::size_t v = 0; v < vectors; ++v) chain[i][v] = Step::step(element, columns[v], chain[i][v]);
     }
     a += Step::rows;
     b += Step::vectors * Lanes::width;
   }
 #pragma GCC unroll 16
-  for (std::size_t i = 0; i < Step::rows; ++i) {
+  for (std::size_t i = 0; i < rows; ++i) {
 #pragma GCC unroll 4
-    for (std::size_t v = 0; v < Step::vectors; ++v)
-      Lanes::store(c + i * row_stride + v * Lanes::width, chain[i][v]);
+    for (std::size_t v = 0; v < vectors; ++v)
+      Lanes::store(tile.c + i * tile.row_stride + v * Lanes::width, Lanes::with_canonical_nan(chain[i][v]));
   }
 }
 
+template <class Step, class Real, class Indices>
+struct TileVariants;
+template <class Step, class Real, std::size_t... i>
+struct TileVariants<Step, Real, std::index_sequence<i...>> {
+  static constexpr typename TileKernel<Real>::Advance advance[] = {
+      &advance_tile<Step, Real, i % Step::rows + 1, i / Step::rows + 1>...};
+};
+
 template <class Step, class Real>
 constexpr TileKernel<Real> tile_kernel() {
-  return {Step::rows, Step::vectors * Step::Lanes::width, &advance_tile<Step, Real>};
+  using Variants = TileVariants<Step, Real, std::make_index_sequence<Step::rows * Step::vectors>>;
+  return {Step::rows, Step::vectors * Step::Lanes::width, Step::Lanes::width, Variants::advance};
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ struct ScalarLanes {
   static Vector load(const Real* p) { return *p; }
   static void store(Real* p, Vector x) { *p = x; }
   static Vector broadcast(Real x) { return x; }
+  static Vector with_canonical_nan(Real x) { return x == x ? x : canonical_nan<Real>; }
 };
 
 /// std::fma is exact by IEEE 754, in hardware or (slowly) without: the same bits as the vector paths.

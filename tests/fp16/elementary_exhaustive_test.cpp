@@ -47,6 +47,24 @@ TEST_CASE("the stated maximum error of log holds for all 2^32 floats, and is tig
 TEST_CASE("the stated maximum error of sigmoid holds for all 2^32 floats, and is tight to 0.02 ulp") {
   check_maximum_error("sigmoid");
 }
+TEST_CASE("the stated maximum error of expm1 holds for all 2^32 floats, and is tight to 0.02 ulp") {
+  check_maximum_error("expm1");
+}
+TEST_CASE("the stated maximum error of log1p holds for all 2^32 floats, and is tight to 0.02 ulp") {
+  check_maximum_error("log1p");
+}
+TEST_CASE("the stated maximum error of softplus holds for all 2^32 floats, and is tight to 0.02 ulp") {
+  check_maximum_error("softplus");
+}
+TEST_CASE("the stated maximum error of tanh holds for all 2^32 floats, and is tight to 0.02 ulp") {
+  check_maximum_error("tanh");
+}
+TEST_CASE("the stated maximum error of erf holds for all 2^32 floats, and is tight to 0.02 ulp") {
+  check_maximum_error("erf");
+}
+TEST_CASE("the stated maximum error of normal_cdf holds for all 2^32 floats, and is tight to 0.02 ulp") {
+  check_maximum_error("normal_cdf");
+}
 
 }  // namespace
 }  // namespace fp16

@@ -20,6 +20,8 @@ std::uint32_t bits_of(float value) {
 }
 
 static_assert(exp(0.0f) == 1.0f && log(1.0f) == 0.0f && sigmoid(0.0f) == 0.5f);
+static_assert(tanh(0.0f) == 0.0f && erf(0.0) == 0.0 && normal_cdf(0.0) == 0.5 && expm1(0.0) == 0.0 &&
+              log1p(0.0f) == 0.0f && softplus(0.0f) == 0x1.62e43p-1f);
 static_assert(exp(1.0f) == 0x1.5bf0a8p1f && log(2.0f) == 0x1.62e43p-1f);
 
 TEST_CASE("exp at the ends of its range") {
@@ -56,6 +58,80 @@ TEST_CASE("sigmoid at the ends of its range") {
   CHECK(sigmoid(-100.0f) == exp(-100.0f));
   CHECK(sigmoid(-0x1.9fe368p6f) == smallest_subnormal);
   CHECK(sigmoid(-0x1.9fe36ap6f) == 0.0f);
+}
+
+/// What both formats have in common; the first NaN is the default one.
+template <class Real>
+void check_limits() {
+  constexpr Real inf = std::numeric_limits<Real>::infinity(), zero = 0;
+  constexpr Real smallest = std::numeric_limits<Real>::denorm_min(),
+                 largest = std::numeric_limits<Real>::max();
+  const auto same = [](Real got, Real expected) {
+    CAPTURE(expected);
+    CHECK(elementary::bits_of(got) == elementary::bits_of(expected));
+  };
+  for (Real infinite : {inf, largest}) {
+    same(exp(infinite), inf);
+    same(exp(-infinite), 0);
+    same(expm1(infinite), inf);
+    same(expm1(-infinite), -1);
+    same(log1p(-infinite), elementary::default_nan<Real>);
+    same(sigmoid(infinite), 1);
+    same(sigmoid(-infinite), 0);
+    same(softplus(infinite), infinite);
+    same(softplus(-infinite), 0);
+    same(tanh(infinite), 1);
+    same(tanh(-infinite), -1);
+    same(erf(infinite), 1);
+    same(erf(-infinite), -1);
+    same(normal_cdf(infinite), 1);
+    same(normal_cdf(-infinite), 0);
+  }
+  same(log(inf), inf);
+  same(log1p(inf), inf);
+  same(log(zero), -inf);
+  same(log(-zero), -inf);
+  same(log(Real{1}), zero);
+  same(log1p(Real{-1}), -inf);
+  same(log1p(-1 - std::numeric_limits<Real>::epsilon()), elementary::default_nan<Real>);
+  for (Real tiny : {zero, smallest, 3 * smallest, std::numeric_limits<Real>::min()}) {
+    for (Real x : {tiny, -tiny}) {
+      same(expm1(x), x);
+      same(log1p(x), x);
+      same(tanh(x), x);
+      same(exp(x), 1);
+      same(normal_cdf(x), Real{0.5});
+    }
+  }
+  same(erf(-zero), -zero);
+  same(erf(smallest), smallest);
+  same(erf(-8 * smallest), -9 * smallest);  // 2/sqrt(pi) = 1.128
+}
+
+TEST_CASE("the limits of all functions, in binary32 and binary64") {
+  check_limits<float>();
+  check_limits<double>();
+}
+
+TEST_CASE("bounded functions stay within their bounds, and are odd") {
+  for (std::uint64_t bits = 0; bits < 0x7f800000; bits += 977) {
+    const auto x = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+    const bool bounded = tanh(x) <= 1.0f && erf(x) <= 1.0f && normal_cdf(x) <= 1.0f && sigmoid(x) <= 1.0f;
+    const bool odd = bits_of(tanh(-x)) == bits_of(-tanh(x)) && bits_of(erf(-x)) == bits_of(-erf(x));
+    if (bounded && odd) continue;
+    CAPTURE(x);
+    CHECK(bounded);
+    CHECK(odd);
+  }
+}
+
+TEST_CASE("normal_cdf fades out through the subnormals") {
+  CHECK(normal_cdf(-12.9f) > 0x1p-126f);
+  CHECK(normal_cdf(-12.96f) < 0x1p-126f);
+  CHECK(normal_cdf(-14.170f) == smallest_subnormal);
+  CHECK(normal_cdf(-14.171f) == 0.0f);
+  CHECK(normal_cdf(-38.485) == 0x1p-1074);
+  CHECK(normal_cdf(-38.486) == 0.0);
 }
 
 TEST_CASE("every NaN gives the default NaN") {
@@ -96,8 +172,18 @@ TEST_CASE("stated maximum errors hold over the whole range") {
 TEST_CASE("stated maximum errors hold where the algorithms change course") {
   for (const ElementaryFunction& row : elementary_functions) {
     WorstCase worst;
-    for (float centre : {0.0f, smallest_subnormal, 0x1p-126f, 0.34657359f, 0.70710678f, 1.0f, 1.41421356f,
-                         2.0f, 88.722839f, 87.336545f, 103.278929f, 103.972077f, 104.0f, largest}) {
+    for (float centre : {0.0f,        smallest_subnormal,
+                         0x1p-126f,   0.34657359f,
+                         0.70710678f, 0.29289322f,
+                         0.41421356f, 1.0f,
+                         1.125f,      1.41421356f,
+                         2.0f,        5.0f,
+                         9.0109f,     12.94995f,
+                         14.17019f,   17.3287f,
+                         0x1p-64f,    88.722839f,
+                         87.336545f,  103.278929f,
+                         103.972077f, 104.0f,
+                         largest}) {
       for (float signed_centre : {centre, -centre}) {
         for (std::uint32_t offset = 0; offset < 20000; ++offset) {
           consider(worst, row, bits_of(signed_centre) - 10000 + offset);

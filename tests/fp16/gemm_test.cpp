@@ -12,6 +12,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -112,6 +113,72 @@ TEST_CASE("gemm: every output is the stated chain, on every path, in every layou
           }
         }
       }
+    }
+  }
+}
+
+TEST_CASE("gemm: every part of a tile, as large as it may be") {
+  std::mt19937 random(8);
+  constexpr std::size_t k = 3, most_rows = 13, most_columns = 33;  // beyond 12 x 32 by one
+  const Matrix a(most_rows, k, normal_halves(random, false)),
+      b(k, most_columns, normal_halves(random, false));
+  for (const Accumulation accumulation : float_chains) {
+    for (const fp16::VectorPath path : fp16::available_vector_paths()) {
+      std::size_t wrong = 0;
+      for (std::size_t m = 1; m <= most_rows; ++m) {
+        for (std::size_t n = 1; n <= most_columns; ++n) {
+          fp16::MatrixOperand left = a.operand(false), right = b.operand(false);
+          left.rows = m;
+          right.columns = n;
+          std::vector<float> c((m + 1) * most_columns, 7);  // a row more, which stays as it is
+          fp16::gemm(left, right, c.data(), most_columns, accumulation, {.path = path});
+          for (std::size_t i = 0; i <= m; ++i) {
+            for (std::size_t j = 0; j < most_columns; ++j) {
+              const float expected = i < m && j < n ? naive_chain(a, b, i, j, accumulation) : 7;
+              wrong += !same(c[i * most_columns + j], expected);
+            }
+          }
+        }
+      }
+      INFO(name_of(accumulation), " ", name_of(path));
+      CHECK(wrong == 0);
+    }
+  }
+}
+
+TEST_CASE("gemm: bfloat16 operands are the floats that they are the upper halves of") {
+  std::mt19937 random(9);
+  constexpr std::size_t m = 21, k = 270, n = 35;
+  std::vector<std::uint16_t> a(m * k), b(k * n);
+  std::vector<float> wide_a, wide_b;
+  const auto draw = [&](std::vector<std::uint16_t>& codes, std::vector<float>& values) {
+    for (std::uint16_t& code : codes) {
+      code = static_cast<std::uint16_t>(
+          std::bit_cast<std::uint32_t>(std::normal_distribution<float>()(random)) >> 16);
+      values.push_back(std::bit_cast<float>(static_cast<std::uint32_t>(code) << 16));
+    }
+  };
+  draw(a, wide_a);
+  draw(b, wide_b);
+  for (const fp16::VectorPath path : fp16::available_vector_paths()) {
+    for (const bool transposed : {false, true}) {
+      const auto product = [&](const void* left, const void* right, const fp16::Format& storage, auto& c) {
+        const fp16::MatrixOperand x{left, storage, m, k, transposed ? 1 : k, transposed ? m : 1},
+            y{right, storage, k, n, transposed ? 1 : n, transposed ? k : 1};
+        if constexpr (std::is_same_v<decltype(c), std::vector<float>&>) {
+          fp16::gemm(x, y, c.data(), n, Accumulation::fp32_fma_chain, {.path = path});
+        } else {
+          fp16::gemm(x, y, c.data(), n, {.path = path});
+        }
+      };
+      std::vector<float> narrow(m * n), wide(m * n, 1);
+      product(a.data(), b.data(), fp16::bfloat16, narrow);
+      product(wide_a.data(), wide_b.data(), fp16::binary32, wide);
+      CHECK(narrow == wide);
+      std::vector<double> narrow64(m * n), wide64(m * n, 1);
+      product(a.data(), b.data(), fp16::bfloat16, narrow64);
+      product(wide_a.data(), wide_b.data(), fp16::binary32, wide64);
+      CHECK(narrow64 == wide64);
     }
   }
 }
@@ -488,7 +555,7 @@ TEST_CASE("gemm: what cannot be multiplied is refused") {
   fp16::MatrixOperand bytes = two_by_two;
   bytes.storage = fp16::e4m3;
   CHECK_THROWS_WITH_AS(fp16::gemm(bytes, two_by_two, c, 2, hopper),
-                       "gemm: storage: e4m3 is not allowed; binary16, binary32 or binary64",
+                       "gemm: storage: e4m3 is not allowed; binary16, bfloat16, binary32 or binary64",
                        std::invalid_argument);
   CHECK_THROWS_WITH_AS(
       fp16::gemm(two_by_two, two_by_two, c, 2, TensorCoreAccumulation{fp16::hopper, fp16::bfloat16}),

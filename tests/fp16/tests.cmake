@@ -70,3 +70,8 @@ halflab_test(fp16_format_exhaustive_tests
   oracle/sweep.cpp oracle/exact_format.cpp
   fp16/small_formats_exhaustive_test.cpp fp16/remainder_exhaustive_test.cpp
   LIBRARIES halflab::fp16 Boost::headers Threads::Threads LABEL exhaustive)
+halflab_test(fp16_elementary_pow_tests fp16/elementary_pow_test.cpp LIBRARIES halflab::fp16)
+halflab_test(fp16_elementary_double_tests fp16/elementary_double_test.cpp LIBRARIES halflab::fp16 mpfr gmp)
+halflab_test(fp16_elementary_double_exhaustive_tests oracle/sweep.cpp fp16/elementary_double_exhaustive_test.cpp
+  LIBRARIES halflab::fp16 Threads::Threads mpfr gmp LABEL exhaustive)
+halflab_test(fp16_block_arrays_tests fp16/block_arrays_test.cpp LIBRARIES halflab::fp16_bulk)
