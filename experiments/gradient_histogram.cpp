@@ -13,7 +13,6 @@
 #include "experiments/common/experiment.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
-#include "sim/loss_scaling/registry.h"
 #include "sim/statistics/cast_counts.h"
 #include "sim/statistics/log2.h"
 
@@ -82,11 +81,11 @@ struct Pooled {
 /// Trains in FP32 and pools the gradients of the last batches, site by site.
 std::vector<Pooled> pool_gradients(sim::Trainer& trainer, const experiments::TrainingSetup& setup,
                                    const Options& options, experiments::Progress& progress) {
-  experiments::train(trainer, options.training.steps, progress);
+  experiments::train(trainer, setup.steps(), progress);
   std::vector<Pooled> sites;
   for (int sample = 0; sample < options.pool; ++sample) {
-    const auto [tape, forward] = sim::record_step(setup.model(), trainer.parameters(), trainer.weights(),
-                                                  trainer.next_batch(), sim::find_precision_policy("fp32"));
+    const auto [tape, forward, weights] = sim::record_step(setup.model(), trainer.state(), trainer.next_batch(),
+                                                  sim::find_precision_policy("fp32"));
     const sim::SiteGradients gradients = tape.backward(forward.loss, {});
     sites.resize(tape.sites().size());
     for (std::size_t i = 0; i < sites.size(); ++i) {
@@ -345,20 +344,20 @@ void write_verdict(sim::RunRecord& record, const Findings& found, std::string_vi
 
 void run(experiments::Run& run, Options& options) {
   const experiments::TrainingSetup setup(options.training);
-  sim::Trainer trainer = setup.trainer("fp32", sim::make_scaler("none"), options.training.seed);
+  sim::Trainer trainer = setup.trainer({.seed = options.training.seed});
   experiments::record_settings(run.record(), "optimizer", trainer.optimizer().name(),
                                trainer.optimizer().options());
   experiments::Progress progress =
-      run.progress("training in FP32", static_cast<std::size_t>(options.training.steps + options.pool));
+      run.progress("training in FP32", static_cast<std::size_t>(setup.steps() + options.pool));
   std::vector<Pooled> sites = pool_gradients(trainer, setup, options, progress);
   const Findings found =
-      summed(std::move(sites), sim::evaluate(setup.model(), setup.dataset(), trainer.weights()));
+      summed(std::move(sites), sim::evaluate(setup.model(), setup.dataset(), trainer.state()));
 
   write_histogram(run.record(), found);
   write_layers(run.record(), found.sites);
   write_summary(run.record(), found, setup.model().is_classifier());
   const std::string setting = fmt::format("{}; step {}, {} batches pooled, seed {}, S = 1; {}.",
-                                          setup.description(), options.training.steps, options.pool,
+                                          setup.description(), setup.steps(), options.pool,
                                           options.training.seed, setup.quality(found.evaluation));
   draw_figures(run, found, setup.model_name(), setting);
   write_verdict(run.record(), found, setup.model_name(), setting);

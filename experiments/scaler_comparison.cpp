@@ -23,22 +23,22 @@ namespace {
 using experiments::percent;
 
 struct Options {
-  experiments::TrainingOptions training{.model = "autoencoder", .steps = 500};
+  experiments::TrainingOptions training{.model = "autoencoder"};
   std::string policy = "amp";
   std::vector<std::string> scalers{"none", "static", "dynamic", "adaptive"};
   int seeds = 2;
   int twin_every = 10;
   int growth_interval = 20;
-  double static_scale = 1024;
 };
 
 constexpr std::string_view reference = "fp32";
 
 /// One training run of one strategy with one seed.
 struct TrainingRun {
-  std::string strategy;
+  std::string strategy;  ///< `reference`, or a scaler with its options
   std::uint64_t seed = 0;
   std::vector<sim::StepRecord> steps = {};
+  std::string abort_reason = {};  ///< of a run that its scaler ended
   std::vector<sim::GradientSite> sites = {};
   sim::Evaluation evaluation = {};
   double final_scale_log2 = 0;
@@ -47,7 +47,7 @@ struct TrainingRun {
 
   double skipped_steps() const {
     double count = 0;
-    for (const sim::StepRecord& step : steps) count += step.skipped;
+    for (const sim::StepRecord& step : steps) count += step.skipped();
     return count;
   }
 
@@ -55,7 +55,7 @@ struct TrainingRun {
   double mean_measured(const std::function<double(const sim::TwinComparison&)>& quantity) const {
     double sum = 0, count = 0;
     for (const sim::StepRecord& step : steps) {
-      if (step.twin.empty() || step.skipped) continue;
+      if (step.twin.empty() || step.skipped()) continue;
       sum += quantity(sim::total_of(step.twin));
       ++count;
     }
@@ -112,30 +112,51 @@ struct Strategy {
   }
 };
 
-std::unique_ptr<sim::LossScaler> scaler_of(const std::string& strategy, const Options& options) {
-  if (strategy == reference) return sim::make_scaler("none");
-  if (strategy == "dynamic") {
-    return sim::make_scaler(strategy, {{"growth_interval", static_cast<double>(options.growth_interval)}});
+/// The scaler with --growth-interval put in where it has one and its own options do not say.
+std::string scaler_of(const std::string& strategy, const Options& options) {
+  if (strategy == reference) return "none";
+  auto [name, given] = sim::parse_numeric_spec(strategy);
+  if (given.contains("growth_interval")) return strategy;
+  given["growth_interval"] = options.growth_interval;
+  try {
+    sim::make_any_scaler(name, given);
+  } catch (const std::invalid_argument&) {
+    return strategy;
   }
-  if (strategy == "static") return sim::make_scaler(strategy, {{"scale", options.static_scale}});
-  return sim::make_scaler(strategy);
+  return fmt::format("{}:growth_interval={}", strategy, options.growth_interval);
+}
+
+/// Scalers of casts to FP8 need a policy that has such casts.
+std::string policy_of(const std::string& strategy, const Options& options) {
+  if (strategy == reference) return "fp32";
+  const sim::ScalerRow& row = sim::find_by_name(sim::scalers(), "scaler", sim::parse_spec(strategy).name);
+  const bool casts = sim::make_precision_policy(options.policy).operands.narrows_per_tensor();
+  return row.kind == sim::ScalerKind::tensor && !casts ? "fp8" : options.policy;
+}
+
+experiments::RunChoice choice_of(const TrainingRun& run, const Options& options) {
+  return {.policy = policy_of(run.strategy, options),
+          .scaler = scaler_of(run.strategy, options),
+          .seed = run.seed,
+          .twin_every = run.strategy == reference ? 0 : static_cast<std::size_t>(options.twin_every)};
 }
 
 void train(TrainingRun& run, const experiments::TrainingSetup& setup, const Options& options,
            experiments::Progress& progress) {
-  const bool is_reference = run.strategy == reference;
-  sim::Trainer trainer =
-      setup.trainer(is_reference ? "fp32" : options.policy, scaler_of(run.strategy, options), run.seed,
-                    is_reference ? 0 : static_cast<std::size_t>(options.twin_every));
-  for (int step = 0; step < options.training.steps; ++step) {
+  sim::Trainer trainer = setup.trainer(choice_of(run, options));
+  for (int step = 0; step < setup.steps(); ++step) {
     run.steps.push_back(trainer.step());
     progress.tick();
+    if (run.steps.back().decision == sim::Decision::abort) {
+      run.abort_reason = trainer.abort_reason();
+      break;
+    }
   }
   run.optimizer_options = trainer.optimizer().options();
-  run.scaler_options = trainer.scaler().options();
+  run.scaler_options = trainer.scaler_options();
   run.sites = trainer.sites();
-  run.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.weights());
-  run.final_scale_log2 = sim::log2_of(trainer.scaler().scale());
+  run.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state());
+  run.final_scale_log2 = sim::log2_of(trainer.scale());
 }
 
 void write_steps(sim::RunRecord& record, const std::vector<TrainingRun>& runs) {
@@ -149,7 +170,7 @@ void write_steps(sim::RunRecord& record, const std::vector<TrainingRun>& runs) {
   for (const TrainingRun& run : runs) {
     for (const sim::StepRecord& step : run.steps) {
       const sim::TwinComparison total = sim::total_of(step.twin);
-      steps.row({run.strategy, run.seed, step.step, step.loss, sim::log2_of(step.scale), int{step.skipped},
+      steps.row({run.strategy, run.seed, step.step, step.loss, sim::log2_of(step.scale), int{step.skipped()},
                  int{!step.twin.empty()}, total.fraction_flushed(), total.fraction_flushed_at_cast(),
                  total.fraction_subnormal(), total.fraction_overflow(), total.norm_share_flushed(),
                  total.relative_error(), total.cosine()});
@@ -180,8 +201,11 @@ void write_summary(sim::RunRecord& record, const std::vector<Strategy>& strategi
 }
 
 std::string legend(std::string_view strategy, const Options& options) {
-  if (strategy == "dynamic") return fmt::format("dynamic (interval {})", options.growth_interval);
-  return std::string(strategy);
+  const std::string name(strategy);
+  const std::string policy = policy_of(name, options);
+  const std::string scaler = scaler_of(name, options);
+  return name == reference || policy == options.policy ? name == reference ? name : scaler
+                                                       : fmt::format("{} ({})", scaler, policy);
 }
 
 /// One column of steps.csv over the steps of one strategy and seed.
@@ -328,9 +352,12 @@ std::vector<Strategy> group(const std::vector<TrainingRun>& runs) {
 void run(experiments::Run& run, Options& options) {
   const experiments::TrainingSetup setup(options.training);
   std::vector<TrainingRun> runs = plan_runs(options);
+  for (const TrainingRun& planned : runs) {  // what is wrong with one is said before any has begun
+    if (planned.seed == options.training.seed) setup.trainer(choice_of(planned, options));
+  }
   {
     experiments::Progress progress =
-        run.progress("training", runs.size() * static_cast<std::size_t>(options.training.steps));
+        run.progress("training", runs.size() * static_cast<std::size_t>(setup.steps()));
     experiments::parallel_for_each(runs.size(), run.threads(),
                                    [&](std::size_t i) { train(runs[i], setup, options, progress); });
   }
@@ -347,7 +374,7 @@ void run(experiments::Run& run, Options& options) {
 
   const std::string setting =
       fmt::format("{}, policy {}; {} steps, seeds {} to {}, twin every {} steps.", setup.description(),
-                  options.policy, options.training.steps, options.training.seed,
+                  options.policy, setup.steps(), options.training.seed,
                   options.training.seed + static_cast<std::uint64_t>(options.seeds - 1), options.twin_every);
   run.figure({.name = "loss",
               .title = fmt::format("Training {} under each loss-scaling strategy", setup.model_name()),
@@ -405,10 +432,9 @@ int main(int argc, char** argv) {
              command_line.add_seeds(options.seeds);
              command_line.add_twin_every(options.twin_every, 5);
              command_line.add("--growth-interval", options.growth_interval,
-                              "of 'dynamic'; PyTorch's own default, 2000, would not move in so short a run",
+                              "of every scaler that has one and is not given its own; the originals' 1000 or "
+                              "2000 would not move in so short a run",
                               {.minimum = 1});
-             command_line.add("--static-scale", options.static_scale, "S of 'static'",
-                              {.minimum = 0, .maximum = 0x1p100, .minimum_excluded = true});
            },
        .body = [&](experiments::Run& r) { run(r, options); }});
 }

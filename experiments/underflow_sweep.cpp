@@ -17,7 +17,6 @@
 #include "experiments/common/parallel.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
-#include "sim/loss_scaling/registry.h"
 
 namespace {
 
@@ -32,7 +31,6 @@ struct Options {
 
 /// One batch on the tape with its twin; every scale is measured on it.
 struct Probe {
-  std::vector<sim::Tensor> weights;  ///< the tape borrows them while the trainer's own move on
   sim::RecordedStep step;
   sim::SiteGradients twin;
   sim::ExponentHistogram twin_exponents;
@@ -50,17 +48,14 @@ struct ScaleResult {
 
 std::vector<Probe> make_probes(sim::Trainer& trainer, const experiments::TrainingSetup& setup,
                                const Options& options, experiments::Progress& progress) {
-  experiments::train(trainer, options.training.steps, progress);
+  experiments::train(trainer, setup.steps(), progress);
   std::vector<Probe> probes;
   for (int sample = 0; sample < options.pool; ++sample) {
-    std::vector<sim::Tensor> weights = trainer.weights();
-    sim::RecordedStep step =
-        sim::record_step(setup.model(), trainer.parameters(), weights, trainer.next_batch(),
-                         sim::find_precision_policy(options.policy));
-    Probe probe{.weights = std::move(weights), .step = std::move(step), .twin = {}, .twin_exponents = {}};
-    probe.twin = probe.step.tape.backward(
-        probe.step.forward.loss,
-        {.seed = 1, .twin = &sim::find_precision_policy("fp32"), .count_rounding = false});
+    Probe probe{.step = sim::record_step(setup.model(), trainer.state(), trainer.next_batch(),
+                                         sim::find_precision_policy(options.policy)),
+                .twin = {},
+                .twin_exponents = {}};
+    probe.twin = probe.step.tape.backward(probe.step.forward.loss, {.seed = 1, .twin = fp16::binary32});
     for (const sim::Tensor& gradient : probe.twin.gradients)
       sim::add_exponents(probe.twin_exponents, gradient);
     probes.push_back(std::move(probe));
@@ -72,9 +67,9 @@ std::vector<Probe> make_probes(sim::Trainer& trainer, const experiments::Trainin
 ScaleResult measure(const std::vector<Probe>& probes, float scale) {
   ScaleResult result;
   for (const Probe& probe : probes) {
-    const sim::SiteGradients run = probe.step.tape.backward(
-        probe.step.forward.loss, {.seed = scale, .twin = nullptr, .count_rounding = true});
-    const std::vector<sim::TwinComparison> sites = sim::compare_sites(run, scale, probe.twin);
+    const sim::SiteGradients run =
+        probe.step.tape.backward(probe.step.forward.loss, {.seed = scale, .count_rounding = true});
+    const std::vector<sim::TwinComparison> sites = sim::compare_sites(run, probe.twin);
     result.sites.resize(sites.size());
     for (std::size_t i = 0; i < sites.size(); ++i) result.sites[i] += sites[i];
     const sim::TwinComparison total = sim::total_of(sites);
@@ -276,14 +271,14 @@ void draw_figures(experiments::Run& run, const std::vector<sim::GradientSite>& s
 
 void run(experiments::Run& run, Options& options) {
   const experiments::TrainingSetup setup(options.training);
-  sim::Trainer trainer = setup.trainer("fp32", sim::make_scaler("none"), options.training.seed);
+  sim::Trainer trainer = setup.trainer({.seed = options.training.seed});
   experiments::record_settings(run.record(), "optimizer", trainer.optimizer().name(),
                                trainer.optimizer().options());
   std::vector<ScaleResult> results(static_cast<std::size_t>(options.max_scale_log2) + 1);
   experiments::Progress progress =
-      run.progress("sweep", static_cast<std::size_t>(options.training.steps + options.pool) + results.size());
+      run.progress("sweep", static_cast<std::size_t>(setup.steps() + options.pool) + results.size());
   const std::vector<Probe> probes = make_probes(trainer, setup, options, progress);
-  const sim::Evaluation evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.weights());
+  const sim::Evaluation evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state());
 
   experiments::parallel_for_each(results.size(), run.threads(), [&](std::size_t m) {
     results[m] = measure(probes, std::ldexp(1.0f, static_cast<int>(m)));
@@ -298,7 +293,7 @@ void run(experiments::Run& run, Options& options) {
   write_summary(run.record(), results, best, evaluation, setup.model().is_classifier());
   const std::string setting =
       fmt::format("{}, policy {}; step {}, {} batches, seed {}; {}.", setup.description(), options.policy,
-                  options.training.steps, options.pool, options.training.seed, setup.quality(evaluation));
+                  setup.steps(), options.pool, options.training.seed, setup.quality(evaluation));
   draw_figures(run, sites, results, setting);
   write_verdict(run.record(), results, best, setting);
 }

@@ -7,8 +7,8 @@
 ///       static void visit(auto& self, auto&& field) { field("scale", self.scale, Interval{.lower = 0}); }
 ///     };
 ///
-/// and the functions below read it from names and values, check it and report it. Fields are float, double or
-/// int.
+/// and the functions below read it from names and values, check it and report it. Fields are float, double,
+/// int, bool or enumerations.
 
 #include <algorithm>
 #include <cmath>
@@ -62,17 +62,16 @@ std::string interval_text(const Interval& interval);
 template <class Number>
 Number checked_option(std::string_view subject, std::string_view name, double given,
                       const Interval& allowed) {
+  constexpr bool whole = std::integral<Number> || std::is_enum_v<Number>;
   constexpr double largest_int = std::numeric_limits<int>::max();
-  const bool convertible =
-      !std::integral<Number> || (given == std::trunc(given) && std::abs(given) <= largest_int);
+  const bool convertible = !whole || (given == std::trunc(given) && std::abs(given) <= largest_int);
   if (convertible && allowed.contains(given)) {
     const auto value = static_cast<Number>(given);
     if (allowed.contains(static_cast<double>(value))) return value;  // 1e-50 as a float is 0
   }
-  throw std::invalid_argument(
-      std::string(subject) + ": " + std::string(name) + " = " + number_text(given) +
-      " is not allowed; allowed: " + (std::integral<Number> ? "whole numbers in " : "numbers in ") +
-      interval_text(allowed));
+  throw std::invalid_argument(std::string(subject) + ": " + std::string(name) + " = " + number_text(given) +
+                              " is not allowed; allowed: " + (whole ? "whole numbers in " : "numbers in ") +
+                              interval_text(allowed));
 }
 
 /// The options themselves when all lie in their intervals; throws std::invalid_argument as checked_option

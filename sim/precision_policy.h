@@ -1,37 +1,93 @@
 #pragma once
-/// A precision policy says, for every role in training, which format holds it and how sums are accumulated.
+/// A precision policy says, for every role in training, which format holds it, how it is rounded and how sums
+/// are accumulated.
 
+#include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "fp16/format.h"
-#include "fp16/gemm.h"
+#include "fp16/rounding.h"
+#include "sim/arithmetic.h"
+#include "sim/operand_narrowing.h"
+#include "sim/optimizers/optimizer.h"
 
 namespace sim {
 
-/// How an operation chooses the format it runs in, as in PyTorch's torch.autocast (and Apex O1's lists).
+/// How an operation chooses the format it runs in.
 enum class AutocastClass {
-  lower_precision,  ///< inputs are cast to the policy's lower-precision format (matrix products,
-                    ///< convolutions)
-  full_precision,   ///< inputs are cast to the policy's full-precision format (losses)
-  input_type,       ///< runs in the format its inputs already have (activations, pooling)
+  lower_precision,        ///< inputs are cast to the policy's lower-precision format
+  full_precision,         ///< inputs are cast to the policy's full-precision format
+  full_precision_output,  ///< inputs are read as they are, the output is in full precision
+  promote,                ///< inputs are cast to the widest among them, because the list says so
+  input_type,             ///< on no list: ordinary promotion, to the widest among the inputs
+  banned,                 ///< an error where an input is in lower precision
+};
+
+/// Which list of operations decides the formats.
+enum class CastList {
+  none,            ///< no list: every operation runs in the format of the model, losses in binary32
+  torch_autocast,  ///< torch.autocast on CUDA
+  apex_o1,         ///< Apex O1, which patches torch's functions
 };
 
 struct PrecisionPolicy {
   std::string_view name;
   std::string_view description;
-  /// The trained parameters as stored; wider than lower_precision, they are master weights. Optimizer state
-  /// and the arithmetic of an update are FP32 in every policy; the new weight is rounded once to this format.
-  fp16::Format weights;
-  fp16::Format lower_precision;     ///< operands, outputs and gradients of lower_precision operations
-  fp16::Format full_precision;      ///< operands, outputs and gradients of full_precision operations
-  fp16::Accumulation accumulation;  ///< of matrix products, convolutions and reductions
+  CastList casts = CastList::none;
+  /// Inputs and parameters as operations see them (Apex: cast_model_type).
+  fp16::Format model = fp16::binary32;
+  fp16::Format lower_precision = fp16::binary32;  ///< under a cast list
+  fp16::Format full_precision = fp16::binary32;   ///< under a cast list, and of losses under none
+  /// Parameters of batch norm stay in binary32 in a model of another format (Apex: keep_batchnorm_fp32).
+  bool keep_batchnorm_fp32 = false;
+  /// The parameters that the optimizer changes; wider than `model`, they are master weights.
+  fp16::Format weights = fp16::binary32;
+  /// Parameter gradients after unscaling; those of parameters that the model keeps wider stay as wide. Where
+  /// an FP16 model has no master weights, unscaling writes back into FP16 and flushes a second time.
+  fp16::Format unscaled_gradients = fp16::binary32;
+  fp16::Format optimizer_state = fp16::binary32;
+  fp16::Format update_operations = fp16::binary32;  ///< what the optimizer computes in (UpdateArithmetic)
+  ProductAccumulation products = {};                ///< of linear maps
+  OperandFormats operands = {};                     ///< of linear and conv2d, narrower than tensors
+  fp16::Format reductions = fp16::binary32;         ///< partial sums of everything else
+  fp16::Rounding activation_rounding = fp16::Rounding::nearest_even;
+  fp16::Rounding gradient_rounding = fp16::Rounding::nearest_even;
+  fp16::Rounding weight_rounding = fp16::Rounding::nearest_even;
+  /// The scaler that the recipe comes with.
+  std::string_view loss_scaling = "none";
+  double static_scale = 1;  ///< of `static`
+
+  constexpr bool has_master_weights() const { return weights != model; }
+  UpdateArithmetic update_arithmetic(std::uint64_t seed, int threads) const;
+  /// The recipe's scaler as a spec: "dynamic", "static:scale=128".
+  std::string scaler_spec() const;
 };
 
-/// Every policy, by name: fp32, amp, fp16.
+/// Every policy, by name.
 std::span<const PrecisionPolicy> precision_policies();
 
 /// Throws std::invalid_argument, naming the known ones, for an unknown name.
 const PrecisionPolicy& find_precision_policy(std::string_view name);
+
+/// A policy with overrides (sim/spec.h), each by the name of the role it changes:
+/// - cast_model_type: of policies without a cast list, the format of the model and its inputs
+/// - keep_batchnorm_fp32: of the same, true or false; without master weights updates then run in binary32
+/// - master_weights: of the same, whether the optimizer keeps FP32 weights or the model's own
+/// - loss_scale: the recipe's scaler, "dynamic" or the S of a static one
+/// - accumulation: of products, as product_accumulation_names()
+/// - reductions, optimizer_state, update_operations: formats
+/// - activation_rounding, gradient_rounding, weight_rounding: names of fp16::Rounding
+///
+/// Throws std::invalid_argument, naming what is allowed, for an unknown policy or override, a value that is
+/// not allowed, or an override that the policy rejects (Apex O1 has no model type, batch norm or masters to
+/// choose).
+PrecisionPolicy make_precision_policy(std::string_view spec);
+
+/// Every role of the policy and what it has, for people and manifests: {"weights", "binary32"}, ...
+std::vector<std::pair<std::string, std::string>> roles_of(const PrecisionPolicy& policy);
 
 }  // namespace sim

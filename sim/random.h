@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -37,6 +38,14 @@ class RandomStream {
 
   /// 32 uniform bits.
   std::uint32_t bits(std::uint64_t index) const { return block(index / 4)[index % 4]; }
+
+  /// out[i] = bits(first + i), four to a block.
+  void fill_bits(std::uint64_t first, std::span<std::uint32_t> out) const {
+    for (std::size_t i = 0; i < out.size();) {
+      const Block words = block((first + i) / 4);
+      for (std::size_t word = (first + i) % 4; word < 4 && i < out.size(); ++word) out[i++] = words[word];
+    }
+  }
 
   /// A multiple of 2^-24, uniform in [0, 1).
   float uniform(std::uint64_t index) const { return static_cast<float>(bits(index) >> 8) * 0x1p-24f; }

@@ -1,21 +1,40 @@
 #include "sim/tape.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
+#include <stdexcept>
 #include <utility>
+
+#include "sim/layer_gradient.h"
+#include "sim/parametrisation.h"
 
 namespace sim {
 namespace {
 
 /// sum += term, element by element, rounded once to the format of `sum`.
-void accumulate(const RoundedOutput& sum, const Tensor& term) {
+void accumulate(const RoundedOutput& sum, const Tensor& term, int threads) {
   with_real(is_binary64(*sum.tensor), [&](auto real) {
     using Real = decltype(real);
-    map_elements<Real, 2>(sum, {sum.tensor, &term}, [](Real a, Real b) { return a + b; });
+    map_elements<Real, 2>(
+        sum, {sum.tensor, &term}, [](Real a, Real b) { return a + b; }, threads);
+  });
+}
+
+void multiply_by(double factor, const RoundedOutput& values) {
+  with_real(is_binary64(*values.tensor), [&](auto real) {
+    using Real = decltype(real);
+    map_elements<Real, 1>(values, {values.tensor},
+                          [factor](Real x) { return x * static_cast<Real>(factor); });
   });
 }
 
 }  // namespace
+
+Tape::Tape(const PrecisionPolicy& policy, const TapeOptions& options)
+    : policy_(&policy),
+      options_(options),
+      arithmetic_{.products = policy.products, .reductions = policy.reductions, .threads = options.threads} {}
 
 Variable Tape::record(Node node) {
   nodes_.push_back(std::move(node));
@@ -43,32 +62,118 @@ const Tensor& Tape::value(Variable variable) const {
 
 Variable Tape::cast_to(Variable variable, fp16::Format format) {
   if (value(variable).format() == format) return variable;
-  return apply(cast, {variable}, {}, {.format = format});
+  const Node& node = nodes_[variable.index];
+  const bool is_cached = node.borrowed && node.needs_gradient && format == policy_->lower_precision;
+  if (is_cached && node.lower_precision_copy) return *node.lower_precision_copy;
+  const Variable copy = apply(cast, {variable}, {}, {.format = format});
+  if (is_cached) nodes_[variable.index].lower_precision_copy = copy;
+  return copy;
+}
+
+fp16::Format Tape::widest_of(const std::vector<Variable>& inputs) const {
+  fp16::Format widest = value(inputs.front()).format();
+  for (const Variable input : inputs) {
+    const fp16::Format format = value(input).format();
+    if (format == widest || fp16::contains(widest, format)) continue;
+    widest = fp16::contains(format, widest) ? format : fp16::binary32;  // binary16 and bfloat16 meet above
+  }
+  return widest;
+}
+
+fp16::Format Tape::cast_inputs(const Operation& operation, std::vector<Variable>& inputs) {
+  if (&operation == &cast) return {};  // its options say
+  const auto cast_all = [&](fp16::Format format) {
+    for (Variable& input : inputs) input = cast_to(input, format);
+    return format;
+  };
+  if (operation.keeps_first_format) return value(inputs.front()).format();
+  if (policy_->casts == CastList::none) {
+    return cast_all(operation.is_loss ? policy_->full_precision : widest_of(inputs));
+  }
+  switch (policy_->casts == CastList::torch_autocast ? operation.casts.torch_autocast
+                                                     : operation.casts.apex_o1) {
+    case AutocastClass::lower_precision:
+      return cast_all(policy_->lower_precision);
+    case AutocastClass::full_precision:
+      return cast_all(policy_->full_precision);
+    case AutocastClass::full_precision_output:
+      return policy_->full_precision;
+    case AutocastClass::banned:
+      if (policy_->casts == CastList::torch_autocast || widest_of(inputs) == policy_->lower_precision) {
+        throw std::invalid_argument("operation " + std::string(operation.name) + ": not safe in " +
+                                    std::string(fp16::name_of(policy_->lower_precision)) + " under policy " +
+                                    std::string(policy_->name) + "; use " +
+                                    std::string(operation.replacement));
+      }
+      break;
+    case AutocastClass::promote:
+    case AutocastClass::input_type:
+      break;
+  }
+  return cast_all(widest_of(inputs));
+}
+
+RandomStream Tape::random_of(std::size_t node, std::string_view purpose) const {
+  return RandomStream(options_.seed, std::string(purpose) + " step " + std::to_string(options_.step) +
+                                         " node " + std::to_string(node));
+}
+
+std::optional<OperandNarrowing> Tape::narrowing_of(std::size_t node, std::string_view layer) const {
+  if (!policy_->operands.narrows()) return std::nullopt;
+  return OperandNarrowing(policy_->operands, {.scaler = options_.tensor_scaler,
+                                              .layer = layer,
+                                              .random = random_of(node, "narrowing"),
+                                              .threads = options_.threads});
 }
 
 Variable Tape::apply(const Operation& operation, std::vector<Variable> inputs, std::string_view layer,
                      OperationOptions options) {
-  if (operation.autocast != AutocastClass::input_type) {
-    const fp16::Format format = operation.autocast == AutocastClass::lower_precision
-                                    ? policy_->lower_precision
-                                    : policy_->full_precision;
-    for (Variable& input : inputs) input = cast_to(input, format);
+  return options_.unit_scaling && &operation != &cast && &operation != &scale
+             ? apply_in_unit_scale(operation, std::move(inputs), layer, std::move(options))
+             : apply_plain(operation, std::move(inputs), layer, std::move(options));
+}
+
+Variable Tape::apply_in_unit_scale(const Operation& operation, std::vector<Variable> inputs,
+                                   std::string_view layer, OperationOptions options) {
+  std::vector<const Tensor*> values;
+  for (const Variable input : inputs) values.push_back(&value(input));
+  const UnitMultipliers m = multipliers_of(*options_.unit_scaling, operation, values, options, layer);
+  for (std::size_t i = 0; i < std::min(inputs.size(), m.inputs.size()); ++i) {
+    if (m.inputs[i] == 1 && m.gradients[i] == 1) continue;
+    inputs[i] = apply_plain(scale, {inputs[i]}, {},
+                            {.forward_factor = m.inputs[i], .backward_factor = m.gradients[i]});
   }
+  if (operation.is_loss && m != UnitMultipliers{}) options.normaliser = 1;
+  const Variable output = apply_plain(operation, std::move(inputs), layer, std::move(options));
+  if (m.output == 1) return output;
+  return apply_plain(scale, {output}, {}, {.forward_factor = m.output});
+}
+
+Variable Tape::apply_plain(const Operation& operation, std::vector<Variable> inputs, std::string_view layer,
+                           OperationOptions options) {
+  const fp16::Format output_format = cast_inputs(operation, inputs);
   Node node;
   std::vector<const Tensor*> values;
   for (const Variable input : inputs) {
     values.push_back(&value(input));
     node.needs_gradient |= nodes_[input.index].needs_gradient;
   }
-  OperationCall call{.inputs = values,
-                     .options = options,
-                     .accumulation = policy_->accumulation,
-                     .output_format = values.front()->format(),
-                     .saved = {}};
+  const ElementRounding rounding{policy_->activation_rounding, random_of(nodes_.size(), "activation")};
+  const std::optional<OperandNarrowing> narrowing = narrowing_of(nodes_.size(), layer);
+  OperationCall call{
+      .inputs = values,
+      .options = options,
+      .arithmetic = arithmetic_,
+      .output_format = output_format,
+      .training = options_.training,
+      .random = random_of(nodes_.size(), operation.name),
+      .narrowing = narrowing ? &*narrowing : nullptr,
+      .rounding = policy_->activation_rounding == fp16::Rounding::nearest_even ? nullptr : &rounding};
   node.owned = operation.forward(call);
   node.saved = std::move(call.saved);
   node.operation = &operation;
   node.inputs = std::move(inputs);
+  node.layer = layer;
   node.options = std::move(options);
   const Variable output = record(std::move(node));
   if (operation.is_layer && !layer.empty()) {
@@ -78,46 +183,103 @@ Variable Tape::apply(const Operation& operation, std::vector<Variable> inputs, s
 }
 
 fp16::Format Tape::gradient_format(std::size_t node, const BackwardOptions& options) const {
-  return options.twin ? options.twin->full_precision : nodes_[node].value().format();
+  return options.twin ? *options.twin : nodes_[node].value().format();
 }
 
-void Tape::backward_node(std::size_t index, const BackwardOptions& options, NodeGradients& state) const {
+void Tape::backward_inputs(std::size_t index, std::size_t first, std::size_t end,
+                           const Tensor& output_gradient, double scale, const BackwardOptions& options,
+                           NodeGradients& state) const {
   const Node& node = nodes_[index];
+  const Arithmetic arithmetic =
+      options.twin ? uniform_arithmetic(*options.twin, options_.threads) : arithmetic_;
+  const ElementRounding rounding{policy_->gradient_rounding, random_of(index, "gradient")};
+  const bool rounds_to_nearest = options.twin || policy_->gradient_rounding == fp16::Rounding::nearest_even;
+  const std::optional<OperandNarrowing> narrowing =
+      options.twin ? std::nullopt : narrowing_of(index, node.layer);
   std::vector<const Tensor*> inputs;
   std::vector<Tensor> fresh(node.inputs.size());
   std::vector<RoundedOutput> outputs(node.inputs.size());
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     const std::size_t input = node.inputs[i].index;
     inputs.push_back(&nodes_[input].value());
-    if (!nodes_[input].needs_gradient) continue;
+    if (!nodes_[input].needs_gradient || i < first || i >= end) continue;
     fresh[i] = Tensor(inputs[i]->shape(), gradient_format(input, options));
-    outputs[i] = {&fresh[i], options.count_rounding ? &state.rounding[input] : nullptr};
+    outputs[i] = {.tensor = &fresh[i],
+                  .counts = options.count_rounding ? &state.rounding[input] : nullptr,
+                  .rounding = rounds_to_nearest ? nullptr : &rounding};
   }
   node.operation->backward({.inputs = inputs,
                             .output = node.value(),
                             .saved = node.saved,
                             .options = node.options,
-                            .accumulation = options.twin ? options.twin->accumulation : policy_->accumulation,
-                            .output_gradient = state.gradients[index],
+                            .arithmetic = arithmetic,
+                            .training = options_.training,
+                            .random = random_of(index, node.operation->name),
+                            .narrowing = narrowing ? &*narrowing : nullptr,
+                            .output_gradient = output_gradient,
                             .input_gradients = outputs});
-  if (node.operation == &cast && options.count_rounding) {
-    state.rounding[node.inputs[0].index] += state.rounding[index];
-  }
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (fresh[i].empty()) continue;
-    Tensor& gradient = state.gradients[node.inputs[i].index];
-    if (gradient.empty()) {
-      gradient = std::move(fresh[i]);
-    } else {
-      accumulate({&gradient, outputs[i].counts}, fresh[i]);
-    }
+    add_gradient(node.inputs[i].index, std::move(fresh[i]), scale, outputs[i], options, state);
   }
 }
 
-SiteGradients Tape::backward(Variable loss, const BackwardOptions& options) const {
+void Tape::add_gradient(std::size_t input, Tensor fresh, double scale, const RoundedOutput& rounded,
+                        const BackwardOptions& options, NodeGradients& state) const {
+  Tensor& gradient = state.gradients[input];
+  if (gradient.empty()) {
+    gradient = std::move(fresh);
+    state.scales[input] = scale;
+    return;
+  }
+  if (scale != state.scales[input]) {  // only a layer scaler makes branches differ
+    const double joined = options.layer_scaler->joined(std::array{
+        BranchGradient{state.scales[input], max_abs_of(gradient)}, BranchGradient{scale, max_abs_of(fresh)}});
+    multiply_by(joined / state.scales[input], {&gradient, rounded.counts, rounded.rounding});
+    multiply_by(joined / scale, {&fresh, rounded.counts, rounded.rounding});
+    state.scales[input] = joined;
+  }
+  accumulate({&gradient, rounded.counts, rounded.rounding}, fresh, options_.threads);
+}
+
+void Tape::backward_layer(std::size_t index, const BackwardOptions& options, NodeGradients& state) const {
+  const Node& node = nodes_[index];
+  const Tensor& arrived = state.gradients[index];
+  const double scale = state.scales[index];
+  const LayerScale rule = options.layer_scaler->scale(
+      node.layer,
+      layer_gradient(arrived, nodes_[node.inputs[1].index].value(), scale, options.layer_scaler->needs()));
+  Tensor multiplied;
+  if (rule.factor != 1) {
+    multiplied = arrived;
+    multiply_by(rule.factor, {&multiplied});
+  }
+  const Tensor& passed_on = multiplied.empty() ? arrived : multiplied;
+  backward_inputs(index, 0, 1, passed_on, scale * rule.factor, options, state);
+  backward_inputs(index, 1, node.inputs.size(), rule.applies_to_weights ? passed_on : arrived, rule.divisor,
+                  options, state);
+}
+
+void Tape::backward_node(std::size_t index, const BackwardOptions& options, NodeGradients& state) const {
+  const Node& node = nodes_[index];
+  if (options.layer_scaler && !options.twin && node.operation->is_layer && !node.layer.empty()) {
+    backward_layer(index, options, state);
+  } else {
+    backward_inputs(index, 0, node.inputs.size(), state.gradients[index], state.scales[index], options,
+                    state);
+  }
+  if (node.operation == &cast && options.count_rounding) {
+    state.rounding[node.inputs[0].index] += state.rounding[index];
+  }
+}
+
+SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const {
   assert(value(loss).size() == 1);
+  BackwardOptions options = given;
+  if (options.twin && policy_->full_precision == fp16::binary64) options.twin = fp16::binary64;
   NodeGradients state{
       .gradients = std::vector<Tensor>(nodes_.size()),
+      .scales = std::vector<double>(nodes_.size(), options.seed),
       .rounding = std::vector<fp16::RoundingCounts>(options.count_rounding ? nodes_.size() : 0)};
   std::vector<bool> is_site(nodes_.size(), false);
   for (const GradientSite& site : sites_) is_site[site.variable.index] = true;
@@ -134,6 +296,7 @@ SiteGradients Tape::backward(Variable loss, const BackwardOptions& options) cons
   SiteGradients result;
   for (const GradientSite& site : sites_) {
     result.gradients.push_back(std::move(state.gradients[site.variable.index]));
+    result.scales.push_back(state.scales[site.variable.index]);
     if (options.count_rounding) result.rounding.push_back(state.rounding[site.variable.index]);
   }
   return result;

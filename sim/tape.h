@@ -2,10 +2,14 @@
 /// Reverse-mode differentiation of one step: operations are recorded as they run, each in the format that the
 /// precision policy and its autocast class give it; backward walks the record in reverse.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "sim/loss_scaling/layer_scaler.h"
+#include "sim/loss_scaling/unit_scaling.h"
 #include "sim/ops/operation.h"
 #include "sim/precision_policy.h"
 #include "sim/tensor.h"
@@ -35,22 +39,40 @@ constexpr std::string_view name_of(GradientSite::Kind kind) {
 /// cast's output counts for its input too.
 struct SiteGradients {
   std::vector<Tensor> gradients;
+  /// What each gradient is a multiple of: the seed, but where a layer rule has rescaled on the way.
+  std::vector<double> scales;
   std::vector<fp16::RoundingCounts> rounding;  ///< empty unless counted
 };
 
 struct BackwardOptions {
   /// What the gradient of the loss itself is: the loss scale S.
   float seed = 1;
-  /// The twin: every gradient in this format and accumulation, whatever the forward values are stored in.
-  /// Otherwise each gradient has the format of its forward value, as in torch.autocast.
-  const PrecisionPolicy* twin = nullptr;
+  /// The twin: every gradient in this format, binary32 or binary64, and in arithmetic of the same, whatever
+  /// the forward values are stored in; binary64 always where the policy itself computes in it. Otherwise each
+  /// gradient has the format of its forward value, as in torch.autocast.
+  std::optional<fp16::Format> twin = {};
   bool count_rounding = false;
+  /// Rescales the gradient at every layer, but not a twin's; null: none.
+  LayerScaler* layer_scaler = nullptr;
+};
+
+/// Which step a tape records, and how.
+struct TapeOptions {
+  bool training = true;    ///< false: running statistics are used, nothing is dropped
+  std::uint64_t seed = 0;  ///< with `step` the key of dropout and of stochastic rounding
+  std::uint64_t step = 0;
+  int threads = 1;  ///< of one operation; no bit depends on it
+  /// Of a policy that narrows operands with a scale per tensor: it sees every one of them, in forward and in
+  /// each backward but a twin's. Must outlive the tape. Null: all scales are 1.
+  TensorScaler* tensor_scaler = nullptr;
+  /// Fixed multipliers around every operation; null: none. Must outlive the tape.
+  const UnitScaling* unit_scaling = nullptr;
 };
 
 class Tape {
  public:
   /// The policy must outlive the tape.
-  explicit Tape(const PrecisionPolicy& policy) : policy_(&policy) {}
+  explicit Tape(const PrecisionPolicy& policy, const TapeOptions& options = {});
 
   /// A value without a gradient, such as the inputs.
   Variable constant(Tensor value);
@@ -59,12 +81,15 @@ class Tape {
   Variable parameter(std::string name, const Tensor& value);
 
   /// Runs `operation`, after casting its inputs as its class says, and records it. `layer` names the output's
-  /// gradient site when the operation is a layer.
+  /// gradient site and the operands of a scaler per tensor, when the operation is a layer. Throws
+  /// std::invalid_argument, naming the replacement, when the policy's list bans it for these inputs.
   Variable apply(const Operation& operation, std::vector<Variable> inputs, std::string_view layer = {},
                  OperationOptions options = {});
 
   const Tensor& value(Variable variable) const;
   const std::vector<GradientSite>& sites() const { return sites_; }
+  const PrecisionPolicy& policy() const { return *policy_; }
+  bool training() const { return options_.training; }
 
   /// Gradients of `loss` (a scalar) at every site. The forward values stay: backward may run again with other
   /// options.
@@ -74,26 +99,49 @@ class Tape {
   struct Node {
     const Operation* operation = nullptr;  ///< null for constants and parameters
     std::vector<Variable> inputs;
+    std::string layer;
     OperationOptions options;
     Tensor owned;
     const Tensor* borrowed = nullptr;
-    Tensor saved;
+    std::vector<Tensor> saved;
     bool needs_gradient = false;
+    std::optional<Variable> lower_precision_copy;  ///< of a parameter: the cast cache of autocast
 
     const Tensor& value() const { return borrowed ? *borrowed : owned; }
   };
 
   struct NodeGradients {
     std::vector<Tensor> gradients;
+    std::vector<double> scales;
     std::vector<fp16::RoundingCounts> rounding;
   };
 
   Variable record(Node node);
+  /// apply() without the multipliers of unit scaling.
+  Variable apply_plain(const Operation& operation, std::vector<Variable> inputs, std::string_view layer,
+                       OperationOptions options);
+  Variable apply_in_unit_scale(const Operation& operation, std::vector<Variable> inputs,
+                               std::string_view layer, OperationOptions options);
   Variable cast_to(Variable variable, fp16::Format format);
+  /// Casts the inputs as the policy says for this operation; returns the format of its output.
+  fp16::Format cast_inputs(const Operation& operation, std::vector<Variable>& inputs);
+  fp16::Format widest_of(const std::vector<Variable>& inputs) const;
+  RandomStream random_of(std::size_t node, std::string_view purpose) const;
+  /// None under a policy that narrows nothing.
+  std::optional<OperandNarrowing> narrowing_of(std::size_t node, std::string_view layer) const;
   fp16::Format gradient_format(std::size_t node, const BackwardOptions& options) const;
   void backward_node(std::size_t node, const BackwardOptions& options, NodeGradients& state) const;
+  /// Gradients of the inputs [first, end) of a node from that of its output, which is `scale` times the true
+  /// one.
+  void backward_inputs(std::size_t node, std::size_t first, std::size_t end, const Tensor& output_gradient,
+                       double scale, const BackwardOptions& options, NodeGradients& state) const;
+  void backward_layer(std::size_t node, const BackwardOptions& options, NodeGradients& state) const;
+  void add_gradient(std::size_t input, Tensor fresh, double scale, const RoundedOutput& rounded,
+                    const BackwardOptions& options, NodeGradients& state) const;
 
   const PrecisionPolicy* policy_;
+  TapeOptions options_;
+  Arithmetic arithmetic_;
   std::vector<Node> nodes_;
   std::vector<GradientSite> sites_;
 };

@@ -1,24 +1,117 @@
 #include "sim/tensor.h"
 
 #include <algorithm>
+#include <bit>
 #include <cassert>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <new>
 #include <stdexcept>
+#include <vector>
 
 #include "fp16/codec.h"
+#include "fp16/config.h"
+#include "fp16/parts.h"
 
 namespace sim {
 namespace {
 
+// A training step frees what the next one asks for again, and a fresh page from the system costs more than
+// most operations spend on what lies in it: freed blocks are kept, as much as was ever in use at one time.
+
 constexpr std::size_t alignment = 64;
 
+/// Before each block, one alignment long.
+struct Header {
+  std::size_t size;  ///< of the whole, header included
+};
+static_assert(sizeof(Header) <= alignment);
+
+/// Eight sizes to an octave: at most an eighth is wasted, and tensors that differ a little share blocks.
+std::size_t block_size(std::size_t bytes) {
+  const std::size_t wanted = std::max(bytes + alignment, 8 * alignment);
+  const std::size_t granule = std::bit_floor(wanted) / 8;
+  return (wanted + granule - 1) / granule * granule;
+}
+
+class FreeBlocks {
+ public:
+  /// Null if there is none.
+  void* take(std::size_t size) {
+    const std::scoped_lock lock(mutex_);
+    in_use_ += size;
+    most_in_use_ = std::max(most_in_use_, in_use_);
+    std::vector<void*>& blocks = blocks_[size];
+    if (blocks.empty()) return nullptr;
+    void* block = blocks.back();
+    blocks.pop_back();
+    kept_ -= size;
+    return block;
+  }
+
+  /// False if enough is kept already.
+  bool keep(void* block, std::size_t size) {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= size;
+    if (kept_ + size > most_in_use_) return false;
+    blocks_[size].push_back(block);
+    kept_ += size;
+    return true;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::size_t, std::vector<void*>> blocks_;
+  std::size_t in_use_ = 0, most_in_use_ = 0, kept_ = 0;  ///< bytes
+};
+
+/// Never destroyed: tensors may outlive every static object.
+FreeBlocks& free_blocks() {
+  static FreeBlocks& blocks = *new FreeBlocks;
+  return blocks;
+}
+
 std::byte* allocate(std::size_t bytes) {
-  const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, std::max(rounded, alignment));
+  const std::size_t size = block_size(bytes);
+  void* memory = free_blocks().take(size);
+  if (memory == nullptr) memory = std::aligned_alloc(alignment, size);
   if (memory == nullptr) throw std::bad_alloc();
-  return static_cast<std::byte*>(memory);
+  new (memory) Header{.size = size};
+  return static_cast<std::byte*>(memory) + alignment;
+}
+
+void release(std::byte* block) {
+  void* memory = block - alignment;
+  if (!free_blocks().keep(memory, static_cast<const Header*>(memory)->size)) std::free(memory);
+}
+
+FP16_VECTOR_CLONES void widen_bfloat16(std::span<const std::uint16_t> codes, float* out) {
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    out[i] = std::bit_cast<float>(static_cast<std::uint32_t>(codes[i]) << 16);
+  }
+}
+
+template <const fp16::Format& F>
+void encode_into(const RoundedOutput& out, std::size_t offset, std::span<const float> values) {
+  const std::span<std::uint16_t> codes = out.tensor->elements<std::uint16_t>().subspan(offset, values.size());
+  if (out.rounding == nullptr) return fp16::encode<F>(values, codes, {}, {.counts = out.counts});
+  std::vector<std::uint32_t> random;
+  if (out.rounding->direction == fp16::Rounding::stochastic) {
+    random.resize(values.size());
+    out.rounding->random.fill_bits(offset, random);
+  }
+  fp16::encode<F>(values, codes, {out.rounding->direction}, {.counts = out.counts, .random_bits_32 = random});
+}
+
+template <const fp16::Format& F>
+void convert_into(const RoundedOutput& out, std::size_t offset, std::span<const double> values) {
+  assert(out.counts == nullptr && out.rounding == nullptr &&
+         "rounding is chosen and counted for floats only");
+  std::ranges::transform(values, out.tensor->elements<std::uint16_t>().begin() + offset, [](double value) {
+    return fp16::convert<F, fp16::binary64>(std::bit_cast<std::uint64_t>(value)).bits;
+  });
 }
 
 }  // namespace
@@ -39,14 +132,15 @@ std::string to_string(const Shape& shape) {
 }
 
 void Tensor::Free::operator()(std::byte* bytes) const {
-  std::free(bytes);
+  release(bytes);
 }
 
 Tensor::Tensor(Shape shape, fp16::Format format)
     : shape_(std::move(shape)), size_(element_count(shape_)), format_(format) {
-  if (format != fp16::binary16 && format != fp16::binary32 && format != fp16::binary64) {
+  if (format != fp16::binary16 && format != fp16::bfloat16 && format != fp16::binary32 &&
+      format != fp16::binary64) {
     throw std::invalid_argument("tensor: no storage for format " + std::string(fp16::name_of(format)) +
-                                "; binary16, binary32 and binary64 have one");
+                                "; binary16, bfloat16, binary32 and binary64 have one");
   }
   bytes_.reset(allocate(size_bytes()));
 }
@@ -108,7 +202,12 @@ fp16::MatrixOperand Tensor::matrix(std::size_t rows, std::size_t columns, std::s
 
 const float* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<float> buffer) {
   if (tensor.format() == fp16::binary32) return tensor.elements<float>().data() + offset;
-  fp16::half_to_float(tensor.elements<std::uint16_t>().subspan(offset, count), buffer.first(count));
+  const std::span<const std::uint16_t> codes = tensor.elements<std::uint16_t>().subspan(offset, count);
+  if (tensor.format() == fp16::bfloat16) {
+    widen_bfloat16(codes, buffer.data());
+  } else {
+    fp16::half_to_float(codes, buffer.first(count));
+  }
   return buffer.data();
 }
 
@@ -126,16 +225,17 @@ const double* read(const Tensor& tensor, std::size_t offset, std::size_t count, 
 void store(const RoundedOutput& out, std::size_t offset, std::span<const float> values) {
   Tensor& tensor = *out.tensor;
   if (tensor.format() == fp16::binary16) {
-    const std::span<std::uint16_t> bits = tensor.elements<std::uint16_t>().subspan(offset, values.size());
-    fp16::float_to_half(values, bits, {}, {.counts = out.counts});
-    return;
+    encode_into<fp16::binary16>(out, offset, values);
+  } else if (tensor.format() == fp16::bfloat16) {
+    encode_into<fp16::bfloat16>(out, offset, values);
+  } else {
+    if (tensor.format() == fp16::binary64) {
+      std::ranges::copy(values, tensor.elements<double>().begin() + offset);
+    } else if (values.data() != tensor.elements<float>().data() + offset) {
+      std::ranges::copy(values, tensor.elements<float>().begin() + offset);
+    }
+    if (out.counts) out.counts->exact += values.size();
   }
-  if (tensor.format() == fp16::binary64) {
-    std::ranges::copy(values, tensor.elements<double>().begin() + offset);
-  } else if (values.data() != tensor.elements<float>().data() + offset) {
-    std::ranges::copy(values, tensor.elements<float>().begin() + offset);
-  }
-  if (out.counts) out.counts->exact += values.size();
 }
 
 void store(const RoundedOutput& out, std::size_t offset, std::span<const double> values) {
@@ -146,12 +246,26 @@ void store(const RoundedOutput& out, std::size_t offset, std::span<const double>
     }
   } else if (tensor.format() == fp16::binary32) {
     std::ranges::copy(values, tensor.elements<float>().begin() + offset);
+  } else if (tensor.format() == fp16::binary16) {
+    convert_into<fp16::binary16>(out, offset, values);
   } else {
-    assert(out.counts == nullptr && "losses are counted from floats only");
-    std::ranges::transform(values, tensor.elements<std::uint16_t>().begin() + offset,
-                           fp16::double_to_half_bits);
+    convert_into<fp16::bfloat16>(out, offset, values);
   }
   if (out.counts) out.counts->exact += values.size();
+}
+
+void for_each_part_of(const RoundedOutput& out, int threads,
+                      const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit) {
+  constexpr std::size_t smallest_part = std::size_t{1} << 15;  // starting a thread costs about as much
+  if (threads == 1 || out.tensor->size() < 2 * smallest_part) return visit(out, 0, out.tensor->size());
+  std::mutex mutex;
+  fp16::detail::for_each_part(
+      out.tensor->size(), threads, smallest_part, [&](std::size_t first, std::size_t last) {
+        fp16::RoundingCounts counts;
+        visit({out.tensor, out.counts ? &counts : nullptr, out.rounding}, first, last);
+        const std::scoped_lock lock(mutex);
+        if (out.counts) *out.counts += counts;
+      });
 }
 
 void copy_rounded(const RoundedOutput& out, const Tensor& in) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include "fp16/bulk.h"
 #include "fp16/formats.h"
 #include "fp16/gemm.h"
+#include "sim/random.h"
 
 namespace sim {
 
@@ -24,7 +26,7 @@ std::string to_string(const Shape& shape);
 class Tensor {
  public:
   Tensor() = default;
-  /// Storage for `shape` in binary16, binary32 or binary64, its contents indeterminate.
+  /// Storage for `shape` in binary16, bfloat16, binary32 or binary64, its contents indeterminate.
   /// Throws std::invalid_argument for any other format.
   Tensor(Shape shape, fp16::Format format);
   static Tensor zeros(Shape shape, fp16::Format format);
@@ -79,11 +81,20 @@ class Tensor {
 const float* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<float> buffer);
 const double* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<double> buffer);
 
-/// Where an operation writes: each value is rounded once, nearest-even, to the tensor's format. With
-/// `counts`, what that rounding lost is added up (binary16 tensors; wider ones are counted as exact).
+/// Another direction than to nearest-even. Random numbers of the stochastic one are keyed by the stream and
+/// the element's index.
+struct ElementRounding {
+  fp16::Rounding direction = fp16::Rounding::nearest_even;
+  RandomStream random;
+};
+
+/// Where an operation writes: each value is rounded once to the tensor's format, to nearest-even unless
+/// `rounding` says otherwise (binary32 and binary64 are always rounded to nearest). With `counts`, what that
+/// rounding did is added up (binary16 and bfloat16 tensors; of wider ones all is counted as exact).
 struct RoundedOutput {
   Tensor* tensor = nullptr;
   fp16::RoundingCounts* counts = nullptr;
+  const ElementRounding* rounding = nullptr;
 };
 void store(const RoundedOutput& out, std::size_t offset, std::span<const float> values);
 void store(const RoundedOutput& out, std::size_t offset, std::span<const double> values);
@@ -91,7 +102,12 @@ void store(const RoundedOutput& out, std::size_t offset, std::span<const double>
 /// The elements of `in`, each rounded once to out's format; both have the same number of elements.
 void copy_rounded(const RoundedOutput& out, const Tensor& in);
 
-/// Calls visit(span of floats) for consecutive pieces of a binary16 or binary32 tensor.
+/// Calls visit(out, first, last) for contiguous parts of the tensor's elements, each on a thread of its own
+/// where the tensor is large enough to gain by it. The counts of the parts are added up.
+void for_each_part_of(const RoundedOutput& out, int threads,
+                      const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit);
+
+/// Calls visit(span of floats) for consecutive pieces of a tensor of at most 32 bits an element.
 template <class Visit>
 void for_each_piece(const Tensor& tensor, Visit visit) {
   constexpr std::size_t piece = 4096;

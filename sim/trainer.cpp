@@ -1,7 +1,12 @@
 #include "sim/trainer.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
+
+#include "sim/loss_scaling/delayed_scaling.h"
+#include "sim/loss_scaling/no_scaling.h"
+#include "sim/tensor_bytes.h"
 
 namespace sim {
 namespace {
@@ -13,104 +18,342 @@ Tensor rounded(const Tensor& tensor, fp16::Format format) {
   return result;
 }
 
-std::size_t count_correct(const Tensor& logits, const Batch& batch) {
-  const std::vector<float> values = logits.to_floats();
-  const std::size_t classes = values.size() / batch.size;
-  std::size_t correct = 0;
-  for (std::size_t row = 0; row < batch.size; ++row) {
-    const auto first = values.begin() + static_cast<std::ptrdiff_t>(row * classes);
-    correct +=
-        std::max_element(first, first + static_cast<std::ptrdiff_t>(classes)) - first == batch.labels[row];
+std::vector<const Tensor*> pointers_to(std::span<const Tensor> tensors) {
+  std::vector<const Tensor*> pointers;
+  for (const Tensor& tensor : tensors) pointers.push_back(&tensor);
+  return pointers;
+}
+
+const UnitScaling* parametrisation_of(const ModelState& state) {
+  return state.unit_scaling ? &*state.unit_scaling : nullptr;
+}
+
+/// In which format the forward pass sees a parameter.
+fp16::Format model_format(const PrecisionPolicy& policy, const ParameterSpec& spec) {
+  return policy.keep_batchnorm_fp32 && spec.of_batch_norm ? fp16::binary32 : policy.model;
+}
+
+/// sum += next, rounded once to the format of the sum.
+void accumulate(Gradients& sum, const Gradients& next) {
+  for (std::size_t i = 0; i < sum.parameters.size(); ++i) {
+    Tensor& total = sum.parameters[i];
+    with_real(is_binary64(total), [&](auto real) {
+      using Real = decltype(real);
+      map_elements<Real, 2>({&total}, {&total, &next.parameters[i]}, [](Real a, Real b) { return a + b; });
+    });
   }
-  return correct;
+}
+
+struct NamedTensor {
+  std::string name;
+  Tensor* tensor;
+};
+
+/// Weights and buffers, their names with shape and format.
+std::vector<NamedTensor> tensors_of(ModelState& state) {
+  std::vector<NamedTensor> tensors;
+  const auto add = [&tensors](const std::string& name, Tensor& tensor) {
+    tensors.push_back(
+        {name + ' ' + to_string(tensor.shape()) + ' ' + std::string(fp16::name_of(tensor.format())),
+         &tensor});
+  };
+  for (std::size_t i = 0; i < state.weights.size(); ++i) add(state.specs[i].name, state.weights[i]);
+  for (auto& [name, buffer] : state.buffers) add(name, buffer);
+  return tensors;
+}
+
+template <class Scaler>
+NamedValues state_of(const std::unique_ptr<Scaler>& scaler) {
+  return scaler ? scaler->state() : NamedValues();
+}
+
+template <class Scaler>
+void restore_scaler(const std::unique_ptr<Scaler>& scaler, std::string_view kind, const NamedValues& saved) {
+  if (scaler) return scaler->restore(saved);
+  if (saved.empty()) return;
+  throw std::invalid_argument("trainer: saved state is of a run with a " + std::string(kind) +
+                              " scaler, which this one has not");
 }
 
 }  // namespace
 
-RecordedStep record_step(const Model& model, std::span<const ParameterSpec> parameters,
-                         const std::vector<Tensor>& weights, const Batch& batch,
-                         const PrecisionPolicy& policy) {
-  Tape tape(policy);
-  std::vector<Variable> variables;
-  for (std::size_t i = 0; i < weights.size(); ++i)
-    variables.push_back(tape.parameter(parameters[i].name, weights[i]));
-  const ForwardPass forward = model.forward(tape, variables, batch);
-  return {std::move(tape), forward};
+ModelState ModelState::initial(const Model& model, std::uint64_t seed,
+                               const std::optional<UnitScaling>& unit_scaling) {
+  ModelState state{.specs = model.parameters(), .weights = {}, .buffers = {}, .unit_scaling = unit_scaling};
+  for (ParameterSpec& spec : state.specs) {
+    if (!unit_scaling || spec.initialisation.kind == Initialisation::Kind::constant) continue;
+    spec.initialisation = spec.shape.size() == 1
+                              ? Initialisation::constant(0)
+                              : Initialisation::normal(UnitScaling::weight_standard_deviation);
+  }
+  state.weights = initial_values(state.specs, seed);
+  const std::vector<ParameterSpec> buffers = model.buffers();
+  std::vector<Tensor> values = initial_values(buffers, seed);
+  for (std::size_t i = 0; i < buffers.size(); ++i)
+    state.buffers.emplace(buffers[i].name, std::move(values[i]));
+  return state;
 }
 
-Evaluation evaluate(const Model& model, const Dataset& dataset, const std::vector<Tensor>& weights) {
-  constexpr std::size_t chunk = 500;
-  const std::vector<ParameterSpec> parameters = model.parameters();
+RecordedStep record_step(const Model& model, std::span<const ParameterSpec> specs,
+                         std::span<const Tensor* const> weights, Buffers& buffers, const Batch& batch,
+                         const PrecisionPolicy& policy, const TapeOptions& options) {
+  Tape tape(policy, options);
+  ForwardContext context(tape, specs, weights, buffers, batch);
+  ForwardPass forward = model.forward(context);
+  return {std::move(tape), std::move(forward)};
+}
+
+RecordedStep record_step(const Model& model, const ModelState& state, const Batch& batch,
+                         const PrecisionPolicy& policy) {
+  std::vector<Tensor> weights;
+  for (std::size_t i = 0; i < state.weights.size(); ++i)
+    weights.push_back(rounded(state.weights[i], model_format(policy, state.specs[i])));
+  Buffers buffers = state.buffers;
+  RecordedStep step = record_step(model, state.specs, pointers_to(weights), buffers, batch, policy,
+                                  {.unit_scaling = parametrisation_of(state)});
+  step.weights = std::move(weights);
+  return step;
+}
+
+Evaluation evaluate(const Model& model, const Dataset& dataset, const ModelState& state, int threads) {
+  constexpr std::size_t chunk = 250;
+  std::vector<Tensor> weights;
+  for (const Tensor& tensor : state.weights) weights.push_back(rounded(tensor, fp16::binary32));
+  Buffers buffers = state.buffers;
   double loss = 0;
-  std::size_t correct = 0;
-  std::vector<Tensor> fp32_weights;
-  for (const Tensor& tensor : weights) fp32_weights.push_back(rounded(tensor, fp16::binary32));
+  Score total;
   for (std::size_t first = 0; first < dataset.test_size(); first += chunk) {
     const Batch batch = dataset.test_batch(first, std::min(chunk, dataset.test_size() - first));
-    const auto [tape, forward] =
-        record_step(model, parameters, fp32_weights, batch, find_precision_policy("fp32"));
-    loss += tape.value(forward.loss).element(0) * static_cast<double>(batch.size);
-    if (model.is_classifier()) correct += count_correct(tape.value(forward.outputs), batch);
+    const RecordedStep step =
+        record_step(model, state.specs, pointers_to(weights), buffers, batch, find_precision_policy("fp32"),
+                    {.training = false, .threads = threads, .unit_scaling = parametrisation_of(state)});
+    loss += step.tape.value(step.forward.loss).element(0) * static_cast<double>(batch.size);
+    const Score score = model.score(step.tape, step.forward, batch);
+    total.correct += score.correct;
+    total.predictions += score.predictions;
   }
-  const double size = static_cast<double>(dataset.test_size());
-  return {.loss = loss / size, .accuracy = static_cast<double>(correct) / size};
+  return {.loss = loss / static_cast<double>(dataset.test_size()), .accuracy = total.accuracy()};
 }
 
-Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy,
-                 std::unique_ptr<LossScaler> scaler, std::unique_ptr<Optimizer> optimizer,
+Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy, AnyScaler scaler,
+                 std::unique_ptr<Optimizer> optimizer, std::unique_ptr<Schedule> schedule,
                  const TrainerOptions& options)
     : model_(model),
       policy_(policy),
-      scaler_(std::move(scaler)),
       optimizer_(std::move(optimizer)),
+      schedule_(std::move(schedule)),
       options_(options),
-      batches_(dataset, options.seed, options.batch),
-      parameters_(model.parameters()) {
-  for (const Tensor& initial : initial_weights(parameters_, options.seed)) {
-    weights_.push_back(rounded(initial, policy.weights));
+      batches_(dataset, options.seed, options.batch) {
+  const bool casts_with_scales = policy_.operands.narrows_per_tensor();
+  if (auto* global = std::get_if<std::unique_ptr<LossScaler>>(&scaler)) global_ = std::move(*global);
+  if (auto* layer = std::get_if<std::unique_ptr<LayerScaler>>(&scaler)) layer_ = std::move(*layer);
+  if (auto* tensor = std::get_if<std::unique_ptr<TensorScaler>>(&scaler)) tensor_ = std::move(*tensor);
+  std::optional<UnitScaling> unit_scaling;
+  if (const auto* unit = std::get_if<UnitScaling>(&scaler)) unit_scaling = *unit;
+  if (tensor_ && !casts_with_scales) {
+    throw std::invalid_argument("scaler '" + std::string(tensor_->name()) +
+                                "' scales casts to FP8, and policy '" + std::string(policy_.name) +
+                                "' has none; allowed: policy fp8");
+  }
+  if (!global_) global_ = std::make_unique<NoScaling>();
+  if (casts_with_scales && !tensor_) tensor_ = std::make_unique<DelayedScaling>();
+  state_ = ModelState::initial(model, options.seed, unit_scaling);
+  for (std::size_t i = 0; i < state_.weights.size(); ++i) {
+    const fp16::Format seen = model_format(policy_, state_.specs[i]);
+    const fp16::Format kept = fp16::contains(seen, policy_.weights) ? seen : policy_.weights;
+    state_.weights[i] = rounded(state_.weights[i], kept);
+  }
+  for (std::size_t i = 0; i < state_.weights.size(); ++i) optimizer_->allocate(i, state_.weights[i].size());
+  round_copies();
+}
+
+double Trainer::scale() const {
+  return layer_ ? layer_->loss_scale() : global_->scale();
+}
+
+NamedValues Trainer::scaler_options() const {
+  if (layer_) return layer_->options();
+  if (state_.unit_scaling) return state_.unit_scaling->options();
+  return tensor_ && global_->name() == "none" ? tensor_->options() : global_->options();
+}
+
+std::vector<const Tensor*> Trainer::model_weights() const {
+  std::vector<const Tensor*> weights = pointers_to(state_.weights);
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    if (!copies_[i].empty()) weights[i] = &copies_[i];
+  }
+  return weights;
+}
+
+void Trainer::round_copies() {
+  copies_.resize(state_.weights.size());
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    const fp16::Format format = model_format(policy_, state_.specs[i]);
+    if (format == state_.weights[i].format()) continue;
+    if (copies_[i].empty()) copies_[i] = Tensor(state_.weights[i].shape(), format);
+    copy_rounded({&copies_[i]}, state_.weights[i]);
+  }
+}
+
+ScaledGradients Trainer::backward(const RecordedStep& recorded, float scale, bool measured) const {
+  // The mean over micro-batches is taken before the loss is scaled, as users of torch write it.
+  const auto micro_batches = static_cast<float>(options_.accumulation_steps);
+  ScaledGradients scaled{
+      .sites = recorded.tape.sites(),
+      .values = recorded.tape.backward(
+          recorded.forward.loss,
+          {.seed = scale / micro_batches, .count_rounding = measured, .layer_scaler = layer_.get()})};
+  for (double& multiple : scaled.values.scales) multiple *= micro_batches;
+  return scaled;
+}
+
+Decision Trainer::decide(const RecordedStep& recorded, const ScaledGradients& scaled, StepRecord& record) {
+  ExponentHistogram exponents, twin_exponents;
+  GradientSummary summary = summarise(scaled, global_->needs_exponents() ? &exponents : nullptr);
+  const bool measured = options_.twin_every != 0 && record.step % options_.twin_every == 0;
+  TwinSummary twin_summary{.finite = true, .exponents = &twin_exponents};
+  if (measured || global_->wants_twin(summary)) {
+    const SiteGradients twin =
+        recorded.tape.backward(recorded.forward.loss, {.seed = 1, .twin = options_.twin_format});
+    for (const Tensor& gradient : twin.gradients) {
+      twin_summary.finite &= !has_nonfinite(gradient);
+      add_exponents(twin_exponents, gradient);
+    }
+    summary.twin = &twin_summary;
+    if (measured && options_.accumulation_steps == 1) {
+      record.twin = compare_sites(scaled.values, twin);
+    }
+  }
+  const Decision decision = global_->update(summary);
+  return layer_ ? std::max(decision, decide_by_layers(scaled)) : decision;
+}
+
+Decision Trainer::decide_by_layers(const ScaledGradients& scaled) {
+  std::vector<LayerOutcome> outcomes;
+  for (const GradientSite& site : scaled.sites) {
+    if (!is_weight(site)) outcomes.push_back({.layer = site.name});
+  }
+  for (std::size_t i = 0; i < scaled.sites.size(); ++i) {
+    if (!is_weight(scaled.sites[i])) continue;
+    for (LayerOutcome& outcome : outcomes) {
+      if (scaled.sites[i].name.starts_with(std::string(outcome.layer) + "."))
+        outcome.found_nonfinite |= has_nonfinite(scaled.values.gradients[i]);
+    }
+  }
+  return layer_->update(outcomes);
+}
+
+void Trainer::add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scaled, float scale,
+                           StepRecord& record) const {
+  if (options_.clip_before_unscale) {
+    Gradients still_scaled;
+    for (std::size_t site = 0; site < scaled.sites.size(); ++site) {
+      if (is_weight(scaled.sites[site]))
+        still_scaled.parameters.push_back(std::move(scaled.values.gradients[site]));
+    }
+    record.clipping = clip(still_scaled.parameters, options_.clipping);
+    std::size_t parameter = 0;
+    for (std::size_t site = 0; site < scaled.sites.size(); ++site) {
+      if (is_weight(scaled.sites[site]))
+        scaled.values.gradients[site] = std::move(still_scaled.parameters[parameter++]);
+    }
+  }
+  Gradients next =
+      unscale(scaled, {.divisor_ratio = layer_ ? 1 : global_->unscale_scale() / static_cast<double>(scale),
+                       .format = policy_.unscaled_gradients,
+                       .threads = options_.threads});
+  if (sum) {
+    accumulate(*sum, next);
+  } else {
+    sum = std::move(next);
   }
 }
 
 StepRecord Trainer::step() {
-  const bool measured = options_.twin_every != 0 && steps_done_ % options_.twin_every == 0;
-  const float scale = scaler_->scale();
-  const auto [tape, forward] = record_step(model_, parameters_, weights_, next_batch(), policy_);
-  StepRecord record{.step = steps_done_++,
-                    .loss = static_cast<float>(tape.value(forward.loss).element(0)),
-                    .scale = scale,
-                    .skipped = false,
-                    .twin = {}};
-  sites_ = tape.sites();
-
-  const ScaledGradients scaled{
-      .sites = tape.sites(),
-      .values = tape.backward(forward.loss, {.seed = scale, .twin = nullptr, .count_rounding = measured}),
-      .scale = scale};
-  if (measured) {
-    const SiteGradients twin = tape.backward(
-        forward.loss, {.seed = 1, .twin = &find_precision_policy("fp32"), .count_rounding = false});
-    record.twin = compare_sites(scaled.values, scale, twin);
+  StepRecord record{.step = steps_done_, .scale = static_cast<float>(scale())};
+  const std::size_t micro_batches = options_.accumulation_steps;
+  const bool measured = options_.twin_every != 0 && record.step % options_.twin_every == 0;
+  const bool updates_each = global_->update_granularity() == UpdateGranularity::per_backward;
+  std::optional<ScaledGradients> scaled;
+  std::optional<Gradients> gradients;
+  for (std::size_t i = 0; i < micro_batches; ++i) {
+    const auto scale = static_cast<float>(this->scale());
+    const std::uint64_t number = steps_done_ * micro_batches + i;
+    const RecordedStep recorded =
+        record_step(model_, state_.specs, model_weights(), state_.buffers, batches_.batch(number), policy_,
+                    {.seed = options_.seed,
+                     .step = number,
+                     .threads = options_.threads,
+                     .tensor_scaler = tensor_.get(),
+                     .unit_scaling = parametrisation_of(state_)});
+    record.loss += static_cast<float>(recorded.tape.value(recorded.forward.loss).element(0) /
+                                      static_cast<double>(micro_batches));
+    ScaledGradients next = backward(recorded, scale, measured);
+    if (scaled) {
+      accumulate(*scaled, next, options_.threads);
+    } else {
+      scaled = std::move(next);
+    }
+    if (!updates_each && i + 1 < micro_batches) continue;
+    record.decision = std::max(record.decision, decide(recorded, *scaled, record));
+    sites_ = scaled->sites;
+    if (record.decision == Decision::apply) add_unscaled(gradients, *scaled, scale, record);
+    scaled.reset();
   }
-
-  ExponentHistogram exponents;
-  const GradientSummary summary = summarise(scaled, scaler_->needs_exponents() ? &exponents : nullptr);
-  record.skipped = scaler_->update(summary) == Decision::skip;
-  if (!record.skipped) apply(unscale(scaled));
+  if (tensor_) tensor_->end_step();
+  if (record.decision == Decision::apply) apply(*gradients, record);
+  ++steps_done_;
   return record;
 }
 
-void Trainer::apply(const Gradients& gradients) {
-  optimizer_->begin_step();
-  for (std::size_t i = 0; i < weights_.size(); ++i) {
-    const std::span<const float> gradient = gradients.parameters[i].elements<float>();
-    if (policy_.weights == fp16::binary32) {
-      optimizer_->update(i, weights_[i].elements<float>(), gradient);
-    } else {  // the update is computed in FP32 from the stored weight, then rounded once into it
-      std::vector<float> updated = weights_[i].to_floats();
-      optimizer_->update(i, updated, gradient);
-      store({&weights_[i]}, 0, updated);
-    }
+void Trainer::apply(Gradients& gradients, StepRecord& record) {
+  if (!options_.clip_before_unscale) record.clipping = clip(gradients.parameters, options_.clipping);
+  record.learning_rate =
+      optimizer_->learning_rate() *
+      schedule_->factor(
+          {.applied = steps_applied_, .skipped = steps_done_ - steps_applied_, .total = options_.steps});
+  optimizer_->begin_step(record.learning_rate);
+  for (std::size_t i = 0; i < state_.weights.size(); ++i) {
+    record.updates += optimizer_->update(i, state_.weights[i], gradients.parameters[i]);
   }
+  round_copies();
+  ++steps_applied_;
+}
+
+TrainerState Trainer::save() {
+  TrainerState saved{.steps_done = steps_done_,
+                     .steps_applied = steps_applied_,
+                     .loss_scaler = state_of(global_),
+                     .layer_scaler = state_of(layer_),
+                     .tensor_scaler = state_of(tensor_)};
+  const auto add = [&saved](const std::string& name, std::span<const std::byte> bytes) {
+    const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    saved.arrays.push_back({name, {first, first + bytes.size()}});
+  };
+  for (const auto& [name, tensor] : tensors_of(state_)) add(name, bytes_of(*tensor));
+  for (const auto& [name, bytes] : optimizer_->state()) add(name, bytes);
+  return saved;
+}
+
+void Trainer::restore(const TrainerState& saved) {
+  const std::vector<NamedTensor> tensors = tensors_of(state_);
+  std::vector<StateBlock> arrays;
+  for (const auto& [name, bytes] : saved.arrays) arrays.push_back({name, std::as_bytes(std::span(bytes))});
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::string found = i < arrays.size() ? arrays[i].name : "nothing";
+    if (found == tensors[i].name && arrays[i].bytes.size() == tensors[i].tensor->size_bytes()) continue;
+    throw std::invalid_argument("trainer: saved state has '" + found + "' in place of '" + tensors[i].name +
+                                "'");
+  }
+  optimizer_->restore(std::span(arrays).subspan(tensors.size()));
+  restore_scaler(global_, "loss", saved.loss_scaler);
+  restore_scaler(layer_, "layer", saved.layer_scaler);
+  restore_scaler(tensor_, "tensor", saved.tensor_scaler);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    std::ranges::copy(arrays[i].bytes, bytes_of(*tensors[i].tensor).begin());
+  steps_done_ = saved.steps_done;
+  steps_applied_ = saved.steps_applied;
+  round_copies();
 }
 
 }  // namespace sim

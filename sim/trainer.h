@@ -4,84 +4,164 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "sim/gradients.h"
+#include "sim/loss_scaling/registry.h"
 #include "sim/models/model.h"
 #include "sim/optimizers/optimizer.h"
 #include "sim/precision_policy.h"
+#include "sim/schedules/schedule.h"
 #include "sim/statistics/twin_comparison.h"
 
 namespace sim {
 
 struct TrainerOptions {
-  std::size_t batch = 128;
+  std::size_t batch = 128;             ///< examples of a micro-batch
+  std::size_t accumulation_steps = 1;  ///< micro-batches of a step, whose mean loss is differentiated
+  std::uint64_t steps = 0;             ///< that the run is to have, for its schedule
   std::uint64_t seed = 0;
-  /// Every n-th step (from the first) is measured against its FP32 twin; 0 = never.
+  /// Every n-th step (from the first) is measured against its twin; 0 = never.
   std::size_t twin_every = 0;
+  fp16::Format twin_format = fp16::binary32;  ///< or binary64
+  Clipping clipping = {};
+  /// Clips the gradients while they are still scaled, so that the threshold is in effect divided by S: the
+  /// well-known mistake, to look at its effect.
+  bool clip_before_unscale = false;
+  int threads = 1;  ///< of one operation; no bit depends on it
 };
 
 struct StepRecord {
   std::size_t step = 0;
-  float loss = 0;   ///< of this step's batch, before the update
-  float scale = 1;  ///< S used in this step's backward
-  bool skipped = false;
+  float loss = 0;   ///< of this step's examples, before the update
+  float scale = 1;  ///< S used in this step's (first) backward
+  Decision decision = Decision::apply;
+  double learning_rate = 0;
+  ClippingResult clipping = {};  ///< of an applied step; without clipping the norm is not formed
+  UpdateCounts updates = {};
   /// Per gradient site of Trainer::sites(), at measured steps only.
-  std::vector<TwinComparison> twin;
+  std::vector<TwinComparison> twin = {};
+
+  bool skipped() const { return decision != Decision::apply; }
 };
 
 struct Evaluation {
   double loss = 0;
-  double accuracy = 0;  ///< share of test images classified right; 0 for a model that is no classifier
+  double accuracy = 0;  ///< share of right predictions; 0 for a model that is no classifier
 };
 
-/// A forward pass with the gradient sites it opened. Weights are borrowed.
+/// All that a trainer's coming steps depend on besides what it was made with.
+struct TrainerState {
+  struct Array {
+    std::string name;  ///< of a tensor with shape and format: "hidden1.weight 512x784 binary32"
+    std::vector<std::uint8_t> bytes;  ///< in this machine's byte order
+  };
+
+  std::uint64_t steps_done = 0;
+  std::uint64_t steps_applied = 0;
+  std::vector<Array> arrays = {};  ///< weights, buffers and the optimizer's state
+  NamedValues loss_scaler = {};
+  NamedValues layer_scaler = {};
+  NamedValues tensor_scaler = {};
+};
+
+/// A forward pass with the gradient sites it opened.
 struct RecordedStep {
   Tape tape;
   ForwardPass forward;
+  std::vector<Tensor> weights = {};  ///< that the tape borrows, where it does not borrow those of others
 };
 
-/// One forward pass of `model` over `batch` under `policy`.
-RecordedStep record_step(const Model& model, std::span<const ParameterSpec> parameters,
-                         const std::vector<Tensor>& weights, const Batch& batch,
+/// The parameters of a model and what its buffers hold.
+struct ModelState {
+  std::vector<ParameterSpec> specs;
+  std::vector<Tensor> weights;  ///< in the order of specs
+  Buffers buffers;
+  std::optional<UnitScaling> unit_scaling = {};  ///< the parametrisation that the weights belong to
+
+  /// As a run begins: binary32, keyed by the seed. Under unit scaling weights are standard normal and biases
+  /// 0.
+  static ModelState initial(const Model& model, std::uint64_t seed,
+                            const std::optional<UnitScaling>& unit_scaling = {});
+};
+
+/// One forward pass of `model` over `batch` under `policy`. The weights are borrowed, in the policy's format
+/// for the model. Training changes the buffers.
+RecordedStep record_step(const Model& model, std::span<const ParameterSpec> specs,
+                         std::span<const Tensor* const> weights, Buffers& buffers, const Batch& batch,
+                         const PrecisionPolicy& policy, const TapeOptions& options = {});
+
+/// The same in training on a state, whose weights are rounded to the policy's format for the model; the state
+/// stays as it is and need not outlive the step.
+RecordedStep record_step(const Model& model, const ModelState& state, const Batch& batch,
                          const PrecisionPolicy& policy);
 
-/// Mean loss and accuracy over the whole test set, evaluated in FP32 on the given weights.
-Evaluation evaluate(const Model& model, const Dataset& dataset, const std::vector<Tensor>& weights);
+/// Mean loss and accuracy over the whole test set, evaluated in FP32 on the given state.
+Evaluation evaluate(const Model& model, const Dataset& dataset, const ModelState& state, int threads = 1);
 
 class Trainer {
  public:
-  /// What is referred to must outlive the trainer.
-  Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy,
-          std::unique_ptr<LossScaler> scaler, std::unique_ptr<Optimizer> optimizer,
+  /// What is referred to must outlive the trainer. Throws std::invalid_argument for a scaler of casts under a
+  /// policy that has none to scale.
+  Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy, AnyScaler scaler,
+          std::unique_ptr<Optimizer> optimizer, std::unique_ptr<Schedule> schedule,
           const TrainerOptions& options);
 
+  /// After a step whose decision was `abort` there is none.
   StepRecord step();
 
-  /// The batch that the next step() will take.
-  Batch next_batch() { return batches_.batch(steps_done_); }
+  /// The first micro-batch of the next step().
+  Batch next_batch() { return batches_.batch(steps_done_ * options_.accumulation_steps); }
 
-  /// Parameters in the policy's weight format: under a policy with master weights, these are the masters.
-  const std::vector<Tensor>& weights() const { return weights_; }
-  const std::vector<ParameterSpec>& parameters() const { return parameters_; }
-  const LossScaler& scaler() const { return *scaler_; }
+  std::uint64_t steps_done() const { return steps_done_; }
+
+  TrainerState save();
+
+  /// Goes on exactly as the trainer would that gave `saved`. Throws std::invalid_argument when that was made
+  /// with another model, policy, optimizer or scaler, as far as they have other state; this one is then of no
+  /// use.
+  void restore(const TrainerState& saved);
+
+  /// Weights in the policy's format: under a policy with master weights, these are the masters.
+  const ModelState& state() const { return state_; }
+  /// The loss scale of the coming step.
+  double scale() const;
+  /// Options in force of the scaler, whatever its kind.
+  NamedValues scaler_options() const;
+  /// Why the run ended, if its scaler ended it.
+  std::string abort_reason() const { return global_->abort_reason(); }
   const Optimizer& optimizer() const { return *optimizer_; }
   /// The gradient sites of the model; empty before the first step.
   const std::vector<GradientSite>& sites() const { return sites_; }
 
  private:
-  void apply(const Gradients& gradients);
+  std::vector<const Tensor*> model_weights() const;
+  void round_copies();
+  ScaledGradients backward(const RecordedStep& recorded, float scale, bool measured) const;
+  /// Shows the scaler the gradients of `recorded` and those summed with them, after running the twin where it
+  /// is wanted.
+  Decision decide(const RecordedStep& recorded, const ScaledGradients& scaled, StepRecord& record);
+  Decision decide_by_layers(const ScaledGradients& scaled);
+  /// Adds the unscaled gradients to those of earlier micro-batches.
+  void add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scaled, float scale,
+                    StepRecord& record) const;
+  void apply(Gradients& gradients, StepRecord& record);
 
   const Model& model_;
-  const PrecisionPolicy& policy_;
-  std::unique_ptr<LossScaler> scaler_;
+  PrecisionPolicy policy_;
+  std::unique_ptr<LossScaler> global_;    ///< without effect where the scaler is of another kind
+  std::unique_ptr<LayerScaler> layer_;    ///< null unless it is of that kind
+  std::unique_ptr<TensorScaler> tensor_;  ///< null unless the policy casts with scales
   std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Schedule> schedule_;
   TrainerOptions options_;
   BatchSampler batches_;
-  std::vector<ParameterSpec> parameters_;
-  std::vector<Tensor> weights_;
+  ModelState state_;
+  std::vector<Tensor> copies_;  ///< of the weights in the model's format; empty where that is their own
   std::vector<GradientSite> sites_;
   std::size_t steps_done_ = 0;
+  std::size_t steps_applied_ = 0;
 };
 
 }  // namespace sim

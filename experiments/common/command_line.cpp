@@ -56,17 +56,23 @@ std::string shown(const ordered_json& value) {
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
-/// The names in a comma-separated list; nothing when one of them is not in `allowed` or stands there twice.
+/// "dynamic" of "dynamic:growth_interval=20".
+std::string_view name_in(std::string_view spec) {
+  return spec.substr(0, spec.find(':'));
+}
+
+/// The specs in a comma-separated list; nothing when the name of one is not in `allowed` or a spec stands
+/// there twice.
 std::optional<std::vector<std::string>> parse_names(const std::string& text,
                                                     const std::vector<std::string>& allowed) {
   if (text == "all") return allowed;
   std::vector<std::string> names;
   for (const auto& part : std::views::split(text, ',')) {
-    const std::string name(part.begin(), part.end());
-    const bool known = std::ranges::find(allowed, name) != allowed.end();
-    const bool repeated = std::ranges::find(names, name) != names.end();
+    const std::string spec(part.begin(), part.end());
+    const bool known = std::ranges::find(allowed, name_in(spec)) != allowed.end();
+    const bool repeated = std::ranges::find(names, spec) != names.end();
     if (!known || repeated) return std::nullopt;
-    names.push_back(name);
+    names.push_back(spec);
   }
   if (names.empty()) return std::nullopt;
   return names;
@@ -175,7 +181,7 @@ void CommandLine::bind_choice(std::string name, std::string& value, std::vector<
       .assign =
           [&value, names](const std::string& text) {
             value = text;
-            return std::ranges::find(names, text) != names.end();
+            return std::ranges::find(names, name_in(text)) != names.end();
           },
       .value = [&value] { return ordered_json(value); },
   });
@@ -215,35 +221,42 @@ void CommandLine::add_data(std::string& data) {
   const std::vector<std::string> names = names_in("data");
   bindings_.push_back({
       .name = "--data",
-      .type_name = "NAME|DIR",
-      .help = fmt::format("{}; or a directory of IDX files, named as MNIST's, .gz or not",
+      .type_name = "NAME|PATH",
+      .help = fmt::format("{}; or a directory of IDX files, named as MNIST's, .gz or not; or a text file",
                           fmt::join(names, ", ")),
-      .allowed = fmt::format("one of {}, or an existing directory", fmt::join(names, ", ")),
+      .allowed = fmt::format("one of {}, or an existing directory or file", fmt::join(names, ", ")),
       .assign =
           [&data, names](const std::string& text) {
             data = text;
             std::error_code error;
-            return std::ranges::find(names, text) != names.end() ||
-                   std::filesystem::is_directory(text, error);
+            return std::ranges::find(names, text) != names.end() || std::filesystem::exists(text, error);
           },
       .value = [&data] { return ordered_json(data); },
   });
 }
 
 void CommandLine::add_model(std::string& model) {
-  add_choice("--model", model, "models", "network to train");
+  add_choice("--model", model, "models", "network to train, with options as mlp:hidden1=64");
 }
 
 void CommandLine::add_policy(std::string& policy) {
-  add_choice("--policy", policy, "policies", "precision policy");
+  add_choice("--policy", policy, "policies",
+             "precision policy, with overrides as O2:keep_batchnorm_fp32=false");
 }
 
 void CommandLine::add_scalers(std::vector<std::string>& scalers) {
-  add_choices("--scalers", scalers, "scalers", "loss scalers to compare");
+  add_choices("--scalers", scalers, "scalers",
+              "loss scalers to compare, with options as dynamic:growth_interval=20:init_scale=256");
 }
 
 void CommandLine::add_optimizer(std::string& optimizer) {
-  add_choice("--optimizer", optimizer, "optimizers", "optimizer");
+  add_choice("--optimizer", optimizer, "optimizers",
+             "optimizer, with options as adamw:weight_decay=0.1 (default: the model's own)");
+}
+
+void CommandLine::add_schedule(std::string& schedule) {
+  add_choice("--schedule", schedule, "schedules",
+             "learning rate over the run, as cosine:warmup_steps=50 (default: the model's own)");
 }
 
 void CommandLine::add_batch(std::optional<int>& batch) {
@@ -259,6 +272,11 @@ void CommandLine::add_steps(int& steps, std::optional<int> quick) {
   add("--steps", steps, "training steps", {.minimum = 1, .maximum = 1'000'000, .quick = quick});
 }
 
+void CommandLine::add_steps(std::optional<int>& steps, std::optional<int> quick) {
+  add("--steps", steps, "training steps (default: the model's own)",
+      {.minimum = 1, .maximum = 1'000'000, .quick = quick});
+}
+
 void CommandLine::add_seed(std::uint64_t& seed) {
   add("--seed", seed, "key of all random numbers");
 }
@@ -270,6 +288,12 @@ void CommandLine::add_seeds(int& seeds, std::optional<int> quick) {
 void CommandLine::add_twin_every(int& twin_every, std::optional<int> quick) {
   add("--twin-every", twin_every, "steps from one comparison with the FP32 twin to the next",
       {.minimum = 1, .maximum = 1'000'000, .quick = quick});
+}
+
+void CommandLine::add_checkpoint_every(int& checkpoint_every) {
+  add("--checkpoint-every", checkpoint_every,
+      "steps from one checkpoint to the next, from which the same command goes on after a kill; 0 = none",
+      {.minimum = 0, .maximum = 1'000'000});
 }
 
 void CommandLine::add_quick() {

@@ -71,9 +71,9 @@ class CommandLine {
            Numeric<std::type_identity_t<T>> numeric = {});
   void add(std::string name, std::string& value, std::string help, std::string type_name);
   void add_flag(std::string name, bool& value, std::string help);
-  /// One name of a family.
+  /// One name of a family, with or without options after it (sim/spec.h).
   void add_choice(std::string name, std::string& value, std::string_view family, std::string help);
-  /// Several names of a family, separated by commas, each at most once; or `all`.
+  /// Several of these, separated by commas, each at most once; or `all`.
   void add_choices(std::string name, std::vector<std::string>& values, std::string_view family,
                    std::string help);
   /// The words that belong to no option, at least one.
@@ -84,14 +84,17 @@ class CommandLine {
   void add_model(std::string& model);
   void add_policy(std::string& policy);
   void add_scalers(std::vector<std::string>& scalers);
+  /// Empty means what suits the model, here and below.
   void add_optimizer(std::string& optimizer);
-  /// Empty means what suits the model.
+  void add_schedule(std::string& schedule);
   void add_batch(std::optional<int>& batch);
   void add_learning_rate(std::optional<double>& learning_rate);
   void add_steps(int& steps, std::optional<int> quick = std::nullopt);
+  void add_steps(std::optional<int>& steps, std::optional<int> quick = std::nullopt);
   void add_seed(std::uint64_t& seed);
   void add_seeds(int& seeds, std::optional<int> quick = std::nullopt);
   void add_twin_every(int& twin_every, std::optional<int> quick = std::nullopt);
+  void add_checkpoint_every(int& checkpoint_every);
   void add_quick();
   void add_config();
   void add_list();

@@ -53,14 +53,19 @@ void Run::figure(const Figure& figure) {
   record_.figure({.name = figure.name, .title = figure.title, .caption = figure.caption});
   if (drawing.problem.empty() || (drawing.gnuplot_missing && warned_about_gnuplot_)) return;
   warned_about_gnuplot_ = warned_about_gnuplot_ || drawing.gnuplot_missing;
-  fmt::print(*settings_.warnings, "warning: {}\n", one_line(drawing.problem));
+  warn(drawing.problem);
+}
+
+void Run::warn(const std::string& text) {
+  const std::scoped_lock lock(warning_);
+  fmt::print(*settings_.warnings, "warning: {}\n", one_line(text));
 }
 
 int guarded(std::string_view program, std::ostream& err, const std::function<int()>& body) {
   try {
     return body();
-  } catch (const Interrupted&) {
-    fmt::print(err, "{}: interrupted; nothing was written\n", program);
+  } catch (const Interrupted& interrupted) {
+    fmt::print(err, "{}: {}\n", program, interrupted.what());
     return 130;
   } catch (const std::exception& error) {
     fmt::print(err, "{}: {}\n", program, one_line(error.what()));

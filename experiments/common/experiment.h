@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <iostream>
+#include <mutex>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -43,6 +44,9 @@ class Run {
   /// fails, the script is written all the same, and one line warns (about a missing gnuplot only once).
   void figure(const Figure& figure);
 
+  /// One line on stderr; from any thread.
+  void warn(const std::string& text);
+
   /// The thing under test failed: the results are still written, `what` becomes one line, and the exit
   /// code 1.
   void fail(std::string what) { failure_ = std::move(what); }
@@ -51,6 +55,7 @@ class Run {
  private:
   sim::RunRecord& record_;
   Settings settings_;
+  std::mutex warning_;
   bool warned_about_gnuplot_ = false;
   std::optional<std::string> failure_;
 };

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "fp16/formats.h"
+#include "sim/arithmetic.h"
 #include "sim/data/registry.h"
 #include "sim/loss_scaling/registry.h"
 #include "sim/models/registry.h"
@@ -10,6 +11,7 @@
 #include "sim/optimizers/registry.h"
 #include "sim/precision_policy.h"
 #include "sim/registry.h"
+#include "sim/schedules/registry.h"
 
 namespace experiments {
 namespace {
@@ -28,6 +30,8 @@ constexpr std::array rows{
     Family{"models", [] { return sim::names_of(sim::models()); }},
     Family{"scalers", [] { return sim::names_of(sim::scalers()); }},
     Family{"optimizers", [] { return sim::names_of(sim::optimizers()); }},
+    Family{"schedules", [] { return sim::names_of(sim::schedules()); }},
+    Family{"accumulations", sim::product_accumulation_names},
     Family{"data", [] { return sim::names_of(sim::data_sources()); }},
 };
 static_assert(sim::has_unique_names(rows));

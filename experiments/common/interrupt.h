@@ -3,11 +3,13 @@
 
 #include <csignal>
 #include <stdexcept>
+#include <string>
 
 namespace experiments {
 
 struct Interrupted : std::runtime_error {
-  Interrupted() : std::runtime_error("interrupted") {}
+  explicit Interrupted(const std::string& what = "interrupted; nothing was written")
+      : std::runtime_error(what) {}
 };
 
 /// Throws Interrupted once SIGINT or SIGTERM has arrived under an InterruptGuard.

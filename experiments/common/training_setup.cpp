@@ -7,41 +7,66 @@
 
 #include "sim/data/registry.h"
 #include "sim/optimizers/registry.h"
+#include "sim/schedules/registry.h"
 
 namespace experiments {
 
 void TrainingOptions::bind(CommandLine& command_line, int quick_steps) {
-  command_line.add_data(data);
   command_line.add_model(model);
+  bind_without_model(command_line, quick_steps);
+}
+
+void TrainingOptions::bind_without_model(CommandLine& command_line, int quick_steps) {
+  command_line.add_data(data);
   command_line.add_optimizer(optimizer);
+  command_line.add_schedule(schedule);
   command_line.add_learning_rate(learning_rate);
   command_line.add_batch(batch);
   command_line.add_steps(steps, quick_steps);
+  command_line.add("--context", context, "tokens in a window of text", {.minimum = 2, .maximum = 65536});
   command_line.add_seed(seed);
 }
 
 TrainingSetup::TrainingSetup(TrainingOptions& options)
-    : row_(sim::find_model(options.model)),
-      dataset_(sim::load_dataset(options.data)),
-      model_(row_.make(dataset_)),
-      options_(options) {
+    : options_(options),
+      model_spec_(sim::parse_spec(options.model)),
+      row_(sim::find_model(model_spec_.name)) {
+  const sim::GivenOptions model_options = numeric_options(model_spec_);
+  row_.options(model_options);  // rejects them before data are loaded
+  dataset_ = sim::load_dataset(options.data,
+                               {.kind = row_.data, .context = static_cast<std::size_t>(options.context)});
+  model_ = row_.make(*dataset_, model_options);
   if (options.optimizer.empty()) options.optimizer = row_.optimizer;
+  if (options.schedule.empty()) options.schedule = row_.schedule;
   if (!options.learning_rate) options.learning_rate = row_.learning_rate;
   if (!options.batch) options.batch = row_.batch;
+  if (!options.steps) options.steps = row_.steps;
 }
 
-sim::Trainer TrainingSetup::trainer(std::string_view policy, std::unique_ptr<sim::LossScaler> scaler,
-                                    std::uint64_t seed, std::size_t twin_every) const {
-  return sim::Trainer(
-      *model_, dataset_, sim::find_precision_policy(policy), std::move(scaler),
-      sim::make_optimizer(options_.optimizer, {{"learning_rate", *options_.learning_rate}}),
-      {.batch = static_cast<std::size_t>(*options_.batch), .seed = seed, .twin_every = twin_every});
+sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
+  const sim::PrecisionPolicy policy = sim::make_precision_policy(choice.policy);
+  const auto [scaler, scaler_options] = sim::parse_numeric_spec(choice.scaler);
+  auto [optimizer, optimizer_options] = sim::parse_numeric_spec(options_.optimizer);
+  optimizer_options.try_emplace("learning_rate", *options_.learning_rate);
+  const auto [schedule, schedule_options] = sim::parse_numeric_spec(options_.schedule);
+  return sim::Trainer(*model_, *dataset_, policy, sim::make_any_scaler(scaler, scaler_options),
+                      sim::make_optimizer(optimizer, optimizer_options,
+                                          policy.update_arithmetic(choice.seed, choice.threads)),
+                      sim::make_schedule(schedule, schedule_options),
+                      {.batch = static_cast<std::size_t>(*options_.batch),
+                       .accumulation_steps = choice.accumulation_steps,
+                       .steps = static_cast<std::uint64_t>(*options_.steps),
+                       .seed = choice.seed,
+                       .twin_every = choice.twin_every,
+                       .clipping = choice.clipping,
+                       .clip_before_unscale = choice.clip_before_unscale,
+                       .threads = choice.threads});
 }
 
 std::string TrainingSetup::description() const {
   // Of a folder the last part of its path says enough, and is the same on every machine.
   const std::string data =
-      std::filesystem::path(std::string(dataset_.name()) + "/").parent_path().filename().string();
+      std::filesystem::path(std::string(dataset_->name()) + "/").parent_path().filename().string();
   return fmt::format("{} on {}, {}, learning rate {}, batch {}", row_.name, data, options_.optimizer,
                      *options_.learning_rate, *options_.batch);
 }

@@ -13,23 +13,40 @@
 #include "sim/models/registry.h"
 #include "sim/optimizers/optimizer.h"
 #include "sim/record.h"
+#include "sim/spec.h"
 #include "sim/trainer.h"
 
 namespace experiments {
 
-/// Left empty, optimizer, learning rate and batch are what the model trains well with; TrainingSetup fills
-/// them in.
+/// Left empty, what the model trains well with; TrainingSetup fills it in. Model, optimizer and schedule may
+/// carry options (sim/spec.h).
 struct TrainingOptions {
   std::string data = "builtin";
   std::string model = {};
   std::string optimizer = {};
+  std::string schedule = {};
   std::optional<double> learning_rate = {};
   std::optional<int> batch = {};
-  int steps = 500;
+  std::optional<int> steps = {};
+  int context = 64;
   std::uint64_t seed = 0;
 
-  /// Adds --data, --model, --optimizer, --lr, --batch, --steps and --seed.
+  /// Adds --data, --model, --optimizer, --schedule, --lr, --batch, --steps, --context and --seed.
   void bind(CommandLine& command_line, int quick_steps);
+  /// The same without --model.
+  void bind_without_model(CommandLine& command_line, int quick_steps);
+};
+
+/// How one run differs from others of the same setup.
+struct RunChoice {
+  std::string policy = "fp32";
+  std::string scaler = "none";  ///< with its options
+  std::uint64_t seed = 0;
+  std::size_t twin_every = 0;
+  std::size_t accumulation_steps = 1;
+  sim::Clipping clipping = {};
+  bool clip_before_unscale = false;
+  int threads = 1;
 };
 
 /// Data and network of a run. Built once; every trainer made from it starts from the same weights and sees
@@ -40,12 +57,12 @@ class TrainingSetup {
   /// data that cannot be read or does not suit the model.
   explicit TrainingSetup(TrainingOptions& options);
 
-  const sim::Dataset& dataset() const { return dataset_; }
+  const sim::Dataset& dataset() const { return *dataset_; }
   const sim::Model& model() const { return *model_; }
   std::string_view model_name() const { return row_.name; }
+  int steps() const { return *options_.steps; }
 
-  sim::Trainer trainer(std::string_view policy, std::unique_ptr<sim::LossScaler> scaler, std::uint64_t seed,
-                       std::size_t twin_every = 0) const;
+  sim::Trainer trainer(const RunChoice& choice) const;
 
   /// "mlp on digits, momentum, learning rate 0.05, batch 128".
   std::string description() const;
@@ -53,10 +70,11 @@ class TrainingSetup {
   std::string quality(const sim::Evaluation& evaluation) const;
 
  private:
-  const sim::ModelRow& row_;
-  sim::Dataset dataset_;
-  std::unique_ptr<sim::Model> model_;
   const TrainingOptions& options_;
+  sim::Spec model_spec_;
+  const sim::ModelRow& row_;
+  std::unique_ptr<sim::Dataset> dataset_;
+  std::unique_ptr<sim::Model> model_;
 };
 
 /// Advances the trainer by `steps` steps, each a tick of the progress.

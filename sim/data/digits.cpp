@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "sim/data/digit_styles.h"
+#include "sim/data/random_sequence.h"
 #include "sim/random.h"
 
 namespace sim {
@@ -16,30 +17,15 @@ namespace {
 
 constexpr int side = 28;
 constexpr int classes = 10;
+constexpr std::uint64_t draws_per_image = 4096;
 using Canvas = std::array<float, side * side>;  ///< ink, 0 .. 1
 using Line = std::vector<Point>;                ///< pixels; straight pieces between neighbouring points
-
-/// The random numbers of one image, one after the other.
-class ImageRandom {
- public:
-  ImageRandom(const RandomStream& stream, std::size_t image)
-      : stream_(stream), next_(image * draws_per_image) {}
-
-  float uniform(float low, float high) { return low + (high - low) * stream_.uniform(next_++); }
-  float normal(float deviation) { return deviation * stream_.normal(next_++); }
-  std::size_t below(std::size_t n) { return stream_.below(next_++, n); }
-
- private:
-  static constexpr std::uint64_t draws_per_image = 4096;
-  const RandomStream& stream_;
-  std::uint64_t next_;
-};
 
 /// How one writer, once, brings a style onto the canvas, centred at 0: a gentle quadratic warp, then
 /// stretch, slant and turn.
 class Hand {
  public:
-  explicit Hand(ImageRandom& random)
+  explicit Hand(RandomSequence& random)
       : unsteadiness_(random.uniform(0.01f, 0.075f)),
         width_(random.uniform(10.5f, 16.0f)),
         height_(random.uniform(17.0f, 20.0f)),
@@ -51,7 +37,7 @@ class Hand {
     for (float& coefficient : warp_) coefficient = random.normal(0.23f);
   }
 
-  Point place(Point p, ImageRandom& random) const {
+  Point place(Point p, RandomSequence& random) const {
     const float x = 0.01f * p.x - 0.5f + random.normal(unsteadiness_);
     const float y = 0.01f * p.y - 0.5f + random.normal(unsteadiness_);
     const float warped_x = x + warp_[0] * x * y + warp_[1] * y * y;
@@ -130,7 +116,7 @@ void draw_segment(Canvas& canvas, Point a, Point b, float pen_radius) {
   }
 }
 
-Canvas draw(const DigitStyle& style, ImageRandom& random) {
+Canvas draw(const DigitStyle& style, RandomSequence& random) {
   const Hand hand(random);
   std::vector<Line> lines;
   for (const Stroke& stroke : style) {
@@ -153,7 +139,7 @@ Canvas draw(const DigitStyle& style, ImageRandom& random) {
 }
 
 /// Uneven ink, and now and then a speck of dust on the paper.
-float with_noise(float ink, ImageRandom& random) {
+float with_noise(float ink, RandomSequence& random) {
   const float noise = random.uniform(0.0f, 1.0f);
   if (ink > 0.0f) return ink * (1.0f - 0.1f * noise);
   constexpr float dust = 0.005f;
@@ -165,7 +151,7 @@ LabelledImages draw_set(const DigitsOptions& options, std::string_view purpose, 
   LabelledImages images;
   images.pixels.reserve(size * side * side);
   for (std::size_t image = 0; image < size; ++image) {
-    ImageRandom random(stream, image);
+    RandomSequence random(stream, image * draws_per_image);
     const int digit = static_cast<int>(image % classes);
     const auto styles = digit_styles(digit);
     for (float ink : draw(styles[random.below(styles.size())], random)) {
@@ -178,12 +164,12 @@ LabelledImages draw_set(const DigitsOptions& options, std::string_view purpose, 
 
 }  // namespace
 
-Dataset draw_digits(const DigitsOptions& options) {
-  return Dataset({.name = "builtin",
-                  .image_shape = {.channels = 1, .height = side, .width = side},
-                  .classes = classes,
-                  .training = draw_set(options, "training digits", options.training_size),
-                  .test = draw_set(options, "test digits", options.test_size)});
+ImageDataset draw_digits(const DigitsOptions& options) {
+  return ImageDataset({.name = "digits",
+                       .image_shape = {.channels = 1, .height = side, .width = side},
+                       .classes = classes,
+                       .training = draw_set(options, "training digits", options.training_size),
+                       .test = draw_set(options, "test digits", options.test_size)});
 }
 
 }  // namespace sim

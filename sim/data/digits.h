@@ -20,6 +20,6 @@ struct DigitsOptions {
 /// are jittered, distorted as a whole (rotation, shear, scale, shift) and drawn as smooth curves with a round
 /// pen of random width; then a little noise is added. Training and test images come from separate random
 /// streams. Same options, same pixels, on every machine.
-Dataset draw_digits(const DigitsOptions& options = {});
+ImageDataset draw_digits(const DigitsOptions& options = {});
 
 }  // namespace sim

@@ -157,7 +157,7 @@ IdxFile read_idx(const fs::path& path, std::size_t dimensions) {
   return file;
 }
 
-Dataset read_idx_directory(const fs::path& directory) {
+ImageDataset read_idx_directory(const fs::path& directory) {
   if (!fs::is_directory(directory)) fail(directory, "no such directory; one with four IDX files is needed");
   ImageFiles training = read_set(directory, "train");
   ImageFiles test = read_set(directory, "t10k");
@@ -168,11 +168,11 @@ Dataset read_idx_directory(const fs::path& directory) {
   }
   const int largest = std::max(*std::ranges::max_element(training.images.labels),
                                *std::ranges::max_element(test.images.labels));
-  return Dataset({.name = directory.string(),
-                  .image_shape = training.shape,
-                  .classes = std::max(largest + 1, 2),
-                  .training = std::move(training.images),
-                  .test = std::move(test.images)});
+  return ImageDataset({.name = directory.string(),
+                       .image_shape = training.shape,
+                       .classes = std::max(largest + 1, 2),
+                       .training = std::move(training.images),
+                       .test = std::move(test.images)});
 }
 
 }  // namespace sim

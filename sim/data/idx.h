@@ -26,6 +26,6 @@ IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions);
 /// are 0 .. 9; classes = the largest label + 1, at least 2. Throws std::runtime_error, naming directory or
 /// file, when a file is missing or bad (see read_idx), when the counts of images and labels differ, the two
 /// sets' images differ in size, or a label is not allowed.
-Dataset read_idx_directory(const std::filesystem::path& directory);
+ImageDataset read_idx_directory(const std::filesystem::path& directory);
 
 }  // namespace sim

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <optional>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -11,8 +11,9 @@
 namespace sim {
 namespace {
 
-// The limit of a step whose gradients are all zero. An ordinary int, so that it survives in any text format.
-constexpr int no_limit = 10'000;
+bool overflowed(const GradientSummary& summary) {
+  return summary.found_nonfinite || summary.exponents->infinite() + summary.exponents->nan() > 0;
+}
 
 }  // namespace
 
@@ -22,37 +23,87 @@ AdaptiveScaler::AdaptiveScaler(const Options& options) : options_(checked(option
         "scaler 'adaptive': min_log2_scale = " + std::to_string(options.min_log2_scale) +
         " is not allowed; allowed: at most max_log2_scale = " + std::to_string(options.max_log2_scale));
   }
-  log2_scale_ = clamped(0);
+  log2_scale_ = std::clamp(0, options.min_log2_scale, options.max_log2_scale);
+  flushed_share_.resize(static_cast<std::size_t>(options.max_log2_scale - options.min_log2_scale + 1));
 }
 
 float AdaptiveScaler::scale() const {
   return std::ldexp(1.0f, log2_scale_);
 }
 
-Decision AdaptiveScaler::update(const GradientSummary& summary) {
-  limits_.push_back(limit_of(summary));
-  if (limits_.size() > static_cast<std::size_t>(options_.window)) limits_.pop_front();
-  const int limit = *std::ranges::min_element(limits_);
-  log2_scale_ = clamped(limit == no_limit ? log2_scale_ + 1 : limit - options_.headroom);
+bool AdaptiveScaler::wants_twin(const GradientSummary& summary) const {
+  return steps_until_twin_ == 0 || overflowed(summary);
+}
+
+Decision AdaptiveScaler::decide(const GradientSummary& summary) {
+  require(summary.twin != nullptr || !wants_twin(summary), "the twin that it wanted");
+  steps_until_twin_ = std::max(0, steps_until_twin_ - 1);
+  if (!is_beyond_cure(summary)) learn(summary);
   return summary.found_nonfinite ? Decision::skip : Decision::apply;
 }
 
-int AdaptiveScaler::limit_of(const GradientSummary& summary) const {
-  const ExponentHistogram* exponents = summary.exponents;
-  if (!summary.found_nonfinite && exponents == nullptr) {
-    throw std::invalid_argument("scaler 'adaptive': a step came without the exponents of its gradients");
-  }
-  if (summary.found_nonfinite || exponents->infinite() + exponents->nan() > 0) return log2_scale_ - 1;
-  const std::optional<int> headroom = exponents->log2_headroom();
-  return headroom ? log2_scale_ + *headroom : no_limit;
+bool AdaptiveScaler::is_beyond_cure(const GradientSummary& summary) const {
+  if (summary.twin == nullptr) return false;
+  if (!summary.twin->finite) return true;
+  const std::optional<int> twin_limit = summary.twin->exponents->log2_headroom();
+  return overflowed(summary) && twin_limit && log2_scale_ < *twin_limit - options_.max_gap;
 }
 
-int AdaptiveScaler::clamped(int log2_scale) const {
-  return std::clamp(log2_scale, options_.min_log2_scale, options_.max_log2_scale);
+void AdaptiveScaler::learn(const GradientSummary& summary) {
+  if (summary.twin != nullptr) {
+    steps_until_twin_ = options_.twin_every - 1;
+    remember_flushing(*summary.twin->exponents);
+  }
+  if (const std::optional<int> limit = limit_of(summary)) remember_limit(*limit);
+  if (!limits_.empty()) log2_scale_ = best_log2_scale();
+}
+
+std::optional<int> AdaptiveScaler::limit_of(const GradientSummary& summary) const {
+  std::optional<int> limit;
+  if (overflowed(summary)) {
+    limit = log2_scale_ - 1;
+  } else if (const std::optional<int> headroom = summary.exponents->log2_headroom()) {
+    limit = log2_scale_ + *headroom;
+  }
+  const std::optional<int> twin_limit =
+      summary.twin != nullptr ? summary.twin->exponents->log2_headroom() : std::nullopt;
+  return limit && twin_limit ? std::min(limit, twin_limit) : limit ? limit : twin_limit;
+}
+
+void AdaptiveScaler::remember_limit(int limit) {
+  limits_.push_back(limit);
+  if (limits_.size() > static_cast<std::size_t>(options_.window)) limits_.pop_front();
+}
+
+void AdaptiveScaler::remember_flushing(const ExponentHistogram& exponents) {
+  const auto nonzero = static_cast<double>(exponents.nonzero_finite());
+  if (nonzero == 0) return;
+  for (int m = options_.min_log2_scale; m <= options_.max_log2_scale; ++m) {
+    flushed_share_[static_cast<std::size_t>(m - options_.min_log2_scale)] =
+        static_cast<double>(exponents.flushed_at_scale(m)) / nonzero;
+  }
+}
+
+int AdaptiveScaler::best_log2_scale() const {
+  int best = options_.min_log2_scale;
+  double least = std::numeric_limits<double>::infinity();
+  for (int m = options_.min_log2_scale; m <= options_.max_log2_scale; ++m) {
+    const auto lost_steps = std::ranges::count_if(
+        limits_, [&](int limit) { return m > std::max(limit - options_.headroom, options_.min_log2_scale); });
+    const double loss = flushed_share_[static_cast<std::size_t>(m - options_.min_log2_scale)] +
+                        static_cast<double>(lost_steps) / static_cast<double>(limits_.size());
+    if (loss > least) continue;
+    least = loss;
+    best = m;
+  }
+  return best;
 }
 
 NamedValues AdaptiveScaler::state() const {
-  NamedValues state{{"log2_scale", log2_scale_}};
+  NamedValues state{{"log2_scale", log2_scale_}, {"steps_until_twin", steps_until_twin_}};
+  for (std::size_t i = 0; i < flushed_share_.size(); ++i) {
+    state.emplace_back("flushed_share_" + std::to_string(i), flushed_share_[i]);
+  }
   for (std::size_t i = 0; i < limits_.size(); ++i) {
     state.emplace_back("limit_" + std::to_string(i), limits_[i]);
   }
@@ -60,25 +111,29 @@ NamedValues AdaptiveScaler::state() const {
 }
 
 void AdaptiveScaler::restore(const NamedValues& state) {
-  const auto entry = [&state](std::size_t i, const std::string& name, const Interval& allowed) {
-    if (state[i].first == name) {
-      return checked_option<int>(Options::subject, name, state[i].second, allowed);
+  AdaptiveScaler restored(options_);
+  std::size_t next = 0;
+  const auto take = [&]<class Number>(const std::string& name, Number& value, const Interval& allowed) {
+    const std::string found = next < state.size() ? "'" + state[next].first + "'" : "nothing";
+    if (found != "'" + name + "'") {
+      throw std::invalid_argument("scaler 'adaptive': saved state has " + found + " in place of '" + name +
+                                  "'");
     }
-    throw std::invalid_argument("scaler 'adaptive': saved state has '" + state[i].first + "' in place of '" +
-                                name + "'");
+    value = checked_option<Number>(Options::subject, name, state[next++].second, allowed);
   };
-  if (state.empty() || state.size() > static_cast<std::size_t>(options_.window) + 1) {
-    throw std::invalid_argument("scaler 'adaptive': saved state has " + std::to_string(state.size()) +
-                                " entries; allowed: 1 to " + std::to_string(options_.window + 1));
+  take("log2_scale", restored.log2_scale_, closed_interval(options_.min_log2_scale, options_.max_log2_scale));
+  take("steps_until_twin", restored.steps_until_twin_, closed_interval(0, options_.twin_every - 1));
+  for (std::size_t i = 0; i < flushed_share_.size(); ++i) {
+    take("flushed_share_" + std::to_string(i), restored.flushed_share_[i], closed_interval(0, 1));
   }
-  const int log2_scale =
-      entry(0, "log2_scale", closed_interval(options_.min_log2_scale, options_.max_log2_scale));
-  std::deque<int> limits;
-  for (std::size_t i = 1; i < state.size(); ++i) {
-    limits.push_back(entry(i, "limit_" + std::to_string(i - 1), closed_interval(-no_limit, no_limit)));
+  for (int i = 0; next < state.size(); ++i) {
+    if (i == options_.window) {
+      throw std::invalid_argument("scaler 'adaptive': saved state has more than window = " +
+                                  std::to_string(options_.window) + " limits");
+    }
+    take("limit_" + std::to_string(i), restored.limits_.emplace_back(), closed_interval(-10'000, 10'000));
   }
-  log2_scale_ = log2_scale;
-  limits_ = std::move(limits);
+  *this = std::move(restored);
 }
 
 }  // namespace sim

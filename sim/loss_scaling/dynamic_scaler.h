@@ -1,63 +1,125 @@
 #pragma once
 
 #include <limits>
+#include <string>
 
 #include "sim/loss_scaling/loss_scaler.h"
+#include "sim/loss_scaling/scheduler.h"
 
 namespace sim {
 
-struct DynamicOptions {
+/// The numbers in which S is kept and moved.
+enum class ScaleArithmetic {
+  binary32,              ///< S and the factors are binary32
+  binary32_by_binary64,  ///< S is binary32, the factors binary64, and a product is rounded once
+  binary64,              ///< both are binary64 (numbers of Python); scale() is S rounded to binary32
+};
+
+/// Dynamic loss scaling. A step is bad when a weight gradient is infinite or NaN, else clean.
+///   bad step: skipped. The count of clean steps restarts. From the hysteresis-th bad step on S is multiplied
+///   by backoff_factor, but not below min_scale.
+///   clean step: applied. The growth_interval-th in a row multiplies S by growth_factor, but not above
+///   max_scale. It clears the count of bad steps and restarts that of clean ones.
+struct DynamicRule {
   float init_scale = 65536;
   double growth_factor = 2;
   double backoff_factor = 0.5;
-  int growth_interval = 2000;  ///< clean steps in a row before S grows
+  int growth_interval = 2000;
+  float min_scale = 0;                    ///< 0: no floor
+  float max_scale = 0;                    ///< 0: no ceiling
+  int hysteresis = 1;                     ///< the bad step, counted from 1, at which S starts to back off
+  bool consecutive_hysteresis = false;    ///< any clean step clears the count of bad steps
+  bool raise_error_at_min_scale = false;  ///< a bad step that finds S at min_scale ends the run
+  int max_consecutive_bad = 0;            ///< more bad steps in a row end the run; 0: any number may come
+  bool unscale_by_updated_scale = false;  ///< gradients are divided by S as it is after the update
+  int num_losses = 1;
+  bool delay_unscale = false;          ///< micro-batches add up scaled, and S moves once a step
+  bool jit_forgets_min_scale = false;  ///< the floor is 1 whatever min_scale says
+  bool state_lacks_counters = false;   ///< saved state holds S alone, so that a resumed run counts anew
 
-  static constexpr std::string_view subject = "scaler 'dynamic'";
+  // No options: how an original differs without leaving a choice.
+  bool divides = false;               ///< backs off by S / growth_factor; there is no backoff_factor
+  bool backoff_clears_count = false;  ///< S backs off at every hysteresis-th bad step only
+  bool growth_stays_finite = false;   ///< growth is refused when the result is not finite
+  bool late_after_backoff = false;    ///< the first clean step, also after a bad one, does not count
+  bool late_after_growth = false;     ///< nor does the first one after growth
+  bool updates_per_backward = false;  ///< unless delay_unscale
+  ScaleArithmetic arithmetic = ScaleArithmetic::binary32;
+
   static void visit(auto& self, auto&& field) {
-    field("init_scale", self.init_scale, Interval{.lower = 0});
+    const Interval positive{.lower = 0};
+    const Interval not_negative{.lower = 0, .includes_lower = true};
+    const Interval flag = closed_interval(0, 1);
+    const Interval count = closed_interval(1, std::numeric_limits<int>::max());
+    field("init_scale", self.init_scale, positive);
     field("growth_factor", self.growth_factor, Interval{.lower = 1});
     field("backoff_factor", self.backoff_factor, Interval{.lower = 0, .upper = 1});
-    field("growth_interval", self.growth_interval, closed_interval(1, std::numeric_limits<int>::max()));
+    field("growth_interval", self.growth_interval, count);
+    field("min_scale", self.min_scale, not_negative);
+    field("max_scale", self.max_scale, not_negative);
+    field("hysteresis", self.hysteresis, count);
+    field("consecutive_hysteresis", self.consecutive_hysteresis, flag);
+    field("raise_error_at_min_scale", self.raise_error_at_min_scale, flag);
+    field("max_consecutive_bad", self.max_consecutive_bad, not_negative);
+    field("unscale_by_updated_scale", self.unscale_by_updated_scale, flag);
+    field("num_losses", self.num_losses, count);
+    field("delay_unscale", self.delay_unscale, flag);
+    field("jit_forgets_min_scale", self.jit_forgets_min_scale, flag);
+    field("state_lacks_counters", self.state_lacks_counters, flag);
   }
 };
 
-/// torch.amp.GradScaler's rule to the letter.
-///   non-finite step: skipped; S <- S * backoff_factor; the count of clean steps restarts.
-///   clean step: applied; after growth_interval of them in a row S <- S * growth_factor, unless that is not
-///   finite in binary32, and the count restarts either way.
-/// Products are formed in double and stored in binary32. There is no floor: if no step is ever clean, S
-/// halves through the subnormals down to 0, and 1/S is infinite from 2^-128 on.
-///
-/// Source: pytorch/pytorch torch/amp/grad_scaler.py, aten/src/ATen/native/cuda/AmpKernels.cu (2.1 and later).
+using DynamicScheduler = Scheduler<DynamicRule>;
+
+/// The state machine of every DynamicScheduler.
 class DynamicScaler final : public LossScaler {
  public:
-  using Options = DynamicOptions;
+  /// `scheduler` must outlive the scaler; `rule` is its rule with the options in force. Throws
+  /// std::invalid_argument when min_scale > max_scale or init_scale does not lie between them.
+  DynamicScaler(const DynamicScheduler& scheduler, const DynamicRule& rule);
 
-  /// Throws std::invalid_argument unless init_scale is positive and finite, growth_factor > 1 and finite,
-  /// 0 < backoff_factor < 1 and growth_interval >= 1.
-  explicit DynamicScaler(const Options& options = {});
-
-  std::string_view name() const override { return "dynamic"; }
-  float scale() const override { return state_.scale; }
-  Decision update(const GradientSummary& summary) override;
-  NamedValues options() const override { return named_values(options_); }
-  NamedValues state() const override { return named_values(state_); }
+  std::string_view name() const override { return scheduler_.name; }
+  float scale() const override { return static_cast<float>(state_.scale); }
+  float unscale_scale() const override;
+  std::string abort_reason() const override { return abort_reason_; }
+  UpdateGranularity update_granularity() const override;
+  int num_losses() const override { return rule_.num_losses; }
+  NamedValues options() const override { return offered_values(scheduler_, rule_); }
+  NamedValues state() const override;
   void restore(const NamedValues& state) override;
 
  private:
   struct State {
-    float scale = 0;
-    int growth_tracker = 0;  // clean steps in a row
+    double scale = 0;
+    int growth_tracker = 0;  // clean steps that count towards growth_interval
+    int bad_steps = 0;       // that count towards hysteresis
+    int consecutive_bad = 0;
 
-    static constexpr std::string_view subject = Options::subject;
+    static constexpr std::string_view subject = "dynamic scaler";
     static void visit(auto& self, auto&& field) {
-      field("scale", self.scale, Interval{.lower = 0, .includes_lower = true});
-      field("growth_tracker", self.growth_tracker, Interval{.lower = 0, .includes_lower = true});
+      const Interval count = closed_interval(0, std::numeric_limits<int>::max());
+      field("scale", self.scale, closed_interval(0, std::numeric_limits<double>::infinity()));
+      field("growth_tracker", self.growth_tracker, closed_interval(-1, count.upper));
+      field("bad_steps", self.bad_steps, count);
+      field("consecutive_bad", self.consecutive_bad, count);
     }
   };
 
-  Options options_;
+  Decision decide(const GradientSummary& summary) override;
+  Decision bad_step();
+  Decision clean_step();
+  void back_off();
+  void grow();
+  Decision abort(const std::string& reason);
+  State initial_state(double scale) const;
+  double stored(double scale) const;
+  double factor(double given) const;
+  double floor() const { return rule_.jit_forgets_min_scale ? 1 : rule_.min_scale; }
+
+  const DynamicScheduler& scheduler_;
+  DynamicRule rule_;
   State state_;
+  std::string abort_reason_;
 };
 
 }  // namespace sim

@@ -16,8 +16,10 @@ class NoScaling final : public LossScaler {
 
   std::string_view name() const override { return "none"; }
   float scale() const override { return 1; }
-  Decision update(const GradientSummary&) override { return Decision::apply; }
   NamedValues options() const override { return {}; }
+
+ private:
+  Decision decide(const GradientSummary&) override { return Decision::apply; }
 };
 
 }  // namespace sim

@@ -9,27 +9,27 @@ namespace {
 /// 2^-18.6, and every sigmoid on the way back takes at least two octaves, since its slope is at most 1/4.
 class Autoencoder final : public Model {
  public:
-  explicit Autoencoder(std::size_t inputs) : widths_{inputs, 256, 64, 16, 64, 256, inputs} {}
+  Autoencoder(std::size_t inputs, std::size_t width)
+      : widths_{inputs, width, width / 4, width / 16, width / 4, width, inputs} {}
 
   std::vector<ParameterSpec> parameters() const override {
-    std::vector<ParameterSpec> parameters;
+    ParameterList list;
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      add_layer(parameters, layers[layer], {widths_[layer + 1], widths_[layer]},
-                Initialisation::torch_default);
+      list.add_layer(layers[layer], {widths_[layer + 1], widths_[layer]},
+                     WeightInitialisation::torch_default);
     }
-    return parameters;
+    return std::move(list).specs();
   }
 
   bool is_classifier() const override { return false; }
 
-  ForwardPass forward(Tape& tape, std::span<const Variable> parameters, const Batch& batch) const override {
-    const Variable inputs = inputs_of(tape, batch, {batch.size, widths_[0]});
+  ForwardPass forward(ForwardContext& context) const override {
+    const Variable inputs = context.inputs({context.batch().size, widths_[0]});
     Variable x = inputs;
-    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      x = tape.apply(linear, {x, parameters[2 * layer], parameters[2 * layer + 1]}, layers[layer]);
-      x = tape.apply(sigmoid, {x});
+    for (const std::string_view layer : layers) {
+      x = context.apply(sigmoid, {context.linear(layer, x)});
     }
-    return {.loss = tape.apply(mean_squared_error, {x, inputs}), .outputs = x};
+    return {.loss = context.apply(mean_squared_error, {x, inputs}), .outputs = {x}};
   }
 
  private:
@@ -40,8 +40,9 @@ class Autoencoder final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_autoencoder(const Dataset& dataset) {
-  return std::make_unique<Autoencoder>(dataset.image_shape().size());
+std::unique_ptr<Model> make_autoencoder(const Dataset& dataset, const AutoencoderOptions& options) {
+  return std::make_unique<Autoencoder>(require_images(dataset, "autoencoder").image_shape().size(),
+                                       static_cast<std::size_t>(options.width));
 }
 
 }  // namespace sim

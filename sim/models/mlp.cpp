@@ -7,25 +7,28 @@ namespace {
 
 class Mlp final : public Model {
  public:
-  Mlp(std::size_t inputs, std::size_t classes) : widths_{inputs, 256, 256, classes} {}
+  Mlp(const ImageDataset& images, const MlpOptions& options)
+      : widths_{images.image_shape().size(), static_cast<std::size_t>(options.hidden1),
+                static_cast<std::size_t>(options.hidden2), static_cast<std::size_t>(images.classes())} {}
 
   std::vector<ParameterSpec> parameters() const override {
-    std::vector<ParameterSpec> parameters;
+    ParameterList list;
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      add_layer(parameters, layers[layer], {widths_[layer + 1], widths_[layer]}, Initialisation::he_uniform);
+      list.add_layer(layers[layer], {widths_[layer + 1], widths_[layer]}, WeightInitialisation::he_uniform);
     }
-    return parameters;
+    return std::move(list).specs();
   }
 
   bool is_classifier() const override { return true; }
 
-  ForwardPass forward(Tape& tape, std::span<const Variable> parameters, const Batch& batch) const override {
-    Variable x = inputs_of(tape, batch, {batch.size, widths_[0]});
-    for (std::size_t layer = 0; layer < layers.size(); ++layer) {
-      x = tape.apply(linear, {x, parameters[2 * layer], parameters[2 * layer + 1]}, layers[layer]);
-      if (layer + 1 < layers.size()) x = tape.apply(relu, {x});
+  ForwardPass forward(ForwardContext& context) const override {
+    Variable x = context.inputs({context.batch().size, widths_[0]});
+    for (const std::string_view layer : layers) {
+      x = context.linear(layer, x);
+      if (layer != layers.back()) x = context.apply(relu, {x});
     }
-    return {.loss = tape.apply(softmax_cross_entropy, {x}, {}, {.labels = batch.labels}), .outputs = x};
+    return {.loss = context.apply(softmax_cross_entropy, {x}, {.labels = context.batch().labels}),
+            .outputs = {x}};
   }
 
  private:
@@ -35,8 +38,8 @@ class Mlp final : public Model {
 
 }  // namespace
 
-std::unique_ptr<Model> make_mlp(const Dataset& dataset) {
-  return std::make_unique<Mlp>(dataset.image_shape().size(), static_cast<std::size_t>(dataset.classes()));
+std::unique_ptr<Model> make_mlp(const Dataset& dataset, const MlpOptions& options) {
+  return std::make_unique<Mlp>(require_images(dataset, "mlp"), options);
 }
 
 }  // namespace sim

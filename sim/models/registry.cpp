@@ -1,33 +1,84 @@
-#include "sim/registry.h"
+#include "sim/models/registry.h"
 
 #include <array>
 
-#include "sim/models/registry.h"
+#include "sim/registry.h"
 
 namespace sim {
 namespace {
 
+template <class Options, std::unique_ptr<Model> (*make_model)(const Dataset&, const Options&)>
+std::unique_ptr<Model> make(const Dataset& dataset, const GivenOptions& given) {
+  return make_model(dataset, options_from<Options>(given));
+}
+
+template <class Options>
+NamedValues options(const GivenOptions& given) {
+  return named_values(options_from<Options>(given));
+}
+
 constexpr std::array rows{
     ModelRow{.name = "mlp",
-             .description = "classifier inputs-256-256-classes with ReLU and softmax cross entropy",
+             .description = "classifier inputs-512-256-classes with ReLU and softmax cross entropy",
+             .data = DataKind::images,
              .optimizer = "momentum",
              .learning_rate = 0.05,
+             .schedule = "constant",
              .batch = 128,
-             .make = make_mlp},
+             .steps = 500,
+             .make = make<MlpOptions, make_mlp>,
+             .options = options<MlpOptions>},
     ModelRow{
         .name = "autoencoder",
         .description = "deep autoencoder inputs-256-64-16-64-256-inputs with sigmoids and mean squared error",
+        .data = DataKind::images,
         .optimizer = "adam",
         .learning_rate = 0.01,
+        .schedule = "constant",
         .batch = 512,
-        .make = make_autoencoder},
+        .steps = 500,
+        .make = make<AutoencoderOptions, make_autoencoder>,
+        .options = options<AutoencoderOptions>},
     ModelRow{.name = "cnn",
-             .description =
-                 "classifier with two 3x3 convolutions, each with ReLU and max pooling, and a linear layer",
+             .description = "residual classifier: 3x3 convolutions with batch norm and ReLU, global average",
+             .data = DataKind::images,
              .optimizer = "momentum",
-             .learning_rate = 0.02,
+             .learning_rate = 0.05,
+             .schedule = "linear",
              .batch = 64,
-             .make = make_cnn},
+             .steps = 375,
+             .make = make<CnnOptions, make_cnn>,
+             .options = options<CnnOptions>},
+    ModelRow{.name = "ssd",
+             .description = "detector: ten 3x3 convolutions, two maps of anchors, hard negative mining",
+             .data = DataKind::scenes,
+             .optimizer = "momentum:weight_decay=7e-7",
+             .learning_rate = 12,
+             .schedule = "linear:warmup_steps=50:final_factor=0.02",
+             .batch = 16,
+             .steps = 500,
+             .make = make<SsdOptions, make_ssd>,
+             .options = options<SsdOptions>},
+    ModelRow{.name = "transformer",
+             .description = "causal character model: pre-norm attention and GELU blocks, untied output",
+             .data = DataKind::text,
+             .optimizer = "adamw",
+             .learning_rate = 0.001,
+             .schedule = "constant:warmup_steps=50",
+             .batch = 16,
+             .steps = 500,
+             .make = make<TransformerOptions, make_transformer>,
+             .options = options<TransformerOptions>},
+    ModelRow{.name = "lstm",
+             .description = "character model of stacked LSTM layers",
+             .data = DataKind::text,
+             .optimizer = "adam",
+             .learning_rate = 0.002,
+             .schedule = "constant",
+             .batch = 16,
+             .steps = 500,
+             .make = make<LstmOptions, make_lstm>,
+             .options = options<LstmOptions>},
 };
 static_assert(has_unique_names(rows));
 

@@ -1,23 +1,37 @@
+#include <algorithm>
+
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/operation.h"
 
 namespace sim {
 namespace {
 
+template <class Real>
+void add_to_rows(const RoundedOutput& out, const Tensor& x, const Tensor& b, std::size_t first_row,
+                 std::size_t last_row) {
+  constexpr std::size_t piece = 4096;
+  const std::size_t columns = b.size(), rows_at_once = std::max<std::size_t>(1, piece / columns);
+  std::vector<Real> b_buffer(columns), x_buffer(rows_at_once * columns), sums(x_buffer.size());
+  const Real* addend = read(b, 0, columns, b_buffer);
+  for (std::size_t row = first_row; row < last_row; row += rows_at_once) {
+    const std::size_t rows = std::min(rows_at_once, last_row - row);
+    const Real* values = read(x, row * columns, rows * columns, x_buffer);
+    for (std::size_t i = 0; i < rows * columns; i += columns) {
+      for (std::size_t j = 0; j < columns; ++j) sums[i + j] = values[i + j] + addend[j];
+    }
+    store(out, row * columns, std::span<const Real>(sums).first(rows * columns));
+  }
+}
+
 /// inputs: x (rows x columns), b (columns); output like x.
 Tensor forward(OperationCall& call) {
   const Tensor &x = *call.inputs[0], &b = *call.inputs[1];
   Tensor output(x.shape(), call.output_format);
-  const std::size_t columns = b.size();
   with_real(is_binary64(x), [&](auto real) {
-    using Real = decltype(real);
-    std::vector<Real> x_buffer(columns), b_buffer(columns), sums(columns);
-    const Real* addend = read(b, 0, columns, b_buffer);
-    for (std::size_t first = 0; first < x.size(); first += columns) {
-      const Real* row = read(x, first, columns, x_buffer);
-      for (std::size_t j = 0; j < columns; ++j) sums[j] = row[j] + addend[j];
-      store({&output}, first, std::span<const Real>(sums));
-    }
+    for_each_part(call.into(output), x.size() / b.size(), threads_for(x.size(), call.arithmetic.threads),
+                  [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+                    add_to_rows<decltype(real)>(part, x, b, first, last);
+                  });
   });
   return output;
 }
@@ -26,8 +40,8 @@ void backward(const OperationGradient& g) {
   const std::size_t columns = g.inputs[1]->size();
   if (g.input_gradients[0].tensor) cast.backward(g);
   if (g.input_gradients[1].tensor) {
-    sum_over_rows(g.input_gradients[1], g.output_gradient, g.output_gradient.size() / columns, columns,
-                  g.accumulation);
+    sum_over_rows(g.input_gradients[1], g.output_gradient.matrix(g.output_gradient.size() / columns, columns),
+                  g.arithmetic);
   }
 }
 
@@ -35,8 +49,7 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation bias{.name = "bias",
                                .description = "x + b, one b per column",
-                               .autocast = AutocastClass::lower_precision,
-                               .is_layer = false,
+                               .casts = {.apex_o1 = AutocastClass::promote},
                                .forward = forward,
                                .backward = backward};
 

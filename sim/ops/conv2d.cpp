@@ -1,144 +1,210 @@
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
+#include "fp16/parts.h"
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/operation.h"
+#include "sim/ops/patches.h"
 
 namespace sim {
 namespace {
 
-/// x: batch x in_channels x height x width; w: out_channels x in_channels x kernel x kernel; b: out_channels.
-/// A patch is what one output pixel sees, in the order (channel, kernel row, kernel column): the order of the
-/// chains.
-struct Geometry {
-  std::size_t batch, in_channels, height, width, out_channels, kernel, stride, padding, out_height, out_width;
-  std::size_t image() const { return in_channels * height * width; }
-  std::size_t patch() const { return in_channels * kernel * kernel; }
-  std::size_t pixels() const { return out_height * out_width; }
-};
-
-Geometry geometry_of(std::span<const Tensor* const> inputs, const OperationOptions& options) {
-  const Shape &x = inputs[0]->shape(), &w = inputs[1]->shape();
-  const auto out_extent = [&](std::size_t in) {
-    return (in + 2 * options.padding - w[2]) / options.stride + 1;
-  };
-  return {.batch = x[0],
-          .in_channels = x[1],
-          .height = x[2],
-          .width = x[3],
-          .out_channels = w[0],
-          .kernel = w[2],
-          .stride = options.stride,
-          .padding = options.padding,
-          .out_height = out_extent(x[2]),
-          .out_width = out_extent(x[3])};
+/// So many images that their patches stay in the second-level cache. A weight gradient runs through all
+/// images, and a tensor core's steps with it: chunks end where a step does.
+template <class Real>
+std::size_t images_at_a_time(const ConvolutionSizes& s, const Arithmetic& arithmetic) {
+  constexpr std::size_t bytes = 512 * 1024;
+  const auto& tensor_core = arithmetic.products.tensor_core;
+  const std::size_t step = tensor_core ? static_cast<std::size_t>(tensor_core->core.products_per_step) : 1;
+  const std::size_t granule = step / std::gcd(step, s.pixels());
+  const std::size_t images =
+      std::clamp<std::size_t>(bytes / (s.patch() * s.pixels() * sizeof(Real)), 1, s.batch);
+  return (images + granule - 1) / granule * granule;
 }
 
-/// Calls visit(index in the patch x pixels matrix, index in the image) in the order of the patch, leaving out
-/// the padding.
 template <class Visit>
-void for_each_patch_element(const Geometry& s, Visit visit) {
-  std::size_t element = 0;
-  for (std::size_t channel = 0; channel < s.in_channels; ++channel) {
-    for (std::size_t i = 0; i < s.kernel; ++i) {
-      for (std::size_t j = 0; j < s.kernel; ++j, ++element) {
-        for (std::size_t row = 0; row < s.out_height; ++row) {
-          const std::size_t y = row * s.stride + i;  // in the padded image
-          if (y < s.padding || y >= s.height + s.padding) continue;
-          const std::size_t image_row = (channel * s.height + y - s.padding) * s.width;
-          for (std::size_t column = 0; column < s.out_width; ++column) {
-            const std::size_t x = column * s.stride + j;
-            if (x < s.padding || x >= s.width + s.padding) continue;
-            visit(element * s.pixels() + row * s.out_width + column, image_row + x - s.padding);
-          }
-        }
+void for_each_chunk(Range images, std::size_t capacity, Visit visit) {
+  for (std::size_t first = images.first; first < images.last; first += capacity)
+    visit(Range{first, std::min(first + capacity, images.last)});
+}
+
+/// Between tensors of images x channels x pixels and matrices of channels x (images x pixels).
+template <class Real>
+class ChannelRows {
+ public:
+  ChannelRows(const ConvolutionSizes& s, std::size_t capacity)
+      : sizes_(s), row_stride_(capacity * s.pixels()), rows_(s.out_channels * row_stride_) {}
+
+  Real* data() { return rows_.data(); }
+  std::size_t row_stride() const { return row_stride_; }
+
+  fp16::MatrixOperand gather(const Tensor& images_of_channels, Range images) {
+    const std::size_t size = sizes_.out_image(), pixels = sizes_.pixels();
+    image_.resize(size);
+    for (std::size_t image = 0; image < images.count(); ++image) {
+      const Real* values = read(images_of_channels, (images.first + image) * size, size, std::span(image_));
+      for (std::size_t channel = 0; channel < sizes_.out_channels; ++channel)
+        std::copy_n(values + channel * pixels, pixels, row(channel) + image * pixels);
+    }
+    fp16::MatrixOperand matrix = operand(rows_, sizes_.out_channels, images.count() * pixels);
+    matrix.row_stride = row_stride_;
+    return matrix;
+  }
+
+  /// Multiplies by `factor`, adds b to each row, if there is one, and rounds.
+  void scatter(const RoundedOutput& out, Range images, double factor, const Real* b) {
+    const std::size_t size = sizes_.out_image(), pixels = sizes_.pixels();
+    for (std::size_t image = 0; image < images.count(); ++image) {
+      const std::size_t offset = (images.first + image) * size;
+      const std::span<Real> values = sums_of(out, offset, size, image_);
+      for (std::size_t channel = 0; channel < sizes_.out_channels; ++channel) {
+        const Real* sums = row(channel) + image * pixels;
+        Real* to = values.data() + channel * pixels;
+        std::copy_n(sums, pixels, to);
+        multiply_each(std::span(to, pixels), factor);
+        for (std::size_t i = 0; b != nullptr && i < pixels; ++i) to[i] += b[channel];
       }
+      store(out, offset, std::span<const Real>(values));
     }
   }
+
+ private:
+  Real* row(std::size_t channel) { return rows_.data() + channel * row_stride_; }
+
+  ConvolutionSizes sizes_;
+  std::size_t row_stride_;
+  std::vector<Real> rows_, image_;
+};
+
+/// What one of the three products multiplies, and how. Operands are narrowed with blocks along the channels
+/// that are summed over or, of the weight gradient, along the images of the batch, as in Microsoft's
+/// microxcaling: a value is in the same block in every patch that it is part of.
+struct Factors {
+  NarrowedOperand images;   ///< x; of the input gradient, the gradient of the output
+  NarrowedOperand partner;  ///< w; of the weight gradient, the gradient of the output
+  Arithmetic arithmetic;
+
+  double factor() const { return images.factor() * partner.factor(); }
+};
+
+template <class Real>
+void forward_images(const RoundedOutput& out, const Factors& of, const Tensor* bias,
+                    const ConvolutionSizes& s, Range images) {
+  const std::size_t capacity = std::min(images_at_a_time<Real>(s, of.arithmetic), images.count());
+  const Arithmetic arithmetic = with_one_thread(of.arithmetic);
+  const fp16::MatrixOperand w = of.partner.tensor().matrix(s.out_channels, s.patch());
+  std::vector<Real> bias_buffer(s.out_channels);
+  const Real* b = bias ? read(*bias, 0, s.out_channels, std::span(bias_buffer)) : nullptr;
+  Patches<Real> patches(s, {0, s.in_channels}, capacity);
+  ChannelRows<Real> sums(s, capacity);
+  for_each_chunk(images, capacity, [&](Range chunk) {
+    chains(w, patches.gather(of.images.tensor(), chunk), sums.data(), sums.row_stride(), arithmetic);
+    sums.scatter(out, chunk, of.factor(), b);
+  });
 }
 
-/// patches (patch x pixels) of one image; padding is zero. `buffer` holds at least an image.
-template <class Real>
-void gather_patches(const Geometry& s, const Tensor& x, std::size_t image, std::vector<Real>& buffer,
-                    std::vector<Real>& patches) {
-  const Real* pixels = read(x, image * s.image(), s.image(), buffer);
-  patches.assign(s.patch() * s.pixels(), Real{0});
-  for_each_patch_element(s, [&](std::size_t to, std::size_t from) { patches[to] = pixels[from]; });
-}
-
-template <class Real>
-Tensor forward_in(OperationCall& call, const Geometry& s) {
+/// inputs: x (batch x in_channels x height x width), w (out_channels x in_channels x kernel x kernel) and, if
+/// the layer has one, b (out_channels). Output: batch x out_channels x out_height x out_width; one chain over
+/// the patch of each output pixel, the bias added to it before the one rounding.
+Tensor forward(OperationCall& call) {
+  const ConvolutionSizes s = convolution_sizes(call.inputs, call.options);
   Tensor output({s.batch, s.out_channels, s.out_height, s.out_width}, call.output_format);
-  const fp16::MatrixOperand w = call.inputs[1]->matrix(s.out_channels, s.patch());
-  std::vector<Real> patches, image_buffer(s.image()), bias_buffer(s.out_channels),
-      sums(s.out_channels * s.pixels());
-  const Real* b = read(*call.inputs[2], 0, s.out_channels, bias_buffer);
-  for (std::size_t image = 0; image < s.batch; ++image) {
-    gather_patches(s, *call.inputs[0], image, image_buffer, patches);
-    chains(w, operand(patches, s.patch(), s.pixels()), sums.data(), call.accumulation);
-    for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += b[i / s.pixels()];
-    store({&output}, image * sums.size(), std::span<const Real>(sums));
-  }
+  const Factors factors{
+      .images = narrowed(call.narrowing, *call.inputs[0], {Product::output, Operand::activations},
+                         {.length = s.in_channels, .inner = s.plane()}),
+      .partner = narrowed(call.narrowing, *call.inputs[1], {Product::output, Operand::weights},
+                          {.length = s.in_channels, .inner = s.kernel * s.kernel}),
+      .arithmetic = call.arithmetic};
+  const Tensor* bias = call.inputs.size() == 3 ? call.inputs[2] : nullptr;
+  with_real(is_binary64(*call.inputs[0]), [&](auto real) {
+    for_each_part(call.into(output), s.batch, threads_for(s.products(), call.arithmetic.threads),
+                  [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+                    forward_images<decltype(real)>(part, factors, bias, s, {first, last});
+                  });
+  });
   return output;
 }
 
-Tensor forward(OperationCall& call) {
-  const Geometry s = geometry_of(call.inputs, call.options);
-  return with_real(is_binary64(*call.inputs[0]),
-                   [&](auto real) { return forward_in<decltype(real)>(call, s); });
+/// One chain per weight through all images in order, pixels in row-major order within each. The chains of a
+/// weight matrix (patch x out_channels) are formed, its transpose is the gradient.
+template <class Real>
+void weight_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
+  const Factors of{
+      .images = narrowed(g.narrowing, *g.inputs[0], {Product::weight_gradient, Operand::activations},
+                         {.length = s.batch, .inner = s.image()}),
+      .partner = narrowed(g.narrowing, g.output_gradient, {Product::weight_gradient, Operand::gradients},
+                          {.length = s.batch, .inner = s.out_image()}),
+      .arithmetic = with_one_thread(g.arithmetic)};
+  const std::size_t capacity = images_at_a_time<Real>(s, g.arithmetic);
+  std::vector<Real> transposed(s.patch() * s.out_channels);
+  const auto of_channels = [&](std::size_t first, std::size_t last) {
+    Patches<Real> patches(s, {first, last}, capacity);
+    ChannelRows<Real> dy(s, capacity);
+    Real* sums = transposed.data() + first * s.kernel * s.kernel * s.out_channels;
+    for_each_chunk({0, s.batch}, capacity, [&](Range chunk) {
+      chains(patches.gather(of.images.tensor(), chunk), dy.gather(of.partner.tensor(), chunk).transposed(),
+             sums, s.out_channels, of.arithmetic,
+             chunk.first == 0 ? fp16::ChainStart::zero : fp16::ChainStart::from_output);
+    });
+  };
+  fp16::detail::for_each_part(s.in_channels, threads_for(s.products(), g.arithmetic.threads), 1, of_channels);
+  std::vector<Real> scratch;
+  const std::span<Real> gradient = sums_of(g.input_gradients[1], 0, transposed.size(), scratch);
+  for (std::size_t channel = 0; channel < s.out_channels; ++channel) {
+    for (std::size_t element = 0; element < s.patch(); ++element)
+      gradient[channel * s.patch() + element] = transposed[element * s.out_channels + channel];
+  }
+  multiply_each(gradient, of.factor());
+  store(g.input_gradients[1], 0, std::span<const Real>(gradient));
 }
 
-/// One chain per weight through all images in order, pixels in row-major order within each.
+/// The sum of all pixels of a channel in the same order.
 template <class Real>
-void weight_gradient(const OperationGradient& g, const Geometry& s) {
-  std::vector<Real> patches, buffer(s.image()), sums(s.out_channels * s.patch());
-  for (std::size_t image = 0; image < s.batch; ++image) {
-    gather_patches(s, *g.inputs[0], image, buffer, patches);
-    chains(g.output_gradient.matrix(s.out_channels, s.pixels(), image * s.out_channels * s.pixels()),
-           operand(patches, s.patch(), s.pixels()).transposed(), sums.data(), g.accumulation,
-           image == 0 ? fp16::ChainStart::zero : fp16::ChainStart::from_output);
-  }
-  store(g.input_gradients[1], 0, std::span<const Real>(sums));
-}
-
-/// One chain per channel through all images in order, pixels in row-major order within each.
-template <class Real>
-void bias_gradient(const OperationGradient& g, const Geometry& s) {
-  std::vector<Real> buffer(s.pixels()), sums(s.out_channels);
-  for (std::size_t image = 0; image < s.batch; ++image) {
-    for (std::size_t channel = 0; channel < s.out_channels; ++channel) {
-      const Real* dy =
-          read(g.output_gradient, (image * s.out_channels + channel) * s.pixels(), s.pixels(), buffer);
-      for (std::size_t pixel = 0; pixel < s.pixels(); ++pixel)
-        add_term(sums[channel], dy[pixel], g.accumulation);
-    }
-  }
+void bias_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
+  const std::size_t capacity = images_at_a_time<Real>(s, g.arithmetic);
+  ChannelRows<Real> dy(s, capacity);
+  std::vector<Real> sums(s.out_channels);
+  for_each_chunk({0, s.batch}, capacity, [&](Range chunk) {
+    add_rows(dy.gather(g.output_gradient, chunk).transposed(), sums.data(), g.arithmetic.reductions);
+  });
   store(g.input_gradients[2], 0, std::span<const Real>(sums));
 }
 
 /// Chains over the output channels give a gradient for every patch element; those that share an input pixel
 /// are then added in the order of the patch.
 template <class Real>
-void input_gradient(const OperationGradient& g, const Geometry& s) {
-  const fp16::MatrixOperand w = g.inputs[1]->matrix(s.out_channels, s.patch());
-  std::vector<Real> patches(s.patch() * s.pixels()), sums(s.image());
-  for (std::size_t image = 0; image < s.batch; ++image) {
-    chains(w.transposed(),
-           g.output_gradient.matrix(s.out_channels, s.pixels(), image * s.out_channels * s.pixels()),
-           patches.data(), g.accumulation);
-    sums.assign(s.image(), Real{0});
-    for_each_patch_element(
-        s, [&](std::size_t from, std::size_t to) { add_term(sums[to], patches[from], g.accumulation); });
-    store(g.input_gradients[0], image * s.image(), std::span<const Real>(sums));
-  }
+void input_gradient(const RoundedOutput& out, const Factors& of, const ConvolutionSizes& s, Range images) {
+  const std::size_t capacity = std::min(images_at_a_time<Real>(s, of.arithmetic), images.count());
+  const Arithmetic arithmetic = with_one_thread(of.arithmetic);
+  const fp16::MatrixOperand w = of.partner.tensor().matrix(s.out_channels, s.patch());
+  Patches<Real> patches(s, {0, s.in_channels}, capacity);
+  ChannelRows<Real> dy(s, capacity);
+  for_each_chunk(images, capacity, [&](Range chunk) {
+    chains(w.transposed(), dy.gather(of.images.tensor(), chunk), patches.data(), patches.row_stride(),
+           arithmetic);
+    patches.scatter(out, chunk, arithmetic.reductions, of.factor());
+  });
 }
 
 void backward(const OperationGradient& g) {
-  const Geometry s = geometry_of(g.inputs, g.options);
-  with_real(is_binary64(g.output_gradient), [&](auto real) {
+  const ConvolutionSizes s = convolution_sizes(g.inputs, g.options);
+  with_real(is_binary64(g.output_gradient) || is_binary64(*g.inputs[0]), [&](auto real) {
     using Real = decltype(real);
-    if (g.input_gradients[0].tensor) input_gradient<Real>(g, s);
+    if (g.input_gradients[0].tensor) {
+      const Factors factors{
+          .images = narrowed(g.narrowing, g.output_gradient, {Product::input_gradient, Operand::gradients},
+                             {.length = s.out_channels, .inner = s.pixels()}),
+          .partner = narrowed(g.narrowing, *g.inputs[1], {Product::input_gradient, Operand::weights},
+                              {.length = s.out_channels, .inner = s.patch()}),
+          .arithmetic = g.arithmetic};
+      for_each_part(g.input_gradients[0], s.batch, threads_for(s.products(), g.arithmetic.threads),
+                    [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+                      input_gradient<Real>(part, factors, s, {first, last});
+                    });
+    }
     if (g.input_gradients[1].tensor) weight_gradient<Real>(g, s);
-    if (g.input_gradients[2].tensor) bias_gradient<Real>(g, s);
+    if (g.inputs.size() == 3 && g.input_gradients[2].tensor) bias_gradient<Real>(g, s);
   });
 }
 
@@ -146,8 +212,8 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation conv2d{
     .name = "conv2d",
-    .description = "two-dimensional convolution with stride, padding and bias, rounded once",
-    .autocast = AutocastClass::lower_precision,
+    .description = "convolution with stride and padding, plus b where there is one; rounded once",
+    .casts = {.torch_autocast = AutocastClass::lower_precision, .apex_o1 = AutocastClass::lower_precision},
     .is_layer = true,
     .forward = forward,
     .backward = backward};

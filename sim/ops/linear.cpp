@@ -13,37 +13,62 @@ Sizes sizes_of(std::span<const Tensor* const> inputs) {
   return {.batch = inputs[0]->size() / weights[1], .in_features = weights[1], .out_features = weights[0]};
 }
 
-/// inputs: x (batch x in_features), w (out_features x in_features), b (out_features);
-/// output: x w^T + b (batch x out_features), the bias added to the finished chain before the one rounding.
+/// inputs: x (batch x in_features), w (out_features x in_features) and, if the layer has one, b
+/// (out_features); output: x w^T + b (batch x out_features), the bias added to the finished chain before the
+/// one rounding. Operands are narrowed with blocks along the features or, of the weight gradient, the batch.
 Tensor forward(OperationCall& call) {
   const auto [batch, in, out] = sizes_of(call.inputs);
   Tensor output({batch, out}, call.output_format);
-  matrix_product({&output}, call.inputs[0]->matrix(batch, in), call.inputs[1]->matrix(out, in).transposed(),
-                 call.accumulation, call.inputs[2]);
+  const NarrowedOperand x =
+      narrowed(call.narrowing, *call.inputs[0], {Product::output, Operand::activations}, {.length = in});
+  const NarrowedOperand w =
+      narrowed(call.narrowing, *call.inputs[1], {Product::output, Operand::weights}, {.length = in});
+  matrix_product(
+      call.into(output), x.tensor().matrix(batch, in), w.tensor().matrix(out, in).transposed(),
+      call.arithmetic,
+      {.factor = x.factor() * w.factor(), .column_bias = call.inputs.size() == 3 ? call.inputs[2] : nullptr});
   return output;
+}
+
+void input_gradient(const OperationGradient& g) {
+  const auto [batch, in, out] = sizes_of(g.inputs);
+  const NarrowedOperand dy = narrowed(g.narrowing, g.output_gradient,
+                                      {Product::input_gradient, Operand::gradients}, {.length = out});
+  const NarrowedOperand w = narrowed(g.narrowing, *g.inputs[1], {Product::input_gradient, Operand::weights},
+                                     {.length = out, .inner = in});
+  matrix_product(g.input_gradients[0], dy.tensor().matrix(batch, out), w.tensor().matrix(out, in),
+                 g.arithmetic, {.factor = dy.factor() * w.factor()});
+}
+
+void weight_gradient(const OperationGradient& g) {
+  const auto [batch, in, out] = sizes_of(g.inputs);
+  const NarrowedOperand dy =
+      narrowed(g.narrowing, g.output_gradient, {Product::weight_gradient, Operand::gradients},
+               {.length = batch, .inner = out});
+  const NarrowedOperand x =
+      narrowed(g.narrowing, *g.inputs[0], {Product::weight_gradient, Operand::activations},
+               {.length = batch, .inner = in});
+  matrix_product(g.input_gradients[1], dy.tensor().matrix(batch, out).transposed(),
+                 x.tensor().matrix(batch, in), g.arithmetic, {.factor = dy.factor() * x.factor()});
 }
 
 void backward(const OperationGradient& g) {
   const auto [batch, in, out] = sizes_of(g.inputs);
-  const fp16::MatrixOperand dy = g.output_gradient.matrix(batch, out);
-  if (g.input_gradients[0].tensor) {
-    matrix_product(g.input_gradients[0], dy, g.inputs[1]->matrix(out, in), g.accumulation);
-  }
-  if (g.input_gradients[1].tensor) {
-    matrix_product(g.input_gradients[1], dy.transposed(), g.inputs[0]->matrix(batch, in), g.accumulation);
-  }
-  if (g.input_gradients[2].tensor) {
-    sum_over_rows(g.input_gradients[2], g.output_gradient, batch, out, g.accumulation);
+  if (g.input_gradients[0].tensor) input_gradient(g);
+  if (g.input_gradients[1].tensor) weight_gradient(g);
+  if (g.inputs.size() == 3 && g.input_gradients[2].tensor) {
+    sum_over_rows(g.input_gradients[2], g.output_gradient.matrix(batch, out), g.arithmetic);
   }
 }
 
 }  // namespace
 
-constinit const Operation linear{.name = "linear",
-                                 .description = "x w^T + b, rounded once",
-                                 .autocast = AutocastClass::lower_precision,
-                                 .is_layer = true,
-                                 .forward = forward,
-                                 .backward = backward};
+constinit const Operation linear{
+    .name = "linear",
+    .description = "x w^T, plus b where there is one; rounded once",
+    .casts = {.torch_autocast = AutocastClass::lower_precision, .apex_o1 = AutocastClass::lower_precision},
+    .is_layer = true,
+    .forward = forward,
+    .backward = backward};
 
 }  // namespace sim

@@ -1,8 +1,8 @@
 #include "sim/ops/matrix_product.h"
 
-#include <algorithm>
-#include <vector>
+#include <mutex>
 
+#include "fp16/parts.h"
 #include "sim/ops/operation.h"
 
 namespace sim {
@@ -15,44 +15,85 @@ void add_row_to_each(std::span<Real> matrix, std::span<const Real> row) {
   }
 }
 
-/// Where the chains run: the output itself when it holds Real, else a scratch area of the thread.
 template <class Real>
-std::span<Real> chain_storage(Tensor& out, fp16::Format real_format) {
-  if (out.format() == real_format) return out.elements<Real>();
-  thread_local std::vector<Real> scratch;
-  if (scratch.size() < out.size()) scratch.resize(out.size());
-  return std::span(scratch).first(out.size());
+void product_in(const RoundedOutput& out, const fp16::MatrixOperand& a, const fp16::MatrixOperand& b,
+                const Arithmetic& arithmetic, const SumCompletion& completion) {
+  thread_local std::vector<Real> scratch, bias;
+  const std::span<Real> sums = sums_of(out, 0, out.tensor->size(), scratch);
+  chains(a, b, sums.data(), b.columns, arithmetic);
+  multiply_each(sums, completion.factor);
+  if (completion.column_bias) {
+    bias.resize(b.columns);
+    add_row_to_each(sums, std::span(read(*completion.column_bias, 0, b.columns, std::span(bias)), b.columns));
+  }
+  store(out, 0, std::span<const Real>(sums));
+}
+
+bool is_binary64(const fp16::MatrixOperand& m) {
+  return m.storage == fp16::binary64;
 }
 
 }  // namespace
 
+void chains(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, float* c, std::size_t row_stride,
+            const Arithmetic& arithmetic, fp16::ChainStart start) {
+  const fp16::GemmOptions options{.start = start,
+                                  .threads = threads_for(a.rows * a.columns * b.columns, arithmetic.threads)};
+  if (const auto& tensor_core = arithmetic.products.tensor_core) {
+    fp16::gemm(a, b, c, row_stride, *tensor_core, options);
+  } else {
+    fp16::gemm(a, b, c, row_stride, arithmetic.products.chain, options);
+  }
+}
+
+void chains(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, double* c, std::size_t row_stride,
+            const Arithmetic& arithmetic, fp16::ChainStart start) {
+  fp16::gemm(a, b, c, row_stride,
+             {.start = start, .threads = threads_for(a.rows * a.columns * b.columns, arithmetic.threads)});
+}
+
 void matrix_product(const RoundedOutput& out, const fp16::MatrixOperand& a, const fp16::MatrixOperand& b,
-                    fp16::Accumulation accumulation, const Tensor* column_bias) {
-  const bool binary64 =
-      is_binary64(*out.tensor) || a.storage == fp16::binary64 || b.storage == fp16::binary64;
-  with_real(binary64, [&](auto real) {
-    using Real = decltype(real);
-    const std::span<Real> sums = chain_storage<Real>(*out.tensor, binary64 ? fp16::binary64 : fp16::binary32);
-    chains(a, b, sums.data(), accumulation);
-    if (column_bias) {
-      std::vector<Real> buffer(b.columns);
-      add_row_to_each<Real>(sums, std::span(read(*column_bias, 0, b.columns, buffer), b.columns));
-    }
-    store(out, 0, std::span<const Real>(sums));
+                    const Arithmetic& arithmetic, const SumCompletion& completion) {
+  const bool binary64 = is_binary64(*out.tensor) || is_binary64(a) || is_binary64(b);
+  with_real(binary64, [&](auto real) { product_in<decltype(real)>(out, a, b, arithmetic, completion); });
+}
+
+// Adding t to s and rounding once is fma(1, t, s): a sum is a product with ones.
+void add_rows(const fp16::MatrixOperand& m, float* sums, fp16::Format reductions) {
+  const std::vector<float> ones(m.rows, 1);
+  fp16::gemm(
+      operand(ones, 1, m.rows), m, sums, m.columns,
+      reductions == fp16::binary16 ? fp16::Accumulation::fp16_fma_chain : fp16::Accumulation::fp32_fma_chain,
+      {.start = fp16::ChainStart::from_output});
+}
+
+void add_rows(const fp16::MatrixOperand& m, double* sums, fp16::Format) {
+  const std::vector<double> ones(m.rows, 1);
+  fp16::gemm(operand(ones, 1, m.rows), m, sums, m.columns, {.start = fp16::ChainStart::from_output});
+}
+
+void sum_over_rows(const RoundedOutput& out, const fp16::MatrixOperand& m, const Arithmetic& arithmetic) {
+  with_real(is_binary64(m), [&](auto real) {
+    std::vector<decltype(real)> sums(m.columns);
+    add_rows(m, sums.data(), arithmetic.reductions);
+    store(out, 0, std::span<const decltype(real)>(sums));
   });
 }
 
-void sum_over_rows(const RoundedOutput& out, const Tensor& m, std::size_t rows, std::size_t columns,
-                   fp16::Accumulation accumulation) {
-  with_real(is_binary64(m), [&](auto real) {
-    using Real = decltype(real);
-    std::vector<Real> sums(columns), buffer(columns);
-    for (std::size_t row = 0; row < rows; ++row) {
-      const Real* terms = read(m, row * columns, columns, buffer);
-      for (std::size_t j = 0; j < columns; ++j) add_term(sums[j], terms[j], accumulation);
-    }
-    store(out, 0, std::span<const Real>(sums));
+void for_each_part(const RoundedOutput& out, std::size_t count, int threads,
+                   const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit) {
+  std::mutex mutex;
+  fp16::detail::for_each_part(count, threads, 1, [&](std::size_t first, std::size_t last) {
+    fp16::RoundingCounts counts;
+    visit({out.tensor, out.counts ? &counts : nullptr, out.rounding}, first, last);
+    const std::scoped_lock lock(mutex);
+    if (out.counts) *out.counts += counts;
   });
+}
+
+int threads_for(std::size_t products, int threads) {
+  constexpr std::size_t worth_a_thread = std::size_t{1} << 21;  // of FP32 chains tens of microseconds
+  return products < worth_a_thread ? 1 : threads;
 }
 
 }  // namespace sim

@@ -1,61 +1,79 @@
 #pragma once
-/// The sums behind linear maps, each with a stated order, shared by matmul, linear, conv2d and bias.
+/// The sums behind linear maps, each with a stated order, shared by matmul, linear, conv2d, bias, attention
+/// and lstm.
 
+#include <functional>
 #include <span>
+#include <vector>
 
-#include "fp16/half.h"
+#include "sim/arithmetic.h"
 #include "sim/tensor.h"
 
 namespace sim {
 
-/// out (a.rows x b.columns) = chains over k of a * b; with `column_bias`, its element j is added to the
-/// finished chain of column j in the precision of the chain; then one rounding to out's format.
+/// c (a.rows x b.columns, `row_stride` elements from row to row) = sums over k of a * b, as
+/// `arithmetic.products` says; the double form is binary64 chains throughout.
+void chains(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, float* c, std::size_t row_stride,
+            const Arithmetic& arithmetic, fp16::ChainStart start = fp16::ChainStart::zero);
+void chains(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, double* c, std::size_t row_stride,
+            const Arithmetic& arithmetic, fp16::ChainStart start = fp16::ChainStart::zero);
+
+/// What becomes of a finished sum before it is rounded to the output's format.
+struct SumCompletion {
+  double factor = 1;                    ///< multiplied with it, rounded once to binary32 (binary64)
+  const Tensor* column_bias = nullptr;  ///< then added: its element j to the sums of column j
+};
+
+/// out (a.rows x b.columns) = sums over k of a * b, completed; then one rounding to out's format.
 void matrix_product(const RoundedOutput& out, const fp16::MatrixOperand& a, const fp16::MatrixOperand& b,
-                    fp16::Accumulation accumulation, const Tensor* column_bias = nullptr);
+                    const Arithmetic& arithmetic, const SumCompletion& completion = {});
 
-/// out[j] = m[0][j] + m[1][j] + ...: rows in ascending order, every addition rounded to binary32, for
-/// fp16_fma_chain to binary16 (binary64 tensors: to binary64); then one rounding to out's format. m is rows x
-/// columns, row-major.
-void sum_over_rows(const RoundedOutput& out, const Tensor& m, std::size_t rows, std::size_t columns,
-                   fp16::Accumulation accumulation);
-
-/// sum = sum + term, rounded as above. For the FP16 chains both hold values of binary16, and the binary32 sum
-/// of two halves rounds to binary16 as their exact sum does: 24 >= 2 * 11 + 2 (Figueroa 1995).
-inline void add_term(float& sum, float term, fp16::Accumulation accumulation) {
-  sum += term;
-  const bool in_binary16 = accumulation == fp16::Accumulation::fp16_fma_chain ||
-                           accumulation == fp16::Accumulation::fp16_mul_add_chain;
-  if (in_binary16) sum = fp16::half(sum);
-}
-inline void add_term(double& sum, double term, fp16::Accumulation) {
-  sum += term;
+/// Each sum times a factor, rounded once.
+template <class Real>
+void multiply_each(std::span<Real> sums, double factor) {
+  if (factor == 1) return;
+  for (Real& sum : sums) sum = static_cast<Real>(sum * factor);
 }
 
-/// Chains of products into a buffer of Real: the float form takes `accumulation`, the double form is binary64
-/// throughout.
-inline void chains(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, float* c,
-                   fp16::Accumulation accumulation, fp16::ChainStart start = fp16::ChainStart::zero) {
-  fp16::gemm(a, b, c, b.columns, accumulation, {.start = start});
-}
-inline void chains(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, double* c, fp16::Accumulation,
-                   fp16::ChainStart start = fp16::ChainStart::zero) {
-  fp16::gemm(a, b, c, b.columns, {.start = start});
+/// sums[j] = sums[j] + m[0][j] + m[1][j] + ...: rows in ascending order, every addition rounded to
+/// `reductions`; for binary16 all must be values of that. The double form is binary64 throughout.
+void add_rows(const fp16::MatrixOperand& m, float* sums, fp16::Format reductions);
+void add_rows(const fp16::MatrixOperand& m, double* sums, fp16::Format reductions);
+
+/// out[j] = the sum of column j of m, as above, from 0; then one rounding to out's format.
+void sum_over_rows(const RoundedOutput& out, const fp16::MatrixOperand& m, const Arithmetic& arithmetic);
+
+/// Where to form `count` sums that belong to the output from element `offset` on: there, when it holds Real,
+/// else in `scratch`. store() then rounds them into their place.
+template <class Real>
+std::span<Real> sums_of(const RoundedOutput& out, std::size_t offset, std::size_t count,
+                        std::vector<Real>& scratch) {
+  if (out.tensor->format().size_bytes() == sizeof(Real)) {
+    return out.tensor->elements<Real>().subspan(offset, count);
+  }
+  if (scratch.size() < count) scratch.resize(count);
+  return std::span(scratch).first(count);
 }
 
-/// A Real buffer as a row-major matrix operand.
+/// Calls visit(out, first, last) for contiguous parts of 0 .. count, such as the images of a batch, each on a
+/// thread of its own. What rounding did to the parts is added up.
+void for_each_part(const RoundedOutput& out, std::size_t count, int threads,
+                   const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit);
+
+/// `threads`, but one for fewer products than are worth another's start.
+int threads_for(std::size_t products, int threads);
+
+inline Arithmetic with_one_thread(Arithmetic arithmetic) {
+  arithmetic.threads = 1;
+  return arithmetic;
+}
+
+/// A buffer as a row-major matrix operand.
 inline fp16::MatrixOperand operand(std::span<const float> values, std::size_t rows, std::size_t columns) {
-  return {.data = values.data(),
-          .storage = fp16::binary32,
-          .rows = rows,
-          .columns = columns,
-          .row_stride = columns};
+  return {values.data(), fp16::binary32, rows, columns, columns};
 }
 inline fp16::MatrixOperand operand(std::span<const double> values, std::size_t rows, std::size_t columns) {
-  return {.data = values.data(),
-          .storage = fp16::binary64,
-          .rows = rows,
-          .columns = columns,
-          .row_stride = columns};
+  return {values.data(), fp16::binary64, rows, columns, columns};
 }
 
 }  // namespace sim

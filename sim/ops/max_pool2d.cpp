@@ -1,80 +1,57 @@
-#include <vector>
-
-#include "sim/ops/operation.h"
+#include "sim/ops/elementary.h"
+#include "sim/ops/pooling.h"
 
 namespace sim {
 namespace {
 
-struct Geometry {
-  std::size_t planes, height, width, window, out_height, out_width;
-};
+using fp16::elementary::select;
 
-/// Windows do not overlap; rows and columns beyond the last whole window are left out.
-Geometry geometry_of(const Tensor& x, std::size_t window) {
-  const Shape& shape = x.shape();
-  return {.planes = shape[0] * shape[1],
-          .height = shape[2],
-          .width = shape[3],
-          .window = window,
-          .out_height = shape[2] / window,
-          .out_width = shape[3] / window};
-}
-
-/// Index of the first largest value of a window; the first NaN where there is one.
+/// The largest element of every window, the first NaN where there is one.
 template <class Real>
-std::size_t index_of_maximum(const Geometry& s, const Real* plane, std::size_t row, std::size_t column) {
-  std::size_t best = row * s.window * s.width + column * s.window;
-  for (std::size_t i = 0; i < s.window; ++i) {
-    for (std::size_t j = 0; j < s.window; ++j) {
-      const std::size_t index = (row * s.window + i) * s.width + column * s.window + j;
-      const bool best_is_number = plane[best] == plane[best];
-      if (best_is_number && !(plane[index] <= plane[best])) best = index;
-    }
-  }
-  return best;
-}
-
-/// Calls visit(index of an output element, index of the input element it comes from) for one plane.
-template <class Real, class Visit>
-void for_each_window(const Geometry& s, const Real* plane, Visit visit) {
-  for (std::size_t row = 0; row < s.out_height; ++row) {
-    for (std::size_t column = 0; column < s.out_width; ++column) {
-      visit(row * s.out_width + column, index_of_maximum(s, plane, row, column));
-    }
+void find_maxima(const Windows& windows, const std::vector<Real>& parts, Real* maxima) {
+  std::copy_n(parts.data(), windows.count(), maxima);
+  for (std::size_t element = 1; element < windows.elements(); ++element) {
+    apply_in_place(
+        [](Real best, Real value) { return select(!(value <= best) & (best == best), value, best); },
+        windows.count(), maxima, parts.data() + element * windows.count());
   }
 }
 
+/// One element of every window: where it is the largest or NaN, it takes what is left of the gradient.
+template <class Real>
+FP16_VECTOR_CLONES void take_gradients(std::size_t count, const Real* maxima, Real* left, Real* part) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const bool largest = (part[i] == maxima[i]) | (part[i] != part[i]);
+    const Real gradient = left[i];
+    part[i] = select(largest, gradient, Real{0});
+    left[i] = select(largest, Real{0}, gradient);
+  }
+}
+
+/// inputs: x (NCHW); options.window. Windows next to each other; the rest at the right and at the bottom is
+/// left out.
 Tensor forward(OperationCall& call) {
-  const Tensor& x = *call.inputs[0];
-  const Geometry s = geometry_of(x, call.options.window);
-  Tensor output({x.shape()[0], x.shape()[1], s.out_height, s.out_width}, call.output_format);
-  with_real(is_binary64(x), [&](auto real) {
-    using Real = decltype(real);
-    const std::size_t in = s.height * s.width, out = s.out_height * s.out_width;
-    std::vector<Real> buffer(in), maxima(out);
-    for (std::size_t p = 0; p < s.planes; ++p) {
-      const Real* plane = read(x, p * in, in, buffer);
-      for_each_window(s, plane, [&](std::size_t to, std::size_t from) { maxima[to] = plane[from]; });
-      store({&output}, p * out, std::span<const Real>(maxima));
-    }
-  });
-  return output;
+  const Windows windows(max_pool2d, *call.inputs[0], call.options.window);
+  return pool_forward(call, windows,
+                      [&](const auto& parts, auto* maxima) { find_maxima(windows, parts, maxima); });
 }
 
 void backward(const OperationGradient& g) {
   const Tensor& x = *g.inputs[0];
-  const Geometry s = geometry_of(x, g.options.window);
+  const Windows windows(max_pool2d, x, g.options.window);
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
-    const std::size_t in = s.height * s.width, out = s.out_height * s.out_width;
-    std::vector<Real> x_buffer(in), dy_buffer(out), dx(in);
-    for (std::size_t p = 0; p < s.planes; ++p) {
-      const Real* plane = read(x, p * in, in, x_buffer);
-      const Real* dy = read(g.output_gradient, p * out, out, dy_buffer);
-      dx.assign(in, Real{0});
-      for_each_window(s, plane, [&](std::size_t from, std::size_t to) { dx[to] = dy[from]; });
-      store(g.input_gradients[0], p * in, std::span<const Real>(dx));
-    }
+    map_groups<Real, 2>(g.input_gradients[0], planes_of(x), {&x, &g.output_gradient}, g.arithmetic.threads,
+                        [&](std::size_t, Real* dx, const auto& inputs) {
+                          std::vector<Real> parts = split(windows, inputs[0]), maxima(windows.count()),
+                                            left(inputs[1], inputs[1] + windows.count());
+                          find_maxima(windows, parts, maxima.data());
+                          for (std::size_t element = 0; element < windows.elements(); ++element) {
+                            take_gradients(windows.count(), maxima.data(), left.data(),
+                                           parts.data() + element * windows.count());
+                          }
+                          join(windows, parts, dx);
+                        });
   });
 }
 
@@ -83,8 +60,6 @@ void backward(const OperationGradient& g) {
 constinit const Operation max_pool2d{
     .name = "max_pool2d",
     .description = "largest value of each window; its gradient goes to the first largest",
-    .autocast = AutocastClass::input_type,
-    .is_layer = false,
     .forward = forward,
     .backward = backward};
 

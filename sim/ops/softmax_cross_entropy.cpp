@@ -1,68 +1,78 @@
 #include <algorithm>
-#include <cmath>
-#include <vector>
+#include <stdexcept>
+#include <string>
 
-#include "fp16/elementary.h"
-#include "sim/ops/operation.h"
+#include "sim/ops/loss.h"
+#include "sim/ops/softmax.h"
 
 namespace sim {
 namespace {
 
-float exponential(float x) {
-  return fp16::exp(x);
-}
-double exponential(double x) {
-  return std::exp(x);
-}
-float logarithm(float x) {
-  return fp16::log(x);
-}
-double logarithm(double x) {
-  return std::log(x);
+constexpr std::int32_t left_out = -1;
+
+void check_labels(const OperationOptions& options, std::size_t rows, std::size_t classes) {
+  if (options.labels.size() != rows) {
+    throw std::invalid_argument("softmax_cross_entropy: " + std::to_string(options.labels.size()) +
+                                " labels for " + std::to_string(rows) + " rows; one per row is allowed");
+  }
+  for (std::size_t row = 0; row < rows; ++row) {
+    const std::int32_t label = options.labels[row];
+    if (label >= left_out && label < static_cast<std::int64_t>(classes)) continue;
+    throw std::invalid_argument("softmax_cross_entropy: label " + std::to_string(label) + " of row " +
+                                std::to_string(row) + "; allowed are 0 to " + std::to_string(classes - 1) +
+                                ", and -1 for a row to leave out");
+  }
 }
 
-/// inputs: logits (batch x classes); options.labels. Output: the mean of -log softmax(logits)[label], a
-/// scalar. Sums run over classes, then over rows, in ascending order. Saved: the softmax probabilities.
+double normaliser_of_rows(const OperationOptions& options) {
+  const auto rows = options.labels.size() - std::ranges::count(options.labels, left_out);
+  return normaliser_of(softmax_cross_entropy, options, rows);
+}
+
+/// inputs: logits, rows of classes; options.labels (one per row, -1: left out), normaliser. Output, a scalar:
+/// the sum of -log softmax(row)[label] over the normaliser: the number of rows not left out, unless the
+/// options say otherwise (NaN where all are left out). Sums along a row and over rows in the interleaved
+/// order, rows left out counting as zeros. Saved: the probabilities.
 Tensor forward(OperationCall& call) {
   const Tensor& logits = *call.inputs[0];
-  const std::size_t batch = logits.shape()[0], classes = logits.shape()[1];
-  Tensor output({1}, call.output_format);
-  call.saved = Tensor(logits.shape(), call.output_format);
-  with_real(is_binary64(logits), [&](auto real) {
+  const std::vector<std::int32_t>& labels = call.options.labels;
+  const std::size_t classes = logits.shape().back(), rows = logits.size() / classes;
+  check_labels(call.options, rows, classes);
+  call.saved.emplace_back(logits.shape(), call.output_format);
+  return with_real(is_binary64(logits), [&](auto real) {
     using Real = decltype(real);
-    std::vector<Real> buffer(classes), probabilities(classes);
-    Real loss = 0;
-    for (std::size_t row = 0; row < batch; ++row) {
-      const Real* z = read(logits, row * classes, classes, buffer);
-      const Real largest = *std::max_element(z, z + classes);
-      Real sum = 0;
-      for (std::size_t c = 0; c < classes; ++c) sum += probabilities[c] = exponential(z[c] - largest);
-      for (Real& p : probabilities) p /= sum;
-      loss += logarithm(sum) - (z[call.options.labels[row]] - largest);
-      store({&call.saved}, row * classes, std::span<const Real>(probabilities));
-    }
-    const Real mean = loss / static_cast<Real>(batch);
-    store({&output}, 0, std::span(&mean, 1));
+    std::vector<Real> losses(rows);
+    map_groups<Real, 1>({&call.saved[0]}, rows, {&logits}, call.arithmetic.threads,
+                        [&](std::size_t row, Real* probabilities, const auto& inputs) {
+                          const auto [largest, sum] =
+                              softmax_row(inputs[0], classes, classes, probabilities, fp16::binary32);
+                          if (labels[row] != left_out)
+                            losses[row] = elementary::log(sum) - (inputs[0][labels[row]] - largest);
+                        });
+    const Real total =
+        interleaved_sum<Real>(fp16::binary32, rows, [&](std::size_t row) { return losses[row]; });
+    return scalar_output(call, total / static_cast<Real>(normaliser_of_rows(call.options)));
   });
-  return output;
 }
 
-/// (softmax - one_hot(label)) * (upstream / batch): exact shifts apart, the same for every power-of-two loss
-/// scale.
+/// (softmax - one_hot(label)) (upstream / normaliser), 0 in rows left out: the same but for exact shifts for
+/// every power-of-two loss scale.
 void backward(const OperationGradient& g) {
-  const std::size_t batch = g.inputs[0]->shape()[0], classes = g.inputs[0]->shape()[1];
+  const std::vector<std::int32_t>& labels = g.options.labels;
+  const std::size_t classes = g.inputs[0]->shape().back(), rows = labels.size();
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
-    const Real factor = static_cast<Real>(g.output_gradient.element(0)) / static_cast<Real>(batch);
-    std::vector<Real> buffer(classes), dz(classes);
-    for (std::size_t row = 0; row < batch; ++row) {
-      const Real* p = read(g.saved, row * classes, classes, buffer);
-      for (std::size_t c = 0; c < classes; ++c) {
-        const Real target = c == static_cast<std::size_t>(g.options.labels[row]) ? 1 : 0;
-        dz[c] = (p[c] - target) * factor;
-      }
-      store(g.input_gradients[0], row * classes, std::span<const Real>(dz));
-    }
+    const Real factor =
+        static_cast<Real>(g.output_gradient.element(0)) / static_cast<Real>(normaliser_of_rows(g.options));
+    map_groups<Real, 1>(g.input_gradients[0], rows, {&g.saved[0]}, g.arithmetic.threads,
+                        [&](std::size_t row, Real* dz, const auto& inputs) {
+                          if (labels[row] == left_out) {
+                            std::fill_n(dz, classes, Real{0});
+                            return;
+                          }
+                          apply_to_each([factor](Real p) { return p * factor; }, classes, dz, inputs[0]);
+                          dz[labels[row]] = (inputs[0][labels[row]] - 1) * factor;
+                        });
   });
 }
 
@@ -70,9 +80,9 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation softmax_cross_entropy{
     .name = "softmax_cross_entropy",
-    .description = "mean over the batch of -log softmax(logits)[label]",
-    .autocast = AutocastClass::full_precision,
-    .is_layer = false,
+    .description = "mean over the rows of -log softmax(logits)[label]",
+    .casts = {.torch_autocast = AutocastClass::full_precision, .apex_o1 = AutocastClass::full_precision},
+    .is_loss = true,
     .forward = forward,
     .backward = backward};
 

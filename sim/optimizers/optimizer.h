@@ -1,38 +1,153 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <span>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "sim/optimizers/moment.h"
 #include "sim/options.h"
+#include "sim/tensor.h"
 
 namespace sim {
 
-/// Changes weights by their gradients. Weights, gradients and state are binary32; weights stored in another
-/// format are decoded before update() and rounded once after it. Every binary32 operation rounds once, in the
-/// order the rule states.
+/// What an update is computed in, as a precision policy asks for it.
+struct UpdateArithmetic {
+  /// The results of tensor operations are rounded to it, to nearest-even: binary64, binary32, bfloat16 or
+  /// binary16. binary32 rounds every single operation, as PyTorch does for FP32 parameters and as its fused
+  /// optimizers do for parameters of 16 bits. The 16-bit formats are what PyTorch's other optimizers do to
+  /// 16-bit parameters: every tensor operation (lerp, addcmul, addcdiv, ...) computes in binary32, scalars
+  /// too, and rounds its result. Then Adam's epsilon of 1e-8 is no more than 0 in binary16 (everything up to
+  /// 2^-25 is), and a weight whose second moment has underflowed becomes NaN or infinite: 0/0 or m/0.
+  fp16::Format operations = fp16::binary32;
+  /// The moments between steps, rounded once per step. A step uses its own moments before that rounding.
+  fp16::Format state = fp16::binary32;
+  /// Of the new weight, where weights have 16 bits; wider ones are always rounded to nearest-even. Stochastic
+  /// rounding draws from RandomStream(seed, "update <parameter> <step>") at twice the element's index.
+  fp16::Rounding weight_rounding = fp16::Rounding::nearest_even;
+  std::uint64_t seed = 0;
+  int threads = 1;  ///< of an update; no bit depends on it
+};
+
+/// What became of the weights of one parameter in one step. A change is *swallowed* when the rounding of the
+/// new weight gives the old one back, w + d = w. With 16-bit weights rounded to nearest-even that is so
+/// exactly when |d| <= 2^(e-p), where 2^e <= |w| < 2^(e+1) and p is the precision, but for equality with an
+/// odd significand, and except that at |w| = 2^e > 2^emin and toward zero the border is 2^(e-p-1); of
+/// subnormal weights it is half the smallest subnormal number.
+struct UpdateCounts {
+  std::uint64_t updates = 0;    ///< weights that the rule changes: by a step or by decoupled weight decay
+  std::uint64_t swallowed = 0;  ///< of these, weights that are what they were
+
+  UpdateCounts& operator+=(const UpdateCounts& other) {
+    updates += other.updates;
+    swallowed += other.swallowed;
+    return *this;
+  }
+  friend bool operator==(const UpdateCounts&, const UpdateCounts&) = default;
+};
+
+/// One array of an optimizer's state: name and raw bytes, in this machine's byte order.
+struct StateBlock {
+  std::string name;
+  std::span<const std::byte> bytes;
+};
+
+/// Consecutive weights of one parameter while they are updated, in the type that operations compute in.
+template <class Real>
+struct UpdateChunk {
+  static constexpr std::size_t capacity = 4 * DynamicMap::block;
+
+  std::size_t size;
+  std::size_t parameter_size;
+  const Real* gradients;
+  const Real* weights;
+  Real* const* moments;  ///< moment_count() arrays, in and out
+  Real* decayed;         ///< out: the weights after decoupled decay
+  Real* change;          ///< out: what is added to `decayed`
+};
+
+/// Changes weights by their gradients. The new weight is rounded once, to the format of the tensor that holds
+/// it, from the exact sum of the old (or decayed) weight and the change that the rule computes, both of the
+/// type that `operations` are computed in.
 ///
 /// A step is one begin_step() followed by one update() per parameter. Parameters are told apart by their
-/// index; their state is allocated, as zeros, at their first update.
+/// index.
 class Optimizer {
  public:
+  /// Throws std::invalid_argument for another format of operations, or state wider than they are.
+  explicit Optimizer(const UpdateArithmetic& arithmetic);
   virtual ~Optimizer() = default;
 
   virtual std::string_view name() const = 0;
 
-  /// Once per applied step, before its updates; a skipped step is not begun.
-  virtual void begin_step() = 0;
-
-  /// Updates the weights of one parameter in place.
-  /// Throws std::invalid_argument when sizes differ from the gradients' or from the parameter's earlier
-  /// updates.
-  virtual void update(std::size_t parameter, std::span<float> weights, std::span<const float> gradients) = 0;
-
-  /// State held per weight, in bytes; master weights not counted.
-  virtual std::size_t state_bytes_per_weight() const = 0;
-
   /// Options in force, for the manifest.
   virtual NamedValues options() const = 0;
+
+  /// The option: what a schedule's factor multiplies.
+  virtual double learning_rate() const = 0;
+
+  /// Once per applied step, before its updates; a skipped step is not begun. With a learning rate of 0
+  /// moments still move.
+  void begin_step(double learning_rate);
+  void begin_step() { begin_step(learning_rate()); }
+
+  /// The state of a parameter, as zeros. update() does it where it was not done.
+  /// Throws std::invalid_argument when the parameter has another size already.
+  void allocate(std::size_t parameter, std::size_t size);
+
+  /// Updates the weights of one parameter in place, after begin_step(). Threads of `arithmetic` work on large
+  /// parameters. Throws std::invalid_argument when the sizes of weights, gradients and state differ, when
+  /// gradients are wider than the operations, or weights than 16-bit operations.
+  UpdateCounts update(std::size_t parameter, Tensor& weights, const Tensor& gradients);
+
+  const UpdateArithmetic& arithmetic() const { return arithmetic_; }
+
+  /// Steps begun.
+  std::uint64_t steps() const { return steps_; }
+
+  /// Bytes of state allocated. Weights, master weights too, are the caller's.
+  std::size_t state_bytes() const;
+
+  /// All that the next step depends on besides options and weights; the bytes are the optimizer's own.
+  std::vector<StateBlock> state();
+
+  /// Goes on exactly as the optimizer would that gave `saved`. Throws std::invalid_argument, and changes
+  /// nothing, unless the same parameters are allocated: the names and sizes of all blocks must be the same.
+  void restore(std::span<const StateBlock> saved);
+
+ protected:
+  virtual std::size_t moment_count() const = 0;
+  virtual std::string_view moment_name(std::size_t moment) const = 0;
+  virtual MomentStorage moment_storage(std::size_t moment, std::size_t parameter_size) const;
+
+  /// What the coming updates need to know of the step; steps() already counts it.
+  virtual void prepare(double learning_rate) = 0;
+  virtual void compute(const UpdateChunk<float>& chunk) const = 0;
+  virtual void compute(const UpdateChunk<double>& chunk) const = 0;
+
+ private:
+  struct Piece {
+    std::size_t parameter, offset, size;
+    Tensor& weights;
+    const Tensor& gradients;
+    const ElementRounding& rounding;
+  };
+  template <class Real>
+  UpdateCounts update_in(std::size_t parameter, Tensor& weights, const Tensor& gradients);
+  template <class Real>
+  UpdateCounts update_chunk(const Piece& piece);
+  void visit_state(const std::function<void(std::string, std::span<std::byte>)>& visit);
+
+  UpdateArithmetic arithmetic_;
+  std::uint64_t steps_ = 0;
+  struct Parameter {
+    std::size_t size = 0;
+    std::vector<Moment> moments = {};
+  };
+  std::vector<Parameter> parameters_;
 };
 
 }  // namespace sim

@@ -3,7 +3,7 @@
 #include <array>
 
 #include "sim/optimizers/adam.h"
-#include "sim/optimizers/momentum.h"
+#include "sim/optimizers/adamw_8bit.h"
 #include "sim/optimizers/sgd.h"
 #include "sim/registry.h"
 
@@ -11,14 +11,16 @@ namespace sim {
 namespace {
 
 template <class Variant>
-std::unique_ptr<Optimizer> make(const GivenOptions& options) {
-  return std::make_unique<Variant>(options_from<typename Variant::Options>(options));
+std::unique_ptr<Optimizer> make(const GivenOptions& options, const UpdateArithmetic& arithmetic) {
+  return std::make_unique<Variant>(options_from<typename Variant::Options>(options), arithmetic);
 }
 
 constexpr std::array rows{
-    OptimizerRow{"sgd", "stochastic gradient descent without state", make<Sgd>},
+    OptimizerRow{"sgd", "stochastic gradient descent, with or without momentum, Nesterov's too", make<Sgd>},
     OptimizerRow{"momentum", "stochastic gradient descent with heavy-ball momentum", make<Momentum>},
-    OptimizerRow{"adam", "Adam with bias correction", make<Adam>},
+    OptimizerRow{"adam", "Adam with bias correction; weight decay in the gradient", make<Adam>},
+    OptimizerRow{"adamw", "Adam with decoupled weight decay", make<AdamW>},
+    OptimizerRow{"adamw8bit", "AdamW with moments of 8 bits, in blocks of 256", make<AdamW8bit>},
 };
 static_assert(has_unique_names(rows));
 
@@ -28,8 +30,9 @@ std::span<const OptimizerRow> optimizers() {
   return rows;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const GivenOptions& options) {
-  return find_by_name(rows, "optimizer", name).make(options);
+std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const GivenOptions& options,
+                                          const UpdateArithmetic& arithmetic) {
+  return find_by_name(rows, "optimizer", name).make(options, arithmetic);
 }
 
 }  // namespace sim

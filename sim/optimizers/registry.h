@@ -11,15 +11,16 @@ namespace sim {
 struct OptimizerRow {
   std::string_view name;
   std::string_view description;
-  std::unique_ptr<Optimizer> (*make)(const GivenOptions& options);
+  std::unique_ptr<Optimizer> (*make)(const GivenOptions& options, const UpdateArithmetic& arithmetic);
 };
 
 /// All optimizers, in the order in which they are listed.
 std::span<const OptimizerRow> optimizers();
 
 /// An optimizer by name, with its defaults where no option is given: make_optimizer("adam",
-/// {{"learning_rate", 1e-4}}). Throws std::invalid_argument for an unknown optimizer or option, or a value
-/// that is not allowed.
-std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const GivenOptions& options = {});
+/// {{"learning_rate", 1e-4}}). Throws std::invalid_argument for an unknown optimizer or option, a value that
+/// is not allowed, or impossible arithmetic.
+std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const GivenOptions& options = {},
+                                          const UpdateArithmetic& arithmetic = {});
 
 }  // namespace sim

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <limits>
+
+#include "fp16/bits.h"
+#include "fp16/codec.h"
 
 namespace sim {
 namespace {
@@ -11,7 +15,7 @@ namespace {
 // Non-negative binary32 values are ordered as their bits are, and comparing integers leaves NaN above
 // infinity.
 using MagnitudeBits = std::int32_t;
-constexpr MagnitudeBits infinity_bits = 0x7F800000;
+constexpr MagnitudeBits infinity_bits = fp16::infinity_bits<fp16::binary32>;
 
 // Every comparison below has the form bits > edge.
 struct Edges {
@@ -36,10 +40,11 @@ Edges edges_at(int log2_scale) {
           .overflowed = last_below(std::ldexp(65520.0, shift), true)};
 }
 
-CastCounts count_chunk(std::span<const float> values, const Edges& edges) {
+FP16_VECTOR_CLONES CastCounts count_chunk(std::span<const float> values, const Edges& edges) {
   std::uint32_t nonzero = 0, kept = 0, normal = 0, overflowed = 0, nonfinite = 0;
   for (const float value : values) {
-    const auto magnitude = static_cast<MagnitudeBits>(std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFF);
+    const auto magnitude =
+        static_cast<MagnitudeBits>(fp16::magnitude<fp16::binary32>(std::bit_cast<std::uint32_t>(value)));
     nonzero += magnitude > 0;
     kept += magnitude > edges.kept;
     normal += magnitude > edges.normal;
@@ -52,6 +57,28 @@ CastCounts count_chunk(std::span<const float> values, const Edges& edges) {
           .subnormal = kept - normal,
           .overflowed = overflowed - nonfinite,
           .nonfinite_before = nonfinite};
+}
+
+template <const fp16::Format& F, class Stored>
+FP16_VECTOR_CLONES std::uint32_t count_chunk_above(std::span<const Stored> values, fp16::Bits<F> edge) {
+  std::uint32_t count = 0;
+  for (const Stored value : values) {
+    count += fp16::magnitude<F>(std::bit_cast<fp16::Bits<F>>(value)) >= edge;
+  }
+  return count;
+}
+
+// The sum of `count` over pieces in which a 32-bit counter cannot wrap: narrow counters vectorise best.
+template <class Counts, class Stored, class Count>
+Counts sum_over_chunks(std::span<const Stored> values, Count count) {
+  constexpr std::size_t chunk_size = std::size_t{1} << 30;
+  Counts counts{};
+  while (!values.empty()) {
+    const std::span<const Stored> chunk = values.first(std::min(values.size(), chunk_size));
+    counts += count(chunk);
+    values = values.subspan(chunk.size());
+  }
+  return counts;
 }
 
 }  // namespace
@@ -67,16 +94,23 @@ CastCounts& CastCounts::operator+=(const CastCounts& other) {
 }
 
 CastCounts count_casts(std::span<const float> values, int log2_scale) {
-  constexpr std::size_t chunk_size = std::size_t{1}
-                                     << 30;  // 32-bit counters vectorise best and cannot wrap here
-  const Edges edges = edges_at(log2_scale);
-  CastCounts counts;
-  while (!values.empty()) {
-    const std::span<const float> chunk = values.first(std::min(values.size(), chunk_size));
-    counts += count_chunk(chunk, edges);
-    values = values.subspan(chunk.size());
-  }
-  return counts;
+  return sum_over_chunks<CastCounts>(
+      values, [edges = edges_at(log2_scale)](auto chunk) { return count_chunk(chunk, edges); });
+}
+
+std::uint64_t count_above(std::span<const float> values, float edge) {
+  assert(edge >= 0);
+  const std::uint32_t edge_bits = fp16::magnitude<fp16::binary32>(std::bit_cast<std::uint32_t>(edge));
+  return sum_over_chunks<std::uint64_t>(
+      values, [=](auto chunk) { return count_chunk_above<fp16::binary32>(chunk, edge_bits); });
+}
+
+std::uint64_t count_above(std::span<const std::uint16_t> codes, float edge) {
+  assert(edge >= 0);
+  const std::uint16_t edge_code = fp16::magnitude<fp16::binary16>(
+      fp16::encode<fp16::binary16>(edge, {fp16::Rounding::toward_positive}).bits);
+  return sum_over_chunks<std::uint64_t>(
+      codes, [=](auto chunk) { return count_chunk_above<fp16::binary16>(chunk, edge_code); });
 }
 
 }  // namespace sim

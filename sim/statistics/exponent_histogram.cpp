@@ -4,116 +4,174 @@
 #include <bit>
 #include <cassert>
 #include <cmath>
+#include <cstddef>
+#include <numeric>
+#include <type_traits>
+
+#include "fp16/bits.h"
+#include "fp16/codec.h"
 
 namespace sim {
 namespace {
 
-// binary32 as an integer without its sign: biased exponent in bits 23..30, fraction in bits 0..22.
-constexpr std::int32_t fraction_mask = 0x007FFFFF;
-constexpr std::int32_t infinity_bits = 0x7F800000;
-constexpr std::int32_t near_next_fraction = 0x7FE000;  // 1 + fraction/2^23 = 2 - 2^-10
-constexpr std::int32_t top_fraction = 0x7FF000;        // 2 - 2^-11
-constexpr int exponent_bias = 127;
+using fp16::Bits;
+using fp16::Format;
 
-constexpr int classes = 4;  // power of two, ordinary, near_next below top, top
-constexpr std::size_t table_size = 256 * classes;
-using Table = std::array<std::uint32_t, table_size>;
-
-// Neighbouring values often fall into one bin; a table for each of four neighbours keeps the increments
-// independent.
-constexpr std::size_t table_count = 4;
-using Tables = std::array<Table, table_count>;
-
-constexpr std::size_t block_size = 1024;
-constexpr std::size_t chunk_size = std::size_t{1} << 30;  // no 32-bit counter can wrap within one chunk
-
-std::int32_t magnitude_bits(float value) {
-  return static_cast<std::int32_t>(std::bit_cast<std::uint32_t>(value) & 0x7FFFFFFF);
+double value_of(float value) {
+  return value;
+}
+double value_of(std::uint16_t code) {
+  return fp16::half_bits_to_float(code);
 }
 
-std::uint32_t bin_of(std::int32_t magnitude) {
-  const std::int32_t fraction = magnitude & fraction_mask;
-  return static_cast<std::uint32_t>((magnitude >> 23) * classes + (fraction > 0) +
-                                    (fraction >= near_next_fraction) + (fraction >= top_fraction));
+// Trailing significands at which the classes of an octave begin: the power of two, what lies above it,
+// near_next, top. The last is out of reach where 2 - 2^-11 has more digits than the format.
+template <const Format& F>
+constexpr std::array<Bits<F>, 4> class_begins = [] {
+  constexpr Bits<F> end = fp16::trailing_mask<F> + 1;
+  return std::array<Bits<F>, 4>{0, 1, end - (end >> 10), end - (end >> 11)};
+}();
+
+// A bin is 4 * biased exponent + class. Subnormals of many octaves share one biased exponent: binary16's get
+// a bin each, before the others, binary32's are found by a pass of their own.
+using Bin = std::uint16_t;
+
+template <const Format& F>
+constexpr bool has_subnormal_bins = F == fp16::binary16;
+
+template <const Format& F>
+constexpr Bits<F> first_bin = has_subnormal_bins<F> ? fp16::min_normal_bits<F> - 4 : 0;
+
+template <const Format& F>
+constexpr Bin bin_of(Bits<F> magnitude) {
+  Bits<F> bin = first_bin<F> + (magnitude >> F.trailing_bits());
+  for (const Bits<F> begin : {class_begins<F>[1], class_begins<F>[2], class_begins<F>[3]}) {
+    // One more than the biased exponent, by a carry, from `begin` on.
+    const Bits<F> carried = magnitude + (fp16::trailing_mask<F> + 1 - begin);
+    bin += carried >> F.trailing_bits();
+  }
+  return has_subnormal_bins<F> && magnitude < fp16::min_normal_bits<F> ? magnitude : bin;
 }
 
-std::int32_t largest_finite(std::span<const float> values) {
-  std::int32_t largest = 0;
-  for (const float value : values) {
-    const std::int32_t magnitude = magnitude_bits(value);
-    largest = std::max(largest, magnitude < infinity_bits ? magnitude : 0);
+template <const Format& F>
+constexpr Bits<F> smallest_magnitude_in(Bin bin) {
+  if (has_subnormal_bins<F> && bin < fp16::min_normal_bits<F>) return bin;
+  const Bits<F> normal = bin - first_bin<F>;
+  return (normal / 4 << F.trailing_bits()) + class_begins<F>[normal % 4];
+}
+
+template <const Format& F>
+constexpr std::size_t bin_count = bin_of<F>(fp16::sign_mask<F> - 1) + 1;
+
+// An increment waits for the one before it at the same address, and neighbours often share a bin (a
+// gradient's zeros): each of `lanes` neighbours has a counter of its own. A bin's counters lie side by side,
+// because between tables a page apart the processor mistakes loads for dependent on earlier stores.
+constexpr unsigned lanes = 8;
+template <const Format& F>
+using Counters = std::array<std::uint32_t, lanes * bin_count<F>>;
+
+// Finds each value's counter and returns the bits of the largest finite magnitude. A loop of its own, because
+// it vectorises and the increments cannot.
+template <const Format& F, class Stored>
+FP16_VECTOR_CLONES Bits<F> find_counters(const Stored* values, unsigned count, Bin* counters) {
+  using SignedBits = std::make_signed_t<Bits<F>>;
+  // Raised by this much, the bits of infinities and NaNs are negative.
+  constexpr Bits<F> raise = fp16::min_normal_bits<F>;
+  auto largest = static_cast<SignedBits>(raise);
+  for (unsigned i = 0; i < count; ++i) {
+    const Bits<F> magnitude = fp16::magnitude<F>(std::bit_cast<Bits<F>>(values[i]));
+    counters[i] = bin_of<F>(magnitude) * lanes;
+    const auto raised = static_cast<SignedBits>(magnitude + raise);
+    largest = raised > largest ? raised : largest;
+  }
+  return static_cast<Bits<F>>(largest) - raise;
+}
+
+template <const Format& F, class Stored>
+Bits<F> count_into(Counters<F>& counters, std::span<const Stored> values) {
+  constexpr std::size_t block_size = 512;
+  std::array<Bin, block_size> found;
+  Bits<F> largest = 0;
+  for (std::size_t start = 0; start < values.size(); start += block_size) {
+    const std::size_t size = std::min(block_size, values.size() - start);
+    largest = std::max(largest, find_counters<F>(&values[start], static_cast<unsigned>(size), found.data()));
+    std::size_t i = 0;
+    for (; i + lanes <= size; i += lanes) {
+      for (std::size_t lane = 0; lane < lanes; ++lane) ++counters[found[i + lane] + lane];
+    }
+    for (; i < size; ++i) ++counters[found[i]];
   }
   return largest;
 }
 
-// Adds one block to the tables and returns the bits of its largest finite magnitude. Bins are computed in a
-// loop of their own because that loop vectorises and the increments cannot.
-std::int32_t count_block(std::span<const float> values, Tables& tables) {
-  std::array<std::uint32_t, block_size> bins;
-  std::int32_t largest = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::int32_t magnitude = magnitude_bits(values[i]);
-    bins[i] = bin_of(magnitude);
-    largest = std::max(largest, magnitude);
-  }
-  std::size_t i = 0;
-  for (; i + table_count <= values.size(); i += table_count) {
-    for (std::size_t k = 0; k < table_count; ++k) ++tables[k][bins[i + k]];
-  }
-  for (; i < values.size(); ++i) ++tables[0][bins[i]];
-  return largest < infinity_bits ? largest : largest_finite(values);
-}
-
 }  // namespace
 
-void ExponentHistogram::add(std::span<const float> values) {
-  while (!values.empty()) {
-    const std::span<const float> chunk = values.first(std::min(values.size(), chunk_size));
-    values = values.subspan(chunk.size());
-
-    Tables tables{};
-    std::int32_t largest = 0;
-    for (std::size_t start = 0; start < chunk.size(); start += block_size) {
-      const std::size_t size = std::min(block_size, chunk.size() - start);
-      largest = std::max(largest, count_block(chunk.subspan(start, size), tables));
-    }
-    max_abs_ = std::max(max_abs_, std::bit_cast<float>(largest));
-
-    const auto counted = [&tables](std::size_t bin) {
-      std::uint64_t count = 0;
-      for (const Table& table : tables) count += table[bin];
-      return count;
-    };
-    zero_ += counted(0);
-    if (counted(1) + counted(2) + counted(3) > 0) add_subnormals(chunk);
-    for (int biased = 1; biased <= 2 * exponent_bias; ++biased) {
-      Octave& octave = octaves_[static_cast<std::size_t>(biased - exponent_bias - min_exponent)];
-      const std::size_t bin = static_cast<std::size_t>(biased * classes);
-      const std::uint64_t top = counted(bin + 3);
-      const std::uint64_t near_next = counted(bin + 2) + top;
-      octave.total += counted(bin) + counted(bin + 1) + near_next;
-      octave.powers_of_two += counted(bin);
-      octave.near_next += near_next;
-      octave.top += top;
-    }
-    infinite_ += counted(table_size - 4);
-    nan_ += counted(table_size - 3) + counted(table_size - 2) + counted(table_size - 1);
+void ExponentHistogram::count(double value, std::uint64_t times) {
+  const double magnitude = std::fabs(value);
+  if (!std::isfinite(value)) {
+    (std::isnan(value) ? nan_ : infinite_) += times;
+    return;
   }
+  if (magnitude == 0) {
+    zero_ += times;
+    return;
+  }
+  max_abs_ = std::max(max_abs_, magnitude);
+  const double within = magnitude < 0x1p-149   ? 0x1.8p-149   // ordinary
+                        : magnitude >= 0x1p128 ? 0x1.ffep127  // top
+                                               : magnitude;
+  const auto bits = std::bit_cast<std::uint64_t>(within);
+  const int exponent = static_cast<int>(bits >> fp16::binary64.trailing_bits()) - fp16::binary64.bias();
+  const auto& begins = class_begins<fp16::binary64>;
+  const std::uint64_t fraction = bits & fp16::trailing_mask<fp16::binary64>;
+  Octave& octave = octaves_[static_cast<std::size_t>(exponent - min_exponent)];
+  octave.total += times;
+  octave.powers_of_two += fraction < begins[1] ? times : 0;
+  octave.near_next += fraction >= begins[2] ? times : 0;
+  octave.top += fraction >= begins[3] ? times : 0;
 }
 
-// Subnormals have no implicit bit, so their exponent is the position of the leading one. They are rare enough
-// for a pass of their own.
-void ExponentHistogram::add_subnormals(std::span<const float> values) {
-  for (const float value : values) {
-    const auto significand = static_cast<std::uint64_t>(magnitude_bits(value));
-    if (significand == 0 || significand > fraction_mask) continue;
-    const int leading = std::bit_width(significand) - 1;
-    Octave& octave = octaves_[static_cast<std::size_t>(leading)];
-    octave.total += 1;
-    octave.powers_of_two += std::has_single_bit(significand);
-    octave.near_next += (significand << 10) >= (std::uint64_t{0x7FF} << leading);
-    octave.top += (significand << 11) >= (std::uint64_t{0xFFF} << leading);
+template <const fp16::Format& F, class Stored>
+void ExponentHistogram::add_stored(std::span<const Stored> values) {
+  constexpr std::size_t few = 512;                          // less work than emptying the counters
+  constexpr std::size_t chunk_size = std::size_t{1} << 30;  // no 32-bit counter can wrap
+  if (values.size() <= few) {
+    for (const Stored value : values) count(value_of(value), 1);
+    return;
   }
+  const std::span<const Stored> chunk = values.first(std::min(values.size(), chunk_size));
+  Counters<F> counters{};
+  const Bits<F> largest = count_into<F>(counters, chunk);
+  max_abs_ = std::max(max_abs_, value_of(std::bit_cast<Stored>(largest)));
+
+  bool found_subnormal = false;
+  for (std::size_t bin = 0; bin < bin_count<F>; ++bin) {
+    const auto* of_lanes = &counters[bin * lanes];
+    const std::uint64_t times = std::accumulate(of_lanes, of_lanes + lanes, std::uint64_t{0});
+    if (times == 0) continue;
+    const Bits<F> smallest = smallest_magnitude_in<F>(static_cast<Bin>(bin));
+    if (!has_subnormal_bins<F> && fp16::is_subnormal<F>(smallest)) {
+      found_subnormal = true;
+    } else {
+      count(value_of(std::bit_cast<Stored>(smallest)), times);
+    }
+  }
+  if (found_subnormal) {
+    for (const Stored value : chunk) {
+      if (fp16::is_subnormal<F>(std::bit_cast<Bits<F>>(value))) count(value_of(value), 1);
+    }
+  }
+  add_stored<F>(values.subspan(chunk.size()));
+}
+
+void ExponentHistogram::add(std::span<const float> values) {
+  add_stored<fp16::binary32>(values);
+}
+void ExponentHistogram::add(std::span<const std::uint16_t> codes) {
+  add_stored<fp16::binary16>(codes);
+}
+void ExponentHistogram::add(std::span<const double> values) {
+  for (const double value : values) count(value, 1);
 }
 
 ExponentHistogram& ExponentHistogram::operator+=(const ExponentHistogram& other) {
@@ -148,8 +206,10 @@ std::optional<int> ExponentHistogram::lowest_exponent() const {
 }
 
 std::optional<int> ExponentHistogram::highest_exponent() const {
-  if (max_abs_ == 0) return std::nullopt;
-  return std::ilogb(max_abs_);
+  const auto occupied =
+      std::find_if(octaves_.rbegin(), octaves_.rend(), [](const Octave& octave) { return octave.total > 0; });
+  if (occupied == octaves_.rend()) return std::nullopt;
+  return max_exponent - static_cast<int>(occupied - octaves_.rbegin());
 }
 
 std::uint64_t ExponentHistogram::flushed_at_scale(int log2_scale) const {
@@ -186,8 +246,8 @@ std::uint64_t ExponentHistogram::overflowed_at_scale(int log2_scale) const {
 std::optional<int> ExponentHistogram::log2_headroom() const {
   if (max_abs_ == 0) return std::nullopt;
   int exponent = 0;
-  const float significand = std::frexp(max_abs_, &exponent);  // in [1/2, 1); 65504 = (65504/65536) 2^16
-  return 16 - exponent - (significand > 65504.0f / 65536.0f ? 1 : 0);
+  const double significand = std::frexp(max_abs_, &exponent);  // in [1/2, 1); 65504 = (65504/65536) 2^16
+  return 16 - exponent - (significand > 65504.0 / 65536.0 ? 1 : 0);
 }
 
 }  // namespace sim

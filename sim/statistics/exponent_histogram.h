@@ -6,10 +6,12 @@
 #include <optional>
 #include <span>
 
+#include "fp16/formats.h"
+
 namespace sim {
 
-/// Counts binary32 values by binary exponent, so that what a cast to binary16 does to them at EVERY
-/// power-of-two scale follows from one pass: multiplying by 2^m moves whole octaves by m.
+/// Counts values by binary exponent, so that what a cast to binary16 does to them at EVERY power-of-two scale
+/// follows from one pass: multiplying by 2^m moves whole octaves by m.
 ///
 /// The cast rounds the exact product with S = 2^m to nearest even, so that x becomes
 ///   zero                 when |S x| <= 2^-25                             (flushed)
@@ -35,6 +37,12 @@ class ExponentHistogram {
   };
 
   void add(std::span<const float> values);
+  /// binary16 codes; counts what they would count widened to float.
+  void add(std::span<const std::uint16_t> codes);
+  /// Non-zero magnitudes below 2^min_exponent count as ordinary values of the lowest octave, finite ones from
+  /// 2^(max_exponent + 1) as `top` of the highest: predictions stay exact for -112 <= log2_scale <= 123.
+  void add(std::span<const double> values);
+
   ExponentHistogram& operator+=(const ExponentHistogram& other);
   bool operator==(const ExponentHistogram&) const = default;
 
@@ -48,8 +56,8 @@ class ExponentHistogram {
   std::uint64_t total() const { return zero_ + nonzero_finite() + infinite_ + nan_; }
 
   /// Largest magnitude of the finite values; 0 when there is none.
-  float max_abs() const { return max_abs_; }
-  /// Exponents of the smallest and the largest non-zero finite magnitude; none when there is no such value.
+  double max_abs() const { return max_abs_; }
+  /// The lowest and the highest octave with a value; none when there is no non-zero finite value.
   std::optional<int> lowest_exponent() const;
   std::optional<int> highest_exponent() const;
 
@@ -64,13 +72,15 @@ class ExponentHistogram {
   std::optional<int> log2_headroom() const;
 
  private:
-  void add_subnormals(std::span<const float> values);
+  void count(double value, std::uint64_t times);
+  template <const fp16::Format& F, class Stored>
+  void add_stored(std::span<const Stored> values);
 
   std::array<Octave, max_exponent - min_exponent + 1> octaves_{};
   std::uint64_t zero_ = 0;
   std::uint64_t infinite_ = 0;
   std::uint64_t nan_ = 0;
-  float max_abs_ = 0;
+  double max_abs_ = 0;
 };
 
 }  // namespace sim

@@ -42,7 +42,7 @@ TwinComparison& TwinComparison::operator+=(const TwinComparison& other) {
   return *this;
 }
 
-TwinComparison compare(const Tensor& run, float scale, const Tensor& twin,
+TwinComparison compare(const Tensor& run, double scale, const Tensor& twin,
                        const fp16::RoundingCounts& rounding) {
   constexpr std::size_t piece = 2048;
   double run_buffer[piece], twin_buffer[piece];
@@ -73,10 +73,11 @@ TwinComparison compare(const Tensor& run, float scale, const Tensor& twin,
   return result;
 }
 
-std::vector<TwinComparison> compare_sites(const SiteGradients& run, float scale, const SiteGradients& twin) {
+std::vector<TwinComparison> compare_sites(const SiteGradients& run, const SiteGradients& twin) {
   std::vector<TwinComparison> comparisons;
   for (std::size_t site = 0; site < run.gradients.size(); ++site) {
-    comparisons.push_back(compare(run.gradients[site], scale, twin.gradients[site], run.rounding[site]));
+    comparisons.push_back(
+        compare(run.gradients[site], run.scales[site], twin.gradients[site], run.rounding[site]));
   }
   return comparisons;
 }

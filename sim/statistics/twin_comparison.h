@@ -51,11 +51,11 @@ struct TwinComparison {
 
 /// Element by element in index order; sums in binary64. `rounding` counts what was lost on the way into
 /// `run`.
-TwinComparison compare(const Tensor& run, float scale, const Tensor& twin,
+TwinComparison compare(const Tensor& run, double scale, const Tensor& twin,
                        const fp16::RoundingCounts& rounding);
 
 /// One comparison per site. `run` was counted (BackwardOptions::count_rounding).
-std::vector<TwinComparison> compare_sites(const SiteGradients& run, float scale, const SiteGradients& twin);
+std::vector<TwinComparison> compare_sites(const SiteGradients& run, const SiteGradients& twin);
 
 TwinComparison total_of(const std::vector<TwinComparison>& comparisons);
 

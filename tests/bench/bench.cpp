@@ -7,6 +7,7 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <array>
@@ -57,6 +58,26 @@ struct Options {
   double seconds = 0.05;  ///< per repetition and case
 };
 
+/// One thread is pinned to the first core that the process may use; more may run on all of them.
+class Cores {
+ public:
+  Cores() { sched_getaffinity(0, sizeof allowed_, &allowed_); }
+
+  void give(int threads) const {
+    cpu_set_t chosen = allowed_;
+    if (threads == 1) {
+      CPU_ZERO(&chosen);
+      for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&chosen) == 0; ++core) {
+        if (CPU_ISSET(core, &allowed_)) CPU_SET(core, &chosen);
+      }
+    }
+    sched_setaffinity(0, sizeof chosen, &chosen);
+  }
+
+ private:
+  cpu_set_t allowed_;
+};
+
 /// Collects the median time of one call of every case.
 class Medians final : public benchmark::BenchmarkReporter {
  public:
@@ -79,9 +100,11 @@ class Medians final : public benchmark::BenchmarkReporter {
 };
 
 void time_all(const std::vector<Case>& cases, const Options& options, Medians& medians) {
+  const Cores cores;
   for (const Case& timed : cases) {
     benchmark::RegisterBenchmark(timed.name.c_str(),
-                                 [&timed](benchmark::State& state) {
+                                 [&timed, &cores](benchmark::State& state) {
+                                   cores.give(timed.threads);
                                    for (auto _ : state) timed.work();
                                  })
         ->UseRealTime()
@@ -102,7 +125,7 @@ std::string rate_text(double rate) {
   return fmt::format("{:.3g}", rate);
 }
 
-using Rates = std::map<std::string, double>;
+using bench::Rates;
 
 /// The rate of the fastest of a case's limits; 0 without one.
 double limit_of(const Case& timed, const Rates& rates) {
@@ -141,6 +164,15 @@ std::string operations_table(const std::vector<Case>& cases, const Rates& rates)
   return table.text();
 }
 
+std::string derived_table(const std::vector<bench::Derived>& figures) {
+  experiments::TextTable table{.columns = {"steps compared", "value", "target"}, .rows = {}};
+  for (const bench::Derived& figure : figures) {
+    table.rows.push_back({figure.key, fmt::format("{:.2f}", figure.value),
+                          figure.limit.empty() ? std::string("-") : figure.limit});
+  }
+  return table.text();
+}
+
 /// Everything of ours that has no row above.
 std::string others_table(const std::vector<Case>& cases, const Rates& rates) {
   experiments::TextTable table{.columns = {"case", "per second", "held against", "ratio"}, .rows = {}};
@@ -166,10 +198,14 @@ void run(experiments::Run& run, const Options& options) {
   Rates rates;
   for (const Case& timed : cases) rates[timed.name] = timed.items / medians.median(timed.name);
   record(run, cases, rates);
+  const std::vector<bench::Derived> derived = bench::derive_from_steps(rates);
+  for (const bench::Derived& figure : derived) run.record().summary(figure.key, figure.value);
   run.record().verdict(operations_table(cases, rates));
   run.record().verdict(others_table(cases, rates));
+  run.record().verdict(derived_table(derived));
   run.record().verdict(fmt::format(
-      "Medians of {} repetitions on one thread, cases interleaved; arrays of 2^20 elements, N(0,1) or "
+      "Medians of {} repetitions on one pinned core (_2_threads: two threads), cases interleaved; arrays of "
+      "2^20 elements, N(0,1) or "
       "gradient-like (2^-30 .. 2^-4), matrices 512 x 512, steps with each model's own batch. Ours: {} path, "
       "compiled as always. Limits (the faster of plain AVX2 and AVX-512 loops over F16C) and peers: "
       "-O3 -march=native -DNDEBUG; their fma but the limit's rounds twice.",
@@ -188,7 +224,14 @@ int main(int argc, char** argv) {
                    .example = "bench --quick --out results/bench",
                    .summary_keys = {{"rate.<case>", "elements, products or steps per second"},
                                     {"limit.<case>", "the rate of what it is held against"},
-                                    {"ratio.<case>", "the first over the second; higher is better"}}},
+                                    {"ratio.<case>", "the first over the second; higher is better"},
+                                    {"overhead.step_<model>_<policy>",
+                                     "time of a step over that of its products alone, at the rate of the "
+                                     "policy's matrix product of 512^3 in this run; lower is better"},
+                                    {"slowdown.step_<model>_<policy>", "over the step in fp32"},
+                                    {"ratio.step_<model>_fp32_pytorch",
+                                     "PyTorch's time of the same step on one core over ours; only where "
+                                     "python3 imports torch"}}},
        .options =
            [&](experiments::CommandLine& command_line) {
              command_line.add("--repetitions", options.repetitions, "times that every case is measured",

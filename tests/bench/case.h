@@ -2,6 +2,7 @@
 /// What the benchmark times.
 
 #include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,16 @@ struct Case {
   std::function<void()> work;
   std::vector<std::string> limits = {};  ///< it is held against the fastest of these cases
   bool is_peer = false;                  ///< a limit or a peer: not ours, reported beside ours
+  int threads = 1;                       ///< one: pinned to a core
+};
+
+using Rates = std::map<std::string, double>;
+
+/// A figure that follows from the rates of several cases.
+struct Derived {
+  std::string key;  ///< with its kind: "overhead.step_mlp_amp"
+  double value;
+  std::string limit;  ///< what the value is to reach: "at most 1.6"; empty where there is no target
 };
 
 /// Throws unless `right`: no case is timed that computes something else than its definition.
@@ -34,5 +45,7 @@ void add_number_cases(std::vector<Case>& cases);
 void add_product_cases(std::vector<Case>& cases);
 /// Statistics and whole steps of training.
 void add_training_cases(std::vector<Case>& cases);
+/// Steps over the time of their products alone, over FP32 steps, and PyTorch's steps over ours.
+std::vector<Derived> derive_from_steps(const Rates& rates);
 
 }  // namespace bench

@@ -25,8 +25,9 @@ struct Outcome {
   std::string output;  ///< stdout and stderr together
 };
 
-Outcome run(const std::string& arguments) {
-  const std::string command = std::string(HALFLAB_BINARY_DIRECTORY) + "/" + arguments + " 2>&1 < /dev/null";
+Outcome run(const std::string& arguments, const std::string& wrapper = "") {
+  const std::string command =
+      wrapper + std::string(HALFLAB_BINARY_DIRECTORY) + "/" + arguments + " 2>&1 < /dev/null";
   Outcome outcome{};
   FILE* pipe = ::popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
@@ -97,6 +98,18 @@ const std::vector<Program>& programs() {
   return rows;
 }
 
+/// The names that `--list` prints.
+std::vector<std::string> listed(const std::string& family) {
+  std::istringstream lines(run("scaler_comparison --list " + family).output);
+  std::vector<std::string> names;
+  for (std::string name; std::getline(lines, name);) names.push_back(name);
+  REQUIRE(!names.empty());
+  return names;
+}
+
+/// A comparison of a tenth of a second.
+const std::string small = "--model mlp:hidden1=32:hidden2=32 --steps 3 --batch 8 --seeds 1";
+
 }  // namespace
 
 TEST_CASE("programs: --quick writes every promised file and key, the same bytes with 1 and 2 threads") {
@@ -145,29 +158,70 @@ TEST_CASE("programs: the portable path gives the bytes of the vectorised one") {
   CHECK(a == b);
 }
 
-TEST_CASE("programs: every model and policy runs, and classifiers report accuracy") {
+TEST_CASE("programs: every model runs, and classifiers report accuracy") {
   const TemporaryDirectory directory;
-  for (const char* model : {"mlp", "autoencoder", "cnn"}) {
+  const std::map<std::string, std::string> smaller{{"cnn", "cnn:channels=2"},
+                                                   {"ssd", "ssd:channels=2"},
+                                                   {"transformer", "transformer:layers=1:width=16:heads=2"},
+                                                   {"lstm", "lstm:layers=1:width=16"}};
+  for (const std::string& model : listed("models")) {
     const std::string out = directory / model;
+    const std::string spec = smaller.contains(model) ? smaller.at(model) : model;
     const Outcome outcome =
-        run(std::string("scaler_comparison --quick --steps 4 --batch 8 --twin-every 2 --model ") + model +
-            " --scalers none,dynamic --out " + out);
+        run("scaler_comparison --quick --steps 4 --batch 8 --seeds 1 --context 16 --twin-every 2 --model " +
+            spec + " --scalers none,dynamic --out " + out);
     INFO(outcome.output);
     REQUIRE(outcome.exit_code == 0);
     const nlohmann::json summary = nlohmann::json::parse(files_of(out).at("summary.json"));
-    CHECK(summary.contains("dynamic.final_accuracy") == (std::string(model) != "autoencoder"));
+    CHECK(summary.contains("dynamic.final_accuracy") == (model != "autoencoder"));
     const nlohmann::json manifest = nlohmann::json::parse(files_of(out).at("manifest.json"));
     CHECK(manifest.at("settings").at("scaler.dynamic.growth_interval") == 20);
     CHECK(manifest.at("options").at("batch") == 8);
     CHECK(manifest.at("options").at("lr") > 0);
+    CHECK(manifest.at("options").at("optimizer") != "");
+    CHECK(manifest.at("options").at("schedule") != "");
+  }
+}
+
+TEST_CASE("programs: every policy runs, with overrides too") {
+  const TemporaryDirectory directory;
+  std::vector<std::string> policies = listed("policies");
+  policies.insert(policies.end(), {"O2:keep_batchnorm_fp32=false", "fp16:accumulation=hopper_fp16",
+                                   "O3:weight_rounding=stochastic:master_weights=false"});
+  for (const std::string& policy : policies) {
+    const std::string out = directory / "out";
+    const Outcome outcome = run("scaler_comparison --quick " + small + " --scalers adaptive --policy " +
+                                policy + " --out " + out);
+    INFO(policy, "\n", outcome.output);
+    CHECK(outcome.exit_code == 0);
+    CHECK(nlohmann::json::parse(files_of(out).at("manifest.json")).at("options").at("policy") == policy);
   }
   const std::string out = directory / "fp32";
   REQUIRE(run("underflow_sweep --quick --policy fp32 --out " + out).exit_code == 0);
   const nlohmann::json summary = nlohmann::json::parse(files_of(out).at("summary.json"));
   CHECK(summary.at("relative_error_at_scale_1") == 0);  // in FP32 run and twin are one
   CHECK(summary.at("flushed_at_scale_1") == 0);
-  CHECK(run("scaler_comparison --quick --steps 3 --policy fp16 --scalers adaptive --out " + out).exit_code ==
-        0);
+}
+
+TEST_CASE(
+    "programs: every scaler of every kind runs; two of the same with other options stand side by side") {
+  const TemporaryDirectory directory;
+  const std::vector<std::string> scalers = listed("scalers");
+  const Outcome all =
+      run("scaler_comparison --quick " + small + " --scalers all --out " + (directory / "all"));
+  INFO(all.output);
+  REQUIRE(all.exit_code == 0);
+  const nlohmann::json summary = nlohmann::json::parse(files_of(directory / "all").at("summary.json"));
+  for (const std::string& scaler : scalers) {
+    INFO(scaler);
+    CHECK(summary.contains(scaler + ".final_loss"));
+  }
+  const Outcome pair = run("scaler_comparison --quick " + small +
+                           " --scalers static:scale=8,static:scale=16 --out " + (directory / "pair"));
+  REQUIRE(pair.exit_code == 0);
+  const nlohmann::json both = nlohmann::json::parse(files_of(directory / "pair").at("summary.json"));
+  CHECK(both.at("static:scale=8.final_scale_log2") == 3);
+  CHECK(both.at("static:scale=16.final_scale_log2") == 4);
 }
 
 TEST_CASE("programs: a diverged run is a result, not an error") {
@@ -274,7 +328,8 @@ TEST_CASE("programs: --help shows an example and the summary keys, --list every 
     CHECK(help.exit_code == 0);
     CHECK(help.output.find("--out") != std::string::npos);
     CHECK(help.output.find("Example:\n  " + program.name + " --") != std::string::npos);
-    for (const char* family : {"formats", "policies", "ops", "models", "scalers", "optimizers", "data"}) {
+    for (const char* family : {"formats", "policies", "ops", "models", "scalers", "optimizers", "schedules",
+                               "accumulations", "data"}) {
       const Outcome list = run(program.name + " --list " + family);
       INFO(program.name, " ", family);
       CHECK(list.exit_code == 0);
@@ -299,8 +354,19 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"underflow_sweep --max-scale-log2 -1 --out {}", "--max-scale-log2"},
       {"scaler_comparison --scalers none,dinamic --out {}", "dinamic"},
       {"scaler_comparison --scalers '' --out {}", "--scalers"},
-      {"scaler_comparison --static-scale 0 --out {}", "--static-scale"},
-      {"scaler_comparison --static-scale -8 --out {}", "--static-scale"},
+      {"scaler_comparison --scalers static:scale=0 --out {}", "scale = 0"},
+      {"scaler_comparison --scalers static:scale=-8 --out {}", "scale = -8"},
+      {"scaler_comparison --scalers static:scale=many --out {}", "many"},
+      {"scaler_comparison --scalers static:scale --out {}", "scale"},
+      {"scaler_comparison --scalers dynamic:growht_factor=3 --out {}", "growth_factor"},
+      {"scaler_comparison --scalers none,none --out {}", "--scalers"},
+      {"scaler_comparison --policy O1:master_weights=true --out {}", "master_weights"},
+      {"scaler_comparison --model mlp:hidden1=0 --out {}", "hidden1 = 0"},
+      {"scaler_comparison --model mlp --data text --out {}", "'text' holds text"},
+      {"scaler_comparison --model transformer:width=10 --out {}", "multiples of heads"},
+      {"scaler_comparison --optimizer sgd:momentum=1 --out {}", "momentum = 1"},
+      {"scaler_comparison --schedule cosine:warmup=3 --out {}", "warmup_steps"},
+      {"scaler_comparison --context 1 --out {}", "--context"},
       {"scaler_comparison --growth-interval 0 --out {}", "--growth-interval"},
       {"scaler_comparison --quick --out " + (directory / "file"), "file"},
       {"formats --rows 0 --out {}", "--rows"},
@@ -310,7 +376,7 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
     const std::string out = directory / "never";
     std::string line = arguments;
     if (const std::size_t at = line.find("{}"); at != std::string::npos) line.replace(at, 2, out);
-    const Outcome outcome = run(line);
+    const Outcome outcome = run(line, "timeout 5 ");  // refused before anything is trained
     INFO(line, "\n", outcome.output);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.output.find(must_name) != std::string::npos);

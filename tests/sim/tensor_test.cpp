@@ -12,7 +12,11 @@ TEST_CASE("tensor: storage is as wide as the format") {
   CHECK(Tensor({3, 5}, fp16::binary16).size_bytes() == 30);
   CHECK(Tensor({3, 5}, fp16::binary32).size_bytes() == 60);
   CHECK(Tensor({3, 5}, fp16::binary64).size_bytes() == 120);
-  CHECK_THROWS_AS(Tensor({1}, fp16::Format{.exponent_bits = 8, .precision = 8}), std::invalid_argument);
+  CHECK(Tensor({3, 5}, fp16::bfloat16).size_bytes() == 30);
+  CHECK_THROWS_WITH_AS(
+      Tensor({1}, fp16::e5m2),
+      "tensor: no storage for format e5m2; binary16, bfloat16, binary32 and binary64 have one",
+      std::invalid_argument);
   CHECK_THROWS_AS(Tensor::from({2, 2}, std::vector<float>{1, 2, 3}), std::invalid_argument);
 }
 

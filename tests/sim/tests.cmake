@@ -10,12 +10,34 @@ halflab_test(sim_loss_scaling_test
   sim/loss_scaling/static_scaler_test.cpp
   sim/loss_scaling/dynamic_scaler_test.cpp
   sim/loss_scaling/adaptive_scaler_test.cpp
+  sim/loss_scaling/fairseq_scaler_test.cpp
+  sim/loss_scaling/log_max_scaler_test.cpp
+  sim/loss_scaling/upper_bin_scaler_test.cpp
   sim/loss_scaling/registry_test.cpp
   LIBRARIES halflab::sim)
+halflab_test(sim_layer_and_tensor_scaling_test
+  sim/loss_scaling/layer_scaler_test.cpp
+  sim/loss_scaling/ada_loss_test.cpp
+  sim/loss_scaling/fairscale_layerwise_test.cpp
+  sim/loss_scaling/delayed_scaling_test.cpp
+  sim/loss_scaling/current_scaling_test.cpp
+  sim/loss_scaling/unit_scaling_test.cpp
+  LIBRARIES halflab::sim mpfr gmp)
 halflab_test(sim_optimizers_test
+  sim/integer_power_test.cpp
+  sim/clipping_test.cpp
+  sim/optimizers/adam_test.cpp
+  sim/optimizers/adamw_8bit_test.cpp
+  sim/optimizers/dynamic_map_test.cpp
+  sim/optimizers/moment_test.cpp
   sim/optimizers/optimizer_test.cpp
   sim/optimizers/registry_test.cpp
+  sim/optimizers/sgd_test.cpp
+  sim/optimizers/tensor_operations_test.cpp
+  sim/schedules/registry_test.cpp
   LIBRARIES halflab::sim)
+halflab_test(sim_optimizers_exhaustive_test sim/optimizers/tensor_operations_exhaustive_test.cpp
+  LIBRARIES halflab::sim LABEL exhaustive)
 
 halflab_test(sim_random_test sim/random_test.cpp LIBRARIES halflab::sim)
 halflab_test(sim_random_exhaustive_test sim/random_exhaustive_test.cpp
@@ -23,8 +45,14 @@ halflab_test(sim_random_exhaustive_test sim/random_exhaustive_test.cpp
 halflab_test(sim_data_test
   sim/data/dataset_test.cpp
   sim/data/digits_test.cpp
+  sim/data/generated_text_test.cpp
+  sim/data/grammar_test.cpp
   sim/data/idx_test.cpp
   sim/data/registry_test.cpp
+  sim/data/scene_dataset_test.cpp
+  sim/data/scenes_test.cpp
+  sim/data/text_dataset_test.cpp
+  sim/data/text_file_test.cpp
   LIBRARIES halflab::sim ZLIB::ZLIB)
 
 halflab_test(sim_training_tests
@@ -33,6 +61,8 @@ halflab_test(sim_training_tests
   sim/statistics/twin_comparison_test.cpp
   sim/ops/gradient_test.cpp
   sim/ops/numerics_test.cpp
+  sim/ops/linear_maps_test.cpp
   LIBRARIES halflab::sim)
 
+halflab_test(sim_operand_narrowing_tests sim/operand_narrowing_test.cpp LIBRARIES halflab::sim)
 halflab_test(sim_record_test sim/record_test.cpp LIBRARIES halflab::sim)

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <stdexcept>
 #include <vector>
@@ -21,7 +22,7 @@ LabelledImages numbered_images(int first, int count) {
   return images;
 }
 
-Dataset::Contents numbered_contents() {
+ImageDataset::Contents numbered_contents() {
   return {.name = "numbered",
           .image_shape = {.channels = 1, .height = 1, .width = 2},
           .classes = 5,
@@ -45,7 +46,7 @@ std::vector<int> pass(const Dataset& dataset, std::uint64_t seed, std::size_t co
 }
 
 TEST_CASE("a batch holds pixels from 0 to 1, row by row, and their labels") {
-  const Dataset dataset(numbered_contents());
+  const ImageDataset dataset(numbered_contents());
   CHECK(dataset.training_size() == 7);
   CHECK(dataset.test_size() == 4);
   CHECK(dataset.image_shape().size() == 2);
@@ -58,7 +59,7 @@ TEST_CASE("a batch holds pixels from 0 to 1, row by row, and their labels") {
 }
 
 TEST_CASE("every epoch visits every image once, in an order of its own") {
-  const Dataset dataset(numbered_contents());
+  const ImageDataset dataset(numbered_contents());
   const std::vector<int> numbers = pass(dataset, 1, 35, 7);
   std::vector<std::vector<int>> epochs;
   for (auto first = numbers.begin(); first != numbers.end(); first += 7)
@@ -73,7 +74,7 @@ TEST_CASE("every epoch visits every image once, in an order of its own") {
 }
 
 TEST_CASE("the pass does not depend on the batch size, and batches straddle epochs") {
-  const Dataset dataset(numbered_contents());
+  const ImageDataset dataset(numbered_contents());
   const std::vector<int> one_by_one = pass(dataset, 1, 35, 1);
   for (std::size_t batch_size : {2, 5, 7, 11, 20, 35}) {
     CAPTURE(batch_size);
@@ -82,7 +83,7 @@ TEST_CASE("the pass does not depend on the batch size, and batches straddle epoc
 }
 
 TEST_CASE("a batch depends on seed and step, not on earlier calls") {
-  const Dataset dataset(numbered_contents());
+  const ImageDataset dataset(numbered_contents());
   BatchSampler sampler(dataset, 1, 5);
   const Batch before = sampler.batch(9);
   sampler.batch(0);
@@ -94,36 +95,52 @@ TEST_CASE("a batch depends on seed and step, not on earlier calls") {
 }
 
 TEST_CASE("the order of a pass in literal values") {
-  CHECK(pass(Dataset(numbered_contents()), 42, 14, 7) ==
+  CHECK(pass(ImageDataset(numbered_contents()), 42, 14, 7) ==
         std::vector<int>{0, 5, 4, 6, 3, 2, 1, 5, 2, 6, 0, 4, 3, 1});
 }
 
 TEST_CASE("contents that do not fit together are refused") {
-  Dataset::Contents no_images = numbered_contents();
+  ImageDataset::Contents no_images = numbered_contents();
   no_images.test = {};
   CHECK_THROWS_WITH_AS(
-      Dataset{no_images},
+      ImageDataset{no_images},
       "data 'numbered', test set: no images or images without pixels; at least one of each is needed",
       std::invalid_argument);
-  Dataset::Contents too_few_pixels = numbered_contents();
+  ImageDataset::Contents too_few_pixels = numbered_contents();
   too_few_pixels.training.pixels.pop_back();
-  CHECK_THROWS_WITH_AS(Dataset{too_few_pixels},
+  CHECK_THROWS_WITH_AS(ImageDataset{too_few_pixels},
                        "data 'numbered', training set: 13 pixels found, 14 needed for 7 labels",
                        std::invalid_argument);
-  Dataset::Contents bad_label = numbered_contents();
+  ImageDataset::Contents bad_label = numbered_contents();
   bad_label.test.labels[2] = 5;
-  CHECK_THROWS_WITH_AS(Dataset{bad_label}, "data 'numbered', test set: label 5 found, allowed are 0 .. 4",
-                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(ImageDataset{bad_label},
+                       "data 'numbered', test set: label 5 found, allowed are 0 .. 4", std::invalid_argument);
 }
 
-TEST_CASE("test images beyond the end are refused") {
-  const Dataset dataset(numbered_contents());
+TEST_CASE("examples beyond the end are refused") {
+  const ImageDataset dataset(numbered_contents());
   CHECK(dataset.test_batch(4, 0).size == 0);
   CHECK_THROWS_WITH_AS(dataset.test_batch(2, 3),
-                       "data 'numbered': 3 test images from 2 on asked for, there are 4",
+                       "data 'numbered': 3 test examples from 2 on asked for, there are 4",
                        std::invalid_argument);
   CHECK_THROWS_AS(dataset.test_batch(5, 0), std::invalid_argument);
   CHECK_THROWS_AS(dataset.test_batch(1, ~std::size_t{0}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(dataset.training_batch(std::array<std::uint32_t, 3>{0, 6, 7}),
+                       "data 'numbered': training example 7 asked for, allowed are 0 .. 6",
+                       std::invalid_argument);
+}
+
+TEST_CASE("a model is told what its data hold instead of what it needs") {
+  const ImageDataset images(numbered_contents());
+  CHECK(&require_images(images, "mlp") == &images);
+  CHECK_THROWS_WITH_AS(require_text(images, "transformer"),
+                       "model transformer needs text; data 'numbered' holds images", std::invalid_argument);
+  CHECK_THROWS_WITH_AS(require_scenes(images, "ssd"), "model ssd needs scenes; data 'numbered' holds images",
+                       std::invalid_argument);
+  const TextDataset text({.name = "letters", .text = std::string(40, 'a'), .context = 3});
+  CHECK(&require_text(text, "lstm") == &text);
+  CHECK_THROWS_WITH_AS(require_images(text, "mlp"), "model mlp needs images; data 'letters' holds text",
+                       std::invalid_argument);
 }
 
 }  // namespace

@@ -14,8 +14,8 @@
 namespace sim {
 namespace {
 
-const Dataset& default_digits() {
-  static const Dataset digits = draw_digits();
+const ImageDataset& default_digits() {
+  static const ImageDataset digits = draw_digits();
   return digits;
 }
 
@@ -36,8 +36,8 @@ std::uint64_t fnv1a_of_pixels(const Batch& batch) {
 }
 
 TEST_CASE("the built-in digits are the same bytes everywhere") {
-  const Dataset& digits = default_digits();
-  CHECK(digits.name() == "builtin");
+  const ImageDataset& digits = default_digits();
+  CHECK(digits.name() == "digits");
   CHECK(digits.image_shape() == ImageShape{.channels = 1, .height = 28, .width = 28});
   CHECK(digits.classes() == 10);
   CHECK(digits.training_size() == 8000);
@@ -47,7 +47,7 @@ TEST_CASE("the built-in digits are the same bytes everywhere") {
 }
 
 TEST_CASE("every digit occurs equally often") {
-  const Dataset& digits = default_digits();
+  const ImageDataset& digits = default_digits();
   for (const Batch& batch : {all_training_images(digits), digits.test_batch(0, 2000)}) {
     std::array<std::size_t, 10> counts{};
     for (std::int32_t label : batch.labels) ++counts.at(static_cast<std::size_t>(label));
@@ -56,7 +56,7 @@ TEST_CASE("every digit occurs equally often") {
 }
 
 TEST_CASE("no two images are equal, neither within a set nor across training and test") {
-  const Dataset& digits = default_digits();
+  const ImageDataset& digits = default_digits();
   std::set<std::vector<std::uint8_t>> distinct;
   for (const Batch& batch : {all_training_images(digits), digits.test_batch(0, 2000)}) {
     const std::vector<std::uint8_t> pixels = pixels_of(batch);
@@ -93,7 +93,7 @@ TEST_CASE("digits stay on the canvas: hardly any ink at its rim") {
 }
 
 TEST_CASE("images can be told apart by class, but not by their nearest class mean alone") {
-  const Dataset& digits = default_digits();
+  const ImageDataset& digits = default_digits();
   const Batch training = all_training_images(digits);
   std::vector<std::array<double, 784>> means(10);
   for (std::size_t image = 0; image < training.size; ++image) {
@@ -119,10 +119,10 @@ TEST_CASE("images can be told apart by class, but not by their nearest class mea
 }
 
 TEST_CASE("a longer set begins with the shorter one, and another seed draws others") {
-  const Dataset few = draw_digits({.training_size = 20, .test_size = 10});
-  const Dataset more = draw_digits({.training_size = 30, .test_size = 20});
+  const ImageDataset few = draw_digits({.training_size = 20, .test_size = 10});
+  const ImageDataset more = draw_digits({.training_size = 30, .test_size = 20});
   CHECK(few.test_batch(0, 10).inputs == more.test_batch(0, 10).inputs);
-  const Dataset others = draw_digits({.training_size = 20, .test_size = 10, .seed = 1});
+  const ImageDataset others = draw_digits({.training_size = 20, .test_size = 10, .seed = 1});
   CHECK(few.test_batch(0, 10).inputs != others.test_batch(0, 10).inputs);
 }
 

@@ -16,6 +16,12 @@ TEST_CASE("static skips non-finite steps and never moves") {
   CHECK(scaler_traces::follow(large, ".X") == std::vector<double>(2, 24));
 }
 
+TEST_CASE("static applies non-finite steps when told to, as some frameworks do") {
+  sim::StaticScaler scaler({.skip_nonfinite = false});
+  CHECK(scaler.update({.found_nonfinite = true}) == sim::Decision::apply);
+  CHECK(scaler.scale() == 1024);
+}
+
 TEST_CASE("static refuses a scale that is not positive and finite") {
   for (const float scale : {0.0f, -8.0f, INFINITY, NAN}) {
     CHECK_THROWS_AS(sim::StaticScaler({.scale = scale}), std::invalid_argument);

@@ -9,6 +9,7 @@
 #include "fp16/half.h"
 #include "sim/random.h"
 #include "sim/tape.h"
+#include "tests/sim/ops/evaluation.h"
 
 namespace {
 
@@ -21,6 +22,11 @@ std::vector<float> halves(std::size_t count, std::string_view purpose, float sca
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) values[i] = half(scale * random.normal(i));
   return values;
+}
+
+/// Values in the format of the policy's model, as ForwardContext hands them to operations.
+Variable constant(sim::Tape& tape, sim::Shape shape, const std::vector<float>& values) {
+  return tape.constant(tensor_of(std::move(shape), values, tape.policy().model));
 }
 
 /// x w^T + b for one output, added up as `accumulation` says.
@@ -42,9 +48,8 @@ TEST_CASE("linear: one chain per output, bias on the finished chain, one roundin
   const std::vector<float> x = halves(batch * in, "x"), w = halves(out * in, "w"), b = halves(out, "b");
   for (const char* name : {"amp", "fp16"}) {
     sim::Tape tape(sim::find_precision_policy(name));
-    const Variable y = tape.apply(
-        sim::linear, {tape.constant(Tensor::from({batch, in}, x)), tape.constant(Tensor::from({out, in}, w)),
-                      tape.constant(Tensor::from({out}, b))});
+    const Variable y = tape.apply(sim::linear, {constant(tape, {batch, in}, x), constant(tape, {out, in}, w),
+                                                constant(tape, {out}, b)});
     for (std::size_t i = 0; i < batch; ++i) {
       for (std::size_t j = 0; j < out; ++j) {
         const float expected =
@@ -61,14 +66,12 @@ TEST_CASE("linear: the bias gradient adds rows in ascending order, in FP16 only 
   const std::vector<float> target(batch * out, 0.25f);
   for (const bool in_fp16 : {false, true}) {
     const sim::PrecisionPolicy& policy = sim::find_precision_policy(in_fp16 ? "fp16" : "amp");
-    const Tensor wt = Tensor::from({out, in}, w), bt = Tensor::from({out}, b);
+    const Tensor wt = tensor_of({out, in}, w, policy.model), bt = tensor_of({out}, b, policy.model);
     sim::Tape tape(policy);
     const Variable y = tape.apply(
-        sim::linear,
-        {tape.constant(Tensor::from({batch, in}, x)), tape.parameter("w", wt), tape.parameter("b", bt)},
+        sim::linear, {constant(tape, {batch, in}, x), tape.parameter("w", wt), tape.parameter("b", bt)},
         "layer");
-    const Variable loss =
-        tape.apply(sim::mean_squared_error, {y, tape.constant(Tensor::from({batch, out}, target))});
+    const Variable loss = tape.apply(sim::mean_squared_error, {y, constant(tape, {batch, out}, target)});
     const sim::SiteGradients gradients = tape.backward(loss, {.seed = 1024});
     REQUIRE(tape.sites()[2].name == "layer");
     const Tensor &db = gradients.gradients[1], &dy = gradients.gradients[2];

@@ -11,20 +11,21 @@
 /// Values and an oracle for what a cast to binary16 does, shared by the tests of both counters.
 namespace cast_samples {
 
-/// Counts by rounding each scaled value to binary16's grid in double, where scaling and nearbyint (ties to
-/// even) are exact.
-inline sim::CastCounts slow_count(const std::vector<float>& values, int log2_scale) {
+/// Counts by rounding each scaled value to binary16's grid in long double, where scaling and nearbyint (ties
+/// to even) are exact.
+template <class Real>
+sim::CastCounts slow_count(const std::vector<Real>& values, int log2_scale) {
   sim::CastCounts counts{.total = values.size()};
-  for (const float value : values) {
+  for (const Real value : values) {
     if (!std::isfinite(value)) {
       counts.nonfinite_before += 1;
     } else if (value == 0) {
       counts.zero_before += 1;
     } else {
-      const double scaled = std::ldexp(std::fabs(static_cast<double>(value)), log2_scale);
+      const long double scaled = std::ldexp(std::fabs(static_cast<long double>(value)), log2_scale);
       const int unit =
           std::max(std::ilogb(scaled) - 10, -24);  // log2 of the spacing of binary16 around the value
-      const double rounded = std::ldexp(std::nearbyint(std::ldexp(scaled, -unit)), unit);
+      const long double rounded = std::ldexp(std::nearbyint(std::ldexp(scaled, -unit)), unit);
       counts.flushed += rounded == 0;
       counts.subnormal += rounded > 0 && rounded < 0x1p-14;
       counts.overflowed += rounded >= 65536;

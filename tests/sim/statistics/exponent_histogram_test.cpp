@@ -3,7 +3,10 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
+#include <limits>
 
+#include "fp16/codec.h"
 #include "sim/statistics/cast_counts.h"
 #include "tests/sim/statistics/cast_samples.h"
 
@@ -11,10 +14,73 @@ using sim::ExponentHistogram;
 
 namespace {
 
-ExponentHistogram histogram_of(std::span<const float> values) {
+template <class Stored>
+ExponentHistogram histogram_of(std::span<const Stored> values) {
   ExponentHistogram histogram;
   histogram.add(values);
   return histogram;
+}
+
+template <class Stored>
+ExponentHistogram histogram_of(const std::vector<Stored>& values) {
+  return histogram_of(std::span<const Stored>(values));
+}
+
+/// The definitions, one value at a time, with the library's arithmetic in place of bits.
+struct SlowHistogram {
+  std::array<ExponentHistogram::Octave, 277> octaves{};
+  std::uint64_t zero = 0, infinite = 0, nan = 0;
+  double max_abs = 0;
+
+  void add(double value) {
+    const double magnitude = std::fabs(value);
+    if (std::isnan(value)) {
+      nan += 1;
+    } else if (std::isinf(value)) {
+      infinite += 1;
+    } else if (value == 0) {
+      zero += 1;
+    } else {
+      const int exponent = std::ilogb(magnitude);
+      ExponentHistogram::Octave& octave = octaves.at(static_cast<std::size_t>(exponent + 149));
+      octave.total += 1;
+      octave.powers_of_two += magnitude == std::ldexp(1.0, exponent);
+      octave.near_next += magnitude >= std::ldexp(2 - 0x1p-10, exponent);
+      octave.top += magnitude >= std::ldexp(2 - 0x1p-11, exponent);
+      max_abs = std::max(max_abs, magnitude);
+    }
+  }
+
+  bool equals(const ExponentHistogram& histogram) const {
+    bool equal = zero == histogram.zero() && infinite == histogram.infinite() && nan == histogram.nan() &&
+                 max_abs == histogram.max_abs();
+    for (int exponent = -149; exponent <= 127; ++exponent) {
+      equal &= octaves[static_cast<std::size_t>(exponent + 149)] == histogram.octave(exponent);
+    }
+    return equal;
+  }
+};
+
+template <class Stored>
+SlowHistogram slow_histogram_of(const std::vector<Stored>& values) {
+  SlowHistogram histogram;
+  for (const Stored value : values) histogram.add(value);
+  return histogram;
+}
+
+/// The values in random order, each `times` times.
+template <class Stored>
+std::vector<Stored> shuffled(std::span<const Stored> values, int times) {
+  std::vector<Stored> result;
+  for (int i = 0; i < times; ++i) result.insert(result.end(), values.begin(), values.end());
+  std::ranges::shuffle(result, std::mt19937(4));
+  return result;
+}
+
+std::vector<std::uint16_t> all_halves() {
+  std::vector<std::uint16_t> codes(65536);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint16_t>(i);
+  return codes;
 }
 
 }  // namespace
@@ -52,6 +118,87 @@ TEST_CASE("an empty histogram, zeros and non-finite values have no exponents") {
     CHECK_FALSE(histogram.lowest_exponent().has_value());
     CHECK_FALSE(histogram.highest_exponent().has_value());
     CHECK_FALSE(histogram.log2_headroom().has_value());
+  }
+}
+
+TEST_CASE("every octave, class and special equals the definitions, at once and one value a call") {
+  const std::vector<float> values = cast_samples::values();
+  const SlowHistogram expected = slow_histogram_of(values);
+  CHECK(expected.equals(histogram_of(values)));
+  ExponentHistogram one_by_one;
+  for (const float& value : values) one_by_one.add(std::span(&value, 1));
+  CHECK(expected.equals(one_by_one));
+}
+
+TEST_CASE("spans of every length and alignment") {
+  const std::vector<float> samples = shuffled<float>(cast_samples::values(), 1);
+  for (const std::size_t offset : {0, 1, 5, 15}) {
+    const std::span<const float> values = std::span(samples).subspan(offset, 1200);
+    SlowHistogram expected;
+    for (std::size_t size = 0; size < values.size(); expected.add(values[size++])) {
+      CAPTURE(offset);
+      CAPTURE(size);
+      REQUIRE(expected.equals(histogram_of(values.first(size))));
+    }
+  }
+}
+
+TEST_CASE("a million equal values") {
+  for (const float value : {0.0f, -1.0f, 0x1.ffcp-30F, 0x1p-130F, std::numeric_limits<float>::infinity()}) {
+    const std::vector<float> values(1'000'003, value);
+    CHECK(slow_histogram_of(values).equals(histogram_of(values)));
+  }
+}
+
+TEST_CASE("all halves count as their floats do") {
+  const std::vector<std::uint16_t> codes = shuffled<std::uint16_t>(all_halves(), 3);
+  std::vector<float> widened;
+  for (const std::uint16_t code : codes) widened.push_back(fp16::half_bits_to_float(code));
+  CHECK(slow_histogram_of(widened).equals(histogram_of(codes)));
+  CHECK(histogram_of(codes) == histogram_of(widened));
+  for (std::size_t first = 0; first < 65536; ++first) {
+    REQUIRE(histogram_of(std::span<const std::uint16_t>(codes).subspan(first, 1)) ==
+            histogram_of(std::span<const float>(widened).subspan(first, 1)));
+  }
+  for (std::size_t size = 500; size < 1100; ++size) {
+    CAPTURE(size);
+    REQUIRE(histogram_of(std::span<const std::uint16_t>(codes).subspan(size, size)) ==
+            histogram_of(std::span<const float>(widened).subspan(size, size)));
+  }
+}
+
+TEST_CASE("doubles within binary32's range equal the definitions, whatever lies below binary32's last bit") {
+  std::vector<double> values;
+  for (const float value : cast_samples::values()) {
+    const double wide = value;
+    if (std::fabs(wide) <= 0x1p-149 || !std::isfinite(wide)) {
+      values.push_back(wide);
+    } else {
+      for (const double toward : {-2 * wide, wide, 2 * wide}) values.push_back(std::nextafter(wide, toward));
+    }
+  }
+  CHECK(slow_histogram_of(values).equals(histogram_of(values)));
+}
+
+TEST_CASE("doubles beyond binary32's range go to the end octaves, and predictions stay exact") {
+  std::vector<double> values{5e-324, -1e-310, 0x1p-1022, 0x1p-150, 0x1.fffp-150, 0x1p-149, 0x1.8p-149,
+                             1.0,    65504.0, 0x1p127,   0x1p128,  -0x1p129,     1e300,    INFINITY};
+  for (int exponent = -1074; exponent < 1024; exponent += 7) values.push_back(std::ldexp(-1.0, exponent));
+  const ExponentHistogram histogram = histogram_of(values);
+  CHECK(histogram.total() == values.size());
+  CHECK(histogram.max_abs() == 0x1p1019);
+  CHECK(histogram.log2_headroom() == 15 - 1019);
+  CHECK(histogram.octave(-149).powers_of_two == 1);
+  CHECK(histogram.octave(127).powers_of_two == 1);
+  CHECK(histogram.octave(127).top + 1 == histogram.octave(127).total);
+  CHECK(histogram.lowest_exponent() == -149);
+  CHECK(histogram.highest_exponent() == 127);
+  for (int log2_scale = -112; log2_scale <= 123; ++log2_scale) {
+    CAPTURE(log2_scale);
+    const sim::CastCounts counts = cast_samples::slow_count(values, log2_scale);
+    REQUIRE(histogram.flushed_at_scale(log2_scale) == counts.flushed);
+    REQUIRE(histogram.subnormal_at_scale(log2_scale) == counts.subnormal);
+    REQUIRE(histogram.overflowed_at_scale(log2_scale) == counts.overflowed);
   }
 }
 
@@ -118,7 +265,7 @@ TEST_CASE("max_abs is the exact largest finite magnitude, whatever non-finite va
 TEST_CASE("log2_headroom is the largest scale that keeps the largest value within 65504") {
   for (const float value : cast_samples::values()) {
     if (value == 0 || !std::isfinite(value)) continue;
-    const int headroom = histogram_of({&value, 1}).log2_headroom().value();
+    const int headroom = histogram_of(std::span(&value, 1)).log2_headroom().value();
     CAPTURE(value);
     REQUIRE(std::ldexp(std::fabs(static_cast<double>(value)), headroom) <= 65504.0);
     REQUIRE(std::ldexp(std::fabs(static_cast<double>(value)), headroom + 1) > 65504.0);

@@ -1,0 +1,89 @@
+#include "sim/clipping.h"
+
+#include <array>
+#include <cmath>
+#include <cstddef>
+
+#include "fp16/config.h"
+#include "sim/options.h"
+
+namespace sim {
+namespace {
+
+constexpr std::size_t lanes = 16;
+
+template <class Real>
+FP16_VECTOR_CLONES void add_squares(std::span<const Real> values, std::array<double, lanes>& total) {
+  std::array<double, lanes> sums = total;
+  const std::size_t whole = values.size() / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  for (std::size_t i = whole; i < values.size(); ++i) {
+    const double value = values[i];
+    sums[i - whole] += value * value;
+  }
+  total = sums;
+}
+
+template <class Real>
+FP16_VECTOR_CLONES void multiply_each(std::span<Real> values, Real factor) {
+  for (Real& value : values) value *= factor;
+}
+
+template <class Real>
+FP16_VECTOR_CLONES std::uint64_t clamp_each(std::span<Real> values, Real limit) {
+  std::uint64_t replaced = 0;
+  for (Real& value : values) {
+    replaced += std::fabs(value) > limit;
+    value = value > limit ? limit : value;
+    value = value < -limit ? -limit : value;
+  }
+  return replaced;
+}
+
+template <class Real>
+NormClipping clip_by_norm_of(std::span<const std::span<Real>> gradients, double max_norm) {
+  checked_option<double>("clipping", "max_norm", max_norm, {.lower = 0});
+  std::array<double, lanes> sums = {};
+  for (const std::span<Real> gradient : gradients) add_squares<Real>(gradient, sums);
+  double sum = 0;
+  for (const double lane : sums) sum += lane;
+  NormClipping clipping{.norm = std::sqrt(sum)};
+  const double coefficient = max_norm / (clipping.norm + 1e-6);
+  if (coefficient >= 1) return clipping;
+  clipping.coefficient = coefficient;
+  for (const std::span<Real> gradient : gradients) multiply_each(gradient, static_cast<Real>(coefficient));
+  return clipping;
+}
+
+template <class Real>
+std::uint64_t clip_by_value_of(std::span<const std::span<Real>> gradients, double limit) {
+  const Real rounded = checked_option<Real>("clipping", "limit", limit, {.lower = 0});
+  std::uint64_t replaced = 0;
+  for (const std::span<Real> gradient : gradients) replaced += clamp_each(gradient, rounded);
+  return replaced;
+}
+
+}  // namespace
+
+NormClipping clip_by_norm(std::span<const std::span<float>> gradients, double max_norm) {
+  return clip_by_norm_of(gradients, max_norm);
+}
+
+NormClipping clip_by_norm(std::span<const std::span<double>> gradients, double max_norm) {
+  return clip_by_norm_of(gradients, max_norm);
+}
+
+std::uint64_t clip_by_value(std::span<const std::span<float>> gradients, double limit) {
+  return clip_by_value_of(gradients, limit);
+}
+
+std::uint64_t clip_by_value(std::span<const std::span<double>> gradients, double limit) {
+  return clip_by_value_of(gradients, limit);
+}
+
+}  // namespace sim

@@ -1,0 +1,59 @@
+#include "sim/data/text_file.h"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const fs::path& path, const std::string& message) {
+  throw std::runtime_error(fmt::format("{}: {}", path.string(), message));
+}
+
+fs::path only_text_in(const fs::path& directory) {
+  fs::path found;
+  int count = 0;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
+    if (entry.path().extension() != ".txt") continue;
+    found = entry.path();
+    ++count;
+  }
+  if (count != 1) fail(directory, fmt::format("{} files named *.txt found, exactly 1 is needed", count));
+  return found;
+}
+
+std::string bytes_of(const fs::path& path) {
+  if (!fs::is_regular_file(path)) fail(path, "no such file; a text file is needed");
+  const std::uintmax_t size = fs::file_size(path);
+  if (size > TextDataset::longest_text)
+    fail(path, fmt::format("{} bytes found, at most {} are allowed", size, TextDataset::longest_text));
+  std::string bytes(size, '\0');
+  std::ifstream file(path, std::ios::binary);
+  if (!file) fail(path, fmt::format("cannot be opened for reading: {}", std::strerror(errno)));
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) {
+    fail(path, fmt::format("cannot be read: {} bytes of {} found", file.gcount(), size));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TextDataset read_text(const fs::path& path, std::size_t context) {
+  const fs::path file = fs::is_directory(path) ? only_text_in(path) : path;
+  std::string bytes = bytes_of(file);
+  if (bytes.size() < TextDataset::shortest_text(context)) {
+    fail(file, fmt::format("{} bytes found, at least {} are needed for a context of {} tokens", bytes.size(),
+                           TextDataset::shortest_text(context), context));
+  }
+  return TextDataset({.name = file.filename().string(), .text = std::move(bytes), .context = context});
+}
+
+}  // namespace sim

@@ -1,0 +1,51 @@
+#include <cmath>
+
+#include "sim/ops/operation.h"
+
+namespace sim {
+namespace {
+
+/// out = x / (1 - p) where the element's 32 random bits are at least p 2^32, else 0.
+void drop(const RoundedOutput& out, const Tensor& x, const RandomStream& random, double probability,
+          int threads) {
+  const auto threshold = static_cast<std::uint32_t>(std::ceil(probability * 0x1p32));
+  with_real(is_binary64(x), [&](auto real) {
+    using Real = decltype(real);
+    const Real factor = static_cast<Real>(1 / (1 - probability));
+    for_each_part_of(out, threads, [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+      constexpr std::size_t piece = 2048;
+      Real buffer[piece], results[piece];
+      std::uint32_t bits[piece];
+      for (std::size_t offset = first; offset < last; offset += piece) {
+        const std::size_t n = std::min(piece, last - offset);
+        const Real* values = read(x, offset, n, std::span(buffer));
+        random.fill_bits(offset, std::span(bits, n));
+        for (std::size_t i = 0; i < n; ++i) results[i] = bits[i] >= threshold ? values[i] * factor : Real{0};
+        store(part, offset, std::span<const Real>(results, n));
+      }
+    });
+  });
+}
+
+Tensor forward(OperationCall& call) {
+  const Tensor& x = *call.inputs[0];
+  Tensor output(x.shape(), call.output_format);
+  drop(call.into(output), x, call.random, call.training ? call.options.probability : 0,
+       call.arithmetic.threads);
+  return output;
+}
+
+void backward(const OperationGradient& g) {
+  drop(g.input_gradients[0], g.output_gradient, g.random, g.training ? g.options.probability : 0,
+       g.arithmetic.threads);
+}
+
+}  // namespace
+
+constinit const Operation dropout{
+    .name = "dropout",
+    .description = "zeroes elements at random in training and enlarges the others to make up for it",
+    .forward = forward,
+    .backward = backward};
+
+}  // namespace sim

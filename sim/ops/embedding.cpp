@@ -1,0 +1,47 @@
+#include <vector>
+
+#include "sim/ops/operation.h"
+
+namespace sim {
+namespace {
+
+/// inputs: table (entries x features); options.labels: the table's row for each output row.
+Tensor forward(OperationCall& call) {
+  const Tensor& table = *call.inputs[0];
+  const std::size_t features = table.shape()[1], rows = call.options.labels.size();
+  Tensor output({rows, features}, call.output_format);
+  with_real(is_binary64(table), [&](auto real) {
+    using Real = decltype(real);
+    std::vector<Real> buffer(features);
+    for (std::size_t row = 0; row < rows; ++row) {
+      const auto entry = static_cast<std::size_t>(call.options.labels[row]);
+      const Real* values = read(table, entry * features, features, buffer);
+      store(call.into(output), row * features, std::span<const Real>(values, features));
+    }
+  });
+  return output;
+}
+
+/// The gradients of rows that read the same entry are added in ascending order of the rows.
+void backward(const OperationGradient& g) {
+  const std::size_t features = g.inputs[0]->shape()[1];
+  with_real(is_binary64(g.output_gradient), [&](auto real) {
+    using Real = decltype(real);
+    std::vector<Real> buffer(features), sums(g.inputs[0]->size());
+    for (std::size_t row = 0; row < g.options.labels.size(); ++row) {
+      const Real* dy = read(g.output_gradient, row * features, features, buffer);
+      Real* sum = sums.data() + static_cast<std::size_t>(g.options.labels[row]) * features;
+      for (std::size_t j = 0; j < features; ++j) add_term(sum[j], dy[j], g.arithmetic.reductions);
+    }
+    store(g.input_gradients[0], 0, std::span<const Real>(sums));
+  });
+}
+
+}  // namespace
+
+constinit const Operation embedding{.name = "embedding",
+                                    .description = "rows of a table, by index",
+                                    .forward = forward,
+                                    .backward = backward};
+
+}  // namespace sim

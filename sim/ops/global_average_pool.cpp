@@ -1,0 +1,43 @@
+#include "sim/ops/groups.h"
+#include "sim/ops/operation.h"
+#include "sim/ops/sums.h"
+
+namespace sim {
+namespace {
+
+/// inputs: x (NCHW); output N x C: the mean of each plane, summed in the interleaved order.
+Tensor forward(OperationCall& call) {
+  const Tensor& x = *call.inputs[0];
+  Tensor output({x.shape()[0], x.shape()[1]}, call.output_format);
+  const std::size_t planes = output.size(), pixels = x.size() / planes;
+  with_real(is_binary64(x), [&](auto real) {
+    using Real = decltype(real);
+    map_groups<Real, 1>(call.into(output), planes, {&x}, call.arithmetic.threads,
+                        [&](std::size_t, Real* y, const auto& inputs) {
+                          *y = interleaved_mean<Real>(
+                              call.arithmetic.reductions, pixels,
+                              [values = inputs[0]](std::size_t i) { return values[i]; });
+                        });
+  });
+  return output;
+}
+
+void backward(const OperationGradient& g) {
+  const std::size_t planes = g.output.size(), pixels = g.inputs[0]->size() / planes;
+  with_real(is_binary64(g.output_gradient), [&](auto real) {
+    using Real = decltype(real);
+    map_groups<Real, 1>(g.input_gradients[0], planes, {&g.output_gradient}, g.arithmetic.threads,
+                        [&](std::size_t, Real* dx, const auto& inputs) {
+                          std::fill_n(dx, pixels, inputs[0][0] / static_cast<Real>(pixels));
+                        });
+  });
+}
+
+}  // namespace
+
+constinit const Operation global_average_pool{.name = "global_average_pool",
+                                              .description = "mean of each channel of each image",
+                                              .forward = forward,
+                                              .backward = backward};
+
+}  // namespace sim

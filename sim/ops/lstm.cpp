@@ -1,0 +1,208 @@
+#include <vector>
+
+#include "sim/ops/elementary.h"
+#include "sim/ops/matrix_product.h"
+#include "sim/ops/operation.h"
+
+namespace sim {
+namespace {
+
+/// Rows are tokens, sequence by sequence: row = sequence * steps + step. The gates of a row are those of the
+/// input, the forget gate, the candidate and the output, `hidden` columns each.
+struct Sizes {
+  std::size_t batch, steps, inputs, hidden;
+
+  std::size_t rows() const { return batch * steps; }
+  std::size_t gates() const { return 4 * hidden; }
+};
+
+Sizes sizes_of(std::span<const Tensor* const> inputs, const OperationOptions& options) {
+  const std::size_t features = inputs[1]->shape()[1];
+  return {.batch = inputs[0]->size() / features / options.context,
+          .steps = options.context,
+          .inputs = features,
+          .hidden = inputs[2]->shape()[1]};
+}
+
+template <class Real>
+std::vector<Real> values_of(const Tensor& tensor) {
+  std::vector<Real> values(tensor.size());
+  const Real* read_values = read(tensor, 0, tensor.size(), values);
+  if (read_values != values.data()) values.assign(read_values, read_values + tensor.size());
+  return values;
+}
+
+/// What a tensor of `format` keeps of the values.
+template <class Real>
+void round_to(fp16::Format format, const ElementRounding* rounding, std::span<Real> values) {
+  Tensor rounded({values.size()}, format);
+  store({&rounded, nullptr, rounding}, 0, std::span<const Real>(values));
+  const Real* kept = read(rounded, 0, values.size(), values);
+  if (kept != values.data()) std::copy_n(kept, values.size(), values.begin());
+}
+
+/// The activated gates and the cell of one row, computed in Real; cell and output are rounded by the caller.
+template <class Real>
+FP16_VECTOR_CLONES void activate(std::size_t hidden, Real* gates, const Real* bias, Real* cell,
+                                 Real* output) {
+  for (std::size_t j = 0; j < hidden; ++j) {
+    const Real input = elementary::sigmoid(gates[j] + bias[j]);
+    const Real forget = elementary::sigmoid(gates[hidden + j] + bias[hidden + j]);
+    const Real candidate = elementary::tanh(gates[2 * hidden + j] + bias[2 * hidden + j]);
+    const Real open = elementary::sigmoid(gates[3 * hidden + j] + bias[3 * hidden + j]);
+    cell[j] = forget * cell[j] + input * candidate;
+    output[j] = open * elementary::tanh(cell[j]);
+    gates[j] = input;
+    gates[hidden + j] = forget;
+    gates[2 * hidden + j] = candidate;
+    gates[3 * hidden + j] = open;
+  }
+}
+
+template <class Real>
+Tensor forward_in(OperationCall& call, const Sizes& s) {
+  const std::vector<Real> x = values_of<Real>(*call.inputs[0]), w_input = values_of<Real>(*call.inputs[1]),
+                          w_hidden = values_of<Real>(*call.inputs[2]),
+                          bias = values_of<Real>(*call.inputs[3]);
+  std::vector<Real> gates(s.rows() * s.gates()), cells(s.rows() * s.hidden), outputs(s.rows() * s.hidden);
+  std::vector<Real> cell(s.batch * s.hidden), output(s.batch * s.hidden);
+  chains(operand(x, s.rows(), s.inputs), operand(w_input, s.gates(), s.inputs).transposed(), gates.data(),
+         s.gates(), call.arithmetic);
+  for (std::size_t step = 0; step < s.steps; ++step) {
+    chains(operand(output, s.batch, s.hidden), operand(w_hidden, s.gates(), s.hidden).transposed(),
+           gates.data() + step * s.gates(), s.steps * s.gates(), call.arithmetic,
+           fp16::ChainStart::from_output);
+    for (std::size_t sequence = 0; sequence < s.batch; ++sequence) {
+      activate(s.hidden, gates.data() + (sequence * s.steps + step) * s.gates(), bias.data(),
+               cell.data() + sequence * s.hidden, output.data() + sequence * s.hidden);
+    }
+    round_to<Real>(call.output_format, call.rounding, cell);
+    round_to<Real>(call.output_format, call.rounding, output);
+    for (std::size_t sequence = 0; sequence < s.batch; ++sequence) {
+      const std::size_t row = (sequence * s.steps + step) * s.hidden;
+      std::copy_n(cell.data() + sequence * s.hidden, s.hidden, cells.data() + row);
+      std::copy_n(output.data() + sequence * s.hidden, s.hidden, outputs.data() + row);
+    }
+  }
+  const auto saved = [&](Shape shape, const std::vector<Real>& values) {
+    Tensor tensor(std::move(shape), call.output_format);
+    store(call.into(tensor), 0, std::span<const Real>(values));
+    return tensor;
+  };
+  call.saved.push_back(saved({s.rows(), s.gates()}, gates));
+  call.saved.push_back(saved({s.rows(), s.hidden}, cells));
+  return saved({s.rows(), s.hidden}, outputs);
+}
+
+/// inputs: x (batch * context x inputs), weights of the inputs (4 hidden x inputs) and of the hidden state
+/// (4 hidden x hidden), bias (4 hidden). Output: the hidden state after every token (batch * context x
+/// hidden), from zero states. The sum of a gate is one chain over the inputs and then over the hidden state,
+/// plus the bias; gates are activated in binary32. Cell and hidden state are rounded to the output's format
+/// at every step. Saved: the activated gates and the cells.
+Tensor forward(OperationCall& call) {
+  const Sizes s = sizes_of(call.inputs, call.options);
+  return with_real(is_binary64(*call.inputs[0]),
+                   [&](auto real) { return forward_in<decltype(real)>(call, s); });
+}
+
+/// Gradients of one row: in, those of its output and of its cell; out, those of the sums of its gates and of
+/// the cell before.
+template <class Real>
+FP16_VECTOR_CLONES void differentiate(std::size_t hidden, const Real* gates, const Real* cell,
+                                      const Real* earlier_cell, const Real* d_output, Real* d_cell,
+                                      Real* d_gates) {
+  for (std::size_t j = 0; j < hidden; ++j) {
+    const Real input = gates[j], forget = gates[hidden + j], candidate = gates[2 * hidden + j],
+               open = gates[3 * hidden + j];
+    const Real squashed = elementary::tanh(cell[j]);
+    const Real dc = d_cell[j] + d_output[j] * open * (1 - squashed * squashed);
+    d_gates[j] = dc * candidate * (input * (1 - input));
+    d_gates[hidden + j] = dc * earlier_cell[j] * (forget * (1 - forget));
+    d_gates[2 * hidden + j] = dc * input * (1 - candidate * candidate);
+    d_gates[3 * hidden + j] = d_output[j] * squashed * (open * (1 - open));
+    d_cell[j] = dc * forget;
+  }
+}
+
+/// Through time from the last step to the first. What one step hands to the one before (the gradients of
+/// hidden state and cell) and the gradients of the gates' sums are rounded to the format of the output's
+/// gradient.
+template <class Real>
+std::vector<Real> gate_gradients(const OperationGradient& g, const Sizes& s) {
+  const std::vector<Real> w_hidden = values_of<Real>(*g.inputs[2]), gates = values_of<Real>(g.saved[0]),
+                          cells = values_of<Real>(g.saved[1]), dy = values_of<Real>(g.output_gradient);
+  const fp16::Format format = g.output_gradient.format();
+  const ElementRounding* rounding = g.input_gradients[0].rounding;
+  const std::vector<Real> no_cell(s.hidden);
+  std::vector<Real> d_gates(s.rows() * s.gates());
+  std::vector<Real> d_hidden(s.batch * s.hidden), d_cell(s.batch * s.hidden), step_gates(s.batch * s.gates());
+  for (std::size_t step = s.steps; step-- > 0;) {
+    for (std::size_t sequence = 0; sequence < s.batch; ++sequence) {
+      const std::size_t row = sequence * s.steps + step, of_state = sequence * s.hidden;
+      for (std::size_t j = 0; j < s.hidden; ++j) d_hidden[of_state + j] += dy[row * s.hidden + j];
+      differentiate(s.hidden, gates.data() + row * s.gates(), cells.data() + row * s.hidden,
+                    step == 0 ? no_cell.data() : cells.data() + (row - 1) * s.hidden,
+                    d_hidden.data() + of_state, d_cell.data() + of_state,
+                    step_gates.data() + sequence * s.gates());
+    }
+    round_to<Real>(format, rounding, step_gates);
+    round_to<Real>(format, rounding, d_cell);
+    for (std::size_t sequence = 0; sequence < s.batch; ++sequence) {
+      std::copy_n(step_gates.data() + sequence * s.gates(), s.gates(),
+                  d_gates.data() + (sequence * s.steps + step) * s.gates());
+    }
+    chains(operand(step_gates, s.batch, s.gates()), operand(w_hidden, s.gates(), s.hidden), d_hidden.data(),
+           s.hidden, g.arithmetic);
+    round_to<Real>(format, rounding, d_hidden);
+  }
+  return d_gates;
+}
+
+/// The hidden state that each row started from.
+template <class Real>
+std::vector<Real> earlier_outputs(const Tensor& output, const Sizes& s) {
+  std::vector<Real> outputs = values_of<Real>(output), earlier(outputs.size());
+  for (std::size_t row = 0; row < s.rows(); ++row) {
+    if (row % s.steps == 0) continue;
+    std::copy_n(outputs.data() + (row - 1) * s.hidden, s.hidden, earlier.data() + row * s.hidden);
+  }
+  return earlier;
+}
+
+/// Weight gradients are chains over all rows in ascending order, so is the sum of the bias.
+void backward(const OperationGradient& g) {
+  const Sizes s = sizes_of(g.inputs, g.options);
+  with_real(is_binary64(g.output_gradient), [&](auto real) {
+    using Real = decltype(real);
+    const std::vector<Real> d_gates = gate_gradients<Real>(g, s);
+    const auto dg = operand(d_gates, s.rows(), s.gates());
+    const auto product = [&](std::size_t input, const fp16::MatrixOperand& a, const fp16::MatrixOperand& b) {
+      if (!g.input_gradients[input].tensor) return;
+      std::vector<Real> sums(a.rows * b.columns);
+      chains(a, b, sums.data(), b.columns, g.arithmetic);
+      store(g.input_gradients[input], 0, std::span<const Real>(sums));
+    };
+    const std::vector<Real> x = values_of<Real>(*g.inputs[0]), w_input = values_of<Real>(*g.inputs[1]),
+                            earlier = earlier_outputs<Real>(g.output, s);
+    product(0, dg, operand(w_input, s.gates(), s.inputs));
+    product(1, dg.transposed(), operand(x, s.rows(), s.inputs));
+    product(2, dg.transposed(), operand(earlier, s.rows(), s.hidden));
+    if (g.input_gradients[3].tensor) {
+      std::vector<Real> sums(s.gates());
+      add_rows(dg, sums.data(), g.arithmetic.reductions);
+      store(g.input_gradients[3], 0, std::span<const Real>(sums));
+    }
+  });
+}
+
+}  // namespace
+
+constinit const Operation lstm{
+    .name = "lstm",
+    .description = "a layer of long short-term memory over whole sequences",
+    .casts = {.torch_autocast = AutocastClass::lower_precision, .apex_o1 = AutocastClass::lower_precision},
+    .is_layer = true,
+    .forward = forward,
+    .backward = backward};
+
+}  // namespace sim

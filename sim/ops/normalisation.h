@@ -1,0 +1,32 @@
+#pragma once
+/// What layer and batch norm have in common.
+
+#include <cstddef>
+
+#include "sim/ops/operation.h"
+#include "sim/ops/sums.h"
+#include "sim/options.h"
+
+namespace sim {
+
+inline double checked_epsilon(const Operation& operation, const OperationOptions& options) {
+  return checked_option<double>(operation.name, "epsilon", options.epsilon,
+                                {.lower = 0, .includes_lower = true});
+}
+
+template <class Real>
+struct Deviations {
+  Real mean;
+  Real sum_of_squares;  ///< of the differences from the mean
+};
+
+/// Two passes, each summed in the interleaved order; the mean is a value of `reductions` too.
+template <class Real>
+Deviations<Real> deviations_of(const Real* values, std::size_t count, fp16::Format reductions) {
+  const Real mean = interleaved_mean<Real>(reductions, count, [values](std::size_t i) { return values[i]; });
+  const Real sum = interleaved_sum<Real>(
+      reductions, count, [values, mean](std::size_t i) { return (values[i] - mean) * (values[i] - mean); });
+  return {mean, sum};
+}
+
+}  // namespace sim

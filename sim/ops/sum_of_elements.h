@@ -1,0 +1,67 @@
+#pragma once
+/// Sums over all elements of tensors.
+
+#include <array>
+#include <span>
+#include <tuple>
+
+#include "sim/ops/operation.h"
+#include "sim/ops/sums.h"
+
+namespace sim {
+
+/// The interleaved sum over all i of function(inputs[0][i], ...), which change(offset, terms) may change
+/// first, a piece at a time.
+template <class Real, std::size_t Count, class Function, class Change>
+Real sum_of_elements(const std::array<const Tensor*, Count>& inputs, fp16::Format reductions,
+                     Function function, Change change) {
+  constexpr std::size_t piece = 2048;
+  static_assert(piece % interleaved_lanes == 0, "or the order would depend on it");
+  Real terms[piece];
+  std::array<std::array<Real, piece>, Count> buffers;
+  InterleavedSum<Real> sum(reductions);
+  for (std::size_t offset = 0; offset < inputs[0]->size(); offset += piece) {
+    const std::size_t n = std::min(piece, inputs[0]->size() - offset);
+    std::array<const Real*, Count> values;
+    for (std::size_t input = 0; input < Count; ++input)
+      values[input] = read(*inputs[input], offset, n, buffers[input]);
+    std::apply([&](auto... input) { apply_to_each(function, n, terms, input...); }, values);
+    change(offset, std::span(terms, n));
+    sum.add(std::span<const Real>(terms, n));
+  }
+  return sum.total();
+}
+
+template <class Real, std::size_t Count, class Function>
+Real sum_of_elements(const std::array<const Tensor*, Count>& inputs, fp16::Format reductions,
+                     Function function) {
+  return sum_of_elements<Real>(inputs, reductions, function, [](std::size_t, std::span<Real>) {});
+}
+
+/// The interleaved sum of a tensor's elements.
+template <class Real>
+Real sum_of_elements(const Tensor& x, fp16::Format reductions) {
+  return sum_of_elements<Real, 1>({&x}, reductions, [](Real value) { return value; });
+}
+
+/// A scalar, rounded once to the output's format. A NaN becomes the default one: which of several a sum hands
+/// on is the compiler's choice.
+template <class Real>
+Tensor scalar_output(OperationCall& call, Real value) {
+  if (value != value) value = fp16::elementary::default_nan<Real>;
+  Tensor output({1}, call.output_format);
+  store(call.into(output), 0, std::span<const Real>(&value, 1));
+  return output;
+}
+
+/// The gradient of every element of input 0 is the output's divided by `divisor`.
+inline void spread_output_gradient(const OperationGradient& g, std::size_t divisor) {
+  with_real(is_binary64(g.output_gradient), [&](auto real) {
+    using Real = decltype(real);
+    const Real share = static_cast<Real>(g.output_gradient.element(0)) / static_cast<Real>(divisor);
+    map_elements<Real, 0>(
+        g.input_gradients[0], {}, [share] { return share; }, g.arithmetic.threads);
+  });
+}
+
+}  // namespace sim

@@ -1,0 +1,147 @@
+#pragma once
+/// Sums over many terms, all in one stated order that vector units can follow.
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+#include "fp16/config.h"
+#include "fp16/elementary.h"
+#include "fp16/formats.h"
+#include "sim/arithmetic.h"
+
+namespace sim {
+
+/// binary32 for float, binary64 for double.
+template <class Real>
+inline constexpr fp16::Format format_of = std::is_same_v<Real, double> ? fp16::binary64 : fp16::binary32;
+
+/// x rounded to binary16 to nearest-even, as a float: float(half(x)) without branches, so that loops around
+/// it turn into vector code. Equal to it for all 2^32 floats; only a NaN keeps its whole payload.
+///
+/// Adding 2^13 times the power of two below |x|, and at least 2^-1, leaves as many bits as binary16 has.
+inline float rounded_to_binary16(float x) {
+  using fp16::elementary::select;
+  constexpr std::uint32_t infinity = 0x7f800000, min_normal = 0x38800000, times_2_to_13 = 13u << 23;
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t sign = bits & 0x80000000u, exponent = bits & infinity;
+  const auto magnitude = std::bit_cast<float>(bits ^ sign);
+  const auto shift = std::bit_cast<float>((exponent < min_normal ? min_normal : exponent) + times_2_to_13);
+  const float rounded = (magnitude + shift) - shift;
+  const float in_range = select(magnitude >= 65520.0f, std::bit_cast<float>(infinity), rounded);
+  const float result = select(magnitude == magnitude, in_range, magnitude);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(result) | sign);
+}
+
+/// `value` in the format of partial sums; doubles stay as they are.
+template <class Real>
+Real rounded_to(fp16::Format reductions, Real value) {
+  if constexpr (std::is_same_v<Real, float>) {
+    if (reductions == fp16::binary16) return rounded_to_binary16(value);
+  }
+  return value;
+}
+
+/// sum + term, both the term and the result rounded to binary16 if `InBinary16` (of floats only).
+template <bool InBinary16>
+struct Accumulate {
+  template <class Real>
+  Real operator()(Real sum, Real term) const {
+    if constexpr (InBinary16 && std::is_same_v<Real, float>) {
+      return rounded_to_binary16(sum + rounded_to_binary16(term));
+    } else {
+      return sum + term;
+    }
+  }
+};
+
+/// Calls body(Accumulate) as `reductions` asks for.
+template <class Body>
+decltype(auto) with_accumulation(fp16::Format reductions, Body body) {
+  return reductions == fp16::binary16 ? body(Accumulate<true>{}) : body(Accumulate<false>{});
+}
+
+inline constexpr std::size_t interleaved_lanes = 16;
+template <class Real>
+using Lanes = std::array<Real, interleaved_lanes>;
+
+/// lanes[i mod 16] = combine(lanes[i mod 16], term(i)) for i = 0 .. count - 1.
+template <class Real, class Combine, class Term>
+inline void combine_interleaved(Lanes<Real>& lanes, std::size_t count, Combine combine, Term term) {
+  constexpr std::size_t width = interleaved_lanes;
+  Lanes<Real> local = lanes;  // never indexed by a variable, so that it stays in registers
+  std::size_t i = 0;
+  for (; i + width <= count; i += width) {
+    for (std::size_t j = 0; j < width; ++j) local[j] = combine(local[j], term(i + j));
+  }
+  lanes = local;
+  for (std::size_t j = 0; i + j < count; ++j) lanes[j] = combine(lanes[j], term(i + j));
+}
+
+/// The lanes in one: j takes up j + 8, then j + 4, j + 2 and j + 1.
+template <class Real, class Combine>
+inline Real fold(Lanes<Real> lanes, Combine combine) {
+  for (std::size_t j = 0; j < 8; ++j) lanes[j] = combine(lanes[j], lanes[j + 8]);
+  for (std::size_t j = 0; j < 4; ++j) lanes[j] = combine(lanes[j], lanes[j + 4]);
+  for (std::size_t j = 0; j < 2; ++j) lanes[j] = combine(lanes[j], lanes[j + 2]);
+  return combine(lanes[0], lanes[1]);
+}
+
+/// term(0), ..., term(count - 1) combined into 16 lanes that begin with `start`, and those into one.
+template <class Real, class Combine, class Term>
+FP16_VECTOR_CLONES Real reduce_interleaved(Real start, std::size_t count, Combine combine, Term term) {
+  Lanes<Real> lanes;
+  for (std::size_t j = 0; j < interleaved_lanes; ++j) lanes[j] = start;
+  combine_interleaved(lanes, count, combine, term);
+  return fold(lanes, combine);
+}
+
+/// The interleaved sum of term(0), ..., term(count - 1): 16 partial sums start from zero; term i goes to
+/// partial sum i mod 16, in ascending order; at the end partial sum j takes up j + 8, then j + 4, j + 2 and
+/// j + 1. Terms and partial sums are rounded to `reductions`.
+template <class Real, class Term>
+Real interleaved_sum(fp16::Format reductions, std::size_t count, Term term) {
+  return with_accumulation(
+      reductions, [&](auto accumulate) { return reduce_interleaved(Real{0}, count, accumulate, term); });
+}
+
+/// The same sum of terms that arrive in pieces, all but the last of a length that is a multiple of 16.
+template <class Real>
+class InterleavedSum {
+ public:
+  explicit InterleavedSum(fp16::Format reductions) : reductions_(reductions) {}
+
+  void add(std::span<const Real> terms) {
+    with_accumulation(reductions_, [&](auto accumulate) { add_terms(lanes_, terms, accumulate); });
+  }
+  Real total() const {
+    return with_accumulation(reductions_, [&](auto accumulate) { return fold(lanes_, accumulate); });
+  }
+
+ private:
+  template <class Accumulation>
+  FP16_VECTOR_CLONES static void add_terms(Lanes<Real>& lanes, std::span<const Real> terms,
+                                           Accumulation accumulate) {
+    combine_interleaved(lanes, terms.size(), accumulate, [terms](std::size_t i) { return terms[i]; });
+  }
+
+  fp16::Format reductions_;
+  Lanes<Real> lanes_ = {};
+};
+
+/// The interleaved sum over `count`, also a value of `reductions`.
+template <class Real, class Term>
+Real interleaved_mean(fp16::Format reductions, std::size_t count, Term term) {
+  return rounded_to(reductions, interleaved_sum<Real>(reductions, count, term) / static_cast<Real>(count));
+}
+
+/// sums[j] = accumulate(sums[j], term(j)): one more row for sums that run down the columns.
+template <class Real, class Accumulation, class Term>
+FP16_VECTOR_CLONES void add_row(Real* sums, std::size_t count, Accumulation accumulate, Term term) {
+  for (std::size_t j = 0; j < count; ++j) sums[j] = accumulate(sums[j], term(j));
+}
+
+}  // namespace sim
