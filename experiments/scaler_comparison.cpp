@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
 
 #include "experiments/common/experiment.h"
+#include "experiments/common/instruments.h"
 #include "experiments/common/parallel.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
@@ -28,6 +30,7 @@ struct Options {
   std::vector<std::string> scalers{"none", "static", "dynamic", "adaptive"};
   int seeds = 2;
   int twin_every = 10;
+  int statistics_every = 0;
   int growth_interval = 20;
 };
 
@@ -44,6 +47,7 @@ struct TrainingRun {
   double final_scale_log2 = 0;
   sim::NamedValues optimizer_options = {};
   sim::NamedValues scaler_options = {};
+  std::vector<std::pair<std::string, std::size_t>> peak_tensor_bytes = {};
 
   double skipped_steps() const {
     double count = 0;
@@ -138,7 +142,9 @@ experiments::RunChoice choice_of(const TrainingRun& run, const Options& options)
   return {.policy = policy_of(run.strategy, options),
           .scaler = scaler_of(run.strategy, options),
           .seed = run.seed,
-          .twin_every = run.strategy == reference ? 0 : static_cast<std::size_t>(options.twin_every)};
+          .twin_every = run.strategy == reference ? 0 : static_cast<std::size_t>(options.twin_every),
+          .statistics_every = static_cast<std::size_t>(options.statistics_every),
+          .record_skips = true};
 }
 
 void train(TrainingRun& run, const experiments::TrainingSetup& setup, const Options& options,
@@ -155,30 +161,65 @@ void train(TrainingRun& run, const experiments::TrainingSetup& setup, const Opti
   run.optimizer_options = trainer.optimizer().options();
   run.scaler_options = trainer.scaler_options();
   run.sites = trainer.sites();
+  run.peak_tensor_bytes = experiments::peak_tensor_bytes(trainer.memory());
   run.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state());
   run.final_scale_log2 = sim::log2_of(trainer.scale());
 }
 
 void write_steps(sim::RunRecord& record, const std::vector<TrainingRun>& runs) {
-  sim::Table& steps =
-      record.table("steps", {"strategy", "seed", "step", "loss", "scale_log2", "skipped", "measured",
-                             "fraction_flushed", "fraction_flushed_at_cast", "fraction_subnormal",
-                             "fraction_overflow", "norm_share_flushed", "relative_error", "cosine"});
-  sim::Table& layers = record.table(
-      "layers", {"strategy", "seed", "step", "tensor", "kind", "octaves_alive", "fraction_flushed",
-                 "norm_share_flushed", "fraction_overflow", "relative_error"});
+  sim::Table& steps = record.table(
+      "steps", {"strategy", "seed", "step", "loss", "scale_log2", "skipped", "measured", "fraction_flushed",
+                "fraction_flushed_at_cast", "fraction_subnormal", "fraction_overflow", "norm_share_flushed",
+                "relative_error", "cosine", "sign_agreement"});
+  sim::Table& layers = record.table("layers", {"strategy",
+                                               "seed",
+                                               "step",
+                                               "tensor",
+                                               "kind",
+                                               "octaves_alive",
+                                               "fraction_flushed",
+                                               "norm_share_flushed",
+                                               "fraction_overflow",
+                                               "relative_error",
+                                               "cosine",
+                                               "sign_agreement",
+                                               "native_zero",
+                                               "flushed_at_cast",
+                                               "subnormal",
+                                               "infinite",
+                                               "nan",
+                                               "twin_norm",
+                                               "run_norm",
+                                               "is_rounding_noise"});
   for (const TrainingRun& run : runs) {
     for (const sim::StepRecord& step : run.steps) {
       const sim::TwinComparison total = sim::total_of(step.twin);
       steps.row({run.strategy, run.seed, step.step, step.loss, sim::log2_of(step.scale), int{step.skipped()},
                  int{!step.twin.empty()}, total.fraction_flushed(), total.fraction_flushed_at_cast(),
                  total.fraction_subnormal(), total.fraction_overflow(), total.norm_share_flushed(),
-                 total.relative_error(), total.cosine()});
+                 total.relative_error(), total.cosine(), total.sign_agreement()});
       for (std::size_t i = 0; i < step.twin.size(); ++i) {
         const sim::TwinComparison& site = step.twin[i];
-        layers.row({run.strategy, run.seed, step.step, run.sites[i].name, sim::name_of(run.sites[i].kind),
-                    site.octaves_alive(), site.fraction_flushed(), site.norm_share_flushed(),
-                    site.fraction_overflow(), site.relative_error()});
+        layers.row({run.strategy,
+                    run.seed,
+                    step.step,
+                    run.sites[i].name,
+                    sim::name_of(run.sites[i].kind),
+                    site.octaves_alive(),
+                    site.fraction_flushed(),
+                    site.norm_share_flushed(),
+                    site.fraction_overflow(),
+                    site.relative_error(),
+                    site.cosine(),
+                    site.sign_agreement(),
+                    site.native_zero(),
+                    site.flushed_at_cast,
+                    site.subnormal,
+                    site.infinite(),
+                    site.nan,
+                    site.twin_norm(),
+                    site.run_norm(),
+                    int{site.is_rounding_noise}});
       }
     }
   }
@@ -197,6 +238,11 @@ void write_summary(sim::RunRecord& record, const std::vector<Strategy>& strategi
     write("mean_fraction_flushed", s.fraction_flushed());
     write("mean_norm_share_flushed", s.norm_share_flushed());
     write("mean_relative_error", s.relative_error());
+    for (std::size_t i = 0; i < s.runs.front()->peak_tensor_bytes.size(); ++i) {
+      std::size_t largest = 0;
+      for (const TrainingRun* run : s.runs) largest = std::max(largest, run->peak_tensor_bytes[i].second);
+      record.summary(fmt::format("{}.{}", s.name, s.runs.front()->peak_tensor_bytes[i].first), largest);
+    }
   }
 }
 
@@ -281,12 +327,14 @@ std::string outcome(const Strategy& s, const Strategy& fp32) {
   return fmt::format("{} at {:.5f} ({})", s.name, loss, excess(s, fp32));
 }
 
-/// The site that sits lowest against 2^-25 at the first measured step, which is what S = 1 has to hold.
+/// The site that sits lowest against 2^-25 at the first measured step, which is what S = 1 has to hold; not
+/// one of rounding noise.
 std::string weakest_layer_sentence(const TrainingRun& run) {
   for (const sim::StepRecord& step : run.steps) {
     if (step.twin.empty()) continue;
     std::size_t weakest = 0;
     for (std::size_t i = 0; i < step.twin.size(); ++i) {
+      if (step.twin[i].is_rounding_noise) continue;
       if (step.twin[i].octaves_alive() < step.twin[weakest].octaves_alive()) weakest = i;
     }
     return fmt::format(
@@ -339,6 +387,13 @@ std::vector<TrainingRun> plan_runs(const Options& options) {
   return runs;
 }
 
+std::vector<experiments::InstrumentedRun> instrumented(const std::vector<TrainingRun>& runs) {
+  std::vector<experiments::InstrumentedRun> result;
+  for (const TrainingRun& run : runs)
+    result.push_back({.strategy = run.strategy, .seed = run.seed, .steps = run.steps, .sites = run.sites});
+  return result;
+}
+
 std::vector<Strategy> group(const std::vector<TrainingRun>& runs) {
   std::vector<Strategy> strategies;
   for (const TrainingRun& run : runs) {
@@ -370,6 +425,8 @@ void run(experiments::Run& run, Options& options) {
     experiments::record_settings(record, "scaler", s.name, s.runs.front()->scaler_options);
   }
   write_steps(record, runs);
+  experiments::write_skips(record, instrumented(runs));
+  if (options.statistics_every > 0) experiments::write_statistics(record, instrumented(runs));
   write_summary(record, strategies, is_classifier);
 
   const std::string setting =
@@ -399,6 +456,8 @@ void run(experiments::Run& run, Options& options) {
                              with_spread(fp32.final_loss(), 1, 5), options.policy,
                              fmt::join(sentences, ", ")));
   if (strategies.size() > 1) record.verdict(weakest_layer_sentence(*strategies[1].runs.front()));
+  if (const std::string skips = experiments::skips_paragraph(instrumented(runs)); !skips.empty())
+    record.verdict(skips);
   record.verdict(verdict_table(strategies, is_classifier).text());
   record.verdict(setting);
 }
@@ -409,21 +468,25 @@ int main(int argc, char** argv) {
   Options options;
   return experiments::run(
       argc, argv,
-      {.program = {.name = "scaler_comparison",
-                   .question = "Which loss-scaling strategy brings FP16 training to where FP32 gets?",
-                   .example =
-                       "scaler_comparison --model mlp --scalers none,dynamic --steps 300 --out results/mlp",
-                   .summary_keys =
-                       {{"<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
-                        {"<strategy>.final_accuracy", "likewise, classifiers only"},
-                        {"<strategy>.skipped_steps", "steps whose update was left out"},
-                        {"<strategy>.final_scale_log2", "log2 S after the last step"},
-                        {"<strategy>.mean_fraction_flushed",
-                         "twin non-zero and run zero, over the twin's "
-                         "non-zero; mean over measured, applied steps"},
-                        {"<strategy>.mean_norm_share_flushed", "norm of these over the twin's, likewise"},
-                        {"<strategy>.mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
-                        {"<key>_std", "sample standard deviation over the seeds"}}},
+      {.program =
+           {.name = "scaler_comparison",
+            .question = "Which loss-scaling strategy brings FP16 training to where FP32 gets?",
+            .example = "scaler_comparison --model mlp --scalers none,dynamic --steps 300 --out results/mlp",
+            .summary_keys =
+                {{"<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
+                 {"<strategy>.final_accuracy", "likewise, classifiers only"},
+                 {"<strategy>.skipped_steps", "steps whose update was left out"},
+                 {"<strategy>.final_scale_log2", "log2 S after the last step"},
+                 {"<strategy>.mean_fraction_flushed",
+                  "twin non-zero and run zero, over the twin's "
+                  "non-zero; mean over measured, applied steps"},
+                 {"<strategy>.mean_norm_share_flushed", "norm of these over the twin's, likewise"},
+                 {"<strategy>.mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
+                 {"<strategy>.peak_tensor_bytes", "the most that tensors took at one time, without twins"},
+                 {"<strategy>.peak_tensor_bytes_<role>",
+                  "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
+                  "temporaries"},
+                 {"<key>_std", "sample standard deviation over the seeds"}}},
        .options =
            [&](experiments::CommandLine& command_line) {
              options.training.bind(command_line, 20);
@@ -431,6 +494,9 @@ int main(int argc, char** argv) {
              command_line.add_scalers(options.scalers);
              command_line.add_seeds(options.seeds);
              command_line.add_twin_every(options.twin_every, 5);
+             command_line.add("--statistics-every", options.statistics_every,
+                              "steps from one histogram of every gradient to the next; 0: never",
+                              {.minimum = 0, .maximum = 1'000'000});
              command_line.add("--growth-interval", options.growth_interval,
                               "of every scaler that has one and is not given its own; the originals' 1000 or "
                               "2000 would not move in so short a run",

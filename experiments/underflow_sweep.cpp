@@ -69,7 +69,8 @@ ScaleResult measure(const std::vector<Probe>& probes, float scale) {
   for (const Probe& probe : probes) {
     const sim::SiteGradients run =
         probe.step.tape.backward(probe.step.forward.loss, {.seed = scale, .count_rounding = true});
-    const std::vector<sim::TwinComparison> sites = sim::compare_sites(run, probe.twin);
+    const std::vector<sim::TwinComparison> sites =
+        sim::compare_sites(probe.step.tape.sites(), run, probe.twin);
     result.sites.resize(sites.size());
     for (std::size_t i = 0; i < sites.size(); ++i) result.sites[i] += sites[i];
     const sim::TwinComparison total = sim::total_of(sites);

@@ -24,53 +24,65 @@ const BulkKernels& kernels_of(VectorPath path) {
   }
 }
 
-std::int32_t bits_of(double value) {
-  return std::bit_cast<std::int32_t>(static_cast<float>(value));
+std::uint32_t bits_of(double value) {
+  return std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
 /// Magnitudes, as the bits of floats, that part the outcomes of rounding to a format.
 struct CountBorders {
-  std::int32_t min_normal;
-  std::int32_t overflow[2];  ///< from here on positive, negative numbers overflow
-  std::int32_t not_a_loss;   ///< from here on the result stands for the input: a NaN, an infinity held
+  std::uint32_t min_normal;
+  std::uint32_t overflow[2];  ///< from here on positive, negative numbers overflow
+  std::uint32_t not_a_loss;   ///< from here on the result stands for the input: a NaN, an infinity held
 };
 
 CountBorders count_borders(const ArrayFormat& format, const Attributes& attributes) {
   const bool holds_infinity = format.format.has_infinity() && !attributes.saturate;
   CountBorders borders{.min_normal = bits_of(format.format.min_normal()),
                        .overflow = {},
-                       .not_a_loss = static_cast<std::int32_t>(infinity_bits<binary32> + !holds_infinity)};
+                       .not_a_loss = infinity_bits<binary32> + !holds_infinity};
   // Overflow begins right above the largest number, at or above the midpoint of it and what would be its
   // successor, or at that.
-  const std::int32_t max = bits_of(format.format.max());
-  const std::int32_t half_ulp = 1 << (binary32.trailing_bits() - format.format.trailing_bits() - 1);
+  const std::uint32_t max = bits_of(format.format.max());
+  const std::uint32_t half_ulp = 1u << (binary32.trailing_bits() - format.format.trailing_bits() - 1);
   for (const bool negative : {false, true}) {
-    for (const std::int32_t above : {1, half_ulp, half_ulp + 1, 2 * half_ulp}) {
+    for (const std::uint32_t above : {1u, half_ulp, half_ulp + 1, 2 * half_ulp}) {
       borders.overflow[negative] = max + above;
-      const auto magnitude = static_cast<std::uint32_t>(max + above);
-      const float value = std::bit_cast<float>(with_sign<binary32>(magnitude, negative));
+      const float value = std::bit_cast<float>(with_sign<binary32>(max + above, negative));
       if (format.encode_one(value, attributes).overflow) break;
     }
   }
   return borders;
 }
 
+// 1 or 0, by arithmetic: a comparison may become a jump, which would keep a loop scalar.
+
+/// Of numbers below 2^31.
+std::uint32_t is_less(std::uint32_t a, std::uint32_t b) {
+  return (a - b) >> 31;
+}
+std::uint32_t is_nonzero(std::uint32_t a) {
+  return (a | (0 - a)) >> 31;
+}
+
 /// `widened` holds the rounded values; `count` must be below 2^32, which keeps the sums in vector lanes.
-RoundingCounts count_roundings(const float* in, const float* widened, std::size_t count,
-                               const CountBorders& borders) {
+FP16_VECTOR_CLONES RoundingCounts count_roundings(const float* in, const float* widened, std::size_t count,
+                                                  const CountBorders& borders) {
   std::uint32_t changed = 0, subnormal = 0, flushed = 0, overflowed = 0;
+  const std::uint32_t border_difference = borders.overflow[0] ^ borders.overflow[1];
   for (std::size_t i = 0; i < count; ++i) {
-    const auto before = std::bit_cast<std::int32_t>(in[i]);
-    const auto after = std::bit_cast<std::int32_t>(widened[i]);
-    const std::int32_t magnitude_before = before & 0x7fffffff;
-    const std::int32_t magnitude_after = after & 0x7fffffff;
-    const std::int32_t may_lose = magnitude_before < borders.not_a_loss;
-    const std::int32_t differs = may_lose & (before != after) & ((magnitude_before | magnitude_after) != 0);
-    const std::int32_t border = before < 0 ? borders.overflow[1] : borders.overflow[0];
+    const auto before = std::bit_cast<std::uint32_t>(in[i]);
+    const auto after = std::bit_cast<std::uint32_t>(widened[i]);
+    const std::uint32_t magnitude_before = before & 0x7fffffff;
+    const std::uint32_t magnitude_after = after & 0x7fffffff;
+    const std::uint32_t border = borders.overflow[0] ^ ((0 - (before >> 31)) & border_difference);
+    const std::uint32_t may_lose = is_less(magnitude_before, borders.not_a_loss);
+    const std::uint32_t survives = is_nonzero(magnitude_after);
+    const std::uint32_t differs =
+        may_lose & is_nonzero(before ^ after) & is_nonzero(magnitude_before | magnitude_after);
     changed += differs;
-    subnormal += (magnitude_after != 0) & (magnitude_after < borders.min_normal);
-    flushed += differs & (magnitude_after == 0);
-    overflowed += may_lose & (magnitude_before >= border);
+    subnormal += survives & is_less(magnitude_after, borders.min_normal);
+    flushed += differs & ~survives;
+    overflowed += may_lose & ~is_less(magnitude_before, border);
   }
   return {.exact = count - changed,
           .inexact = changed - overflowed,

@@ -96,7 +96,7 @@ bool is_weight(const GradientSite& site) {
 }
 
 bool has_nonfinite(const Tensor& tensor) {
-  return extremes_of(tensor).found_nonfinite;
+  return first_nonfinite(tensor).has_value();
 }
 
 void accumulate(ScaledGradients& sum, const ScaledGradients& next, int threads) {

@@ -38,7 +38,10 @@ constexpr PrecisionPolicy fp64 = [] {
 
 constexpr PrecisionPolicy fp16_everywhere = [] {
   PrecisionPolicy policy =
-      uniform("fp16", "pure FP16: weights, activations, gradients, state and every sum", fp16::binary16);
+      uniform("fp16", "pure FP16: weights, activations, gradients and every sum", fp16::binary16);
+  // Adam's second moments would underflow in FP16 at once: what is to be seen is what the numbers do to the
+  // network.
+  policy.optimizer_state = policy.update_operations = fp16::binary32;
   policy.products = {.chain = Accumulation::fp16_fma_chain};
   policy.reductions = fp16::binary16;
   return policy;
@@ -175,6 +178,7 @@ void cast_model(PrecisionPolicy& policy, std::string_view text) {
   const fp16::Format model = format_named(text);
   if ((model == fp16::binary64) != (policy.model == fp16::binary64))
     throw std::invalid_argument("binary64 is for policy fp64 alone, which has no other");
+  if (model == policy.model) return;
   policy.model = policy.lower_precision = model;
   if (masters) return;
   policy.weights = policy.unscaled_gradients = policy.optimizer_state = policy.update_operations = model;
@@ -184,7 +188,9 @@ void keep_masters(PrecisionPolicy& policy, std::string_view text) {
   require_no_list(policy);
   if (truth_of(text) && policy.model == fp16::binary64)
     throw std::invalid_argument("masters in binary32 would be narrower than a model in binary64");
-  policy.weights = policy.unscaled_gradients = truth_of(text) ? fp16::binary32 : policy.model;
+  const fp16::Format weights = truth_of(text) ? fp16::binary32 : policy.model;
+  if (weights == policy.weights) return;
+  policy.weights = policy.unscaled_gradients = weights;
   policy.optimizer_state = policy.update_operations = policy.weights;
 }
 
@@ -213,10 +219,9 @@ void set_reductions(PrecisionPolicy& policy, std::string_view text) {
 
 void set_accumulation(PrecisionPolicy& policy, std::string_view text) {
   const ProductAccumulation products = find_product_accumulation(text);
-  const bool of_halves = products.tensor_core || products.ends_in_binary16();
-  if (policy.model == fp16::binary64 || (of_halves && policy.lower_precision != fp16::binary16))
-    throw std::invalid_argument("'" + std::string(text) + "' needs operands in binary16; allowed here: " +
-                                (policy.model == fp16::binary64 ? "nothing" : "fp32"));
+  if (policy.model == fp16::binary64)
+    throw std::invalid_argument("'" + std::string(text) +
+                                "' needs operands in binary16; allowed here: nothing");
   policy.products = products;
 }
 
@@ -266,8 +271,9 @@ UpdateArithmetic PrecisionPolicy::update_arithmetic(std::uint64_t seed, int thre
 }
 
 std::string PrecisionPolicy::scaler_spec() const {
-  return std::string(loss_scaling) +
-         (loss_scaling == "static" ? ":scale=" + number_text(static_scale) : std::string());
+  if (loss_scaling != "static") return std::string(loss_scaling);
+  const bool apex = name.starts_with('O');  // whose static scalers never look for overflow
+  return "static:scale=" + number_text(static_scale) + (apex ? ":skip_nonfinite=0" : "");
 }
 
 std::span<const PrecisionPolicy> precision_policies() {
@@ -281,13 +287,22 @@ const PrecisionPolicy& find_precision_policy(std::string_view name) {
 PrecisionPolicy make_precision_policy(std::string_view text) {
   const Spec spec = parse_spec(text);
   PrecisionPolicy policy = find_precision_policy(spec.name);
-  for (const auto& [name, value] : spec.options) {
-    const Override& row = find_by_name(overrides, "override", name);
+  for (const auto& [name, value] : spec.options) find_by_name(overrides, "override", name);
+  for (const Override& row : overrides) {  // in this order, whatever the user's
+    const auto given = spec.options.find(row.name);
+    if (given == spec.options.end()) continue;
     try {
-      row.apply(policy, value);
+      row.apply(policy, given->second);
     } catch (const std::invalid_argument& error) {
-      throw std::invalid_argument("policy '" + spec.name + "': " + name + ": " + error.what());
+      throw std::invalid_argument("policy '" + spec.name + "': " + std::string(row.name) + ": " +
+                                  error.what());
     }
+  }
+  if ((policy.products.tensor_core || policy.products.ends_in_binary16()) &&
+      policy.lower_precision != fp16::binary16) {
+    throw std::invalid_argument("policy '" + spec.name + "': accumulation: '" +
+                                sim::name_of(policy.products) +
+                                "' needs operands in binary16; allowed here: fp32");
   }
   // Batch norm in binary32 beside an optimizer of 16 bits: update as fused optimizers do, which compute in
   // binary32 whatever a parameter is stored in.

@@ -63,7 +63,7 @@ struct PrecisionPolicy {
 
   constexpr bool has_master_weights() const { return weights != model; }
   UpdateArithmetic update_arithmetic(std::uint64_t seed, int threads) const;
-  /// The recipe's scaler as a spec: "dynamic", "static:scale=128".
+  /// The recipe's scaler as a spec: "dynamic", "static:scale=128"; Apex's static ones never skip.
   std::string scaler_spec() const;
 };
 

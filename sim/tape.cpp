@@ -44,6 +44,7 @@ Variable Tape::record(Node node) {
 Variable Tape::constant(Tensor value) {
   Node node;
   node.owned = std::move(value);
+  node.owned.charge_to(MemoryRole::activations);
   return record(std::move(node));
 }
 
@@ -58,6 +59,34 @@ Variable Tape::parameter(std::string name, const Tensor& value) {
 
 const Tensor& Tape::value(Variable variable) const {
   return nodes_[variable.index].value();
+}
+
+std::string Tape::parameter_name(Variable variable) const {
+  while (nodes_[variable.index].operation == &cast) variable = nodes_[variable.index].inputs[0];
+  if (nodes_[variable.index].borrowed == nullptr) return {};
+  return std::ranges::find(sites_, variable.index,
+                           [](const GradientSite& site) { return site.variable.index; })
+      ->name;
+}
+
+ValueName Tape::name_of(Variable variable) const {
+  const Node& node = nodes_[variable.index];
+  if (node.operation == nullptr) return {node.borrowed ? "parameter" : "input", parameter_name(variable)};
+  if (!node.layer.empty()) return {node.operation->name, node.layer};
+  if (std::string name = parameter_name(variable); !name.empty()) return {node.operation->name, name};
+  for (const Variable input : node.inputs) {
+    // "mlp.norm.weight" belongs to the layer "mlp.norm".
+    if (const std::string name = parameter_name(input); !name.empty())
+      return {node.operation->name, name.substr(0, name.rfind('.'))};
+  }
+  return {node.operation->name, name_of(node.inputs[0]).layer};
+}
+
+std::optional<Variable> Tape::first_nonfinite_value() const {
+  for (std::size_t index = 0; index < nodes_.size(); ++index) {
+    if (first_nonfinite(nodes_[index].value())) return Variable{index};
+  }
+  return std::nullopt;
 }
 
 Variable Tape::cast_to(Variable variable, fp16::Format format) {
@@ -171,6 +200,8 @@ Variable Tape::apply_plain(const Operation& operation, std::vector<Variable> inp
       .rounding = policy_->activation_rounding == fp16::Rounding::nearest_even ? nullptr : &rounding};
   node.owned = operation.forward(call);
   node.saved = std::move(call.saved);
+  node.owned.charge_to(MemoryRole::activations);
+  for (Tensor& saved : node.saved) saved.charge_to(MemoryRole::activations);
   node.operation = &operation;
   node.inputs = std::move(inputs);
   node.layer = layer;
@@ -204,6 +235,7 @@ void Tape::backward_inputs(std::size_t index, std::size_t first, std::size_t end
     inputs.push_back(&nodes_[input].value());
     if (!nodes_[input].needs_gradient || i < first || i >= end) continue;
     fresh[i] = Tensor(inputs[i]->shape(), gradient_format(input, options));
+    fresh[i].charge_to(MemoryRole::gradients);
     outputs[i] = {.tensor = &fresh[i],
                   .counts = options.count_rounding ? &state.rounding[input] : nullptr,
                   .rounding = rounds_to_nearest ? nullptr : &rounding};
@@ -220,8 +252,18 @@ void Tape::backward_inputs(std::size_t index, std::size_t first, std::size_t end
                             .input_gradients = outputs});
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (fresh[i].empty()) continue;
-    add_gradient(node.inputs[i].index, std::move(fresh[i]), scale, outputs[i], options, state);
+    const Variable input = node.inputs[i];
+    add_gradient(input.index, std::move(fresh[i]), scale, outputs[i], options, state);
+    look_for_nonfinite(input, {index}, state.gradients[input.index], state.scales[input.index], options,
+                       state);
   }
+}
+
+void Tape::look_for_nonfinite(Variable variable, Variable consumer, const Tensor& gradient, double scale,
+                              const BackwardOptions& options, NodeGradients& state) const {
+  if (!options.find_nonfinite || state.first_nonfinite) return;
+  if (const std::optional<std::size_t> element = first_nonfinite(gradient))
+    state.first_nonfinite = {variable, consumer, *element, gradient.element(*element), scale};
 }
 
 void Tape::add_gradient(std::size_t input, Tensor fresh, double scale, const RoundedOutput& rounded,
@@ -253,6 +295,7 @@ void Tape::backward_layer(std::size_t index, const BackwardOptions& options, Nod
   if (rule.factor != 1) {
     multiplied = arrived;
     multiply_by(rule.factor, {&multiplied});
+    look_for_nonfinite({index}, {index}, multiplied, scale * rule.factor, options, state);
   }
   const Tensor& passed_on = multiplied.empty() ? arrived : multiplied;
   backward_inputs(index, 0, 1, passed_on, scale * rule.factor, options, state);
@@ -281,19 +324,24 @@ SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const 
       .gradients = std::vector<Tensor>(nodes_.size()),
       .scales = std::vector<double>(nodes_.size(), options.seed),
       .rounding = std::vector<fp16::RoundingCounts>(options.count_rounding ? nodes_.size() : 0)};
-  std::vector<bool> is_site(nodes_.size(), false);
-  for (const GradientSite& site : sites_) is_site[site.variable.index] = true;
+  std::vector<bool> is_kept(nodes_.size(), false);
+  for (const GradientSite& site : sites_) is_kept[site.variable.index] = true;
+  if (options.keep) is_kept[options.keep->index] = true;
 
   Tensor& seed = state.gradients[loss.index];
   seed = Tensor({1}, gradient_format(loss.index, options));
+  seed.charge_to(MemoryRole::gradients);
   store({&seed}, 0, std::span(&options.seed, 1));
+  look_for_nonfinite(loss, loss, seed, options.seed, options, state);
   for (std::size_t index = loss.index + 1; index-- > 0;) {
     if (!nodes_[index].operation || !nodes_[index].needs_gradient || state.gradients[index].empty()) continue;
     backward_node(index, options, state);
-    if (!is_site[index]) state.gradients[index] = {};
+    if (!is_kept[index]) state.gradients[index] = {};
   }
 
   SiteGradients result;
+  result.first_nonfinite = state.first_nonfinite;
+  if (options.keep) result.kept = state.gradients[options.keep->index];
   for (const GradientSite& site : sites_) {
     result.gradients.push_back(std::move(state.gradients[site.variable.index]));
     result.scales.push_back(state.scales[site.variable.index]);

@@ -34,6 +34,23 @@ constexpr std::string_view name_of(GradientSite::Kind kind) {
   return kind == GradientSite::Kind::weight ? "weight" : "activation";
 }
 
+/// A value in words.
+struct ValueName {
+  std::string_view operation;  ///< that computed it: "linear", "cast"; "parameter" or "input" where none did
+  /// The layer it belongs to or, of an operation that belongs to none, the nearest one before it; of a
+  /// parameter and its casts the parameter's name; empty where there is none.
+  std::string layer;
+};
+
+/// The first gradient of a backward pass that was not finite, in the order of computation, as it was then.
+struct NonfiniteGradient {
+  Variable variable;    ///< whose gradient it is
+  Variable consumer;    ///< whose backward computed it; the loss itself for the seed
+  std::size_t element;  ///< the first one that is infinite or NaN
+  double value;         ///< of it
+  double scale;         ///< what the gradient is a multiple of
+};
+
 /// Gradients of one backward pass, in the order of Tape::sites(), and what rounding them to their formats
 /// lost. The gradient of FP32 master weights was rounded as that of their FP16 copy, so what is lost on a
 /// cast's output counts for its input too.
@@ -41,7 +58,9 @@ struct SiteGradients {
   std::vector<Tensor> gradients;
   /// What each gradient is a multiple of: the seed, but where a layer rule has rescaled on the way.
   std::vector<double> scales;
-  std::vector<fp16::RoundingCounts> rounding;  ///< empty unless counted
+  std::vector<fp16::RoundingCounts> rounding;             ///< empty unless counted
+  std::optional<NonfiniteGradient> first_nonfinite = {};  ///< empty unless looked for and found
+  Tensor kept = {};                                       ///< the gradient of BackwardOptions::keep
 };
 
 struct BackwardOptions {
@@ -52,6 +71,9 @@ struct BackwardOptions {
   /// gradient has the format of its forward value, as in torch.autocast.
   std::optional<fp16::Format> twin = {};
   bool count_rounding = false;
+  bool find_nonfinite = false;  ///< looks at every gradient as it is computed, at sites or not
+  /// A value that is no site, whose gradient is wanted besides.
+  std::optional<Variable> keep = {};
   /// Rescales the gradient at every layer, but not a twin's; null: none.
   LayerScaler* layer_scaler = nullptr;
 };
@@ -87,6 +109,9 @@ class Tape {
                  OperationOptions options = {});
 
   const Tensor& value(Variable variable) const;
+  ValueName name_of(Variable variable) const;
+  /// The first value in the order of computation, constants and parameters included, that is not finite.
+  std::optional<Variable> first_nonfinite_value() const;
   const std::vector<GradientSite>& sites() const { return sites_; }
   const PrecisionPolicy& policy() const { return *policy_; }
   bool training() const { return options_.training; }
@@ -114,9 +139,12 @@ class Tape {
     std::vector<Tensor> gradients;
     std::vector<double> scales;
     std::vector<fp16::RoundingCounts> rounding;
+    std::optional<NonfiniteGradient> first_nonfinite = {};
   };
 
   Variable record(Node node);
+  /// Empty unless the variable is a parameter or a cast of one.
+  std::string parameter_name(Variable variable) const;
   /// apply() without the multipliers of unit scaling.
   Variable apply_plain(const Operation& operation, std::vector<Variable> inputs, std::string_view layer,
                        OperationOptions options);
@@ -136,6 +164,8 @@ class Tape {
   void backward_inputs(std::size_t node, std::size_t first, std::size_t end, const Tensor& output_gradient,
                        double scale, const BackwardOptions& options, NodeGradients& state) const;
   void backward_layer(std::size_t node, const BackwardOptions& options, NodeGradients& state) const;
+  void look_for_nonfinite(Variable variable, Variable consumer, const Tensor& gradient, double scale,
+                          const BackwardOptions& options, NodeGradients& state) const;
   void add_gradient(std::size_t input, Tensor fresh, double scale, const RoundedOutput& rounded,
                     const BackwardOptions& options, NodeGradients& state) const;
 

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "fp16/bits.h"
 #include "fp16/codec.h"
 #include "fp16/config.h"
 #include "fp16/parts.h"
@@ -26,8 +27,13 @@ constexpr std::size_t alignment = 64;
 /// Before each block, one alignment long.
 struct Header {
   std::size_t size;  ///< of the whole, header included
+  MemoryCharge charge;
 };
 static_assert(sizeof(Header) <= alignment);
+
+Header& header_of(std::byte* block) {
+  return *reinterpret_cast<Header*>(block - alignment);
+}
 
 /// Eight sizes to an octave: at most an eighth is wasted, and tensors that differ a little share blocks.
 std::size_t block_size(std::size_t bytes) {
@@ -78,19 +84,47 @@ std::byte* allocate(std::size_t bytes) {
   void* memory = free_blocks().take(size);
   if (memory == nullptr) memory = std::aligned_alloc(alignment, size);
   if (memory == nullptr) throw std::bad_alloc();
-  new (memory) Header{.size = size};
+  new (memory) Header{.size = size, .charge = MemoryCharge(bytes)};
   return static_cast<std::byte*>(memory) + alignment;
 }
 
 void release(std::byte* block) {
-  void* memory = block - alignment;
-  if (!free_blocks().keep(memory, static_cast<const Header*>(memory)->size)) std::free(memory);
+  Header& header = header_of(block);
+  const std::size_t size = header.size;
+  header.~Header();
+  if (!free_blocks().keep(&header, size)) std::free(&header);
 }
 
 FP16_VECTOR_CLONES void widen_bfloat16(std::span<const std::uint16_t> codes, float* out) {
   for (std::size_t i = 0; i < codes.size(); ++i) {
     out[i] = std::bit_cast<float>(static_cast<std::uint32_t>(codes[i]) << 16);
   }
+}
+
+template <const fp16::Format& F, class Stored>
+FP16_VECTOR_CLONES bool contains_nonfinite(std::span<const Stored> values) {
+  fp16::Bits<F> found = 0;
+  for (const Stored value : values) {
+    const auto magnitude = fp16::magnitude<F>(std::bit_cast<fp16::Bits<F>>(value));
+    found |= static_cast<fp16::Bits<F>>(magnitude >= fp16::infinity_bits<F>);
+  }
+  return found != 0;
+}
+
+template <const fp16::Format& F, class Stored>
+std::optional<std::size_t> first_nonfinite_in(std::span<const Stored> values) {
+  constexpr std::size_t piece = 4096;
+  for (std::size_t offset = 0; offset < values.size(); offset += piece) {
+    const std::span<const Stored> part = values.subspan(offset, std::min(piece, values.size() - offset));
+    if (!contains_nonfinite<F>(part)) continue;
+    return offset + static_cast<std::size_t>(std::ranges::find_if(part,
+                                                                  [](Stored value) {
+                                                                    return contains_nonfinite<F>(
+                                                                        std::span<const Stored>(&value, 1));
+                                                                  }) -
+                                             part.begin());
+  }
+  return std::nullopt;
 }
 
 template <const fp16::Format& F>
@@ -170,6 +204,10 @@ Tensor::Tensor(const Tensor& other) : shape_(other.shape_), size_(other.size_), 
 Tensor& Tensor::operator=(const Tensor& other) {
   if (this != &other) *this = Tensor(other);
   return *this;
+}
+
+void Tensor::charge_to(MemoryRole role) {
+  if (bytes_ != nullptr) header_of(bytes_.get()).charge.move_to(role);
 }
 
 void Tensor::check_stored_size([[maybe_unused]] std::size_t bytes) const {
@@ -252,6 +290,16 @@ void store(const RoundedOutput& out, std::size_t offset, std::span<const double>
     convert_into<fp16::bfloat16>(out, offset, values);
   }
   if (out.counts) out.counts->exact += values.size();
+}
+
+std::optional<std::size_t> first_nonfinite(const Tensor& tensor) {
+  if (tensor.empty()) return std::nullopt;
+  if (tensor.format() == fp16::binary16)
+    return first_nonfinite_in<fp16::binary16>(tensor.elements<std::uint16_t>());
+  if (tensor.format() == fp16::bfloat16)
+    return first_nonfinite_in<fp16::bfloat16>(tensor.elements<std::uint16_t>());
+  if (tensor.format() == fp16::binary32) return first_nonfinite_in<fp16::binary32>(tensor.elements<float>());
+  return first_nonfinite_in<fp16::binary64>(tensor.elements<double>());
 }
 
 void for_each_part_of(const RoundedOutput& out, int threads,

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "fp16/bulk.h"
 #include "fp16/formats.h"
 #include "fp16/gemm.h"
+#include "sim/memory_account.h"
 #include "sim/random.h"
 
 namespace sim {
@@ -43,6 +45,10 @@ class Tensor {
   std::size_t size_bytes() const { return size_ * static_cast<std::size_t>(format_.size_bytes()); }
   fp16::Format format() const { return format_; }
   bool empty() const { return size_ == 0; }
+
+  /// Counts its bytes in another role of the account that they were charged to where they were allocated, if
+  /// there is one (AllocationScope). A move keeps account and role; a copy is an allocation of its own.
+  void charge_to(MemoryRole role);
 
   /// The stored elements, of the type the format says (binary16: its bits). Another type is a logic error
   /// (assert).
@@ -101,6 +107,9 @@ void store(const RoundedOutput& out, std::size_t offset, std::span<const double>
 
 /// The elements of `in`, each rounded once to out's format; both have the same number of elements.
 void copy_rounded(const RoundedOutput& out, const Tensor& in);
+
+/// Index of the first element that is infinite or NaN.
+std::optional<std::size_t> first_nonfinite(const Tensor& tensor);
 
 /// Calls visit(out, first, last) for contiguous parts of the tensor's elements, each on a thread of its own
 /// where the tensor is large enough to gain by it. The counts of the parts are added up.

@@ -44,6 +44,10 @@ void accumulate(Gradients& sum, const Gradients& next) {
   }
 }
 
+bool falls_on(std::size_t every, std::size_t step) {
+  return every != 0 && step % every == 0;
+}
+
 struct NamedTensor {
   std::string name;
   Tensor* tensor;
@@ -157,14 +161,23 @@ Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPoli
   }
   if (!global_) global_ = std::make_unique<NoScaling>();
   if (casts_with_scales && !tensor_) tensor_ = std::make_unique<DelayedScaling>();
-  state_ = ModelState::initial(model, options.seed, unit_scaling);
+  take_state(ModelState::initial(model, options.seed, unit_scaling));
+  round_copies();
+  const AllocationScope scope(memory_.get(), MemoryRole::optimizer_state);
+  for (std::size_t i = 0; i < state_.weights.size(); ++i) optimizer_->allocate(i, state_.weights[i].size());
+}
+
+void Trainer::take_state(ModelState initial) {
+  state_ = std::move(initial);
   for (std::size_t i = 0; i < state_.weights.size(); ++i) {
     const fp16::Format seen = model_format(policy_, state_.specs[i]);
     const fp16::Format kept = fp16::contains(seen, policy_.weights) ? seen : policy_.weights;
+    const AllocationScope scope(memory_.get(),
+                                kept == seen ? MemoryRole::weights : MemoryRole::master_weights);
     state_.weights[i] = rounded(state_.weights[i], kept);
   }
-  for (std::size_t i = 0; i < state_.weights.size(); ++i) optimizer_->allocate(i, state_.weights[i].size());
-  round_copies();
+  const AllocationScope scope(memory_.get(), MemoryRole::buffers);
+  for (auto& [name, buffer] : state_.buffers) buffer = Tensor(buffer);
 }
 
 double Trainer::scale() const {
@@ -186,6 +199,7 @@ std::vector<const Tensor*> Trainer::model_weights() const {
 }
 
 void Trainer::round_copies() {
+  const AllocationScope scope(memory_.get(), MemoryRole::weights);
   copies_.resize(state_.weights.size());
   for (std::size_t i = 0; i < copies_.size(); ++i) {
     const fp16::Format format = model_format(policy_, state_.specs[i]);
@@ -200,9 +214,10 @@ ScaledGradients Trainer::backward(const RecordedStep& recorded, float scale, boo
   const auto micro_batches = static_cast<float>(options_.accumulation_steps);
   ScaledGradients scaled{
       .sites = recorded.tape.sites(),
-      .values = recorded.tape.backward(
-          recorded.forward.loss,
-          {.seed = scale / micro_batches, .count_rounding = measured, .layer_scaler = layer_.get()})};
+      .values = recorded.tape.backward(recorded.forward.loss, {.seed = scale / micro_batches,
+                                                               .count_rounding = measured,
+                                                               .find_nonfinite = options_.record_skips,
+                                                               .layer_scaler = layer_.get()})};
   for (double& multiple : scaled.values.scales) multiple *= micro_batches;
   return scaled;
 }
@@ -210,9 +225,10 @@ ScaledGradients Trainer::backward(const RecordedStep& recorded, float scale, boo
 Decision Trainer::decide(const RecordedStep& recorded, const ScaledGradients& scaled, StepRecord& record) {
   ExponentHistogram exponents, twin_exponents;
   GradientSummary summary = summarise(scaled, global_->needs_exponents() ? &exponents : nullptr);
-  const bool measured = options_.twin_every != 0 && record.step % options_.twin_every == 0;
+  const bool measured = falls_on(options_.twin_every, record.step);
   TwinSummary twin_summary{.finite = true, .exponents = &twin_exponents};
   if (measured || global_->wants_twin(summary)) {
+    const AllocationScope uncounted(nullptr);
     const SiteGradients twin =
         recorded.tape.backward(recorded.forward.loss, {.seed = 1, .twin = options_.twin_format});
     for (const Tensor& gradient : twin.gradients) {
@@ -221,7 +237,7 @@ Decision Trainer::decide(const RecordedStep& recorded, const ScaledGradients& sc
     }
     summary.twin = &twin_summary;
     if (measured && options_.accumulation_steps == 1) {
-      record.twin = compare_sites(scaled.values, twin);
+      record.twin = compare_sites(scaled.sites, scaled.values, twin);
     }
   }
   const Decision decision = global_->update(summary);
@@ -243,6 +259,28 @@ Decision Trainer::decide_by_layers(const ScaledGradients& scaled) {
   return layer_->update(outcomes);
 }
 
+void Trainer::look_into(const RecordedStep& recorded, const SiteGradients& values, StepRecord& record) const {
+  if (record.skip || !values.first_nonfinite) return;
+  const AllocationScope uncounted(nullptr);
+  record.skip = find_cause(recorded.tape, recorded.forward.loss, values, options_.twin_format);
+}
+
+void Trainer::complete_skip_record(const RecordedStep& recorded, const ScaledGradients& scaled,
+                                   StepRecord& record) const {
+  if (!options_.record_skips || !record.skipped()) {
+    record.skip.reset();
+    return;
+  }
+  for (std::size_t site = 0; site < scaled.sites.size() && !record.skip; ++site) {
+    const Tensor& gradient = scaled.values.gradients[site];
+    if (is_weight(scaled.sites[site]) && has_nonfinite(gradient))
+      record.skip = record_of_sum(scaled.sites[site].name, gradient);
+  }
+  if (!record.skip) record.skip = find_cause(recorded.tape, recorded.forward.loss, {}, options_.twin_format);
+  record.skip->step = record.step;
+  record.skip->loss_scale = record.scale;
+}
+
 void Trainer::add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scaled, float scale,
                            StepRecord& record) const {
   if (options_.clip_before_unscale) {
@@ -258,6 +296,7 @@ void Trainer::add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scale
         scaled.values.gradients[site] = std::move(still_scaled.parameters[parameter++]);
     }
   }
+  const AllocationScope scope(memory_.get(), MemoryRole::gradients);
   Gradients next =
       unscale(scaled, {.divisor_ratio = layer_ ? 1 : global_->unscale_scale() / static_cast<double>(scale),
                        .format = policy_.unscaled_gradients,
@@ -272,7 +311,9 @@ void Trainer::add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scale
 StepRecord Trainer::step() {
   StepRecord record{.step = steps_done_, .scale = static_cast<float>(scale())};
   const std::size_t micro_batches = options_.accumulation_steps;
-  const bool measured = options_.twin_every != 0 && record.step % options_.twin_every == 0;
+  const AllocationScope scope(memory_.get());
+  const bool has_statistics = falls_on(options_.statistics_every, record.step);
+  const bool counted = has_statistics || falls_on(options_.twin_every, record.step);
   const bool updates_each = global_->update_granularity() == UpdateGranularity::per_backward;
   std::optional<ScaledGradients> scaled;
   std::optional<Gradients> gradients;
@@ -288,7 +329,8 @@ StepRecord Trainer::step() {
                      .unit_scaling = parametrisation_of(state_)});
     record.loss += static_cast<float>(recorded.tape.value(recorded.forward.loss).element(0) /
                                       static_cast<double>(micro_batches));
-    ScaledGradients next = backward(recorded, scale, measured);
+    ScaledGradients next = backward(recorded, scale, counted);
+    look_into(recorded, next.values, record);
     if (scaled) {
       accumulate(*scaled, next, options_.threads);
     } else {
@@ -297,6 +339,8 @@ StepRecord Trainer::step() {
     if (!updates_each && i + 1 < micro_batches) continue;
     record.decision = std::max(record.decision, decide(recorded, *scaled, record));
     sites_ = scaled->sites;
+    if (has_statistics && micro_batches == 1) record.statistics = site_statistics(scaled->values);
+    complete_skip_record(recorded, *scaled, record);
     if (record.decision == Decision::apply) add_unscaled(gradients, *scaled, scale, record);
     scaled.reset();
   }
@@ -314,7 +358,8 @@ void Trainer::apply(Gradients& gradients, StepRecord& record) {
           {.applied = steps_applied_, .skipped = steps_done_ - steps_applied_, .total = options_.steps});
   optimizer_->begin_step(record.learning_rate);
   for (std::size_t i = 0; i < state_.weights.size(); ++i) {
-    record.updates += optimizer_->update(i, state_.weights[i], gradients.parameters[i]);
+    record.parameter_updates.push_back(optimizer_->update(i, state_.weights[i], gradients.parameters[i]));
+    record.updates += record.parameter_updates.back();
   }
   round_copies();
   ++steps_applied_;

@@ -9,10 +9,13 @@
 
 #include "sim/gradients.h"
 #include "sim/loss_scaling/registry.h"
+#include "sim/memory_account.h"
 #include "sim/models/model.h"
 #include "sim/optimizers/optimizer.h"
 #include "sim/precision_policy.h"
 #include "sim/schedules/schedule.h"
+#include "sim/statistics/flight_recorder.h"
+#include "sim/statistics/site_statistics.h"
 #include "sim/statistics/twin_comparison.h"
 
 namespace sim {
@@ -25,6 +28,9 @@ struct TrainerOptions {
   /// Every n-th step (from the first) is measured against its twin; 0 = never.
   std::size_t twin_every = 0;
   fp16::Format twin_format = fp16::binary32;  ///< or binary64
+  /// Every n-th step (from the first) has SiteStatistics; 0 = never.
+  std::size_t statistics_every = 0;
+  bool record_skips = false;  ///< looks into every step that is skipped or ends the run
   Clipping clipping = {};
   /// Clips the gradients while they are still scaled, so that the threshold is in effect divided by S: the
   /// well-known mistake, to look at its effect.
@@ -39,9 +45,12 @@ struct StepRecord {
   Decision decision = Decision::apply;
   double learning_rate = 0;
   ClippingResult clipping = {};  ///< of an applied step; without clipping the norm is not formed
-  UpdateCounts updates = {};
-  /// Per gradient site of Trainer::sites(), at measured steps only.
+  UpdateCounts updates = {};     ///< of all parameters
+  std::vector<UpdateCounts> parameter_updates = {};  ///< of each; empty where there was no update
+  /// Per gradient site of Trainer::sites(), at measured steps only, and not under gradient accumulation.
   std::vector<TwinComparison> twin = {};
+  std::vector<SiteStatistics> statistics = {};  ///< likewise, at their own steps
+  std::optional<SkipRecord> skip = {};          ///< of a step without an update, where recorded
 
   bool skipped() const { return decision != Decision::apply; }
 };
@@ -116,6 +125,7 @@ class Trainer {
 
   std::uint64_t steps_done() const { return steps_done_; }
 
+  /// Between two steps.
   TrainerState save();
 
   /// Goes on exactly as the trainer would that gave `saved`. Throws std::invalid_argument when that was made
@@ -132,10 +142,15 @@ class Trainer {
   /// Why the run ended, if its scaler ended it.
   std::string abort_reason() const { return global_->abort_reason(); }
   const Optimizer& optimizer() const { return *optimizer_; }
+  /// What the tensors of this run take, now and at most: weights, copies, optimizer state and all of a step,
+  /// but not its instruments (twins, records of skipped steps).
+  const MemoryAccount& memory() const { return *memory_; }
   /// The gradient sites of the model; empty before the first step.
   const std::vector<GradientSite>& sites() const { return sites_; }
 
  private:
+  /// Rounds weights as the policy says, into storage of this run.
+  void take_state(ModelState initial);
   std::vector<const Tensor*> model_weights() const;
   void round_copies();
   ScaledGradients backward(const RecordedStep& recorded, float scale, bool measured) const;
@@ -143,11 +158,16 @@ class Trainer {
   /// is wanted.
   Decision decide(const RecordedStep& recorded, const ScaledGradients& scaled, StepRecord& record);
   Decision decide_by_layers(const ScaledGradients& scaled);
+  /// Asks for the cause of a backward pass that was not finite, if none was before it in this step.
+  void look_into(const RecordedStep& recorded, const SiteGradients& values, StepRecord& record) const;
+  void complete_skip_record(const RecordedStep& recorded, const ScaledGradients& scaled,
+                            StepRecord& record) const;
   /// Adds the unscaled gradients to those of earlier micro-batches.
   void add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scaled, float scale,
                     StepRecord& record) const;
   void apply(Gradients& gradients, StepRecord& record);
 
+  std::unique_ptr<MemoryAccount> memory_ = std::make_unique<MemoryAccount>();
   const Model& model_;
   PrecisionPolicy policy_;
   std::unique_ptr<LossScaler> global_;    ///< without effect where the scaler is of another kind

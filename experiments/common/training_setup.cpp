@@ -38,7 +38,12 @@ TrainingSetup::TrainingSetup(TrainingOptions& options)
   model_ = row_.make(*dataset_, model_options);
   if (options.optimizer.empty()) options.optimizer = row_.optimizer;
   if (options.schedule.empty()) options.schedule = row_.schedule;
-  if (!options.learning_rate) options.learning_rate = row_.learning_rate;
+  const sim::GivenOptions optimizer_options = sim::parse_numeric_spec(options.optimizer).second;
+  if (const auto given = optimizer_options.find("learning_rate"); given != optimizer_options.end()) {
+    options.learning_rate = given->second;
+  } else if (!options.learning_rate) {
+    options.learning_rate = row_.learning_rate;
+  }
   if (!options.batch) options.batch = row_.batch;
   if (!options.steps) options.steps = row_.steps;
 }
@@ -58,6 +63,8 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
                        .steps = static_cast<std::uint64_t>(*options_.steps),
                        .seed = choice.seed,
                        .twin_every = choice.twin_every,
+                       .statistics_every = choice.statistics_every,
+                       .record_skips = choice.record_skips,
                        .clipping = choice.clipping,
                        .clip_before_unscale = choice.clip_before_unscale,
                        .threads = choice.threads});

@@ -43,6 +43,8 @@ struct RunChoice {
   std::string scaler = "none";  ///< with its options
   std::uint64_t seed = 0;
   std::size_t twin_every = 0;
+  std::size_t statistics_every = 0;
+  bool record_skips = false;
   std::size_t accumulation_steps = 1;
   sim::Clipping clipping = {};
   bool clip_before_unscale = false;

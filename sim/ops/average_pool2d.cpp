@@ -4,13 +4,59 @@
 namespace sim {
 namespace {
 
+/// Calls move(plane + i, parts + j) for element j of the parts and where it stands in the plane: part e holds
+/// element e of every window, counted row by row. `side` is a constant where loops are to become vector code.
+template <class Side, class Move>
+void for_each_in_parts(const Windows& windows, Side side, Move move) {
+  const std::size_t width = windows.width, rows = windows.height / side, columns = width / side;
+  for (std::size_t element = 0; element < side * side; ++element) {
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::size_t in_plane = (row * side + element / side) * width + element % side;
+      const std::size_t in_parts = (element * rows + row) * columns;
+      for (std::size_t column = 0; column < columns; ++column)
+        move(in_plane + column * side, in_parts + column);
+    }
+  }
+}
+template <class Real, class Side>
+FP16_VECTOR_CLONES void split_plane(const Windows& windows, Side side, const Real* plane, Real* parts) {
+  for_each_in_parts(windows, side, [=](std::size_t i, std::size_t j) { parts[j] = plane[i]; });
+}
+template <class Real, class Side>
+FP16_VECTOR_CLONES void join_plane(const Windows& windows, Side side, const Real* parts, Real* plane) {
+  for_each_in_parts(windows, side, [=](std::size_t i, std::size_t j) { plane[i] = parts[j]; });
+}
+
+/// A plane taken apart: the windows' first elements, then their second ones, ...
+template <class Real>
+std::vector<Real> split(const Windows& windows, const Real* plane) {
+  std::vector<Real> parts(windows.elements() * windows.count());
+  if (windows.side == 2) {
+    split_plane(windows, std::integral_constant<std::size_t, 2>{}, plane, parts.data());
+  } else {
+    split_plane(windows, windows.side, plane, parts.data());
+  }
+  return parts;
+}
+
+/// The inverse; zeros in what no window covers.
+template <class Real>
+void join(const Windows& windows, const std::vector<Real>& parts, Real* plane) {
+  if (windows.leave_a_rest()) std::fill_n(plane, windows.height * windows.width, Real{0});
+  if (windows.side == 2) {
+    join_plane(windows, std::integral_constant<std::size_t, 2>{}, parts.data(), plane);
+  } else {
+    join_plane(windows, windows.side, parts.data(), plane);
+  }
+}
+
 /// inputs: x (NCHW); options.window. Windows next to each other; the rest at the right and at the bottom is
 /// left out. Each window is summed from zero, row by row, every partial sum rounded to `reductions`.
 Tensor forward(OperationCall& call) {
   const Windows windows(average_pool2d, *call.inputs[0], call.options.window);
   return with_accumulation(call.arithmetic.reductions, [&](auto accumulate) {
-    return pool_forward(call, windows, [&](const auto& parts, auto* y) {
-      using Real = std::remove_reference_t<decltype(*y)>;
+    return pool_forward(call, windows, [&]<class Real>(const Real* x, Real* y) {
+      const std::vector<Real> parts = split(windows, x);
       const std::size_t count = windows.count();
       const auto elements = static_cast<Real>(windows.elements());
       std::fill_n(y, count, Real{0});

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -21,19 +22,49 @@ struct Channels {
     return (image * channels + channel) * pixels;
   }
 
-  /// One channel, image after image.
+  /// Channels that are gathered and scattered together: a piece of one image is long enough to be worth a
+  /// call that converts it.
+  std::size_t at_a_time() const { return std::clamp<std::size_t>(1024 / pixels, 1, channels); }
+
+  /// Calls visit(out, first, count) for channels [first, first + count), on threads where that pays.
+  template <class Visit>
+  void for_each_block(const RoundedOutput& out, int threads, Visit visit) const {
+    for_each_part_of_groups(out, channels, size(), threads,
+                            [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+                              for (; first < last; first += at_a_time())
+                                visit(part, first, std::min(at_a_time(), last - first));
+                            });
+  }
+
+  /// `values` becomes `count` channels from `first` on, each image after image.
   template <class Real>
-  void gather(const Tensor& x, std::size_t channel, std::span<Real> values) const {
+  void gather(const Tensor& x, std::size_t first, std::size_t count, std::vector<Real>& values) const {
+    values.resize(count * size());
+    std::vector<Real> buffer(count == 1 ? 0 : count * pixels);
     for (std::size_t image = 0; image < images; ++image) {
-      const std::span<Real> plane = values.subspan(image * pixels, pixels);
-      const Real* stored = read(x, offset(image, channel), pixels, plane);
-      if (stored != plane.data()) std::copy_n(stored, pixels, plane.data());
+      const std::span<Real> plane = std::span(values).subspan(image * pixels, pixels);
+      const Real* stored =
+          read(x, offset(image, first), count * pixels, count == 1 ? plane : std::span(buffer));
+      if (stored == plane.data()) continue;
+      for (std::size_t c = 0; c < count; ++c)
+        std::copy_n(stored + c * pixels, pixels, plane.data() + c * size());
     }
   }
+  /// Channel number `index` of those gathered.
   template <class Real>
-  void scatter(const RoundedOutput& out, std::size_t channel, std::span<const Real> values) const {
-    for (std::size_t image = 0; image < images; ++image)
-      store(out, offset(image, channel), values.subspan(image * pixels, pixels));
+  std::span<Real> channel(std::vector<Real>& gathered, std::size_t index) const {
+    return std::span(gathered).subspan(index * size(), size());
+  }
+  /// Calls fill(channel, where its plane is in what was gathered, where in the output) for every image.
+  template <class Real, class Fill>
+  void scatter(const RoundedOutput& out, std::size_t first, std::size_t count, Fill fill) const {
+    std::vector<Real> buffer(count * pixels);
+    for (std::size_t image = 0; image < images; ++image) {
+      Real* const place = place_of<Real>(*out.tensor, offset(image, first), buffer);
+      for (std::size_t c = 0; c < count; ++c)
+        fill(first + c, c * size() + image * pixels, place + c * pixels);
+      store(out, offset(image, first), std::span<const Real>(place, count * pixels));
+    }
   }
 };
 
@@ -68,8 +99,7 @@ Statistics<Real> running_statistics(const OperationOptions& options, std::size_t
 /// Mean and biased variance of a channel, both values of `reductions`; in training the running statistics
 /// move towards them, that of the variance towards the unbiased one.
 template <class Real>
-Statistics<Real> batch_statistics(const OperationCall& call, std::size_t channel,
-                                  std::span<const Real> values) {
+Statistics<Real> batch_statistics(const OperationCall& call, std::size_t channel, std::span<Real> values) {
   const fp16::Format reductions = call.arithmetic.reductions;
   const auto [mean, sum_of_squares] = deviations_of(values.data(), values.size(), reductions);
   const auto count = static_cast<Real>(values.size());
@@ -103,79 +133,92 @@ Tensor forward(OperationCall& call) {
     const Real* biases = read(*call.inputs[2], 0, layout.channels, std::span(bias_buffer));
     call.saved.assign(2, Tensor({layout.channels}, format_of<Real>));
     const std::span<Real> means = call.saved[0].elements<Real>(), inverses = call.saved[1].elements<Real>();
-    for_each_part_of_groups(
-        call.into(output), layout.channels, layout.size(), call.arithmetic.threads,
-        [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
-          std::vector<Real> values(layout.size());
-          for (std::size_t c = first; c < last; ++c) {
-            layout.gather(x, c, std::span(values));
+    layout.for_each_block(
+        call.into(output), call.arithmetic.threads,
+        [&](const RoundedOutput& part, std::size_t first, std::size_t count) {
+          thread_local std::vector<Real> values;
+          layout.gather(x, first, count, values);
+          for (std::size_t c = first; c < first + count; ++c) {
             const auto [mean, variance] = from_batch
-                                              ? batch_statistics(call, c, std::span<const Real>(values))
+                                              ? batch_statistics(call, c, layout.channel(values, c - first))
                                               : running_statistics<Real>(call.options, c);
             means[c] = mean;
             inverses[c] = 1 / std::sqrt(variance + static_cast<Real>(epsilon));
-            apply_in_place([mean = mean, inverse = inverses[c], w = weights[c],
-                            b = biases[c]](Real value) { return (value - mean) * inverse * w + b; },
-                           values.size(), values.data());
-            layout.scatter(part, c, std::span<const Real>(values));
           }
+          layout.scatter<Real>(part, first, count, [&](std::size_t c, std::size_t from, Real* y) {
+            apply_to_each([mean = means[c], inverse = inverses[c], w = weights[c],
+                           b = biases[c]](Real value) { return (value - mean) * inverse * w + b; },
+                          layout.pixels, y, values.data() + from);
+          });
         });
   });
   return output;
 }
 
-/// What backward knows of one channel.
+/// Of one channel.
 template <class Real>
 struct ChannelGradient {
-  Real factor;  ///< inverse * weight
+  Real mean, inverse, weight;
   Real dweight, dbias;
+  Real mean_dy, mean_dy_xhat;
 
-  /// gradients = factor (dy - mean of dy - xhat (mean of dy xhat)), from dy.
-  void through_statistics(std::span<Real> gradients, const Real* xhat, fp16::Format reductions) const {
-    const auto count = static_cast<Real>(gradients.size());
-    const Real mean_dy = rounded_to(reductions, dbias / count),
-               mean_dy_xhat = rounded_to(reductions, dweight / count);
-    apply_in_place(
-        [=, factor = factor](Real dy, Real x) { return factor * (dy - mean_dy - x * mean_dy_xhat); },
-        gradients.size(), gradients.data(), xhat);
+  ChannelGradient(const OperationGradient& g, std::size_t channel, std::span<const Real> xs, const Real* dy)
+      : mean(static_cast<Real>(g.saved[0].element(channel))),
+        inverse(static_cast<Real>(g.saved[1].element(channel))),
+        weight(static_cast<Real>(g.inputs[1]->element(channel))) {
+    const fp16::Format reductions = g.arithmetic.reductions;
+    const auto count = static_cast<Real>(xs.size());
+    const Real* x = xs.data();
+    dweight = interleaved_sum<Real>(
+        reductions, xs.size(),
+        [=, mean = mean, inverse = inverse](std::size_t i) { return dy[i] * ((x[i] - mean) * inverse); });
+    dbias = interleaved_sum<Real>(reductions, xs.size(), [=](std::size_t i) { return dy[i]; });
+    mean_dy = rounded_to(reductions, dbias / count);
+    mean_dy_xhat = rounded_to(reductions, dweight / count);
+  }
+
+  void through_batch_statistics(std::size_t count, Real* dx, const Real* dys, const Real* xs) const {
+    apply_to_each(
+        [*this, factor = inverse * weight](Real dy, Real x) {
+          return factor * (dy - mean_dy - (x - mean) * inverse * mean_dy_xhat);
+        },
+        count, dx, dys, xs);
+  }
+  void through_running_statistics(std::size_t count, Real* dx, const Real* dys) const {
+    apply_to_each([factor = inverse * weight](Real dy) { return factor * dy; }, count, dx, dys);
   }
 };
 
 /// dweight = sum of dy xhat and dbias = sum of dy, xhat = (x - mean) inverse. dx = inverse weight dy where
-/// the running statistics were used; those of the batch are differentiated through. Sums as in forward.
+/// the running statistics were used; those of the batch are differentiated through:
+/// dx = inverse weight (dy - mean of dy - xhat (mean of dy xhat)). Sums as in forward.
 void backward(const OperationGradient& g) {
   const Channels layout(*g.inputs[0]);
   const bool from_batch = uses_batch_statistics(g.options, g.training);
-  const fp16::Format reductions = g.arithmetic.reductions;
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     std::vector<Real> dweight(layout.channels), dbias(layout.channels);
-    for_each_part_of_groups(
-        g.input_gradients[0], layout.channels, layout.size(), g.arithmetic.threads,
-        [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
-          const std::size_t count = layout.size();
-          std::vector<Real> xhat(count), gradients(count);
-          for (std::size_t c = first; c < last; ++c) {
-            layout.gather(*g.inputs[0], c, std::span(xhat));
-            layout.gather(g.output_gradient, c, std::span(gradients));
-            const auto mean = static_cast<Real>(g.saved[0].element(c)),
-                       inverse = static_cast<Real>(g.saved[1].element(c)),
-                       weight = static_cast<Real>(g.inputs[1]->element(c));
-            apply_in_place([=](Real value) { return (value - mean) * inverse; }, count, xhat.data());
-            const Real *x = xhat.data(), *dy = gradients.data();
-            dweight[c] =
-                interleaved_sum<Real>(reductions, count, [=](std::size_t i) { return dy[i] * x[i]; });
-            dbias[c] = interleaved_sum<Real>(reductions, count, [=](std::size_t i) { return dy[i]; });
-            if (!part.tensor) continue;
-            const ChannelGradient<Real> channel{inverse * weight, dweight[c], dbias[c]};
-            if (from_batch) {
-              channel.through_statistics(gradients, x, reductions);
-            } else {
-              apply_in_place([factor = channel.factor](Real gradient) { return factor * gradient; }, count,
-                             gradients.data());
-            }
-            layout.scatter(part, c, std::span<const Real>(gradients));
+    layout.for_each_block(
+        g.input_gradients[0], g.arithmetic.threads,
+        [&](const RoundedOutput& part, std::size_t first, std::size_t count) {
+          thread_local std::vector<Real> x, dy;
+          layout.gather(*g.inputs[0], first, count, x);
+          layout.gather(g.output_gradient, first, count, dy);
+          std::vector<ChannelGradient<Real>> channels;
+          for (std::size_t c = 0; c < count; ++c) {
+            channels.emplace_back(g, first + c, layout.channel(x, c), layout.channel(dy, c).data());
+            dweight[first + c] = channels[c].dweight;
+            dbias[first + c] = channels[c].dbias;
           }
+          if (!part.tensor) return;
+          layout.scatter<Real>(part, first, count, [&](std::size_t c, std::size_t from, Real* dx) {
+            const ChannelGradient<Real>& channel = channels[c - first];
+            if (from_batch) {
+              channel.through_batch_statistics(layout.pixels, dx, dy.data() + from, x.data() + from);
+            } else {
+              channel.through_running_statistics(layout.pixels, dx, dy.data() + from);
+            }
+          });
         });
     if (g.input_gradients[1].tensor) store(g.input_gradients[1], 0, std::span<const Real>(dweight));
     if (g.input_gradients[2].tensor) store(g.input_gradients[2], 0, std::span<const Real>(dbias));

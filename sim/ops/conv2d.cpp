@@ -10,16 +10,19 @@
 namespace sim {
 namespace {
 
-/// So many images that their patches stay in the second-level cache. A weight gradient runs through all
-/// images, and a tensor core's steps with it: chunks end where a step does.
+/// So many images that their patches stay in the second-level cache, or a single one that has pixels enough.
+/// A weight gradient runs through all images, and a tensor core's steps with it: chunks end where a step
+/// does.
 template <class Real>
 std::size_t images_at_a_time(const ConvolutionSizes& s, const Arithmetic& arithmetic) {
-  constexpr std::size_t bytes = 512 * 1024;
+  constexpr std::size_t bytes = 512 * 1024, enough_pixels = 512;
   const auto& tensor_core = arithmetic.products.tensor_core;
   const std::size_t step = tensor_core ? static_cast<std::size_t>(tensor_core->core.products_per_step) : 1;
   const std::size_t granule = step / std::gcd(step, s.pixels());
   const std::size_t images =
-      std::clamp<std::size_t>(bytes / (s.patch() * s.pixels() * sizeof(Real)), 1, s.batch);
+      s.pixels() >= enough_pixels
+          ? 1
+          : std::clamp<std::size_t>(bytes / (s.patch() * s.pixels() * sizeof(Real)), 1, s.batch);
   return (images + granule - 1) / granule * granule;
 }
 
@@ -29,53 +32,81 @@ void for_each_chunk(Range images, std::size_t capacity, Visit visit) {
     visit(Range{first, std::min(first + capacity, images.last)});
 }
 
-/// Between tensors of images x channels x pixels and matrices of channels x (images x pixels).
+/// Between tensors of images x channels x pixels and matrices of channels x (images x pixels). A single image
+/// is a matrix where it is.
 template <class Real>
 class ChannelRows {
  public:
-  ChannelRows(const ConvolutionSizes& s, std::size_t capacity)
-      : sizes_(s), row_stride_(capacity * s.pixels()), rows_(s.out_channels * row_stride_) {}
+  void shape(const ConvolutionSizes& s, std::size_t capacity) {
+    sizes_ = s;
+    capacity_ = capacity;
+    rows_.resize(std::max(rows_.size(), s.out_channels * row_stride()));
+    image_.resize(std::max(image_.size(), s.out_image()));
+  }
 
-  Real* data() { return rows_.data(); }
-  std::size_t row_stride() const { return row_stride_; }
+  std::size_t row_stride() const { return capacity_ * sizes_.pixels(); }
 
   fp16::MatrixOperand gather(const Tensor& images_of_channels, Range images) {
     const std::size_t size = sizes_.out_image(), pixels = sizes_.pixels();
-    image_.resize(size);
+    if (capacity_ == 1) return images_of_channels.matrix(sizes_.out_channels, pixels, images.first * size);
     for (std::size_t image = 0; image < images.count(); ++image) {
       const Real* values = read(images_of_channels, (images.first + image) * size, size, std::span(image_));
       for (std::size_t channel = 0; channel < sizes_.out_channels; ++channel)
         std::copy_n(values + channel * pixels, pixels, row(channel) + image * pixels);
     }
     fp16::MatrixOperand matrix = operand(rows_, sizes_.out_channels, images.count() * pixels);
-    matrix.row_stride = row_stride_;
+    matrix.row_stride = row_stride();
     return matrix;
   }
 
-  /// Multiplies by `factor`, adds b to each row, if there is one, and rounds.
+  /// Where to form the sums of some images.
+  Real* sums(const RoundedOutput& out, Range images) {
+    return capacity_ == 1 ? image_sums(out, images.first).data() : rows_.data();
+  }
+
+  /// Multiplies them by `factor`, adds b to each row, if there is one, and rounds.
   void scatter(const RoundedOutput& out, Range images, double factor, const Real* b) {
-    const std::size_t size = sizes_.out_image(), pixels = sizes_.pixels();
+    const std::size_t pixels = sizes_.pixels();
     for (std::size_t image = 0; image < images.count(); ++image) {
-      const std::size_t offset = (images.first + image) * size;
-      const std::span<Real> values = sums_of(out, offset, size, image_);
+      const std::span<Real> values = image_sums(out, images.first + image);
       for (std::size_t channel = 0; channel < sizes_.out_channels; ++channel) {
-        const Real* sums = row(channel) + image * pixels;
-        Real* to = values.data() + channel * pixels;
-        std::copy_n(sums, pixels, to);
-        multiply_each(std::span(to, pixels), factor);
-        for (std::size_t i = 0; b != nullptr && i < pixels; ++i) to[i] += b[channel];
+        const std::span<Real> plane = values.subspan(channel * pixels, pixels);
+        if (capacity_ != 1) std::copy_n(row(channel) + image * pixels, pixels, plane.data());
+        multiply_each(plane, factor);
+        for (std::size_t i = 0; b != nullptr && i < pixels; ++i) plane[i] += b[channel];
       }
-      store(out, offset, std::span<const Real>(values));
+      store(out, (images.first + image) * sizes_.out_image(), std::span<const Real>(values));
     }
   }
 
  private:
-  Real* row(std::size_t channel) { return rows_.data() + channel * row_stride_; }
+  Real* row(std::size_t channel) { return rows_.data() + channel * row_stride(); }
+  std::span<Real> image_sums(const RoundedOutput& out, std::size_t image) {
+    return sums_of(out, image * sizes_.out_image(), sizes_.out_image(), image_);
+  }
 
-  ConvolutionSizes sizes_;
-  std::size_t row_stride_;
+  ConvolutionSizes sizes_ = {};
+  std::size_t capacity_ = 0;
   std::vector<Real> rows_, image_;
 };
+
+/// Kept by each thread: a step asks for the same room again and again.
+template <class Real>
+struct Workspace {
+  Patches<Real> patches;
+  ChannelRows<Real> rows;
+
+  Workspace& shape(const ConvolutionSizes& s, Range channels, std::size_t capacity) {
+    patches.shape(s, channels, capacity);
+    rows.shape(s, capacity);
+    return *this;
+  }
+};
+template <class Real>
+Workspace<Real>& workspace() {
+  thread_local Workspace<Real> of_thread;
+  return of_thread;
+}
 
 /// What one of the three products multiplies, and how. Operands are narrowed with blocks along the channels
 /// that are summed over or, of the weight gradient, along the images of the batch, as in Microsoft's
@@ -96,11 +127,11 @@ void forward_images(const RoundedOutput& out, const Factors& of, const Tensor* b
   const fp16::MatrixOperand w = of.partner.tensor().matrix(s.out_channels, s.patch());
   std::vector<Real> bias_buffer(s.out_channels);
   const Real* b = bias ? read(*bias, 0, s.out_channels, std::span(bias_buffer)) : nullptr;
-  Patches<Real> patches(s, {0, s.in_channels}, capacity);
-  ChannelRows<Real> sums(s, capacity);
+  auto& [patches, rows] = workspace<Real>().shape(s, {0, s.in_channels}, capacity);
   for_each_chunk(images, capacity, [&](Range chunk) {
-    chains(w, patches.gather(of.images.tensor(), chunk), sums.data(), sums.row_stride(), arithmetic);
-    sums.scatter(out, chunk, of.factor(), b);
+    chains(w, patches.gather(of.images.tensor(), chunk), rows.sums(out, chunk), rows.row_stride(),
+           arithmetic);
+    rows.scatter(out, chunk, of.factor(), b);
   });
 }
 
@@ -139,8 +170,7 @@ void weight_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
   const std::size_t capacity = images_at_a_time<Real>(s, g.arithmetic);
   std::vector<Real> transposed(s.patch() * s.out_channels);
   const auto of_channels = [&](std::size_t first, std::size_t last) {
-    Patches<Real> patches(s, {first, last}, capacity);
-    ChannelRows<Real> dy(s, capacity);
+    auto& [patches, dy] = workspace<Real>().shape(s, {first, last}, capacity);
     Real* sums = transposed.data() + first * s.kernel * s.kernel * s.out_channels;
     for_each_chunk({0, s.batch}, capacity, [&](Range chunk) {
       chains(patches.gather(of.images.tensor(), chunk), dy.gather(of.partner.tensor(), chunk).transposed(),
@@ -163,7 +193,8 @@ void weight_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
 template <class Real>
 void bias_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
   const std::size_t capacity = images_at_a_time<Real>(s, g.arithmetic);
-  ChannelRows<Real> dy(s, capacity);
+  ChannelRows<Real>& dy = workspace<Real>().rows;
+  dy.shape(s, capacity);
   std::vector<Real> sums(s.out_channels);
   for_each_chunk({0, s.batch}, capacity, [&](Range chunk) {
     add_rows(dy.gather(g.output_gradient, chunk).transposed(), sums.data(), g.arithmetic.reductions);
@@ -178,8 +209,7 @@ void input_gradient(const RoundedOutput& out, const Factors& of, const Convoluti
   const std::size_t capacity = std::min(images_at_a_time<Real>(s, of.arithmetic), images.count());
   const Arithmetic arithmetic = with_one_thread(of.arithmetic);
   const fp16::MatrixOperand w = of.partner.tensor().matrix(s.out_channels, s.patch());
-  Patches<Real> patches(s, {0, s.in_channels}, capacity);
-  ChannelRows<Real> dy(s, capacity);
+  auto& [patches, dy] = workspace<Real>().shape(s, {0, s.in_channels}, capacity);
   for_each_chunk(images, capacity, [&](Range chunk) {
     chains(w.transposed(), dy.gather(of.images.tensor(), chunk), patches.data(), patches.row_stride(),
            arithmetic);

@@ -8,7 +8,7 @@ namespace {
 /// out = x / (1 - p) where the element's 32 random bits are at least p 2^32, else 0.
 void drop(const RoundedOutput& out, const Tensor& x, const RandomStream& random, double probability,
           int threads) {
-  const auto threshold = static_cast<std::uint32_t>(std::ceil(probability * 0x1p32));
+  const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1p32));
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);
     const Real factor = static_cast<Real>(1 / (1 - probability));

@@ -1,3 +1,5 @@
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "sim/ops/operation.h"
@@ -5,9 +7,18 @@
 namespace sim {
 namespace {
 
+void check_labels(std::span<const std::int32_t> labels, std::size_t entries) {
+  for (std::size_t row = 0; row < labels.size(); ++row) {
+    if (labels[row] >= 0 && static_cast<std::size_t>(labels[row]) < entries) continue;
+    throw std::invalid_argument("embedding: label " + std::to_string(labels[row]) + " of row " +
+                                std::to_string(row) + "; allowed are 0 to " + std::to_string(entries - 1));
+  }
+}
+
 /// inputs: table (entries x features); options.labels: the table's row for each output row.
 Tensor forward(OperationCall& call) {
   const Tensor& table = *call.inputs[0];
+  check_labels(call.options.labels, table.shape()[0]);
   const std::size_t features = table.shape()[1], rows = call.options.labels.size();
   Tensor output({rows, features}, call.output_format);
   with_real(is_binary64(table), [&](auto real) {

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "sim/ops/elementary.h"
@@ -17,8 +20,12 @@ struct Sizes {
 };
 
 Sizes sizes_of(std::span<const Tensor* const> inputs, const OperationOptions& options) {
-  const std::size_t features = inputs[1]->shape()[1];
-  return {.batch = inputs[0]->size() / features / options.context,
+  const std::size_t features = inputs[1]->shape()[1], rows = inputs[0]->size() / features;
+  if (options.context == 0 || rows % options.context != 0) {
+    throw std::invalid_argument("lstm: context: " + std::to_string(options.context) +
+                                " is not allowed; a divisor of the number of tokens " + std::to_string(rows));
+  }
+  return {.batch = rows / options.context,
           .steps = options.context,
           .inputs = features,
           .hidden = inputs[2]->shape()[1]};
@@ -32,14 +39,26 @@ std::vector<Real> values_of(const Tensor& tensor) {
   return values;
 }
 
-/// What a tensor of `format` keeps of the values.
-template <class Real>
-void round_to(fp16::Format format, const ElementRounding* rounding, std::span<Real> values) {
-  Tensor rounded({values.size()}, format);
-  store({&rounded, nullptr, rounding}, 0, std::span<const Real>(values));
-  const Real* kept = read(rounded, 0, values.size(), values);
-  if (kept != values.data()) std::copy_n(kept, values.size(), values.begin());
-}
+/// Rounds what is handed from step to step as a tensor of `format` would. Every use has indices of its own,
+/// and with them random numbers of its own.
+class StepRounding {
+ public:
+  StepRounding(fp16::Format format, const ElementRounding* rounding, std::size_t uses)
+      : scratch_({uses}, format), rounding_(rounding) {}
+
+  template <class Real>
+  void round(std::vector<Real>& values) {
+    store({&scratch_, nullptr, rounding_}, used_, std::span<const Real>(values));
+    const Real* kept = read(scratch_, used_, values.size(), values);
+    if (kept != values.data()) std::copy_n(kept, values.size(), values.begin());
+    used_ += values.size();
+  }
+
+ private:
+  Tensor scratch_;
+  const ElementRounding* rounding_;
+  std::size_t used_ = 0;
+};
 
 /// The activated gates and the cell of one row, computed in Real; cell and output are rounded by the caller.
 template <class Real>
@@ -66,6 +85,7 @@ Tensor forward_in(OperationCall& call, const Sizes& s) {
                           bias = values_of<Real>(*call.inputs[3]);
   std::vector<Real> gates(s.rows() * s.gates()), cells(s.rows() * s.hidden), outputs(s.rows() * s.hidden);
   std::vector<Real> cell(s.batch * s.hidden), output(s.batch * s.hidden);
+  StepRounding rounding(call.output_format, call.rounding, 2 * s.rows() * s.hidden);
   chains(operand(x, s.rows(), s.inputs), operand(w_input, s.gates(), s.inputs).transposed(), gates.data(),
          s.gates(), call.arithmetic);
   for (std::size_t step = 0; step < s.steps; ++step) {
@@ -76,8 +96,8 @@ Tensor forward_in(OperationCall& call, const Sizes& s) {
       activate(s.hidden, gates.data() + (sequence * s.steps + step) * s.gates(), bias.data(),
                cell.data() + sequence * s.hidden, output.data() + sequence * s.hidden);
     }
-    round_to<Real>(call.output_format, call.rounding, cell);
-    round_to<Real>(call.output_format, call.rounding, output);
+    rounding.round(cell);
+    rounding.round(output);
     for (std::size_t sequence = 0; sequence < s.batch; ++sequence) {
       const std::size_t row = (sequence * s.steps + step) * s.hidden;
       std::copy_n(cell.data() + sequence * s.hidden, s.hidden, cells.data() + row);
@@ -131,8 +151,9 @@ template <class Real>
 std::vector<Real> gate_gradients(const OperationGradient& g, const Sizes& s) {
   const std::vector<Real> w_hidden = values_of<Real>(*g.inputs[2]), gates = values_of<Real>(g.saved[0]),
                           cells = values_of<Real>(g.saved[1]), dy = values_of<Real>(g.output_gradient);
-  const fp16::Format format = g.output_gradient.format();
-  const ElementRounding* rounding = g.input_gradients[0].rounding;
+  const auto wanted =
+      std::ranges::find_if(g.input_gradients, [](auto& out) { return out.tensor != nullptr; });
+  StepRounding rounding(g.output_gradient.format(), wanted->rounding, s.rows() * (s.gates() + 2 * s.hidden));
   const std::vector<Real> no_cell(s.hidden);
   std::vector<Real> d_gates(s.rows() * s.gates());
   std::vector<Real> d_hidden(s.batch * s.hidden), d_cell(s.batch * s.hidden), step_gates(s.batch * s.gates());
@@ -145,15 +166,15 @@ std::vector<Real> gate_gradients(const OperationGradient& g, const Sizes& s) {
                     d_hidden.data() + of_state, d_cell.data() + of_state,
                     step_gates.data() + sequence * s.gates());
     }
-    round_to<Real>(format, rounding, step_gates);
-    round_to<Real>(format, rounding, d_cell);
+    rounding.round(step_gates);
+    rounding.round(d_cell);
     for (std::size_t sequence = 0; sequence < s.batch; ++sequence) {
       std::copy_n(step_gates.data() + sequence * s.gates(), s.gates(),
                   d_gates.data() + (sequence * s.steps + step) * s.gates());
     }
     chains(operand(step_gates, s.batch, s.gates()), operand(w_hidden, s.gates(), s.hidden), d_hidden.data(),
            s.hidden, g.arithmetic);
-    round_to<Real>(format, rounding, d_hidden);
+    rounding.round(d_hidden);
   }
   return d_gates;
 }

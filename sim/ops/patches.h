@@ -37,8 +37,8 @@ struct Range {
 template <class Real>
 class Patches {
  public:
-  /// The elements of some channels, for up to `capacity` images at a time.
-  Patches(const ConvolutionSizes& sizes, Range channels, std::size_t capacity);
+  /// Makes room for the elements of some channels, for up to `capacity` images at a time.
+  void shape(const ConvolutionSizes& sizes, Range channels, std::size_t capacity);
 
   /// Row stride of the matrix: the columns of `capacity` images.
   std::size_t row_stride() const { return capacity_ * sizes_.pixels(); }
@@ -60,14 +60,14 @@ class Patches {
   Real* plane(std::size_t channel, std::size_t image) {
     return planes_.data() + (channel * capacity_ + image) * padded_plane();
   }
-  /// Calls visit(row of the matrix, row of a padded plane) for all rows of `count` images that a kernel
-  /// position sees.
+  /// Calls visit(rows, row of the matrix, what it sees in the first image, channel) for every element of a
+  /// patch.
   template <class Visit>
-  void for_each_row(std::size_t element, std::size_t count, Visit visit);
+  void for_each_position(std::size_t images, Visit visit);
 
-  ConvolutionSizes sizes_;
-  Range channels_;
-  std::size_t capacity_;
+  ConvolutionSizes sizes_ = {};
+  Range channels_ = {};
+  std::size_t capacity_ = 0;
   std::vector<Real> planes_, patches_, image_;
   std::vector<std::uint16_t> codes_;
 };

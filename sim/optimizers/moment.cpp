@@ -29,7 +29,8 @@ Moment::Moment(const MomentStorage& storage, std::size_t size) {
     const std::size_t blocks = (size + DynamicMap::block - 1) / DynamicMap::block;
     storage_ = Blocks{.map = storage.map,
                       .codes = std::vector<std::uint8_t>(size, storage.map->code_of_zero()),
-                      .maxima = std::vector<float>(blocks)};
+                      .maxima = std::vector<float>(blocks),
+                      .charge = MemoryCharge(size + blocks * sizeof(float))};
   }
 }
 

@@ -8,6 +8,7 @@
 #include <variant>
 #include <vector>
 
+#include "sim/memory_account.h"
 #include "sim/optimizers/dynamic_map.h"
 #include "sim/tensor.h"
 
@@ -46,6 +47,7 @@ class Moment {
     const DynamicMap* map;
     std::vector<std::uint8_t> codes;
     std::vector<float> maxima;
+    MemoryCharge charge;
   };
   std::variant<Tensor, Blocks> storage_;
 };

@@ -3,6 +3,7 @@
 /// in FP32.
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -20,17 +21,26 @@ struct TwinComparison {
   std::uint64_t subnormal = 0;        ///< 0 < |run| < 2^-14
   std::uint64_t overflow = 0;         ///< run infinite or NaN
   std::uint64_t nonfinite = 0;  ///< the same over all elements: NaN arises where infinity meets an exact zero
+  std::uint64_t nan = 0;        ///< of these
+  std::uint64_t same_sign = 0;  ///< twin and run non-zero and of one sign
   double twin_square = 0;       ///< sum of twin^2
   double error_square = 0;      ///< sum of (run / S - twin)^2
   double flushed_square = 0;    ///< sum of twin^2 where flushed
   double run_square = 0;        ///< sum of (run / S)^2
   double product = 0;           ///< sum of twin * run / S
   double twin_max_abs = 0;
+  bool is_rounding_noise = false;  ///< zero in exact arithmetic, as far as compare_sites() can tell
 
+  std::uint64_t native_zero() const { return total - nonzero; }  ///< zero in the twin
+  std::uint64_t infinite() const { return nonfinite - nan; }
   double fraction_flushed() const { return share(flushed); }
   double fraction_flushed_at_cast() const { return share(flushed_at_cast); }
   double fraction_subnormal() const { return share(subnormal); }
   double fraction_overflow() const { return share(overflow); }
+  /// Share whose sign is the twin's; what was flushed has none.
+  double sign_agreement() const { return share(same_sign); }
+  double twin_norm() const;
+  double run_norm() const;  ///< unscaled; not finite after an overflow
   /// ||run / S - twin|| / ||twin||; 0 for an all-zero twin; not finite after an overflow.
   double relative_error() const;
   /// Share of ||twin|| that sat in the flushed elements.
@@ -55,8 +65,20 @@ TwinComparison compare(const Tensor& run, double scale, const Tensor& twin,
                        const fp16::RoundingCounts& rounding);
 
 /// One comparison per site. `run` was counted (BackwardOptions::count_rounding).
-std::vector<TwinComparison> compare_sites(const SiteGradients& run, const SiteGradients& twin);
+///
+/// Some gradients are 0 in exact arithmetic: of an attention's key bias, or of a bias before batch norm. What
+/// a twin has there is rounding noise, and so is what the run has; their difference says nothing. Such a
+/// tensor is told by the sum that it is. The gradient of a layer's bias sums up the gradients of the layer's
+/// outputs: if these were unrelated, the norm of the sum would be about the norm of all of them; if they
+/// cancel, what is left is what their roundings leave, of independent signs and up to u each, about u times
+/// that norm (u the unit roundoff of the format that the run computes them in). The border is half way
+/// between in octaves, sqrt(u): 2^-5.5 in binary16. In the networks here key biases lie at 0.6 u to 10 u and
+/// every other bias at 1 or above. Only biases are such sums, and only where the layer's outputs are a site
+/// and as many as its biases.
+std::vector<TwinComparison> compare_sites(std::span<const GradientSite> sites, const SiteGradients& run,
+                                          const SiteGradients& twin);
 
+/// Over all tensors but those of rounding noise, of which no more is counted than what is not finite.
 TwinComparison total_of(const std::vector<TwinComparison>& comparisons);
 
 }  // namespace sim

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -106,6 +107,32 @@ TEST_CASE("all names every member of a family") {
   for (std::string name; std::getline(listed, name);) names.push_back(name);
   CHECK(parsed.options.formats == names);
   CHECK(std::ranges::find(names, "binary16") != names.end());
+}
+
+TEST_CASE("a choice may carry options, which distinguish it from the same one with others") {
+  const Parsed parsed =
+      parse({"--format", "binary16:a=1", "--formats", "binary16:a=1,binary16:a=2,binary32"});
+  CHECK(parsed.error == "");
+  CHECK(parsed.options.format == "binary16:a=1");
+  CHECK(parsed.options.formats == std::vector<std::string>{"binary16:a=1", "binary16:a=2", "binary32"});
+  CHECK(parse({"--formats", "binary16:a=1,binary16:a=1"}).error.starts_with("--formats:"));
+  CHECK(parse({"--format", "half:a=1"}).error.starts_with("--format: 'half:a=1' is not allowed"));
+}
+
+TEST_CASE("steps without a default stay empty unless given or --quick sets them") {
+  const auto steps_after = [](std::vector<const char*> arguments) {
+    std::optional<int> steps;
+    experiments::CommandLine command_line({.name = "probe", .question = "What?", .example = "probe"});
+    command_line.add_steps(steps, 20);
+    command_line.add_quick();
+    arguments.insert(arguments.begin(), "probe");
+    std::ostringstream out;
+    command_line.parse(static_cast<int>(arguments.size()), arguments.data(), out);
+    return steps;
+  };
+  CHECK(steps_after({}) == std::nullopt);
+  CHECK(steps_after({"--quick"}) == 20);
+  CHECK(steps_after({"--quick", "--steps", "7"}) == 7);
 }
 
 TEST_CASE("a wrong value is answered by option, value and what is allowed") {

@@ -57,12 +57,36 @@ halflab_test(sim_data_test
 
 halflab_test(sim_training_tests
   sim/tensor_test.cpp
+  sim/spec_test.cpp
+  sim/arithmetic_test.cpp
+  sim/precision_policy_test.cpp
+  sim/gradients_test.cpp
   sim/trainer_test.cpp
+  sim/checkpoint_test.cpp
+  sim/memory_account_test.cpp
+  sim/statistics/flight_recorder_test.cpp
+  sim/statistics/site_statistics_test.cpp
   sim/statistics/twin_comparison_test.cpp
+  LIBRARIES halflab::sim)
+halflab_test(sim_operations_test
   sim/ops/gradient_test.cpp
   sim/ops/numerics_test.cpp
+  sim/ops/cast_lists_test.cpp
+  sim/ops/elementwise_test.cpp
   sim/ops/linear_maps_test.cpp
+  sim/ops/loss_test.cpp
+  sim/ops/lstm_test.cpp
+  sim/ops/normalisation_test.cpp
+  sim/ops/pooling_test.cpp
+  sim/ops/reduction_test.cpp
   LIBRARIES halflab::sim)
-
+halflab_test(sim_models_tests
+  sim/models/anchors_test.cpp
+  sim/models/mlp_test.cpp
+  sim/models/registry_test.cpp
+  sim/models/ssd_test.cpp
+  sim/models/text_models_test.cpp
+  sim/models/training_test.cpp
+  LIBRARIES halflab::sim Eigen3::Eigen)
 halflab_test(sim_operand_narrowing_tests sim/operand_narrowing_test.cpp LIBRARIES halflab::sim)
 halflab_test(sim_record_test sim/record_test.cpp LIBRARIES halflab::sim)

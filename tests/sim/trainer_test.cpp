@@ -472,7 +472,7 @@ TEST_CASE("trainer: a two-layer step under amp, with every count worked out by i
                       y = tape.apply(sim::matmul, {h, p2}, "y");
   const sim::Variable loss = tape.apply(sim::mean_squared_error, {y, tape.constant(tensor_of({1, 1}, {0}))});
   const std::vector<sim::TwinComparison> sites =
-      sim::compare_sites(tape.backward(loss, {.seed = scale, .count_rounding = true}),
+      sim::compare_sites(tape.sites(), tape.backward(loss, {.seed = scale, .count_rounding = true}),
                          tape.backward(loss, {.twin = fp16::binary32}));
 
   const float h_value = half(x * w1), y_value = half(h_value * w2);

@@ -50,7 +50,7 @@ Tensor probabilities(sim::Shape shape, std::string_view purpose) {
 
 }  // namespace
 
-TEST_CASE("softmax_cross_entropy: log of the classes where all are alike; sure and right costs nothing") {
+TEST_CASE("softmax_cross_entropy: log of the classes where all are alike, sure and right costs nothing") {
   Evaluation e(sim::softmax_cross_entropy, {tensor_of({2, 4}, {3, 3, 3, 3, 1000, 0, 0, 0})},
                {.labels = {2, 0}});
   CHECK(e.output.shape() == sim::Shape{1});

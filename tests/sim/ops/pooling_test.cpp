@@ -21,7 +21,7 @@ constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
 }  // namespace
 
-TEST_CASE("max_pool2d: the largest of each window; what no window covers is left out and has gradient 0") {
+TEST_CASE("max_pool2d: the largest of each window, what no window covers is left out and has gradient 0") {
   const Tensor x = tensor_of({1, 2, 3, 5}, {1, 2, 3, 4, 99,   //
                                             5, 0, 9, -1, 99,  //
                                             99, 99, 99, 99, 99,

@@ -4,7 +4,11 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
+#include <string>
 #include <vector>
+
+#include "tests/sim/training_runs.h"
 
 using sim::Tensor;
 
@@ -23,6 +27,11 @@ TEST_CASE("twin comparison: every count and sum on a tensor small enough to work
   CHECK(c.subnormal == 1);
   CHECK(c.overflow == 1);
   CHECK(c.nonfinite == 2);
+  CHECK(c.nan == 1);
+  CHECK(c.infinite() == 1);
+  CHECK(c.native_zero() == 2);
+  CHECK(c.same_sign == 3);  // an infinity has a sign, what was flushed has none
+  CHECK(c.sign_agreement() == 0.75);
   CHECK(c.fraction_flushed() == 0.25);
   CHECK(c.twin_max_abs == 30000);
   CHECK(c.octaves_alive() == doctest::Approx(std::log2(30000.0) + 25));
@@ -44,4 +53,111 @@ TEST_CASE("twin comparison: norms add up over tensors") {
   CHECK(nothing.relative_error() == 0);
   CHECK(nothing.cosine() == 0);
   CHECK(nothing.octaves_alive() == -std::numeric_limits<double>::infinity());
+}
+
+TEST_CASE("twin comparison: each site is divided by what its gradient is a multiple of") {
+  sim::SiteGradients run, twin;
+  for (const auto& [gradient, scale] : {std::pair{12.0f, 4.0}, {12.0f, 8.0}}) {
+    run.gradients.push_back(Tensor::from({1}, std::vector<float>{gradient}));
+    run.scales.push_back(scale);
+    run.rounding.emplace_back();
+    twin.gradients.push_back(Tensor::from({1}, std::vector<float>{3}));
+    twin.scales.push_back(1);
+  }
+  const std::vector<sim::GradientSite> names(2, {"layer", sim::GradientSite::Kind::activation, {0}});
+  const std::vector<sim::TwinComparison> sites = sim::compare_sites(names, run, twin);
+  REQUIRE(sites.size() == 2);
+  CHECK(sites[0].error_square == 0);
+  CHECK(sites[1].error_square == 2.25);
+  CHECK(sim::total_of(sites).relative_error() == doctest::Approx(1.5 / std::sqrt(18.0)));
+}
+
+TEST_CASE("twin comparison: signs") {
+  const Tensor run = Tensor::from({6}, std::vector<float>{1, -1, 1, -1, -0.0f, 5});
+  const Tensor twin = Tensor::from({6}, std::vector<float>{2, -3, -1, 1, -1, 0});
+  const sim::TwinComparison c = sim::compare(run, 1, twin, {});
+  CHECK(c.same_sign == 2);
+  CHECK(c.sign_agreement() == doctest::Approx(2.0 / 5));
+  CHECK(c.twin_norm() == doctest::Approx(4));
+  CHECK(c.run_norm() == doctest::Approx(std::sqrt(29.0)));
+}
+
+namespace {
+
+struct Measured {
+  std::vector<sim::GradientSite> sites;
+  std::vector<sim::TwinComparison> comparisons;
+};
+
+/// One batch after a few steps, against a twin of `twin_format`.
+Measured measure(const sim::ModelRow& row, const std::string& policy, fp16::Format twin_format) {
+  training_runs::Run run = training_runs::run(
+      {.model = training_runs::small_spec(row.name), .policy = "fp32", .scaler = "none"}, 10);
+  const sim::PrecisionPolicy chosen = sim::find_precision_policy(policy);
+  const sim::RecordedStep step =
+      sim::record_step(*run.model, run.trainer.state(), run.trainer.next_batch(), chosen);
+  const sim::Tape& tape = step.tape;
+  return {
+      tape.sites(),
+      sim::compare_sites(tape.sites(), tape.backward(step.forward.loss, {.seed = 64, .count_rounding = true}),
+                         tape.backward(step.forward.loss, {.twin = twin_format}))};
+}
+
+bool is_key_bias(const sim::GradientSite& site) {
+  return site.name.ends_with("key.bias");
+}
+
+}  // namespace
+
+TEST_CASE(
+    "twin comparison: rounding noise is what attention key biases have, and nothing else in any model") {
+  for (const sim::ModelRow& row : sim::models()) {
+    for (const std::string policy : {"fp32", "amp", "bf16", "fp16", "O1", "O2", "O3"}) {
+      for (const fp16::Format twin : {fp16::binary32, fp16::binary64}) {
+        const Measured measured = measure(row, policy, twin);
+        for (std::size_t site = 0; site < measured.sites.size(); ++site) {
+          INFO(row.name, " ", policy, " ", measured.sites[site].name);
+          CHECK(measured.comparisons[site].is_rounding_noise == is_key_bias(measured.sites[site]));
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("twin comparison: a bias before batch norm is rounding noise") {
+  const sim::PrecisionPolicy& policy = sim::find_precision_policy("amp");
+  const Tensor weight = normal_tensor({8, 16}, "weight"), bias = normal_tensor({8}, "bias"),
+               gain = normal_tensor({8}, "gain"), shift = normal_tensor({8}, "shift");
+  Tensor mean = Tensor::zeros({8}, fp16::binary32), variance = Tensor::zeros({8}, fp16::binary32);
+  sim::Tape tape(policy);
+  const sim::Variable x = tape.constant(normal_tensor({32, 16}, "x"));
+  const sim::Variable w = tape.parameter("layer.weight", weight), b = tape.parameter("layer.bias", bias);
+  const sim::Variable y = tape.apply(sim::linear, {x, w, b}, "layer");
+  const sim::Variable normed = tape.apply(
+      sim::batch_norm, {y, tape.parameter("norm.weight", gain), tape.parameter("norm.bias", shift)}, {},
+      {.running_mean = &mean, .running_variance = &variance});
+  const sim::Variable loss =
+      tape.apply(sim::softmax_cross_entropy, {normed}, {}, {.labels = std::vector<std::int32_t>(32, 3)});
+  const std::vector<sim::TwinComparison> sites =
+      sim::compare_sites(tape.sites(), tape.backward(loss, {.seed = 64, .count_rounding = true}),
+                         tape.backward(loss, {.twin = fp16::binary32}));
+  for (std::size_t site = 0; site < sites.size(); ++site) {
+    INFO(tape.sites()[site].name);
+    CHECK(sites[site].is_rounding_noise == (tape.sites()[site].name == "layer.bias"));
+  }
+}
+
+TEST_CASE("twin comparison: totals leave rounding noise out, but for what is not finite") {
+  const auto compare = [](std::vector<float> run, std::vector<float> twin) {
+    return sim::compare(Tensor::from({run.size()}, run), 1, Tensor::from({twin.size()}, twin), {});
+  };
+  sim::TwinComparison noise =
+      compare({-1, std::numeric_limits<float>::infinity(), std::nanf("")}, {1e-9f, 1e-9f, 1e-9f});
+  noise.is_rounding_noise = true;
+  const sim::TwinComparison total = sim::total_of({compare({3, 4}, {3, 4}), noise});
+  CHECK(total.relative_error() == 0);
+  CHECK(total.cosine() == doctest::Approx(1));
+  CHECK(total.nonzero == 2);
+  CHECK(total.nonfinite == 2);
+  CHECK(total.nan == 1);
 }

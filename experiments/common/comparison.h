@@ -1,0 +1,87 @@
+#pragma once
+/// What the cells of a sweep came to: per network its policies and scalers, in pairs of the same seed against
+/// FP32.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/common/confidence.h"
+#include "experiments/common/figure.h"
+#include "experiments/common/sweep.h"
+#include "experiments/common/training_setup.h"
+#include "sim/record.h"
+
+namespace experiments {
+
+/// The runs under one policy and scaler that differ in their seed.
+struct SeedGroup {
+  std::string policy;
+  std::string scaler;
+  std::vector<CellResult> results = {};  ///< in the order of the seeds
+
+  /// "amp dynamic".
+  std::string strategy() const { return policy + ' ' + scaler; }
+  std::vector<double> values(std::string_view key) const;
+  Estimate estimate(std::string_view key) const { return experiments::estimate(values(key)); }
+  std::size_t diverged_runs() const;  ///< whose final loss is not finite
+  std::size_t aborted_runs() const;   ///< that their scaler ended
+};
+
+/// The groups of one network: first the FP32 runs that the others are compared with, if there are any (those
+/// without scaling, if there are several), then the others by their mean final loss, those without a finite
+/// one last.
+class Comparison {
+ public:
+  /// Reads what the cells of `model` have written; the setup must outlive the comparison.
+  Comparison(std::string model, const TrainingSetup& setup, std::span<const Cell> cells);
+
+  const std::string& model() const { return model_; }
+  const TrainingSetup& setup() const { return *setup_; }
+  const std::vector<SeedGroup>& groups() const { return groups_; }
+  std::uint64_t first_seed() const { return first_seed_; }
+  std::size_t seeds() const { return groups_.front().results.size(); }
+  bool has_reference() const { return has_reference_; }
+  bool is_reference(const SeedGroup& group) const { return has_reference_ && &group == &groups_.front(); }
+  bool is_classifier() const { return setup_->model().is_classifier(); }
+  /// By what the groups are judged: "final_accuracy" or "final_loss".
+  std::string_view quality() const { return is_classifier() ? "final_accuracy" : "final_loss"; }
+
+  /// To the reference, in pairs of the same seed; none of the reference itself and where there is none.
+  std::optional<Estimate> difference(const SeedGroup& group, std::string_view key) const;
+
+  /// Network, data, optimizer, steps and seeds in a sentence, and what the intervals are.
+  std::string setting() const;
+
+ private:
+  void put_in_order();
+
+  std::string model_;
+  const TrainingSetup* setup_;
+  std::uint64_t first_seed_ = 0;
+  std::vector<SeedGroup> groups_;
+  bool has_reference_ = false;
+};
+
+/// steps.csv: all steps of all cells; cells.csv: a row a cell with its results.
+void write_cells(sim::RunRecord& record, std::span<const Cell> cells);
+
+/// comparison.csv: a row for each group and result.
+void write_comparisons(sim::RunRecord& record, std::span<const Comparison> comparisons);
+
+/// Means over the seeds; of a single run without the prefix <model>.<policy>.<scaler>.
+void write_summary(sim::RunRecord& record, std::span<const Comparison> comparisons, bool single_run);
+
+void write_verdict(sim::RunRecord& record, const Comparison& comparison);
+
+/// Loss and loss scale over the steps of the first seed, from steps.csv.
+Figure loss_figure(const Comparison& comparison);
+
+/// A dot and an interval for each group, from comparison.csv.
+Figure comparison_figure(const Comparison& comparison);
+
+}  // namespace experiments

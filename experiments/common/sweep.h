@@ -1,0 +1,73 @@
+#pragma once
+/// Training runs that survive a kill, side by side: each run of a sweep is a cell with a directory of its
+/// own.
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/common/experiment.h"
+#include "experiments/common/training_setup.h"
+#include "sim/checkpoint.h"
+
+namespace experiments {
+
+/// A spec as a part of file names that any file system takes: "dynamic+growth_interval=20".
+std::string in_file_name(std::string spec);
+
+/// One training run: what the others of a sweep differ from it in. Model, policy and scaler with their
+/// options.
+struct Cell {
+  std::string model;
+  std::string policy;
+  std::string scaler;
+  std::uint64_t seed = 0;
+  std::filesystem::path directory = {};  ///< of its results and checkpoints
+};
+
+struct Grid {
+  std::vector<std::string> models;
+  std::vector<std::string> policies;
+  std::vector<std::string> scalers;  ///< empty: of each policy the one that its recipe comes with
+  std::uint64_t first_seed = 0;
+  int seeds = 1;
+  std::filesystem::path
+      directory;  ///< which the cells have theirs in: "mlp-amp-dynamic+growth_interval=20-3"
+};
+
+/// Models x policies x scalers x seeds, the last varying fastest.
+std::vector<Cell> cells_of(const Grid& grid);
+
+/// How a cell is run.
+struct CellRun {
+  const Cell& cell;
+  const TrainingSetup& setup;
+  RunChoice choice;
+  sim::RunIdentity identity;
+  int checkpoint_every = 0;  ///< steps; 0: none
+};
+
+/// Trains the cell, from its newest checkpoint if there is one, and commits its directory: steps.csv,
+/// summary.json, verdict.txt and a manifest whose options are the identity. Does nothing if the directory
+/// holds all that of the same run. Ticks `progress` once for every step, those that need not be made
+/// included. Throws std::invalid_argument where a checkpoint is of another run.
+void run_cell(const CellRun& plan, Run& run, Progress& progress);
+
+/// What a cell ended with, as its summary.json tells it, in that order.
+struct CellResult {
+  sim::NamedValues values;
+  std::string abort_reason;  ///< of a run that its scaler ended
+
+  bool has(std::string_view key) const;
+  /// Throws std::out_of_range for a key that is not there.
+  double value(std::string_view key) const;
+};
+CellResult read_cell(const std::filesystem::path& directory);
+
+/// The columns of a cell's steps.csv; skip_...: of a step without an update the first tensor that was not
+/// finite (sim/statistics/flight_recorder.h).
+const std::vector<std::string>& step_columns();
+
+}  // namespace experiments

@@ -1,0 +1,288 @@
+#include "sim/checkpoint.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+namespace sim {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+using Bytes = std::vector<std::uint8_t>;
+
+constexpr std::string_view magic = "halflab\n";
+constexpr std::uint32_t format_version = 1;
+constexpr std::size_t checksum_size = sizeof(std::uint32_t);
+constexpr std::size_t header_size = magic.size() + sizeof(std::uint32_t) + sizeof(std::uint64_t);
+constexpr std::string_view file_prefix = "checkpoint-";
+constexpr std::string_view unfinished_file = ".checkpoint.partial";
+
+[[noreturn]] void throw_about(const fs::path& file, std::string_view what) {
+  throw std::runtime_error(fmt::format("checkpoint '{}' {}", file.string(), what));
+}
+
+json bits_of(const NamedValues& values) {
+  json list = json::array();
+  for (const auto& [name, value] : values) list.push_back({name, std::bit_cast<std::uint64_t>(value)});
+  return list;
+}
+
+NamedValues values_of(const json& list) {
+  NamedValues values;
+  for (const json& entry : list)
+    values.emplace_back(entry.at(0).get<std::string>(),
+                        std::bit_cast<double>(entry.at(1).get<std::uint64_t>()));
+  return values;
+}
+
+json content_of(const Checkpoint& checkpoint) {
+  json arrays = json::array();
+  for (const auto& [name, bytes] : checkpoint.trainer.arrays) arrays.push_back({name, json::binary(bytes)});
+  return {{"run", checkpoint.run},
+          {"steps_done", checkpoint.trainer.steps_done},
+          {"steps_applied", checkpoint.trainer.steps_applied},
+          {"arrays", std::move(arrays)},
+          {"loss_scaler", bits_of(checkpoint.trainer.loss_scaler)},
+          {"layer_scaler", bits_of(checkpoint.trainer.layer_scaler)},
+          {"tensor_scaler", bits_of(checkpoint.trainer.tensor_scaler)},
+          {"totals", bits_of(checkpoint.totals)},
+          {"rows", checkpoint.rows}};
+}
+
+Checkpoint checkpoint_of(json& content) {
+  Checkpoint checkpoint{
+      .run = content.at("run").get<RunIdentity>(),
+      .trainer = {.steps_done = content.at("steps_done"),
+                  .steps_applied = content.at("steps_applied"),
+                  .loss_scaler = values_of(content.at("loss_scaler")),
+                  .layer_scaler = values_of(content.at("layer_scaler")),
+                  .tensor_scaler = values_of(content.at("tensor_scaler"))},
+      .totals = values_of(content.at("totals")),
+      .rows = content.at("rows"),
+  };
+  for (json& array : content.at("arrays")) {
+    checkpoint.trainer.arrays.push_back(
+        {array.at(0), static_cast<Bytes&&>(std::move(array.at(1).get_binary()))});
+  }
+  return checkpoint;
+}
+
+template <class Number>
+void append(Bytes& bytes, Number number) {
+  const auto raw = std::bit_cast<std::array<std::uint8_t, sizeof(Number)>>(number);
+  bytes.insert(bytes.end(), raw.begin(), raw.end());
+}
+
+template <class Number>
+Number number_at(const Bytes& bytes, std::size_t offset) {
+  Number number;
+  std::memcpy(&number, bytes.data() + offset, sizeof number);
+  return number;
+}
+
+std::uint32_t checksum(std::span<const std::uint8_t> bytes) {
+  return static_cast<std::uint32_t>(::crc32_z(0, bytes.data(), bytes.size()));
+}
+
+/// A file or directory that is open.
+class Descriptor {
+ public:
+  Descriptor(fs::path path, int flags)
+      : path_(std::move(path)), number_(::open(path_.c_str(), flags | O_CLOEXEC, 0666)) {
+    if (number_ < 0) throw_not_written();
+  }
+  ~Descriptor() { ::close(number_); }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  void write(const Bytes& bytes) {
+    for (std::size_t written = 0; written < bytes.size();) {
+      const ssize_t count = ::write(number_, bytes.data() + written, bytes.size() - written);
+      if (count < 0 && errno != EINTR) throw_not_written();
+      written += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
+    }
+  }
+
+  /// Until the disk has it.
+  void synchronise() {
+    if (::fsync(number_) != 0) throw_not_written();
+  }
+
+ private:
+  [[noreturn]] void throw_not_written() const {
+    throw_about(path_, fmt::format("cannot be written ({})", std::generic_category().message(errno)));
+  }
+
+  fs::path path_;
+  int number_;
+};
+
+Bytes read_all(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  Bytes bytes{std::istreambuf_iterator<char>(stream), {}};
+  if (!stream.is_open() || stream.bad()) throw_about(file, "cannot be read");
+  return bytes;
+}
+
+/// The steps done that a file's name tells; none for another file.
+std::optional<std::uint64_t> steps_in_name(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (!name.starts_with(file_prefix)) return std::nullopt;
+  std::uint64_t steps = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + file_prefix.size(), end, steps);
+  return error == std::errc() && stop == end ? std::optional(steps) : std::nullopt;
+}
+
+/// Throws where two runs differ first.
+void require_same_run(const fs::path& file, const RunIdentity& saved, const RunIdentity& run) {
+  const auto described = [](const RunIdentity& identity, std::size_t i) {
+    return i < identity.size() ? fmt::format("{} '{}'", identity[i].first, identity[i].second)
+                               : "nothing more";
+  };
+  const auto size = std::max(saved.size(), run.size());
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i < saved.size() && i < run.size() && saved[i] == run[i]) continue;
+    throw std::invalid_argument(
+        fmt::format("checkpoint '{}' is of a run with {}, and this one has {}; allowed: the same "
+                    "run, another directory, or to remove the checkpoint",
+                    file.string(), described(saved, i), described(run, i)));
+  }
+}
+
+template <class Element>
+std::uint32_t add_checksum(std::uint32_t sum, const std::vector<Element>& elements) {
+  const auto bytes = std::as_bytes(std::span(elements));
+  return static_cast<std::uint32_t>(
+      ::crc32_z(sum, reinterpret_cast<const ::Bytef*>(bytes.data()), bytes.size()));
+}
+
+std::uint32_t add_checksum(std::uint32_t sum, const Batch& batch) {
+  sum = add_checksum(sum, batch.inputs);
+  sum = add_checksum(sum, batch.tokens);
+  sum = add_checksum(sum, batch.labels);
+  for (const std::vector<Box>& boxes : batch.boxes) sum = add_checksum(sum, boxes);
+  return sum;
+}
+
+}  // namespace
+
+std::uint32_t checksum_of(const Dataset& dataset) {
+  constexpr std::size_t chunk = 250;
+  const std::vector<std::uint32_t> order = dataset.epoch_order(0, 0);
+  std::uint32_t sum = 0;
+  for (std::size_t first = 0; first < order.size(); first += chunk) {
+    const std::size_t count = std::min(chunk, order.size() - first);
+    sum = add_checksum(sum, dataset.training_batch(std::span(order).subspan(first, count)));
+  }
+  for (std::size_t first = 0; first < dataset.test_size(); first += chunk)
+    sum = add_checksum(sum, dataset.test_batch(first, std::min(chunk, dataset.test_size() - first)));
+  return sum;
+}
+
+void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
+  const Bytes content = json::to_cbor(content_of(checkpoint));
+  Bytes bytes(magic.begin(), magic.end());
+  bytes.reserve(header_size + content.size() + checksum_size);
+  append(bytes, format_version);
+  append(bytes, static_cast<std::uint64_t>(content.size()));
+  bytes.insert(bytes.end(), content.begin(), content.end());
+  append(bytes, checksum(bytes));
+
+  const fs::path directory = file.parent_path();
+  const fs::path unfinished = directory / unfinished_file;
+  {
+    Descriptor descriptor(unfinished, O_WRONLY | O_CREAT | O_TRUNC);
+    descriptor.write(bytes);
+    descriptor.synchronise();
+  }
+  std::error_code error;
+  fs::rename(unfinished, file, error);
+  if (error) throw_about(file, fmt::format("cannot be written ({})", error.message()));
+  Descriptor(directory, O_RDONLY | O_DIRECTORY).synchronise();
+}
+
+Checkpoint read_checkpoint(const fs::path& file) {
+  const Bytes bytes = read_all(file);
+  if (bytes.size() < header_size + checksum_size || !std::equal(magic.begin(), magic.end(), bytes.begin()))
+    throw_about(file, "is no checkpoint of halflab, or was cut off within its first bytes");
+  const std::size_t end = bytes.size() - checksum_size;
+  const auto content_size = number_at<std::uint64_t>(bytes, magic.size() + sizeof format_version);
+  if (end - header_size != content_size) {
+    throw_about(file, fmt::format("was cut off or altered: its content has {} bytes of {}", end - header_size,
+                                  content_size));
+  }
+  if (checksum(std::span(bytes).first(end)) != number_at<std::uint32_t>(bytes, end))
+    throw_about(file, "was altered: its checksum is not that of its content");
+  const auto version = number_at<std::uint32_t>(bytes, magic.size());
+  if (version != format_version) {
+    throw std::invalid_argument(
+        fmt::format("checkpoint '{}' has version {} of the format; allowed: version {}", file.string(),
+                    version, format_version));
+  }
+  try {
+    json content = json::from_cbor(std::span(bytes).subspan(header_size, content_size));
+    return checkpoint_of(content);
+  } catch (const json::exception&) {
+    throw_about(file, "has content that no checkpoint has");
+  }
+}
+
+void CheckpointDirectory::write(const Checkpoint& checkpoint) const {
+  write_checkpoint(directory_ / fmt::format("{}{}", file_prefix, checkpoint.trainer.steps_done), checkpoint);
+  const std::vector<fs::path> present = files();
+  for (std::size_t i = 2; i < present.size(); ++i) fs::remove(present[i]);
+}
+
+std::optional<Checkpoint> CheckpointDirectory::latest(
+    const RunIdentity& run, const std::function<void(const std::string&)>& warn) const {
+  std::vector<std::string> problems;
+  for (const fs::path& file : files()) {
+    try {
+      Checkpoint checkpoint = read_checkpoint(file);
+      require_same_run(file, checkpoint.run, run);
+      for (const std::string& problem : problems)
+        warn(fmt::format("{}; the run goes on from '{}'", problem, file.filename().string()));
+      return checkpoint;
+    } catch (const std::runtime_error& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  if (problems.empty()) return std::nullopt;
+  throw std::runtime_error(fmt::format("{}; no other is left, remove it to start anew", problems.front()));
+}
+
+void CheckpointDirectory::clear() const {
+  for (const fs::path& file : files()) fs::remove(file);
+  fs::remove(directory_ / unfinished_file);
+}
+
+std::vector<fs::path> CheckpointDirectory::files() const {
+  std::vector<std::pair<std::uint64_t, fs::path>> found;
+  std::error_code no_directory;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, no_directory)) {
+    if (const auto steps = steps_in_name(entry.path())) found.emplace_back(*steps, entry.path());
+  }
+  std::ranges::sort(found, std::greater<>());
+  std::vector<fs::path> files;
+  for (auto& [steps, file] : found) files.push_back(std::move(file));
+  return files;
+}
+
+}  // namespace sim

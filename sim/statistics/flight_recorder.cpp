@@ -1,0 +1,128 @@
+#include "sim/statistics/flight_recorder.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "sim/statistics/log2.h"
+
+namespace sim {
+namespace {
+
+Shape index_in(const Shape& shape, std::size_t element) {
+  Shape index(shape.size());
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    index[d] = element % shape[d];
+    element /= shape[d];
+  }
+  return index;
+}
+
+bool is_finite(const SiteGradients& gradients) {
+  return !first_nonfinite(gradients.kept) &&
+         std::ranges::none_of(gradients.gradients,
+                              [](const Tensor& tensor) { return first_nonfinite(tensor).has_value(); });
+}
+
+SkipRecord record_of_value(const Tape& tape, Variable variable) {
+  const Tensor& tensor = tape.value(variable);
+  ValueName name = tape.name_of(variable);
+  const std::size_t element = *first_nonfinite(tensor);
+  return {.place = SkipRecord::Place::forward,
+          .operation = std::string(name.operation),
+          .layer = std::move(name.layer),
+          .element = element,
+          .index = index_in(tensor.shape(), element),
+          .value = tensor.element(element)};
+}
+
+SkipRecord record_of_gradient(const Tape& tape, Variable loss, const NonfiniteGradient& found,
+                              fp16::Format twin_format) {
+  const SiteGradients twin = tape.backward(loss, {.seed = 1, .twin = twin_format, .keep = found.variable});
+  ValueName name = tape.name_of(found.variable);
+  return {.place = SkipRecord::Place::gradient,
+          .operation = std::string(name.operation),
+          .layer = std::move(name.layer),
+          .consumer = std::string(tape.name_of(found.consumer).operation),
+          .element = found.element,
+          .index = index_in(tape.value(found.variable).shape(), found.element),
+          .value = found.value,
+          .tensor_scale = found.scale,
+          .twin_value = twin.kept.element(found.element),
+          .twin_finite = is_finite(twin)};
+}
+
+std::string sentence_of_gradient(const SkipRecord& r) {
+  const std::string where = fmt::format("the gradient of {} {} is {} at ({}), computed by the backward of {}",
+                                        r.operation, r.layer, r.value, fmt::join(r.index, ", "), r.consumer);
+  if (!r.twin_finite)
+    return fmt::format("{}; its twin is not finite either: no loss scale cures that", where);
+  const std::string twin = r.twin_value == 0 ? "0"
+                                             : fmt::format("2^{:.1f}, 2^{:.1f} when scaled",
+                                                           log2_of(r.twin_value), r.log2_scaled());
+  return fmt::format("{}, where the twin has {}: a smaller scale cures that", where, twin);
+}
+
+}  // namespace
+
+std::string_view name_of(SkipRecord::Place place) {
+  switch (place) {
+    case SkipRecord::Place::forward:
+      return "forward";
+    case SkipRecord::Place::gradient:
+      return "gradient";
+    case SkipRecord::Place::sum:
+      return "sum";
+    case SkipRecord::Place::nowhere:
+      return "nowhere";
+  }
+  return {};
+}
+
+double SkipRecord::log2_scaled() const {
+  return log2_of(twin_value * tensor_scale);
+}
+
+int SkipRecord::twin_exponent() const {
+  return twin_value == 0 || !std::isfinite(twin_value) ? 0 : std::ilogb(twin_value);
+}
+
+SkipRecord find_cause(const Tape& tape, Variable loss, const SiteGradients& run, fp16::Format twin_format) {
+  if (const std::optional<Variable> value = tape.first_nonfinite_value())
+    return record_of_value(tape, *value);
+  return run.first_nonfinite ? record_of_gradient(tape, loss, *run.first_nonfinite, twin_format)
+                             : SkipRecord{};
+}
+
+SkipRecord record_of_sum(const std::string& name, const Tensor& sum) {
+  const std::size_t element = *first_nonfinite(sum);
+  return {.place = SkipRecord::Place::sum,
+          .operation = "parameter",
+          .layer = name,
+          .element = element,
+          .index = index_in(sum.shape(), element),
+          .value = sum.element(element)};
+}
+
+std::string describe(const SkipRecord& r) {
+  const std::string step = fmt::format("Step {} at S = 2^{:.4g}", r.step, log2_of(r.loss_scale));
+  switch (r.place) {
+    case SkipRecord::Place::forward:
+      return fmt::format("{}: already in the forward pass {} {} is {} at ({}): no loss scale cures that.",
+                         step, r.operation, r.layer, r.value, fmt::join(r.index, ", "));
+    case SkipRecord::Place::gradient:
+      return fmt::format("{}: {}.", step, sentence_of_gradient(r));
+    case SkipRecord::Place::sum:
+      return fmt::format(
+          "{}: the gradient of {} is {} at ({}), summed over micro-batches whose own are finite: a smaller "
+          "scale "
+          "cures that.",
+          step, r.layer, r.value, fmt::join(r.index, ", "));
+    case SkipRecord::Place::nowhere:
+      return fmt::format("{}: everything was finite; the scaler went by its own rule.", step);
+  }
+  return step;
+}
+
+}  // namespace sim

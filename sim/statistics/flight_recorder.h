@@ -1,0 +1,61 @@
+#pragma once
+/// Why a step was skipped: the first tensor of it, in the order of computation, that was not finite.
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "sim/tape.h"
+
+namespace sim {
+
+struct SkipRecord {
+  enum class Place {
+    forward,   ///< a value of the forward pass, weights and inputs included
+    gradient,  ///< a gradient of a backward pass
+    sum,       ///< a parameter's gradient, summed over micro-batches whose own were finite
+    nowhere,   ///< all was finite: the scaler went by a rule of its own
+  };
+  std::size_t step = 0;
+  double loss_scale = 1;  ///< S
+  Place place = Place::nowhere;
+
+  // Of the first tensor that was not finite; of a gradient these are the value it is the gradient of.
+  std::string operation = {};  ///< as in ValueName
+  std::string layer = {};
+  std::string consumer = {};  ///< gradients: the operation whose backward computed it
+  std::size_t element = 0;    ///< the first of it that is infinite or NaN, as row-major index
+  Shape index = {};           ///< the same by dimension
+  double value = 0;           ///< of it
+
+  // Gradients of a backward pass: the same element in the twin.
+  double tensor_scale = 1;   ///< what the gradient is a multiple of: S, over the number of micro-batches,
+                             ///< times what a layer's rule multiplied it with
+  double twin_value = 0;     ///< of the unscaled gradient
+  bool twin_finite = false;  ///< no infinity or NaN in this tensor or at any site of the twin
+
+  /// log2 of |twin value| times the tensor's scale. From 16 on FP16 has no finite number for it (from
+  /// log2(65520) exactly); where it is less, a sum overflowed on the way or an operand was infinite already.
+  double log2_scaled() const;
+  /// Binary exponent of the twin's value, floor(log2 |x|); 0 for zero and for what is not finite.
+  int twin_exponent() const;
+  /// True where a smaller S would have left the step finite: its twin is. Nothing that is not finite in the
+  /// forward pass, or in the twin, is cured by any scale.
+  bool is_scale_dependent() const { return place == Place::sum || (place == Place::gradient && twin_finite); }
+};
+
+/// "forward", "gradient", "sum", "nowhere".
+std::string_view name_of(SkipRecord::Place place);
+
+/// What went wrong in one backward pass over `tape`, which looked for it (BackwardOptions::find_nonfinite),
+/// without the numbers of the step. Runs the twin in `twin_format` if the forward pass was finite and the
+/// backward pass was not.
+SkipRecord find_cause(const Tape& tape, Variable loss, const SiteGradients& run, fp16::Format twin_format);
+
+/// The record of a sum over micro-batches, the gradient of the parameter `name`.
+SkipRecord record_of_sum(const std::string& name, const Tensor& sum);
+
+/// One sentence of what happened and whether backing off cures it.
+std::string describe(const SkipRecord& record);
+
+}  // namespace sim

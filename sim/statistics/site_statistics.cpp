@@ -1,0 +1,76 @@
+#include "sim/statistics/site_statistics.h"
+
+#include <array>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <span>
+
+#include "fp16/config.h"
+#include "sim/gradients.h"
+#include "sim/ops/operation.h"
+#include "sim/statistics/log2.h"
+
+namespace sim {
+namespace {
+
+constexpr std::size_t lanes = 16;
+using PartialSums = std::array<double, lanes>;
+
+template <class Real>
+FP16_VECTOR_CLONES void add_squares(PartialSums& sums, std::span<const Real> values) {
+  std::size_t i = 0;
+  for (; i + lanes <= values.size(); i += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+      const double value = values[i + lane];
+      sums[lane] += value * value;
+    }
+  }
+  for (std::size_t lane = 0; i < values.size(); ++i, ++lane) {
+    const double value = values[i];
+    sums[lane] += value * value;
+  }
+}
+
+double sum_of_squares(const Tensor& tensor) {
+  PartialSums sums{};
+  if (is_binary64(tensor)) {
+    add_squares(sums, tensor.elements<double>());
+  } else {  // in pieces of a multiple of 16
+    for_each_piece(tensor, [&](std::span<const float> values) { add_squares(sums, values); });
+  }
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+}  // namespace
+
+std::uint64_t SiteStatistics::subnormal() const {
+  std::uint64_t count = 0;
+  for (int exponent = ExponentHistogram::min_exponent; exponent < -14; ++exponent)
+    count += exponents.octave(exponent).total;
+  return count;
+}
+
+double SiteStatistics::norm() const {
+  return std::sqrt(square) / scale;
+}
+
+double SiteStatistics::octaves_alive() const {
+  const double largest = exponents.max_abs() / scale;
+  return largest == 0 ? -std::numeric_limits<double>::infinity() : log2_of(largest) + 25;
+}
+
+SiteStatistics statistics_of(const Tensor& gradient, double scale, const fp16::RoundingCounts& rounding) {
+  SiteStatistics result{.rounding = rounding, .scale = scale, .square = sum_of_squares(gradient)};
+  add_exponents(result.exponents, gradient);
+  return result;
+}
+
+std::vector<SiteStatistics> site_statistics(const SiteGradients& run) {
+  std::vector<SiteStatistics> statistics;
+  for (std::size_t site = 0; site < run.gradients.size(); ++site)
+    statistics.push_back(statistics_of(run.gradients[site], run.scales[site], run.rounding[site]));
+  return statistics;
+}
+
+}  // namespace sim

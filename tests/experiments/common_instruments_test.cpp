@@ -1,0 +1,112 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "experiments/common/instruments.h"
+#include "tests/sim/data/temporary_directory.h"
+#include "tests/sim/ops/evaluation.h"
+
+using experiments::InstrumentedRun;
+using sim::SkipRecord;
+using sim::StepRecord;
+
+namespace {
+
+SkipRecord overflow_at(std::size_t step) {
+  return {.step = step,
+          .loss_scale = 1024,
+          .place = SkipRecord::Place::gradient,
+          .operation = "linear",
+          .layer = "hidden1",
+          .consumer = "relu",
+          .element = 5,
+          .index = {1, 2},
+          .value = -std::numeric_limits<double>::infinity(),
+          .tensor_scale = 512,
+          .twin_value = -256,
+          .twin_finite = true};
+}
+
+std::vector<StepRecord> skipped_steps() {
+  SkipRecord in_forward{.step = 3, .place = SkipRecord::Place::forward, .operation = "exp", .layer = "norm"};
+  return {{.step = 0},
+          {.step = 1, .decision = sim::Decision::skip, .skip = overflow_at(1)},
+          {.step = 2, .decision = sim::Decision::skip, .skip = overflow_at(2)},
+          {.step = 3, .decision = sim::Decision::abort, .skip = in_forward}};
+}
+
+std::vector<std::string> lines_of(const std::filesystem::path& file) {
+  std::ifstream stream(file);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("instruments: a row for each skipped step") {
+  const sim::TemporaryDirectory directory;
+  const std::vector<StepRecord> steps = skipped_steps();
+  sim::RunRecord record(directory.path());
+  experiments::write_skips(record,
+                           std::vector<InstrumentedRun>{{.strategy = "dynamic", .seed = 7, .steps = steps}});
+  record.commit(nlohmann::ordered_json::object());
+  const std::vector<std::string> lines = lines_of(directory.path() / "skips.csv");
+  REQUIRE(lines.size() == 4);
+  CHECK(lines[1] == "dynamic,7,1,skip,10,gradient,linear,hidden1,relu,5,1 2,-inf,9,-256,8,17,1,1");
+  CHECK(lines[3].starts_with("dynamic,7,3,abort,0,forward,exp,norm,"));
+  CHECK(lines[3].ends_with(",0,0"));
+}
+
+TEST_CASE("instruments: a sentence for each kind of skipped steps, with the first of it") {
+  const std::vector<StepRecord> steps = skipped_steps(), none{{.step = 0}};
+  const std::vector<InstrumentedRun> runs{{.strategy = "none", .steps = none},
+                                          {.strategy = "dynamic", .seed = 7, .steps = steps}};
+  const std::string text = experiments::skips_paragraph(runs);
+  CHECK(text.find(
+            "Skipped for its scale: 2, the first under dynamic, seed 7. Step 1 at S = 2^10: the gradient of "
+            "linear hidden1 is -inf at (1, 2), computed by the backward of relu, where the twin has 2^8.0, "
+            "2^17.0 when scaled") == 0);
+  CHECK(text.find("Skipped that no scale would have saved: 1, the first under dynamic, seed 7. Step 3") !=
+        std::string::npos);
+  CHECK(text.find("own rule") == std::string::npos);
+  CHECK(experiments::skips_paragraph(std::vector<InstrumentedRun>{{.strategy = "none", .steps = none}})
+            .empty());
+}
+
+TEST_CASE("instruments: statistics by tensor, and their octaves") {
+  const sim::TemporaryDirectory directory;
+  const sim::Tensor gradient = tensor_of({4}, {0, 1, 1.5f, 0x1p-20f}, fp16::binary16);
+  std::vector<StepRecord> steps{{.step = 0}, {.step = 1}};
+  steps[1].statistics.push_back(sim::statistics_of(gradient, 2, {.exact = 3, .inexact = 1, .subnormal = 1}));
+  const std::vector<sim::GradientSite> sites{{"hidden1.weight", sim::GradientSite::Kind::weight, {0}}};
+  sim::RunRecord record(directory.path());
+  experiments::write_statistics(
+      record, std::vector<InstrumentedRun>{{.strategy = "none", .steps = steps, .sites = sites}});
+  record.commit(nlohmann::ordered_json::object());
+  const std::vector<std::string> statistics = lines_of(directory.path() / "statistics.csv");
+  REQUIRE(statistics.size() == 2);
+  CHECK(statistics[1].starts_with("none,0,1,hidden1.weight,weight,1,4,1,1,0,0,1,1,0,0,0.9013"));
+  CHECK(lines_of(directory.path() / "exponents.csv") ==
+        std::vector<std::string>{"strategy,seed,step,tensor,kind,exponent,count",
+                                 "none,0,1,hidden1.weight,weight,-20,1",
+                                 "none,0,1,hidden1.weight,weight,0,2"});
+}
+
+TEST_CASE("instruments: peaks by role") {
+  sim::MemoryAccount account;
+  {
+    const sim::AllocationScope scope(&account, sim::MemoryRole::buffers);
+    const sim::Tensor tensor({6}, fp16::binary16);
+  }
+  const auto peaks = experiments::peak_tensor_bytes(account);
+  REQUIRE(peaks.size() == 1 + sim::memory_roles.size());
+  CHECK(peaks[0] == std::pair<std::string, std::size_t>{"peak_tensor_bytes", 12});
+  for (const auto& [key, bytes] : peaks)
+    CHECK(bytes == (key == "peak_tensor_bytes" || key == "peak_tensor_bytes_buffers" ? 12 : 0));
+}

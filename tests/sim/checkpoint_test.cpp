@@ -1,0 +1,317 @@
+#include "sim/checkpoint.h"
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <limits>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "tests/sim/training_runs.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using training_runs::Run;
+using training_runs::Setup;
+using training_runs::small_spec;
+using training_runs::start;
+
+class Directory {
+ public:
+  Directory() {
+    std::string name = (fs::temp_directory_path() / "halflab-checkpoint-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Directory() { fs::remove_all(path_); }
+  fs::path operator/(const std::string& name) const { return path_ / name; }
+  const fs::path& path() const { return path_; }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(path_)) names.push_back(entry.path().filename());
+    std::ranges::sort(names);
+    return names;
+  }
+
+ private:
+  fs::path path_;
+};
+
+std::string bytes_of(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+void write_bytes(const fs::path& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary) << bytes;
+}
+
+/// All that a trainer would save, as the bytes of a file.
+std::string saved_bytes(sim::Trainer& trainer) {
+  const Directory directory;
+  sim::write_checkpoint(directory / "state", {.trainer = trainer.save()});
+  return bytes_of(directory / "state");
+}
+
+bool same_step(const sim::StepRecord& a, const sim::StepRecord& b) {
+  const auto same = [](double x, double y) {
+    return std::bit_cast<std::uint64_t>(x) == std::bit_cast<std::uint64_t>(y);
+  };
+  return a.step == b.step && same(a.loss, b.loss) && same(a.scale, b.scale) && a.decision == b.decision &&
+         same(a.learning_rate, b.learning_rate) && a.updates == b.updates &&
+         same(a.clipping.norm.norm, b.clipping.norm.norm) && a.twin.size() == b.twin.size();
+}
+
+/// Trains `before` steps, goes through a file into a trainer that was just made, and `after` more there: step
+/// for step, and in all it would save, like a run that was never cut off. Counts the skipped steps.
+std::size_t check_resumes(const Setup& setup, int before, int after) {
+  Run whole = start(setup);
+  whole.train(before + after);
+  Run first = start(setup);
+  first.train(before);
+  const Directory directory;
+  sim::write_checkpoint(directory / "checkpoint", {.trainer = first.trainer.save()});
+  Run second = start(setup);
+  second.trainer.restore(sim::read_checkpoint(directory / "checkpoint").trainer);
+  CHECK(second.trainer.steps_done() == static_cast<std::uint64_t>(before));
+  second.train(after);
+  for (std::size_t i = 0; i < second.steps.size(); ++i) {
+    INFO("step ", before + static_cast<int>(i));
+    CHECK(same_step(second.steps[i], whole.steps[static_cast<std::size_t>(before) + i]));
+  }
+  CHECK(training_runs::same_state(second.trainer.state(), whole.trainer.state()));
+  CHECK(saved_bytes(second.trainer) == saved_bytes(whole.trainer));
+  return static_cast<std::size_t>(std::ranges::count_if(whole.steps, &sim::StepRecord::skipped));
+}
+
+std::string message_of(const auto& action) {
+  try {
+    action();
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("checkpoint: a run goes on exactly under every optimizer") {
+  for (const sim::OptimizerRow& row : sim::optimizers()) {
+    INFO(row.name);
+    // adamw8bit keeps what has fewer than 4096 elements in FP32: one layer has more.
+    check_resumes({.model = "mlp:hidden1=16:hidden2=300",
+                   .scaler = "dynamic:growth_interval=3:init_scale=16777216",
+                   .optimizer = std::string(row.name),
+                   .schedule = "cosine:warmup_steps=4",
+                   .options = {.batch = 16, .steps = 12, .seed = 3, .twin_every = 4}},
+                  5, 7);
+  }
+  check_resumes({.optimizer = "sgd:momentum=0.9:nesterov=true:weight_decay=0.01"}, 3, 3);
+}
+
+TEST_CASE("checkpoint: a run goes on exactly under every scaler of every kind") {
+  std::size_t skipped = 0;
+  for (const sim::ScalerRow& row : sim::scalers()) {
+    INFO(row.name);
+    const bool of_casts = row.kind == sim::ScalerKind::tensor;
+    skipped += check_resumes({.policy = of_casts ? "fp8" : "amp", .scaler = std::string(row.name)}, 4, 5);
+  }
+  CHECK(skipped > 0);
+  // A policy with scaled casts and a loss scaler has the state of both.
+  check_resumes({.policy = "fp8", .scaler = "dynamic:growth_interval=2"}, 3, 5);
+}
+
+TEST_CASE("checkpoint: a run of every model goes on exactly, with buffers and dropout") {
+  for (const sim::ModelRow& row : sim::models()) {
+    INFO(row.name);
+    const std::string dropout = row.name == "transformer" ? ":dropout=0.2" : "";
+    check_resumes({.model = small_spec(row.name) + dropout, .options = {.batch = 4, .steps = 6, .seed = 1}},
+                  3, 3);
+  }
+}
+
+TEST_CASE("checkpoint: a run goes on exactly whatever rounds, accumulates and clips") {
+  check_resumes({.policy = "O3:weight_rounding=stochastic:master_weights=false", .scaler = "static"}, 4, 4);
+  check_resumes({.policy = "fp64", .scaler = "none"}, 2, 2);
+  check_resumes(
+      {.policy = "O2", .scaler = "apex_amp", .options = {.batch = 8, .accumulation_steps = 3, .seed = 5}}, 3,
+      3);
+  check_resumes({.options = {.batch = 8, .seed = 5, .clipping = {.max_norm = 0.5}}}, 3, 3);
+}
+
+TEST_CASE("checkpoint: numbers come back bit for bit, those that are not finite too") {
+  const Directory directory;
+  const double infinity = std::numeric_limits<double>::infinity();
+  const sim::NamedValues values{{"S", infinity},
+                                {"minus", -infinity},
+                                {"nan", std::bit_cast<double>(std::uint64_t{0x7ff8000000000123})},
+                                {"zero", -0.0},
+                                {"tiny", 5e-324},
+                                {"third", 1.0 / 3}};
+  const sim::Checkpoint saved{.run = {{"model", "mlp"}, {"seed", "3"}},
+                              .trainer = {.steps_done = 7,
+                                          .steps_applied = 5,
+                                          .arrays = {{"a", {0, 255, 10, 13}}, {"empty", {}}},
+                                          .loss_scaler = values,
+                                          .layer_scaler = {{"layer/entry", infinity}},
+                                          .tensor_scaler = {}},
+                              .totals = values,
+                              .rows = "1,nan\n2,\"inf\"\n"};
+  sim::write_checkpoint(directory / "c", saved);
+  const sim::Checkpoint read = sim::read_checkpoint(directory / "c");
+  const auto same_bits = [](const sim::NamedValues& a, const sim::NamedValues& b) {
+    return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+      return x.first == y.first &&
+             std::bit_cast<std::uint64_t>(x.second) == std::bit_cast<std::uint64_t>(y.second);
+    });
+  };
+  CHECK(read.run == saved.run);
+  CHECK(read.trainer.steps_done == 7);
+  CHECK(read.trainer.steps_applied == 5);
+  REQUIRE(read.trainer.arrays.size() == 2);
+  CHECK(read.trainer.arrays[0].name == "a");
+  CHECK(read.trainer.arrays[0].bytes == saved.trainer.arrays[0].bytes);
+  CHECK(read.trainer.arrays[1].bytes.empty());
+  CHECK(same_bits(read.trainer.loss_scaler, values));
+  CHECK(same_bits(read.trainer.layer_scaler, saved.trainer.layer_scaler));
+  CHECK(same_bits(read.totals, values));
+  CHECK(read.rows == saved.rows);
+  CHECK(directory.files() == std::vector<std::string>{"c"});
+}
+
+TEST_CASE(
+    "checkpoint: a file cut off anywhere or with any byte altered is refused in one line that names it") {
+  const Directory directory;
+  const fs::path file = directory / "checkpoint-3";
+  sim::write_checkpoint(
+      file, {.run = {{"model", "mlp"}}, .trainer = {.arrays = {{"w", {1, 2, 3}}}}, .rows = "1,2\n"});
+  const std::string whole = bytes_of(file);
+  const auto refused = [&](const std::string& bytes) {
+    write_bytes(file, bytes);
+    CHECK_THROWS_AS(sim::read_checkpoint(file), std::runtime_error);
+    const std::string message = message_of([&] { sim::read_checkpoint(file); });
+    CHECK(contains(message, file.string()));
+    CHECK(!contains(message, "\n"));
+  };
+  for (std::size_t size = 0; size < whole.size(); ++size) refused(whole.substr(0, size));
+  refused(whole + '\0');
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    std::string altered = whole;
+    altered[at] = static_cast<char>(altered[at] ^ 0x10);
+    refused(altered);
+  }
+  write_bytes(file, whole);
+  CHECK(sim::read_checkpoint(file).rows == "1,2\n");
+  CHECK(contains(message_of([&] { sim::read_checkpoint(directory / "none"); }), "cannot be read"));
+}
+
+TEST_CASE("checkpoint: a file of another version of the format is refused with both versions") {
+  const Directory directory;
+  const fs::path file = directory / "c";
+  sim::write_checkpoint(file, {});
+  std::string bytes = bytes_of(file);
+  bytes.resize(bytes.size() - 4);
+  const std::uint32_t version = 7;
+  std::memcpy(bytes.data() + 8, &version, sizeof version);
+  const auto sum = static_cast<std::uint32_t>(
+      ::crc32(0, reinterpret_cast<const ::Bytef*>(bytes.data()), static_cast<::uInt>(bytes.size())));
+  bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+  write_bytes(file, bytes);
+  CHECK_THROWS_AS(sim::read_checkpoint(file), std::invalid_argument);
+  const std::string message = message_of([&] { sim::read_checkpoint(file); });
+  CHECK(contains(message, "version 7"));
+  CHECK(contains(message, "version 1"));
+}
+
+TEST_CASE("checkpoint: a directory keeps the last two, and the older stands in for a damaged newer one") {
+  const Directory directory;
+  const sim::CheckpointDirectory checkpoints(directory.path());
+  const sim::RunIdentity run{{"model", "mlp"}, {"seed", "3"}};
+  std::vector<std::string> warnings;
+  const auto latest = [&] {
+    warnings.clear();
+    return checkpoints.latest(run, [&](const std::string& text) { warnings.push_back(text); });
+  };
+  CHECK(!latest());
+  CHECK(!sim::CheckpointDirectory(directory / "none").latest(run, [](const std::string&) {}));
+  for (const std::uint64_t step : {8, 9, 10, 100})
+    checkpoints.write({.run = run, .trainer = {.steps_done = step}});
+  CHECK(directory.files() == std::vector<std::string>{"checkpoint-10", "checkpoint-100"});
+  write_bytes(directory / ".checkpoint.partial", "cut off");
+  write_bytes(directory / "checkpoint-x", "a file of somebody's own");
+  CHECK(latest()->trainer.steps_done == 100);
+  CHECK(warnings.empty());
+
+  const std::string whole = bytes_of(directory / "checkpoint-100");
+  write_bytes(directory / "checkpoint-100", whole.substr(0, whole.size() - 1));
+  CHECK(latest()->trainer.steps_done == 10);
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "checkpoint-100"));
+  CHECK(contains(warnings[0], "checkpoint-10'"));
+
+  write_bytes(directory / "checkpoint-10", "");
+  CHECK_THROWS_AS(latest(), std::runtime_error);
+  CHECK(contains(message_of(latest), "checkpoint-100"));
+
+  checkpoints.clear();
+  CHECK(directory.files() == std::vector<std::string>{"checkpoint-x"});
+}
+
+TEST_CASE("checkpoint: one of another run is refused with both values, whole as it is") {
+  const Directory directory;
+  const sim::CheckpointDirectory checkpoints(directory.path());
+  checkpoints.write({.run = {{"model", "mlp"}, {"policy", "amp"}}, .trainer = {.steps_done = 4}});
+  const auto refusal = [&](const sim::RunIdentity& run) {
+    const auto latest = [&] { checkpoints.latest(run, [](const std::string&) {}); };
+    CHECK_THROWS_AS(latest(), std::invalid_argument);
+    return message_of(latest);
+  };
+  const std::string model = refusal({{"model", "cnn"}, {"policy", "fp16"}});
+  CHECK(contains(model, "checkpoint-4"));
+  CHECK(contains(model, "model 'mlp'"));
+  CHECK(contains(model, "model 'cnn'"));
+  CHECK(contains(refusal({{"model", "mlp"}, {"policy", "O2"}}), "policy 'amp'"));
+  CHECK(contains(refusal({{"model", "mlp"}}), "nothing more"));
+  CHECK(contains(refusal({{"model", "mlp"}, {"policy", "amp"}, {"seed", "1"}}), "seed '1'"));
+}
+
+TEST_CASE(
+    "trainer: the state of another model, format, optimizer or kind of scaler is refused with both names") {
+  Run mlp = start({});
+  mlp.train(2);
+  const sim::TrainerState saved = mlp.trainer.save();
+  const auto refusal = [&](const Setup& setup) {
+    Run other = start(setup);
+    CHECK_THROWS_AS(other.trainer.restore(saved), std::invalid_argument);
+    return message_of([&] { other.trainer.restore(saved); });
+  };
+  const std::string wider = refusal({.model = "mlp:hidden1=64:hidden2=32"});
+  CHECK(contains(wider, "hidden1.weight 48x784 binary32"));
+  CHECK(contains(wider, "hidden1.weight 64x784 binary32"));
+  CHECK(contains(refusal({.policy = "fp16"}), "binary16"));
+  CHECK(contains(refusal({.optimizer = "adam"}), "adam"));
+  CHECK(contains(refusal({.scaler = "none"}), "scaler"));
+  CHECK(contains(refusal({.scaler = "ada_loss"}), "scaler"));
+}
+
+TEST_CASE("checkpoint: data of the same name are told apart by what they hold") {
+  const sim::ImageDataset a = sim::draw_digits({.training_size = 20, .test_size = 10});
+  const sim::ImageDataset b = sim::draw_digits({.training_size = 20, .test_size = 11});
+  CHECK(sim::checksum_of(a) == sim::checksum_of(sim::draw_digits({.training_size = 20, .test_size = 10})));
+  CHECK(sim::checksum_of(a) != sim::checksum_of(b));
+  CHECK(sim::checksum_of(training_runs::data_of(sim::DataKind::text)) !=
+        sim::checksum_of(training_runs::data_of(sim::DataKind::scenes)));
+}

@@ -1,0 +1,138 @@
+/// Every model under every policy, and the promise that bits depend on nothing but the options.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "tests/sim/training_runs.h"
+
+namespace {
+
+using training_runs::run;
+using training_runs::Run;
+using training_runs::same_state;
+using training_runs::Setup;
+
+struct Schooling {
+  std::string model;
+  std::string optimizer;
+  std::string binary16_optimizer;  ///< where the update is computed in binary16, in which Adam's epsilon is 0
+  std::size_t batch;
+  int steps;
+};
+
+/// In which each model loses a fifth of its loss; a new model needs a row.
+const std::map<std::string, Schooling>& schoolings() {
+  const std::string gentle = "momentum:learning_rate=0.05", strong = "momentum:learning_rate=0.5";
+  static const std::map<std::string, Schooling> rows{
+      {"mlp", {training_runs::small_spec("mlp"), gentle, gentle, 16, 40}},
+      {"autoencoder",
+       {training_runs::small_spec("autoencoder"), "adam:learning_rate=0.01", "momentum:learning_rate=1", 16,
+        40}},
+      {"cnn", {"cnn:channels=4", "momentum:learning_rate=0.1", "momentum:learning_rate=0.1", 32, 60}},
+      {"ssd",
+       {training_runs::small_spec("ssd"), "momentum:learning_rate=12", "momentum:learning_rate=12", 4, 30}},
+      {"transformer", {training_runs::small_spec("transformer"), "adamw:learning_rate=0.01", strong, 8, 60}},
+      {"lstm", {training_runs::small_spec("lstm"), "adam:learning_rate=0.02", strong, 8, 60}},
+  };
+  return rows;
+}
+
+double mean_loss(std::span<const sim::StepRecord> steps) {
+  double sum = 0;
+  for (const sim::StepRecord& step : steps) sum += step.loss;
+  return sum / static_cast<double>(steps.size());
+}
+
+}  // namespace
+
+TEST_CASE("models: each learns under every policy, in the policy's own storage") {
+  for (const sim::ModelRow& model : sim::models()) {
+    REQUIRE(schoolings().contains(std::string(model.name)));
+    const Schooling& schooling = schoolings().at(std::string(model.name));
+    for (const sim::PrecisionPolicy& policy : sim::precision_policies()) {
+      const bool in_binary16 = policy.update_operations == fp16::binary16;
+      const Run r = run({.model = schooling.model,
+                         .policy = std::string(policy.name),
+                         .scaler = "static:scale=128",
+                         .optimizer = in_binary16 ? schooling.binary16_optimizer : schooling.optimizer,
+                         .schedule = "constant",
+                         .options = {.batch = schooling.batch, .seed = 3}},
+                        schooling.steps);
+      const std::span steps(r.steps);
+      INFO(model.name, " ", policy.name);
+      CHECK(mean_loss(steps.last(5)) < 0.8 * mean_loss(steps.first(5)));
+      CHECK(std::ranges::none_of(steps, &sim::StepRecord::skipped));
+      CHECK(r.trainer.state().weights.front().format() == policy.weights);
+      if (policy.name != "amp") continue;
+      const sim::Evaluation evaluation = sim::evaluate(*r.model, r.data, r.trainer.state());
+      CHECK(evaluation.loss > 0);
+      CHECK(evaluation.accuracy >= 0);
+      CHECK(evaluation.accuracy <= 1);
+    }
+  }
+}
+
+TEST_CASE("models: Adam's epsilon is zero in binary16, and 0/0 is what becomes of weights without gradient") {
+  Setup setup{.model = training_runs::small_spec("lstm"),
+              .policy = "O3",
+              .scaler = "static:scale=128",
+              .optimizer = "adam:learning_rate=0.02",
+              .options = {.batch = 8, .seed = 3}};
+  CHECK(std::isnan(run(setup, 2).steps[1].loss));
+  for (const char* cured : {"O3:update_operations=binary32", "fp16"}) {
+    setup.policy = cured;
+    CHECK(run(setup, 2).steps[1].loss < 5);
+  }
+}
+
+TEST_CASE("models: one thread and two give the same bytes, and so do two runs") {
+  // Large enough that operations, updates and conversions do share their work.
+  const struct {
+    const char* model;
+    const char* policy;
+    std::size_t batch;
+  } rows[]{
+      {"mlp", "amp", 128},
+      {"mlp", "mxfp4", 128},
+      {"mlp", "fp8", 128},
+      {"mlp", "fp16:activation_rounding=stochastic:gradient_rounding=stochastic:weight_rounding=stochastic",
+       128},
+      {"autoencoder", "O2", 256},
+      {"cnn:channels=8", "amp", 32},
+      {"cnn:channels=8", "O3", 32},
+      {"ssd:channels=4", "amp", 16},
+      {"transformer:layers=1:dropout=0.1", "amp", 32},
+      {"transformer:layers=1", "fp64", 32},
+      {"lstm:layers=1", "bf16", 64},
+  };
+  for (const auto& [model, policy, batch] : rows) {
+    const auto train = [&](int threads) {
+      return run({.model = model,
+                  .policy = policy,
+                  .scaler = "adaptive",
+                  .options = {.batch = batch, .seed = 3, .twin_every = 2, .threads = threads}},
+                 3);
+    };
+    const Run one = train(1), again = train(1), two = train(2);
+    INFO(model, " ", policy);
+    CHECK(same_state(one.trainer.state(), again.trainer.state()));
+    CHECK(same_state(one.trainer.state(), two.trainer.state()));
+    CHECK(one.trainer.scale() == two.trainer.scale());
+    for (std::size_t i = 0; i < one.steps.size(); ++i) CHECK(one.steps[i].loss == two.steps[i].loss);
+    for (std::size_t site = 0; site < one.steps[2].twin.size(); ++site) {
+      const sim::TwinComparison &a = one.steps[2].twin[site], &b = two.steps[2].twin[site];
+      CHECK(a.flushed == b.flushed);
+      CHECK(a.flushed_at_cast == b.flushed_at_cast);
+      CHECK(a.error_square == b.error_square);
+    }
+    CHECK(!same_state(one.trainer.state(), run({.model = model, .policy = policy}, 0).trainer.state()));
+  }
+  for (const sim::ModelRow& model : sim::models()) {
+    CHECK(std::ranges::any_of(
+        rows, [&](const auto& row) { return std::string_view(row.model).starts_with(model.name); }));
+  }
+}
