@@ -27,6 +27,7 @@ struct Options {
   experiments::TrainingOptions training{};
   std::vector<std::string> models{"mlp"};
   std::vector<std::string> policies{"amp"};
+  std::string accumulation;
   std::vector<std::string> scalers{};
   int seeds = 1;
   bool sweep = false;
@@ -179,6 +180,9 @@ void draw(experiments::Run& run, const experiments::Comparison& comparison, std:
 
 void run(experiments::Run& run, Options& options) {
   reject_contradictions(options);
+  if (!options.accumulation.empty()) {
+    for (std::string& policy : options.policies) policy += ":accumulation=" + options.accumulation;
+  }
   sim::RunRecord& record = run.record();
   const std::vector<experiments::Cell> cells = cells_of(options, record.directory());
   Networks networks;
@@ -195,7 +199,9 @@ void run(experiments::Run& run, Options& options) {
   for (const experiments::Comparison& comparison : comparisons) {
     experiments::write_verdict(record, comparison);
     record.setting(fmt::format("{}.setup", comparison.model()), comparison.setup().description());
-    draw(run, comparison, networks.size() == 1 ? "" : "-" + experiments::in_file_name(comparison.model()));
+    const std::string suffix =
+        networks.size() == 1 ? "" : fmt::format("-{}", experiments::in_file_name(comparison.model()));
+    draw(run, comparison, suffix);
   }
   if (networks.size() == 1)
     options.training = networks.front()->options;  // the model's own, where none were given
@@ -246,6 +252,8 @@ int main(int argc, char** argv) {
                  "--policy", options.policies, "policies",
                  "precision policy, with overrides as O2:keep_batchnorm_fp32=false; several "
                  "with --sweep");
+             command_line.add_choice("--accumulation", options.accumulation, "accumulations",
+                                     "how products add up, in the place of each policy's own");
              command_line.add_choices("--scalers", options.scalers, "scalers",
                                       "loss scaler, with options as dynamic:growth_interval=20; several with "
                                       "--sweep; default: of each policy its recipe's");

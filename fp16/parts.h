@@ -1,5 +1,6 @@
 #pragma once
-/// Work on contiguous parts of a range, each on a thread of its own.
+/// Work on contiguous parts of a range, each on a thread of its own. Threads that have done their part sleep
+/// until one is needed again, by whichever call.
 
 #include <cstddef>
 #include <functional>

@@ -1,14 +1,16 @@
 #pragma once
 /// How sums are formed: the roles of a precision policy that an operation computes with.
 
+#include <bit>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "fp16/elementary.h"
 #include "fp16/formats.h"
 #include "fp16/gemm.h"
-#include "fp16/half.h"
 
 namespace sim {
 
@@ -42,11 +44,28 @@ struct Arithmetic {
 /// Everything in `format`, binary32 or binary64: what a twin computes with.
 Arithmetic uniform_arithmetic(fp16::Format format, int threads);
 
+/// x rounded to binary16 to nearest-even, as a float: float(half(x)) without branches, so that loops around
+/// it turn into vector code. Equal to it for all 2^32 floats; only a NaN keeps its whole payload.
+///
+/// Adding 2^13 times the power of two below |x|, and at least 2^-1, leaves as many bits as binary16 has.
+inline float rounded_to_binary16(float x) {
+  using fp16::elementary::select;
+  constexpr std::uint32_t infinity = 0x7f800000, min_normal = 0x38800000, times_2_to_13 = 13u << 23;
+  const auto bits = std::bit_cast<std::uint32_t>(x);
+  const std::uint32_t sign = bits & 0x80000000u, exponent = bits & infinity;
+  const auto magnitude = std::bit_cast<float>(bits ^ sign);
+  const auto shift = std::bit_cast<float>((exponent < min_normal ? min_normal : exponent) + times_2_to_13);
+  const float rounded = (magnitude + shift) - shift;
+  const float in_range = select(magnitude >= 65520.0f, std::bit_cast<float>(infinity), rounded);
+  const float result = select(magnitude == magnitude, in_range, magnitude);
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(result) | sign);
+}
+
 /// sum = sum + term, rounded to `reductions`. For binary16 both hold values of binary16, and the binary32 sum
 /// of two halves rounds to binary16 as their exact sum does: 24 >= 2 * 11 + 2 (Figueroa 1995).
 inline void add_term(float& sum, float term, fp16::Format reductions) {
   sum += term;
-  if (reductions == fp16::binary16) sum = fp16::half(sum);
+  if (reductions == fp16::binary16) sum = rounded_to_binary16(sum);
 }
 inline void add_term(double& sum, double term, fp16::Format) {
   sum += term;

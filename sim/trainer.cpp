@@ -120,7 +120,7 @@ RecordedStep record_step(const Model& model, const ModelState& state, const Batc
 }
 
 Evaluation evaluate(const Model& model, const Dataset& dataset, const ModelState& state, int threads) {
-  constexpr std::size_t chunk = 250;
+  constexpr std::size_t chunk = 100;
   std::vector<Tensor> weights;
   for (const Tensor& tensor : state.weights) weights.push_back(rounded(tensor, fp16::binary32));
   Buffers buffers = state.buffers;

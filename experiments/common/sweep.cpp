@@ -104,8 +104,10 @@ std::string row_of(const sim::StepRecord& step, const sim::Clipping& clipping) {
                                skip.element, skip.value, skip.twin_exponent(), int{skip.twin_finite}});
   }
   std::string row;
-  for (std::size_t i = 0; i < step_columns().size(); ++i)
-    row += (i == 0 ? "" : ",") + (i < cells.size() ? cells[i].text() : std::string());
+  for (std::size_t i = 0; i < step_columns().size(); ++i) {
+    if (i > 0) row += ',';
+    if (i < cells.size()) row += cells[i].text();
+  }
   return row + '\n';
 }
 

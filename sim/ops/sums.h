@@ -2,14 +2,11 @@
 /// Sums over many terms, all in one stated order that vector units can follow.
 
 #include <array>
-#include <bit>
 #include <cstddef>
-#include <cstdint>
 #include <span>
 #include <type_traits>
 
 #include "fp16/config.h"
-#include "fp16/elementary.h"
 #include "fp16/formats.h"
 #include "sim/arithmetic.h"
 
@@ -18,23 +15,6 @@ namespace sim {
 /// binary32 for float, binary64 for double.
 template <class Real>
 inline constexpr fp16::Format format_of = std::is_same_v<Real, double> ? fp16::binary64 : fp16::binary32;
-
-/// x rounded to binary16 to nearest-even, as a float: float(half(x)) without branches, so that loops around
-/// it turn into vector code. Equal to it for all 2^32 floats; only a NaN keeps its whole payload.
-///
-/// Adding 2^13 times the power of two below |x|, and at least 2^-1, leaves as many bits as binary16 has.
-inline float rounded_to_binary16(float x) {
-  using fp16::elementary::select;
-  constexpr std::uint32_t infinity = 0x7f800000, min_normal = 0x38800000, times_2_to_13 = 13u << 23;
-  const auto bits = std::bit_cast<std::uint32_t>(x);
-  const std::uint32_t sign = bits & 0x80000000u, exponent = bits & infinity;
-  const auto magnitude = std::bit_cast<float>(bits ^ sign);
-  const auto shift = std::bit_cast<float>((exponent < min_normal ? min_normal : exponent) + times_2_to_13);
-  const float rounded = (magnitude + shift) - shift;
-  const float in_range = select(magnitude >= 65520.0f, std::bit_cast<float>(infinity), rounded);
-  const float result = select(magnitude == magnitude, in_range, magnitude);
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(result) | sign);
-}
 
 /// `value` in the format of partial sums; doubles stay as they are.
 template <class Real>
