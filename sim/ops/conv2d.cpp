@@ -90,22 +90,19 @@ class ChannelRows {
   std::vector<Real> rows_, image_;
 };
 
-/// Kept by each thread: a step asks for the same room again and again.
 template <class Real>
 struct Workspace {
   Patches<Real> patches;
   ChannelRows<Real> rows;
-
-  Workspace& shape(const ConvolutionSizes& s, Range channels, std::size_t capacity) {
-    patches.shape(s, channels, capacity);
-    rows.shape(s, capacity);
-    return *this;
-  }
 };
+
+/// Each thread keeps its own: a step asks for the same room again and again.
 template <class Real>
-Workspace<Real>& workspace() {
-  thread_local Workspace<Real> of_thread;
-  return of_thread;
+Workspace<Real>& workspace(const ConvolutionSizes& s, Range channels, std::size_t capacity) {
+  thread_local Workspace<Real> work;
+  work.patches.shape(s, channels, capacity);
+  work.rows.shape(s, capacity);
+  return work;
 }
 
 /// What one of the three products multiplies, and how. Operands are narrowed with blocks along the channels
@@ -127,11 +124,11 @@ void forward_images(const RoundedOutput& out, const Factors& of, const Tensor* b
   const fp16::MatrixOperand w = of.partner.tensor().matrix(s.out_channels, s.patch());
   std::vector<Real> bias_buffer(s.out_channels);
   const Real* b = bias ? read(*bias, 0, s.out_channels, std::span(bias_buffer)) : nullptr;
-  auto& [patches, rows] = workspace<Real>().shape(s, {0, s.in_channels}, capacity);
+  Workspace<Real>& work = workspace<Real>(s, {0, s.in_channels}, capacity);
   for_each_chunk(images, capacity, [&](Range chunk) {
-    chains(w, patches.gather(of.images.tensor(), chunk), rows.sums(out, chunk), rows.row_stride(),
-           arithmetic);
-    rows.scatter(out, chunk, of.factor(), b);
+    chains(w, work.patches.gather(of.images.tensor(), chunk), work.rows.sums(out, chunk),
+           work.rows.row_stride(), arithmetic);
+    work.rows.scatter(out, chunk, of.factor(), b);
   });
 }
 
@@ -170,11 +167,11 @@ void weight_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
   const std::size_t capacity = images_at_a_time<Real>(s, g.arithmetic);
   std::vector<Real> transposed(s.patch() * s.out_channels);
   const auto of_channels = [&](std::size_t first, std::size_t last) {
-    auto& [patches, dy] = workspace<Real>().shape(s, {first, last}, capacity);
+    Workspace<Real>& work = workspace<Real>(s, {first, last}, capacity);
     Real* sums = transposed.data() + first * s.kernel * s.kernel * s.out_channels;
     for_each_chunk({0, s.batch}, capacity, [&](Range chunk) {
-      chains(patches.gather(of.images.tensor(), chunk), dy.gather(of.partner.tensor(), chunk).transposed(),
-             sums, s.out_channels, of.arithmetic,
+      chains(work.patches.gather(of.images.tensor(), chunk),
+             work.rows.gather(of.partner.tensor(), chunk).transposed(), sums, s.out_channels, of.arithmetic,
              chunk.first == 0 ? fp16::ChainStart::zero : fp16::ChainStart::from_output);
     });
   };
@@ -193,7 +190,7 @@ void weight_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
 template <class Real>
 void bias_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
   const std::size_t capacity = images_at_a_time<Real>(s, g.arithmetic);
-  ChannelRows<Real>& dy = workspace<Real>().rows;
+  ChannelRows<Real> dy;
   dy.shape(s, capacity);
   std::vector<Real> sums(s.out_channels);
   for_each_chunk({0, s.batch}, capacity, [&](Range chunk) {
@@ -209,11 +206,11 @@ void input_gradient(const RoundedOutput& out, const Factors& of, const Convoluti
   const std::size_t capacity = std::min(images_at_a_time<Real>(s, of.arithmetic), images.count());
   const Arithmetic arithmetic = with_one_thread(of.arithmetic);
   const fp16::MatrixOperand w = of.partner.tensor().matrix(s.out_channels, s.patch());
-  auto& [patches, dy] = workspace<Real>().shape(s, {0, s.in_channels}, capacity);
+  Workspace<Real>& work = workspace<Real>(s, {0, s.in_channels}, capacity);
   for_each_chunk(images, capacity, [&](Range chunk) {
-    chains(w.transposed(), dy.gather(of.images.tensor(), chunk), patches.data(), patches.row_stride(),
-           arithmetic);
-    patches.scatter(out, chunk, arithmetic.reductions, of.factor());
+    chains(w.transposed(), work.rows.gather(of.images.tensor(), chunk), work.patches.data(),
+           work.patches.row_stride(), arithmetic);
+    work.patches.scatter(out, chunk, arithmetic.reductions, of.factor());
   });
 }
 

@@ -409,11 +409,15 @@ void check_convolution(const Convolution& c, const Setting& setting, bool with_b
 TEST_CASE(
     "conv2d: patches in the order channel, row, column; images in order, whatever is gathered at a time") {
   constexpr Convolution shapes[] = {
-      {2, 3, 6, 5, 4, 3, 1, 1},   // no square
-      {3, 2, 7, 7, 3, 3, 2, 0},   // a stride that skips nothing
-      {2, 1, 5, 8, 2, 2, 3, 2},   // a stride wider than the kernel, padding as wide as it
-      {2, 3, 4, 4, 17, 1, 1, 0},  // no neighbours
-      {1, 2, 3, 3, 2, 3, 1, 0},   // a single pixel
+      {2, 3, 6, 5, 4, 3, 1, 1},    // no square
+      {3, 2, 7, 7, 3, 3, 2, 0},    // a stride that skips nothing
+      {2, 1, 5, 8, 2, 2, 3, 2},    // a stride wider than the kernel, padding as wide as it
+      {2, 3, 4, 4, 17, 1, 1, 0},   // no neighbours
+      {1, 2, 3, 3, 2, 3, 1, 0},    // a single pixel
+      {2, 2, 3, 14, 2, 3, 1, 1},   // rows of two blocks
+      {2, 1, 2, 19, 2, 3, 1, 2},   // of three
+      {1, 2, 3, 28, 3, 3, 1, 0},   // of four
+      {3, 1, 23, 24, 2, 3, 1, 1},  // pixels enough for one image at a time
   };
   for (const Setting& setting : settings()) {
     for (const Convolution& shape : shapes) {

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -60,6 +61,30 @@ TEST_CASE("max_pool2d: a NaN is larger than all, the first of them takes the gra
   CHECK(e.output.element(2) == -infinity);
   CHECK(values_of(e.backward(tensor_of({1, 1, 1, 3}, {1, 2, 3}))[0]) ==
         std::vector<double>{0, 1, 0, 0, 3, 0, 0, 0, 0, 2, 0, 0});
+}
+
+TEST_CASE("max_pool2d: planes and windows of every size, element by element") {
+  for (std::size_t width = 1; width <= 21; ++width) {
+    for (std::size_t window = 1; window <= std::min<std::size_t>(width, 4); ++window) {
+      const std::size_t height = window + width % 7, rows = height / window, columns = width / window;
+      Tensor x = normal_tensor({2, 3, height, width}, "x"), dy = normal_tensor({2, 3, rows, columns}, "dy");
+      for (float& value : x.elements<float>()) value = std::round(2 * value);  // ties
+      Evaluation e(sim::max_pool2d, {x}, {.window = window});
+      std::vector<double> dx(x.size());
+      for (std::size_t i = 0; i < e.output.size(); ++i) {
+        const std::size_t plane = i / (rows * columns), row = i / columns % rows, column = i % columns;
+        std::size_t largest = (plane * height + row * window) * width + column * window;
+        const std::size_t first = largest;
+        for (std::size_t k = 0; k < window * window; ++k) {
+          const std::size_t element = first + k / window * width + k % window;
+          if (x.element(element) > x.element(largest)) largest = element;
+        }
+        REQUIRE(e.output.element(i) == x.element(largest));
+        dx[largest] = dy.element(i);
+      }
+      REQUIRE(values_of(e.backward(dy)[0]) == dx);
+    }
+  }
 }
 
 TEST_CASE("max_pool2d keeps the bits of halves and passes any gradient on, a NaN too") {
