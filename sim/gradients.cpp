@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "fp16/bits.h"
-#include "sim/ops/operation.h"
+#include "sim/ops/elementwise.h"
 
 namespace sim {
 namespace {
@@ -102,12 +102,7 @@ bool has_nonfinite(const Tensor& tensor) {
 void accumulate(ScaledGradients& sum, const ScaledGradients& next, int threads) {
   for (std::size_t site = 0; site < sum.sites.size(); ++site) {
     if (!is_weight(sum.sites[site])) continue;
-    Tensor& total = sum.values.gradients[site];
-    with_real(is_binary64(total), [&](auto real) {
-      using Real = decltype(real);
-      map_elements<Real, 2>(
-          {&total}, {&total, &next.values.gradients[site]}, [](Real a, Real b) { return a + b; }, threads);
-    });
+    add_to({&sum.values.gradients[site]}, next.values.gradients[site], threads);
   }
 }
 

@@ -7,19 +7,11 @@
 #include <utility>
 
 #include "sim/layer_gradient.h"
+#include "sim/ops/elementwise.h"
 #include "sim/parametrisation.h"
 
 namespace sim {
 namespace {
-
-/// sum += term, element by element, rounded once to the format of `sum`.
-void accumulate(const RoundedOutput& sum, const Tensor& term, int threads) {
-  with_real(is_binary64(*sum.tensor), [&](auto real) {
-    using Real = decltype(real);
-    map_elements<Real, 2>(
-        sum, {sum.tensor, &term}, [](Real a, Real b) { return a + b; }, threads);
-  });
-}
 
 void multiply_by(double factor, const RoundedOutput& values) {
   with_real(is_binary64(*values.tensor), [&](auto real) {
@@ -281,7 +273,7 @@ void Tape::add_gradient(std::size_t input, Tensor fresh, double scale, const Rou
     multiply_by(joined / scale, {&fresh, rounded.counts, rounded.rounding});
     state.scales[input] = joined;
   }
-  accumulate({&gradient, rounded.counts, rounded.rounding}, fresh, options_.threads);
+  add_to({&gradient, rounded.counts, rounded.rounding}, fresh, options_.threads);
 }
 
 void Tape::backward_layer(std::size_t index, const BackwardOptions& options, NodeGradients& state) const {

@@ -6,6 +6,7 @@
 
 #include "sim/loss_scaling/delayed_scaling.h"
 #include "sim/loss_scaling/no_scaling.h"
+#include "sim/ops/elementwise.h"
 #include "sim/tensor_bytes.h"
 
 namespace sim {
@@ -31,17 +32,6 @@ const UnitScaling* parametrisation_of(const ModelState& state) {
 /// In which format the forward pass sees a parameter.
 fp16::Format model_format(const PrecisionPolicy& policy, const ParameterSpec& spec) {
   return policy.keep_batchnorm_fp32 && spec.of_batch_norm ? fp16::binary32 : policy.model;
-}
-
-/// sum += next, rounded once to the format of the sum.
-void accumulate(Gradients& sum, const Gradients& next) {
-  for (std::size_t i = 0; i < sum.parameters.size(); ++i) {
-    Tensor& total = sum.parameters[i];
-    with_real(is_binary64(total), [&](auto real) {
-      using Real = decltype(real);
-      map_elements<Real, 2>({&total}, {&total, &next.parameters[i]}, [](Real a, Real b) { return a + b; });
-    });
-  }
 }
 
 bool falls_on(std::size_t every, std::size_t step) {
@@ -301,11 +291,12 @@ void Trainer::add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scale
       unscale(scaled, {.divisor_ratio = layer_ ? 1 : global_->unscale_scale() / static_cast<double>(scale),
                        .format = policy_.unscaled_gradients,
                        .threads = options_.threads});
-  if (sum) {
-    accumulate(*sum, next);
-  } else {
+  if (!sum) {
     sum = std::move(next);
+    return;
   }
+  for (std::size_t i = 0; i < next.parameters.size(); ++i)
+    add_to({&sum->parameters[i]}, next.parameters[i], options_.threads);
 }
 
 StepRecord Trainer::step() {

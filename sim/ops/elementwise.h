@@ -31,4 +31,13 @@ void map_backward(const OperationGradient& g, std::size_t input,
   });
 }
 
+/// sum += term, element by element, rounded once to the format of the sum.
+inline void add_to(const RoundedOutput& sum, const Tensor& term, int threads) {
+  with_real(is_binary64(*sum.tensor), [&](auto real) {
+    using Real = decltype(real);
+    map_elements<Real, 2>(
+        sum, {sum.tensor, &term}, [](Real a, Real b) { return a + b; }, threads);
+  });
+}
+
 }  // namespace sim
