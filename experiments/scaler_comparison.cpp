@@ -116,17 +116,24 @@ struct Strategy {
   }
 };
 
+bool has_growth_interval(std::string_view scaler) {
+  const auto is_it = [](const auto& option) { return option.first == "growth_interval"; };
+  return std::visit(
+      [&](const auto& made) {
+        if constexpr (requires { made->options(); }) {
+          return std::ranges::any_of(made->options(), is_it);
+        } else {
+          return std::ranges::any_of(made.options(), is_it);
+        }
+      },
+      sim::make_any_scaler(scaler));
+}
+
 /// The scaler with --growth-interval put in where it has one and its own options do not say.
 std::string scaler_of(const std::string& strategy, const Options& options) {
   if (strategy == reference) return "none";
-  auto [name, given] = sim::parse_numeric_spec(strategy);
-  if (given.contains("growth_interval")) return strategy;
-  given["growth_interval"] = options.growth_interval;
-  try {
-    sim::make_any_scaler(name, given);
-  } catch (const std::invalid_argument&) {
-    return strategy;
-  }
+  const sim::Spec spec = sim::parse_spec(strategy);
+  if (spec.options.contains("growth_interval") || !has_growth_interval(spec.name)) return strategy;
   return fmt::format("{}:growth_interval={}", strategy, options.growth_interval);
 }
 

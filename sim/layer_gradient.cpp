@@ -7,16 +7,10 @@
 #include <vector>
 
 #include "fp16/elementary.h"
+#include "sim/tensor_contents.h"
 
 namespace sim {
 namespace {
-
-std::vector<double> values_of(const Tensor& tensor) {
-  std::vector<double> values(tensor.size());
-  const double* first = read(tensor, 0, values.size(), values);
-  if (first != values.data()) values.assign(first, first + tensor.size());
-  return values;
-}
 
 struct Moments {
   double mean = 0, standard_deviation = 0;
@@ -51,7 +45,7 @@ struct Range {
 /// Of elements laid out as repeats x outputs x inner.
 std::vector<Range> ranges_of(const Tensor& tensor, std::size_t outputs, std::size_t inner) {
   std::vector<Range> ranges(outputs);
-  const std::vector<double> values = values_of(tensor);
+  const std::vector<double> values = values_of<double>(tensor);
   for (std::size_t i = 0; i < values.size(); ++i) ranges[i / inner % outputs].add(values[i]);
   return ranges;
 }
@@ -60,7 +54,7 @@ std::vector<Range> ranges_of(const Tensor& tensor, std::size_t outputs, std::siz
 
 TensorStatistics statistics_of(const Tensor& tensor, bool moments, bool log_moments, bool magnitudes) {
   TensorStatistics result;
-  const std::vector<double> values = values_of(tensor);
+  const std::vector<double> values = values_of<double>(tensor);
   if (moments) {
     const Moments plain = moments_of(values, [](double x) { return std::optional(x); });
     result.mean = plain.mean;
@@ -101,14 +95,6 @@ LayerGradient layer_gradient(const Tensor& delta, const Tensor& weights, double 
   result.max_abs_product = static_cast<float>(products.largest);
   if (products.largest > 0) result.min_abs_product = static_cast<float>(products.smallest);
   return result;
-}
-
-float max_abs_of(const Tensor& tensor) {
-  double largest = 0;
-  for (const double x : values_of(tensor)) {
-    if (std::isfinite(x)) largest = std::max(largest, std::fabs(x));
-  }
-  return static_cast<float>(largest);
 }
 
 }  // namespace sim

@@ -15,7 +15,4 @@ TensorStatistics statistics_of(const Tensor& tensor, bool moments, bool log_mome
 LayerGradient layer_gradient(const Tensor& delta, const Tensor& weights, double scale,
                              const LayerNeeds& needs);
 
-/// Largest finite magnitude.
-float max_abs_of(const Tensor& tensor);
-
 }  // namespace sim

@@ -9,6 +9,7 @@
 #include "sim/layer_gradient.h"
 #include "sim/ops/elementwise.h"
 #include "sim/parametrisation.h"
+#include "sim/statistics/extremes.h"
 
 namespace sim {
 namespace {
@@ -267,8 +268,9 @@ void Tape::add_gradient(std::size_t input, Tensor fresh, double scale, const Rou
     return;
   }
   if (scale != state.scales[input]) {  // only a layer scaler makes branches differ
-    const double joined = options.layer_scaler->joined(std::array{
-        BranchGradient{state.scales[input], max_abs_of(gradient)}, BranchGradient{scale, max_abs_of(fresh)}});
+    const double joined = options.layer_scaler->joined(
+        std::array{BranchGradient{state.scales[input], extremes_of(gradient).max_abs},
+                   BranchGradient{scale, extremes_of(fresh).max_abs}});
     multiply_by(joined / state.scales[input], {&gradient, rounded.counts, rounded.rounding});
     multiply_by(joined / scale, {&fresh, rounded.counts, rounded.rounding});
     state.scales[input] = joined;

@@ -302,18 +302,16 @@ std::optional<std::size_t> first_nonfinite(const Tensor& tensor) {
   return first_nonfinite_in<fp16::binary64>(tensor.elements<double>());
 }
 
-void for_each_part_of(const RoundedOutput& out, int threads,
-                      const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit) {
-  constexpr std::size_t smallest_part = std::size_t{1} << 15;  // starting a thread costs about as much
-  if (threads == 1 || out.tensor->size() < 2 * smallest_part) return visit(out, 0, out.tensor->size());
+void for_each_part(const RoundedOutput& out, std::size_t count, int threads, std::size_t smallest_part,
+                   const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit) {
+  if (threads == 1 || count < 2 * smallest_part) return visit(out, 0, count);
   std::mutex mutex;
-  fp16::detail::for_each_part(
-      out.tensor->size(), threads, smallest_part, [&](std::size_t first, std::size_t last) {
-        fp16::RoundingCounts counts;
-        visit({out.tensor, out.counts ? &counts : nullptr, out.rounding}, first, last);
-        const std::scoped_lock lock(mutex);
-        if (out.counts) *out.counts += counts;
-      });
+  fp16::detail::for_each_part(count, threads, smallest_part, [&](std::size_t first, std::size_t last) {
+    fp16::RoundingCounts counts;
+    visit({out.tensor, out.counts ? &counts : nullptr, out.rounding}, first, last);
+    const std::scoped_lock lock(mutex);
+    if (out.counts) *out.counts += counts;
+  });
 }
 
 void copy_rounded(const RoundedOutput& out, const Tensor& in) {

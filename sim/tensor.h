@@ -82,6 +82,10 @@ class Tensor {
   std::unique_ptr<std::byte[], Free> bytes_;
 };
 
+inline bool is_binary64(const Tensor& tensor) {
+  return tensor.format() == fp16::binary64;
+}
+
 /// Elements [offset, offset + count) as Real, exactly: a view of the storage when it holds Real, else widened
 /// into `buffer` (at least `count` long). A float view of a binary64 tensor is a logic error.
 const float* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<float> buffer);
@@ -111,10 +115,13 @@ void copy_rounded(const RoundedOutput& out, const Tensor& in);
 /// Index of the first element that is infinite or NaN.
 std::optional<std::size_t> first_nonfinite(const Tensor& tensor);
 
-/// Calls visit(out, first, last) for contiguous parts of the tensor's elements, each on a thread of its own
-/// where the tensor is large enough to gain by it. The counts of the parts are added up.
-void for_each_part_of(const RoundedOutput& out, int threads,
-                      const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit);
+/// So many elements are worth a thread of their own.
+constexpr std::size_t smallest_part_of_elements = std::size_t{1} << 15;
+
+/// Calls visit(out, first, last) for contiguous parts of 0 .. count, such as the images of a batch, each of
+/// at least `smallest_part` and on a thread of its own. What rounding did to the parts is added up.
+void for_each_part(const RoundedOutput& out, std::size_t count, int threads, std::size_t smallest_part,
+                   const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit);
 
 /// Calls visit(span of floats) for consecutive pieces of a tensor of at most 32 bits an element.
 template <class Visit>

@@ -7,7 +7,7 @@
 #include "sim/loss_scaling/delayed_scaling.h"
 #include "sim/loss_scaling/no_scaling.h"
 #include "sim/ops/elementwise.h"
-#include "sim/tensor_bytes.h"
+#include "sim/tensor_contents.h"
 
 namespace sim {
 namespace {

@@ -56,22 +56,23 @@ void product_of_heads(const RoundedOutput& out, const HeadLayout& layout, const 
   const int threads = threads_for(s.batch * s.heads * s.context * s.context * s.depth(), arithmetic.threads);
   with_real(binary64, [&](auto real) {
     using Real = decltype(real);
-    for_each_part(out, s.batch, threads, [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
-      const Arithmetic of_head = with_one_thread(arithmetic);
-      std::vector<Real> scratch;
-      for (std::size_t sequence = first; sequence < last; ++sequence) {
-        const std::size_t offset = sequence * layout.sequence_size;
-        const std::span<Real> sums = sums_of(part, offset, layout.sequence_size, scratch);
-        for (std::size_t head = 0; head < s.heads; ++head) {
-          chains(matrix_of(a, s, sequence, head), matrix_of(b, s, sequence, head),
-                 sums.data() + head * layout.head_offset, layout.row_stride, of_head);
-        }
-        if (factor != 1) {
-          for (Real& sum : sums) sum *= static_cast<Real>(factor);
-        }
-        store(part, offset, std::span<const Real>(sums));
-      }
-    });
+    for_each_part(out, s.batch, threads, 1,
+                  [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+                    const Arithmetic of_head = with_one_thread(arithmetic);
+                    std::vector<Real> scratch;
+                    for (std::size_t sequence = first; sequence < last; ++sequence) {
+                      const std::size_t offset = sequence * layout.sequence_size;
+                      const std::span<Real> sums = sums_of(part, offset, layout.sequence_size, scratch);
+                      for (std::size_t head = 0; head < s.heads; ++head) {
+                        chains(matrix_of(a, s, sequence, head), matrix_of(b, s, sequence, head),
+                               sums.data() + head * layout.head_offset, layout.row_stride, of_head);
+                      }
+                      if (factor != 1) {
+                        for (Real& sum : sums) sum *= static_cast<Real>(factor);
+                      }
+                      store(part, offset, std::span<const Real>(sums));
+                    }
+                  });
   });
 }
 

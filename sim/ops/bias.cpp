@@ -28,7 +28,7 @@ Tensor forward(OperationCall& call) {
   const Tensor &x = *call.inputs[0], &b = *call.inputs[1];
   Tensor output(x.shape(), call.output_format);
   with_real(is_binary64(x), [&](auto real) {
-    for_each_part(call.into(output), x.size() / b.size(), threads_for(x.size(), call.arithmetic.threads),
+    for_each_part(call.into(output), x.size() / b.size(), threads_for(x.size(), call.arithmetic.threads), 1,
                   [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
                     add_to_rows<decltype(real)>(part, x, b, first, last);
                   });

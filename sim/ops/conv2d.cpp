@@ -146,7 +146,7 @@ Tensor forward(OperationCall& call) {
       .arithmetic = call.arithmetic};
   const Tensor* bias = call.inputs.size() == 3 ? call.inputs[2] : nullptr;
   with_real(is_binary64(*call.inputs[0]), [&](auto real) {
-    for_each_part(call.into(output), s.batch, threads_for(s.products(), call.arithmetic.threads),
+    for_each_part(call.into(output), s.batch, threads_for(s.products(), call.arithmetic.threads), 1,
                   [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
                     forward_images<decltype(real)>(part, factors, bias, s, {first, last});
                   });
@@ -225,7 +225,7 @@ void backward(const OperationGradient& g) {
           .partner = narrowed(g.narrowing, *g.inputs[1], {Product::input_gradient, Operand::weights},
                               {.length = s.out_channels, .inner = s.patch()}),
           .arithmetic = g.arithmetic};
-      for_each_part(g.input_gradients[0], s.batch, threads_for(s.products(), g.arithmetic.threads),
+      for_each_part(g.input_gradients[0], s.batch, threads_for(s.products(), g.arithmetic.threads), 1,
                     [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
                       input_gradient<Real>(part, factors, s, {first, last});
                     });

@@ -12,18 +12,20 @@ void drop(const RoundedOutput& out, const Tensor& x, const RandomStream& random,
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);
     const Real factor = static_cast<Real>(1 / (1 - probability));
-    for_each_part_of(out, threads, [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
-      constexpr std::size_t piece = 2048;
-      Real buffer[piece], results[piece];
-      std::uint32_t bits[piece];
-      for (std::size_t offset = first; offset < last; offset += piece) {
-        const std::size_t n = std::min(piece, last - offset);
-        const Real* values = read(x, offset, n, std::span(buffer));
-        random.fill_bits(offset, std::span(bits, n));
-        for (std::size_t i = 0; i < n; ++i) results[i] = bits[i] >= threshold ? values[i] * factor : Real{0};
-        store(part, offset, std::span<const Real>(results, n));
-      }
-    });
+    for_each_part(out, x.size(), threads, smallest_part_of_elements,
+                  [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+                    constexpr std::size_t piece = 2048;
+                    Real buffer[piece], results[piece];
+                    std::uint32_t bits[piece];
+                    for (std::size_t offset = first; offset < last; offset += piece) {
+                      const std::size_t n = std::min(piece, last - offset);
+                      const Real* values = read(x, offset, n, std::span(buffer));
+                      random.fill_bits(offset, std::span(bits, n));
+                      for (std::size_t i = 0; i < n; ++i)
+                        results[i] = bits[i] >= threshold ? values[i] * factor : Real{0};
+                      store(part, offset, std::span<const Real>(results, n));
+                    }
+                  });
   });
 }
 

@@ -4,12 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <mutex>
 #include <span>
 #include <vector>
 
 #include "fp16/config.h"
-#include "fp16/parts.h"
 #include "sim/ops/sums.h"
 #include "sim/tensor.h"
 
@@ -29,22 +27,11 @@ FP16_VECTOR_CLONES void apply_in_place(Function function, std::size_t count, Rea
   for (std::size_t i = 0; i < count; ++i) values[i] = function(values[i], others[i]...);
 }
 
-/// Calls visit(out, first, last) for ranges of groups of `group_size` elements, each on a thread of its own
-/// where that pays. The counts of all are added up.
+/// The parts of `groups` groups of `group_size` elements, each on a thread of its own where that pays.
 template <class Visit>
 void for_each_part_of_groups(const RoundedOutput& out, std::size_t groups, std::size_t group_size,
                              int threads, Visit visit) {
-  constexpr std::size_t smallest_part = std::size_t{1} << 15;  // starting a thread costs about as much
-  if (threads == 1 || groups * group_size < 2 * smallest_part) return visit(out, std::size_t{0}, groups);
-  std::mutex mutex;
-  fp16::detail::for_each_part(
-      groups, threads, (smallest_part + group_size - 1) / group_size,
-      [&](std::size_t first, std::size_t last) {
-        fp16::RoundingCounts counts;
-        visit(RoundedOutput{out.tensor, out.counts ? &counts : nullptr, out.rounding}, first, last);
-        const std::scoped_lock lock(mutex);
-        if (out.counts) *out.counts += counts;
-      });
+  for_each_part(out, groups, threads, (smallest_part_of_elements + group_size - 1) / group_size, visit);
 }
 
 /// Calls visit(group, results, inputs...) for each group, with pointers to that group's elements of the

@@ -6,6 +6,7 @@
 #include "sim/ops/elementary.h"
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/operation.h"
+#include "sim/tensor_contents.h"
 
 namespace sim {
 namespace {
@@ -29,14 +30,6 @@ Sizes sizes_of(std::span<const Tensor* const> inputs, const OperationOptions& op
           .steps = options.context,
           .inputs = features,
           .hidden = inputs[2]->shape()[1]};
-}
-
-template <class Real>
-std::vector<Real> values_of(const Tensor& tensor) {
-  std::vector<Real> values(tensor.size());
-  const Real* read_values = read(tensor, 0, tensor.size(), values);
-  if (read_values != values.data()) values.assign(read_values, read_values + tensor.size());
-  return values;
 }
 
 /// Rounds what is handed from step to step as a tensor of `format` would. Every use has indices of its own,

@@ -1,8 +1,5 @@
 #include "sim/ops/matrix_product.h"
 
-#include <mutex>
-
-#include "fp16/parts.h"
 #include "sim/ops/operation.h"
 
 namespace sim {
@@ -77,17 +74,6 @@ void sum_over_rows(const RoundedOutput& out, const fp16::MatrixOperand& m, const
     std::vector<decltype(real)> sums(m.columns);
     add_rows(m, sums.data(), arithmetic.reductions);
     store(out, 0, std::span<const decltype(real)>(sums));
-  });
-}
-
-void for_each_part(const RoundedOutput& out, std::size_t count, int threads,
-                   const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit) {
-  std::mutex mutex;
-  fp16::detail::for_each_part(count, threads, 1, [&](std::size_t first, std::size_t last) {
-    fp16::RoundingCounts counts;
-    visit({out.tensor, out.counts ? &counts : nullptr, out.rounding}, first, last);
-    const std::scoped_lock lock(mutex);
-    if (out.counts) *out.counts += counts;
   });
 }
 

@@ -2,7 +2,6 @@
 /// The sums behind linear maps, each with a stated order, shared by matmul, linear, conv2d, bias, attention
 /// and lstm.
 
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -54,11 +53,6 @@ std::span<Real> sums_of(const RoundedOutput& out, std::size_t offset, std::size_
   if (scratch.size() < count) scratch.resize(count);
   return std::span(scratch).first(count);
 }
-
-/// Calls visit(out, first, last) for contiguous parts of 0 .. count, such as the images of a batch, each on a
-/// thread of its own. What rounding did to the parts is added up.
-void for_each_part(const RoundedOutput& out, std::size_t count, int threads,
-                   const std::function<void(const RoundedOutput&, std::size_t, std::size_t)>& visit);
 
 /// `threads`, but one for fewer products than are worth another's start.
 int threads_for(std::size_t products, int threads);

@@ -16,9 +16,9 @@ void backward(const OperationGradient& g) {
 }  // namespace
 
 constinit const Operation mul{.name = "mul",
-                                   .description = "a * b, element by element",
-                                   .casts = {.apex_o1 = AutocastClass::promote},
-                                   .forward = forward,
-                                   .backward = backward};
+                              .description = "a * b, element by element",
+                              .casts = {.apex_o1 = AutocastClass::promote},
+                              .forward = forward,
+                              .backward = backward};
 
 }  // namespace sim

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "fp16/config.h"
-#include "fp16/parts.h"
 #include "sim/arithmetic.h"
 #include "sim/operand_narrowing.h"
 #include "sim/precision_policy.h"
@@ -152,9 +151,6 @@ template <class Body>
 decltype(auto) with_real(bool binary64, Body body) {
   return binary64 ? body(double{}) : body(float{});
 }
-inline bool is_binary64(const Tensor& tensor) {
-  return tensor.format() == fp16::binary64;
-}
 
 template <class Real, class Function, class... Inputs>
 FP16_VECTOR_CLONES void apply_to_each(Function function, std::size_t count, Real* results,
@@ -184,9 +180,10 @@ void map_part(const RoundedOutput& out, const std::array<const Tensor*, Count>& 
 template <class Real, std::size_t Count, class Function>
 void map_elements(const RoundedOutput& out, const std::array<const Tensor*, Count>& inputs, Function function,
                   int threads = 1) {
-  for_each_part_of(out, threads, [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
-    map_part<Real>(part, inputs, function, first, last);
-  });
+  for_each_part(out, out.tensor->size(), threads, smallest_part_of_elements,
+                [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+                  map_part<Real>(part, inputs, function, first, last);
+                });
 }
 
 }  // namespace sim

@@ -5,7 +5,7 @@
 #include <cassert>
 #include <type_traits>
 
-#include "sim/tensor_bytes.h"
+#include "sim/tensor_contents.h"
 
 namespace sim {
 namespace {

@@ -108,11 +108,11 @@ TEST_CASE("tensor: random bits belong to the element, however it is stored") {
 TEST_CASE("tensor: parts on several threads cover all elements once, and their counts add up") {
   Tensor tensor({200'003}, fp16::binary16);
   fp16::RoundingCounts counts;
-  sim::for_each_part_of({&tensor, &counts}, 3,
-                        [](const sim::RoundedOutput& out, std::size_t first, std::size_t last) {
-                          const std::vector<float> values(last - first, 0x1p-30f);
-                          sim::store(out, first, values);
-                        });
+  sim::for_each_part({&tensor, &counts}, tensor.size(), 3, 1000,
+                     [](const sim::RoundedOutput& out, std::size_t first, std::size_t last) {
+                       const std::vector<float> values(last - first, 0x1p-30f);
+                       sim::store(out, first, values);
+                     });
   CHECK(counts.flushed == tensor.size());
   CHECK(std::ranges::all_of(tensor.elements<std::uint16_t>(), [](std::uint16_t code) { return code == 0; }));
 }

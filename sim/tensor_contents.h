@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "sim/tensor.h"
 
@@ -18,6 +19,15 @@ inline std::span<std::byte> bytes_of(Tensor& tensor) {
     default:
       return std::as_writable_bytes(tensor.elements<double>());
   }
+}
+
+/// All elements as Real, exactly.
+template <class Real>
+std::vector<Real> values_of(const Tensor& tensor) {
+  std::vector<Real> values(tensor.size());
+  const Real* first = read(tensor, 0, tensor.size(), values);
+  if (first != values.data()) values.assign(first, first + tensor.size());
+  return values;
 }
 
 }  // namespace sim

@@ -1,0 +1,15 @@
+#pragma once
+
+#include "sim/tensor.h"
+
+namespace sim {
+
+struct Extremes {
+  bool found_nonfinite = false;
+  /// Largest finite magnitude; of a binary64 tensor rounded to binary32, at most its largest finite value.
+  float max_abs = 0;
+};
+
+Extremes extremes_of(const Tensor& tensor);
+
+}  // namespace sim
