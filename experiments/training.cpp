@@ -84,7 +84,7 @@ experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& o
   return {.policy = cell.policy,
           .scaler = cell.scaler,
           .seed = cell.seed,
-          .twin_every = options.accumulation_steps == 1 ? static_cast<std::size_t>(options.twin_every) : 0,
+          .twin_every = static_cast<std::size_t>(options.twin_every),
           .record_skips = true,
           .accumulation_steps = static_cast<std::size_t>(options.accumulation_steps),
           .clipping = {.max_norm = options.clip_norm, .max_value = options.clip_value},
@@ -272,10 +272,9 @@ int main(int argc, char** argv) {
                               {.minimum = 0, .minimum_excluded = true});
              command_line.add_flag("--clip-before-unscale", options.clip_before_unscale,
                                    "clip while S is still on the gradients: the well-known mistake");
-             command_line.add(
-                 "--twin-every", options.twin_every,
-                 "steps from one comparison with the FP32 twin to the next; 0, and with micro-batches, never",
-                 {.minimum = 0, .maximum = 1'000'000, .quick = 5});
+             command_line.add("--twin-every", options.twin_every,
+                              "steps from one comparison with the FP32 twin to the next; 0 = never",
+                              {.minimum = 0, .maximum = 1'000'000, .quick = 5});
              command_line.add_checkpoint_every(options.checkpoint_every);
            },
        .body = [&](experiments::Run& r) { run(r, options); }});

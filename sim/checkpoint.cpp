@@ -27,7 +27,7 @@ using nlohmann::json;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::string_view magic = "halflab\n";
-constexpr std::uint32_t format_version = 1;
+constexpr std::uint32_t format_version = 2;
 constexpr std::size_t checksum_size = sizeof(std::uint32_t);
 constexpr std::size_t header_size = magic.size() + sizeof(std::uint32_t) + sizeof(std::uint64_t);
 constexpr std::string_view file_prefix = "checkpoint-";
@@ -54,11 +54,13 @@ NamedValues values_of(const json& list) {
 json content_of(const Checkpoint& checkpoint) {
   json arrays = json::array();
   for (const auto& [name, bytes] : checkpoint.trainer.arrays) arrays.push_back({name, json::binary(bytes)});
+  json loss_scalers = json::array();
+  for (const NamedValues& state : checkpoint.trainer.loss_scalers) loss_scalers.push_back(bits_of(state));
   return {{"run", checkpoint.run},
           {"steps_done", checkpoint.trainer.steps_done},
           {"steps_applied", checkpoint.trainer.steps_applied},
           {"arrays", std::move(arrays)},
-          {"loss_scaler", bits_of(checkpoint.trainer.loss_scaler)},
+          {"loss_scalers", std::move(loss_scalers)},
           {"layer_scaler", bits_of(checkpoint.trainer.layer_scaler)},
           {"tensor_scaler", bits_of(checkpoint.trainer.tensor_scaler)},
           {"totals", bits_of(checkpoint.totals)},
@@ -70,12 +72,13 @@ Checkpoint checkpoint_of(json& content) {
       .run = content.at("run").get<RunIdentity>(),
       .trainer = {.steps_done = content.at("steps_done"),
                   .steps_applied = content.at("steps_applied"),
-                  .loss_scaler = values_of(content.at("loss_scaler")),
                   .layer_scaler = values_of(content.at("layer_scaler")),
                   .tensor_scaler = values_of(content.at("tensor_scaler"))},
       .totals = values_of(content.at("totals")),
       .rows = content.at("rows"),
   };
+  for (const json& state : content.at("loss_scalers"))
+    checkpoint.trainer.loss_scalers.push_back(values_of(state));
   for (json& array : content.at("arrays")) {
     checkpoint.trainer.arrays.push_back(
         {array.at(0), static_cast<Bytes&&>(std::move(array.at(1).get_binary()))});

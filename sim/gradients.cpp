@@ -9,31 +9,47 @@ namespace sim {
 namespace {
 
 template <class Real>
-ClippingResult clip_in(std::span<Tensor> gradients, const Clipping& clipping, fp16::Format format) {
+ClippingResult clip_in(std::span<Tensor* const> gradients, const Clipping& clipping, fp16::Format format) {
   std::vector<Tensor> widened(gradients.size());
   std::vector<std::span<Real>> values;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (gradients[i].format() != format) {
-      widened[i] = Tensor(gradients[i].shape(), format);
-      copy_rounded({&widened[i]}, gradients[i]);
+    if (gradients[i]->format() != format) {
+      widened[i] = Tensor(gradients[i]->shape(), format);
+      copy_rounded({&widened[i]}, *gradients[i]);
     }
-    values.push_back((widened[i].empty() ? gradients[i] : widened[i]).elements<Real>());
+    values.push_back((widened[i].empty() ? *gradients[i] : widened[i]).elements<Real>());
   }
   ClippingResult result;
   if (clipping.max_norm) result.norm = clip_by_norm(values, *clipping.max_norm);
   if (clipping.max_value) result.clipped_values = clip_by_value(values, *clipping.max_value);
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    if (!widened[i].empty()) copy_rounded({&gradients[i]}, widened[i]);
+    if (!widened[i].empty()) copy_rounded({gradients[i]}, widened[i]);
   }
   return result;
 }
 
+ClippingResult clip_all(std::span<Tensor* const> gradients, const Clipping& clipping) {
+  if (!clipping.max_norm && !clipping.max_value) return {};
+  const bool binary64 =
+      std::ranges::any_of(gradients, [](const Tensor* gradient) { return is_binary64(*gradient); });
+  return binary64 ? clip_in<double>(gradients, clipping, fp16::binary64)
+                  : clip_in<float>(gradients, clipping, fp16::binary32);
+}
+
 }  // namespace
 
-ClippingResult clip(std::span<Tensor> gradients, const Clipping& clipping) {
-  if (!clipping.max_norm && !clipping.max_value) return {};
-  return std::ranges::any_of(gradients, is_binary64) ? clip_in<double>(gradients, clipping, fp16::binary64)
-                                                     : clip_in<float>(gradients, clipping, fp16::binary32);
+ClippingResult clip(Gradients& gradients, const Clipping& clipping) {
+  std::vector<Tensor*> parameters;
+  for (Tensor& gradient : gradients.parameters) parameters.push_back(&gradient);
+  return clip_all(parameters, clipping);
+}
+
+ClippingResult clip(ScaledGradients& gradients, const Clipping& clipping) {
+  std::vector<Tensor*> parameters;
+  for (std::size_t site = 0; site < gradients.sites.size(); ++site) {
+    if (is_weight(gradients.sites[site])) parameters.push_back(&gradients.values.gradients[site]);
+  }
+  return clip_all(parameters, clipping);
 }
 
 bool is_weight(const GradientSite& site) {
@@ -44,10 +60,14 @@ bool has_nonfinite(const Tensor& tensor) {
   return first_nonfinite(tensor).has_value();
 }
 
-void accumulate(ScaledGradients& sum, const ScaledGradients& next, int threads) {
-  for (std::size_t site = 0; site < sum.sites.size(); ++site) {
-    if (!is_weight(sum.sites[site])) continue;
-    add_to({&sum.values.gradients[site]}, next.values.gradients[site], threads);
+void accumulate(std::span<const GradientSite> sites, SiteGradients& sum, const SiteGradients& next,
+                int threads) {
+  const bool counted = !sum.rounding.empty() && !next.rounding.empty();
+  for (std::size_t site = 0; site < sites.size(); ++site) {
+    if (!is_weight(sites[site])) continue;
+    fp16::RoundingCounts* counts = counted ? &sum.rounding[site] : nullptr;
+    add_to({&sum.gradients[site], counts}, next.gradients[site], threads);
+    if (counts) *counts += next.rounding[site];
   }
 }
 

@@ -29,8 +29,10 @@ struct Gradients {
 bool is_weight(const GradientSite& site);
 
 /// sum += next at every weight site, rounded once to the format of the gradient, as .grad accumulates over
-/// the backward passes of micro-batches; other sites keep the values of `sum`. Both have the same scale.
-void accumulate(ScaledGradients& sum, const ScaledGradients& next, int threads = 1);
+/// the backward passes of micro-batches, and with them the counts of rounding, if both have any; other sites
+/// keep what `sum` has. Both have the same scales.
+void accumulate(std::span<const GradientSite> sites, SiteGradients& sum, const SiteGradients& next,
+                int threads = 1);
 
 /// How unscale() goes about it.
 struct UnscaleOptions {
@@ -64,7 +66,11 @@ struct ClippingResult {
 
 /// Clips all tensors together, as clipping.h says; tensors of 16 bits are widened, and the results rounded
 /// once back into them.
-ClippingResult clip(std::span<Tensor> gradients, const Clipping& clipping);
+ClippingResult clip(Gradients& gradients, const Clipping& clipping);
+
+/// The same of parameter gradients that still carry their scales, against limits that do not: a mistake, to
+/// look at its effect.
+ClippingResult clip(ScaledGradients& gradients, const Clipping& clipping);
 
 /// True when an element is infinite or NaN.
 bool has_nonfinite(const Tensor& tensor);

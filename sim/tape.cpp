@@ -337,7 +337,12 @@ SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const 
   result.first_nonfinite = state.first_nonfinite;
   if (options.keep) result.kept = state.gradients[options.keep->index];
   for (const GradientSite& site : sites_) {
-    result.gradients.push_back(std::move(state.gradients[site.variable.index]));
+    Tensor& gradient = state.gradients[site.variable.index];
+    if (gradient.empty()) {
+      gradient = Tensor::zeros(value(site.variable).shape(), gradient_format(site.variable.index, options));
+      gradient.charge_to(MemoryRole::gradients);
+    }
+    result.gradients.push_back(std::move(gradient));
     result.scales.push_back(state.scales[site.variable.index]);
     if (options.count_rounding) result.rounding.push_back(state.rounding[site.variable.index]);
   }

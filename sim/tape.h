@@ -116,8 +116,8 @@ class Tape {
   const PrecisionPolicy& policy() const { return *policy_; }
   bool training() const { return options_.training; }
 
-  /// Gradients of `loss` (a scalar) at every site. The forward values stay: backward may run again with other
-  /// options.
+  /// Gradients of `loss` (a scalar) at every site, 0 where it does not depend on that. The forward values
+  /// stay: backward may run again with other options.
   SiteGradients backward(Variable loss, const BackwardOptions& options) const;
 
  private:

@@ -56,6 +56,25 @@ std::vector<NamedTensor> tensors_of(ModelState& state) {
   return tensors;
 }
 
+std::vector<std::unique_ptr<LossScaler>> one_for_each_loss(std::unique_ptr<LossScaler> scaler,
+                                                           const Model& model) {
+  const auto count = static_cast<std::size_t>(scaler->num_losses());
+  if (count != 1 && count != model.num_losses()) {
+    throw std::invalid_argument(
+        "scaler '" + std::string(scaler->name()) + "': num_losses = " + std::to_string(count) +
+        " does not suit this model; allowed: " +
+        (model.num_losses() == 1
+             ? "1, its only loss"
+             : "1 for the sum of its losses, " + std::to_string(model.num_losses()) + " for one each"));
+  }
+  const NamedValues options = scaler->options();
+  std::vector<std::unique_ptr<LossScaler>> scalers;
+  scalers.push_back(std::move(scaler));
+  while (scalers.size() < count)
+    scalers.push_back(make_scaler(scalers.front()->name(), {options.begin(), options.end()}));
+  return scalers;
+}
+
 template <class Scaler>
 NamedValues state_of(const std::unique_ptr<Scaler>& scaler) {
   return scaler ? scaler->state() : NamedValues();
@@ -139,7 +158,11 @@ Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPoli
       options_(options),
       batches_(dataset, options.seed, options.batch) {
   const bool casts_with_scales = policy_.operands.narrows_per_tensor();
-  if (auto* global = std::get_if<std::unique_ptr<LossScaler>>(&scaler)) global_ = std::move(*global);
+  if (auto* global = std::get_if<std::unique_ptr<LossScaler>>(&scaler)) {
+    loss_scalers_ = one_for_each_loss(std::move(*global), model);
+  } else {
+    loss_scalers_.push_back(std::make_unique<NoScaling>());
+  }
   if (auto* layer = std::get_if<std::unique_ptr<LayerScaler>>(&scaler)) layer_ = std::move(*layer);
   if (auto* tensor = std::get_if<std::unique_ptr<TensorScaler>>(&scaler)) tensor_ = std::move(*tensor);
   std::optional<UnitScaling> unit_scaling;
@@ -149,7 +172,6 @@ Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPoli
                                 "' scales casts to FP8, and policy '" + std::string(policy_.name) +
                                 "' has none; allowed: policy fp8");
   }
-  if (!global_) global_ = std::make_unique<NoScaling>();
   if (casts_with_scales && !tensor_) tensor_ = std::make_unique<DelayedScaling>();
   take_state(ModelState::initial(model, options.seed, unit_scaling));
   round_copies();
@@ -170,14 +192,26 @@ void Trainer::take_state(ModelState initial) {
   for (auto& [name, buffer] : state_.buffers) buffer = Tensor(buffer);
 }
 
-double Trainer::scale() const {
-  return layer_ ? layer_->loss_scale() : global_->scale();
+double Trainer::scale(std::size_t loss) const {
+  return layer_ ? layer_->loss_scale() : loss_scalers_[loss]->scale();
+}
+
+bool Trainer::is_measured() const {
+  return falls_on(options_.twin_every, steps_done_);
 }
 
 NamedValues Trainer::scaler_options() const {
   if (layer_) return layer_->options();
   if (state_.unit_scaling) return state_.unit_scaling->options();
-  return tensor_ && global_->name() == "none" ? tensor_->options() : global_->options();
+  const LossScaler& global = *loss_scalers_.front();
+  return tensor_ && global.name() == "none" ? tensor_->options() : global.options();
+}
+
+std::string Trainer::abort_reason() const {
+  for (const auto& scaler : loss_scalers_) {
+    if (!scaler->abort_reason().empty()) return scaler->abort_reason();
+  }
+  return {};
 }
 
 std::vector<const Tensor*> Trainer::model_weights() const {
@@ -199,39 +233,87 @@ void Trainer::round_copies() {
   }
 }
 
-ScaledGradients Trainer::backward(const RecordedStep& recorded, float scale, bool measured) const {
-  // The mean over micro-batches is taken before the loss is scaled, as users of torch write it.
-  const auto micro_batches = static_cast<float>(options_.accumulation_steps);
-  ScaledGradients scaled{
-      .sites = recorded.tape.sites(),
-      .values = recorded.tape.backward(recorded.forward.loss, {.seed = scale / micro_batches,
-                                                               .count_rounding = measured,
-                                                               .find_nonfinite = options_.record_skips,
-                                                               .layer_scaler = layer_.get()})};
-  for (double& multiple : scaled.values.scales) multiple *= micro_batches;
-  return scaled;
+RecordedStep Trainer::record_micro_batch(std::uint64_t number) {
+  return record_step(model_, state_.specs, model_weights(), state_.buffers, batches_.batch(number), policy_,
+                     {.seed = options_.seed,
+                      .step = number,
+                      .threads = options_.threads,
+                      .tensor_scaler = tensor_.get(),
+                      .unit_scaling = parametrisation_of(state_)});
 }
 
-Decision Trainer::decide(const RecordedStep& recorded, const ScaledGradients& scaled, StepRecord& record) {
-  ExponentHistogram exponents, twin_exponents;
-  GradientSummary summary = summarise(scaled, global_->needs_exponents() ? &exponents : nullptr);
-  const bool measured = falls_on(options_.twin_every, record.step);
-  TwinSummary twin_summary{.finite = true, .exponents = &twin_exponents};
-  if (measured || global_->wants_twin(summary)) {
-    const AllocationScope uncounted(nullptr);
-    const SiteGradients twin =
-        recorded.tape.backward(recorded.forward.loss, {.seed = 1, .twin = options_.twin_format});
-    for (const Tensor& gradient : twin.gradients) {
-      twin_summary.finite &= !has_nonfinite(gradient);
-      add_exponents(twin_exponents, gradient);
-    }
-    summary.twin = &twin_summary;
-    if (measured && options_.accumulation_steps == 1) {
-      record.twin = compare_sites(scaled.sites, scaled.values, twin);
-    }
+std::vector<Trainer::LossTerm> Trainer::losses_of(const RecordedStep& recorded) const {
+  if (loss_scalers_.size() == 1) return {{recorded.tape, recorded.forward.loss, *loss_scalers_.front()}};
+  std::vector<LossTerm> terms;
+  for (std::size_t i = 0; i < loss_scalers_.size(); ++i)
+    terms.push_back({recorded.tape, recorded.forward.losses[i], *loss_scalers_[i]});
+  return terms;
+}
+
+SiteGradients Trainer::differentiate(const LossTerm& term, BackwardOptions options) const {
+  // The mean over micro-batches is taken before the loss is scaled, as users of torch write it.
+  const auto micro_batches = static_cast<float>(options_.accumulation_steps);
+  options.seed /= micro_batches;
+  SiteGradients values = term.tape.backward(term.loss, options);
+  for (double& multiple : values.scales) multiple *= micro_batches;
+  return values;
+}
+
+void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const {
+  const bool counted = is_measured() || falls_on(options_.statistics_every, record.step);
+  SiteGradients next = differentiate(term, {.seed = pending.scale,
+                                            .count_rounding = counted,
+                                            .find_nonfinite = options_.record_skips,
+                                            .layer_scaler = layer_.get()});
+  look_into(term, next, record);
+  if (pending.scaled.sites.empty()) {
+    pending.scaled = {.sites = term.tape.sites(), .values = std::move(next)};
+  } else {
+    accumulate(pending.scaled.sites, pending.scaled.values, next, options_.threads);
   }
-  const Decision decision = global_->update(summary);
-  return layer_ ? std::max(decision, decide_by_layers(scaled)) : decision;
+  pending.exponents = {};
+  pending.summary = summarise(pending.scaled, term.scaler.needs_exponents() ? &pending.exponents : nullptr);
+  if (is_measured() || term.scaler.wants_twin(pending.summary)) add_twin(term, pending);
+}
+
+void Trainer::add_twin(const LossTerm& term, Pending& pending) const {
+  const AllocationScope uncounted(nullptr);
+  SiteGradients twin = differentiate(term, {.seed = 1, .twin = options_.twin_format});
+  pending.twin_finite &= std::ranges::none_of(twin.gradients, has_nonfinite);
+  if (pending.twin) {
+    accumulate(pending.scaled.sites, *pending.twin, twin, options_.threads);
+  } else {
+    pending.twin = std::move(twin);
+  }
+}
+
+void Trainer::finish(const LossTerm& term, Pending& pending, std::optional<Gradients>& sum,
+                     StepRecord& record) {
+  record.decision = std::max(record.decision, decide(term.scaler, pending, record));
+  sites_ = pending.scaled.sites;
+  if (falls_on(options_.statistics_every, record.step) && record.statistics.empty())
+    record.statistics = site_statistics(pending.scaled.values);
+  complete_skip_record(term, pending.scaled, record);
+  if (record.skipped()) return;
+  const double divisor_ratio = layer_ ? 1 : term.scaler.unscale_scale() / static_cast<double>(pending.scale);
+  add_unscaled(sum, pending, divisor_ratio, record);
+}
+
+Decision Trainer::decide(LossScaler& scaler, const Pending& pending, StepRecord& record) {
+  GradientSummary summary = pending.summary;
+  ExponentHistogram twin_exponents;
+  const TwinSummary twin{.finite = pending.twin_finite, .exponents = &twin_exponents};
+  if (pending.twin) {
+    for (const Tensor& gradient : pending.twin->gradients) add_exponents(twin_exponents, gradient);
+    summary.twin = &twin;
+  }
+  if (is_measured()) {
+    record.twin.resize(pending.scaled.sites.size());
+    const auto fresh = compare_sites(pending.scaled.sites, pending.scaled.values, *pending.twin);
+    for (std::size_t site = 0; site < fresh.size(); ++site) record.twin[site] += fresh[site];
+  }
+  const Decision decision = scaler.update(summary);
+  return layer_ ? std::max(decision, decide_by_layers(pending.scaled)) : decision;
 }
 
 Decision Trainer::decide_by_layers(const ScaledGradients& scaled) {
@@ -249,13 +331,13 @@ Decision Trainer::decide_by_layers(const ScaledGradients& scaled) {
   return layer_->update(outcomes);
 }
 
-void Trainer::look_into(const RecordedStep& recorded, const SiteGradients& values, StepRecord& record) const {
+void Trainer::look_into(const LossTerm& term, const SiteGradients& values, StepRecord& record) const {
   if (record.skip || !values.first_nonfinite) return;
   const AllocationScope uncounted(nullptr);
-  record.skip = find_cause(recorded.tape, recorded.forward.loss, values, options_.twin_format);
+  record.skip = find_cause(term.tape, term.loss, values, options_.twin_format);
 }
 
-void Trainer::complete_skip_record(const RecordedStep& recorded, const ScaledGradients& scaled,
+void Trainer::complete_skip_record(const LossTerm& term, const ScaledGradients& scaled,
                                    StepRecord& record) const {
   if (!options_.record_skips || !record.skipped()) {
     record.skip.reset();
@@ -266,31 +348,18 @@ void Trainer::complete_skip_record(const RecordedStep& recorded, const ScaledGra
     if (is_weight(scaled.sites[site]) && has_nonfinite(gradient))
       record.skip = record_of_sum(scaled.sites[site].name, gradient);
   }
-  if (!record.skip) record.skip = find_cause(recorded.tape, recorded.forward.loss, {}, options_.twin_format);
+  if (!record.skip) record.skip = find_cause(term.tape, term.loss, {}, options_.twin_format);
   record.skip->step = record.step;
   record.skip->loss_scale = record.scale;
 }
 
-void Trainer::add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scaled, float scale,
+void Trainer::add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
                            StepRecord& record) const {
-  if (options_.clip_before_unscale) {
-    Gradients still_scaled;
-    for (std::size_t site = 0; site < scaled.sites.size(); ++site) {
-      if (is_weight(scaled.sites[site]))
-        still_scaled.parameters.push_back(std::move(scaled.values.gradients[site]));
-    }
-    record.clipping = clip(still_scaled.parameters, options_.clipping);
-    std::size_t parameter = 0;
-    for (std::size_t site = 0; site < scaled.sites.size(); ++site) {
-      if (is_weight(scaled.sites[site]))
-        scaled.values.gradients[site] = std::move(still_scaled.parameters[parameter++]);
-    }
-  }
+  if (options_.clip_before_unscale) record.clipping = clip(pending.scaled, options_.clipping);
   const AllocationScope scope(memory_.get(), MemoryRole::gradients);
-  Gradients next =
-      unscale(scaled, {.divisor_ratio = layer_ ? 1 : global_->unscale_scale() / static_cast<double>(scale),
-                       .format = policy_.unscaled_gradients,
-                       .threads = options_.threads});
+  Gradients next = unscale(
+      pending.scaled,
+      {.divisor_ratio = divisor_ratio, .format = policy_.unscaled_gradients, .threads = options_.threads});
   if (!sum) {
     sum = std::move(next);
     return;
@@ -301,39 +370,25 @@ void Trainer::add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scale
 
 StepRecord Trainer::step() {
   StepRecord record{.step = steps_done_, .scale = static_cast<float>(scale())};
-  const std::size_t micro_batches = options_.accumulation_steps;
+  for (std::size_t i = 1; i < loss_scalers_.size(); ++i)
+    record.further_scales.push_back(static_cast<float>(scale(i)));
   const AllocationScope scope(memory_.get());
-  const bool has_statistics = falls_on(options_.statistics_every, record.step);
-  const bool counted = has_statistics || falls_on(options_.twin_every, record.step);
-  const bool updates_each = global_->update_granularity() == UpdateGranularity::per_backward;
-  std::optional<ScaledGradients> scaled;
+  const std::size_t micro_batches = options_.accumulation_steps;
+  const bool updates_each = loss_scalers_.front()->update_granularity() == UpdateGranularity::per_backward;
+  std::optional<Pending> pending;
   std::optional<Gradients> gradients;
   for (std::size_t i = 0; i < micro_batches; ++i) {
-    const auto scale = static_cast<float>(this->scale());
-    const std::uint64_t number = steps_done_ * micro_batches + i;
-    const RecordedStep recorded =
-        record_step(model_, state_.specs, model_weights(), state_.buffers, batches_.batch(number), policy_,
-                    {.seed = options_.seed,
-                     .step = number,
-                     .threads = options_.threads,
-                     .tensor_scaler = tensor_.get(),
-                     .unit_scaling = parametrisation_of(state_)});
+    const RecordedStep recorded = record_micro_batch(steps_done_ * micro_batches + i);
     record.loss += static_cast<float>(recorded.tape.value(recorded.forward.loss).element(0) /
                                       static_cast<double>(micro_batches));
-    ScaledGradients next = backward(recorded, scale, counted);
-    look_into(recorded, next.values, record);
-    if (scaled) {
-      accumulate(*scaled, next, options_.threads);
-    } else {
-      scaled = std::move(next);
+    const std::vector<LossTerm> terms = losses_of(recorded);
+    for (std::size_t loss = 0; loss < terms.size(); ++loss) {
+      if (!pending) pending.emplace(static_cast<float>(scale(loss)));
+      add_backward(terms[loss], *pending, record);
+      if (!updates_each && i + 1 < micro_batches) continue;
+      finish(terms[loss], *pending, gradients, record);
+      pending.reset();
     }
-    if (!updates_each && i + 1 < micro_batches) continue;
-    record.decision = std::max(record.decision, decide(recorded, *scaled, record));
-    sites_ = scaled->sites;
-    if (has_statistics && micro_batches == 1) record.statistics = site_statistics(scaled->values);
-    complete_skip_record(recorded, *scaled, record);
-    if (record.decision == Decision::apply) add_unscaled(gradients, *scaled, scale, record);
-    scaled.reset();
   }
   if (tensor_) tensor_->end_step();
   if (record.decision == Decision::apply) apply(*gradients, record);
@@ -342,7 +397,7 @@ StepRecord Trainer::step() {
 }
 
 void Trainer::apply(Gradients& gradients, StepRecord& record) {
-  if (!options_.clip_before_unscale) record.clipping = clip(gradients.parameters, options_.clipping);
+  if (!options_.clip_before_unscale) record.clipping = clip(gradients, options_.clipping);
   record.learning_rate =
       optimizer_->learning_rate() *
       schedule_->factor(
@@ -359,9 +414,9 @@ void Trainer::apply(Gradients& gradients, StepRecord& record) {
 TrainerState Trainer::save() {
   TrainerState saved{.steps_done = steps_done_,
                      .steps_applied = steps_applied_,
-                     .loss_scaler = state_of(global_),
                      .layer_scaler = state_of(layer_),
                      .tensor_scaler = state_of(tensor_)};
+  for (const auto& scaler : loss_scalers_) saved.loss_scalers.push_back(scaler->state());
   const auto add = [&saved](const std::string& name, std::span<const std::byte> bytes) {
     const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
     saved.arrays.push_back({name, {first, first + bytes.size()}});
@@ -382,7 +437,11 @@ void Trainer::restore(const TrainerState& saved) {
                                 "'");
   }
   optimizer_->restore(std::span(arrays).subspan(tensors.size()));
-  restore_scaler(global_, "loss", saved.loss_scaler);
+  if (saved.loss_scalers.size() != loss_scalers_.size()) {
+    throw std::invalid_argument("trainer: saved state has " + std::to_string(saved.loss_scalers.size()) +
+                                " loss scalers in place of " + std::to_string(loss_scalers_.size()));
+  }
+  for (std::size_t i = 0; i < loss_scalers_.size(); ++i) loss_scalers_[i]->restore(saved.loss_scalers[i]);
   restore_scaler(layer_, "layer", saved.layer_scaler);
   restore_scaler(tensor_, "tensor", saved.tensor_scaler);
   for (std::size_t i = 0; i < tensors.size(); ++i)

@@ -42,14 +42,17 @@ struct StepRecord {
   std::size_t step = 0;
   float loss = 0;   ///< of this step's examples, before the update
   float scale = 1;  ///< S used in this step's (first) backward
+  /// The same of the losses after the first, where each has a scaler of its own.
+  std::vector<float> further_scales = {};
   Decision decision = Decision::apply;
   double learning_rate = 0;
   ClippingResult clipping = {};  ///< of an applied step; without clipping the norm is not formed
   UpdateCounts updates = {};     ///< of all parameters
   std::vector<UpdateCounts> parameter_updates = {};  ///< of each; empty where there was no update
-  /// Per gradient site of Trainer::sites(), at measured steps only, and not under gradient accumulation.
+  /// Per gradient site of Trainer::sites(), at measured steps only: of what the scaler was shown, which of
+  /// summed micro-batches is the sum at weights and the first at activations. Those of several updates add.
   std::vector<TwinComparison> twin = {};
-  std::vector<SiteStatistics> statistics = {};  ///< likewise, at their own steps
+  std::vector<SiteStatistics> statistics = {};  ///< at their own steps, of what it was shown first
   std::optional<SkipRecord> skip = {};          ///< of a step without an update, where recorded
 
   bool skipped() const { return decision != Decision::apply; }
@@ -70,7 +73,7 @@ struct TrainerState {
   std::uint64_t steps_done = 0;
   std::uint64_t steps_applied = 0;
   std::vector<Array> arrays = {};  ///< weights, buffers and the optimizer's state
-  NamedValues loss_scaler = {};
+  std::vector<NamedValues> loss_scalers = {};
   NamedValues layer_scaler = {};
   NamedValues tensor_scaler = {};
 };
@@ -111,8 +114,10 @@ Evaluation evaluate(const Model& model, const Dataset& dataset, const ModelState
 
 class Trainer {
  public:
-  /// What is referred to must outlive the trainer. Throws std::invalid_argument for a scaler of casts under a
-  /// policy that has none to scale.
+  /// What is referred to must outlive the trainer. A loss scaler for each of several losses is made as often
+  /// as the model has losses, which are then differentiated one after the other. Throws std::invalid_argument
+  /// when their number is another than the model's, and for a scaler of casts under a policy that has none to
+  /// scale.
   Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy, AnyScaler scaler,
           std::unique_ptr<Optimizer> optimizer, std::unique_ptr<Schedule> schedule,
           const TrainerOptions& options);
@@ -135,12 +140,12 @@ class Trainer {
 
   /// Weights in the policy's format: under a policy with master weights, these are the masters.
   const ModelState& state() const { return state_; }
-  /// The loss scale of the coming step.
-  double scale() const;
+  /// The loss scale of the coming step, that of the first loss where each has its own.
+  double scale() const { return scale(0); }
   /// Options in force of the scaler, whatever its kind.
   NamedValues scaler_options() const;
   /// Why the run ended, if its scaler ended it.
-  std::string abort_reason() const { return global_->abort_reason(); }
+  std::string abort_reason() const;
   const Optimizer& optimizer() const { return *optimizer_; }
   /// What the tensors of this run take, now and at most: weights, copies, optimizer state and all of a step,
   /// but not its instruments (twins, records of skipped steps).
@@ -153,24 +158,46 @@ class Trainer {
   void take_state(ModelState initial);
   std::vector<const Tensor*> model_weights() const;
   void round_copies();
-  ScaledGradients backward(const RecordedStep& recorded, float scale, bool measured) const;
-  /// Shows the scaler the gradients of `recorded` and those summed with them, after running the twin where it
-  /// is wanted.
-  Decision decide(const RecordedStep& recorded, const ScaledGradients& scaled, StepRecord& record);
+  /// Gradients since the last update of a loss scaler.
+  struct Pending {
+    float scale;  ///< S
+    ScaledGradients scaled = {};
+    ExponentHistogram exponents = {};        ///< of `scaled`, where the scaler needs them
+    GradientSummary summary = {};            ///< of `scaled`
+    std::optional<SiteGradients> twin = {};  ///< of the micro-batches that it was run for
+    bool twin_finite = true;
+  };
+  /// One of the losses of a micro-batch.
+  struct LossTerm {
+    const Tape& tape;
+    Variable loss;
+    LossScaler& scaler;
+  };
+
+  double scale(std::size_t loss) const;
+  bool is_measured() const;
+  RecordedStep record_micro_batch(std::uint64_t number);
+  std::vector<LossTerm> losses_of(const RecordedStep& recorded) const;
+  SiteGradients differentiate(const LossTerm& term, BackwardOptions options) const;
+  /// Adds the gradients of one more backward pass.
+  void add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const;
+  void add_twin(const LossTerm& term, Pending& pending) const;
+  /// Updates the scaler and adds what is to be applied to `sum`.
+  void finish(const LossTerm& term, Pending& pending, std::optional<Gradients>& sum, StepRecord& record);
+  Decision decide(LossScaler& scaler, const Pending& pending, StepRecord& record);
   Decision decide_by_layers(const ScaledGradients& scaled);
   /// Asks for the cause of a backward pass that was not finite, if none was before it in this step.
-  void look_into(const RecordedStep& recorded, const SiteGradients& values, StepRecord& record) const;
-  void complete_skip_record(const RecordedStep& recorded, const ScaledGradients& scaled,
-                            StepRecord& record) const;
-  /// Adds the unscaled gradients to those of earlier micro-batches.
-  void add_unscaled(std::optional<Gradients>& sum, ScaledGradients& scaled, float scale,
+  void look_into(const LossTerm& term, const SiteGradients& values, StepRecord& record) const;
+  void complete_skip_record(const LossTerm& term, const ScaledGradients& scaled, StepRecord& record) const;
+  void add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
                     StepRecord& record) const;
   void apply(Gradients& gradients, StepRecord& record);
 
   std::unique_ptr<MemoryAccount> memory_ = std::make_unique<MemoryAccount>();
   const Model& model_;
   PrecisionPolicy policy_;
-  std::unique_ptr<LossScaler> global_;    ///< without effect where the scaler is of another kind
+  /// One, without effect where the scaler is of another kind; or one for each loss.
+  std::vector<std::unique_ptr<LossScaler>> loss_scalers_;
   std::unique_ptr<LayerScaler> layer_;    ///< null unless it is of that kind
   std::unique_ptr<TensorScaler> tensor_;  ///< null unless the policy casts with scales
   std::unique_ptr<Optimizer> optimizer_;

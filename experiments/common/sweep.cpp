@@ -76,6 +76,13 @@ struct Totals {
   }
 };
 
+/// Those of the losses after the first, "8 16".
+std::string further_scales_of(const sim::StepRecord& step) {
+  std::vector<double> log2_scales;
+  for (const float scale : step.further_scales) log2_scales.push_back(sim::log2_of(scale));
+  return fmt::format("{}", fmt::join(log2_scales, " "));
+}
+
 /// A row of steps.csv, with its line end. What a step has not is NaN or empty.
 std::string row_of(const sim::StepRecord& step, const sim::Clipping& clipping) {
   constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
@@ -87,6 +94,7 @@ std::string row_of(const sim::StepRecord& step, const sim::Clipping& clipping) {
   std::vector<sim::Value> cells{step.step,
                                 step.loss,
                                 sim::log2_of(step.scale),
+                                further_scales_of(step),
                                 name_of(step.decision),
                                 step.learning_rate,
                                 if_clipped(step.clipping.norm.norm),
@@ -300,6 +308,7 @@ const std::vector<std::string>& step_columns() {
   static const std::vector<std::string> columns{"step",
                                                 "loss",
                                                 "scale_log2",
+                                                "further_scales_log2",
                                                 "decision",
                                                 "learning_rate",
                                                 "gradient_norm",

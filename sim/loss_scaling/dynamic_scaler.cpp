@@ -8,6 +8,11 @@ namespace sim {
 DynamicScaler::DynamicScaler(const DynamicScheduler& scheduler, const DynamicRule& rule)
     : scheduler_(scheduler), rule_(rule), state_(initial_state(rule.init_scale)) {
   check_scale_limits(scheduler.subject(), rule.init_scale, floor(), rule.max_scale);
+  if (rule.num_losses > 1 && rule.delay_unscale) {
+    throw std::invalid_argument(scheduler.subject() + ": delay_unscale adds up gradients that are still " +
+                                "scaled, so num_losses must be 1 with it, not " +
+                                std::to_string(rule.num_losses));
+  }
 }
 
 Decision DynamicScaler::decide(const GradientSummary& summary) {

@@ -71,8 +71,8 @@ class LossScaler {
 
   virtual UpdateGranularity update_granularity() const { return UpdateGranularity::per_step; }
 
-  /// How many losses of a model get a scaler of their own, each made with these same options; further losses
-  /// share the last.
+  /// How many losses of a model get a scaler of their own, each made with these same options; 1: their sum
+  /// has one.
   virtual int num_losses() const { return 1; }
 
   /// Options in force, for the manifest.

@@ -96,6 +96,8 @@ class ForwardContext {
 struct ForwardPass {
   Variable loss;                  ///< scalar, mean over the batch
   std::vector<Variable> outputs;  ///< what score() judges: logits, a reconstruction
+  /// Of a loss that is the sum of several: each of them, Model::num_losses() in all.
+  std::vector<Variable> losses = {};
 };
 
 /// How many of the predictions were right; none where the model predicts nothing that can be right.
@@ -116,6 +118,8 @@ class Model {
   virtual std::vector<ParameterSpec> buffers() const { return {}; }
   /// True when score() has a meaning.
   virtual bool is_classifier() const = 0;
+  /// How many losses the loss is the sum of, each of which may have a scaler of its own.
+  virtual std::size_t num_losses() const { return 1; }
   /// Records the whole step, loss included.
   virtual ForwardPass forward(ForwardContext& context) const = 0;
   /// Judges the outputs of a pass over `batch`; by default the one output as logits against the labels.

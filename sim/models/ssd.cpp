@@ -16,7 +16,7 @@ namespace {
 /// the mean-subtracted byte units of networks of that time, and a fixed gain of 1/64 stands before the heads:
 /// large activations are what makes the gradients of a ReLU network small.
 ///
-/// Loss: cross entropy of the classes over matched anchors and three hard negatives for each, plus smooth L1
+/// Losses: cross entropy of the classes over matched anchors and three hard negatives for each, and smooth L1
 /// of the offsets of matched anchors, over the normaliser; in evaluation always over the matched anchors.
 class Ssd final : public Model {
  public:
@@ -53,6 +53,7 @@ class Ssd final : public Model {
   }
 
   bool is_classifier() const override { return true; }
+  std::size_t num_losses() const override { return 2; }
 
   ForwardPass forward(ForwardContext& context) const override {
     std::array<Variable, 2> classes, boxes;
@@ -72,7 +73,10 @@ class Ssd final : public Model {
       classes[pair - 3] = rows(map.class_head(), classes_);
       boxes[pair - 3] = rows(map.box_head(), 4);
     }
-    return {.loss = loss(context, classes, boxes), .outputs = {classes[0], classes[1]}};
+    const std::array<Variable, 2> losses = classification_and_localisation(context, classes, boxes);
+    return {.loss = context.apply(add, {losses[0], losses[1]}),
+            .outputs = {classes[0], classes[1]},
+            .losses = {losses[0], losses[1]}};
   }
 
   /// Over matched anchors: whether the largest logit is that of the object.
@@ -186,25 +190,24 @@ class Ssd final : public Model {
     return std::max(positives, 1.0);
   }
 
-  Variable loss(ForwardContext& context, const std::array<Variable, 2>& classes,
-                const std::array<Variable, 2>& boxes) const {
+  std::array<Variable, 2> classification_and_localisation(ForwardContext& context,
+                                                          const std::array<Variable, 2>& classes,
+                                                          const std::array<Variable, 2>& boxes) const {
     Targets targets = match(context.batch());
     const double divisor = normaliser(targets, context.batch().size, context.tape().training());
     mine(context.tape(), classes, context.batch().size, targets);
-    std::vector<Variable> terms;
+    std::vector<Variable> class_losses, box_losses;
     for (std::size_t map = 0; map < maps_.size(); ++map) {
-      terms.push_back(context.apply(softmax_cross_entropy, {classes[map]},
-                                    {.labels = targets[map].labels, .normaliser = divisor}));
+      class_losses.push_back(context.apply(softmax_cross_entropy, {classes[map]},
+                                           {.labels = targets[map].labels, .normaliser = divisor}));
       std::vector<float> matched;
       for (const std::int32_t label : targets[map].labels) matched.push_back(label > 0 ? 1.0f : 0.0f);
       Tensor offsets({matched.size(), 4}, fp16::binary32);
       std::ranges::copy(targets[map].offsets | std::views::join, offsets.elements<float>().begin());
-      terms.push_back(context.apply(smooth_l1, {boxes[map], context.constant(std::move(offsets))},
-                                    {.row_weights = std::move(matched), .normaliser = divisor}));
+      box_losses.push_back(context.apply(smooth_l1, {boxes[map], context.constant(std::move(offsets))},
+                                         {.row_weights = std::move(matched), .normaliser = divisor}));
     }
-    Variable total = terms[0];
-    for (std::size_t i = 1; i < terms.size(); ++i) total = context.apply(add, {total, terms[i]});
-    return total;
+    return {context.apply(add, class_losses), context.apply(add, box_losses)};
   }
 
   SsdOptions options_;

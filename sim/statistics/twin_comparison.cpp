@@ -53,6 +53,7 @@ double TwinComparison::octaves_alive() const {
 }
 
 TwinComparison& TwinComparison::operator+=(const TwinComparison& other) {
+  is_rounding_noise = other.is_rounding_noise && (is_rounding_noise || total == 0);
   total += other.total;
   nonzero += other.nonzero;
   flushed += other.flushed;

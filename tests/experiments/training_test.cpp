@@ -334,8 +334,9 @@ TEST_CASE("training: a finished run of other options is replaced, and steps.csv 
   std::string line;
   std::getline(lines, line);
   CHECK(line ==
-        "model,policy,scaler,seed,step,loss,scale_log2,decision,learning_rate,gradient_norm,clip_coefficient,"
-        "clipped_values,fraction_swallowed,fraction_flushed,norm_share_flushed,fraction_overflow,relative_"
+        "model,policy,scaler,seed,step,loss,scale_log2,further_scales_log2,decision,learning_rate,"
+        "gradient_norm,clip_coefficient,clipped_values,fraction_swallowed,fraction_flushed,norm_share_"
+        "flushed,fraction_overflow,relative_"
         "error,cosine,skip_place,skip_operation,skip_layer,skip_consumer,skip_element,skip_value,"
         "skip_twin_exponent,skip_twin_finite");
   int steps = 0;
@@ -356,6 +357,19 @@ TEST_CASE("training: a finished run of other options is replaced, and steps.csv 
   const nlohmann::json options = json_of(out / "run" / "manifest.json").at("options");
   CHECK(options.at("accumulation steps") == "2");
   CHECK(options.at("norm limit") == "0.5");
+}
+
+TEST_CASE("training: a loss scaler for each of two losses, their scales side by side") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  const std::string scaler = "apex_amp:num_losses=2:init_scale=32:growth_interval=1";
+  REQUIRE(run("--quick --model ssd --steps 3 --batch 2 --scalers " + scaler, out).exit_code == 0);
+  const std::string steps = content_of(out / "steps.csv");
+  for (const char* scales : {",5,5,apply,", ",6,6,apply,", ",7,7,apply,"}) CHECK(contains(steps, scales));
+
+  const Outcome refused = run("--quick --model mlp --scalers apex_amp:num_losses=2", out);
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.output, "num_losses = 2 does not suit this model; allowed: 1, its only loss"));
 }
 
 TEST_CASE(

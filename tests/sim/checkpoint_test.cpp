@@ -165,7 +165,7 @@ TEST_CASE("checkpoint: numbers come back bit for bit, those that are not finite 
                               .trainer = {.steps_done = 7,
                                           .steps_applied = 5,
                                           .arrays = {{"a", {0, 255, 10, 13}}, {"empty", {}}},
-                                          .loss_scaler = values,
+                                          .loss_scalers = {values, {{"S", 2}}},
                                           .layer_scaler = {{"layer/entry", infinity}},
                                           .tensor_scaler = {}},
                               .totals = values,
@@ -185,7 +185,9 @@ TEST_CASE("checkpoint: numbers come back bit for bit, those that are not finite 
   CHECK(read.trainer.arrays[0].name == "a");
   CHECK(read.trainer.arrays[0].bytes == saved.trainer.arrays[0].bytes);
   CHECK(read.trainer.arrays[1].bytes.empty());
-  CHECK(same_bits(read.trainer.loss_scaler, values));
+  REQUIRE(read.trainer.loss_scalers.size() == 2);
+  CHECK(same_bits(read.trainer.loss_scalers[0], values));
+  CHECK(same_bits(read.trainer.loss_scalers[1], {{"S", 2}}));
   CHECK(same_bits(read.trainer.layer_scaler, saved.trainer.layer_scaler));
   CHECK(same_bits(read.totals, values));
   CHECK(read.rows == saved.rows);
@@ -233,7 +235,7 @@ TEST_CASE("checkpoint: a file of another version of the format is refused with b
   CHECK_THROWS_AS(sim::read_checkpoint(file), std::invalid_argument);
   const std::string message = message_of([&] { sim::read_checkpoint(file); });
   CHECK(contains(message, "version 7"));
-  CHECK(contains(message, "version 1"));
+  CHECK(contains(message, "version 2"));
 }
 
 TEST_CASE("checkpoint: a directory keeps the last two, and the older stands in for a damaged newer one") {

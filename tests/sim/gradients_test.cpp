@@ -45,11 +45,11 @@ TEST_CASE("gradients: accumulation rounds each sum to the gradient's format, and
                          {weight, tensor_of({2}, {a, b})}});
   };
   sim::ScaledGradients sum = gradients(2048, 60000, 1);
-  sim::accumulate(sum, gradients(1, 60000, 5));
+  sim::accumulate(sum.sites, sum.values, gradients(1, 60000, 5).values);
   CHECK(values_of(sum.values.gradients[0]) == Values{2048, infinity});
   CHECK(values_of(sum.values.gradients[1]) == Values{1});
   CHECK(values_of(sum.values.gradients[2]) == Values{2049, 120000});
-  sim::accumulate(sum, gradients(3, -infinity, 5));
+  sim::accumulate(sum.sites, sum.values, gradients(3, -infinity, 5).values);
   CHECK(sum.values.gradients[0].element(0) == 2052);  // 2051 is a tie, to even
   CHECK(std::isnan(sum.values.gradients[0].element(1)));
 }
@@ -88,8 +88,8 @@ TEST_CASE("gradients: one thread and two unscale and accumulate alike") {
     return gradients_of({{weight, normal_tensor({100'003}, purpose, fp16::binary16), 8}});
   };
   sim::ScaledGradients one = large("a"), two = large("a");
-  sim::accumulate(one, large("b"), 1);
-  sim::accumulate(two, large("b"), 2);
+  sim::accumulate(one.sites, one.values, large("b").values, 1);
+  sim::accumulate(two.sites, two.values, large("b").values, 2);
   CHECK(same_bytes(one.values.gradients[0], two.values.gradients[0]));
   const sim::UnscaleOptions threaded{.format = fp16::binary16, .threads = 2};
   CHECK(same_bytes(sim::unscale(one, {.format = fp16::binary16}).parameters[0],
@@ -148,29 +148,29 @@ TEST_CASE("gradients: the summary adds exponents and rounding counts of all site
 }
 
 TEST_CASE("gradients: clipping sees all tensors together, and rounds 16-bit ones back") {
-  std::vector<Tensor> gradients;
-  gradients.push_back(tensor_of({2}, {3, 0}, fp16::binary16));
-  gradients.push_back(tensor_of({1}, {-4}));
+  sim::Gradients gradients;
+  gradients.parameters.push_back(tensor_of({2}, {3, 0}, fp16::binary16));
+  gradients.parameters.push_back(tensor_of({1}, {-4}));
   const sim::ClippingResult none = sim::clip(gradients, {});
   CHECK(none.norm.norm == 0);
   CHECK(none.norm.coefficient == 1);
   CHECK(sim::clip(gradients, {.max_norm = 100}).norm.norm == 5);
-  CHECK(values_of(gradients[0]) == Values{3, 0});
+  CHECK(values_of(gradients.parameters[0]) == Values{3, 0});
 
   const sim::ClippingResult both = sim::clip(gradients, {.max_norm = 1, .max_value = 0.625});
   CHECK(both.norm.norm == 5);
   CHECK(both.norm.coefficient == 1 / (5 + 1e-6));
   CHECK(both.clipped_values == 1);  // 0.8, after the norm had made it so
-  CHECK(gradients[0].format() == fp16::binary16);
-  CHECK(gradients[0].element(0) == float(fp16::half(3 * float(1 / (5 + 1e-6)))));
-  CHECK(gradients[1].element(0) == -0.625);
+  CHECK(gradients.parameters[0].format() == fp16::binary16);
+  CHECK(gradients.parameters[0].element(0) == float(fp16::half(3 * float(1 / (5 + 1e-6)))));
+  CHECK(gradients.parameters[1].element(0) == -0.625);
 
-  std::vector<Tensor> mixed;
-  mixed.push_back(tensor_of({1}, {3}, fp16::binary64));
-  mixed.push_back(tensor_of({1}, {4}));
+  sim::Gradients mixed;
+  mixed.parameters.push_back(tensor_of({1}, {3}, fp16::binary64));
+  mixed.parameters.push_back(tensor_of({1}, {4}));
   CHECK(sim::clip(mixed, {.max_norm = 2.5}).norm.norm == 5);
-  CHECK(mixed[0].element(0) == 3 * (2.5 / (5 + 1e-6)));
-  CHECK(mixed[1].element(0) == static_cast<float>(4 * (2.5 / (5 + 1e-6))));
+  CHECK(mixed.parameters[0].element(0) == 3 * (2.5 / (5 + 1e-6)));
+  CHECK(mixed.parameters[1].element(0) == static_cast<float>(4 * (2.5 / (5 + 1e-6))));
   CHECK_THROWS_WITH_AS(sim::clip(mixed, {.max_norm = 0}), doctest::Contains("max_norm"),
                        std::invalid_argument);
 }

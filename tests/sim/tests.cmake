@@ -62,6 +62,7 @@ halflab_test(sim_training_tests
   sim/precision_policy_test.cpp
   sim/gradients_test.cpp
   sim/trainer_test.cpp
+  sim/backward_passes_test.cpp
   sim/checkpoint_test.cpp
   sim/memory_account_test.cpp
   sim/statistics/flight_recorder_test.cpp
