@@ -67,15 +67,16 @@ TextTable verdict_table(const Comparison& comparison) {
     table.columns.push_back(is_classifier ? "against fp32, points" : "against fp32");
   table.columns.insert(table.columns.end(), {"skipped", "final S", "swallowed"});
   for (const SeedGroup& group : comparison.groups()) {
-    std::vector<std::string> row{group.policy, group.scaler,
-                                 with_interval(group.estimate("final_loss"), 1, 5)};
+    std::vector<std::string> row{
+        group.policy, group.scaler,
+        group.diverged_runs() > 0 ? group.divergence() : with_interval(group.estimate("final_loss"), 1, 5)};
     if (is_classifier) row.push_back(with_interval(group.estimate("final_accuracy"), 100, 2));
     if (comparison.has_reference()) {
       row.push_back(difference_text(comparison.difference(group, comparison.quality()),
                                     is_classifier ? 100 : 1, is_classifier ? 2 : 5));
     }
-    row.push_back(fmt::format("{:g}", group.estimate("skipped_steps").mean));
-    row.push_back(fmt::format("2^{:g}", group.estimate("final_scale_log2").mean));
+    row.push_back(fmt::format("{:.4g}", group.estimate("skipped_steps").mean));
+    row.push_back(fmt::format("2^{:.4g}", group.estimate("final_scale_log2").mean));
     row.push_back(percent(group.estimate("fraction_swallowed").mean));
     table.rows.push_back(std::move(row));
   }
@@ -136,6 +137,12 @@ std::vector<double> SeedGroup::values(std::string_view key) const {
 std::size_t SeedGroup::diverged_runs() const {
   const auto diverged = [](const CellResult& result) { return !std::isfinite(result.value("final_loss")); };
   return static_cast<std::size_t>(std::ranges::count_if(results, diverged));
+}
+
+std::string SeedGroup::divergence() const {
+  const std::size_t diverged = diverged_runs();
+  if (diverged == 0) return {};
+  return diverged == results.size() ? "diverged" : fmt::format("{} of {} diverged", diverged, results.size());
 }
 
 std::size_t SeedGroup::aborted_runs() const {

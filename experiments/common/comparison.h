@@ -29,6 +29,7 @@ struct SeedGroup {
   std::vector<double> values(std::string_view key) const;
   Estimate estimate(std::string_view key) const { return experiments::estimate(values(key)); }
   std::size_t diverged_runs() const;  ///< whose final loss is not finite
+  std::string divergence() const;     ///< "diverged", "2 of 5 diverged", or nothing
   std::size_t aborted_runs() const;   ///< that their scaler ended
 };
 

@@ -1,8 +1,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
-
 #include "experiments/common/comparison.h"
 
 namespace experiments {
@@ -14,6 +12,11 @@ constexpr std::size_t first_curves = 4, last_curves = 3;
 
 bool is_drawn(const Comparison& comparison, std::size_t group) {
   return group < first_curves || group + last_curves >= comparison.groups().size();
+}
+
+std::string label_of(const SeedGroup& group) {
+  return group.diverged_runs() == 0 ? group.strategy()
+                                    : fmt::format("{} ({})", group.strategy(), group.divergence());
 }
 
 /// A column of the merged steps of a group's first seed.
@@ -38,7 +41,7 @@ std::string loss_script(const Comparison& comparison) {
             ? "linecolor rgb black linewidth 2.5"
             : fmt::format("linetype {} linewidth 1.3", losses.size() + 1 - comparison.has_reference());
     losses.push_back(step_curve(comparison, group, "column('loss')", "with lines " + line));
-    losses.back().title = group.strategy();
+    losses.back().title = label_of(group);
     scales.push_back(step_curve(comparison, group, "column('scale_log2')", "with steps " + line));
     if (group.results.front().value("skipped_steps") == 0) continue;
     skips.push_back(step_curve(comparison, group, "column('scale_log2')",
@@ -57,17 +60,16 @@ std::string loss_script(const Comparison& comparison) {
          plot(scales) + "unset multiplot\n";
 }
 
-/// One dot and interval a row; of the reference there is no difference to draw.
+/// One dot and interval a row; of the reference there is no difference to draw, and of a group with diverged
+/// runs no mean.
 std::string comparison_script(const Comparison& comparison) {
   const bool against = comparison.has_reference(), is_classifier = comparison.is_classifier();
   const std::size_t first = against ? 1 : 0;
-  std::vector<std::string> tics;
-  bool any_finite = false;
+  std::vector<std::string> tics, drawn;
   for (std::size_t i = first; i < comparison.groups().size(); ++i) {
     const SeedGroup& group = comparison.groups()[i];
-    tics.push_back(fmt::format("{} -{}", gnuplot_string(group.strategy()), i + 1));
-    const Estimate own = group.estimate(comparison.quality());
-    any_finite |= std::isfinite(comparison.difference(group, comparison.quality()).value_or(own).mean);
+    tics.push_back(fmt::format("{} -{}", gnuplot_string(label_of(group)), i + 1));
+    if (group.diverged_runs() == 0) drawn.push_back(fmt::format("column('rank') == {}", i + 1));
   }
   const std::string_view unit = !is_classifier ? "" : against ? ", percentage points" : ", %";
   const std::string_view bounds = against ? "difference" : "interval";
@@ -77,13 +79,16 @@ std::string comparison_script(const Comparison& comparison) {
       "set xlabel '{}test {}{}'\nset ytics noenhanced ({})\nset yrange [{}.5:{}.5]\n",
       against ? "difference to fp32 in " : "", is_classifier ? "accuracy" : "loss", unit,
       fmt::join(tics, ", "), -static_cast<int>(comparison.groups().size()), -static_cast<int>(first));
-  if (!any_finite) script += "set xrange [-1:1]\n";
+  if (drawn.empty()) {
+    script += "set xrange [-1:1]\n";
+    drawn.push_back("0");
+  }
   if (against)
     script += "set arrow from first 0, graph 0 to first 0, graph 1 nohead linecolor rgb grey dashtype 2\n";
   return script +
          plot({{.table = "comparison",
-                .where = fmt::format("{} && {}", column_is("model", comparison.model()),
-                                     column_is("quantity", comparison.quality())),
+                .where = fmt::format("{} && {} && ({})", column_is("model", comparison.model()),
+                                     column_is("quantity", comparison.quality()), fmt::join(drawn, " || ")),
                 .x = fmt::format("{}*column('{}')", factor, against ? "difference" : "mean"),
                 .y = has_intervals
                          ? fmt::format("-column('rank')):({0}*column('{1}_lower')):({0}*column('{1}_upper')",

@@ -10,6 +10,17 @@
 #include "sim/schedules/registry.h"
 
 namespace experiments {
+namespace {
+
+/// That of the model, where the optimizer is of the kind that it was chosen for.
+double default_learning_rate(const sim::ModelRow& model, std::string_view optimizer) {
+  const std::string own = sim::parse_spec(std::string(model.optimizer)).name;
+  const bool suits = sim::find_optimizer(own).normalises_gradients ==
+                     sim::find_optimizer(optimizer).normalises_gradients;
+  return suits ? model.learning_rate : sim::make_optimizer(optimizer)->learning_rate();
+}
+
+}  // namespace
 
 void TrainingOptions::bind(CommandLine& command_line, int quick_steps) {
   command_line.add_model(model);
@@ -38,11 +49,11 @@ TrainingSetup::TrainingSetup(TrainingOptions& options)
   model_ = row_.make(*dataset_, model_options);
   if (options.optimizer.empty()) options.optimizer = row_.optimizer;
   if (options.schedule.empty()) options.schedule = row_.schedule;
-  const sim::GivenOptions optimizer_options = sim::parse_numeric_spec(options.optimizer).second;
+  const auto [optimizer, optimizer_options] = sim::parse_numeric_spec(options.optimizer);
   if (const auto given = optimizer_options.find("learning_rate"); given != optimizer_options.end()) {
     options.learning_rate = given->second;
   } else if (!options.learning_rate) {
-    options.learning_rate = row_.learning_rate;
+    options.learning_rate = default_learning_rate(row_, optimizer);
   }
   if (!options.batch) options.batch = row_.batch;
   if (!options.steps) options.steps = row_.steps;

@@ -16,11 +16,11 @@ std::unique_ptr<Optimizer> make(const GivenOptions& options, const UpdateArithme
 }
 
 constexpr std::array rows{
-    OptimizerRow{"sgd", "stochastic gradient descent, with or without momentum, Nesterov's too", make<Sgd>},
-    OptimizerRow{"momentum", "stochastic gradient descent with heavy-ball momentum", make<Momentum>},
-    OptimizerRow{"adam", "Adam with bias correction; weight decay in the gradient", make<Adam>},
-    OptimizerRow{"adamw", "Adam with decoupled weight decay", make<AdamW>},
-    OptimizerRow{"adamw8bit", "AdamW with moments of 8 bits, in blocks of 256", make<AdamW8bit>},
+    OptimizerRow{"sgd", "stochastic gradient descent, with or without momentum, Nesterov's too", false, make<Sgd>},
+    OptimizerRow{"momentum", "stochastic gradient descent with heavy-ball momentum", false, make<Momentum>},
+    OptimizerRow{"adam", "Adam with bias correction; weight decay in the gradient", true, make<Adam>},
+    OptimizerRow{"adamw", "Adam with decoupled weight decay", true, make<AdamW>},
+    OptimizerRow{"adamw8bit", "AdamW with moments of 8 bits, in blocks of 256", true, make<AdamW8bit>},
 };
 static_assert(has_unique_names(rows));
 
@@ -30,9 +30,13 @@ std::span<const OptimizerRow> optimizers() {
   return rows;
 }
 
+const OptimizerRow& find_optimizer(std::string_view name) {
+  return find_by_name(rows, "optimizer", name);
+}
+
 std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const GivenOptions& options,
                                           const UpdateArithmetic& arithmetic) {
-  return find_by_name(rows, "optimizer", name).make(options, arithmetic);
+  return find_optimizer(name).make(options, arithmetic);
 }
 
 }  // namespace sim

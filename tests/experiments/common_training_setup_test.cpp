@@ -38,6 +38,18 @@ TEST_CASE("a setup fills in what the model trains well with, and keeps what is g
   CHECK(first.scale == 8);
 }
 
+TEST_CASE("a model's learning rate is kept for optimizers of its own kind, others bring theirs") {
+  const auto learning_rate = [](std::string model, std::string optimizer) {
+    TrainingOptions options{.model = std::move(model), .optimizer = std::move(optimizer)};
+    const TrainingSetup setup(options);
+    return *options.learning_rate;
+  };
+  CHECK(learning_rate("mlp", "sgd") == 0.05);
+  CHECK(learning_rate("mlp", "adamw") == 1e-3);
+  CHECK(learning_rate("mlp", "adamw:learning_rate=0.5") == 0.5);
+  CHECK(learning_rate("transformer", "adamw8bit") == sim::find_model("transformer").learning_rate);
+}
+
 TEST_CASE("a setup refuses in one line what does not fit together") {
   const auto refused = [](TrainingOptions options) {
     try {
