@@ -253,12 +253,10 @@ void write_summary(sim::RunRecord& record, const std::vector<Strategy>& strategi
   }
 }
 
-std::string legend(std::string_view strategy, const Options& options) {
-  const std::string name(strategy);
-  const std::string policy = policy_of(name, options);
-  const std::string scaler = scaler_of(name, options);
-  return name == reference || policy == options.policy ? name == reference ? name : scaler
-                                                       : fmt::format("{} ({})", scaler, policy);
+std::string legend(const std::string& strategy, const Options& options) {
+  const std::string policy = policy_of(strategy, options);
+  const bool is_plain = strategy == reference || policy == options.policy;
+  return is_plain ? strategy : fmt::format("{} ({})", strategy, policy);
 }
 
 /// One column of steps.csv over the steps of one strategy and seed.
@@ -288,14 +286,16 @@ std::string loss_script(const std::vector<TrainingRun>& runs, const Options& opt
   for (const TrainingRun& run : runs) {
     for (const sim::StepRecord& step : run.steps) losses.push_back(step.loss);
   }
-  return "set xlabel \"step\"\nset ylabel \"training loss of the step's batch\"\nset logscale y\n"
+  return experiments::key_at_right() +
+         "set xlabel \"step\"\nset ylabel \"training loss of the step's batch\"\n"
+         "set logscale y\n"
          "set format y \"%g\"\nset ytics "
          "(0.0001,0.0002,0.0005,0.001,0.002,0.005,0.01,0.02,0.03,0.04,0.05,0.07,"
          "0.1,0.15,0.2,0.3,0.5,0.7,1,1.5,2,3,5,10)\n" +
          experiments::log_range(losses) + experiments::plot(curves);
 }
 
-std::string scale_script(const std::vector<Strategy>& strategies, const Options& options) {
+std::string scale_script(const std::vector<Strategy>& strategies, const Options& options, int steps) {
   std::vector<experiments::Curve> scales, skips, flushed;
   const std::uint64_t seed = options.training.seed;
   for (const Strategy& s : strategies) {
@@ -315,10 +315,11 @@ std::string scale_script(const std::vector<Strategy>& strategies, const Options&
                                  "column('measured') == 1"));
   }
   scales.insert(scales.end(), skips.begin(), skips.end());
-  return "set multiplot\nset xlabel \"step\"\nset key maxcols 3\n" + experiments::panel(0, 2) +
+  return fmt::format("set multiplot\nset xlabel \"step\"\nset xrange [0:{}]\n", steps) +
+         experiments::key_at_right() + experiments::panel(0, 2) +
          "set ylabel \"log_2 of the loss scale S\"\nset yrange [*:*]\nset offsets 0, 0, 1, 1\n" +
          experiments::plot(scales) + experiments::panel(1, 2) +
-         "set offsets 0, 0, 0, 0\nset ylabel \"flushed, % of the non-zero values\"\nset yrange [0:*]\n" +
+         "set offsets 0, 0, 0, 0\nset ylabel \"flushed, % of non-zero values\"\nset yrange [0:*]\n" +
          experiments::plot(flushed) + "unset multiplot\n";
 }
 
@@ -371,8 +372,8 @@ experiments::TextTable verdict_table(const std::vector<Strategy>& strategies, bo
     std::vector<std::string> row{s.name, with_spread(loss, 1, 5)};
     if (is_classifier) row.push_back(with_spread(accuracy, 100, 2) + " %");
     row.push_back(unless_reference(excess(s, strategies.front())));
-    row.push_back(unless_reference(fmt::format("{:g}", s.skipped_steps().mean)));
-    row.push_back(unless_reference(fmt::format("2^{:g}", s.final_scale_log2().mean)));
+    row.push_back(unless_reference(fmt::format("{:.4g}", s.skipped_steps().mean)));
+    row.push_back(unless_reference(fmt::format("2^{:.4g}", s.final_scale_log2().mean)));
     row.push_back(unless_reference(percent(s.fraction_flushed().mean)));
     row.push_back(unless_reference(percent(s.norm_share_flushed().mean)));
     row.push_back(unless_reference(
@@ -443,15 +444,17 @@ void run(experiments::Run& run, Options& options) {
   run.figure({.name = "loss",
               .title = fmt::format("Training {} under each loss-scaling strategy", setup.model_name()),
               .caption = fmt::format(
-                  "{} One line per seed; the thick black lines are the FP32 trajectories. 'dynamic' "
-                  "runs with growth interval {}; PyTorch's 2000 would not move in so few steps.",
+                  "{} One line per seed; the thick black lines are the FP32 trajectories. Growth "
+                  "intervals are {} where not given; PyTorch's 2000 would not move in so few steps.",
                   setting, options.growth_interval),
-              .script = loss_script(runs, options)});
+              .script = loss_script(runs, options),
+              .width = experiments::width_with_key_at_right});
   run.figure({.name = "scale",
               .title = "The loss scale, and what was flushed in spite of it",
               .caption = fmt::format("{} Seed {}. Flushed: non-zero in the FP32 twin and zero in the run.",
                                      setting, options.training.seed),
-              .script = scale_script(strategies, options),
+              .script = scale_script(strategies, options, setup.steps()),
+              .width = experiments::width_with_key_at_right,
               .height = 640});
 
   const Strategy& fp32 = strategies.front();

@@ -50,11 +50,8 @@ std::string loss_script(const Comparison& comparison) {
     if (skips.size() == 1) skips.back().title = "skipped step";
   }
   scales.insert(scales.end(), skips.begin(), skips.end());
-  // Long names have no room above the panels.
-  return "set multiplot\nset lmargin at screen 0.09\nset rmargin at screen 0.68\nset xlabel \"step\"\n"
-         "set key at screen 0.69, screen 0.88 left top vertical Left reverse noenhanced maxcols 1\n" +
-         panel(0, 2) + "set offsets 0, 0, 0, 0\nset ylabel \"loss of the step's batch\"\n" + plot(losses) +
-         panel(1, 2) +
+  return "set multiplot\nset xlabel \"step\"\n" + key_at_right() + panel(0, 2) +
+         "set offsets 0, 0, 0, 0\nset ylabel \"loss of the step's batch\"\n" + plot(losses) + panel(1, 2) +
          "set key at screen 0.69, screen 0.06 left bottom\nset offsets 0, 0, 1, 1\n"
          "set ylabel \"log_2 of the loss scale S\"\n" +
          plot(scales) + "unset multiplot\n";
@@ -109,7 +106,7 @@ Figure loss_figure(const Comparison& comparison) {
       .title = fmt::format("Training {}", comparison.setup().model_name()),
       .caption = fmt::format("{} Drawn is seed {}{}.", comparison.setting(), comparison.first_seed(), which),
       .script = loss_script(comparison),
-      .width = 1000,
+      .width = width_with_key_at_right,
       .height = 720};
 }
 

@@ -151,6 +151,11 @@ std::string panel(int index, int count) {
       index == 0 ? "eval draw_title\n" : "", bottom + axis_room, bottom + height - key_room);
 }
 
+std::string key_at_right() {
+  return "set lmargin at screen 0.09\nset rmargin at screen 0.68\n"
+         "set key at screen 0.69, screen 0.88 left top vertical Left reverse noenhanced maxcols 1\n";
+}
+
 std::string plot(const std::vector<Curve>& curves) {
   std::string script = "plot ";
   for (const Curve& curve : curves) {

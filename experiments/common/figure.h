@@ -54,6 +54,11 @@ std::string marks(const std::vector<Mark>& marks);
 /// room for its key, and no zones or marks left from the one before.
 std::string panel(int index, int count);
 
+/// The key in a column of its own at the right, for names that have no room above the plot, and the same left
+/// edge for all panels. So many pixels a figure should then be wide.
+std::string key_at_right();
+constexpr int width_with_key_at_right = 1000;
+
 /// The rows of "<table>.csv" that fulfil `where` (a gnuplot condition) as a curve; x and y are gnuplot
 /// expressions.
 struct Curve {
