@@ -84,13 +84,14 @@ std::vector<Pooled> pool_gradients(sim::Trainer& trainer, const experiments::Tra
   experiments::train(trainer, setup.steps(), progress);
   std::vector<Pooled> sites;
   for (int sample = 0; sample < options.pool; ++sample) {
-    const auto [tape, forward, weights] = sim::record_step(setup.model(), trainer.state(), trainer.next_batch(),
-                                                  sim::find_precision_policy("fp32"));
-    const sim::SiteGradients gradients = tape.backward(forward.loss, {});
-    sites.resize(tape.sites().size());
+    const sim::RecordedStep step = sim::record_step(
+        setup.model(), trainer.state(), trainer.next_batch(), sim::find_precision_policy("fp32"),
+        {.seed = options.training.seed, .step = trainer.steps_done()});
+    const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {});
+    sites.resize(step.tape.sites().size());
     for (std::size_t i = 0; i < sites.size(); ++i) {
-      sites[i].name = tape.sites()[i].name;
-      sites[i].kind = tape.sites()[i].kind;
+      sites[i].name = step.tape.sites()[i].name;
+      sites[i].kind = step.tape.sites()[i].kind;
       sites[i].add(gradients.gradients[i].elements<float>());
     }
     experiments::train(trainer, 1, progress);
@@ -356,9 +357,9 @@ void run(experiments::Run& run, Options& options) {
   write_histogram(run.record(), found);
   write_layers(run.record(), found.sites);
   write_summary(run.record(), found, setup.model().is_classifier());
-  const std::string setting = fmt::format("{}; step {}, {} batches pooled, seed {}, S = 1; {}.",
-                                          setup.description(), setup.steps(), options.pool,
-                                          options.training.seed, setup.quality(found.evaluation));
+  const std::string setting =
+      fmt::format("{}; step {}, {} batches pooled, seed {}, S = 1; {}.", setup.description(), setup.steps(),
+                  options.pool, options.training.seed, setup.quality(found.evaluation));
   draw_figures(run, found, setup.model_name(), setting);
   write_verdict(run.record(), found, setup.model_name(), setting);
   if (found.all.cast_at_scale_1.flushed != found.all.exponents.flushed_at_scale(0) ||

@@ -12,6 +12,7 @@
 #include <functional>
 #include <limits>
 
+#include "experiments/common/confidence.h"
 #include "experiments/common/experiment.h"
 #include "experiments/common/instruments.h"
 #include "experiments/common/parallel.h"
@@ -22,6 +23,7 @@
 
 namespace {
 
+using experiments::Estimate;
 using experiments::percent;
 
 struct Options {
@@ -55,7 +57,7 @@ struct TrainingRun {
     return count;
   }
 
-  /// Mean over the measured steps that were applied; 0 when there is none.
+  /// Mean over the measured steps that were applied; NaN when there is none.
   double mean_measured(const std::function<double(const sim::TwinComparison&)>& quantity) const {
     double sum = 0, count = 0;
     for (const sim::StepRecord& step : steps) {
@@ -63,14 +65,8 @@ struct TrainingRun {
       sum += quantity(sim::total_of(step.twin));
       ++count;
     }
-    return count == 0 ? 0 : sum / count;
+    return count == 0 ? std::numeric_limits<double>::quiet_NaN() : sum / count;
   }
-};
-
-struct Statistics {
-  double mean = 0;
-  double std = 0;  ///< sample standard deviation; 0 for a single seed
-  std::size_t seeds = 0;
 };
 
 /// All runs of one strategy.
@@ -78,41 +74,48 @@ struct Strategy {
   std::string name;
   std::vector<const TrainingRun*> runs = {};
 
-  Statistics over_seeds(const std::function<double(const TrainingRun&)>& quantity) const {
-    Statistics result{.seeds = runs.size()};
-    for (const TrainingRun* run : runs) result.mean += quantity(*run) / static_cast<double>(runs.size());
-    if (runs.size() < 2) return result;
-    double square = 0;
-    for (const TrainingRun* run : runs) {
-      const double deviation = quantity(*run) - result.mean;
-      square += deviation * deviation;
-    }
-    result.std = std::sqrt(square / static_cast<double>(runs.size() - 1));
-    return result;
+  Estimate over_seeds(const std::function<double(const TrainingRun&)>& quantity) const {
+    std::vector<double> values;
+    for (const TrainingRun* run : runs) values.push_back(quantity(*run));
+    return experiments::estimate(values);
   }
-  Statistics final_loss() const {
+  Estimate mean_measured(const std::function<double(const sim::TwinComparison&)>& quantity) const {
+    return over_seeds([&](const TrainingRun& r) { return r.mean_measured(quantity); });
+  }
+  Estimate final_loss() const {
     return over_seeds([](const TrainingRun& r) { return r.evaluation.loss; });
   }
-  Statistics final_accuracy() const {
+  Estimate final_accuracy() const {
     return over_seeds([](const TrainingRun& r) { return r.evaluation.accuracy; });
   }
-  Statistics skipped_steps() const {
-    return over_seeds([](const TrainingRun& r) { return r.skipped_steps(); });
+  Estimate steps() const {
+    return over_seeds([](const TrainingRun& r) { return static_cast<double>(r.steps.size()); });
   }
-  Statistics final_scale_log2() const {
-    return over_seeds([](const TrainingRun& r) { return r.final_scale_log2; });
+  Estimate skipped_steps() const { return over_seeds(&TrainingRun::skipped_steps); }
+  Estimate final_scale_log2() const { return over_seeds(&TrainingRun::final_scale_log2); }
+  Estimate fraction_flushed() const { return mean_measured(&sim::TwinComparison::fraction_flushed); }
+  Estimate norm_share_flushed() const { return mean_measured(&sim::TwinComparison::norm_share_flushed); }
+  Estimate relative_error() const { return mean_measured(&sim::TwinComparison::relative_error); }
+  std::size_t aborted_runs() const {
+    const auto aborted = [](const TrainingRun* run) { return !run->abort_reason.empty(); };
+    return static_cast<std::size_t>(std::ranges::count_if(runs, aborted));
   }
-  Statistics fraction_flushed() const {
-    return over_seeds(
-        [](const TrainingRun& r) { return r.mean_measured(&sim::TwinComparison::fraction_flushed); });
-  }
-  Statistics norm_share_flushed() const {
-    return over_seeds(
-        [](const TrainingRun& r) { return r.mean_measured(&sim::TwinComparison::norm_share_flushed); });
-  }
-  Statistics relative_error() const {
-    return over_seeds(
-        [](const TrainingRun& r) { return r.mean_measured(&sim::TwinComparison::relative_error); });
+};
+
+/// What there is to report.
+struct Findings {
+  const experiments::TrainingSetup& setup;
+  const Options& options;
+  const std::vector<TrainingRun>& runs;
+  std::vector<Strategy> strategies;  ///< the reference first
+
+  bool is_classifier() const { return setup.model().is_classifier(); }
+  const Strategy& fp32() const { return strategies.front(); }
+  std::string setting() const {
+    return fmt::format("{}, policy {}; {} steps, seeds {} to {}, twin every {} steps.", setup.description(),
+                       options.policy, setup.steps(), options.training.seed,
+                       options.training.seed + static_cast<std::uint64_t>(options.seeds - 1),
+                       options.twin_every);
   }
 };
 
@@ -165,6 +168,7 @@ void train(TrainingRun& run, const experiments::TrainingSetup& setup, const Opti
       break;
     }
   }
+  progress.tick(static_cast<std::size_t>(setup.steps()) - run.steps.size());  // of a run that was ended
   run.optimizer_options = trainer.optimizer().options();
   run.scaler_options = trainer.scaler_options();
   run.sites = trainer.sites();
@@ -173,84 +177,48 @@ void train(TrainingRun& run, const experiments::TrainingSetup& setup, const Opti
   run.final_scale_log2 = sim::log2_of(trainer.scale());
 }
 
-void write_steps(sim::RunRecord& record, const std::vector<TrainingRun>& runs) {
-  sim::Table& steps = record.table(
-      "steps", {"strategy", "seed", "step", "loss", "scale_log2", "skipped", "measured", "fraction_flushed",
-                "fraction_flushed_at_cast", "fraction_subnormal", "fraction_overflow", "norm_share_flushed",
-                "relative_error", "cosine", "sign_agreement"});
-  sim::Table& layers = record.table("layers", {"strategy",
-                                               "seed",
-                                               "step",
-                                               "tensor",
-                                               "kind",
-                                               "octaves_alive",
-                                               "fraction_flushed",
-                                               "norm_share_flushed",
-                                               "fraction_overflow",
-                                               "relative_error",
-                                               "cosine",
-                                               "sign_agreement",
-                                               "native_zero",
-                                               "flushed_at_cast",
-                                               "subnormal",
-                                               "infinite",
-                                               "nan",
-                                               "twin_norm",
-                                               "run_norm",
-                                               "is_rounding_noise"});
-  for (const TrainingRun& run : runs) {
-    for (const sim::StepRecord& step : run.steps) {
-      const sim::TwinComparison total = sim::total_of(step.twin);
-      steps.row({run.strategy, run.seed, step.step, step.loss, sim::log2_of(step.scale), int{step.skipped()},
-                 int{!step.twin.empty()}, total.fraction_flushed(), total.fraction_flushed_at_cast(),
-                 total.fraction_subnormal(), total.fraction_overflow(), total.norm_share_flushed(),
-                 total.relative_error(), total.cosine(), total.sign_agreement()});
-      for (std::size_t i = 0; i < step.twin.size(); ++i) {
-        const sim::TwinComparison& site = step.twin[i];
-        layers.row({run.strategy,
-                    run.seed,
-                    step.step,
-                    run.sites[i].name,
-                    sim::name_of(run.sites[i].kind),
-                    site.octaves_alive(),
-                    site.fraction_flushed(),
-                    site.norm_share_flushed(),
-                    site.fraction_overflow(),
-                    site.relative_error(),
-                    site.cosine(),
-                    site.sign_agreement(),
-                    site.native_zero(),
-                    site.flushed_at_cast,
-                    site.subnormal,
-                    site.infinite(),
-                    site.nan,
-                    site.twin_norm(),
-                    site.run_norm(),
-                    int{site.is_rounding_noise}});
-      }
-    }
-  }
-}
-
-void write_summary(sim::RunRecord& record, const std::vector<Strategy>& strategies, bool is_classifier) {
-  for (const Strategy& s : strategies) {
-    const auto write = [&](std::string_view key, const Statistics& value) {
-      record.summary(fmt::format("{}.{}", s.name, key), value.mean);
-      record.summary(fmt::format("{}.{}_std", s.name, key), value.std);
+void write_summary(sim::RunRecord& record, const Findings& found) {
+  for (const Strategy& s : found.strategies) {
+    const auto write = [&](std::string_view key, const Estimate& value) {
+      experiments::write_estimate(record, fmt::format("{}.{}", s.name, key), value);
     };
     write("final_loss", s.final_loss());
-    if (is_classifier) write("final_accuracy", s.final_accuracy());
+    if (found.is_classifier()) write("final_accuracy", s.final_accuracy());
+    write("steps", s.steps());
     write("skipped_steps", s.skipped_steps());
     write("final_scale_log2", s.final_scale_log2());
     write("mean_fraction_flushed", s.fraction_flushed());
     write("mean_norm_share_flushed", s.norm_share_flushed());
     write("mean_relative_error", s.relative_error());
+    record.summary(s.name + ".aborted_runs", s.aborted_runs());
     for (std::size_t i = 0; i < s.runs.front()->peak_tensor_bytes.size(); ++i) {
       std::size_t largest = 0;
       for (const TrainingRun* run : s.runs) largest = std::max(largest, run->peak_tensor_bytes[i].second);
       record.summary(fmt::format("{}.{}", s.name, s.runs.front()->peak_tensor_bytes[i].first), largest);
     }
   }
+}
+
+std::vector<experiments::InstrumentedRun> instrumented(const std::vector<TrainingRun>& runs) {
+  std::vector<experiments::InstrumentedRun> result;
+  for (const TrainingRun& run : runs)
+    result.push_back({.strategy = run.strategy, .seed = run.seed, .steps = run.steps, .sites = run.sites});
+  return result;
+}
+
+void write_tables(sim::RunRecord& record, const Findings& found) {
+  const std::vector<experiments::InstrumentedRun> runs = instrumented(found.runs);
+  experiments::write_steps(record, runs);
+  experiments::write_layers(record, runs);
+  experiments::write_skips(record, runs);
+  if (found.options.statistics_every > 0) experiments::write_statistics(record, runs);
+}
+
+void write_settings(sim::RunRecord& record, const Findings& found) {
+  experiments::record_settings(record, "optimizer", found.options.training.optimizer,
+                               found.runs.front().optimizer_options);
+  for (const Strategy& s : found.strategies)
+    experiments::record_settings(record, "scaler", s.name, s.runs.front()->scaler_options);
 }
 
 std::string legend(const std::string& strategy, const Options& options) {
@@ -323,6 +291,25 @@ std::string scale_script(const std::vector<Strategy>& strategies, const Options&
          experiments::plot(flushed) + "unset multiplot\n";
 }
 
+void draw_figures(experiments::Run& run, const Findings& found) {
+  const Options& options = found.options;
+  run.figure({.name = "loss",
+              .title = fmt::format("Training {} under each loss-scaling strategy", found.setup.model_name()),
+              .caption = fmt::format(
+                  "{} One line per seed; the thick black lines are the FP32 trajectories. Growth "
+                  "intervals are {} where not given; PyTorch's 2000 would not move in so few steps.",
+                  found.setting(), options.growth_interval),
+              .script = loss_script(found.runs, options),
+              .width = experiments::width_with_key_at_right});
+  run.figure({.name = "scale",
+              .title = "The loss scale, and what was flushed in spite of it",
+              .caption = fmt::format("{} Seed {}. Flushed: non-zero in the FP32 twin and zero in the run.",
+                                     found.setting(), options.training.seed),
+              .script = scale_script(found.strategies, options, found.setup.steps()),
+              .width = experiments::width_with_key_at_right,
+              .height = 640});
+}
+
 /// How far a strategy's mean final loss lies from that of FP32, in per cent of the latter.
 std::string excess(const Strategy& strategy, const Strategy& fp32) {
   const double percent = 100 * (strategy.final_loss().mean / fp32.final_loss().mean - 1);
@@ -335,52 +322,59 @@ std::string outcome(const Strategy& s, const Strategy& fp32) {
   return fmt::format("{} at {:.5f} ({})", s.name, loss, excess(s, fp32));
 }
 
-/// The site that sits lowest against 2^-25 at the first measured step, which is what S = 1 has to hold; not
-/// one of rounding noise.
-std::string weakest_layer_sentence(const TrainingRun& run) {
-  for (const sim::StepRecord& step : run.steps) {
-    if (step.twin.empty()) continue;
-    std::size_t weakest = 0;
-    for (std::size_t i = 0; i < step.twin.size(); ++i) {
-      if (step.twin[i].is_rounding_noise) continue;
-      if (step.twin[i].octaves_alive() < step.twin[weakest].octaves_alive()) weakest = i;
-    }
-    return fmt::format(
-        "Why: at step {} and S = 1 {}.", step.step,
-        experiments::octaves_alive_clause(run.sites[weakest].name, step.twin[weakest].octaves_alive()));
-  }
-  return "";
+/// "500"; of runs that their scaler ended "5, ended", or "252, 1 of 2 ended".
+std::string steps_made(const Strategy& s) {
+  std::string text = fmt::format("{:.4g}", s.steps().mean);
+  const std::size_t aborted = s.aborted_runs();
+  if (aborted == 0) return text;
+  return text +
+         (aborted == s.runs.size() ? ", ended" : fmt::format(", {} of {} ended", aborted, s.runs.size()));
 }
 
-/// "0.04695 ± 0.00066", without the spread for a single seed and "-" for what is not finite.
-std::string with_spread(const Statistics& value, double factor, int decimals) {
-  if (!std::isfinite(value.mean)) return "-";
-  std::string text = fmt::format("{:.{}f}", factor * value.mean, decimals);
-  if (value.seeds > 1) text += fmt::format(" ± {:.{}f}", factor * value.std, decimals);
-  return text;
-}
-
-experiments::TextTable verdict_table(const std::vector<Strategy>& strategies, bool is_classifier) {
+experiments::TextTable verdict_table(const Findings& found) {
   experiments::TextTable table{.columns = {"strategy", "final loss"}, .rows = {}};
-  if (is_classifier) table.columns.push_back("accuracy");
-  table.columns.insert(table.columns.end(),
-                       {"against fp32", "skipped", "final S", "flushed", "of the norm", "relative error"});
-  for (const Strategy& s : strategies) {
-    const bool is_reference = s.name == reference;
-    const auto unless_reference = [&](std::string text) { return is_reference ? std::string("-") : text; };
-    const Statistics loss = s.final_loss(), accuracy = s.final_accuracy();
-    std::vector<std::string> row{s.name, with_spread(loss, 1, 5)};
-    if (is_classifier) row.push_back(with_spread(accuracy, 100, 2) + " %");
-    row.push_back(unless_reference(excess(s, strategies.front())));
+  if (found.is_classifier()) table.columns.push_back("accuracy, %");
+  table.columns.insert(table.columns.end(), {"against fp32", "steps", "skipped", "final S", "flushed",
+                                             "of the norm", "relative error"});
+  for (const Strategy& s : found.strategies) {
+    const auto unless_reference = [&](std::string text) { return s.name == reference ? "-" : text; };
+    std::vector<std::string> row{s.name, with_interval(s.final_loss(), 1, 5)};
+    if (found.is_classifier()) row.push_back(with_interval(s.final_accuracy(), 100, 2));
+    row.push_back(unless_reference(excess(s, found.fp32())));
+    row.push_back(steps_made(s));
     row.push_back(unless_reference(fmt::format("{:.4g}", s.skipped_steps().mean)));
     row.push_back(unless_reference(fmt::format("2^{:.4g}", s.final_scale_log2().mean)));
-    row.push_back(unless_reference(percent(s.fraction_flushed().mean)));
-    row.push_back(unless_reference(percent(s.norm_share_flushed().mean)));
-    row.push_back(unless_reference(
-        std::isfinite(s.relative_error().mean) ? fmt::format("{:.2g}", s.relative_error().mean) : "-"));
+    row.push_back(percent(s.fraction_flushed().mean));
+    row.push_back(percent(s.norm_share_flushed().mean));
+    const double relative_error = s.relative_error().mean;
+    row.push_back(std::isfinite(relative_error) ? fmt::format("{:.2g}", relative_error) : "-");
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+void write_verdict(sim::RunRecord& record, const Findings& found) {
+  const std::vector<experiments::InstrumentedRun> runs = instrumented(found.runs);
+  const auto say = [&](const std::string& paragraph) {
+    if (!paragraph.empty()) record.verdict(paragraph);
+  };
+  std::vector<std::string> outcomes;
+  for (const Strategy& s : found.strategies) {
+    if (s.name != reference) outcomes.push_back(outcome(s, found.fp32()));
+  }
+  record.verdict(fmt::format("FP32 reaches a test loss of {}. Under {}, by scaler: {}.",
+                             with_interval(found.fp32().final_loss(), 1, 5), found.options.policy,
+                             fmt::join(outcomes, ", ")));
+  const auto first_scaled =
+      std::ranges::find_if(runs, [](const auto& run) { return run.strategy != reference; });
+  say(experiments::weakest_layer_sentence(*first_scaled));
+  say(experiments::skips_paragraph(runs));
+  record.verdict(verdict_table(found).text());
+  for (const TrainingRun& run : found.runs) {
+    if (run.abort_reason.empty()) continue;
+    record.verdict(experiments::abort_sentence(run.strategy, run.seed, run.steps.size(), run.abort_reason));
+  }
+  record.verdict(found.setting() + (found.options.seeds > 1 ? " ±: 95 % t-intervals over the seeds." : ""));
 }
 
 std::vector<TrainingRun> plan_runs(const Options& options) {
@@ -395,13 +389,6 @@ std::vector<TrainingRun> plan_runs(const Options& options) {
   return runs;
 }
 
-std::vector<experiments::InstrumentedRun> instrumented(const std::vector<TrainingRun>& runs) {
-  std::vector<experiments::InstrumentedRun> result;
-  for (const TrainingRun& run : runs)
-    result.push_back({.strategy = run.strategy, .seed = run.seed, .steps = run.steps, .sites = run.sites});
-  return result;
-}
-
 std::vector<Strategy> group(const std::vector<TrainingRun>& runs) {
   std::vector<Strategy> strategies;
   for (const TrainingRun& run : runs) {
@@ -412,64 +399,69 @@ std::vector<Strategy> group(const std::vector<TrainingRun>& runs) {
   return strategies;
 }
 
+/// What is wrong with one of the runs is said before any has begun.
+void reject_impossible(const std::vector<TrainingRun>& runs, const experiments::TrainingSetup& setup,
+                       const Options& options) {
+  for (const TrainingRun& run : runs) {
+    if (run.seed == options.training.seed) setup.trainer(choice_of(run, options));
+  }
+}
+
 void run(experiments::Run& run, Options& options) {
   const experiments::TrainingSetup setup(options.training);
   std::vector<TrainingRun> runs = plan_runs(options);
-  for (const TrainingRun& planned : runs) {  // what is wrong with one is said before any has begun
-    if (planned.seed == options.training.seed) setup.trainer(choice_of(planned, options));
-  }
+  reject_impossible(runs, setup, options);
   {
     experiments::Progress progress =
         run.progress("training", runs.size() * static_cast<std::size_t>(setup.steps()));
     experiments::parallel_for_each(runs.size(), run.threads(),
                                    [&](std::size_t i) { train(runs[i], setup, options, progress); });
   }
-  const std::vector<Strategy> strategies = group(runs);
-  const bool is_classifier = setup.model().is_classifier();
-  sim::RunRecord& record = run.record();
-  experiments::record_settings(record, "optimizer", options.training.optimizer,
-                               runs.front().optimizer_options);
-  for (const Strategy& s : strategies) {
-    experiments::record_settings(record, "scaler", s.name, s.runs.front()->scaler_options);
-  }
-  write_steps(record, runs);
-  experiments::write_skips(record, instrumented(runs));
-  if (options.statistics_every > 0) experiments::write_statistics(record, instrumented(runs));
-  write_summary(record, strategies, is_classifier);
+  const Findings found{.setup = setup, .options = options, .runs = runs, .strategies = group(runs)};
+  write_settings(run.record(), found);
+  write_tables(run.record(), found);
+  write_summary(run.record(), found);
+  draw_figures(run, found);
+  write_verdict(run.record(), found);
+}
 
-  const std::string setting =
-      fmt::format("{}, policy {}; {} steps, seeds {} to {}, twin every {} steps.", setup.description(),
-                  options.policy, setup.steps(), options.training.seed,
-                  options.training.seed + static_cast<std::uint64_t>(options.seeds - 1), options.twin_every);
-  run.figure({.name = "loss",
-              .title = fmt::format("Training {} under each loss-scaling strategy", setup.model_name()),
-              .caption = fmt::format(
-                  "{} One line per seed; the thick black lines are the FP32 trajectories. Growth "
-                  "intervals are {} where not given; PyTorch's 2000 would not move in so few steps.",
-                  setting, options.growth_interval),
-              .script = loss_script(runs, options),
-              .width = experiments::width_with_key_at_right});
-  run.figure({.name = "scale",
-              .title = "The loss scale, and what was flushed in spite of it",
-              .caption = fmt::format("{} Seed {}. Flushed: non-zero in the FP32 twin and zero in the run.",
-                                     setting, options.training.seed),
-              .script = scale_script(strategies, options, setup.steps()),
-              .width = experiments::width_with_key_at_right,
-              .height = 640});
+experiments::Program program() {
+  return {.name = "scaler_comparison",
+          .question = "Which loss-scaling strategy brings FP16 training to where FP32 gets?",
+          .example = "scaler_comparison --model mlp --scalers none,dynamic --steps 300 --out results/mlp",
+          .summary_keys = {
+              {"<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
+              {"<strategy>.final_accuracy", "likewise, classifiers only"},
+              {"<strategy>.steps", "made; fewer than asked for where the scaler ended the run"},
+              {"<strategy>.skipped_steps", "of these, steps whose update was left out"},
+              {"<strategy>.final_scale_log2", "log2 S after the last step"},
+              {"<strategy>.mean_fraction_flushed",
+               "twin non-zero and run zero, over the twin's non-zero; mean over measured, applied steps, nan "
+               "without any"},
+              {"<strategy>.mean_norm_share_flushed", "norm of these over the twin's, likewise"},
+              {"<strategy>.mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
+              {"<strategy>.aborted_runs", "runs that their scaler ended"},
+              {"<strategy>.peak_tensor_bytes", "the most that tensors took at one time, without twins"},
+              {"<strategy>.peak_tensor_bytes_<role>",
+               "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
+               "temporaries"},
+              {"<key>_std, _lower, _upper",
+               "of the means over several seeds: sample standard deviation, 95 % t-interval"}}};
+}
 
-  const Strategy& fp32 = strategies.front();
-  std::vector<std::string> sentences;
-  for (const Strategy& s : strategies) {
-    if (s.name != reference) sentences.push_back(outcome(s, fp32));
-  }
-  record.verdict(fmt::format("FP32 reaches a test loss of {}. Under {}, by scaler: {}.",
-                             with_spread(fp32.final_loss(), 1, 5), options.policy,
-                             fmt::join(sentences, ", ")));
-  if (strategies.size() > 1) record.verdict(weakest_layer_sentence(*strategies[1].runs.front()));
-  if (const std::string skips = experiments::skips_paragraph(instrumented(runs)); !skips.empty())
-    record.verdict(skips);
-  record.verdict(verdict_table(strategies, is_classifier).text());
-  record.verdict(setting);
+void bind(experiments::CommandLine& command_line, Options& options) {
+  options.training.bind(command_line, 20);
+  command_line.add_policy(options.policy);
+  command_line.add_scalers(options.scalers);
+  command_line.add_seeds(options.seeds);
+  command_line.add_twin_every(options.twin_every, 5);
+  command_line.add("--statistics-every", options.statistics_every,
+                   "steps from one histogram of every gradient to the next; 0: never",
+                   {.minimum = 0, .maximum = 1'000'000});
+  command_line.add("--growth-interval", options.growth_interval,
+                   "of every scaler that has one and is not given its own; the originals' 1000 or 2000 would "
+                   "not move in so short a run",
+                   {.minimum = 1});
 }
 
 }  // namespace
@@ -478,39 +470,7 @@ int main(int argc, char** argv) {
   Options options;
   return experiments::run(
       argc, argv,
-      {.program =
-           {.name = "scaler_comparison",
-            .question = "Which loss-scaling strategy brings FP16 training to where FP32 gets?",
-            .example = "scaler_comparison --model mlp --scalers none,dynamic --steps 300 --out results/mlp",
-            .summary_keys =
-                {{"<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
-                 {"<strategy>.final_accuracy", "likewise, classifiers only"},
-                 {"<strategy>.skipped_steps", "steps whose update was left out"},
-                 {"<strategy>.final_scale_log2", "log2 S after the last step"},
-                 {"<strategy>.mean_fraction_flushed",
-                  "twin non-zero and run zero, over the twin's "
-                  "non-zero; mean over measured, applied steps"},
-                 {"<strategy>.mean_norm_share_flushed", "norm of these over the twin's, likewise"},
-                 {"<strategy>.mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
-                 {"<strategy>.peak_tensor_bytes", "the most that tensors took at one time, without twins"},
-                 {"<strategy>.peak_tensor_bytes_<role>",
-                  "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
-                  "temporaries"},
-                 {"<key>_std", "sample standard deviation over the seeds"}}},
-       .options =
-           [&](experiments::CommandLine& command_line) {
-             options.training.bind(command_line, 20);
-             command_line.add_policy(options.policy);
-             command_line.add_scalers(options.scalers);
-             command_line.add_seeds(options.seeds);
-             command_line.add_twin_every(options.twin_every, 5);
-             command_line.add("--statistics-every", options.statistics_every,
-                              "steps from one histogram of every gradient to the next; 0: never",
-                              {.minimum = 0, .maximum = 1'000'000});
-             command_line.add("--growth-interval", options.growth_interval,
-                              "of every scaler that has one and is not given its own; the originals' 1000 or "
-                              "2000 would not move in so short a run",
-                              {.minimum = 1});
-           },
+      {.program = program(),
+       .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
        .body = [&](experiments::Run& r) { run(r, options); }});
 }

@@ -207,75 +207,75 @@ void run(experiments::Run& run, Options& options) {
     options.training = networks.front()->options;  // the model's own, where none were given
 }
 
+experiments::Program program() {
+  return {.name = "training",
+          .question =
+              "How does a network train under a precision policy and a loss scaler, and does it differ from "
+              "FP32?",
+          .example = "training --sweep --model mlp,cnn --policy fp32,amp,O2 --seeds 5 --out results/sweep",
+          .summary_keys = {
+              {"final_loss", "mean over the test set after the last step, in FP32"},
+              {"final_accuracy", "likewise, classifiers only"},
+              {"steps", "made; fewer than asked for where the scaler ended the run"},
+              {"skipped_steps", "of these, steps whose update was left out"},
+              {"final_scale_log2", "log2 S after the last step"},
+              {"fraction_swallowed", "updates that rounding undid, over all updates"},
+              {"mean_fraction_flushed",
+               "twin non-zero and run zero, over the twin's non-zero; mean over "
+               "measured, applied steps"},
+              {"mean_norm_share_flushed", "norm of these over the twin's, likewise"},
+              {"mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
+              {"peak_tensor_bytes", "the most that tensors took at one time, without twins"},
+              {"peak_tensor_bytes_<role>",
+               "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
+               "temporaries"},
+              {"diverged_runs", "runs whose final loss is not finite"},
+              {"aborted_runs", "runs that their scaler ended"},
+              {"unigram_entropy", "of the test text, nats: the least loss without context"},
+              {"entropy_rate", "of the source of the text, nats, where it is known"},
+              {"<model>.<policy>.<scaler>.<key>", "of each in a sweep, as a mean over the seeds"},
+              {"<key>_std, _lower, _upper",
+               "of loss and accuracy: sample standard deviation, 95 % t-interval of the mean"},
+              {"<key>_difference", "to fp32, mean of the pairs of a seed; _std, _lower, _upper likewise"}}};
+}
+
+void bind(experiments::CommandLine& command_line, Options& options) {
+  command_line.add_choices("--model", options.models, "models",
+                           "network to train, with options as mlp:hidden1=64; several with --sweep");
+  command_line.add_choices("--policy", options.policies, "policies",
+                           "precision policy, with overrides as O2:keep_batchnorm_fp32=false; several "
+                           "with --sweep");
+  command_line.add_choice("--accumulation", options.accumulation, "accumulations",
+                          "how products add up, in the place of each policy's own");
+  command_line.add_choices("--scalers", options.scalers, "scalers",
+                           "loss scaler, with options as dynamic:growth_interval=20; several with "
+                           "--sweep; default: of each policy its recipe's");
+  options.training.bind_without_model(command_line, 20);
+  command_line.add_seeds(options.seeds);
+  command_line.add_flag("--sweep", options.sweep,
+                        "all combinations of the models, policies, scalers and seeds, one a core; those "
+                        "that DIR/cells holds already are not made again");
+  command_line.add("--accumulation-steps", options.accumulation_steps,
+                   "micro-batches of a step, of --batch examples each", {.minimum = 1, .maximum = 65536});
+  command_line.add("--clip-norm", options.clip_norm, "largest norm of all gradients together",
+                   {.minimum = 0, .minimum_excluded = true});
+  command_line.add("--clip-value", options.clip_value, "largest magnitude of a gradient",
+                   {.minimum = 0, .minimum_excluded = true});
+  command_line.add_flag("--clip-before-unscale", options.clip_before_unscale,
+                        "clip while S is still on the gradients: the well-known mistake");
+  command_line.add("--twin-every", options.twin_every,
+                   "steps from one comparison with the FP32 twin to the next; 0 = never",
+                   {.minimum = 0, .maximum = 1'000'000, .quick = 5});
+  command_line.add_checkpoint_every(options.checkpoint_every);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   Options options;
   return experiments::run(
       argc, argv,
-      {.program =
-           {.name = "training",
-            .question = "How does a network train under a precision policy and a loss scaler, and does it "
-                        "differ from FP32?",
-            .example = "training --sweep --model mlp,cnn --policy fp32,amp,O2 --seeds 5 --out results/sweep",
-            .summary_keys =
-                {{"final_loss", "mean over the test set after the last step, in FP32"},
-                 {"final_accuracy", "likewise, classifiers only"},
-                 {"steps", "made; fewer than asked for where the scaler ended the run"},
-                 {"skipped_steps", "of these, steps whose update was left out"},
-                 {"final_scale_log2", "log2 S after the last step"},
-                 {"fraction_swallowed", "updates that rounding undid, over all updates"},
-                 {"mean_fraction_flushed",
-                  "twin non-zero and run zero, over the twin's non-zero; mean over "
-                  "measured, applied steps"},
-                 {"mean_norm_share_flushed", "norm of these over the twin's, likewise"},
-                 {"mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
-                 {"peak_tensor_bytes", "the most that tensors took at one time, without twins"},
-                 {"peak_tensor_bytes_<role>",
-                  "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
-                  "temporaries"},
-                 {"diverged_runs", "runs whose final loss is not finite"},
-                 {"aborted_runs", "runs that their scaler ended"},
-                 {"unigram_entropy", "of the test text, nats: the least loss without context"},
-                 {"entropy_rate", "of the source of the text, nats, where it is known"},
-                 {"<model>.<policy>.<scaler>.<key>", "of each in a sweep, as a mean over the seeds"},
-                 {"<key>_std, _lower, _upper",
-                  "of loss and accuracy: sample standard deviation, 95 % t-interval of the mean"},
-                 {"<key>_difference",
-                  "to fp32, mean of the pairs of a seed; _std, _lower, _upper likewise"}}},
-       .options =
-           [&](experiments::CommandLine& command_line) {
-             command_line.add_choices(
-                 "--model", options.models, "models",
-                 "network to train, with options as mlp:hidden1=64; several with --sweep");
-             command_line.add_choices(
-                 "--policy", options.policies, "policies",
-                 "precision policy, with overrides as O2:keep_batchnorm_fp32=false; several "
-                 "with --sweep");
-             command_line.add_choice("--accumulation", options.accumulation, "accumulations",
-                                     "how products add up, in the place of each policy's own");
-             command_line.add_choices("--scalers", options.scalers, "scalers",
-                                      "loss scaler, with options as dynamic:growth_interval=20; several with "
-                                      "--sweep; default: of each policy its recipe's");
-             options.training.bind_without_model(command_line, 20);
-             command_line.add_seeds(options.seeds);
-             command_line.add_flag(
-                 "--sweep", options.sweep,
-                 "all combinations of the models, policies, scalers and seeds, one a core; those "
-                 "that DIR/cells holds already are not made again");
-             command_line.add("--accumulation-steps", options.accumulation_steps,
-                              "micro-batches of a step, of --batch examples each",
-                              {.minimum = 1, .maximum = 65536});
-             command_line.add("--clip-norm", options.clip_norm, "largest norm of all gradients together",
-                              {.minimum = 0, .minimum_excluded = true});
-             command_line.add("--clip-value", options.clip_value, "largest magnitude of a gradient",
-                              {.minimum = 0, .minimum_excluded = true});
-             command_line.add_flag("--clip-before-unscale", options.clip_before_unscale,
-                                   "clip while S is still on the gradients: the well-known mistake");
-             command_line.add("--twin-every", options.twin_every,
-                              "steps from one comparison with the FP32 twin to the next; 0 = never",
-                              {.minimum = 0, .maximum = 1'000'000, .quick = 5});
-             command_line.add_checkpoint_every(options.checkpoint_every);
-           },
+      {.program = program(),
+       .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
        .body = [&](experiments::Run& r) { run(r, options); }});
 }

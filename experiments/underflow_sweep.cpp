@@ -17,6 +17,7 @@
 #include "experiments/common/parallel.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
+#include "sim/loss_scaling/current_scaling.h"
 
 namespace {
 
@@ -46,19 +47,33 @@ struct ScaleResult {
   bool overflows() const { return total().nonfinite > 0; }
 };
 
-std::vector<Probe> make_probes(sim::Trainer& trainer, const experiments::TrainingSetup& setup,
-                               const Options& options, experiments::Progress& progress) {
-  experiments::train(trainer, setup.steps(), progress);
-  std::vector<Probe> probes;
-  for (int sample = 0; sample < options.pool; ++sample) {
-    Probe probe{.step = sim::record_step(setup.model(), trainer.state(), trainer.next_batch(),
-                                         sim::find_precision_policy(options.policy)),
-                .twin = {},
-                .twin_exponents = {}};
+/// Makes the probes, whose tapes refer to it.
+struct Recorder {
+  const sim::Model& model;
+  sim::PrecisionPolicy policy;
+  std::uint64_t seed;
+  /// Of casts to FP8. A rule with a memory would have nothing to remember at a single batch, and could not be
+  /// asked for several scales of the loss at once.
+  sim::CurrentScaling cast_scaler{};
+
+  Probe record(sim::Trainer& trainer) {
+    Probe probe{
+        .step = sim::record_step(model, trainer.state(), trainer.next_batch(), policy,
+                                 {.seed = seed, .step = trainer.steps_done(), .tensor_scaler = &cast_scaler}),
+        .twin = {},
+        .twin_exponents = {}};
     probe.twin = probe.step.tape.backward(probe.step.forward.loss, {.seed = 1, .twin = fp16::binary32});
     for (const sim::Tensor& gradient : probe.twin.gradients)
       sim::add_exponents(probe.twin_exponents, gradient);
-    probes.push_back(std::move(probe));
+    return probe;
+  }
+};
+
+std::vector<Probe> make_probes(sim::Trainer& trainer, Recorder& recorder, int count,
+                               experiments::Progress& progress) {
+  std::vector<Probe> probes;
+  for (int i = 0; i < count; ++i) {
+    probes.push_back(recorder.record(trainer));
     experiments::train(trainer, 1, progress);
   }
   return probes;
@@ -272,13 +287,17 @@ void draw_figures(experiments::Run& run, const std::vector<sim::GradientSite>& s
 
 void run(experiments::Run& run, Options& options) {
   const experiments::TrainingSetup setup(options.training);
+  Recorder recorder{.model = setup.model(),
+                    .policy = sim::make_precision_policy(options.policy),
+                    .seed = options.training.seed};
   sim::Trainer trainer = setup.trainer({.seed = options.training.seed});
   experiments::record_settings(run.record(), "optimizer", trainer.optimizer().name(),
                                trainer.optimizer().options());
   std::vector<ScaleResult> results(static_cast<std::size_t>(options.max_scale_log2) + 1);
   experiments::Progress progress =
       run.progress("sweep", static_cast<std::size_t>(setup.steps() + options.pool) + results.size());
-  const std::vector<Probe> probes = make_probes(trainer, setup, options, progress);
+  experiments::train(trainer, setup.steps(), progress);
+  const std::vector<Probe> probes = make_probes(trainer, recorder, options.pool, progress);
   const sim::Evaluation evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state());
 
   experiments::parallel_for_each(results.size(), run.threads(), [&](std::size_t m) {
@@ -293,7 +312,10 @@ void run(experiments::Run& run, Options& options) {
   write_tables(run.record(), results, sites, predicted);
   write_summary(run.record(), results, best, evaluation, setup.model().is_classifier());
   const std::string setting =
-      fmt::format("{}, policy {}; step {}, {} batches, seed {}; {}.", setup.description(), options.policy,
+      fmt::format("{}, policy {}{}; step {}, {} batches, seed {}; {}.", setup.description(), options.policy,
+                  recorder.policy.operands.narrows_per_tensor()
+                      ? fmt::format(" with cast scales by {}", recorder.cast_scaler.name())
+                      : "",
                   setup.steps(), options.pool, options.training.seed, setup.quality(evaluation));
   draw_figures(run, sites, results, setting);
   write_verdict(run.record(), results, best, setting);

@@ -169,11 +169,17 @@ void require_same_run(const fs::path& file, const RunIdentity& saved, const RunI
   }
 }
 
-template <class Element>
-std::uint32_t add_checksum(std::uint32_t sum, const std::vector<Element>& elements) {
-  const auto bytes = std::as_bytes(std::span(elements));
+std::uint32_t add_checksum(std::uint32_t sum, std::span<const std::byte> bytes) {
+  if (bytes.empty()) return sum;  // zlib takes a null pointer for the wish to start anew
   return static_cast<std::uint32_t>(
       ::crc32_z(sum, reinterpret_cast<const ::Bytef*>(bytes.data()), bytes.size()));
+}
+
+/// The size first, so that no two sequences of arrays are the same bytes.
+template <class Element>
+std::uint32_t add_checksum(std::uint32_t sum, const std::vector<Element>& elements) {
+  const std::array size{static_cast<std::uint64_t>(elements.size())};
+  return add_checksum(add_checksum(sum, std::as_bytes(std::span(size))), std::as_bytes(std::span(elements)));
 }
 
 std::uint32_t add_checksum(std::uint32_t sum, const Batch& batch) {

@@ -1,33 +1,13 @@
 #include "sim/clipping.h"
 
-#include <array>
 #include <cmath>
-#include <cstddef>
 
 #include "fp16/config.h"
+#include "sim/ops/sums.h"
 #include "sim/options.h"
 
 namespace sim {
 namespace {
-
-constexpr std::size_t lanes = 16;
-
-template <class Real>
-FP16_VECTOR_CLONES void add_squares(std::span<const Real> values, std::array<double, lanes>& total) {
-  std::array<double, lanes> sums = total;
-  const std::size_t whole = values.size() / lanes * lanes;
-  for (std::size_t i = 0; i < whole; i += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const double value = values[i + lane];
-      sums[lane] += value * value;
-    }
-  }
-  for (std::size_t i = whole; i < values.size(); ++i) {
-    const double value = values[i];
-    sums[i - whole] += value * value;
-  }
-  total = sums;
-}
 
 template <class Real>
 FP16_VECTOR_CLONES void multiply_each(std::span<Real> values, Real factor) {
@@ -48,11 +28,9 @@ FP16_VECTOR_CLONES std::uint64_t clamp_each(std::span<Real> values, Real limit) 
 template <class Real>
 NormClipping clip_by_norm_of(std::span<const std::span<Real>> gradients, double max_norm) {
   checked_option<double>("clipping", "max_norm", max_norm, {.lower = 0});
-  std::array<double, lanes> sums = {};
-  for (const std::span<Real> gradient : gradients) add_squares<Real>(gradient, sums);
-  double sum = 0;
-  for (const double lane : sums) sum += lane;
-  NormClipping clipping{.norm = std::sqrt(sum)};
+  SumOfSquares squares;
+  for (const std::span<Real> gradient : gradients) squares.add<Real>(gradient);
+  NormClipping clipping{.norm = std::sqrt(squares.total())};
   const double coefficient = max_norm / (clipping.norm + 1e-6);
   if (coefficient >= 1) return clipping;
   clipping.coefficient = coefficient;

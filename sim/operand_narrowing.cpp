@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -10,6 +9,7 @@
 #include "fp16/bulk.h"
 #include "fp16/config.h"
 #include "fp16/parts.h"
+#include "sim/statistics/extremes.h"
 
 namespace sim {
 namespace {
@@ -17,18 +17,6 @@ namespace {
 constexpr std::array<std::string_view, 3> operand_names{"activations", "weights", "gradients"};
 
 constexpr std::size_t piece_size = 2048;
-
-/// Magnitudes as bits are ordered as numbers are; those of NaNs come last and do not count.
-FP16_VECTOR_CLONES float largest_magnitude(std::span<const float> values) {
-  constexpr auto infinite = static_cast<std::int32_t>(fp16::infinity_bits<fp16::binary32>);
-  std::int32_t largest = 0;
-  for (const float value : values) {
-    const std::int32_t bits = std::bit_cast<std::int32_t>(value) & 0x7fffffff;
-    const std::int32_t magnitude = bits > infinite ? 0 : bits;
-    largest = magnitude > largest ? magnitude : largest;
-  }
-  return std::bit_cast<float>(largest);
-}
 
 /// Copies a tensor and returns its largest magnitude, NaNs aside.
 float widen(const Tensor& tensor, std::span<float> values, int threads) {

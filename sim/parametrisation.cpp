@@ -1,18 +1,17 @@
 #include "sim/parametrisation.h"
 
+#include "sim/ops/patches.h"
+
 namespace sim {
 namespace {
 
-UnitMultipliers of_convolution(const UnitScaling& rule, std::span<const Tensor* const> inputs,
-                               const OperationOptions& options) {
-  const Shape &x = inputs[0]->shape(), &w = inputs[1]->shape();
-  const auto extent = [&](std::size_t in) { return (in + 2 * options.padding - w[2]) / options.stride + 1; };
-  return rule.conv2d({.batch = x[0],
-                      .in_channels = w[1],
-                      .out_channels = w[0],
-                      .kernel_area = w[2] * w[3],
-                      .output_pixels = extent(x[2]) * extent(x[3]),
-                      .stride = options.stride});
+UnitMultipliers of_convolution(const UnitScaling& rule, const ConvolutionSizes& sizes) {
+  return rule.conv2d({.batch = sizes.batch,
+                      .in_channels = sizes.in_channels,
+                      .out_channels = sizes.out_channels,
+                      .kernel_area = sizes.kernel * sizes.kernel,
+                      .output_pixels = sizes.pixels(),
+                      .stride = sizes.stride});
 }
 
 }  // namespace
@@ -23,12 +22,16 @@ UnitMultipliers multipliers_of(const UnitScaling& rule, const Operation& operati
   const Tensor& x = *inputs[0];
   const auto rows_of_last_dimension = [&] { return x.size() / x.shape().back(); };
   const std::size_t last = x.shape().back();
-  if (&operation == &linear || &operation == &lstm) {
+  if (&operation == &lstm) {
+    const std::size_t hidden = inputs[2]->shape()[1];
+    return rule.lstm({.rows = rows_of_last_dimension(), .inputs = last, .hidden = hidden});
+  }
+  if (&operation == &linear) {
     const Shape& w = inputs[1]->shape();
     const LinearSizes sizes{.rows = x.size() / w[1], .fan_in = w[1], .fan_out = w[0]};
     return layer == "output" ? rule.readout(sizes) : rule.linear(sizes);
   }
-  if (&operation == &conv2d) return of_convolution(rule, inputs, options);
+  if (&operation == &conv2d) return of_convolution(rule, convolution_sizes(inputs, options));
   if (&operation == &matmul) return rule.matmul(x.shape()[0], last, inputs[1]->shape()[1]);
   if (&operation == &attention_context)
     return rule.matmul(options.context, options.context, inputs[1]->shape().back() / options.heads);

@@ -171,6 +171,17 @@ Variable Tape::apply_in_unit_scale(const Operation& operation, std::vector<Varia
   return apply_plain(scale, {output}, {}, {.forward_factor = m.output});
 }
 
+Variable Tape::residual(Variable x, const std::function<Variable(Variable)>& branch) {
+  if (!options_.unit_scaling) return apply_plain(add, {x, branch(x)}, {}, {});
+  const ResidualWeights weights = options_.unit_scaling->residual();
+  const auto scaled = [this](Variable v, double forward, double backward) {
+    return apply_plain(scale, {v}, {}, {.forward_factor = forward, .backward_factor = backward});
+  };
+  const Variable path = scaled(x, weights.path, weights.path);
+  const Variable branched = scaled(branch(scaled(x, 1, weights.branch)), weights.branch, 1);
+  return apply_plain(add, {path, branched}, {}, {});
+}
+
 Variable Tape::apply_plain(const Operation& operation, std::vector<Variable> inputs, std::string_view layer,
                            OperationOptions options) {
   const fp16::Format output_format = cast_inputs(operation, inputs);
@@ -210,14 +221,21 @@ fp16::Format Tape::gradient_format(std::size_t node, const BackwardOptions& opti
   return options.twin ? *options.twin : nodes_[node].value().format();
 }
 
+Tape::GradientRounding Tape::gradient_rounding(std::size_t node, const BackwardOptions& options) const {
+  const fp16::Rounding direction = policy_->gradient_rounding;
+  return {.to_nearest = options.twin || direction == fp16::Rounding::nearest_even,
+          .computed = {direction, random_of(node, "gradient")},
+          .summed = {direction, random_of(node, "gradient sum")},
+          .rescaled = {direction, random_of(node, "gradient rescaled")}};
+}
+
 void Tape::backward_inputs(std::size_t index, std::size_t first, std::size_t end,
                            const Tensor& output_gradient, double scale, const BackwardOptions& options,
                            NodeGradients& state) const {
   const Node& node = nodes_[index];
   const Arithmetic arithmetic =
       options.twin ? uniform_arithmetic(*options.twin, options_.threads) : arithmetic_;
-  const ElementRounding rounding{policy_->gradient_rounding, random_of(index, "gradient")};
-  const bool rounds_to_nearest = options.twin || policy_->gradient_rounding == fp16::Rounding::nearest_even;
+  const GradientRounding rounding = gradient_rounding(index, options);
   const std::optional<OperandNarrowing> narrowing =
       options.twin ? std::nullopt : narrowing_of(index, node.layer);
   std::vector<const Tensor*> inputs;
@@ -230,8 +248,9 @@ void Tape::backward_inputs(std::size_t index, std::size_t first, std::size_t end
     fresh[i] = Tensor(inputs[i]->shape(), gradient_format(input, options));
     fresh[i].charge_to(MemoryRole::gradients);
     outputs[i] = {.tensor = &fresh[i],
-                  .counts = options.count_rounding ? &state.rounding[input] : nullptr,
-                  .rounding = rounds_to_nearest ? nullptr : &rounding};
+                  .counts = state.counts_at(input),
+                  .rounding = rounding.unless_nearest(rounding.computed),
+                  .use = i};
   }
   node.operation->backward({.inputs = inputs,
                             .output = node.value(),
@@ -246,7 +265,7 @@ void Tape::backward_inputs(std::size_t index, std::size_t first, std::size_t end
   for (std::size_t i = 0; i < node.inputs.size(); ++i) {
     if (fresh[i].empty()) continue;
     const Variable input = node.inputs[i];
-    add_gradient(input.index, std::move(fresh[i]), scale, outputs[i], options, state);
+    add_gradient(index, i, std::move(fresh[i]), scale, options, state);
     look_for_nonfinite(input, {index}, state.gradients[input.index], state.scales[input.index], options,
                        state);
   }
@@ -259,23 +278,28 @@ void Tape::look_for_nonfinite(Variable variable, Variable consumer, const Tensor
     state.first_nonfinite = {variable, consumer, *element, gradient.element(*element), scale};
 }
 
-void Tape::add_gradient(std::size_t input, Tensor fresh, double scale, const RoundedOutput& rounded,
+void Tape::add_gradient(std::size_t node, std::size_t input_number, Tensor fresh, double scale,
                         const BackwardOptions& options, NodeGradients& state) const {
+  const std::size_t input = nodes_[node].inputs[input_number].index;
   Tensor& gradient = state.gradients[input];
   if (gradient.empty()) {
     gradient = std::move(fresh);
     state.scales[input] = scale;
     return;
   }
+  const GradientRounding rounding = gradient_rounding(node, options);
+  fp16::RoundingCounts* counts = state.counts_at(input);
   if (scale != state.scales[input]) {  // only a layer scaler makes branches differ
     const double joined = options.layer_scaler->joined(
         std::array{BranchGradient{state.scales[input], extremes_of(gradient).max_abs},
                    BranchGradient{scale, extremes_of(fresh).max_abs}});
-    multiply_by(joined / state.scales[input], {&gradient, rounded.counts, rounded.rounding});
-    multiply_by(joined / scale, {&fresh, rounded.counts, rounded.rounding});
+    const ElementRounding* rescaled = rounding.unless_nearest(rounding.rescaled);
+    multiply_by(joined / state.scales[input], {&gradient, counts, rescaled, 2 * input_number});
+    multiply_by(joined / scale, {&fresh, counts, rescaled, 2 * input_number + 1});
     state.scales[input] = joined;
   }
-  add_to({&gradient, rounded.counts, rounded.rounding}, fresh, options_.threads);
+  add_to({&gradient, counts, rounding.unless_nearest(rounding.summed), input_number}, fresh,
+         options_.threads);
 }
 
 void Tape::backward_layer(std::size_t index, const BackwardOptions& options, NodeGradients& state) const {
@@ -288,7 +312,9 @@ void Tape::backward_layer(std::size_t index, const BackwardOptions& options, Nod
   Tensor multiplied;
   if (rule.factor != 1) {
     multiplied = arrived;
-    multiply_by(rule.factor, {&multiplied});
+    const GradientRounding rounding = gradient_rounding(index, options);
+    multiply_by(rule.factor,
+                {&multiplied, nullptr, rounding.unless_nearest(rounding.rescaled), 2 * node.inputs.size()});
     look_for_nonfinite({index}, {index}, multiplied, scale * rule.factor, options, state);
   }
   const Tensor& passed_on = multiplied.empty() ? arrived : multiplied;
@@ -305,9 +331,8 @@ void Tape::backward_node(std::size_t index, const BackwardOptions& options, Node
     backward_inputs(index, 0, node.inputs.size(), state.gradients[index], state.scales[index], options,
                     state);
   }
-  if (node.operation == &cast && options.count_rounding) {
+  if (node.operation == &cast && state.is_counted[index])
     state.rounding[node.inputs[0].index] += state.rounding[index];
-  }
 }
 
 SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const {
@@ -317,15 +342,23 @@ SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const 
   NodeGradients state{
       .gradients = std::vector<Tensor>(nodes_.size()),
       .scales = std::vector<double>(nodes_.size(), options.seed),
-      .rounding = std::vector<fp16::RoundingCounts>(options.count_rounding ? nodes_.size() : 0)};
+      .rounding = std::vector<fp16::RoundingCounts>(options.count_rounding ? nodes_.size() : 0),
+      .is_counted = std::vector<bool>(nodes_.size(), false)};
   std::vector<bool> is_kept(nodes_.size(), false);
   for (const GradientSite& site : sites_) is_kept[site.variable.index] = true;
+  if (options.count_rounding) {
+    state.is_counted = is_kept;
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (nodes_[i].operation == &cast && is_kept[nodes_[i].inputs[0].index]) state.is_counted[i] = true;
+    }
+  }
   if (options.keep) is_kept[options.keep->index] = true;
 
   Tensor& seed = state.gradients[loss.index];
   seed = Tensor({1}, gradient_format(loss.index, options));
   seed.charge_to(MemoryRole::gradients);
-  store({&seed}, 0, std::span(&options.seed, 1));
+  const float loss_gradient = options.seed / options.mean_over;
+  store({&seed}, 0, std::span(&loss_gradient, 1));
   look_for_nonfinite(loss, loss, seed, options.seed, options, state);
   for (std::size_t index = loss.index + 1; index-- > 0;) {
     if (!nodes_[index].operation || !nodes_[index].needs_gradient || state.gradients[index].empty()) continue;

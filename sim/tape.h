@@ -3,6 +3,7 @@
 /// precision policy and its autocast class give it; backward walks the record in reverse.
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,8 +65,10 @@ struct SiteGradients {
 };
 
 struct BackwardOptions {
-  /// What the gradient of the loss itself is: the loss scale S.
+  /// The loss scale S. The gradient of the loss itself is seed / mean_over, and all are multiples by S of
+  /// those of loss / mean_over: the share of one of so many micro-batches, whose mean loss is differentiated.
   float seed = 1;
+  float mean_over = 1;
   /// The twin: every gradient in this format, binary32 or binary64, and in arithmetic of the same, whatever
   /// the forward values are stored in; binary64 always where the policy itself computes in it. Otherwise each
   /// gradient has the format of its forward value, as in torch.autocast.
@@ -108,6 +111,9 @@ class Tape {
   Variable apply(const Operation& operation, std::vector<Variable> inputs, std::string_view layer = {},
                  OperationOptions options = {});
 
+  /// x + branch(x); under unit scaling weighted as UnitScaling::residual() says.
+  Variable residual(Variable x, const std::function<Variable(Variable)>& branch);
+
   const Tensor& value(Variable variable) const;
   ValueName name_of(Variable variable) const;
   /// The first value in the order of computation, constants and parameters included, that is not finite.
@@ -139,7 +145,10 @@ class Tape {
     std::vector<Tensor> gradients;
     std::vector<double> scales;
     std::vector<fp16::RoundingCounts> rounding;
+    std::vector<bool> is_counted;  ///< sites and their casts, where roundings are counted at all
     std::optional<NonfiniteGradient> first_nonfinite = {};
+
+    fp16::RoundingCounts* counts_at(std::size_t node) { return is_counted[node] ? &rounding[node] : nullptr; }
   };
 
   Variable record(Node node);
@@ -166,7 +175,18 @@ class Tape {
   void backward_layer(std::size_t node, const BackwardOptions& options, NodeGradients& state) const;
   void look_for_nonfinite(Variable variable, Variable consumer, const Tensor& gradient, double scale,
                           const BackwardOptions& options, NodeGradients& state) const;
-  void add_gradient(std::size_t input, Tensor fresh, double scale, const RoundedOutput& rounded,
+  /// How the gradients that a node hands on are rounded: as they are computed, as the branches of a fork add
+  /// up, as a layer rule rescales them.
+  struct GradientRounding {
+    bool to_nearest;
+    ElementRounding computed, summed, rescaled;
+
+    const ElementRounding* unless_nearest(const ElementRounding& rounding) const {
+      return to_nearest ? nullptr : &rounding;
+    }
+  };
+  GradientRounding gradient_rounding(std::size_t node, const BackwardOptions& options) const;
+  void add_gradient(std::size_t node, std::size_t input_number, Tensor fresh, double scale,
                     const BackwardOptions& options, NodeGradients& state) const;
 
   const PrecisionPolicy* policy_;

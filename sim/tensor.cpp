@@ -134,7 +134,7 @@ void encode_into(const RoundedOutput& out, std::size_t offset, std::span<const f
   std::vector<std::uint32_t> random;
   if (out.rounding->direction == fp16::Rounding::stochastic) {
     random.resize(values.size());
-    out.rounding->random.fill_bits(offset, random);
+    out.rounding->random.fill_bits((out.use << 40) + offset, random);
   }
   fp16::encode<F>(values, codes, {out.rounding->direction}, {.counts = out.counts, .random_bits_32 = random});
 }
@@ -308,7 +308,7 @@ void for_each_part(const RoundedOutput& out, std::size_t count, int threads, std
   std::mutex mutex;
   fp16::detail::for_each_part(count, threads, smallest_part, [&](std::size_t first, std::size_t last) {
     fp16::RoundingCounts counts;
-    visit({out.tensor, out.counts ? &counts : nullptr, out.rounding}, first, last);
+    visit({out.tensor, out.counts ? &counts : nullptr, out.rounding, out.use}, first, last);
     const std::scoped_lock lock(mutex);
     if (out.counts) *out.counts += counts;
   });

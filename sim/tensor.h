@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "fp16/bulk.h"
@@ -82,6 +83,10 @@ class Tensor {
   std::unique_ptr<std::byte[], Free> bytes_;
 };
 
+/// binary32 for float, binary64 for double.
+template <class Real>
+inline constexpr fp16::Format format_of = std::is_same_v<Real, double> ? fp16::binary64 : fp16::binary32;
+
 inline bool is_binary64(const Tensor& tensor) {
   return tensor.format() == fp16::binary64;
 }
@@ -91,8 +96,8 @@ inline bool is_binary64(const Tensor& tensor) {
 const float* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<float> buffer);
 const double* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<double> buffer);
 
-/// Another direction than to nearest-even. Random numbers of the stochastic one are keyed by the stream and
-/// the element's index.
+/// Another direction than to nearest-even. Random numbers of the stochastic one are keyed by the stream, the
+/// use that is made of it (RoundedOutput) and the element's index.
 struct ElementRounding {
   fp16::Rounding direction = fp16::Rounding::nearest_even;
   RandomStream random;
@@ -105,6 +110,7 @@ struct RoundedOutput {
   Tensor* tensor = nullptr;
   fp16::RoundingCounts* counts = nullptr;
   const ElementRounding* rounding = nullptr;
+  std::uint64_t use = 0;  ///< below 2^24; tensors of different uses share no random number
 };
 void store(const RoundedOutput& out, std::size_t offset, std::span<const float> values);
 void store(const RoundedOutput& out, std::size_t offset, std::span<const double> values);

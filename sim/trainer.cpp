@@ -117,14 +117,15 @@ RecordedStep record_step(const Model& model, std::span<const ParameterSpec> spec
 }
 
 RecordedStep record_step(const Model& model, const ModelState& state, const Batch& batch,
-                         const PrecisionPolicy& policy) {
+                         const PrecisionPolicy& policy, TapeOptions options) {
   std::vector<Tensor> weights;
   for (std::size_t i = 0; i < state.weights.size(); ++i)
     weights.push_back(rounded(state.weights[i], model_format(policy, state.specs[i])));
-  Buffers buffers = state.buffers;
-  RecordedStep step = record_step(model, state.specs, pointers_to(weights), buffers, batch, policy,
-                                  {.unit_scaling = parametrisation_of(state)});
+  auto buffers = std::make_unique<Buffers>(state.buffers);
+  options.unit_scaling = parametrisation_of(state);
+  RecordedStep step = record_step(model, state.specs, pointers_to(weights), *buffers, batch, policy, options);
   step.weights = std::move(weights);
+  step.buffers = std::move(buffers);
   return step;
 }
 
@@ -224,12 +225,16 @@ std::vector<const Tensor*> Trainer::model_weights() const {
 
 void Trainer::round_copies() {
   const AllocationScope scope(memory_.get(), MemoryRole::weights);
+  const ElementRounding rounding{
+      policy_.weight_rounding,
+      RandomStream(options_.seed, "weight copies step " + std::to_string(steps_applied_))};
+  const bool rounds_to_nearest = policy_.weight_rounding == fp16::Rounding::nearest_even;
   copies_.resize(state_.weights.size());
   for (std::size_t i = 0; i < copies_.size(); ++i) {
     const fp16::Format format = model_format(policy_, state_.specs[i]);
     if (format == state_.weights[i].format()) continue;
     if (copies_[i].empty()) copies_[i] = Tensor(state_.weights[i].shape(), format);
-    copy_rounded({&copies_[i]}, state_.weights[i]);
+    copy_rounded({&copies_[i], nullptr, rounds_to_nearest ? nullptr : &rounding, i}, state_.weights[i]);
   }
 }
 
@@ -251,12 +256,8 @@ std::vector<Trainer::LossTerm> Trainer::losses_of(const RecordedStep& recorded) 
 }
 
 SiteGradients Trainer::differentiate(const LossTerm& term, BackwardOptions options) const {
-  // The mean over micro-batches is taken before the loss is scaled, as users of torch write it.
-  const auto micro_batches = static_cast<float>(options_.accumulation_steps);
-  options.seed /= micro_batches;
-  SiteGradients values = term.tape.backward(term.loss, options);
-  for (double& multiple : values.scales) multiple *= micro_batches;
-  return values;
+  options.mean_over = static_cast<float>(options_.accumulation_steps);
+  return term.tape.backward(term.loss, options);
 }
 
 void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const {
@@ -273,7 +274,8 @@ void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& r
   }
   pending.exponents = {};
   pending.summary = summarise(pending.scaled, term.scaler.needs_exponents() ? &pending.exponents : nullptr);
-  if (is_measured() || term.scaler.wants_twin(pending.summary)) add_twin(term, pending);
+  pending.scaler_wants_twin = term.scaler.wants_twin(pending.summary);
+  if (is_measured() || pending.scaler_wants_twin) add_twin(term, pending);
 }
 
 void Trainer::add_twin(const LossTerm& term, Pending& pending) const {
@@ -290,6 +292,8 @@ void Trainer::add_twin(const LossTerm& term, Pending& pending) const {
 void Trainer::finish(const LossTerm& term, Pending& pending, std::optional<Gradients>& sum,
                      StepRecord& record) {
   record.decision = std::max(record.decision, decide(term.scaler, pending, record));
+  if (layer_) add_outcomes(pending.scaled);
+  if (layer_ && pending.ends_step) record.decision = std::max(record.decision, decide_by_layers());
   sites_ = pending.scaled.sites;
   if (falls_on(options_.statistics_every, record.step) && record.statistics.empty())
     record.statistics = site_statistics(pending.scaled.values);
@@ -303,46 +307,54 @@ Decision Trainer::decide(LossScaler& scaler, const Pending& pending, StepRecord&
   GradientSummary summary = pending.summary;
   ExponentHistogram twin_exponents;
   const TwinSummary twin{.finite = pending.twin_finite, .exponents = &twin_exponents};
-  if (pending.twin) {
+  if (pending.scaler_wants_twin) {
     for (const Tensor& gradient : pending.twin->gradients) add_exponents(twin_exponents, gradient);
     summary.twin = &twin;
+    ++record.scaler_twins;
   }
   if (is_measured()) {
     record.twin.resize(pending.scaled.sites.size());
     const auto fresh = compare_sites(pending.scaled.sites, pending.scaled.values, *pending.twin);
     for (std::size_t site = 0; site < fresh.size(); ++site) record.twin[site] += fresh[site];
   }
-  const Decision decision = scaler.update(summary);
-  return layer_ ? std::max(decision, decide_by_layers(pending.scaled)) : decision;
+  return scaler.update(summary);
 }
 
-Decision Trainer::decide_by_layers(const ScaledGradients& scaled) {
-  std::vector<LayerOutcome> outcomes;
+void Trainer::add_outcomes(const ScaledGradients& scaled) {
   for (const GradientSite& site : scaled.sites) {
-    if (!is_weight(site)) outcomes.push_back({.layer = site.name});
+    if (!is_weight(site)) layer_outcomes_.try_emplace(site.name, false);
   }
   for (std::size_t i = 0; i < scaled.sites.size(); ++i) {
-    if (!is_weight(scaled.sites[i])) continue;
-    for (LayerOutcome& outcome : outcomes) {
-      if (scaled.sites[i].name.starts_with(std::string(outcome.layer) + "."))
-        outcome.found_nonfinite |= has_nonfinite(scaled.values.gradients[i]);
+    if (!is_weight(scaled.sites[i]) || !has_nonfinite(scaled.values.gradients[i])) continue;
+    const std::string& name = scaled.sites[i].name;
+    const auto layer = layer_outcomes_.find(name.substr(0, name.rfind('.')));
+    if (layer != layer_outcomes_.end()) {
+      layer->second = true;
+    } else {
+      for (auto& [any, found_nonfinite] : layer_outcomes_) found_nonfinite = true;
     }
   }
-  return layer_->update(outcomes);
+}
+
+Decision Trainer::decide_by_layers() {
+  std::vector<LayerOutcome> outcomes;
+  for (const auto& [layer, found_nonfinite] : layer_outcomes_)
+    outcomes.push_back({.layer = layer, .found_nonfinite = found_nonfinite});
+  const Decision decision = layer_->update(outcomes);
+  layer_outcomes_.clear();
+  return decision;
 }
 
 void Trainer::look_into(const LossTerm& term, const SiteGradients& values, StepRecord& record) const {
   if (record.skip || !values.first_nonfinite) return;
   const AllocationScope uncounted(nullptr);
-  record.skip = find_cause(term.tape, term.loss, values, options_.twin_format);
+  record.skip = find_cause(term.tape, term.loss, values, options_.twin_format,
+                           static_cast<float>(options_.accumulation_steps));
 }
 
 void Trainer::complete_skip_record(const LossTerm& term, const ScaledGradients& scaled,
                                    StepRecord& record) const {
-  if (!options_.record_skips || !record.skipped()) {
-    record.skip.reset();
-    return;
-  }
+  if (!options_.record_skips || !record.skipped()) return;
   for (std::size_t site = 0; site < scaled.sites.size() && !record.skip; ++site) {
     const Tensor& gradient = scaled.values.gradients[site];
     if (is_weight(scaled.sites[site]) && has_nonfinite(gradient))
@@ -355,7 +367,11 @@ void Trainer::complete_skip_record(const LossTerm& term, const ScaledGradients& 
 
 void Trainer::add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
                            StepRecord& record) const {
-  if (options_.clip_before_unscale) record.clipping = clip(pending.scaled, options_.clipping);
+  if (options_.clip_before_unscale) {
+    const ClippingResult result = clip(pending.scaled, options_.clipping);
+    if (result.norm.norm >= record.clipping.norm.norm) record.clipping.norm = result.norm;
+    record.clipping.clipped_values += result.clipped_values;
+  }
   const AllocationScope scope(memory_.get(), MemoryRole::gradients);
   Gradients next = unscale(
       pending.scaled,
@@ -374,7 +390,9 @@ StepRecord Trainer::step() {
     record.further_scales.push_back(static_cast<float>(scale(i)));
   const AllocationScope scope(memory_.get());
   const std::size_t micro_batches = options_.accumulation_steps;
-  const bool updates_each = loss_scalers_.front()->update_granularity() == UpdateGranularity::per_backward;
+  // Factors of layers differ from one micro-batch to the next, so that these must not add up while scaled.
+  const bool unscales_each =
+      layer_ || loss_scalers_.front()->update_granularity() == UpdateGranularity::per_backward;
   std::optional<Pending> pending;
   std::optional<Gradients> gradients;
   for (std::size_t i = 0; i < micro_batches; ++i) {
@@ -383,15 +401,20 @@ StepRecord Trainer::step() {
                                       static_cast<double>(micro_batches));
     const std::vector<LossTerm> terms = losses_of(recorded);
     for (std::size_t loss = 0; loss < terms.size(); ++loss) {
-      if (!pending) pending.emplace(static_cast<float>(scale(loss)));
+      const bool is_last = i + 1 == micro_batches && loss + 1 == terms.size();
+      if (!pending) pending.emplace(static_cast<float>(scale(loss)), is_last);
+      pending->ends_step = is_last;
       add_backward(terms[loss], *pending, record);
-      if (!updates_each && i + 1 < micro_batches) continue;
+      if (!unscales_each && !is_last) continue;
       finish(terms[loss], *pending, gradients, record);
       pending.reset();
     }
   }
   if (tensor_) tensor_->end_step();
-  if (record.decision == Decision::apply) apply(*gradients, record);
+  if (!record.skipped()) {
+    record.skip.reset();
+    apply(*gradients, record);
+  }
   ++steps_done_;
   return record;
 }
@@ -407,8 +430,8 @@ void Trainer::apply(Gradients& gradients, StepRecord& record) {
     record.parameter_updates.push_back(optimizer_->update(i, state_.weights[i], gradients.parameters[i]));
     record.updates += record.parameter_updates.back();
   }
-  round_copies();
   ++steps_applied_;
+  round_copies();
 }
 
 TrainerState Trainer::save() {

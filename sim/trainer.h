@@ -2,6 +2,7 @@
 /// The training loop of mixed precision, one step at a time.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -46,14 +47,18 @@ struct StepRecord {
   std::vector<float> further_scales = {};
   Decision decision = Decision::apply;
   double learning_rate = 0;
-  ClippingResult clipping = {};  ///< of an applied step; without clipping the norm is not formed
-  UpdateCounts updates = {};     ///< of all parameters
+  /// Of an applied step; without clipping the norm is not formed. Of backward passes that are clipped one by
+  /// one (clip_before_unscale) the largest norm, and all clipped values.
+  ClippingResult clipping = {};
+  UpdateCounts updates = {};                         ///< of all parameters
   std::vector<UpdateCounts> parameter_updates = {};  ///< of each; empty where there was no update
   /// Per gradient site of Trainer::sites(), at measured steps only: of what the scaler was shown, which of
   /// summed micro-batches is the sum at weights and the first at activations. Those of several updates add.
   std::vector<TwinComparison> twin = {};
   std::vector<SiteStatistics> statistics = {};  ///< at their own steps, of what it was shown first
-  std::optional<SkipRecord> skip = {};          ///< of a step without an update, where recorded
+  /// Updates of loss scalers that asked for a twin, each of which cost a backward pass in binary32.
+  int scaler_twins = 0;
+  std::optional<SkipRecord> skip = {};  ///< of a step without an update, where recorded
 
   bool skipped() const { return decision != Decision::apply; }
 };
@@ -82,7 +87,9 @@ struct TrainerState {
 struct RecordedStep {
   Tape tape;
   ForwardPass forward;
-  std::vector<Tensor> weights = {};  ///< that the tape borrows, where it does not borrow those of others
+  /// What the tape borrows, where it does not borrow that of others.
+  std::vector<Tensor> weights = {};
+  std::unique_ptr<Buffers> buffers = {};
 };
 
 /// The parameters of a model and what its buffers hold.
@@ -104,10 +111,11 @@ RecordedStep record_step(const Model& model, std::span<const ParameterSpec> spec
                          std::span<const Tensor* const> weights, Buffers& buffers, const Batch& batch,
                          const PrecisionPolicy& policy, const TapeOptions& options = {});
 
-/// The same in training on a state, whose weights are rounded to the policy's format for the model; the state
-/// stays as it is and need not outlive the step.
+/// The same on a state, whose weights are rounded to the policy's format for the model and whose
+/// parametrisation is taken over; the state stays as it is. Neither that nor its weights need outlive the step,
+/// but a parametrisation must.
 RecordedStep record_step(const Model& model, const ModelState& state, const Batch& batch,
-                         const PrecisionPolicy& policy);
+                         const PrecisionPolicy& policy, TapeOptions options = {});
 
 /// Mean loss and accuracy over the whole test set, evaluated in FP32 on the given state.
 Evaluation evaluate(const Model& model, const Dataset& dataset, const ModelState& state, int threads = 1);
@@ -160,12 +168,14 @@ class Trainer {
   void round_copies();
   /// Gradients since the last update of a loss scaler.
   struct Pending {
-    float scale;  ///< S
+    float scale;     ///< S
+    bool ends_step;  ///< none comes after it
     ScaledGradients scaled = {};
     ExponentHistogram exponents = {};        ///< of `scaled`, where the scaler needs them
     GradientSummary summary = {};            ///< of `scaled`
     std::optional<SiteGradients> twin = {};  ///< of the micro-batches that it was run for
     bool twin_finite = true;
+    bool scaler_wants_twin = false;  ///< else it is run to measure alone, which must not change the run
   };
   /// One of the losses of a micro-batch.
   struct LossTerm {
@@ -185,7 +195,9 @@ class Trainer {
   /// Updates the scaler and adds what is to be applied to `sum`.
   void finish(const LossTerm& term, Pending& pending, std::optional<Gradients>& sum, StepRecord& record);
   Decision decide(LossScaler& scaler, const Pending& pending, StepRecord& record);
-  Decision decide_by_layers(const ScaledGradients& scaled);
+  /// A parameter that belongs to no layer, such as an embedding, counts for all: their factors are on it.
+  void add_outcomes(const ScaledGradients& scaled);
+  Decision decide_by_layers();
   /// Asks for the cause of a backward pass that was not finite, if none was before it in this step.
   void look_into(const LossTerm& term, const SiteGradients& values, StepRecord& record) const;
   void complete_skip_record(const LossTerm& term, const ScaledGradients& scaled, StepRecord& record) const;
@@ -207,6 +219,7 @@ class Trainer {
   ModelState state_;
   std::vector<Tensor> copies_;  ///< of the weights in the model's format; empty where that is their own
   std::vector<GradientSite> sites_;
+  std::map<std::string, bool> layer_outcomes_;  ///< of this step so far: whether a gradient was not finite
   std::size_t steps_done_ = 0;
   std::size_t steps_applied_ = 0;
 };

@@ -264,7 +264,8 @@ void CommandLine::add_batch(std::optional<int>& batch) {
 }
 
 void CommandLine::add_learning_rate(std::optional<double>& learning_rate) {
-  add("--lr", learning_rate, "learning rate (default: the model's own, or its default for an optimizer of another kind)",
+  add("--lr", learning_rate,
+      "learning rate (default: the model's own, or its default for an optimizer of another kind)",
       {.minimum = 0, .maximum = 1000, .minimum_excluded = true});
 }
 

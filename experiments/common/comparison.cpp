@@ -10,6 +10,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "experiments/common/instruments.h"
 #include "experiments/common/text_table.h"
 
 namespace experiments {
@@ -39,14 +40,6 @@ void write_steps(const std::filesystem::path& file, std::span<const Cell> cells)
 
 const sim::TextDataset* text_of(const Comparison& comparison) {
   return dynamic_cast<const sim::TextDataset*>(&comparison.setup().dataset());
-}
-
-/// "0.04695 ± 0.00066", without the interval for a single seed and "-" for what is not finite.
-std::string with_interval(const Estimate& value, double factor, int decimals) {
-  if (!std::isfinite(value.mean)) return "-";
-  std::string text = fmt::format("{:.{}f}", factor * value.mean, decimals);
-  if (std::isfinite(value.half_width)) text += fmt::format(" ± {:.{}f}", factor * value.half_width, decimals);
-  return text;
 }
 
 /// "+0.12 [-0.30, 0.54]".
@@ -229,21 +222,14 @@ void write_summary(sim::RunRecord& record, std::span<const Comparison> compariso
     for (const SeedGroup& group : comparison.groups()) {
       const std::string prefix =
           single_run ? "" : fmt::format("{}{}.{}.", of_network, group.policy, group.scaler);
-      const auto write = [&](const std::string& key, const Estimate& value) {
-        record.summary(prefix + key, value.mean);
-        if (value.count == 1) return;
-        record.summary(prefix + key + "_std", value.deviation);
-        record.summary(prefix + key + "_lower", value.lower());
-        record.summary(prefix + key + "_upper", value.upper());
-      };
       for (const auto& [key, value] : group.results.front().values) {
         if (key != "final_loss" && key != "final_accuracy") {
           record.summary(prefix + key, group.estimate(key).mean);
           continue;
         }
-        write(key, group.estimate(key));
+        write_estimate(record, prefix + key, group.estimate(key));
         if (const auto difference = comparison.difference(group, key))
-          write(key + "_difference", *difference);
+          write_estimate(record, prefix + key + "_difference", *difference);
       }
       record.summary(prefix + "diverged_runs", group.diverged_runs());
       record.summary(prefix + "aborted_runs", group.aborted_runs());
@@ -261,9 +247,11 @@ void write_verdict(sim::RunRecord& record, const Comparison& comparison) {
   record.verdict(verdict_table(comparison).text());
   for (const SeedGroup& group : comparison.groups()) {
     for (std::size_t i = 0; i < group.results.size(); ++i) {
-      if (group.results[i].abort_reason.empty()) continue;
-      record.verdict(fmt::format("{} with {}, seed {}, was ended by its scaler: {}", group.policy,
-                                 group.scaler, comparison.first_seed() + i, group.results[i].abort_reason));
+      const CellResult& result = group.results[i];
+      if (result.abort_reason.empty()) continue;
+      record.verdict(abort_sentence(fmt::format("{} with {}", group.policy, group.scaler),
+                                    comparison.first_seed() + i,
+                                    static_cast<std::size_t>(result.value("steps")), result.abort_reason));
     }
   }
   record.verdict(comparison.setting());

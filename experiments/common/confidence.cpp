@@ -1,5 +1,7 @@
 #include "experiments/common/confidence.h"
 
+#include <fmt/format.h>
+
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -66,6 +68,13 @@ Estimate estimate_difference(std::span<const double> first, std::span<const doub
   std::vector<double> differences(first.size());
   for (std::size_t i = 0; i < first.size(); ++i) differences[i] = second[i] - first[i];
   return estimate(differences);
+}
+
+std::string with_interval(const Estimate& value, double factor, int decimals) {
+  if (!std::isfinite(value.mean)) return "-";
+  std::string text = fmt::format("{:.{}f}", factor * value.mean, decimals);
+  if (std::isfinite(value.half_width)) text += fmt::format(" ± {:.{}f}", factor * value.half_width, decimals);
+  return text;
 }
 
 }  // namespace experiments

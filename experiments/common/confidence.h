@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string>
 
 namespace experiments {
 
@@ -31,5 +32,9 @@ Estimate estimate(std::span<const double> values);
 
 /// Of second[i] - first[i]; both have the same size.
 Estimate estimate_difference(std::span<const double> first, std::span<const double> second);
+
+/// "0.04695 ± 0.00066", mean and half_width times `factor`; without the interval for a single value and "-"
+/// for a mean that is not finite.
+std::string with_interval(const Estimate& value, double factor, int decimals);
 
 }  // namespace experiments

@@ -24,18 +24,6 @@ using nlohmann::ordered_json;
 
 constexpr const char* abort_key = "abort_reason";
 
-std::string_view name_of(sim::Decision decision) {
-  switch (decision) {
-    case sim::Decision::apply:
-      return "apply";
-    case sim::Decision::skip:
-      return "skip";
-    case sim::Decision::abort:
-      return "abort";
-  }
-  throw std::logic_error("no such decision");
-}
-
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
@@ -95,7 +83,7 @@ std::string row_of(const sim::StepRecord& step, const sim::Clipping& clipping) {
                                 step.loss,
                                 sim::log2_of(step.scale),
                                 further_scales_of(step),
-                                name_of(step.decision),
+                                sim::name_of(step.decision),
                                 step.learning_rate,
                                 if_clipped(step.clipping.norm.norm),
                                 if_clipped(step.clipping.norm.coefficient),

@@ -15,8 +15,8 @@ namespace {
 /// That of the model, where the optimizer is of the kind that it was chosen for.
 double default_learning_rate(const sim::ModelRow& model, std::string_view optimizer) {
   const std::string own = sim::parse_spec(std::string(model.optimizer)).name;
-  const bool suits = sim::find_optimizer(own).normalises_gradients ==
-                     sim::find_optimizer(optimizer).normalises_gradients;
+  const bool suits =
+      sim::find_optimizer(own).normalises_gradients == sim::find_optimizer(optimizer).normalises_gradients;
   return suits ? model.learning_rate : sim::make_optimizer(optimizer)->learning_rate();
 }
 

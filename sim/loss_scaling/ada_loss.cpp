@@ -76,9 +76,8 @@ LayerNeeds AdaLoss::needs() const {
 }
 
 LayerScale AdaLoss::scale(std::string_view layer, const LayerGradient& gradient) {
-  const auto [position, is_new] = layers_.try_emplace(std::string(layer));
-  LayerState& state = position->second;
-  if (is_new || ++state.age >= options_.recompute_interval) state = {.alpha = unbounded(gradient)};
+  LayerState& state = layers_.try_emplace(std::string(layer)).first->second;
+  if (state.age == 0) state.alpha = unbounded(gradient);
   return {
       .factor = bounded(state.alpha, gradient.scale), .applies_to_weights = false, .divisor = gradient.scale};
 }
@@ -134,6 +133,7 @@ double AdaLoss::joined(std::span<const BranchGradient> branches) const {
 }
 
 Decision AdaLoss::update(std::span<const LayerOutcome> layers) {
+  for (auto& [layer, state] : layers_) state.age = (state.age + 1) % options_.recompute_interval;
   const bool bad = std::ranges::any_of(layers, &LayerOutcome::found_nonfinite);
   return bad && options_.skip_nonfinite ? Decision::skip : Decision::apply;
 }

@@ -88,7 +88,7 @@ class AdaLoss final : public LayerScaler {
  private:
   struct LayerState {
     double alpha = 1;  // before the bounds
-    int age = 0;       // steps since it was computed
+    int age = 0;       // steps since those that computed it, modulo recompute_interval
 
     static constexpr std::string_view subject = Options::subject;
     static void visit(auto& self, auto&& field) {

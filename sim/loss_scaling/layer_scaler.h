@@ -58,7 +58,7 @@ struct LayerScale {
 
 struct LayerOutcome {
   std::string_view layer;
-  bool found_nonfinite = false;  ///< in one of the layer's weight gradients
+  bool found_nonfinite = false;  ///< in one of the layer's weight gradients, in any backward pass of the step
 };
 
 /// The gradient of one of the branches that meet where a tensor was used more than once.
@@ -76,9 +76,9 @@ struct BranchGradient {
 /// arXiv:1910.12385, 2019; its code ("rescaling"), kumasento/gradient-scaling.
 double joined_scale(std::span<const BranchGradient> branches, double limit);
 
-/// Chooses a factor for each layer. A state machine without tensors. In each step the backward pass starts
-/// from the loss times loss_scale(), calls scale() once at each layer, from the loss towards the inputs, and
-/// keeps P: after a layer it is factor * P. After it comes one update().
+/// Chooses a factor for each layer. A state machine without tensors. A backward pass starts from the loss
+/// times loss_scale(), calls scale() once at each layer, from the loss towards the inputs, and keeps P: after a
+/// layer it is factor * P. After the backward passes of a step, one for each micro-batch, comes one update().
 class LayerScaler {
  public:
   virtual ~LayerScaler() = default;

@@ -32,6 +32,19 @@ struct GradientSummary {
 /// rule itself ends the run.
 enum class Decision { apply, skip, abort };
 
+/// "apply", "skip", "abort".
+constexpr std::string_view name_of(Decision decision) {
+  switch (decision) {
+    case Decision::apply:
+      return "apply";
+    case Decision::skip:
+      return "skip";
+    case Decision::abort:
+      return "abort";
+  }
+  return {};
+}
+
 /// How often update() is called under gradient accumulation: once for all micro-batches, or after the
 /// backward pass of each, which is then unscaled by its own S.
 enum class UpdateGranularity { per_step, per_backward };

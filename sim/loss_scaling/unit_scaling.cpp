@@ -58,16 +58,16 @@ std::array<double, n> constrained(ScaleConstraint constraint, std::array<double,
 
 UnitMultipliers elementwise(ScaleConstraint constraint, double output, double gradient) {
   const auto scales = constrained(constraint, std::array{output, gradient});
-  return {.output = scales[0], .gradients = {scales[1], 1, 1}};
+  return {.output = scales[0], .gradients = {scales[1], 1, 1, 1}};
 }
 
 UnitMultipliers linear_multipliers(ScaleConstraint constraint, std::array<double, 2> scales, double rows) {
   scales = constrained(constraint, scales);
   const double weights = inverse_sqrt(rows);
-  return {.output = scales[0], .gradients = {scales[1], weights, weights}};
+  return {.output = scales[0], .gradients = {scales[1], weights, weights, 1}};
 }
 
-/// What ReLU, the limit of GELU and SiLU for mult -> infinity, makes of N(0, 1) has the variance
+/// What ReLU, the limit of GELU for mult -> infinity, makes of N(0, 1) has the variance
 /// (1 - 1/pi) / 2; its derivative lets half of the gradient pass.
 double relu_output() {
   return std::sqrt(2 / (1 - std::numbers::inv_pi));
@@ -107,36 +107,33 @@ UnitMultipliers UnitScaling::conv2d(const Conv2dSizes& sizes) const {
                             to_double(sizes.batch) * to_double(sizes.output_pixels));
 }
 
-UnitMultipliers UnitScaling::bias(const UnitMultipliers& product) {
-  return {.inputs = {1, product.output, 1}, .gradients = {1, product.gradients[2], 1}};
+UnitMultipliers UnitScaling::lstm(const LstmSizes& sizes) const {
+  const double weights = inverse_sqrt(to_double(sizes.rows));
+  return {.output = 1,
+          .inputs = {1, inverse_sqrt(to_double(sizes.inputs)), inverse_sqrt(to_double(sizes.hidden)), 1},
+          .gradients = {1, weights, weights, weights}};
 }
 
 UnitMultipliers UnitScaling::matmul(std::size_t m, std::size_t k, std::size_t n) const {
   const auto scales = constrained(
       options_.constraint,
       std::array{inverse_sqrt(to_double(k)), inverse_sqrt(to_double(n)), inverse_sqrt(to_double(m))});
-  return {.output = scales[0], .gradients = {scales[1], scales[2], 1}};
+  return {.output = scales[0], .gradients = {scales[1], scales[2], 1, 1}};
 }
 
-UnitMultipliers UnitScaling::add(std::size_t first_repeats, std::size_t second_repeats) const {
-  const auto scales = constrained(options_.constraint,
-                                  std::array{std::numbers::sqrt2 / 2, inverse_sqrt(to_double(first_repeats)),
-                                             inverse_sqrt(to_double(second_repeats))});
-  return {.output = scales[0], .gradients = {scales[1], scales[2], 1}};
+UnitMultipliers UnitScaling::add() const {
+  const auto scales = constrained(options_.constraint, std::array{std::numbers::sqrt2 / 2, 1.0, 1.0});
+  return {.output = scales[0], .gradients = {scales[1], scales[2], 1, 1}};
 }
 
-UnitMultipliers UnitScaling::residual_split() const {
+ResidualWeights UnitScaling::residual() const {
   const double path = inverse_sqrt(1 + options_.tau * options_.tau);
-  return {.gradients = {options_.tau * path, path, 1}};
-}
-
-UnitMultipliers UnitScaling::residual_add() const {
-  return {.inputs = residual_split().gradients};
+  return {.branch = options_.tau * path, .path = path};
 }
 
 UnitMultipliers UnitScaling::dropout(double probability) const {
   const double scale = std::sqrt(1 - probability);
-  return {.output = scale, .gradients = {scale, 1, 1}};
+  return {.output = scale, .gradients = {scale, 1, 1, 1}};
 }
 
 UnitMultipliers UnitScaling::softmax(std::size_t classes) const {
@@ -151,32 +148,27 @@ UnitMultipliers UnitScaling::gelu() const {
                      four_fifths_to(relu_gradient, linear_limit));
 }
 
-UnitMultipliers UnitScaling::silu() const {
-  return elementwise(options_.constraint, four_fifths_to(relu_output(), linear_limit),
-                     std::sqrt(linear_limit * relu_gradient));
-}
-
 UnitMultipliers UnitScaling::relu() const {
   return elementwise(options_.constraint, relu_output(), relu_gradient);
 }
 
 UnitMultipliers UnitScaling::norm(std::size_t repeats) const {
   const double gain = inverse_sqrt(to_double(repeats));
-  return {.gradients = {1, gain, gain}};
+  return {.gradients = {1, gain, gain, 1}};
 }
 
 UnitMultipliers UnitScaling::embedding(std::size_t vocabulary, std::size_t tokens) const {
-  return {.gradients = {std::sqrt(to_double(vocabulary) / to_double(tokens)), 1, 1}};
+  return {.gradients = {std::sqrt(to_double(vocabulary) / to_double(tokens)), 1, 1, 1}};
 }
 
 UnitMultipliers UnitScaling::softmax_cross_entropy(std::size_t samples, std::size_t classes) const {
   const double n = to_double(classes);
-  return {.output = 1 / to_double(samples), .gradients = {n / std::sqrt(n - 1), 1, 1}};
+  return {.output = 1 / to_double(samples), .gradients = {n / std::sqrt(n - 1), 1, 1, 1}};
 }
 
 UnitMultipliers UnitScaling::mean_squared_error(std::size_t values) const {
   const double scale = inverse_sqrt(8);
-  return {.output = 1 / to_double(values), .gradients = {scale, scale, 1}};
+  return {.output = 1 / to_double(values), .gradients = {scale, scale, 1, 1}};
 }
 
 }  // namespace sim

@@ -36,10 +36,15 @@ struct UnitScalingOptions {
 /// `gradients[i]` to become the gradient of x_i; the forward factors are no part of that derivative.
 struct UnitMultipliers {
   double output = 1;
-  std::array<double, 3> inputs{1, 1, 1};
-  std::array<double, 3> gradients{1, 1, 1};
+  std::array<double, 4> inputs{1, 1, 1, 1};
+  std::array<double, 4> gradients{1, 1, 1, 1};
 
   friend constexpr bool operator==(const UnitMultipliers&, const UnitMultipliers&) = default;
+};
+
+/// Factors of the two summands of a residual connection; their squares sum to 1.
+struct ResidualWeights {
+  double branch, path;
 };
 
 /// Sizes of a product of a batch of rows with a matrix of weights: x (rows x fan_in), w (fan_out x fan_in).
@@ -56,6 +61,12 @@ struct Conv2dSizes {
   std::size_t kernel_area = 1;    ///< height * width of a kernel
   std::size_t output_pixels = 1;  ///< height * width of an output image
   std::size_t stride = 1;
+};
+
+struct LstmSizes {
+  std::size_t rows = 1;  ///< tokens of a batch
+  std::size_t inputs = 1;
+  std::size_t hidden = 1;
 };
 
 /// Fixed factors in the forward and the backward pass that make activations, gradients and weight gradients
@@ -89,26 +100,21 @@ class UnitScaling {
   /// By analogy with the source's conv1d: fan_in = in_channels * kernel_area, fan_out = out_channels *
   /// kernel_area / stride^2, rows = batch * output_pixels.
   UnitMultipliers conv2d(const Conv2dSizes& sizes) const;
-  /// A bias added by an operation of its own to what linear, readout or conv2d made, whose multipliers are
-  /// `product`: inputs x, bias. The source adds it before the output is multiplied.
-  static UnitMultipliers bias(const UnitMultipliers& product);
+  /// lstm
+  UnitMultipliers lstm(const LstmSizes& sizes) const;
   /// Of two activations, (m x k) (k x n).
   UnitMultipliers matmul(std::size_t m, std::size_t k, std::size_t n) const;
-  /// Of two activations; each number of an input is used so many times when shapes are broadcast.
-  UnitMultipliers add(std::size_t first_repeats = 1, std::size_t second_repeats = 1) const;
-
-  /// Where a residual branch leaves: the gradients are those that arrive from branch and path before they
-  /// are added up.
-  UnitMultipliers residual_split() const;
-  /// Where it returns: inputs branch, path.
-  UnitMultipliers residual_add() const;
+  /// Of two activations, (a + b) / sqrt(2).
+  UnitMultipliers add() const;
+  /// Of x and branch(x). Forward each is multiplied where they meet, backward where they part: the branch's
+  /// gradient has the sum's variance all the way through the branch.
+  ResidualWeights residual() const;
 
   /// Of dropout that divides what it keeps by 1 - probability; 0 <= probability < 1.
   UnitMultipliers dropout(double probability) const;
   /// Over rows of `classes`.
   UnitMultipliers softmax(std::size_t classes) const;
   UnitMultipliers gelu() const;
-  UnitMultipliers silu() const;
   /// No rule in the source: what gelu's becomes for mult -> infinity.
   UnitMultipliers relu() const;
 

@@ -32,16 +32,16 @@ Sizes sizes_of(std::span<const Tensor* const> inputs, const OperationOptions& op
           .hidden = inputs[2]->shape()[1]};
 }
 
-/// Rounds what is handed from step to step as a tensor of `format` would. Every use has indices of its own,
-/// and with them random numbers of its own.
+/// Rounds what is handed from step to step as a tensor of `format` would, each value with a random number of
+/// its own.
 class StepRounding {
  public:
-  StepRounding(fp16::Format format, const ElementRounding* rounding, std::size_t uses)
-      : scratch_({uses}, format), rounding_(rounding) {}
+  StepRounding(fp16::Format format, const ElementRounding* rounding, std::uint64_t use, std::size_t values)
+      : scratch_({values}, format), rounding_(rounding), use_(use) {}
 
   template <class Real>
   void round(std::vector<Real>& values) {
-    store({&scratch_, nullptr, rounding_}, used_, std::span<const Real>(values));
+    store({&scratch_, nullptr, rounding_, use_}, used_, std::span<const Real>(values));
     const Real* kept = read(scratch_, used_, values.size(), values);
     if (kept != values.data()) std::copy_n(kept, values.size(), values.begin());
     used_ += values.size();
@@ -50,6 +50,7 @@ class StepRounding {
  private:
   Tensor scratch_;
   const ElementRounding* rounding_;
+  std::uint64_t use_;
   std::size_t used_ = 0;
 };
 
@@ -78,7 +79,8 @@ Tensor forward_in(OperationCall& call, const Sizes& s) {
                           bias = values_of<Real>(*call.inputs[3]);
   std::vector<Real> gates(s.rows() * s.gates()), cells(s.rows() * s.hidden), outputs(s.rows() * s.hidden);
   std::vector<Real> cell(s.batch * s.hidden), output(s.batch * s.hidden);
-  StepRounding rounding(call.output_format, call.rounding, 2 * s.rows() * s.hidden);
+  constexpr std::uint64_t use_of_steps = 1, use_of_gates = 2;
+  StepRounding rounding(call.output_format, call.rounding, use_of_steps, 2 * s.rows() * s.hidden);
   chains(operand(x, s.rows(), s.inputs), operand(w_input, s.gates(), s.inputs).transposed(), gates.data(),
          s.gates(), call.arithmetic);
   for (std::size_t step = 0; step < s.steps; ++step) {
@@ -99,7 +101,8 @@ Tensor forward_in(OperationCall& call, const Sizes& s) {
   }
   const auto saved = [&](Shape shape, const std::vector<Real>& values) {
     Tensor tensor(std::move(shape), call.output_format);
-    store(call.into(tensor), 0, std::span<const Real>(values));
+    store(call.into(tensor, use_of_gates), 0,
+          std::span<const Real>(values));  // all others are rounded already
     return tensor;
   };
   call.saved.push_back(saved({s.rows(), s.gates()}, gates));
@@ -146,7 +149,8 @@ std::vector<Real> gate_gradients(const OperationGradient& g, const Sizes& s) {
                           cells = values_of<Real>(g.saved[1]), dy = values_of<Real>(g.output_gradient);
   const auto wanted =
       std::ranges::find_if(g.input_gradients, [](auto& out) { return out.tensor != nullptr; });
-  StepRounding rounding(g.output_gradient.format(), wanted->rounding, s.rows() * (s.gates() + 2 * s.hidden));
+  StepRounding rounding(g.output_gradient.format(), wanted->rounding, /*use=*/g.inputs.size(),
+                        s.rows() * (s.gates() + 2 * s.hidden));
   const std::vector<Real> no_cell(s.hidden);
   std::vector<Real> d_gates(s.rows() * s.gates());
   std::vector<Real> d_hidden(s.batch * s.hidden), d_cell(s.batch * s.hidden), step_gates(s.batch * s.gates());

@@ -59,8 +59,8 @@ struct OperationCall {
   std::vector<Tensor> saved =
       {};  ///< what forward wants back in backward, e.g. the probabilities of a softmax
 
-  /// An output or a saved value of this evaluation as a place to store to.
-  RoundedOutput into(Tensor& tensor) const { return {&tensor, counts, rounding}; }
+  /// An output or a saved value of this evaluation as a place to store to, each with a `use` of its own.
+  RoundedOutput into(Tensor& tensor, std::uint64_t use = 0) const { return {&tensor, counts, rounding, use}; }
 };
 
 /// One backward evaluation: from the gradient of the output to those of the inputs. The output gradient may
@@ -75,7 +75,7 @@ struct OperationGradient {
   RandomStream random;
   const OperandNarrowing* narrowing = nullptr;  ///< as in forward; null for a twin
   const Tensor& output_gradient;
-  /// One per input, shaped like it; a null tensor where no gradient is wanted.
+  /// One per input, shaped like it, the input's number its `use`; a null tensor where no gradient is wanted.
   std::span<const RoundedOutput> input_gradients;
 };
 

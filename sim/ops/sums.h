@@ -3,6 +3,8 @@
 
 #include <array>
 #include <cstddef>
+#include <functional>
+#include <numeric>
 #include <span>
 #include <type_traits>
 
@@ -11,10 +13,6 @@
 #include "sim/arithmetic.h"
 
 namespace sim {
-
-/// binary32 for float, binary64 for double.
-template <class Real>
-inline constexpr fp16::Format format_of = std::is_same_v<Real, double> ? fp16::binary64 : fp16::binary32;
 
 /// `value` in the format of partial sums; doubles stay as they are.
 template <class Real>
@@ -110,6 +108,28 @@ class InterleavedSum {
 
   fp16::Format reductions_;
   Lanes<Real> lanes_ = {};
+};
+
+/// The sum of the squares of arrays, in binary64 (squares are exact, of floats): of each array the square of
+/// element i goes to partial sum i mod 16, in ascending order; at the end those are added in ascending order.
+class SumOfSquares {
+ public:
+  template <class Real>
+  void add(std::span<const Real> values) {
+    add_to(lanes_, values);
+  }
+  double total() const { return std::accumulate(lanes_.begin(), lanes_.end(), 0.0); }
+
+ private:
+  template <class Real>
+  FP16_VECTOR_CLONES static void add_to(Lanes<double>& lanes, std::span<const Real> values) {
+    combine_interleaved(lanes, values.size(), std::plus<>(), [values](std::size_t i) {
+      const double value = values[i];
+      return value * value;
+    });
+  }
+
+  Lanes<double> lanes_ = {};
 };
 
 /// The interleaved sum over `count`, also a value of `reductions`.

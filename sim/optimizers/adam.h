@@ -41,12 +41,13 @@ enum class WeightDecay {
 /// torch.optim.Adam without AMSGrad. At step t = 1, 2, ... every operation below rounds, in the order of the
 /// parentheses; brackets are what a tensor operation of PyTorch is, and round to
 /// UpdateArithmetic::operations:
-///   g <- [g + (weight_decay * w)]                        in_gradient, where weight_decay is not 0
-///   w <- [w * (1 - learning_rate * weight_decay)]        decoupled, where weight_decay is not 0
-///   m <- [m + ((1 - beta1) * (g - m))]                   for beta1 <= 1/2: [g - ((g - m) * (1 - (1 -
-///   beta1)))] v <- [[beta2 * v] + (((1 - beta2) * g) * g)] d <- [[[sqrt(v)] / sqrt(1 - beta2^t)] + epsilon]
-///   w <- w + (-(learning_rate / (1 - beta1^t)) * (m / d))  summed exactly and rounded once to the weight's
-///   format
+///   g <- [g + (weight_decay * w)]                          in_gradient, where weight_decay is not 0
+///   w <- [w * (1 - learning_rate * weight_decay)]          decoupled, where weight_decay is not 0
+///   m <- [m + ((1 - beta1) * (g - m))]                     where beta1 > 1/2
+///   m <- [g - ((g - m) * (1 - (1 - beta1)))]               where beta1 <= 1/2
+///   v <- [[beta2 * v] + (((1 - beta2) * g) * g)]
+///   d <- [[[sqrt(v)] / sqrt(1 - beta2^t)] + epsilon]
+///   w <- w + (-(learning_rate / (1 - beta1^t)) * (m / d))  summed exactly, rounded once to the weight's format
 /// m = v = 0 before the first step. What depends on t and the options alone is formed in binary64 (beta^t by
 /// repeated squaring) and rounded once to the type that is computed in. Two moments per weight. With epsilon
 /// = 0 a weight whose gradients have all been zero becomes NaN (0/0).

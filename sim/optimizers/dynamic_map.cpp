@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "fp16/config.h"
+#include "sim/statistics/extremes.h"
 
 namespace sim {
 namespace {
@@ -41,17 +41,6 @@ std::array<float, 256> dynamic_map(bool has_sign) {
   assert(numbers.size() == map.size());
   std::ranges::copy(numbers, map.begin());
   return map;
-}
-
-FP16_VECTOR_CLONES float largest_magnitude(std::span<const float> values) {
-  constexpr std::int32_t infinity = 0x7f800000;
-  std::int32_t largest = 0;  // magnitudes are ordered as their bits are
-  for (const float value : values) {
-    const std::int32_t magnitude = std::bit_cast<std::int32_t>(value) & 0x7fffffff;
-    const std::int32_t counted = magnitude <= infinity ? magnitude : 0;
-    largest = counted > largest ? counted : largest;
-  }
-  return std::bit_cast<float>(largest);
 }
 
 }  // namespace

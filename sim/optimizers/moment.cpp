@@ -3,15 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
-#include <type_traits>
 
 #include "sim/tensor_contents.h"
 
 namespace sim {
 namespace {
-
-template <class Real>
-constexpr fp16::Format format_of = std::is_same_v<Real, double> ? fp16::binary64 : fp16::binary32;
 
 /// Calls visit(first, length) for consecutive blocks of [0, count).
 template <class Visit>

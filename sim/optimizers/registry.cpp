@@ -16,7 +16,8 @@ std::unique_ptr<Optimizer> make(const GivenOptions& options, const UpdateArithme
 }
 
 constexpr std::array rows{
-    OptimizerRow{"sgd", "stochastic gradient descent, with or without momentum, Nesterov's too", false, make<Sgd>},
+    OptimizerRow{"sgd", "stochastic gradient descent, with or without momentum, Nesterov's too", false,
+                 make<Sgd>},
     OptimizerRow{"momentum", "stochastic gradient descent with heavy-ball momentum", false, make<Momentum>},
     OptimizerRow{"adam", "Adam with bias correction; weight decay in the gradient", true, make<Adam>},
     OptimizerRow{"adamw", "Adam with decoupled weight decay", true, make<AdamW>},

@@ -19,14 +19,14 @@ struct SgdOptions {
   }
 };
 
-/// torch.optim.SGD without dampening. Every operation below rounds, in the order of the parentheses:
-///   g <- g + (weight_decay * w)                         where weight_decay is not 0
-///   b <- (momentum * b) + g,  b = 0 before the first step;  g <- b  or, with nesterov,  g <- g + (momentum *
-///   b)
-///                                                       where momentum is not 0
-///   w <- w + (-learning_rate * g)                       summed exactly and rounded once to the weight's
-///   format
-/// One moment per weight with momentum, else none.
+/// torch.optim.SGD without dampening. Every operation below rounds, in the order of the parentheses; brackets
+/// are what a tensor operation of PyTorch is, and round to UpdateArithmetic::operations:
+///   g <- [g + (weight_decay * w)]  where weight_decay is not 0
+///   b <- [[momentum * b] + g]      where momentum is not 0
+///   g <- b                         where momentum is not 0, without nesterov
+///   g <- [g + (momentum * b)]      where momentum is not 0, with nesterov
+///   w <- w + (-learning_rate * g)  summed exactly, rounded once to the weight's format
+/// b = 0 before the first step. One moment per weight with momentum, else none.
 ///
 /// Source: pytorch/pytorch torch/optim/sgd.py.
 class Sgd : public Optimizer {

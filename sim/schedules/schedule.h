@@ -30,8 +30,8 @@ struct ScheduleOptions {
 
 /// The learning rate over a run, as a factor of the optimizer's own: a pure function of the step. With t
 /// applied steps behind it, the coming step has the factor
-///   (t + 1) / warmup_steps   while t < warmup_steps, so that the first step moves and the last of these is
-///   whole the rule's at s of n     from there on: s = t - warmup_steps, n = total - warmup_steps or 0
+///   (t + 1) / warmup_steps  while t < warmup_steps, so that the first step moves and the last has factor 1
+///   the rule's at s of n    from there on: s = t - warmup_steps, n = total - warmup_steps, but not below 0
 /// Every operation is one of binary64 and rounds once.
 class Schedule {
  public:

@@ -12,8 +12,12 @@
 namespace sim {
 namespace {
 
-/// Magnitudes of floats as their bits, which are ordered alike; integers vectorise where NaN-aware float
-/// comparisons do not.
+/// Magnitudes of floats as their bits, which are ordered alike, those of NaNs last; integers vectorise where
+/// NaN-aware float comparisons do not.
+std::int32_t magnitude_of(float value) {
+  return static_cast<std::int32_t>(fp16::magnitude<fp16::binary32>(std::bit_cast<std::uint32_t>(value)));
+}
+
 struct Magnitudes {
   std::int32_t largest = 0;
   std::int32_t largest_finite = 0;
@@ -24,8 +28,7 @@ constexpr auto infinite = static_cast<std::int32_t>(fp16::infinity_bits<fp16::bi
 FP16_VECTOR_CLONES Magnitudes magnitudes_of(std::span<const float> values) {
   Magnitudes result;
   for (const float value : values) {
-    const auto magnitude =
-        static_cast<std::int32_t>(fp16::magnitude<fp16::binary32>(std::bit_cast<std::uint32_t>(value)));
+    const std::int32_t magnitude = magnitude_of(value);
     const std::int32_t finite = magnitude < infinite ? magnitude : 0;
     result.largest = magnitude > result.largest ? magnitude : result.largest;
     result.largest_finite = finite > result.largest_finite ? finite : result.largest_finite;
@@ -48,6 +51,16 @@ Extremes extremes_of_doubles(std::span<const double> values) {
 }
 
 }  // namespace
+
+FP16_VECTOR_CLONES float largest_magnitude(std::span<const float> values) {
+  std::int32_t largest = 0;
+  for (const float value : values) {
+    const std::int32_t magnitude = magnitude_of(value);
+    const std::int32_t counted = magnitude <= infinite ? magnitude : 0;
+    largest = counted > largest ? counted : largest;
+  }
+  return std::bit_cast<float>(largest);
+}
 
 Extremes extremes_of(const Tensor& tensor) {
   if (is_binary64(tensor)) return extremes_of_doubles(tensor.elements<double>());

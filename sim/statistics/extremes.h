@@ -1,5 +1,7 @@
 #pragma once
 
+#include <span>
+
 #include "sim/tensor.h"
 
 namespace sim {
@@ -11,5 +13,8 @@ struct Extremes {
 };
 
 Extremes extremes_of(const Tensor& tensor);
+
+/// Infinity where there is one; NaNs have no magnitude, and of no numbers it is 0.
+float largest_magnitude(std::span<const float> values);
 
 }  // namespace sim

@@ -38,8 +38,9 @@ SkipRecord record_of_value(const Tape& tape, Variable variable) {
 }
 
 SkipRecord record_of_gradient(const Tape& tape, Variable loss, const NonfiniteGradient& found,
-                              fp16::Format twin_format) {
-  const SiteGradients twin = tape.backward(loss, {.seed = 1, .twin = twin_format, .keep = found.variable});
+                              fp16::Format twin_format, float mean_over) {
+  const SiteGradients twin =
+      tape.backward(loss, {.mean_over = mean_over, .twin = twin_format, .keep = found.variable});
   ValueName name = tape.name_of(found.variable);
   return {.place = SkipRecord::Place::gradient,
           .operation = std::string(name.operation),
@@ -88,10 +89,11 @@ int SkipRecord::twin_exponent() const {
   return twin_value == 0 || !std::isfinite(twin_value) ? 0 : std::ilogb(twin_value);
 }
 
-SkipRecord find_cause(const Tape& tape, Variable loss, const SiteGradients& run, fp16::Format twin_format) {
+SkipRecord find_cause(const Tape& tape, Variable loss, const SiteGradients& run, fp16::Format twin_format,
+                      float mean_over) {
   if (const std::optional<Variable> value = tape.first_nonfinite_value())
     return record_of_value(tape, *value);
-  return run.first_nonfinite ? record_of_gradient(tape, loss, *run.first_nonfinite, twin_format)
+  return run.first_nonfinite ? record_of_gradient(tape, loss, *run.first_nonfinite, twin_format, mean_over)
                              : SkipRecord{};
 }
 

@@ -29,9 +29,9 @@ struct SkipRecord {
   double value = 0;           ///< of it
 
   // Gradients of a backward pass: the same element in the twin.
-  double tensor_scale = 1;   ///< what the gradient is a multiple of: S, over the number of micro-batches,
-                             ///< times what a layer's rule multiplied it with
-  double twin_value = 0;     ///< of the unscaled gradient
+  double tensor_scale = 1;   ///< what the gradient is a multiple of: S, times what a layer's rule
+                             ///< multiplied it with
+  double twin_value = 0;     ///< of the unscaled gradient; of a micro-batch its share of the mean
   bool twin_finite = false;  ///< no infinity or NaN in this tensor or at any site of the twin
 
   /// log2 of |twin value| times the tensor's scale. From 16 on FP16 has no finite number for it (from
@@ -48,9 +48,10 @@ struct SkipRecord {
 std::string_view name_of(SkipRecord::Place place);
 
 /// What went wrong in one backward pass over `tape`, which looked for it (BackwardOptions::find_nonfinite),
-/// without the numbers of the step. Runs the twin in `twin_format` if the forward pass was finite and the
+/// of loss / mean_over, without the numbers of the step. Runs the twin in `twin_format` if the forward pass was finite and the
 /// backward pass was not.
-SkipRecord find_cause(const Tape& tape, Variable loss, const SiteGradients& run, fp16::Format twin_format);
+SkipRecord find_cause(const Tape& tape, Variable loss, const SiteGradients& run, fp16::Format twin_format,
+                      float mean_over = 1);
 
 /// The record of a sum over micro-batches, the gradient of the parameter `name`.
 SkipRecord record_of_sum(const std::string& name, const Tensor& sum);

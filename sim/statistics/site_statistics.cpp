@@ -1,45 +1,24 @@
 #include "sim/statistics/site_statistics.h"
 
-#include <array>
 #include <cmath>
 #include <limits>
-#include <numeric>
 #include <span>
 
-#include "fp16/config.h"
 #include "sim/gradients.h"
-#include "sim/ops/operation.h"
+#include "sim/ops/sums.h"
 #include "sim/statistics/log2.h"
 
 namespace sim {
 namespace {
 
-constexpr std::size_t lanes = 16;
-using PartialSums = std::array<double, lanes>;
-
-template <class Real>
-FP16_VECTOR_CLONES void add_squares(PartialSums& sums, std::span<const Real> values) {
-  std::size_t i = 0;
-  for (; i + lanes <= values.size(); i += lanes) {
-    for (std::size_t lane = 0; lane < lanes; ++lane) {
-      const double value = values[i + lane];
-      sums[lane] += value * value;
-    }
-  }
-  for (std::size_t lane = 0; i < values.size(); ++i, ++lane) {
-    const double value = values[i];
-    sums[lane] += value * value;
-  }
-}
-
 double sum_of_squares(const Tensor& tensor) {
-  PartialSums sums{};
+  SumOfSquares squares;
   if (is_binary64(tensor)) {
-    add_squares(sums, tensor.elements<double>());
+    squares.add(tensor.elements<double>());
   } else {  // in pieces of a multiple of 16
-    for_each_piece(tensor, [&](std::span<const float> values) { add_squares(sums, values); });
+    for_each_piece(tensor, [&](std::span<const float> values) { squares.add(values); });
   }
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
+  return squares.total();
 }
 
 }  // namespace

@@ -164,13 +164,24 @@ std::string operations_table(const std::vector<Case>& cases, const Rates& rates)
   return table.text();
 }
 
-std::string derived_table(const std::vector<bench::Derived>& figures) {
-  experiments::TextTable table{.columns = {"steps compared", "value", "target"}, .rows = {}};
+std::string text_of(const bench::Derived& figure) {
+  return figure.value ? fmt::format("{:.2f}", *figure.value) : "not run: " + figure.why_not_run;
+}
+
+void record_derived(experiments::Run& run, const std::string& title,
+                    const std::vector<bench::Derived>& figures) {
+  experiments::TextTable table{.columns = {title, "value", "target", "on average, at default intervals"},
+                               .rows = {}};
+  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
   for (const bench::Derived& figure : figures) {
-    table.rows.push_back({figure.key, fmt::format("{:.2f}", figure.value),
-                          figure.limit.empty() ? std::string("-") : figure.limit});
+    run.record().summary(figure.key, figure.value ? sim::Value(*figure.value) : sim::Value("not run"));
+    table.rows.push_back({figure.key, text_of(figure), or_dash(figure.limit), or_dash(figure.note)});
   }
-  return table.text();
+  if (std::ranges::all_of(figures, &std::string::empty, &bench::Derived::note)) {
+    table.columns.pop_back();
+    for (std::vector<std::string>& row : table.rows) row.pop_back();
+  }
+  run.record().verdict(table.text());
 }
 
 /// Everything of ours that has no row above.
@@ -179,7 +190,7 @@ std::string others_table(const std::vector<Case>& cases, const Rates& rates) {
   for (const Case& timed : cases) {
     const double limit = limit_of(timed, rates);
     const bool is_product = timed.name.starts_with("gemm");
-    if (timed.is_peer || (limit != 0 && !is_product)) continue;
+    if (timed.is_peer || timed.is_instrumented || (limit != 0 && !is_product)) continue;
     const double rate = rates.at(timed.name);
     table.rows.push_back({timed.name, rate_text(rate), is_product ? "eigen_gemm, " + rate_text(limit) : "-",
                           is_product ? fmt::format("{:.2f}", rate / limit) : "-"});
@@ -198,11 +209,11 @@ void run(experiments::Run& run, const Options& options) {
   Rates rates;
   for (const Case& timed : cases) rates[timed.name] = timed.items / medians.median(timed.name);
   record(run, cases, rates);
-  const std::vector<bench::Derived> derived = bench::derive_from_steps(rates);
-  for (const bench::Derived& figure : derived) run.record().summary(figure.key, figure.value);
   run.record().verdict(operations_table(cases, rates));
   run.record().verdict(others_table(cases, rates));
-  run.record().verdict(derived_table(derived));
+  record_derived(run, "steps compared", bench::derive_from_steps(cases, rates));
+  record_derived(run, "steps in fp32, PyTorch's time over ours", bench::derive_from_pytorch(rates));
+  record_derived(run, "every step under amp, with over without", bench::derive_from_instruments(rates));
   run.record().verdict(fmt::format(
       "Medians of {} repetitions on one pinned core (_2_threads: two threads), cases interleaved; arrays of "
       "2^20 elements, N(0,1) or "
@@ -218,20 +229,25 @@ int main(int argc, char** argv) {
   Options options;
   return experiments::run(
       argc, argv,
-      {.program = {.name = "bench",
-                   .question =
-                       "How fast is the code against the machine's limits and the best peers, in one run?",
-                   .example = "bench --quick --out results/bench",
-                   .summary_keys = {{"rate.<case>", "elements, products or steps per second"},
-                                    {"limit.<case>", "the rate of what it is held against"},
-                                    {"ratio.<case>", "the first over the second; higher is better"},
-                                    {"overhead.step_<model>_<policy>",
-                                     "time of a step over that of its products alone, at the rate of the "
-                                     "policy's matrix product of 512^3 in this run; lower is better"},
-                                    {"slowdown.step_<model>_<policy>", "over the step in fp32"},
-                                    {"ratio.step_<model>_fp32_pytorch",
-                                     "PyTorch's time of the same step on one core over ours; only where "
-                                     "python3 imports torch"}}},
+      {.program =
+           {.name = "bench",
+            .question = "How fast is the code against the machine's limits and the best peers, in one run?",
+            .example = "bench --quick --out results/bench",
+            .summary_keys = {{"rate.<case>", "elements, products or steps per second"},
+                             {"limit.<case>", "the rate of what it is held against"},
+                             {"ratio.<case>", "the first over the second; higher is better"},
+                             {"overhead.step_<model>_<policy>",
+                              "time of a step over that of its products alone, at the rate of the "
+                              "policy's matrix product of 512^3 in this run; lower is better"},
+                             {"slowdown.step_<model>_<policy>", "over the step in fp32"},
+                             {"ratio.step_<model>_fp32_pytorch",
+                              "PyTorch's time of the same step on one core over ours; \"not run\" where "
+                              "python3 imports no torch"},
+                             {"overhead.statistics_<model>",
+                              "time of a step under amp with statistics of every tensor over one "
+                              "without"},
+                             {"overhead.twin_<model>",
+                              "of one that is compared with the FP32 twin, over one that is not"}}},
        .options =
            [&](experiments::CommandLine& command_line) {
              command_line.add("--repetitions", options.repetitions, "times that every case is measured",

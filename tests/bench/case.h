@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,8 @@ struct Case {
   std::vector<std::string> limits = {};  ///< it is held against the fastest of these cases
   bool is_peer = false;                  ///< a limit or a peer: not ours, reported beside ours
   int threads = 1;                       ///< one: pinned to a core
+  double products = 0;                   ///< multiplications in a step's linear maps; 0: no step
+  bool is_instrumented = false;          ///< a step with statistics or twin, reported apart from the steps
 };
 
 using Rates = std::map<std::string, double>;
@@ -24,8 +27,10 @@ using Rates = std::map<std::string, double>;
 /// A figure that follows from the rates of several cases.
 struct Derived {
   std::string key;  ///< with its kind: "overhead.step_mlp_amp"
-  double value;
-  std::string limit;  ///< what the value is to reach: "at most 1.6"; empty where there is no target
+  std::optional<double> value = {};
+  std::string limit = {};  ///< what the value is to reach: "at most 1.6"; empty where there is no target
+  std::string why_not_run = {};  ///< where there is no value
+  std::string note = {};         ///< printed beside it
 };
 
 /// Throws unless `right`: no case is timed that computes something else than its definition.
@@ -43,9 +48,13 @@ std::vector<float> gradient_like_values(std::size_t count, std::string_view purp
 void add_number_cases(std::vector<Case>& cases);
 /// Matrix products.
 void add_product_cases(std::vector<Case>& cases);
-/// Statistics and whole steps of training.
+/// Histograms, and whole steps of training, with and without instruments.
 void add_training_cases(std::vector<Case>& cases);
-/// Steps over the time of their products alone, over FP32 steps, and PyTorch's steps over ours.
-std::vector<Derived> derive_from_steps(const Rates& rates);
+/// Steps over the time of their products alone, and over FP32 steps.
+std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rates& rates);
+/// PyTorch's steps, which it times, over ours.
+std::vector<Derived> derive_from_pytorch(const Rates& rates);
+/// Steps with statistics and with the twin over the same without.
+std::vector<Derived> derive_from_instruments(const Rates& rates);
 
 }  // namespace bench

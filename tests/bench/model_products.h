@@ -1,13 +1,13 @@
 #pragma once
-/// Products of one training step, counted from the shapes of the networks' linear maps.
+/// Products of one training step, counted from what the step records.
 
-#include <string_view>
+#include "sim/models/model.h"
 
 namespace bench {
 
-/// Multiplications of forward, data gradient and weight gradient at the model's default sizes and batch; the
-/// first layer of images has no data gradient, attention counts as the full square. 0 for a model that is not
-/// counted.
-double products_of_step(std::string_view model);
+/// Multiplications of forward, data gradient and weight gradient in the linear maps of one step: linear
+/// layers, convolutions, LSTM, attention. A layer with nothing trained before it has no data gradient;
+/// attention counts as the full square. Throws std::logic_error for a layer that is none of these.
+double products_of_step(const sim::Model& model, const sim::Batch& batch);
 
 }  // namespace bench

@@ -1,7 +1,7 @@
 """Times FP32 training steps of the benchmark's networks in PyTorch on one core; prints "model seconds" lines.
 
-The same shapes, batches and optimizers as step_mlp_fp32, step_cnn_fp32 and step_transformer_fp32. Exits without a
-word where torch is missing.
+The same shapes, batches and optimizers as step_mlp_fp32, step_cnn_fp32 and step_transformer_fp32. Exits with 3
+where torch is missing.
 """
 import os
 import statistics
@@ -11,7 +11,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 try:
     import torch
 except ImportError:
-    raise SystemExit(0)
+    raise SystemExit(3)
 from torch import nn
 from torch.nn import functional as F
 

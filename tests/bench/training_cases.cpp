@@ -1,5 +1,6 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
@@ -7,7 +8,9 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "experiments/common/training_setup.h"
@@ -53,81 +56,153 @@ void add_histogram(std::vector<Case>& cases) {
   }
 }
 
-std::string step_name(std::string_view model, std::string_view policy) {
-  return fmt::format("step_{}_{}", model, policy);
+std::string step_name(std::string_view model, std::string_view policy, std::string_view variant = {}) {
+  return fmt::format("step_{}_{}{}", model, policy, variant);
 }
 
-/// Whole training steps, without twin or statistics.
-void add_step(std::vector<Case>& cases, std::string_view model, std::string_view policy, int threads = 1) {
-  auto options = std::make_shared<experiments::TrainingOptions>();
-  options->model = model;
-  const auto setup = std::make_shared<experiments::TrainingSetup>(*options);
-  const auto trainer = std::make_shared<sim::Trainer>(
-      setup->trainer({.policy = std::string(policy), .scaler = "dynamic", .threads = threads}));
-  cases.push_back({.name = step_name(model, policy) +
-                           (threads == 1 ? std::string() : fmt::format("_{}_threads", threads)),
-                   .items = 1,
-                   .work = [options, setup, trainer] { trainer->step(); },
-                   .threads = threads});
+/// Models whose steps have targets: of their overhead, and PyTorch's step beside.
+constexpr std::array<std::pair<std::string_view, double>, 3> step_targets{
+    {{"mlp", 1.6}, {"cnn", 2.5}, {"transformer", 2.5}}};
+
+std::optional<double> find_target(std::string_view model) {
+  const auto found = std::ranges::find(step_targets, model, &std::pair<std::string_view, double>::first);
+  return found == step_targets.end() ? std::nullopt : std::optional(found->second);
+}
+
+constexpr std::string_view with_statistics = "_statistics", with_twin = "_twin",
+                           on_two_threads = "_2_threads";
+
+/// A model at its own size and batch, and data for it.
+struct Workload {
+  explicit Workload(std::string_view model) : options{.model = std::string(model)} {}
+
+  experiments::TrainingOptions options;
+  experiments::TrainingSetup setup{options};
+  double products = products_of_step(setup.model(), setup.trainer({}).next_batch());
+};
+
+Case step_case(const std::shared_ptr<Workload>& workload, const experiments::RunChoice& choice,
+               std::string_view variant = {}) {
+  const auto trainer = std::make_shared<sim::Trainer>(workload->setup.trainer(choice));
+  return {.name = step_name(workload->setup.model_name(), choice.policy, variant),
+          .items = 1,
+          .work = [workload, trainer] { trainer->step(); },
+          .threads = choice.threads,
+          .products = workload->products,
+          .is_instrumented = choice.statistics_every + choice.twin_every > 0};
 }
 
 constexpr std::array compared_policies{"fp32", "amp", "fp16"};
 
-/// Every model under the policies that are compared, the first one under all.
-void add_steps(std::vector<Case>& cases) {
-  for (const sim::ModelRow& model : sim::models()) {
-    for (const std::string_view policy : compared_policies) {
-      add_step(cases, model.name, policy);
-      if (products_of_step(model.name) > 0) add_step(cases, model.name, policy, 2);
-    }
+/// Whole training steps, without twin or statistics.
+void add_plain_steps(std::vector<Case>& cases, const std::shared_ptr<Workload>& workload) {
+  const std::string_view model = workload->setup.model_name();
+  for (const std::string policy : compared_policies) {
+    cases.push_back(step_case(workload, {.policy = policy, .scaler = "dynamic"}));
+    if (!find_target(model)) continue;
+    cases.push_back(
+        step_case(workload, {.policy = policy, .scaler = "dynamic", .threads = 2}, on_two_threads));
   }
+  if (model != sim::models().front().name) return;
   for (const sim::PrecisionPolicy& policy : sim::precision_policies()) {
     if (std::ranges::find(compared_policies, policy.name) == compared_policies.end())
-      add_step(cases, sim::models().front().name, policy.name);
+      cases.push_back(step_case(workload, {.policy = std::string(policy.name), .scaler = "dynamic"}));
   }
 }
 
-/// Seconds that PyTorch needs for a step of each model on one core; empty where python3 has no torch.
-std::map<std::string, double> pytorch_steps() {
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
-      popen("python3 '" HALFLAB_BENCH_DIR "/pytorch_steps.py' 2>/dev/null", "r"), pclose);
-  std::map<std::string, double> seconds;
+/// Steps every one of which is looked at.
+void add_instrumented_steps(std::vector<Case>& cases, const std::shared_ptr<Workload>& workload) {
+  cases.push_back(
+      step_case(workload, {.policy = "amp", .scaler = "dynamic", .statistics_every = 1}, with_statistics));
+  cases.push_back(step_case(workload, {.policy = "amp", .scaler = "dynamic", .twin_every = 1}, with_twin));
+}
+
+/// Seconds that PyTorch needs for a step of each model on one core, or why there are none.
+struct PyTorchSteps {
+  std::map<std::string, double, std::less<>> seconds = {};
+  std::string absence = {};
+};
+
+PyTorchSteps time_pytorch() {
+  FILE* pipe = popen("python3 '" HALFLAB_BENCH_DIR "/pytorch_steps.py' 2>/dev/null", "r");
+  if (pipe == nullptr) return {.absence = "python3 cannot be started"};
+  PyTorchSteps steps;
   char model[64];
-  double value;
-  while (pipe && std::fscanf(pipe.get(), "%63s %lf", model, &value) == 2) seconds[model] = value;
-  return seconds;
+  double seconds;
+  while (std::fscanf(pipe, "%63s %lf", model, &seconds) == 2) steps.seconds[model] = seconds;
+  constexpr int without_torch = 3, without_python = 127;
+  const int status = pclose(pipe);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+  steps.absence = code == without_torch    ? "python3 imports no torch"
+                  : code == without_python ? "there is no python3"
+                                           : "pytorch_steps.py ended early";
+  return steps;
+}
+
+/// What a step costs on average where only every n-th is looked at.
+std::string on_average(double overhead, int every, std::string_view program) {
+  return fmt::format("{:.2f} every {} ({})", 1 + (overhead - 1) / every, every, program);
 }
 
 }  // namespace
 
 void add_training_cases(std::vector<Case>& cases) {
   add_histogram(cases);
-  add_steps(cases);
+  for (const sim::ModelRow& model : sim::models()) {
+    const auto workload = std::make_shared<Workload>(model.name);
+    add_plain_steps(cases, workload);
+    if (find_target(model.name)) add_instrumented_steps(cases, workload);
+  }
 }
 
-std::vector<Derived> derive_from_steps(const Rates& rates) {
+std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rates& rates) {
   std::vector<Derived> figures;
-  const std::map<std::string, double> pytorch = pytorch_steps();
   for (const sim::ModelRow& model : sim::models()) {
-    const double products = products_of_step(model.name);
+    const std::optional<double> target = find_target(model.name);
     for (const std::string_view policy : compared_policies) {
       const std::string name = step_name(model.name, policy);
-      const double rate = rates.at(name);
-      if (products > 0) {
-        const double product_rate = rates.at(policy == "fp16" ? "gemm_fp16_fma" : "gemm_fp32_chain");
-        figures.push_back({"overhead." + name, product_rate / (products * rate),
-                           model.name == "mlp" ? "at most 1.6" : "at most 2.5"});
-      }
-      if (policy != "fp32") {
-        figures.push_back({"slowdown." + name, rates.at(step_name(model.name, "fp32")) / rate,
-                           policy == "amp" ? "at most 2.5" : "at most 8"});
-      }
+      const double rate = rates.at(name), products = std::ranges::find(cases, name, &Case::name)->products;
+      const double product_rate = rates.at(policy == "fp16" ? "gemm_fp16_fma" : "gemm_fp32_chain");
+      figures.push_back({.key = "overhead." + name,
+                         .value = product_rate / (products * rate),
+                         .limit = target ? fmt::format("at most {}", *target) : std::string()});
+      if (policy == "fp32") continue;
+      figures.push_back({.key = "slowdown." + name,
+                         .value = rates.at(step_name(model.name, "fp32")) / rate,
+                         .limit = policy == "amp" ? "at most 2.5" : "at most 8"});
     }
-    const auto peer = pytorch.find(std::string(model.name));
-    if (peer != pytorch.end()) {
-      figures.push_back({fmt::format("ratio.step_{}_fp32_pytorch", model.name),
-                         peer->second * rates.at(step_name(model.name, "fp32")), "at least 0.67"});
+  }
+  return figures;
+}
+
+std::vector<Derived> derive_from_pytorch(const Rates& rates) {
+  const PyTorchSteps peer = time_pytorch();
+  std::vector<Derived> figures;
+  for (const auto& [model, _] : step_targets) {
+    Derived& figure = figures.emplace_back(
+        Derived{.key = fmt::format("ratio.step_{}_fp32_pytorch", model), .limit = "at least 0.67"});
+    const auto seconds = peer.seconds.find(model);
+    if (seconds != peer.seconds.end()) {
+      figure.value = seconds->second * rates.at(step_name(model, "fp32"));
+    } else {
+      figure.why_not_run = peer.absence;
     }
+  }
+  return figures;
+}
+
+std::vector<Derived> derive_from_instruments(const Rates& rates) {
+  std::vector<Derived> figures;
+  for (const auto& [model, _] : step_targets) {
+    const double plain = rates.at(step_name(model, "amp"));
+    figures.push_back({.key = fmt::format("overhead.statistics_{}", model),
+                       .value = plain / rates.at(step_name(model, "amp", with_statistics)),
+                       .limit = "at most 1.2"});
+    const double twin = plain / rates.at(step_name(model, "amp", with_twin));
+    figures.push_back({.key = fmt::format("overhead.twin_{}", model),
+                       .value = twin,
+                       .note = fmt::format("{}, {}", on_average(twin, 10, "scaler_comparison"),
+                                           on_average(twin, 50, "training"))});
   }
   return figures;
 }

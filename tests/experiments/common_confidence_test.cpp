@@ -11,6 +11,7 @@ using experiments::estimate;
 using experiments::Estimate;
 using experiments::estimate_difference;
 using experiments::t_quantile_95;
+using experiments::with_interval;
 
 TEST_CASE("confidence: the quantiles of Student's t are those of the tables and of Boost.Math") {
   // Two-sided 5 %, as tables print them.
@@ -45,6 +46,15 @@ TEST_CASE("confidence: mean, deviation and interval by hand") {
   const std::vector<double> diverged{1, std::numeric_limits<double>::quiet_NaN()};
   CHECK(std::isnan(estimate(diverged).mean));
   CHECK(std::isnan(estimate(diverged).half_width));
+}
+
+TEST_CASE("confidence: an estimate as text has its 95 % interval, not its deviation") {
+  // t for one degree of freedom is 12.706; the deviation of {1, 2} is sqrt(1/2).
+  CHECK(with_interval(estimate(std::vector<double>{1, 2}), 1, 3) == "1.500 ± 6.353");
+  CHECK(with_interval(estimate(std::vector<double>{0.01, 0.02}), 100, 1) == "1.5 ± 6.4");
+  CHECK(with_interval(estimate(std::vector<double>{0.5}), 1, 2) == "0.50");
+  CHECK(with_interval(estimate(std::vector<double>{1, std::numeric_limits<double>::quiet_NaN()}), 1, 2) ==
+        "-");
 }
 
 TEST_CASE("confidence: what pairs share does not widen the interval of their difference") {

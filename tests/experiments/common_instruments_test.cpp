@@ -49,6 +49,69 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 
 }  // namespace
 
+TEST_CASE("instruments: a step that was not measured has no share of anything") {
+  const sim::TemporaryDirectory directory;
+  const std::vector<sim::GradientSite> sites{{"hidden1.weight", sim::GradientSite::Kind::weight, {0}}};
+  const std::vector<StepRecord> steps{
+      {.step = 0,
+       .twin = {{.total = 8, .nonzero = 4, .flushed = 1, .twin_square = 1, .twin_max_abs = 0x1p-20}}},
+      {.step = 1, .decision = sim::Decision::skip}};
+  const std::vector<InstrumentedRun> runs{{.strategy = "static", .seed = 2, .steps = steps, .sites = sites}};
+  sim::RunRecord record(directory.path());
+  experiments::write_steps(record, runs);
+  experiments::write_layers(record, runs);
+  record.commit(nlohmann::ordered_json::object());
+  const std::vector<std::string> rows = lines_of(directory.path() / "steps.csv");
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[1].starts_with("static,2,0,0,0,0,1,0.25,0,0,0,0,0,"));
+  CHECK(rows[2] == "static,2,1,0,0,1,0,nan,nan,nan,nan,nan,nan,nan,nan");
+  const std::vector<std::string> layers = lines_of(directory.path() / "layers.csv");
+  REQUIRE(layers.size() == 2);
+  CHECK(layers[1].starts_with("static,2,0,hidden1.weight,weight,5,0.25,"));
+}
+
+TEST_CASE("instruments: the weakest tensor is none of rounding noise and none without a gradient") {
+  const std::vector<sim::GradientSite> sites{{"attention.key.bias", sim::GradientSite::Kind::weight, {0}},
+                                             {"hidden1", sim::GradientSite::Kind::activation, {1}},
+                                             {"hidden2", sim::GradientSite::Kind::activation, {2}},
+                                             {"unused", sim::GradientSite::Kind::weight, {3}}};
+  const sim::TwinComparison noise{.nonzero = 1, .twin_max_abs = 0x1p-40, .is_rounding_noise = true},
+      small{.nonzero = 1, .twin_max_abs = 0x1p-20}, large{.nonzero = 1, .twin_max_abs = 1};
+  const auto sentence = [&](std::vector<sim::TwinComparison> twin) {
+    const std::vector<StepRecord> steps{{.step = 0}, {.step = 1, .twin = std::move(twin)}};
+    return experiments::weakest_layer_sentence({.strategy = "none", .steps = steps, .sites = sites});
+  };
+  CHECK(sentence({noise, large, small, {}}) ==
+        "Why: at step 1 and S = 1 the largest gradient of hidden2 is 2^-20.0, 5.0 octaves above the 2^-25 "
+        "where nearest-even rounding reaches zero.");
+  CHECK(sentence({noise, {}, {}, {}}).empty());
+  CHECK(sentence({}).empty());
+}
+
+TEST_CASE("instruments: the summary has the interval of several values, of one the value alone") {
+  const sim::TemporaryDirectory directory;
+  sim::RunRecord record(directory.path());
+  experiments::write_estimate(record, "loss", experiments::estimate(std::vector<double>{1, 2}));
+  experiments::write_estimate(record, "steps", experiments::estimate(std::vector<double>{5}));
+  record.commit(nlohmann::ordered_json::object());
+  const nlohmann::ordered_json summary =
+      nlohmann::ordered_json::parse(std::ifstream(directory.path() / "summary.json"));
+  REQUIRE(summary.size() == 5);
+  CHECK(summary.at("loss") == 1.5);
+  CHECK(summary.at("loss_std") == doctest::Approx(0.7071068));
+  CHECK(summary.at("loss_lower") == doctest::Approx(1.5 - 6.3531024));
+  CHECK(summary.at("loss_upper") == doctest::Approx(1.5 + 6.3531024));
+  CHECK(summary.at("steps") == 5);
+}
+
+TEST_CASE("instruments: decisions go by one name everywhere") {
+  CHECK(sim::name_of(sim::Decision::apply) == "apply");
+  CHECK(sim::name_of(sim::Decision::skip) == "skip");
+  CHECK(sim::name_of(sim::Decision::abort) == "abort");
+  CHECK(experiments::abort_sentence("amp with dynamic", 3, 1, "no scale left") ==
+        "amp with dynamic, seed 3, made 1 step and was ended by its scaler: no scale left");
+}
+
 TEST_CASE("instruments: a row for each skipped step") {
   const sim::TemporaryDirectory directory;
   const std::vector<StepRecord> steps = skipped_steps();

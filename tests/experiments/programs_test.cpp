@@ -73,8 +73,9 @@ const std::vector<Program>& programs() {
   static const std::vector<Program> rows = [] {
     std::vector<std::string> comparison_keys;
     for (const char* strategy : {"fp32", "none", "static", "dynamic", "adaptive"}) {
-      for (const char* key : {"final_loss", "skipped_steps", "final_scale_log2", "mean_fraction_flushed",
-                              "mean_relative_error", "final_loss_std"}) {
+      for (const char* key : {"final_loss", "steps", "skipped_steps", "final_scale_log2", "aborted_runs",
+                              "mean_fraction_flushed", "mean_relative_error", "final_loss_std",
+                              "final_loss_lower", "final_loss_upper"}) {
         comparison_keys.push_back(std::string(strategy) + "." + key);
       }
     }
@@ -105,6 +106,21 @@ std::vector<std::string> listed(const std::string& family) {
   for (std::string name; std::getline(lines, name);) names.push_back(name);
   REQUIRE(!names.empty());
   return names;
+}
+
+nlohmann::json summary_of(const fs::path& directory) {
+  return nlohmann::json::parse(files_of(directory).at("summary.json"));
+}
+
+/// Two images that are the same, as IDX files: every batch of them is the same.
+void write_equal_images(const TemporaryDirectory& directory) {
+  const std::string image = std::string("\x10\x80\xFF\x40", 4) + std::string(12, '\x7F');
+  const std::string images = std::string("\0\0\10\3\0\0\0\2\0\0\0\4\0\0\0\4", 16) + image + image;
+  for (const char* part : {"train", "t10k"}) {
+    std::ofstream(directory / (std::string(part) + "-images-idx3-ubyte"), std::ios::binary) << images;
+    std::ofstream(directory / (std::string(part) + "-labels-idx1-ubyte"), std::ios::binary)
+        << std::string("\0\0\10\1\0\0\0\2\1\1", 10);
+  }
 }
 
 /// A comparison of a tenth of a second.
@@ -222,6 +238,89 @@ TEST_CASE(
   const nlohmann::json both = nlohmann::json::parse(files_of(directory / "pair").at("summary.json"));
   CHECK(both.at("static:scale=8.final_scale_log2") == 3);
   CHECK(both.at("static:scale=16.final_scale_log2") == 4);
+}
+
+TEST_CASE("programs: a run that its scaler ends shows in the verdict, the table and the summary") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out", ended = "deepspeed:init_scale=4:raise_error_at_min_scale=1";
+  const Outcome outcome =
+      run("scaler_comparison --model mlp:hidden1=32:hidden2=32 --steps 20 --batch 8 --seeds 1 "
+          "--lr 1000 --scalers none," +
+          ended + " --out " + out);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const nlohmann::json summary = summary_of(out);
+  const int steps = summary.at(ended + ".steps");
+  CHECK(steps < 20);
+  CHECK(summary.at(ended + ".aborted_runs") == 1);
+  CHECK(summary.at("none.steps") == 20);
+  CHECK(summary.at("none.aborted_runs") == 0);
+  CHECK(outcome.output.find(ended + ", seed 0, made " + std::to_string(steps) +
+                            " steps and was ended by its scaler: ") != std::string::npos);
+  CHECK(outcome.output.find(" " + std::to_string(steps) + ", ended  ") != std::string::npos);
+}
+
+TEST_CASE("programs: where nothing was measured, nothing is said of the gradient") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const Outcome outcome = run("scaler_comparison " + small + " --scalers static:scale=1e12 --out " + out);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const nlohmann::json summary = summary_of(out);
+  REQUIRE(summary.at("static:scale=1e12.skipped_steps") == 3);
+  for (const char* strategy : {"fp32", "static:scale=1e12"}) {
+    for (const char* key : {"mean_fraction_flushed", "mean_norm_share_flushed", "mean_relative_error"})
+      CHECK(summary.at(std::string(strategy) + "." + key) == "nan");
+  }
+  const std::size_t row = outcome.output.find("\nstatic:scale=1e12");
+  REQUIRE(row != std::string::npos);
+  const std::string line = outcome.output.substr(row + 1, outcome.output.find('\n', row + 1) - row - 1);
+  CHECK(std::count(line.begin(), line.end(), '%') == 1);  // of the loss against fp32
+  CHECK(line.ends_with("-"));
+}
+
+TEST_CASE("programs: pooled batches do not share their random bits") {
+  const TemporaryDirectory directory;
+  write_equal_images(directory);
+  // Weights hardly move and every batch is the same, so what differs is the rounding alone.
+  const auto relative_error = [&](const std::string& policy, int pool) {
+    const std::string out = directory / "out";
+    const Outcome outcome =
+        run("underflow_sweep --model mlp:hidden1=16:hidden2=8 --steps 1 --batch 2 --lr 1e-30 --optimizer sgd "
+            "--max-scale-log2 0 --policy " +
+            policy + " --pool " + std::to_string(pool) + " --data " + (directory / "") + " --out " + out);
+    INFO(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return summary_of(out).at("relative_error_at_scale_1").get<double>();
+  };
+  CHECK(relative_error("amp", 1) == relative_error("amp", 2));
+  const std::string stochastic = "amp:gradient_rounding=stochastic";
+  CHECK(relative_error(stochastic, 1) != relative_error(stochastic, 2));
+
+  std::ofstream(directory / "text") << std::string(3000, 'a') << std::string(300, 'b');  // the latter to test
+  const auto fraction_subnormal = [&](int pool) {
+    const std::string out = directory / "histogram";
+    const Outcome outcome =
+        run("gradient_histogram --model transformer:layers=1:width=8:heads=2:dropout=0.5 --steps 1 --batch 2 "
+            "--context 8 --lr 1e-30 --optimizer sgd --pool " +
+            std::to_string(pool) + " --data " + (directory / "text") + " --out " + out);
+    INFO(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return summary_of(out).at("fraction_subnormal_at_scale_1").get<double>();
+  };
+  CHECK(fraction_subnormal(1) != fraction_subnormal(2));
+}
+
+TEST_CASE("programs: casts to FP8 are scaled in the sweep, so that no loss scale is needed for them") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const Outcome outcome = run("underflow_sweep --quick --policy fp8 --out " + out);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const nlohmann::json summary = summary_of(out);
+  CHECK(summary.at("relative_error_at_scale_1") <
+        1.1 * summary.at("relative_error_at_best_scale").get<double>());
+  CHECK(outcome.output.find("policy fp8 with cast scales by current;") != std::string::npos);
 }
 
 TEST_CASE("programs: a diverged run is a result, not an error") {
@@ -351,6 +450,7 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"gradient_histogram --lr 0 --out {}", "--lr"},
       {"gradient_histogram --data /no/such/folder --out {}", "/no/such/folder"},
       {"underflow_sweep --policy fp13 --out {}", "fp13"},
+      {"underflow_sweep --policy amp:gradient_rounding=upwards --out {}", "gradient_rounding"},
       {"underflow_sweep --max-scale-log2 -1 --out {}", "--max-scale-log2"},
       {"scaler_comparison --scalers none,dinamic --out {}", "dinamic"},
       {"scaler_comparison --scalers '' --out {}", "--scalers"},

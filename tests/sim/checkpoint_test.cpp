@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <stdexcept>
@@ -144,6 +145,7 @@ TEST_CASE("checkpoint: a run of every model goes on exactly, with buffers and dr
 }
 
 TEST_CASE("checkpoint: a run goes on exactly whatever rounds, accumulates and clips") {
+  check_resumes({.policy = "O2:weight_rounding=stochastic", .scaler = "static"}, 4, 4);
   check_resumes({.policy = "O3:weight_rounding=stochastic:master_weights=false", .scaler = "static"}, 4, 4);
   check_resumes({.policy = "fp64", .scaler = "none"}, 2, 2);
   check_resumes(
@@ -309,11 +311,68 @@ TEST_CASE(
   CHECK(contains(refusal({.scaler = "ada_loss"}), "scaler"));
 }
 
-TEST_CASE("checkpoint: data of the same name are told apart by what they hold") {
-  const sim::ImageDataset a = sim::draw_digits({.training_size = 20, .test_size = 10});
-  const sim::ImageDataset b = sim::draw_digits({.training_size = 20, .test_size = 11});
-  CHECK(sim::checksum_of(a) == sim::checksum_of(sim::draw_digits({.training_size = 20, .test_size = 10})));
-  CHECK(sim::checksum_of(a) != sim::checksum_of(b));
-  CHECK(sim::checksum_of(training_runs::data_of(sim::DataKind::text)) !=
-        sim::checksum_of(training_runs::data_of(sim::DataKind::scenes)));
+TEST_CASE("checkpoint: images of the same name and size are told apart by any pixel and label") {
+  using Contents = sim::ImageDataset::Contents;
+  // Two chunks of each part; the one that differs is neither the last one of its chunk nor in the last chunk.
+  const auto checksum = [](const std::function<void(Contents&)>& change) {
+    const auto examples = [] {
+      return sim::LabelledImages{.pixels = std::vector<std::uint8_t>(300 * 4, 9),
+                                 .labels = std::vector<std::uint8_t>(300, 1)};
+    };
+    Contents contents{.name = "same",
+                      .image_shape = {.height = 2, .width = 2},
+                      .classes = 3,
+                      .training = examples(),
+                      .test = examples()};
+    change(contents);
+    return sim::checksum_of(sim::ImageDataset(std::move(contents)));
+  };
+  const std::uint32_t unchanged = checksum([](Contents&) {});
+  CHECK(checksum([](Contents&) {}) == unchanged);
+  CHECK(checksum([](Contents& c) { c.training.pixels[17] = 8; }) != unchanged);
+  CHECK(checksum([](Contents& c) { c.training.labels[5] = 2; }) != unchanged);
+  CHECK(checksum([](Contents& c) { c.test.pixels[17] = 8; }) != unchanged);
+  CHECK(checksum([](Contents& c) { c.test.labels[5] = 2; }) != unchanged);
+}
+
+TEST_CASE("checkpoint: texts of the same name and size are told apart by any token") {
+  const auto checksum = [](std::size_t changed) {
+    std::string text;
+    for (int i = 0; i < 500; ++i) text += "abc";
+    if (changed < text.size()) text[changed] = text[changed] == 'a' ? 'b' : 'a';
+    return sim::checksum_of(sim::TextDataset({.name = "same", .text = text, .context = 4}));
+  };
+  const std::uint32_t unchanged = checksum(std::string::npos);
+  CHECK(checksum(std::string::npos) == unchanged);
+  CHECK(checksum(700) != unchanged);   // of the training part
+  CHECK(checksum(1400) != unchanged);  // of the test part
+}
+
+TEST_CASE("checkpoint: scenes of the same name and size are told apart by any pixel and box") {
+  using Contents = sim::SceneDataset::Contents;
+  const auto checksum = [](const std::function<void(Contents&)>& change) {
+    const auto scenes = [] {
+      const sim::Box box{.x_min = 0.25f, .y_min = 0.25f, .x_max = 0.5f, .y_max = 0.5f, .label = 0};
+      return sim::Scenes{.pixels = std::vector<std::uint8_t>(3 * 4, 9), .boxes = {{box, box}, {box}, {}}};
+    };
+    Contents contents{.name = "same",
+                      .image_shape = {.height = 2, .width = 2},
+                      .classes = 2,
+                      .training = scenes(),
+                      .test = scenes()};
+    change(contents);
+    return sim::checksum_of(sim::SceneDataset(std::move(contents)));
+  };
+  const std::uint32_t unchanged = checksum([](Contents&) {});
+  CHECK(checksum([](Contents&) {}) == unchanged);
+  for (sim::Scenes Contents::*const part : {&Contents::training, &Contents::test}) {
+    CHECK(checksum([part](Contents& c) { (c.*part).pixels[1] = 8; }) != unchanged);
+    CHECK(checksum([part](Contents& c) { (c.*part).boxes[0][1].y_max = 0.75f; }) != unchanged);
+    CHECK(checksum([part](Contents& c) { (c.*part).boxes[1][0].label = 1; }) != unchanged);
+    // The same boxes in the same order, otherwise shared out.
+    CHECK(checksum([part](Contents& c) {
+            (c.*part).boxes[1].push_back((c.*part).boxes[0].back());
+            (c.*part).boxes[0].pop_back();
+          }) != unchanged);
+  }
 }

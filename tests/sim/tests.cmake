@@ -63,8 +63,11 @@ halflab_test(sim_training_tests
   sim/gradients_test.cpp
   sim/trainer_test.cpp
   sim/backward_passes_test.cpp
+  sim/layer_scaling_test.cpp
+  sim/parametrisation_test.cpp
   sim/checkpoint_test.cpp
   sim/memory_account_test.cpp
+  sim/statistics/extremes_test.cpp
   sim/statistics/flight_recorder_test.cpp
   sim/statistics/site_statistics_test.cpp
   sim/statistics/twin_comparison_test.cpp

@@ -144,6 +144,80 @@ TEST_CASE("trainer: measuring a step against its twin changes nothing in it") {
   }
 }
 
+TEST_CASE("trainer: measuring changes nothing of what any scaler knows either") {
+  for (const sim::ScalerRow& scaler : sim::scalers()) {
+    INFO(scaler.name);
+    Setup setup{.policy = scaler.kind == sim::ScalerKind::tensor ? "fp8" : "amp",
+                .scaler = std::string(scaler.name),
+                .options = {.batch = 16, .seed = 3}};
+    Run plain = run(setup, 6);
+    setup.options.twin_every = 1;
+    setup.options.statistics_every = 1;
+    Run measured = run(setup, 6);
+    const sim::TrainerState a = plain.trainer.save(), b = measured.trainer.save();
+    CHECK(same_state(plain.trainer.state(), measured.trainer.state()));
+    CHECK(a.loss_scalers == b.loss_scalers);
+    CHECK(a.layer_scaler == b.layer_scaler);
+    CHECK(a.tensor_scaler == b.tensor_scaler);
+  }
+}
+
+TEST_CASE("trainer: the twins that a scaler asks for are counted, those that measure are not") {
+  const auto twins = [](const std::string& scaler, std::size_t twin_every) {
+    int count = 0;
+    for (const sim::StepRecord& step :
+         run({.scaler = scaler, .options = {.batch = 16, .seed = 3, .twin_every = twin_every}}, 6).steps)
+      count += step.scaler_twins;
+    return count;
+  };
+  CHECK(twins("dynamic", 1) == 0);
+  CHECK(twins("adaptive", 0) >= 1);
+  CHECK(twins("adaptive", 1) == twins("adaptive", 0));
+}
+
+TEST_CASE("trainer: the copies of master weights are rounded in the direction of the policy") {
+  const auto trained = [](const char* policy) {
+    return run({.policy = policy, .scaler = "none", .options = {.batch = 16, .seed = 3}}, 3);
+  };
+  const Run nearest = trained("O2"), stochastic = trained("O2:weight_rounding=stochastic");
+  CHECK(!same_state(nearest.trainer.state(), stochastic.trainer.state()));
+  CHECK(!same_state(nearest.trainer.state(), trained("O2:weight_rounding=toward_zero").trainer.state()));
+  CHECK(same_state(stochastic.trainer.state(), trained("O2:weight_rounding=stochastic").trainer.state()));
+}
+
+TEST_CASE("trainer: batches that are recorded as different steps drop different elements") {
+  const std::unique_ptr<sim::Model> model =
+      training_runs::make_model(training_runs::small_spec("transformer") + ":dropout=0.5");
+  const sim::ModelState state = sim::ModelState::initial(*model, 3);
+  const sim::Batch batch = data_of(sim::DataKind::text).test_batch(0, 2);
+  const auto loss = [&](std::uint64_t seed, std::uint64_t step) {
+    const sim::RecordedStep recorded = sim::record_step(
+        *model, state, batch, sim::find_precision_policy("fp32"), {.seed = seed, .step = step});
+    return recorded.tape.value(recorded.forward.loss).element(0);
+  };
+  CHECK(loss(1, 1) == loss(1, 1));
+  CHECK(loss(1, 1) != loss(1, 2));
+  CHECK(loss(1, 1) != loss(2, 1));
+}
+
+TEST_CASE("trainer: stochastic roundings of the branches of a fork and of their sum are independent") {
+  const sim::PrecisionPolicy policy = sim::make_precision_policy("O3:gradient_rounding=stochastic");
+  constexpr std::size_t size = 40'000;
+  const Tensor weights = Tensor::zeros({size}, fp16::binary16);
+  sim::Tape tape(policy);
+  const sim::Variable w = tape.parameter("w", weights);
+  const auto branch = [&](double factor) {
+    return tape.apply(sim::sum, {tape.apply(sim::scale, {w}, {}, {.backward_factor = factor})});
+  };
+  const sim::Variable loss = tape.apply(sim::add, {branch(1.5), branch(1 + 0x1p-11)});
+  const Tensor gradient = tape.backward(loss, {}).gradients[0];
+  // Half of the second branch's elements round up to 1 + 2^-10, whose sum with 1.5 is a tie of which again
+  // half round up, to 2.5 + 2^-9: on average half a unit of 2^-10. One element deviates by 0.87 units.
+  double units = 0;
+  for (std::size_t i = 0; i < size; ++i) units += (gradient.element(i) - 2.5) * 0x1p10;
+  CHECK(std::abs(units / size - 0.5) < 6 * 0.87 / std::sqrt(double{size}));
+}
+
 TEST_CASE("trainer: in FP32 a power-of-two scale changes no bit, and run and twin are equal") {
   const Run scaled = run(
       {.policy = "fp32", .scaler = "static:scale=1024", .options = {.batch = 16, .seed = 3, .twin_every = 4}},

@@ -209,17 +209,20 @@ TEST_CASE("ada_loss: a fixed factor is bounded like the others") {
 
 TEST_CASE("ada_loss: each layer keeps its alpha for the interval, and bounds it by the scale of the step") {
   AdaLoss scaler({.recompute_interval = 3});
-  const auto step = [&](std::string_view layer, double standard_deviation, double scale = 1) {
+  const auto alpha_at = [&](std::string_view layer, double standard_deviation, double scale = 1) {
     return scaler.scale(layer, normal_gradient(standard_deviation, 1e-3F, scale)).factor;
   };
-  CHECK(step("first", sigma) == 4);
-  CHECK(step("first", 1) == 4);
-  CHECK(step("second", sigma / 2) == 8);  // its own count
-  CHECK(step("first", 1, 512) == 2);
-  CHECK(step("second", 1) == 8);
-  CHECK(step("first", sigma / 2) == 8);  // computed anew
-  CHECK(step("second", 1) == 8);
-  CHECK(step("second", 1) == 1);
+  CHECK(alpha_at("first", 1) == 1);
+  CHECK(alpha_at("first", sigma) == 4);  // another micro-batch of the step
+  CHECK(alpha_at("second", sigma / 2) == 8);
+  scaler.update({});
+  CHECK(alpha_at("first", 1) == 4);
+  CHECK(alpha_at("second", 1) == 8);
+  scaler.update({});
+  CHECK(alpha_at("first", 1, 512) == 2);
+  scaler.update({});
+  CHECK(alpha_at("first", sigma / 2) == 8);  // computed anew
+  CHECK(alpha_at("second", 1) == 1);
 }
 
 TEST_CASE("ada_loss: no step is skipped unless asked for") {

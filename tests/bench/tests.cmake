@@ -1,0 +1,2 @@
+halflab_test(bench_model_products_test bench/model_products_test.cpp bench/model_products.cpp
+  LIBRARIES halflab_experiments)
