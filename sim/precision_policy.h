@@ -42,7 +42,8 @@ struct PrecisionPolicy {
   fp16::Format model = fp16::binary32;
   fp16::Format lower_precision = fp16::binary32;  ///< under a cast list
   fp16::Format full_precision = fp16::binary32;   ///< under a cast list, and of losses under none
-  /// Parameters of batch norm stay in binary32 in a model of another format (Apex: keep_batchnorm_fp32).
+  /// Parameters and running statistics of batch norm stay in binary32 in a model of another format (Apex:
+  /// keep_batchnorm_fp32).
   bool keep_batchnorm_fp32 = false;
   /// The parameters that the optimizer changes; wider than `model`, they are master weights.
   fp16::Format weights = fp16::binary32;

@@ -190,7 +190,8 @@ void Trainer::take_state(ModelState initial) {
     state_.weights[i] = rounded(state_.weights[i], kept);
   }
   const AllocationScope scope(memory_.get(), MemoryRole::buffers);
-  for (auto& [name, buffer] : state_.buffers) buffer = Tensor(buffer);
+  for (auto& [name, buffer] : state_.buffers)
+    buffer = rounded(buffer, policy_.keep_batchnorm_fp32 ? fp16::binary32 : policy_.model);
 }
 
 double Trainer::scale(std::size_t loss) const {

@@ -1,11 +1,14 @@
 #include "sim/statistics/twin_comparison.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <string_view>
 
+#include "fp16/config.h"
 #include "sim/statistics/log2.h"
 
 namespace sim {
@@ -23,6 +26,67 @@ std::optional<std::size_t> terms_of(std::span<const GradientSite> sites, std::si
   const auto site = static_cast<std::size_t>(layer - sites.begin());
   return gradients.gradients[site].shape()[1] == gradients.gradients[bias].size() ? std::optional(site)
                                                                                   : std::nullopt;
+}
+
+/// What compare() counts and sums, in lanes that vectorise: element i belongs to lane i mod 8.
+struct PairSums {
+  static constexpr std::size_t lanes = 8;
+  using Counts = std::array<std::uint64_t, lanes>;
+  using Sums = std::array<double, lanes>;
+
+  double inverse_scale;
+  Counts nonzero = {}, flushed = {}, subnormal = {}, overflow = {}, nonfinite = {}, nan = {}, same_sign = {};
+  Sums twin_square = {}, error_square = {}, flushed_square = {}, run_square = {}, product = {}, max_abs = {};
+
+  void add(std::size_t lane, double run, double twin) {
+    const double unscaled = run * inverse_scale, magnitude = std::fabs(run), error = unscaled - twin;
+    const std::uint64_t alive = twin != 0, zero = run == 0;
+    const std::uint64_t finite = magnitude <= std::numeric_limits<float>::max();
+    nonzero[lane] += alive;
+    flushed[lane] += alive & zero;
+    subnormal[lane] += alive & (zero ^ 1) & std::uint64_t{magnitude < 0x1p-14};
+    overflow[lane] += alive & (finite ^ 1);
+    nonfinite[lane] += finite ^ 1;
+    nan[lane] += run != run;
+    same_sign[lane] += (std::uint64_t{twin > 0} & std::uint64_t{run > 0}) |
+                       (std::uint64_t{twin < 0} & std::uint64_t{run < 0});
+    twin_square[lane] += twin * twin;
+    error_square[lane] += error * error;
+    flushed_square[lane] += (alive & zero) != 0 ? twin * twin : 0;
+    run_square[lane] += unscaled * unscaled;
+    product[lane] += unscaled * twin;
+    max_abs[lane] = std::fabs(twin) > max_abs[lane] ? std::fabs(twin) : max_abs[lane];
+  }
+
+  TwinComparison total() const {
+    const auto count = [](const Counts& c) { return std::accumulate(c.begin(), c.end(), std::uint64_t{0}); };
+    const auto sum = [](const Sums& s) { return std::accumulate(s.begin(), s.end(), 0.0); };
+    return {.nonzero = count(nonzero),
+            .flushed = count(flushed),
+            .subnormal = count(subnormal),
+            .overflow = count(overflow),
+            .nonfinite = count(nonfinite),
+            .nan = count(nan),
+            .same_sign = count(same_sign),
+            .twin_square = sum(twin_square),
+            .error_square = sum(error_square),
+            .flushed_square = sum(flushed_square),
+            .run_square = sum(run_square),
+            .product = sum(product),
+            .twin_max_abs = std::ranges::max(max_abs)};
+  }
+};
+
+FP16_VECTOR_CLONES void add_pairs(PairSums& sums, const double* runs, const double* twins,
+                                  std::size_t count) {
+  PairSums local = sums;  // in registers
+  std::size_t i = 0;
+  for (; i + PairSums::lanes <= count; i += PairSums::lanes) {
+    for (std::size_t lane = 0; lane < PairSums::lanes; ++lane)
+      local.add(lane, runs[i + lane], twins[i + lane]);
+  }
+  for (; i < count; ++i) local.add(i % PairSums::lanes, runs[i], twins[i]);
+  sums = local;
 }
 
 }  // namespace
@@ -75,33 +139,17 @@ TwinComparison& TwinComparison::operator+=(const TwinComparison& other) {
 TwinComparison compare(const Tensor& run, double scale, const Tensor& twin,
                        const fp16::RoundingCounts& rounding) {
   constexpr std::size_t piece = 2048;
+  static_assert(piece % PairSums::lanes == 0);
   double run_buffer[piece], twin_buffer[piece];
-  const double inverse = 1.0 / scale;
-  TwinComparison result{.total = run.size(), .flushed_at_cast = rounding.flushed};
+  PairSums sums{.inverse_scale = 1.0 / scale};
   for (std::size_t offset = 0; offset < run.size(); offset += piece) {
     const std::size_t n = std::min(piece, run.size() - offset);
-    const double* runs = read(run, offset, n, std::span(run_buffer));
-    const double* twins = read(twin, offset, n, std::span(twin_buffer));
-    for (std::size_t i = 0; i < n; ++i) {
-      const double r = runs[i], t = twins[i], unscaled = r * inverse;
-      const double magnitude = std::fabs(r);
-      const bool alive = t != 0, flushed = alive && r == 0;
-      const bool nonfinite = !(magnitude <= std::numeric_limits<float>::max());
-      result.nonzero += alive;
-      result.flushed += flushed;
-      result.subnormal += alive && magnitude > 0 && magnitude < 0x1p-14;
-      result.overflow += alive && nonfinite;
-      result.nonfinite += nonfinite;
-      result.nan += std::isnan(r);
-      result.same_sign += (t > 0 && r > 0) || (t < 0 && r < 0);
-      result.twin_square += t * t;
-      result.error_square += (unscaled - t) * (unscaled - t);
-      result.flushed_square += flushed ? t * t : 0;
-      result.run_square += unscaled * unscaled;
-      result.product += unscaled * t;
-      result.twin_max_abs = std::max(result.twin_max_abs, std::fabs(t));
-    }
+    add_pairs(sums, read(run, offset, n, std::span(run_buffer)),
+              read(twin, offset, n, std::span(twin_buffer)), n);
   }
+  TwinComparison result = sums.total();
+  result.total = run.size();
+  result.flushed_at_cast = rounding.flushed;
   return result;
 }
 

@@ -59,8 +59,8 @@ struct TwinComparison {
   }
 };
 
-/// Element by element in index order; sums in binary64. `rounding` counts what was lost on the way into
-/// `run`.
+/// Sums in binary64: element i is added to partial sum i mod 8, in index order; these are then added in order.
+/// `rounding` counts what was lost on the way into `run`.
 TwinComparison compare(const Tensor& run, double scale, const Tensor& twin,
                        const fp16::RoundingCounts& rounding);
 

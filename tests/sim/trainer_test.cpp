@@ -185,6 +185,23 @@ TEST_CASE("trainer: the copies of master weights are rounded in the direction of
   CHECK(same_state(stochastic.trainer.state(), trained("O2:weight_rounding=stochastic").trainer.state()));
 }
 
+TEST_CASE("trainer: running statistics have the format of the model, unless batch norm is kept in FP32") {
+  const auto formats = [](const char* policy) {
+    const Run r = run({.model = training_runs::small_spec("cnn"), .policy = policy, .scaler = "none"}, 2);
+    std::vector<fp16::Format> formats;
+    for (const auto& [name, buffer] : r.trainer.state().buffers) formats.push_back(buffer.format());
+    CHECK(!formats.empty());
+    CHECK(std::ranges::all_of(formats, [&](const fp16::Format& f) { return f == formats.front(); }));
+    return formats.front();
+  };
+  CHECK(formats("amp") == fp16::binary32);
+  CHECK(formats("O2") == fp16::binary32);
+  CHECK(formats("O2:keep_batchnorm_fp32=false") == fp16::binary16);
+  CHECK(formats("O3") == fp16::binary16);
+  CHECK(formats("fp16") == fp16::binary16);
+  CHECK(formats("fp64") == fp16::binary64);
+}
+
 TEST_CASE("trainer: batches that are recorded as different steps drop different elements") {
   const std::unique_ptr<sim::Model> model =
       training_runs::make_model(training_runs::small_spec("transformer") + ":dropout=0.5");

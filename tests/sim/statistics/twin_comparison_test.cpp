@@ -2,9 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -36,6 +39,55 @@ TEST_CASE("twin comparison: every count and sum on a tensor small enough to work
   CHECK(c.twin_max_abs == 30000);
   CHECK(c.octaves_alive() == doctest::Approx(std::log2(30000.0) + 25));
   CHECK(!std::isfinite(c.relative_error()));
+}
+
+TEST_CASE("twin comparison: element i is added to partial sum i mod 8, whatever the length") {
+  const sim::RandomStream random(5, "twin comparison");
+  const float inf = std::numeric_limits<float>::infinity();
+  for (const std::size_t size : {1, 7, 8, 9, 2047, 2048, 2057, 5003}) {
+    std::vector<float> twin(size), run(size);
+    for (std::size_t i = 0; i < size; ++i) {
+      twin[i] = random.below(i, 9) == 0 ? 0 : std::ldexp(random.normal(i), -static_cast<int>(i % 30));
+      const std::uint64_t fate = random.below(size + i, 12);
+      run[i] = fate == 0 ? 0 : fate == 1 ? inf : fate == 2 ? -inf : std::ldexp(twin[i] * (1 + 0x1p-11f), 3);
+    }
+    if (size % 2 == 0)
+      std::ranges::replace_if(
+          run, [](float x) { return !std::isfinite(x); }, 1.0f);
+    sim::TwinComparison expected{.total = size};
+    std::array<std::array<double, 8>, 5> sums{};
+    for (std::size_t i = 0; i < size; ++i) {
+      const double t = twin[i], r = run[i];
+      expected.nonzero += t != 0;
+      expected.flushed += t != 0 && r == 0;
+      expected.subnormal += t != 0 && r != 0 && std::abs(r) < 0x1p-14;
+      expected.overflow += t != 0 && std::isinf(r);
+      expected.nonfinite += std::isinf(r);
+      expected.same_sign += t * r > 0;
+      expected.twin_max_abs = std::max(expected.twin_max_abs, std::abs(t));
+      const double terms[] = {t * t, (r / 8 - t) * (r / 8 - t), r == 0 ? t * t : 0, r / 8 * (r / 8),
+                              r / 8 * t};
+      for (std::size_t k = 0; k < 5; ++k) sums[k][i % 8] += terms[k];
+    }
+    const auto total = [&](std::size_t k) { return std::accumulate(sums[k].begin(), sums[k].end(), 0.0); };
+    const sim::TwinComparison c = sim::compare(Tensor::from({size}, run), 8, Tensor::from({size}, twin), {});
+    INFO(size);
+    CHECK(c.total == size);
+    CHECK(c.nonzero == expected.nonzero);
+    CHECK(c.flushed == expected.flushed);
+    CHECK(c.subnormal == expected.subnormal);
+    CHECK(c.overflow == expected.overflow);
+    CHECK(c.nonfinite == expected.nonfinite);
+    CHECK(c.nan == 0);
+    CHECK(c.same_sign == expected.same_sign);
+    CHECK(c.twin_max_abs == expected.twin_max_abs);
+    CHECK(c.twin_square == total(0));
+    CHECK(c.flushed_square == total(2));
+    if (size % 2 != 0) continue;  // the others have infinities in these sums
+    CHECK(c.error_square == total(1));
+    CHECK(c.run_square == total(3));
+    CHECK(c.product == total(4));
+  }
 }
 
 TEST_CASE("twin comparison: norms add up over tensors") {
