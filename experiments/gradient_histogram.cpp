@@ -11,10 +11,12 @@
 #include <optional>
 
 #include "experiments/common/experiment.h"
+#include "experiments/common/recommended_scale.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
 #include "sim/statistics/cast_counts.h"
 #include "sim/statistics/log2.h"
+#include "sim/statistics/twin_comparison.h"
 
 namespace {
 
@@ -33,8 +35,9 @@ struct Pooled {
   GradientSite::Kind kind = GradientSite::Kind::weight;
   ExponentHistogram exponents = {};
   sim::CastCounts cast_at_scale_1 = {};
-  double square = 0;          ///< sum of g^2, in the order of the values
-  double flushed_square = 0;  ///< the same where |g| <= 2^-25
+  double square = 0;              ///< sum of g^2, in the order of the values
+  double flushed_square = 0;      ///< the same where |g| <= 2^-25
+  bool is_rounding_noise = true;  ///< in every batch, as sim::compare_sites() tells it
 
   void add(std::span<const float> gradients) {
     exponents.add(gradients);
@@ -87,11 +90,15 @@ std::vector<Pooled> pool_gradients(sim::Trainer& trainer, const experiments::Tra
     const sim::RecordedStep step = sim::record_step(
         setup.model(), trainer.state(), trainer.next_batch(), sim::find_precision_policy("fp32"),
         {.seed = options.training.seed, .step = trainer.steps_done()});
-    const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {});
+    const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {.count_rounding = true});
+    // An FP32 pass is its own twin; only the verdict on rounding noise is wanted.
+    const std::vector<sim::TwinComparison> comparisons =
+        sim::compare_sites(step.tape.sites(), gradients, gradients);
     sites.resize(step.tape.sites().size());
     for (std::size_t i = 0; i < sites.size(); ++i) {
       sites[i].name = step.tape.sites()[i].name;
       sites[i].kind = step.tape.sites()[i].kind;
+      sites[i].is_rounding_noise &= comparisons[i].is_rounding_noise;
       sites[i].add(gradients.gradients[i].elements<float>());
     }
     experiments::train(trainer, 1, progress);
@@ -124,9 +131,7 @@ Findings summed(std::vector<Pooled> sites, const sim::Evaluation& evaluation) {
       .recommended_scale_log2 = {},
       .evaluation = evaluation};
   found.sites = std::move(sites);
-  if (const std::optional<int> headroom = found.all.exponents.log2_headroom()) {
-    found.recommended_scale_log2 = *headroom - 1;
-  }
+  found.recommended_scale_log2 = experiments::recommended_scale_log2(found.all.exponents);
   return found;
 }
 
@@ -151,16 +156,17 @@ void write_histogram(sim::RunRecord& record, const Findings& found) {
 }
 
 void write_layers(sim::RunRecord& record, const std::vector<Pooled>& sites) {
-  sim::Table& table =
-      record.table("layers", {"tensor", "kind", "values", "fraction_zero",
-                              "fraction_below_smallest_subnormal", "fraction_flushed_at_scale_1",
-                              "fraction_subnormal_at_scale_1", "fraction_overflow_at_scale_1",
-                              "norm_share_flushed_at_scale_1", "max_abs_log2", "octaves_alive"});
+  sim::Table& table = record.table(
+      "layers",
+      {"tensor", "kind", "values", "fraction_zero", "fraction_below_smallest_subnormal",
+       "fraction_flushed_at_scale_1", "fraction_subnormal_at_scale_1", "fraction_overflow_at_scale_1",
+       "norm_share_flushed_at_scale_1", "max_abs_log2", "octaves_alive", "is_rounding_noise"});
   for (const Pooled& site : sites) {
     table.row({site.name, sim::name_of(site.kind), site.exponents.total(), site.fraction_zero(),
                site.fraction_below_smallest_subnormal(), site.fraction_flushed(0),
                site.share_of_nonzero(site.cast_at_scale_1.subnormal), site.fraction_overflow(0),
-               site.norm_share_flushed(), site.max_abs_log2(), site.octaves_alive()});
+               site.norm_share_flushed(), site.max_abs_log2(), site.octaves_alive(),
+               int{site.is_rounding_noise}});
   }
 }
 
@@ -202,11 +208,9 @@ std::string fp16_zones(double lowest) {
                              {-25, -14, "subnormal", "orange"},
                              {-14, 16, "FP16 normal range", "green"}}) +
          "set offsets 0, 0, 0, 0\n" +
-         experiments::marks({{.x = -24, .label = "2^{-24}: smallest subnormal", .label_height = 0.80},
-                             {.x = -25,
-                              .label = "2^{-25}: nearest-even zero",
-                              .label_height = 0.80,
-                              .side = experiments::Mark::Side::left}});
+         experiments::marks(
+             {{.x = -24, .label = "2^{-24}: smallest subnormal", .label_height = 0.86},
+              {.x = -25, .label = "2^{-25}: nearest-even zero", .label_height = 0.77, .label_x = -24}});
 }
 
 /// Exact zeros in a narrow panel of their own scale, beside them the non-zero values by exponent, zones of
@@ -234,7 +238,7 @@ std::string histogram_rows(const std::vector<const Pooled*>& rows, double lowest
         "unset label\nset lmargin at screen 0.235\nset rmargin at screen 0.98\nset grid xtics\n"
         "set xrange [{}:16]\nset yrange [0:{}]\nset xtics 4\nset ytics autofreq\nset ylabel \"\"\n"
         "set xlabel \"{}\"\n",
-        lowest, 1.35 * peak, exponent_label);
+        lowest, 1.45 * peak, exponent_label);
     script += fp16_zones(lowest);
     script += experiments::plot({{.table = "histogram",
                                   .where = of_row,
@@ -248,7 +252,7 @@ std::string histogram_rows(const std::vector<const Pooled*>& rows, double lowest
 double figure_left_edge(const Pooled& all) {
   const double total = static_cast<double>(all.exponents.total());
   int e = ExponentHistogram::min_exponent;
-  for (double share = 0; e < -30; ++e) {  // leave out less than one value in a thousand
+  for (double share = 0; e < -34; ++e) {  // leave out less than one value in a thousand
     share += static_cast<double>(all.exponents.octave(e).total) / total;
     if (share > 0.001) break;
   }
@@ -256,32 +260,89 @@ double figure_left_edge(const Pooled& all) {
 }
 
 /// The matrices and kernels of one kind; biases are left to the table.
+std::vector<const Pooled*> drawn_sites(const std::vector<Pooled>& sites, GradientSite::Kind kind) {
+  std::vector<const Pooled*> drawn;
+  for (const Pooled& site : sites) {
+    if (site.kind == kind && !site.name.ends_with(".bias")) drawn.push_back(&site);
+  }
+  return drawn;
+}
+
+experiments::KeyColumn key_of(const std::vector<Pooled>& sites) {
+  std::vector<std::string> names;
+  for (const Pooled& site : sites) names.push_back(site.name);
+  return experiments::KeyColumn(names);
+}
+
 std::string layer_panels(const std::vector<Pooled>& sites, double lowest) {
   std::string script = fmt::format(
       "set multiplot\nset xrange [{}:16]\nset xtics 4\nset xlabel \"{}\"\n"
       "set ylabel \"share of the tensor's values, %\"\n",
       lowest, exponent_label);
+  int panel = 0;
   for (const GradientSite::Kind kind : {GradientSite::Kind::activation, GradientSite::Kind::weight}) {
     double highest = 0;
-    for (const Pooled& site : sites) {
-      if (site.kind == kind && !site.name.ends_with(".bias"))
-        highest = std::max(highest, highest_share(site.exponents));
-    }
-    script += experiments::panel(kind == GradientSite::Kind::activation ? 0 : 1, 2) + fp16_zones(lowest) +
-              fmt::format("set yrange [0:{}]\n", 1.5 * highest);
     std::vector<experiments::Curve> curves;
-    for (const Pooled& site : sites) {
-      if (site.kind != kind || site.name.ends_with(".bias")) continue;
+    for (const Pooled* site : drawn_sites(sites, kind)) {
+      highest = std::max(highest, highest_share(site->exponents));
       curves.push_back({.table = "histogram",
-                        .where = experiments::column_is("tensor", site.name),
+                        .where = experiments::column_is("tensor", site->name),
                         .x = "column('exponent_log2') + 0.5",
                         .y = "column('share_percent')",
                         .style = fmt::format("with linespoints linetype {}", curves.size() + 1),
-                        .title = site.name});
+                        .title = site->name});
     }
-    script += experiments::plot(curves);
+    script += experiments::panel(panel, 2) + key_of(sites).script() + fp16_zones(lowest) +
+              fmt::format("set yrange [0:{}]\n", 1.6 * highest) + experiments::plot(curves);
+    ++panel;
   }
   return script + "unset multiplot\n";
+}
+
+/// Sites in the order of computation, the outputs of layers before the weights.
+experiments::HeatMapAxes layer_map_axes(const std::vector<Pooled>& sites, double lowest) {
+  std::vector<std::string> names;
+  for (const GradientSite::Kind kind : {GradientSite::Kind::activation, GradientSite::Kind::weight}) {
+    for (const Pooled* site : drawn_sites(sites, kind)) names.push_back(site->name);
+  }
+  return {.tensors = std::move(names),
+          .lowest = lowest,
+          .highest = 16,
+          .x_label = std::string(exponent_label),
+          .color_label = "share of the tensor's values, %",
+          .x_marks = experiments::marks(
+              {{.x = -25, .label = "zero in FP16", .label_height = 1, .side = experiments::Mark::Side::left},
+               {.x = -14, .label = "subnormal", .label_height = 1, .side = experiments::Mark::Side::left}})};
+}
+
+experiments::Figure layer_figure(const std::vector<Pooled>& sites, double lowest, std::string_view model,
+                                 const std::string& setting) {
+  experiments::Figure figure{.name = "layers",
+                             .title = fmt::format("Gradients of {}, tensor by tensor", model),
+                             .caption = setting,
+                             .script = {}};
+  const auto has_colors = [&](GradientSite::Kind kind) {
+    return drawn_sites(sites, kind).size() <= experiments::most_curves;
+  };
+  if (has_colors(GradientSite::Kind::activation) && has_colors(GradientSite::Kind::weight)) {
+    figure.caption += " Above the gradients of each layer's output, below those of its weights.";
+    figure.script = layer_panels(sites, lowest);
+    figure.width = key_of(sites).figure_width();
+    figure.height = 640;
+    return figure;
+  }
+  const experiments::HeatMapAxes axes = layer_map_axes(sites, lowest);
+  figure.caption +=
+      " From the top the gradients of the layers' outputs, then those of their weights, each in the order of "
+      "computation. Lines: 2^-25, up to which FP16 rounds to zero, and 2^-14, from which it is normal.";
+  figure.script = experiments::heat_maps({{.table = "histogram",
+                                           .title = "",
+                                           .x = "column('exponent_log2') + 0.5",
+                                           .percent = "column('share_percent')"}},
+                                         axes);
+  figure.width = experiments::heat_map_width(axes, 1);
+  figure.height = experiments::heat_map_height(axes);
+  return figure;
 }
 
 void draw_figures(experiments::Run& run, const Findings& found, std::string_view model,
@@ -295,11 +356,19 @@ void draw_figures(experiments::Run& run, const Findings& found, std::string_view
                   setting, percent(found.all.fraction_zero()), percent(found.all.fraction_flushed(0))),
               .script = histogram_rows({&found.activations, &found.weights}, lowest),
               .height = 640});
-  run.figure({.name = "layers",
-              .title = fmt::format("Gradients of {}, tensor by tensor", model),
-              .caption = setting + " Above the gradients of each layer's output, below those of its weights.",
-              .script = layer_panels(found.sites, lowest),
-              .height = 640});
+  run.figure(layer_figure(found.sites, lowest, model, setting));
+}
+
+/// Of tensors that are zero in exact arithmetic nothing can vanish; empty where that leaves none.
+std::string weakest_site_sentence(const std::vector<Pooled>& sites) {
+  constexpr double out_of_question = std::numeric_limits<double>::infinity();
+  const auto octaves = [](const Pooled& site) {
+    return site.is_rounding_noise || site.exponents.max_abs() == 0 ? out_of_question : site.octaves_alive();
+  };
+  const auto weakest = std::ranges::min_element(sites, {}, octaves);
+  if (octaves(*weakest) == out_of_question) return {};
+  return fmt::format("Nearest to vanishing: {}.",
+                     experiments::octaves_alive_clause(weakest->name, weakest->octaves_alive()));
 }
 
 void write_verdict(sim::RunRecord& record, const Findings& found, std::string_view model,
@@ -317,17 +386,14 @@ void write_verdict(sim::RunRecord& record, const Findings& found, std::string_vi
     return record.verdict(setting);
   }
   const int recommended = *found.recommended_scale_log2;
+  const double still_flushed = all.fraction_flushed(recommended);
   record.verdict(
       fmt::format("{} of the non-zero gradients of {} round to zero in FP16 without loss scaling, with {} of "
-                  "the gradient's norm; "
-                  "multiplied by 2^{} only {} do.",
+                  "the gradient's norm; multiplied by 2^{} {} do.",
                   percent(all.fraction_flushed(0)), model, percent(all.norm_share_flushed()), recommended,
-                  percent(all.fraction_flushed(recommended))));
-  const auto weakest = std::ranges::min_element(found.sites, {}, [](const Pooled& s) {
-    return s.exponents.max_abs() > 0 ? s.octaves_alive() : std::numeric_limits<double>::infinity();
-  });
-  record.verdict(fmt::format("Nearest to vanishing: {}.",
-                             experiments::octaves_alive_clause(weakest->name, weakest->octaves_alive())));
+                  still_flushed == 0 ? "none" : "only " + percent(still_flushed)));
+  if (const std::string sentence = weakest_site_sentence(found.sites); !sentence.empty())
+    record.verdict(sentence);
   experiments::TextTable table{
       .columns = {"gradients", "values", "exact zeros", "flushed S=1", "of the norm", "subnormal S=1",
                   "largest", fmt::format("flushed S=2^{}", recommended)},

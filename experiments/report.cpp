@@ -49,7 +49,7 @@ int write_report(int argc, char** argv) {
   create_parent_directories(options.out);
   sim::write_file(options.out, page);
   for (const experiments::ReportRun& run : runs) {
-    std::cout << fmt::format("{}: {}\n\n", run.name, experiments::headline(run));
+    std::cout << fmt::format("{}: {}\n\n", run.directory, experiments::headline(run));
   }
   std::cout << fmt::format("Report: {}\n", options.out);
   return 0;

@@ -30,7 +30,7 @@ struct Options {
   experiments::TrainingOptions training{.model = "autoencoder"};
   std::string policy = "amp";
   std::vector<std::string> scalers{"none", "static", "dynamic", "adaptive"};
-  int seeds = 2;
+  int seeds = 3;
   int twin_every = 10;
   int statistics_every = 0;
   int growth_interval = 20;
@@ -41,10 +41,14 @@ constexpr std::string_view reference = "fp32";
 /// One training run of one strategy with one seed.
 struct TrainingRun {
   std::string strategy;  ///< `reference`, or a scaler with its options
+  std::string policy;
+  std::string scaler;  ///< with --growth-interval put in
+  std::string label;   ///< the strategy, with its policy where that is not --policy
   std::uint64_t seed = 0;
   std::vector<sim::StepRecord> steps = {};
   std::string abort_reason = {};  ///< of a run that its scaler ended
   std::vector<sim::GradientSite> sites = {};
+  std::vector<sim::ParameterSpec> parameters = {};
   sim::Evaluation evaluation = {};
   double final_scale_log2 = 0;
   sim::NamedValues optimizer_options = {};
@@ -72,19 +76,24 @@ struct TrainingRun {
 /// All runs of one strategy.
 struct Strategy {
   std::string name;
+  std::string label;
   std::vector<const TrainingRun*> runs = {};
 
-  Estimate over_seeds(const std::function<double(const TrainingRun&)>& quantity) const {
+  std::vector<double> values(const std::function<double(const TrainingRun&)>& quantity) const {
     std::vector<double> values;
     for (const TrainingRun* run : runs) values.push_back(quantity(*run));
-    return experiments::estimate(values);
+    return values;
+  }
+  Estimate over_seeds(const std::function<double(const TrainingRun&)>& quantity) const {
+    return experiments::estimate(values(quantity));
   }
   Estimate mean_measured(const std::function<double(const sim::TwinComparison&)>& quantity) const {
     return over_seeds([&](const TrainingRun& r) { return r.mean_measured(quantity); });
   }
-  Estimate final_loss() const {
-    return over_seeds([](const TrainingRun& r) { return r.evaluation.loss; });
+  std::vector<double> final_losses() const {
+    return values([](const TrainingRun& r) { return r.evaluation.loss; });
   }
+  Estimate final_loss() const { return experiments::estimate(final_losses()); }
   Estimate final_accuracy() const {
     return over_seeds([](const TrainingRun& r) { return r.evaluation.accuracy; });
   }
@@ -111,11 +120,22 @@ struct Findings {
 
   bool is_classifier() const { return setup.model().is_classifier(); }
   const Strategy& fp32() const { return strategies.front(); }
+  bool puts_in_growth_interval() const {
+    return std::ranges::any_of(strategies, [](const Strategy& s) {
+      return s.name != reference && s.runs.front()->scaler != s.name;
+    });
+  }
+  std::string seeds() const {
+    const std::uint64_t first = options.training.seed;
+    if (options.seeds == 1) return fmt::format("seed {}", first);
+    return fmt::format("seeds {} to {}", first, first + static_cast<std::uint64_t>(options.seeds - 1));
+  }
   std::string setting() const {
-    return fmt::format("{}, policy {}; {} steps, seeds {} to {}, twin every {} steps.", setup.description(),
-                       options.policy, setup.steps(), options.training.seed,
-                       options.training.seed + static_cast<std::uint64_t>(options.seeds - 1),
-                       options.twin_every);
+    return fmt::format("{}, policy {}; {} steps, {}, twin every {} steps{}.", setup.description(),
+                       options.policy, setup.steps(), seeds(), options.twin_every,
+                       puts_in_growth_interval()
+                           ? fmt::format(", growth intervals {} where not given", options.growth_interval)
+                           : "");
   }
 };
 
@@ -148,9 +168,16 @@ std::string policy_of(const std::string& strategy, const Options& options) {
   return row.kind == sim::ScalerKind::tensor && !casts ? "fp8" : options.policy;
 }
 
+/// "delayed (fp8)": what a strategy is called where its policy is not the one that was asked for.
+std::string label_of(const std::string& strategy, const Options& options) {
+  const std::string policy = policy_of(strategy, options);
+  const bool is_plain = strategy == reference || policy == options.policy;
+  return is_plain ? strategy : fmt::format("{} ({})", strategy, policy);
+}
+
 experiments::RunChoice choice_of(const TrainingRun& run, const Options& options) {
-  return {.policy = policy_of(run.strategy, options),
-          .scaler = scaler_of(run.strategy, options),
+  return {.policy = run.policy,
+          .scaler = run.scaler,
           .seed = run.seed,
           .twin_every = run.strategy == reference ? 0 : static_cast<std::size_t>(options.twin_every),
           .statistics_every = static_cast<std::size_t>(options.statistics_every),
@@ -172,6 +199,7 @@ void train(TrainingRun& run, const experiments::TrainingSetup& setup, const Opti
   run.optimizer_options = trainer.optimizer().options();
   run.scaler_options = trainer.scaler_options();
   run.sites = trainer.sites();
+  run.parameters = trainer.state().specs;
   run.peak_tensor_bytes = experiments::peak_tensor_bytes(trainer.memory());
   run.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state());
   run.final_scale_log2 = sim::log2_of(trainer.scale());
@@ -186,6 +214,8 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
     if (found.is_classifier()) write("final_accuracy", s.final_accuracy());
     write("steps", s.steps());
     write("skipped_steps", s.skipped_steps());
+    write("scaler_twins",
+          s.over_seeds([](const TrainingRun& r) { return experiments::scaler_twins_of(r.steps); }));
     write("final_scale_log2", s.final_scale_log2());
     write("mean_fraction_flushed", s.fraction_flushed());
     write("mean_norm_share_flushed", s.norm_share_flushed());
@@ -199,18 +229,38 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
   }
 }
 
-std::vector<experiments::InstrumentedRun> instrumented(const std::vector<TrainingRun>& runs) {
+/// Under the names that their strategies have in tables, or in texts.
+std::vector<experiments::InstrumentedRun> instrumented(const std::vector<TrainingRun>& runs,
+                                                       std::string TrainingRun::*name) {
   std::vector<experiments::InstrumentedRun> result;
   for (const TrainingRun& run : runs)
-    result.push_back({.strategy = run.strategy, .seed = run.seed, .steps = run.steps, .sites = run.sites});
+    result.push_back({.strategy = run.*name,
+                      .seed = run.seed,
+                      .steps = run.steps,
+                      .sites = run.sites,
+                      .parameters = run.parameters});
   return result;
 }
 
+void write_runs(sim::RunRecord& record, const Findings& found) {
+  sim::Table& table =
+      record.table("runs", {"strategy", "policy", "scaler", "seed", "steps", "skipped_steps",
+                            "final_scale_log2", "final_loss", "final_accuracy", "abort_reason"});
+  for (const TrainingRun& run : found.runs) {
+    const double accuracy =
+        found.is_classifier() ? run.evaluation.accuracy : std::numeric_limits<double>::quiet_NaN();
+    table.row({run.strategy, run.policy, run.scaler, run.seed, run.steps.size(), run.skipped_steps(),
+               run.final_scale_log2, run.evaluation.loss, accuracy, run.abort_reason});
+  }
+}
+
 void write_tables(sim::RunRecord& record, const Findings& found) {
-  const std::vector<experiments::InstrumentedRun> runs = instrumented(found.runs);
+  const std::vector<experiments::InstrumentedRun> runs = instrumented(found.runs, &TrainingRun::strategy);
+  write_runs(record, found);
   experiments::write_steps(record, runs);
   experiments::write_layers(record, runs);
   experiments::write_skips(record, runs);
+  experiments::write_parameters(record, runs);
   if (found.options.statistics_every > 0) experiments::write_statistics(record, runs);
 }
 
@@ -221,11 +271,37 @@ void write_settings(sim::RunRecord& record, const Findings& found) {
     experiments::record_settings(record, "scaler", s.name, s.runs.front()->scaler_options);
 }
 
-std::string legend(const std::string& strategy, const Options& options) {
-  const std::string policy = policy_of(strategy, options);
-  const bool is_plain = strategy == reference || policy == options.policy;
-  return is_plain ? strategy : fmt::format("{} ({})", strategy, policy);
-}
+/// In the order of the command line: all, or where the colours do not suffice fp32 and both ends of the others
+/// by their final loss, one without a finite loss among the worst.
+struct DrawnStrategies {
+  static constexpr std::size_t best = 3, worst = experiments::most_curves - 1 - best;
+
+  explicit DrawnStrategies(const std::vector<Strategy>& strategies) : all(strategies.size()) {
+    for (const Strategy& s : strategies) drawn.push_back(&s);
+    if (all <= experiments::most_curves) return;
+    const auto loss = [](const Strategy* s) {
+      const double mean = s->final_loss().mean;
+      return std::isfinite(mean) ? mean : std::numeric_limits<double>::infinity();
+    };
+    std::ranges::stable_sort(drawn.begin() + 1, drawn.end(), {}, loss);
+    drawn.erase(drawn.begin() + 1 + best, drawn.end() - worst);
+    std::ranges::sort(drawn);  // they stand in one vector
+  }
+
+  std::vector<std::string> labels() const {
+    std::vector<std::string> labels{"skipped step"};
+    for (const Strategy* s : drawn) labels.push_back(s->label);
+    return labels;
+  }
+  std::string note() const {
+    if (drawn.size() == all) return {};
+    return fmt::format(" Drawn are fp32, the {} scalers of the least final loss and the {} of the largest.",
+                       best, worst);
+  }
+
+  std::size_t all;
+  std::vector<const Strategy*> drawn = {};
+};
 
 /// One column of steps.csv over the steps of one strategy and seed.
 experiments::Curve step_curve(std::string_view strategy, std::uint64_t seed, std::string_view y,
@@ -238,40 +314,34 @@ experiments::Curve step_curve(std::string_view strategy, std::uint64_t seed, std
           .style = std::move(style)};
 }
 
-std::string loss_script(const std::vector<TrainingRun>& runs, const Options& options) {
+std::string loss_script(const DrawnStrategies& strategies, const experiments::KeyColumn& key) {
   std::vector<experiments::Curve> curves;
-  int linetype = -1;
-  for (const TrainingRun& run : runs) {
-    const bool first_seed = run.seed == options.training.seed;
-    if (first_seed) ++linetype;
-    curves.push_back(step_curve(run.strategy, run.seed, "column('loss')",
-                                run.strategy == reference
-                                    ? "with lines linecolor rgb black linewidth 3"
-                                    : fmt::format("with lines linetype {} linewidth 1.3", linetype)));
-    if (first_seed) curves.back().title = legend(run.strategy, options);
-  }
   std::vector<double> losses;
-  for (const TrainingRun& run : runs) {
-    for (const sim::StepRecord& step : run.steps) losses.push_back(step.loss);
+  int linetype = 0;
+  for (const Strategy* s : strategies.drawn) {
+    const std::string style = s->name == reference
+                                  ? "with lines linecolor rgb black linewidth 3"
+                                  : fmt::format("with lines linetype {} linewidth 1.3", ++linetype);
+    for (const TrainingRun* run : s->runs) {
+      curves.push_back(step_curve(s->name, run->seed, "column('loss')", style));
+      if (run == s->runs.front()) curves.back().title = s->label;
+      for (const sim::StepRecord& step : run->steps) losses.push_back(step.loss);
+    }
   }
-  return experiments::key_at_right() +
-         "set xlabel \"step\"\nset ylabel \"training loss of the step's batch\"\n"
-         "set logscale y\n"
-         "set format y \"%g\"\nset ytics "
-         "(0.0001,0.0002,0.0005,0.001,0.002,0.005,0.01,0.02,0.03,0.04,0.05,0.07,"
-         "0.1,0.15,0.2,0.3,0.5,0.7,1,1.5,2,3,5,10)\n" +
-         experiments::log_range(losses) + experiments::plot(curves);
+  return key.script() + "set xlabel \"step\"\nset ylabel \"training loss of the step's batch\"\n" +
+         experiments::log_axis(losses) + experiments::plot(curves);
 }
 
-std::string scale_script(const std::vector<Strategy>& strategies, const Options& options, int steps) {
+std::string scale_script(const DrawnStrategies& strategies, const experiments::KeyColumn& key, int steps) {
   std::vector<experiments::Curve> scales, skips, flushed;
-  const std::uint64_t seed = options.training.seed;
-  for (const Strategy& s : strategies) {
+  for (const Strategy* strategy : strategies.drawn) {
+    const Strategy& s = *strategy;
     if (s.name == reference) continue;
+    const std::uint64_t seed = s.runs.front()->seed;
     const std::size_t linetype = scales.size() + 1;
     scales.push_back(
         step_curve(s.name, seed, "column('scale_log2')", fmt::format("with steps linetype {}", linetype)));
-    scales.back().title = legend(s.name, options);
+    scales.back().title = s.label;
     if (s.runs.front()->skipped_steps() > 0) {
       skips.push_back(step_curve(s.name, seed, "column('scale_log2')",
                                  "with points pointtype 2 pointsize 0.8 linewidth 1.5 linecolor rgb black",
@@ -284,42 +354,61 @@ std::string scale_script(const std::vector<Strategy>& strategies, const Options&
   }
   scales.insert(scales.end(), skips.begin(), skips.end());
   return fmt::format("set multiplot\nset xlabel \"step\"\nset xrange [0:{}]\n", steps) +
-         experiments::key_at_right() + experiments::panel(0, 2) +
+         experiments::panel(0, 2) + key.script() +
          "set ylabel \"log_2 of the loss scale S\"\nset yrange [*:*]\nset offsets 0, 0, 1, 1\n" +
-         experiments::plot(scales) + experiments::panel(1, 2) +
+         experiments::plot(scales) + experiments::panel(1, 2) + key.script() +
          "set offsets 0, 0, 0, 0\nset ylabel \"flushed, % of non-zero values\"\nset yrange [0:*]\n" +
          experiments::plot(flushed) + "unset multiplot\n";
 }
 
 void draw_figures(experiments::Run& run, const Findings& found) {
-  const Options& options = found.options;
-  run.figure({.name = "loss",
-              .title = fmt::format("Training {} under each loss-scaling strategy", found.setup.model_name()),
-              .caption = fmt::format(
-                  "{} One line per seed; the thick black lines are the FP32 trajectories. Growth "
-                  "intervals are {} where not given; PyTorch's 2000 would not move in so few steps.",
-                  found.setting(), options.growth_interval),
-              .script = loss_script(found.runs, options),
-              .width = experiments::width_with_key_at_right});
+  const DrawnStrategies strategies(found.strategies);
+  const experiments::KeyColumn key(strategies.labels());
+  run.figure(
+      {.name = "loss",
+       .title = fmt::format("Training {} under each loss-scaling strategy", found.setup.model_name()),
+       .caption = fmt::format("{} One line per seed; the thick black lines are the FP32 trajectories.{}{}",
+                              found.setting(),
+                              found.puts_in_growth_interval()
+                                  ? " PyTorch's growth interval, 2000, would not move in so few steps."
+                                  : "",
+                              strategies.note()),
+       .script = loss_script(strategies, key),
+       .width = key.figure_width()});
   run.figure({.name = "scale",
               .title = "The loss scale, and what was flushed in spite of it",
-              .caption = fmt::format("{} Seed {}. Flushed: non-zero in the FP32 twin and zero in the run.",
-                                     found.setting(), options.training.seed),
-              .script = scale_script(found.strategies, options, found.setup.steps()),
-              .width = experiments::width_with_key_at_right,
+              .caption = fmt::format("{} Seed {}. Flushed: non-zero in the FP32 twin and zero in the run.{}",
+                                     found.setting(), found.options.training.seed, strategies.note()),
+              .script = scale_script(strategies, key, found.setup.steps()),
+              .width = key.figure_width(),
               .height = 640});
 }
 
-/// How far a strategy's mean final loss lies from that of FP32, in per cent of the latter.
+/// "0.046953 ± 0.00066"; large losses by a power of ten.
+std::string loss_text(const Estimate& loss) {
+  if (!std::isfinite(loss.mean)) return "-";
+  std::string text = fmt::format("{:#.5g}", loss.mean);
+  if (std::isfinite(loss.half_width)) text += fmt::format(" ± {:.2g}", loss.half_width);
+  return text;
+}
+
+/// How far a strategy's mean final loss lies from that of FP32, in per cent of the latter. Of enough seeds with
+/// the 95 % t-interval of the differences, which are of pairs with the same seed: "+1.2 [-0.3, 2.7] %".
 std::string excess(const Strategy& strategy, const Strategy& fp32) {
-  const double percent = 100 * (strategy.final_loss().mean / fp32.final_loss().mean - 1);
-  return std::isfinite(percent) ? fmt::format("{:+.1f} %", percent) : "-";
+  const Estimate difference = experiments::estimate_difference(fp32.final_losses(), strategy.final_losses());
+  const double percent = 100 / fp32.final_loss().mean;
+  if (!std::isfinite(percent * difference.mean)) return "-";
+  std::string text = fmt::format("{:+.1f}", percent * difference.mean);
+  if (difference.is_judged())
+    text += fmt::format(" [{:.1f}, {:.1f}]", percent * difference.lower(), percent * difference.upper());
+  return text + " %";
 }
 
 std::string outcome(const Strategy& s, const Strategy& fp32) {
   const double loss = s.final_loss().mean;
-  if (!std::isfinite(loss)) return fmt::format("{} without a finite loss", s.name);
-  return fmt::format("{} at {:.5f} ({})", s.name, loss, excess(s, fp32));
+  if (!std::isfinite(loss)) return fmt::format("{} without a finite loss", s.label);
+  const std::string text = fmt::format("{} at {:#.5g}", s.label, loss);
+  return std::isfinite(fp32.final_loss().mean) ? fmt::format("{} ({})", text, excess(s, fp32)) : text;
 }
 
 /// "500"; of runs that their scaler ended "5, ended", or "252, 1 of 2 ended".
@@ -338,7 +427,7 @@ experiments::TextTable verdict_table(const Findings& found) {
                                              "of the norm", "relative error"});
   for (const Strategy& s : found.strategies) {
     const auto unless_reference = [&](std::string text) { return s.name == reference ? "-" : text; };
-    std::vector<std::string> row{s.name, with_interval(s.final_loss(), 1, 5)};
+    std::vector<std::string> row{s.label, loss_text(s.final_loss())};
     if (found.is_classifier()) row.push_back(with_interval(s.final_accuracy(), 100, 2));
     row.push_back(unless_reference(excess(s, found.fp32())));
     row.push_back(steps_made(s));
@@ -353,8 +442,21 @@ experiments::TextTable verdict_table(const Findings& found) {
   return table;
 }
 
+/// Which tensor vanishes at S = 1, or that none does.
+std::string vanishing_sentence(const experiments::InstrumentedRun& run) {
+  const auto measured =
+      std::ranges::find_if(run.steps, [](const sim::StepRecord& step) { return !step.twin.empty(); });
+  if (measured == run.steps.end()) return {};
+  const auto vanishes = [](const sim::TwinComparison& site) {
+    return !site.is_rounding_noise && site.nonzero > 0 && site.octaves_alive() <= 0;
+  };
+  if (std::ranges::any_of(measured->twin, vanishes)) return experiments::weakest_layer_sentence(run);
+  return fmt::format("At step {} and S = 1 no gradient tensor's largest value is below 2^-25.",
+                     measured->step);
+}
+
 void write_verdict(sim::RunRecord& record, const Findings& found) {
-  const std::vector<experiments::InstrumentedRun> runs = instrumented(found.runs);
+  const std::vector<experiments::InstrumentedRun> runs = instrumented(found.runs, &TrainingRun::label);
   const auto say = [&](const std::string& paragraph) {
     if (!paragraph.empty()) record.verdict(paragraph);
   };
@@ -362,17 +464,20 @@ void write_verdict(sim::RunRecord& record, const Findings& found) {
   for (const Strategy& s : found.strategies) {
     if (s.name != reference) outcomes.push_back(outcome(s, found.fp32()));
   }
-  record.verdict(fmt::format("FP32 reaches a test loss of {}. Under {}, by scaler: {}.",
-                             with_interval(found.fp32().final_loss(), 1, 5), found.options.policy,
-                             fmt::join(outcomes, ", ")));
+  const Estimate fp32_loss = found.fp32().final_loss();
+  record.verdict(fmt::format("FP32 {}. Under {}, by scaler: {}.",
+                             std::isfinite(fp32_loss.mean) ? "reaches a test loss of " + loss_text(fp32_loss)
+                                                           : "ends without a finite test loss",
+                             found.options.policy, fmt::join(outcomes, ", ")));
   const auto first_scaled =
       std::ranges::find_if(runs, [](const auto& run) { return run.strategy != reference; });
-  say(experiments::weakest_layer_sentence(*first_scaled));
+  say(vanishing_sentence(*first_scaled));
   say(experiments::skips_paragraph(runs));
+  say(experiments::scaler_twins_sentence(runs));
   record.verdict(verdict_table(found).text());
   for (const TrainingRun& run : found.runs) {
     if (run.abort_reason.empty()) continue;
-    record.verdict(experiments::abort_sentence(run.strategy, run.seed, run.steps.size(), run.abort_reason));
+    record.verdict(experiments::abort_sentence(run.label, run.seed, run.steps.size(), run.abort_reason));
   }
   record.verdict(found.setting() + (found.options.seeds > 1 ? " ±: 95 % t-intervals over the seeds." : ""));
 }
@@ -383,7 +488,11 @@ std::vector<TrainingRun> plan_runs(const Options& options) {
   std::vector<TrainingRun> runs;
   for (const std::string& name : names) {
     for (int i = 0; i < options.seeds; ++i) {
-      runs.push_back({.strategy = name, .seed = options.training.seed + static_cast<std::uint64_t>(i)});
+      runs.push_back({.strategy = name,
+                      .policy = policy_of(name, options),
+                      .scaler = scaler_of(name, options),
+                      .label = label_of(name, options),
+                      .seed = options.training.seed + static_cast<std::uint64_t>(i)});
     }
   }
   return runs;
@@ -393,7 +502,7 @@ std::vector<Strategy> group(const std::vector<TrainingRun>& runs) {
   std::vector<Strategy> strategies;
   for (const TrainingRun& run : runs) {
     if (strategies.empty() || strategies.back().name != run.strategy)
-      strategies.push_back({.name = run.strategy});
+      strategies.push_back({.name = run.strategy, .label = run.label});
     strategies.back().runs.push_back(&run);
   }
   return strategies;
@@ -434,6 +543,7 @@ experiments::Program program() {
               {"<strategy>.final_accuracy", "likewise, classifiers only"},
               {"<strategy>.steps", "made; fewer than asked for where the scaler ended the run"},
               {"<strategy>.skipped_steps", "of these, steps whose update was left out"},
+              {"<strategy>.scaler_twins", "twins that the scaler asked for, a backward pass each"},
               {"<strategy>.final_scale_log2", "log2 S after the last step"},
               {"<strategy>.mean_fraction_flushed",
                "twin non-zero and run zero, over the twin's non-zero; mean over measured, applied steps, nan "

@@ -17,6 +17,7 @@
 #include "experiments/common/parallel.h"
 #include "experiments/common/sweep.h"
 #include "experiments/common/training_setup.h"
+#include "fp16/formats.h"
 #include "sim/build_information.h"
 
 namespace {
@@ -36,6 +37,7 @@ struct Options {
   std::optional<double> clip_value;
   bool clip_before_unscale = false;
   int twin_every = 50;
+  std::string twin_format = "fp32";
   int checkpoint_every = 100;
 };
 
@@ -63,11 +65,19 @@ struct Network {
 
 using Networks = std::vector<std::unique_ptr<Network>>;
 
+fp16::Format twin_format_of(const Options& options) {
+  if (options.twin_format == "fp32") return fp16::binary32;
+  if (options.twin_format == "fp64") return fp16::binary64;
+  throw experiments::UsageError(
+      fmt::format("--twin-format: '{}' is given; must be fp32 or fp64", options.twin_format));
+}
+
 void reject_contradictions(const Options& options) {
   if (options.clip_before_unscale && !options.clip_norm && !options.clip_value) {
     throw experiments::UsageError(
         "--clip-before-unscale: there is no limit to clip at; must come with --clip-norm or --clip-value");
   }
+  twin_format_of(options);
   if (options.sweep) return;
   const auto require_one = [](std::string_view option, std::size_t count) {
     if (count <= 1) return;
@@ -85,6 +95,7 @@ experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& o
           .scaler = cell.scaler,
           .seed = cell.seed,
           .twin_every = static_cast<std::size_t>(options.twin_every),
+          .twin_format = twin_format_of(options),
           .record_skips = true,
           .accumulation_steps = static_cast<std::size_t>(options.accumulation_steps),
           .clipping = {.max_norm = options.clip_norm, .max_value = options.clip_value},
@@ -116,6 +127,7 @@ sim::RunIdentity identity_of(const experiments::Cell& cell, const Network& netwo
           {"value limit", limit(options.clip_value)},
           {"clipping before unscaling", fmt::format("{}", options.clip_before_unscale)},
           {"twin every", fmt::format("{}", choice.twin_every)},
+          {"twin format", options.twin_format},
           {"steps", fmt::format("{}", *training.steps)},
           {"seed", fmt::format("{}", cell.seed)}};
 }
@@ -192,13 +204,14 @@ void run(experiments::Run& run, Options& options) {
   train(run, cells, networks, options);
 
   std::vector<experiments::Comparison> comparisons;
-  for (const auto& network : networks) comparisons.emplace_back(network->spec, network->setup, cells);
+  for (const auto& network : networks)
+    comparisons.emplace_back(network->spec, network->setup, cells, choice_of(cells.front(), options, 1));
   experiments::write_cells(record, cells);
   experiments::write_comparisons(record, comparisons);
   experiments::write_summary(record, comparisons, !options.sweep);
   for (const experiments::Comparison& comparison : comparisons) {
     experiments::write_verdict(record, comparison);
-    record.setting(fmt::format("{}.setup", comparison.model()), comparison.setup().description());
+    record.setting(fmt::format("{}.setup", comparison.model()), comparison.description());
     const std::string suffix =
         networks.size() == 1 ? "" : fmt::format("-{}", experiments::in_file_name(comparison.model()));
     draw(run, comparison, suffix);
@@ -208,35 +221,40 @@ void run(experiments::Run& run, Options& options) {
 }
 
 experiments::Program program() {
-  return {.name = "training",
-          .question =
-              "How does a network train under a precision policy and a loss scaler, and does it differ from "
-              "FP32?",
-          .example = "training --sweep --model mlp,cnn --policy fp32,amp,O2 --seeds 5 --out results/sweep",
-          .summary_keys = {
-              {"final_loss", "mean over the test set after the last step, in FP32"},
-              {"final_accuracy", "likewise, classifiers only"},
-              {"steps", "made; fewer than asked for where the scaler ended the run"},
-              {"skipped_steps", "of these, steps whose update was left out"},
-              {"final_scale_log2", "log2 S after the last step"},
-              {"fraction_swallowed", "updates that rounding undid, over all updates"},
-              {"mean_fraction_flushed",
-               "twin non-zero and run zero, over the twin's non-zero; mean over "
-               "measured, applied steps"},
-              {"mean_norm_share_flushed", "norm of these over the twin's, likewise"},
-              {"mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
-              {"peak_tensor_bytes", "the most that tensors took at one time, without twins"},
-              {"peak_tensor_bytes_<role>",
-               "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
-               "temporaries"},
-              {"diverged_runs", "runs whose final loss is not finite"},
-              {"aborted_runs", "runs that their scaler ended"},
-              {"unigram_entropy", "of the test text, nats: the least loss without context"},
-              {"entropy_rate", "of the source of the text, nats, where it is known"},
-              {"<model>.<policy>.<scaler>.<key>", "of each in a sweep, as a mean over the seeds"},
-              {"<key>_std, _lower, _upper",
-               "of loss and accuracy: sample standard deviation, 95 % t-interval of the mean"},
-              {"<key>_difference", "to fp32, mean of the pairs of a seed; _std, _lower, _upper likewise"}}};
+  return {
+      .name = "training",
+      .question =
+          "How does a network train under a precision policy and a loss scaler, and does it differ from "
+          "FP32?",
+      .example = "training --sweep --model mlp,cnn --policy fp32,amp,O2 --seeds 5 --out results/sweep",
+      .summary_keys = {
+          {"final_loss", "mean over the test set after the last step, in FP32"},
+          {"final_accuracy", "likewise, classifiers only"},
+          {"steps", "made; fewer than asked for where the scaler ended the run"},
+          {"skipped_steps", "of these, steps whose update was left out"},
+          {"skipped_for_scale", "of these, such as a smaller S would have kept: the twin was finite"},
+          {"skipped_at_any_scale", "such as no S would have kept"},
+          {"skipped_by_rule", "such as had nothing infinite or NaN: the scaler went by a rule of its own"},
+          {"final_scale_log2", "log2 S after the last step"},
+          {"fraction_swallowed", "updates that rounding undid, over all updates"},
+          {"scaler_twins", "updates of the loss scaler that asked for a twin, each one more backward pass"},
+          {"mean_fraction_flushed",
+           "twin non-zero and run zero, over the twin's non-zero; mean over "
+           "measured, applied steps"},
+          {"mean_norm_share_flushed", "norm of these over the twin's, likewise"},
+          {"mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
+          {"peak_tensor_bytes", "the most that tensors took at one time, without twins"},
+          {"peak_tensor_bytes_<role>",
+           "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
+           "temporaries"},
+          {"diverged_runs", "runs whose final loss is not finite"},
+          {"aborted_runs", "runs that their scaler ended"},
+          {"unigram_entropy", "of the test text, nats: the least loss without context"},
+          {"entropy_rate", "of the source of the text, nats, where it is known"},
+          {"<model>.<policy>.<scaler>.<key>", "of each in a sweep, as a mean over the seeds"},
+          {"<key>_std, _lower, _upper",
+           "of loss and accuracy: sample standard deviation, 95 % t-interval of the mean"},
+          {"<key>_difference", "to fp32, mean of the pairs of a seed; _std, _lower, _upper likewise"}}};
 }
 
 void bind(experiments::CommandLine& command_line, Options& options) {
@@ -266,6 +284,8 @@ void bind(experiments::CommandLine& command_line, Options& options) {
   command_line.add("--twin-every", options.twin_every,
                    "steps from one comparison with the FP32 twin to the next; 0 = never",
                    {.minimum = 0, .maximum = 1'000'000, .quick = 5});
+  command_line.add("--twin-format", options.twin_format,
+                   "fp32 or fp64: what the twin is differentiated in; of policy fp64 always fp64", "FORMAT");
   command_line.add_checkpoint_every(options.checkpoint_every);
 }
 

@@ -15,6 +15,7 @@
 
 #include "experiments/common/experiment.h"
 #include "experiments/common/parallel.h"
+#include "experiments/common/recommended_scale.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
 #include "sim/loss_scaling/current_scaling.h"
@@ -34,7 +35,6 @@ struct Options {
 struct Probe {
   sim::RecordedStep step;
   sim::SiteGradients twin;
-  sim::ExponentHistogram twin_exponents;
 };
 
 /// What all probes together showed at one scale.
@@ -60,11 +60,8 @@ struct Recorder {
     Probe probe{
         .step = sim::record_step(model, trainer.state(), trainer.next_batch(), policy,
                                  {.seed = seed, .step = trainer.steps_done(), .tensor_scaler = &cast_scaler}),
-        .twin = {},
-        .twin_exponents = {}};
+        .twin = {}};
     probe.twin = probe.step.tape.backward(probe.step.forward.loss, {.seed = 1, .twin = fp16::binary32});
-    for (const sim::Tensor& gradient : probe.twin.gradients)
-      sim::add_exponents(probe.twin_exponents, gradient);
     return probe;
   }
 };
@@ -95,18 +92,55 @@ ScaleResult measure(const std::vector<Probe>& probes, float scale) {
   return result;
 }
 
-/// The scale of the smallest mean relative error among those without overflow, the smaller one on a tie.
-std::optional<std::size_t> best_scale(const std::vector<ScaleResult>& results) {
+/// Indices of scales, by the mean relative error among those without overflow.
+struct BestScales {
+  std::size_t best;     ///< of the smallest error, the smaller one on a tie
+  std::size_t lowest;   ///< from here
+  std::size_t highest;  ///< to here, without a gap, the error is within 1 % of the smallest
+};
+
+/// None when every scale overflows.
+std::optional<BestScales> find_best_scales(const std::vector<ScaleResult>& results) {
   std::optional<std::size_t> best;
   for (std::size_t m = 0; m < results.size(); ++m) {
     if (results[m].overflows()) continue;
     if (!best || results[m].relative_error < results[*best].relative_error) best = m;
   }
-  return best;
+  if (!best) return std::nullopt;
+  const auto is_as_good = [&](std::size_t m) {
+    return !results[m].overflows() && results[m].relative_error <= 1.01 * results[*best].relative_error;
+  };
+  BestScales found{.best = *best, .lowest = *best, .highest = *best};
+  while (found.lowest > 0 && is_as_good(found.lowest - 1)) --found.lowest;
+  while (found.highest + 1 < results.size() && is_as_good(found.highest + 1)) ++found.highest;
+  return found;
 }
 
-void write_tables(sim::RunRecord& record, const std::vector<ScaleResult>& results,
-                  const std::vector<sim::GradientSite>& sites, const sim::ExponentHistogram& predicted) {
+/// What all probes at all scales came to.
+struct Findings {
+  std::vector<ScaleResult> results;  ///< at S = 2^0, 2^1, ...
+  std::vector<sim::GradientSite> sites;
+  sim::ExponentHistogram predicted;       ///< of the twins
+  std::optional<BestScales> best_scales;  ///< none too where the twins are zero
+  std::optional<int> recommended_scale_log2;
+  sim::Evaluation evaluation;
+};
+
+/// Of the tensors that TwinComparison counts: without those of rounding noise.
+sim::ExponentHistogram twin_exponents(const std::vector<Probe>& probes, const ScaleResult& result) {
+  sim::ExponentHistogram exponents;
+  for (const Probe& probe : probes) {
+    for (std::size_t i = 0; i < result.sites.size(); ++i) {
+      if (!result.sites[i].is_rounding_noise) sim::add_exponents(exponents, probe.twin.gradients[i]);
+    }
+  }
+  return exponents;
+}
+
+void write_tables(sim::RunRecord& record, const Findings& found) {
+  const std::vector<ScaleResult>& results = found.results;
+  const std::vector<sim::GradientSite>& sites = found.sites;
+  const sim::ExponentHistogram& predicted = found.predicted;
   sim::Table& sweep = record.table(
       "sweep", {"scale_log2", "fraction_flushed", "fraction_flushed_predicted", "fraction_flushed_at_cast",
                 "fraction_subnormal", "fraction_subnormal_predicted", "fraction_overflow",
@@ -143,12 +177,16 @@ experiments::Curve curve(std::string_view column, int linetype, bool predicted) 
           .title = predicted ? "" : std::string(column.substr(column.find('_') + 1))};
 }
 
-/// Begins a multiplot whose panels share the axis of scales and a logarithmic y axis.
+constexpr std::string_view scale_label = "log_2 of the loss scale S";
+
+std::size_t last_scale(const std::vector<ScaleResult>& results) {
+  return std::max<std::size_t>(results.size() - 1, 1);
+}
+
+/// Begins a multiplot whose panels share the axis of scales.
 std::string panels_over_scales(const std::vector<ScaleResult>& results) {
-  return fmt::format(
-      "set multiplot\nset xtics 4\nset xrange [0:{}]\nset xlabel \"log_2 of the loss scale S\"\n"
-      "set logscale y\nset format y \"10^{{%T}}\"\n",
-      std::max<std::size_t>(results.size() - 1, 1));
+  return fmt::format("set multiplot\nset xtics 4\nset xrange [0:{}]\nset xlabel \"{}\"\n",
+                     last_scale(results), scale_label);
 }
 
 std::string sweep_script(const std::vector<ScaleResult>& results) {
@@ -157,15 +195,16 @@ std::string sweep_script(const std::vector<ScaleResult>& results) {
     norms.push_back(result.relative_error);
     norms.push_back(result.total().norm_share_flushed());
   }
+  constexpr std::array shares{0.0001, 100.0};  // per cent
   std::vector<experiments::Curve> losses;
   int linetype = 0;
   for (const char* column : {"fraction_subnormal", "fraction_flushed", "fraction_overflow"}) {
     losses.push_back(curve(column, ++linetype, false));
     losses.push_back(curve(column, linetype, true));
   }
-  return panels_over_scales(results) + experiments::panel(0, 2) +
-         "set yrange [0.0001:100]\nset ylabel \"share of non-zero values, %\"\n" + experiments::plot(losses) +
-         experiments::panel(1, 2) + experiments::log_range(norms) +
+  return panels_over_scales(results) + experiments::panel(0, 2) + experiments::log_axis(shares) +
+         "set ylabel \"share of non-zero values, %\"\n" + experiments::plot(losses) +
+         experiments::panel(1, 2) + experiments::log_axis(norms) +
          "set ylabel \"norm relative to the twin's\"\n" +
          experiments::plot({{.table = "sweep",
                              .x = "column('scale_log2')",
@@ -180,64 +219,130 @@ std::string sweep_script(const std::vector<ScaleResult>& results) {
          "unset multiplot\n";
 }
 
-/// Flushed values above, the part of the norm that went with them below; biases are left to the table.
-std::string layer_script(const std::vector<sim::GradientSite>& sites,
-                         const std::vector<ScaleResult>& results) {
+/// Biases are left to the table.
+std::vector<sim::GradientSite> drawn_sites(const std::vector<sim::GradientSite>& sites) {
+  std::vector<sim::GradientSite> drawn;
+  for (const sim::GradientSite::Kind kind :
+       {sim::GradientSite::Kind::activation, sim::GradientSite::Kind::weight}) {
+    for (const sim::GradientSite& site : sites) {
+      if (site.kind == kind && !site.name.ends_with(".bias")) drawn.push_back(site);
+    }
+  }
+  return drawn;
+}
+
+std::vector<std::string> names_of(const std::vector<sim::GradientSite>& sites) {
+  std::vector<std::string> names;
+  for (const sim::GradientSite& site : sites) names.push_back(site.name);
+  return names;
+}
+
+/// Flushed values above, the part of the norm that went with them below.
+std::string layer_panels(const std::vector<sim::GradientSite>& sites, const std::vector<ScaleResult>& results,
+                         const experiments::KeyColumn& key) {
   std::vector<double> norms;
   for (const ScaleResult& result : results) {
     for (const sim::TwinComparison& site : result.sites) norms.push_back(100 * site.norm_share_flushed());
   }
-  std::string script = panels_over_scales(results) + "set key font \",11\"\n";
+  const std::vector<double> shares{0.0001, 100};
+  std::string script = panels_over_scales(results);
   int panel = 0;
-  for (const auto& [column, label, limits] :
-       {std::tuple{"fraction_flushed", "flushed values, %", std::string("set yrange [0.0001:100]\n")},
-        std::tuple{"norm_share_flushed", "flushed part of the norm, %", experiments::log_range(norms)}}) {
-    script += experiments::panel(panel++, 2) + fmt::format("set ylabel \"{}\"\n{}", label, limits);
+  for (const auto& [column, label, shown] :
+       {std::tuple{"fraction_flushed", "flushed values, %", shares},
+        std::tuple{"norm_share_flushed", "flushed part of the norm, %", norms}}) {
+    script += experiments::panel(panel, 2) + key.script() + experiments::log_axis(shown) +
+              fmt::format("set ylabel \"{}\"\n", label);
     std::vector<experiments::Curve> curves;
-    int layer = 0;
     for (const sim::GradientSite& site : sites) {
-      if (site.name.ends_with(".bias")) continue;
       const bool weight = site.kind == sim::GradientSite::Kind::weight;
       curves.push_back(
           {.table = "layers",
            .where = experiments::column_is("tensor", site.name) + fmt::format(" && column('{}') > 0", column),
            .x = "column('scale_log2')",
            .y = fmt::format("100 * column('{}')", column),
-           .style = fmt::format("with linespoints linetype {} pointsize 0.5{}", layer++ % 7 + 1,
+           .style = fmt::format("with linespoints linetype {} pointsize 0.5{}", curves.size() + 1,
                                 weight ? " dashtype 2" : ""),
-           .title = panel == 1 ? site.name : ""});
+           .title = panel == 0 ? site.name : ""});
     }
     script += experiments::plot(curves);
+    ++panel;
   }
   return script + "unset multiplot\n";
 }
 
-void write_verdict(sim::RunRecord& record, const std::vector<ScaleResult>& results,
-                   std::optional<std::size_t> best, const std::string& setting) {
-  const sim::TwinComparison at_1 = results.front().total();
-  if (best) {
-    const sim::TwinComparison at_best = results[*best].total();
-    record.verdict(
-        fmt::format("At S = 1, {} of the non-zero gradients are flushed and the gradient's relative error is "
-                    "{:.2g}; at the best "
-                    "scale, 2^{}, {} and {:.2g}.",
-                    percent(at_1.fraction_flushed()), results.front().relative_error, *best,
-                    percent(at_best.fraction_flushed()), results[*best].relative_error));
-  } else {
-    record.verdict(at_1.nonzero == 0 ? "The twin has no non-zero gradient: there is nothing for FP16 to lose."
-                                     : "Every scale of the sweep overflows: none is a good one.");
+experiments::Figure layer_figure(const Findings& found, const std::string& setting) {
+  const std::vector<sim::GradientSite> sites = drawn_sites(found.sites);
+  experiments::Figure figure{.name = "layers",
+                             .title = "What FP16 flushed of each tensor's gradient",
+                             .caption = setting,
+                             .script = {}};
+  if (sites.size() <= experiments::most_curves) {
+    const experiments::KeyColumn key(names_of(sites));
+    figure.caption += " Gradients of layers' outputs solid, of their weights dashed.";
+    figure.script = layer_panels(sites, found.results, key);
+    figure.width = key.figure_width();
+    figure.height = 640;
+    return figure;
   }
-  const auto overflowing = std::ranges::find_if(results, &ScaleResult::overflows);
-  record.verdict(
-      overflowing == results.end()
-          ? "No scale of the sweep overflows."
-          : fmt::format("From S = 2^{} on gradients overflow, and such a step would have to be skipped.",
-                        overflowing - results.begin()));
+  const experiments::HeatMapAxes axes{.tensors = names_of(sites),
+                                      .lowest = -0.5,
+                                      .highest = static_cast<double>(last_scale(found.results)) + 0.5,
+                                      .x_label = std::string(scale_label),
+                                      .color_label = "flushed, %"};
+  const auto map = [](std::string title, std::string_view column) {
+    return experiments::HeatMap{.table = "layers",
+                                .title = std::move(title),
+                                .x = "column('scale_log2')",
+                                .percent = fmt::format("(100 * column('{}'))", column)};
+  };
+  const std::vector<experiments::HeatMap> maps{map("of the non-zero values", "fraction_flushed"),
+                                               map("of the norm", "norm_share_flushed")};
+  figure.caption +=
+      " From the top the gradients of the layers' outputs, then those of their weights, each in the order of "
+      "computation; white where nothing was flushed.";
+  figure.script = experiments::heat_maps(maps, axes);
+  figure.width = experiments::heat_map_width(axes, maps.size());
+  figure.height = experiments::heat_map_height(axes);
+  return figure;
+}
+
+std::string plateau_sentence(const Findings& found) {
+  const auto& [best, lowest, highest] = *found.best_scales;
+  const double least = found.results[best].relative_error;
+  const std::string flushed = percent(found.results[best].total().fraction_flushed());
+  if (lowest == highest)
+    return fmt::format(
+        "The least error, {:.2g}, is that of S = 2^{}, with {} flushed; no scale beside it is "
+        "within 1 % of it.",
+        least, best, flushed);
+  return fmt::format(
+      "2^{} .. 2^{} are within 1 % of the least error, {:.2g}; at 2^{}, where it was found, {} "
+      "are flushed.",
+      lowest, highest, least, best, flushed);
+}
+
+/// The rule looks at the largest gradient alone; what the sweep says of that scale stands beside it.
+std::string recommendation_sentence(const Findings& found) {
+  const int recommended = *found.recommended_scale_log2;
+  std::string text = fmt::format(
+      "The recommended scale, which leaves the largest gradient an octave below 65504, is 2^{}", recommended);
+  if (recommended < 0 || static_cast<std::size_t>(recommended) >= found.results.size())
+    return text + ", outside of this sweep.";
+  const ScaleResult& result = found.results[static_cast<std::size_t>(recommended)];
+  return text + (result.overflows()
+                     ? ": there gradients overflow on their way."
+                     : fmt::format(": there the error is {:.2g} and {} are flushed.", result.relative_error,
+                                   percent(result.total().fraction_flushed())));
+}
+
+experiments::TextTable verdict_table(const Findings& found) {
+  const std::vector<ScaleResult>& results = found.results;
   experiments::TextTable table{.columns = {"S", "flushed", "at the cast", "of the norm", "subnormal",
                                            "overflow", "relative error", "cosine"},
                                .rows = {}};
   for (std::size_t m = 0; m < results.size(); ++m) {
-    const bool shown = m % 4 == 0 || m == best || m + 1 == results.size();
+    const bool shown = m % 4 == 0 || (found.best_scales && m == found.best_scales->best) ||
+                       static_cast<int>(m) == found.recommended_scale_log2 || m + 1 == results.size();
     if (!shown) continue;
     const sim::TwinComparison total = results[m].total();
     const bool overflows = results[m].overflows();
@@ -247,42 +352,64 @@ void write_verdict(sim::RunRecord& record, const std::vector<ScaleResult>& resul
                           overflows ? "-" : fmt::format("{:.2g}", results[m].relative_error),
                           overflows ? "-" : fmt::format("{:.6f}", results[m].cosine)});
   }
-  record.verdict(table.text());
+  return table;
+}
+
+void write_verdict(sim::RunRecord& record, const Findings& found, const std::string& setting) {
+  const std::vector<ScaleResult>& results = found.results;
+  const sim::TwinComparison at_1 = results.front().total();
+  if (found.best_scales) {
+    record.verdict(fmt::format(
+        "At S = 1, {} of the non-zero gradients are flushed and the gradient's relative error is {:.2g}. {}",
+        percent(at_1.fraction_flushed()), results.front().relative_error, plateau_sentence(found)));
+  } else {
+    record.verdict(at_1.nonzero == 0 ? "The twin has no non-zero gradient: there is nothing for FP16 to lose."
+                                     : "Every scale of the sweep overflows: none is a good one.");
+  }
+  if (found.recommended_scale_log2) record.verdict(recommendation_sentence(found));
+  const auto overflowing = std::ranges::find_if(results, &ScaleResult::overflows);
+  record.verdict(
+      overflowing == results.end()
+          ? "No scale of the sweep overflows."
+          : fmt::format("From S = 2^{} on gradients overflow, and such a step would have to be skipped.",
+                        overflowing - results.begin()));
+  record.verdict(verdict_table(found).text());
   record.verdict(setting);
 }
 
-void write_summary(sim::RunRecord& record, const std::vector<ScaleResult>& results,
-                   std::optional<std::size_t> best, const sim::Evaluation& evaluation, bool is_classifier) {
+void write_summary(sim::RunRecord& record, const Findings& found, bool is_classifier) {
+  const auto value = [](const auto& scale) { return scale ? sim::Value(*scale) : sim::Value("none"); };
+  const auto scale = [&](std::size_t BestScales::*which) {
+    return found.best_scales ? std::optional((*found.best_scales).*which) : std::nullopt;
+  };
   const auto write = [&](const std::string& suffix, std::optional<std::size_t> index) {
     const auto add = [&](const std::string& key, auto&& quantity) {
-      record.summary(key + suffix, index ? sim::Value(quantity(results[*index])) : sim::Value("none"));
+      record.summary(key + suffix, index ? sim::Value(quantity(found.results[*index])) : sim::Value("none"));
     };
     add("flushed_at_", [](const ScaleResult& r) { return r.total().fraction_flushed(); });
     add("flushed_at_cast_at_", [](const ScaleResult& r) { return r.total().fraction_flushed_at_cast(); });
     add("norm_share_flushed_at_", [](const ScaleResult& r) { return r.total().norm_share_flushed(); });
     add("relative_error_at_", [](const ScaleResult& r) { return r.relative_error; });
   };
-  record.summary("best_scale_log2", best ? sim::Value(*best) : sim::Value("none"));
+  record.summary("best_scale_log2", value(scale(&BestScales::best)));
+  record.summary("plateau_lowest_log2", value(scale(&BestScales::lowest)));
+  record.summary("plateau_highest_log2", value(scale(&BestScales::highest)));
+  record.summary("recommended_scale_log2", value(found.recommended_scale_log2));
   write("scale_1", 0);
-  write("best_scale", best);
-  record.summary("test_loss", evaluation.loss);
-  if (is_classifier) record.summary("test_accuracy", evaluation.accuracy);
+  write("best_scale", scale(&BestScales::best));
+  record.summary("test_loss", found.evaluation.loss);
+  if (is_classifier) record.summary("test_accuracy", found.evaluation.accuracy);
 }
 
-void draw_figures(experiments::Run& run, const std::vector<sim::GradientSite>& sites,
-                  const std::vector<ScaleResult>& results, const std::string& setting) {
+void draw_figures(experiments::Run& run, const Findings& found, const std::string& setting) {
   run.figure({.name = "sweep",
               .title = "What the loss scale saves and what it breaks",
               .caption = setting +
                          " Points: measured in a real scaled backward pass. Lines: predicted from the "
                          "exponent histogram of the twin's gradients alone.",
-              .script = sweep_script(results),
+              .script = sweep_script(found.results),
               .height = 640});
-  run.figure({.name = "layers",
-              .title = "What FP16 flushed of each tensor's gradient",
-              .caption = setting + " Gradients of layers' outputs solid, of their weights dashed.",
-              .script = layer_script(sites, results),
-              .height = 640});
+  run.figure(layer_figure(found, setting));
 }
 
 void run(experiments::Run& run, Options& options) {
@@ -293,32 +420,35 @@ void run(experiments::Run& run, Options& options) {
   sim::Trainer trainer = setup.trainer({.seed = options.training.seed});
   experiments::record_settings(run.record(), "optimizer", trainer.optimizer().name(),
                                trainer.optimizer().options());
-  std::vector<ScaleResult> results(static_cast<std::size_t>(options.max_scale_log2) + 1);
+  const std::size_t scales = static_cast<std::size_t>(options.max_scale_log2) + 1;
   experiments::Progress progress =
-      run.progress("sweep", static_cast<std::size_t>(setup.steps() + options.pool) + results.size());
+      run.progress("sweep", static_cast<std::size_t>(setup.steps() + options.pool) + scales);
   experiments::train(trainer, setup.steps(), progress);
   const std::vector<Probe> probes = make_probes(trainer, recorder, options.pool, progress);
-  const sim::Evaluation evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state());
-
-  experiments::parallel_for_each(results.size(), run.threads(), [&](std::size_t m) {
-    results[m] = measure(probes, std::ldexp(1.0f, static_cast<int>(m)));
+  Findings found{.results = std::vector<ScaleResult>(scales),
+                 .sites = probes.front().step.tape.sites(),
+                 .predicted = {},
+                 .best_scales = {},
+                 .recommended_scale_log2 = {},
+                 .evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state())};
+  experiments::parallel_for_each(scales, run.threads(), [&](std::size_t m) {
+    found.results[m] = measure(probes, std::ldexp(1.0f, static_cast<int>(m)));
     progress.tick();
   });
-  sim::ExponentHistogram predicted;
-  for (const Probe& probe : probes) predicted += probe.twin_exponents;
-  const std::vector<sim::GradientSite>& sites = probes.front().step.tape.sites();
-  const std::optional<std::size_t> best = predicted.nonzero_finite() > 0 ? best_scale(results) : std::nullopt;
+  found.predicted = twin_exponents(probes, found.results.front());
+  if (found.predicted.nonzero_finite() > 0) found.best_scales = find_best_scales(found.results);
+  found.recommended_scale_log2 = experiments::recommended_scale_log2(found.predicted);
 
-  write_tables(run.record(), results, sites, predicted);
-  write_summary(run.record(), results, best, evaluation, setup.model().is_classifier());
+  write_tables(run.record(), found);
+  write_summary(run.record(), found, setup.model().is_classifier());
   const std::string setting =
       fmt::format("{}, policy {}{}; step {}, {} batches, seed {}; {}.", setup.description(), options.policy,
                   recorder.policy.operands.narrows_per_tensor()
                       ? fmt::format(" with cast scales by {}", recorder.cast_scaler.name())
                       : "",
-                  setup.steps(), options.pool, options.training.seed, setup.quality(evaluation));
-  draw_figures(run, sites, results, setting);
-  write_verdict(run.record(), results, best, setting);
+                  setup.steps(), options.pool, options.training.seed, setup.quality(found.evaluation));
+  draw_figures(run, found, setting);
+  write_verdict(run.record(), found, setting);
 }
 
 }  // namespace
@@ -333,6 +463,10 @@ int main(int argc, char** argv) {
                    .example = "underflow_sweep --model autoencoder --steps 200 --out results/sweep",
                    .summary_keys =
                        {{"best_scale_log2", "smallest mean relative error without overflow, or \"none\""},
+                        {"plateau_lowest_log2, plateau_highest_log2",
+                         "the scales around it whose error is within 1 % of the smallest"},
+                        {"recommended_scale_log2",
+                         "floor(log2(65504 / largest twin gradient)) - 1, or \"none\""},
                         {"flushed_at_scale_1", "twin non-zero and run zero, over the twin's non-zero"},
                         {"flushed_at_best_scale", "the same at the best scale"},
                         {"flushed_at_cast_at_scale_1", "of these, zeroed by their own rounding"},

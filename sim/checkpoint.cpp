@@ -27,7 +27,7 @@ using nlohmann::json;
 using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::string_view magic = "halflab\n";
-constexpr std::uint32_t format_version = 2;
+constexpr std::uint32_t format_version = 3;
 constexpr std::size_t checksum_size = sizeof(std::uint32_t);
 constexpr std::size_t header_size = magic.size() + sizeof(std::uint32_t) + sizeof(std::uint64_t);
 constexpr std::string_view file_prefix = "checkpoint-";
@@ -52,6 +52,8 @@ NamedValues values_of(const json& list) {
 }
 
 json content_of(const Checkpoint& checkpoint) {
+  json files = json::array();
+  for (const FileMark& mark : checkpoint.files) files.push_back({mark.name, mark.bytes, mark.checksum});
   json arrays = json::array();
   for (const auto& [name, bytes] : checkpoint.trainer.arrays) arrays.push_back({name, json::binary(bytes)});
   json loss_scalers = json::array();
@@ -64,7 +66,8 @@ json content_of(const Checkpoint& checkpoint) {
           {"layer_scaler", bits_of(checkpoint.trainer.layer_scaler)},
           {"tensor_scaler", bits_of(checkpoint.trainer.tensor_scaler)},
           {"totals", bits_of(checkpoint.totals)},
-          {"rows", checkpoint.rows}};
+          {"notes", checkpoint.notes},
+          {"files", std::move(files)}};
 }
 
 Checkpoint checkpoint_of(json& content) {
@@ -75,8 +78,10 @@ Checkpoint checkpoint_of(json& content) {
                   .layer_scaler = values_of(content.at("layer_scaler")),
                   .tensor_scaler = values_of(content.at("tensor_scaler"))},
       .totals = values_of(content.at("totals")),
-      .rows = content.at("rows"),
+      .notes = content.at("notes").get<NamedTexts>(),
   };
+  for (const json& mark : content.at("files"))
+    checkpoint.files.push_back({.name = mark.at(0), .bytes = mark.at(1), .checksum = mark.at(2)});
   for (const json& state : content.at("loss_scalers"))
     checkpoint.trainer.loss_scalers.push_back(values_of(state));
   for (json& array : content.at("arrays")) {
@@ -103,12 +108,17 @@ std::uint32_t checksum(std::span<const std::uint8_t> bytes) {
   return static_cast<std::uint32_t>(::crc32_z(0, bytes.data(), bytes.size()));
 }
 
+[[noreturn]] void throw_not_written(const fs::path& file, int error) {
+  throw std::runtime_error(
+      fmt::format("file '{}' cannot be written ({})", file.string(), std::generic_category().message(error)));
+}
+
 /// A file or directory that is open.
 class Descriptor {
  public:
   Descriptor(fs::path path, int flags)
       : path_(std::move(path)), number_(::open(path_.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (number_ < 0) throw_not_written();
+    if (number_ < 0) throw_not_written(path_, errno);
   }
   ~Descriptor() { ::close(number_); }
   Descriptor(const Descriptor&) = delete;
@@ -117,21 +127,17 @@ class Descriptor {
   void write(const Bytes& bytes) {
     for (std::size_t written = 0; written < bytes.size();) {
       const ssize_t count = ::write(number_, bytes.data() + written, bytes.size() - written);
-      if (count < 0 && errno != EINTR) throw_not_written();
+      if (count < 0 && errno != EINTR) throw_not_written(path_, errno);
       written += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
     }
   }
 
   /// Until the disk has it.
   void synchronise() {
-    if (::fsync(number_) != 0) throw_not_written();
+    if (::fsync(number_) != 0) throw_not_written(path_, errno);
   }
 
  private:
-  [[noreturn]] void throw_not_written() const {
-    throw_about(path_, fmt::format("cannot be written ({})", std::generic_category().message(errno)));
-  }
-
   fs::path path_;
   int number_;
 };
@@ -175,6 +181,33 @@ std::uint32_t add_checksum(std::uint32_t sum, std::span<const std::byte> bytes) 
       ::crc32_z(sum, reinterpret_cast<const ::Bytef*>(bytes.data()), bytes.size()));
 }
 
+/// Of a file's first bytes, at most `bytes` of them.
+FileMark mark_of(const fs::path& file, std::uint64_t bytes) {
+  std::ifstream stream(file, std::ios::binary);
+  FileMark mark{.name = file.filename().string()};
+  std::array<char, 1 << 16> chunk;
+  while (stream && mark.bytes < bytes) {
+    stream.read(chunk.data(),
+                static_cast<std::streamsize>(std::min<std::uint64_t>(chunk.size(), bytes - mark.bytes)));
+    const auto count = static_cast<std::size_t>(stream.gcount());
+    mark.checksum = add_checksum(mark.checksum, std::as_bytes(std::span(chunk).first(count)));
+    mark.bytes += count;
+  }
+  return mark;
+}
+
+void require_files(const fs::path& checkpoint, const std::vector<FileMark>& files) {
+  for (const FileMark& expected : files) {
+    const FileMark found = mark_of(checkpoint.parent_path() / expected.name, expected.bytes);
+    if (found == expected) continue;
+    throw_about(checkpoint,
+                fmt::format("does not go with '{}' beside it, which was {}", expected.name,
+                            found.bytes < expected.bytes
+                                ? fmt::format("cut off: it has {} bytes of {}", found.bytes, expected.bytes)
+                                : "altered: its checksum is another"));
+  }
+}
+
 /// The size first, so that no two sequences of arrays are the same bytes.
 template <class Element>
 std::uint32_t add_checksum(std::uint32_t sum, const std::vector<Element>& elements) {
@@ -205,6 +238,58 @@ std::uint32_t checksum_of(const Dataset& dataset) {
   return sum;
 }
 
+GrowingFile::GrowingFile(fs::path file) : file_(std::move(file)) {
+  written_.name = file_.filename().string();
+  open(std::ios::trunc);
+}
+
+GrowingFile::GrowingFile(fs::path file, const FileMark& mark)
+    : file_(std::move(file)), written_(mark), marked_bytes_(mark.bytes) {
+  std::error_code error;
+  fs::resize_file(file_, mark.bytes, error);
+  if (error) throw_not_written(file_, error.value());
+  open(std::ios::app);
+}
+
+GrowingFile::~GrowingFile() {
+  stream_.close();
+  std::error_code ignored;
+  if (!marked_bytes_) fs::remove(file_, ignored);
+}
+
+void GrowingFile::open(std::ios::openmode mode) {
+  stream_.open(file_, std::ios::binary | mode);
+  if (!stream_) throw_not_written(file_, errno);
+}
+
+void GrowingFile::append(std::string_view text) {
+  errno = 0;
+  if (!stream_.write(text.data(), static_cast<std::streamsize>(text.size()))) throw_not_written(file_, errno);
+  written_.bytes += text.size();
+  written_.checksum = add_checksum(written_.checksum, std::as_bytes(std::span(text)));
+}
+
+void GrowingFile::flush() {
+  errno = 0;
+  if (!stream_.flush()) throw_not_written(file_, errno);
+}
+
+FileMark GrowingFile::mark() {
+  if (marked_bytes_ != written_.bytes) {
+    flush();
+    Descriptor(file_, O_WRONLY).synchronise();
+    marked_bytes_ = written_.bytes;
+  }
+  return written_;
+}
+
+void GrowingFile::copy_to(const fs::path& file) {
+  flush();
+  std::error_code error;
+  fs::copy_file(file_, file, fs::copy_options::overwrite_existing, error);
+  if (error) throw_not_written(file, error.value());
+}
+
 void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
   const Bytes content = json::to_cbor(content_of(checkpoint));
   Bytes bytes(magic.begin(), magic.end());
@@ -223,7 +308,7 @@ void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
   }
   std::error_code error;
   fs::rename(unfinished, file, error);
-  if (error) throw_about(file, fmt::format("cannot be written ({})", error.message()));
+  if (error) throw_not_written(file, error.value());
   Descriptor(directory, O_RDONLY | O_DIRECTORY).synchronise();
 }
 
@@ -266,6 +351,7 @@ std::optional<Checkpoint> CheckpointDirectory::latest(
     try {
       Checkpoint checkpoint = read_checkpoint(file);
       require_same_run(file, checkpoint.run, run);
+      require_files(file, checkpoint.files);
       for (const std::string& problem : problems)
         warn(fmt::format("{}; the run goes on from '{}'", problem, file.filename().string()));
       return checkpoint;
@@ -274,7 +360,8 @@ std::optional<Checkpoint> CheckpointDirectory::latest(
     }
   }
   if (problems.empty()) return std::nullopt;
-  throw std::runtime_error(fmt::format("{}; no other is left, remove it to start anew", problems.front()));
+  throw std::runtime_error(fmt::format("{}; no other is left, remove {} to start anew", problems.front(),
+                                       problems.size() == 1 ? "it" : "them"));
 }
 
 void CheckpointDirectory::clear() const {

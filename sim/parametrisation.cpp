@@ -1,5 +1,7 @@
 #include "sim/parametrisation.h"
 
+#include <algorithm>
+
 #include "sim/ops/patches.h"
 
 namespace sim {
@@ -12,6 +14,23 @@ UnitMultipliers of_convolution(const UnitScaling& rule, const ConvolutionSizes& 
                       .kernel_area = sizes.kernel * sizes.kernel,
                       .output_pixels = sizes.pixels(),
                       .stride = sizes.stride});
+}
+
+/// The loss keeps its ordinary value, whatever it is divided by.
+UnitMultipliers of_loss(const UnitScaling& rule, const Operation& operation, const Tensor& x,
+                        const OperationOptions& options) {
+  UnitMultipliers multipliers;
+  if (&operation == &softmax_cross_entropy) {
+    const auto counted = options.labels.size() - std::ranges::count(options.labels, -1);
+    multipliers = rule.softmax_cross_entropy(counted, x.shape().back());
+  } else if (&operation == &mean_squared_error) {
+    multipliers = rule.mean_squared_error(x.size());
+  } else if (&operation == &smooth_l1) {
+    multipliers = rule.smooth_l1(x.size());
+  }
+  if (options.normaliser != 0 && multipliers != UnitMultipliers{})
+    multipliers.output = 1 / options.normaliser;
+  return multipliers;
 }
 
 }  // namespace
@@ -35,17 +54,18 @@ UnitMultipliers multipliers_of(const UnitScaling& rule, const Operation& operati
   if (&operation == &matmul) return rule.matmul(x.shape()[0], last, inputs[1]->shape()[1]);
   if (&operation == &attention_context)
     return rule.matmul(options.context, options.context, inputs[1]->shape().back() / options.heads);
-  if (&operation == &add) return rule.add();
+  if (&operation == &add) return x.size() == 1 ? UnitMultipliers() : rule.add();  // of losses
   if (&operation == &dropout) return rule.dropout(options.probability);
   if (&operation == &softmax) return rule.softmax(last);
   if (&operation == &gelu) return rule.gelu();
   if (&operation == &relu) return rule.relu();
+  if (&operation == &sigmoid) return rule.sigmoid();
+  if (&operation == &global_average_pool)
+    return rule.global_average_pool(x.size() / (x.shape()[0] * x.shape()[1]));
   if (&operation == &layer_norm) return rule.norm(rows_of_last_dimension());
   if (&operation == &batch_norm) return rule.norm(x.size() / x.shape()[1]);
   if (&operation == &embedding) return rule.embedding(x.shape()[0], options.labels.size());
-  if (&operation == &softmax_cross_entropy)
-    return rule.softmax_cross_entropy(options.labels.size(), x.size() / options.labels.size());
-  if (&operation == &mean_squared_error) return rule.mean_squared_error(x.size());
+  if (operation.is_loss) return of_loss(rule, operation, x, options);
   return {};
 }
 

@@ -173,7 +173,12 @@ void require_no_list(const PrecisionPolicy& policy) {
 }
 
 void cast_model(PrecisionPolicy& policy, std::string_view text) {
-  require_no_list(policy);
+  if (policy.casts != CastList::none) {
+    if (format_named(text) == policy.model) return;
+    throw std::invalid_argument("'" + std::string(text) +
+                                "' is not allowed; allowed: binary32 (float32), as the list " +
+                                name_of(policy.casts) + " casts operations and not the model");
+  }
   const bool masters = policy.has_master_weights();
   const fp16::Format model = format_named(text);
   if ((model == fp16::binary64) != (policy.model == fp16::binary64))
@@ -287,7 +292,12 @@ const PrecisionPolicy& find_precision_policy(std::string_view name) {
 PrecisionPolicy make_precision_policy(std::string_view text) {
   const Spec spec = parse_spec(text);
   PrecisionPolicy policy = find_precision_policy(spec.name);
-  for (const auto& [name, value] : spec.options) find_by_name(overrides, "override", name);
+  const std::vector<std::string> known = names_of(overrides);
+  for (const auto& [name, value] : spec.options) {
+    if (std::ranges::find(known, name) == known.end())
+      throw std::invalid_argument("policy '" + spec.name +
+                                  "': " + unknown_name_message("override", name, known));
+  }
   for (const Override& row : overrides) {  // in this order, whatever the user's
     const auto given = spec.options.find(row.name);
     if (given == spec.options.end()) continue;

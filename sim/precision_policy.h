@@ -75,7 +75,8 @@ std::span<const PrecisionPolicy> precision_policies();
 const PrecisionPolicy& find_precision_policy(std::string_view name);
 
 /// A policy with overrides (sim/spec.h), each by the name of the role it changes:
-/// - cast_model_type: of policies without a cast list, the format of the model and its inputs
+/// - cast_model_type: the format of the model and its inputs; under a cast list binary32 alone, which changes
+///   nothing
 /// - keep_batchnorm_fp32: of the same, true or false; without master weights updates then run in binary32
 /// - master_weights: of the same, whether the optimizer keeps FP32 weights or the model's own
 /// - loss_scale: the recipe's scaler, "dynamic" or the S of a static one
@@ -84,8 +85,8 @@ const PrecisionPolicy& find_precision_policy(std::string_view name);
 /// - activation_rounding, gradient_rounding, weight_rounding: names of fp16::Rounding
 ///
 /// Throws std::invalid_argument, naming what is allowed, for an unknown policy or override, a value that is
-/// not allowed, or an override that the policy rejects (Apex O1 has no model type, batch norm or masters to
-/// choose).
+/// not allowed, or an override that the policy rejects (Apex O1 has no other model type, no batch norm or
+/// masters to choose).
 PrecisionPolicy make_precision_policy(std::string_view spec);
 
 /// Every role of the policy and what it has, for people and manifests: {"weights", "binary32"}, ...

@@ -4,10 +4,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <numeric>
+#include <optional>
 #include <ranges>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace sim {
@@ -43,34 +46,48 @@ std::vector<std::string> names_of(Rows&& rows) {
   return names;
 }
 
-/// Levenshtein distance: the fewest insertions, deletions and replacements that turn `from` into `to`.
+/// The fewest insertions, deletions, replacements and exchanges of neighbours that turn `from` into `to`, none
+/// of which touches what another has changed (optimal string alignment).
 inline std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
-  for (std::size_t j = 0; j <= to.size(); ++j) {
-    row[j] = j;
-  }
+  std::vector<std::size_t> before_last, last, row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 1; i <= from.size(); ++i) {
-    std::size_t diagonal = row[0];
+    before_last = std::exchange(last, row);
     row[0] = i;
     for (std::size_t j = 1; j <= to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i - 1] == to[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+      const bool same = from[i - 1] == to[j - 1];
+      row[j] = std::min({last[j - 1] + (same ? 0 : 1), last[j] + 1, row[j - 1] + 1});
+      const bool exchanged = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+      if (exchanged) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
   return row.back();
 }
 
-/// One line such as "unknown scaler 'dinamic'; did you mean 'dynamic'? allowed: none, static, dynamic".
+/// The name that is likely meant: the candidate at the smallest edit distance, the first of several, when that
+/// is 1 or at most a third of the longer name's length and the two have something in common; else nothing.
+inline std::optional<std::string> nearest_name(std::string_view name,
+                                               const std::vector<std::string>& candidates) {
+  const auto distance = [name](const std::string& candidate) { return edit_distance(name, candidate); };
+  const auto nearest = std::ranges::min_element(candidates, {}, distance);
+  if (nearest == candidates.end()) return std::nullopt;
+  const std::size_t length = std::max(name.size(), nearest->size());
+  const bool near = distance(*nearest) < length && distance(*nearest) <= std::max<std::size_t>(1, length / 3);
+  return near ? std::optional(*nearest) : std::nullopt;
+}
+
+/// One line such as "unknown scaler 'dinamic'; did you mean 'dynamic'? allowed: none, static, dynamic", without
+/// the question where no name is near.
 inline std::string unknown_name_message(std::string_view family, std::string_view name,
                                         const std::vector<std::string>& allowed) {
   std::string message = "unknown " + std::string(family) + " '" + std::string(name) + "'; ";
   if (allowed.empty()) {
     return message + "none is allowed";
   }
-  const auto nearest = std::ranges::min_element(
-      allowed, {}, [name](const std::string& candidate) { return edit_distance(name, candidate); });
-  message += "did you mean '" + *nearest + "'? allowed: ";
+  if (const std::optional<std::string> nearest = nearest_name(name, allowed)) {
+    message += "did you mean '" + *nearest + "'? ";
+  }
+  message += "allowed: ";
   for (const std::string& candidate : allowed) {
     message += (&candidate == &allowed.front() ? "" : ", ") + candidate;
   }
@@ -78,7 +95,7 @@ inline std::string unknown_name_message(std::string_view family, std::string_vie
 }
 
 /// The row called `name`. `family` is the word for the error: "scaler", "optimizer", "model".
-/// Throws std::invalid_argument with the nearest name and all allowed ones when there is no such row.
+/// Throws std::invalid_argument with all allowed names, and the nearest if one is near, when there is no such row.
 template <RegistryRows Rows>
 const auto& find_by_name(Rows&& rows, std::string_view family, std::string_view name) {
   for (const auto& row : rows) {

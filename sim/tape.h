@@ -121,6 +121,7 @@ class Tape {
   const std::vector<GradientSite>& sites() const { return sites_; }
   const PrecisionPolicy& policy() const { return *policy_; }
   bool training() const { return options_.training; }
+  bool has_unit_scaling() const { return options_.unit_scaling != nullptr; }
 
   /// Gradients of `loss` (a scalar) at every site, 0 where it does not depend on that. The forward values
   /// stay: backward may run again with other options.

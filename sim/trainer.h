@@ -28,7 +28,7 @@ struct TrainerOptions {
   std::uint64_t seed = 0;
   /// Every n-th step (from the first) is measured against its twin; 0 = never.
   std::size_t twin_every = 0;
-  fp16::Format twin_format = fp16::binary32;  ///< or binary64
+  fp16::Format twin_format = fp16::binary32;  ///< or binary64; also of the twins that a scaler asks for
   /// Every n-th step (from the first) has SiteStatistics; 0 = never.
   std::size_t statistics_every = 0;
   bool record_skips = false;  ///< looks into every step that is skipped or ends the run
@@ -56,7 +56,7 @@ struct StepRecord {
   /// summed micro-batches is the sum at weights and the first at activations. Those of several updates add.
   std::vector<TwinComparison> twin = {};
   std::vector<SiteStatistics> statistics = {};  ///< at their own steps, of what it was shown first
-  /// Updates of loss scalers that asked for a twin, each of which cost a backward pass in binary32.
+  /// Updates of loss scalers that asked for a twin, each of which cost one more backward pass.
   int scaler_twins = 0;
   std::optional<SkipRecord> skip = {};  ///< of a step without an update, where recorded
 

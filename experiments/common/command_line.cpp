@@ -13,6 +13,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <set>
+#include <sstream>
 
 #include "experiments/common/families.h"
 #include "sim/registry.h"
@@ -78,14 +80,77 @@ std::optional<std::vector<std::string>> parse_names(const std::string& text,
   return names;
 }
 
-/// "unknown option --stpes; did you mean --steps?", the second half only where a name is near.
+/// "unknown option --stpes; did you mean --steps?", or all that are known where no name is near.
 std::string unknown_message(std::string_view what, std::string_view name,
                             const std::vector<std::string>& known) {
-  const auto nearest = std::ranges::min_element(
-      known, {}, [name](const std::string& candidate) { return sim::edit_distance(name, candidate); });
-  const bool near = nearest != known.end() && sim::edit_distance(name, *nearest) <= 2;
-  return near ? fmt::format("unknown {} {}; did you mean {}?", what, name, *nearest)
-              : fmt::format("unknown {} {}; allowed: {}", what, name, fmt::join(known, ", "));
+  const std::optional<std::string> nearest = sim::nearest_name(name, known);
+  return nearest ? fmt::format("unknown {} {}; did you mean {}?", what, name, *nearest)
+                 : fmt::format("unknown {} {}; allowed: {}", what, name, fmt::join(known, ", "));
+}
+
+/// "did you mean 'dynamic'? " for the first of the specs in `text` whose name is not one of `choices`; nothing
+/// where no name is near.
+std::string suggestion(const std::string& text, const std::vector<std::string>& choices) {
+  for (const auto& part : std::views::split(text, ',')) {
+    const std::string_view name = name_in(std::string_view(part.begin(), part.end()));
+    if (std::ranges::find(choices, name) != choices.end()) continue;
+    const std::optional<std::string> nearest = sim::nearest_name(name, choices);
+    return nearest ? fmt::format("did you mean '{}'? ", *nearest) : std::string();
+  }
+  return {};
+}
+
+/// Lines of at most `width` characters, as far as words allow, none of which ends in a space.
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string result;
+  for (const auto& line : std::views::split(text, '\n')) {
+    std::size_t length = 0;
+    for (const auto& word : std::views::split(std::string_view(line.begin(), line.end()), ' ')) {
+      const std::string_view letters(word.begin(), word.end());
+      if (letters.empty()) continue;
+      const bool fits = length == 0 || length + 1 + letters.size() <= width;
+      if (length > 0) result += fits ? ' ' : '\n';
+      length = fits && length > 0 ? length + 1 + letters.size() : letters.size();
+      result += letters;
+    }
+    result += '\n';
+  }
+  result.pop_back();
+  return result;
+}
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view space = " \t\r";
+  const std::size_t begin = text.find_first_not_of(space);
+  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(space) + 1 - begin);
+}
+
+struct ConfigEntry {
+  std::string text;  ///< "steps = 3"; empty at the end of the file
+  int line = 0;      ///< where it begins, from 1
+
+  std::string_view key() const { return trimmed(std::string_view(text).substr(0, text.find('='))); }
+  std::string_view value() const {
+    const std::size_t equals = text.find('=');
+    return equals == std::string::npos ? "" : trimmed(std::string_view(text).substr(equals + 1));
+  }
+  bool is_well_formed() const {
+    return !key().empty() && !value().empty() && !value().starts_with('=') &&
+           value().starts_with('[') == value().ends_with(']') && std::ranges::count(text, '"') % 2 == 0;
+  }
+};
+
+/// Without the white space and comments around it; an array may go over several lines.
+ConfigEntry next_entry(std::istream& file, int& lines_read) {
+  ConfigEntry entry;
+  for (std::string line; std::getline(file, line);) {
+    ++lines_read;
+    if (entry.text.empty()) entry.line = lines_read;
+    entry.text += trimmed(std::string_view(line).substr(0, line.find('#')));
+    const bool is_open = entry.value().starts_with('[') && !entry.value().ends_with(']');
+    if (!entry.text.empty() && !is_open) break;
+  }
+  return entry;
 }
 
 }  // namespace
@@ -176,7 +241,7 @@ void CommandLine::bind_choice(std::string name, std::string& value, std::vector<
   bindings_.push_back({
       .name = std::move(name),
       .type_name = "NAME",
-      .help = fmt::format("{}: {}", help, fmt::join(names, ", ")),
+      .help = std::move(help),
       .allowed = fmt::format("one of {}", fmt::join(names, ", ")),
       .assign =
           [&value, names](const std::string& text) {
@@ -184,12 +249,13 @@ void CommandLine::bind_choice(std::string name, std::string& value, std::vector<
             return std::ranges::find(names, name_in(text)) != names.end();
           },
       .value = [&value] { return ordered_json(value); },
+      .choices = names,
   });
 }
 
 void CommandLine::add_choice(std::string name, std::string& value, std::string_view family,
                              std::string help) {
-  bind_choice(std::move(name), value, names_in(family), std::move(help));
+  bind_choice(std::move(name), value, names_in(family), fmt::format("{}: {}", help, names_by_kind(family)));
 }
 
 void CommandLine::add_choices(std::string name, std::vector<std::string>& values, std::string_view family,
@@ -198,7 +264,7 @@ void CommandLine::add_choices(std::string name, std::vector<std::string>& values
   bindings_.push_back({
       .name = std::move(name),
       .type_name = "A,B|all",
-      .help = fmt::format("{}: {}", help, fmt::join(names, ", ")),
+      .help = fmt::format("{}: {}", help, names_by_kind(family)),
       .allowed =
           fmt::format("all, or names separated by commas, each once, out of {}", fmt::join(names, ", ")),
       .assign =
@@ -208,6 +274,7 @@ void CommandLine::add_choices(std::string name, std::vector<std::string>& values
             return parsed.has_value();
           },
       .value = [&values] { return ordered_json(values); },
+      .choices = names,
   });
 }
 
@@ -232,6 +299,7 @@ void CommandLine::add_data(std::string& data) {
             return std::ranges::find(names, text) != names.end() || std::filesystem::exists(text, error);
           },
       .value = [&data] { return ordered_json(data); },
+      .choices = names,
   });
 }
 
@@ -310,8 +378,11 @@ void CommandLine::add_config() {
 void CommandLine::add_list() {
   std::vector<std::string> names;
   for (const Family& family : families()) names.emplace_back(family.name);
-  bind_choice("--list", listed_family_, std::move(names), "print the names of a family and exit");
-  bindings_.back().type_name = "FAMILY";
+  const std::string help =
+      fmt::format("print a family, or of one of its names the options, as models:mlp, and exit: {}",
+                  fmt::join(names, ", "));
+  bind_choice("--list", listed_, std::move(names), help);
+  bindings_.back().type_name = "FAMILY[:NAME]";
   bindings_.back().in_manifest = false;
 }
 
@@ -329,8 +400,8 @@ CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::
     throw UsageError(fmt::format("{}: a value is missing; must be {}", name, find(name)->allowed));
   }
   collect(app);
-  if (!listed_family_.empty()) {
-    for (const std::string& name : names_in(listed_family_)) out << name << '\n';
+  if (!listed_.empty()) {
+    print_list(out);
     return Outcome::answered;
   }
   if (!config_file_.empty()) read_config();
@@ -339,6 +410,14 @@ CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::
     throw UsageError(fmt::format("{} is missing; at least one must be given", words_type_name_));
   }
   return Outcome::parsed;
+}
+
+void CommandLine::print_list(std::ostream& out) const {
+  try {
+    out << listing(listed_);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("--list: {}", error.what()));
+  }
 }
 
 ordered_json CommandLine::effective_options() const {
@@ -356,7 +435,8 @@ CommandLine::Binding* CommandLine::find(std::string_view name) {
 
 void CommandLine::set(Binding& binding, const std::string& text, std::string_view origin) {
   if (!binding.assign(text)) {
-    throw UsageError(fmt::format("{}: '{}' is not allowed; must be {}", origin, text, binding.allowed));
+    throw UsageError(fmt::format("{}: '{}' is not allowed; {}must be {}", origin, text,
+                                 suggestion(text, binding.choices), binding.allowed));
   }
   binding.given = true;
 }
@@ -378,15 +458,16 @@ std::vector<std::string> CommandLine::config_keys() const {
 /// CLI11 sees every option as text: it splits the command line and lays out --help, the bindings judge the
 /// values.
 void CommandLine::declare(CLI::App& app) const {
+  constexpr std::size_t help_column = 26, help_width = 100 - help_column;
   app.set_help_flag("-h,--help", "print this and exit");
   app.allow_extras();
   app.footer(footer());
-  app.get_formatter()->column_width(26);
+  app.get_formatter()->column_width(help_column);
   if (words_ != nullptr)
     app.add_option(words_type_name_)->expected(1, -1)->allow_extra_args()->description(words_help_);
   for (const Binding& binding : bindings_) {
     if (binding.type_name.empty()) {
-      app.add_flag(binding.name)->description(binding.help);
+      app.add_flag(binding.name)->description(wrapped(binding.help, help_width));
       continue;
     }
     const ordered_json value = binding.value();
@@ -395,10 +476,13 @@ void CommandLine::declare(CLI::App& app) const {
     if (!binding.quick_default.empty()) {
       defaults += fmt::format("{}{} with --quick", defaults.empty() ? "" : "; ", binding.quick_default);
     }
+    const char separator = binding.help.find('\n') == std::string::npos ? ' ' : '\n';
     app.add_option(binding.name)
         ->type_name(binding.type_name)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->description(defaults.empty() ? binding.help : fmt::format("{} ({})", binding.help, defaults));
+        ->description(wrapped(
+            defaults.empty() ? binding.help : fmt::format("{}{}({})", binding.help, separator, defaults),
+            help_width));
   }
 }
 
@@ -430,17 +514,27 @@ void CommandLine::read_config() {
   if (!stream || std::filesystem::is_directory(config_file_)) {
     throw UsageError(fmt::format("--config: file '{}' cannot be read; must be a TOML file", config_file_));
   }
-  for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(stream)) {
-    if (item.name == "++" || item.name == "--") continue;  // CLI11's marks of a section's begin and end
-    Binding* const binding = find("--" + item.fullname());
-    if (binding == nullptr || !binding->in_manifest) {
-      throw UsageError(
-          fmt::format("{}: {}", config_file_, unknown_message("key", item.fullname(), config_keys())));
-    }
-    if (binding->given) continue;
-    set(*binding, fmt::format("{}", fmt::join(item.inputs, ",")),
-        fmt::format("{}: {}", config_file_, item.name));
+  int lines_read = 0;
+  std::set<std::string, std::less<>> keys;
+  for (ConfigEntry entry = next_entry(stream, lines_read); !entry.text.empty();
+       entry = next_entry(stream, lines_read)) {
+    const std::string place = fmt::format("{}:{}", config_file_, entry.line);
+    if (!entry.is_well_formed())
+      throw UsageError(fmt::format("{}: '{}' is not understood; must be KEY = VALUE", place, entry.text));
+    if (!keys.emplace(entry.key()).second)
+      throw UsageError(fmt::format("{}: {}: given again; must be given once", place, entry.key()));
+    std::istringstream one(entry.text);
+    for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(one)) set_from_config(item, place);
   }
+}
+
+void CommandLine::set_from_config(const CLI::ConfigItem& item, std::string_view place) {
+  Binding* const binding = find("--" + item.fullname());
+  if (binding == nullptr || !binding->in_manifest) {
+    throw UsageError(fmt::format("{}: {}", place, unknown_message("key", item.fullname(), config_keys())));
+  }
+  if (binding->given) return;
+  set(*binding, fmt::format("{}", fmt::join(item.inputs, ",")), fmt::format("{}: {}", place, item.name));
 }
 
 void CommandLine::set_quick_defaults() {

@@ -17,7 +17,8 @@
 
 namespace CLI {
 class App;
-}
+struct ConfigItem;
+}  // namespace CLI
 
 namespace experiments {
 
@@ -114,6 +115,7 @@ class CommandLine {
     std::string allowed;                                  ///< "an integer from 1 to 100", for errors
     std::function<bool(const std::string& text)> assign;  ///< false: not allowed
     std::function<nlohmann::ordered_json()> value;
+    std::vector<std::string> choices = {};  ///< the names that errors suggest
     std::string quick_default = {};
     bool in_manifest = true;
     bool given = false;  ///< on the command line or in the configuration file
@@ -128,7 +130,9 @@ class CommandLine {
   void set(Binding& binding, const std::string& text, std::string_view origin);
   void declare(CLI::App& app) const;
   void collect(const CLI::App& app);
+  void print_list(std::ostream& out) const;
   void read_config();
+  void set_from_config(const CLI::ConfigItem& item, std::string_view place);
   void set_quick_defaults();
   std::string footer() const;
 
@@ -139,7 +143,7 @@ class CommandLine {
   std::string words_help_;
   bool quick_ = false;
   std::string config_file_;
-  std::string listed_family_;
+  std::string listed_;
 };
 
 }  // namespace experiments

@@ -24,15 +24,15 @@ double rank_of(const SeedGroup& group) {
   return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }
 
-/// All steps of all cells, each with the cell it belongs to.
-void write_steps(const std::filesystem::path& file, std::span<const Cell> cells) {
+/// The rows of all cells' tables of that name, each with the cell it belongs to.
+void merge(const std::filesystem::path& file, std::span<const Cell> cells) {
   std::ofstream merged(file, std::ios::binary);
-  fmt::print(merged, "model,policy,scaler,seed,{}\n", fmt::join(step_columns(), ","));
   for (const Cell& cell : cells) {
-    std::ifstream steps(cell.directory / "steps.csv", std::ios::binary);
+    std::ifstream table(cell.directory / file.filename(), std::ios::binary);
     std::string line;
-    std::getline(steps, line);
-    while (std::getline(steps, line))
+    std::getline(table, line);
+    if (&cell == &cells.front()) fmt::print(merged, "model,policy,scaler,seed,{}\n", line);
+    while (std::getline(table, line))
       fmt::print(merged, "{},{},{},{},{}\n", cell.model, cell.policy, cell.scaler, cell.seed, line);
   }
   if (!merged.flush()) throw std::runtime_error(fmt::format("file '{}' cannot be written", file.string()));
@@ -52,13 +52,25 @@ std::string difference_text(const std::optional<Estimate>& difference, double fa
   return text;
 }
 
+bool has_twins(const Comparison& comparison) {
+  return comparison.groups().front().results.front().has("mean_relative_error");
+}
+
+bool has_aborted_runs(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.groups(),
+                             [](const SeedGroup& group) { return group.aborted_runs() > 0; });
+}
+
 TextTable verdict_table(const Comparison& comparison) {
   const bool is_classifier = comparison.is_classifier();
+  const bool with_twins = has_twins(comparison), with_endings = has_aborted_runs(comparison);
   TextTable table{.columns = {"policy", "scaler", "final loss"}, .rows = {}};
   if (is_classifier) table.columns.push_back("accuracy, %");
   if (comparison.has_reference())
     table.columns.push_back(is_classifier ? "against fp32, points" : "against fp32");
   table.columns.insert(table.columns.end(), {"skipped", "final S", "swallowed"});
+  if (with_twins) table.columns.insert(table.columns.end(), {"flushed", "of the norm", "relative error"});
+  if (with_endings) table.columns.push_back("end");
   for (const SeedGroup& group : comparison.groups()) {
     std::vector<std::string> row{
         group.policy, group.scaler,
@@ -71,42 +83,101 @@ TextTable verdict_table(const Comparison& comparison) {
     row.push_back(fmt::format("{:.4g}", group.estimate("skipped_steps").mean));
     row.push_back(fmt::format("2^{:.4g}", group.estimate("final_scale_log2").mean));
     row.push_back(percent(group.estimate("fraction_swallowed").mean));
+    if (with_twins) {
+      const double relative_error = group.estimate("mean_relative_error").mean;
+      row.push_back(percent(group.estimate("mean_fraction_flushed").mean));
+      row.push_back(percent(group.estimate("mean_norm_share_flushed").mean));
+      row.push_back(std::isfinite(relative_error) ? fmt::format("{:.2g}", relative_error) : "-");
+    }
+    if (with_endings) {
+      const std::string ending = group.ending(comparison.setup().steps());
+      row.push_back(ending.empty() ? "after the last step" : ending);
+    }
     table.rows.push_back(std::move(row));
   }
   return table;
 }
 
-/// Which differences to FP32 are more than chance.
-std::string significance(const Comparison& comparison) {
+std::string name_of(const SeedGroup& group) {
+  return fmt::format("{} with {}", group.policy, group.scaler);
+}
+
+/// Groups by what their intervals of the difference to FP32 tell.
+struct Judgements {
   std::vector<std::string> different;
-  std::size_t others = 0;
+  std::size_t open = 0;               ///< zero lies in the interval
+  std::vector<std::string> unjudged;  ///< with the reason
+
+  std::size_t judged() const { return different.size() + open; }
+};
+
+bool is_whole(const SeedGroup& group) {
+  return group.aborted_runs() == 0 && group.diverged_runs() == 0;
+}
+
+Judgements judgements_of(const Comparison& comparison) {
+  Judgements judgements;
   for (const SeedGroup& group : comparison.groups()) {
     const std::optional<Estimate> difference = comparison.difference(group, comparison.quality());
-    if (!difference || !std::isfinite(difference->half_width)) continue;
-    if (difference->lower() <= 0 && difference->upper() >= 0) {
-      ++others;
+    if (!difference) continue;
+    if (!is_whole(group) || !is_whole(comparison.groups().front())) {
+      judgements.unjudged.push_back(name_of(group) + ", where runs were ended or diverged");
+    } else if (!difference->is_judged()) {
+      judgements.unjudged.push_back(name_of(group) + ", the same in every pair");
+    } else if (difference->excludes_zero()) {
+      judgements.different.push_back(name_of(group));
     } else {
-      different.push_back(fmt::format("{} with {}", group.policy, group.scaler));
+      ++judgements.open;
     }
   }
-  if (different.empty() && others == 0) return "";
-  std::string text =
-      fmt::format("By the 95 % t-interval of the difference in test {}, paired over {} seeds, ",
-                  comparison.is_classifier() ? "accuracy" : "loss", comparison.seeds());
-  if (different.empty()) return text + "nothing can be told from fp32.";
-  text += fmt::format("{} {} from fp32", fmt::join(different, ", "),
-                      different.size() == 1 ? "differs" : "differ");
-  return text + (others == 0 ? "." : fmt::format("; of the other {} that cannot be said.", others));
+  return judgements;
+}
+
+/// Which differences to FP32 are more than chance.
+std::string significance(const Comparison& comparison) {
+  if (!comparison.has_reference() || comparison.groups().size() == 1) return "";
+  if (comparison.seeds() < Estimate::enough_values)
+    return fmt::format("Whether anything differs from fp32 is judged from {} seeds on.",
+                       Estimate::enough_values);
+  const Judgements judgements = judgements_of(comparison);
+  std::string text;
+  if (judgements.judged() > 0) {
+    text = fmt::format("By the 95 % t-interval of the difference in test {}, paired over {} seeds, ",
+                       comparison.is_classifier() ? "accuracy" : "loss", comparison.seeds());
+    if (judgements.different.empty()) {
+      text += "nothing can be told from fp32.";
+    } else {
+      text += fmt::format("{} {} from fp32", fmt::join(judgements.different, ", "),
+                          judgements.different.size() == 1 ? "differs" : "differ");
+      text +=
+          judgements.open == 0 ? "." : fmt::format("; of the other {} that cannot be said.", judgements.open);
+    }
+  }
+  if (judgements.judged() > 1) {
+    text += fmt::format(" Each of the {} comparisons is at 95 %, uncorrected for their number.",
+                        judgements.judged());
+  }
+  if (!judgements.unjudged.empty()) {
+    text += fmt::format("{}Not judged against fp32: {}.", text.empty() ? "" : " ",
+                        fmt::join(judgements.unjudged, "; "));
+  }
+  return text;
 }
 
 std::string headline(const Comparison& comparison) {
   const SeedGroup& first = comparison.groups().front();
-  std::string text =
-      fmt::format("{} under {} with {} ends at a test loss of {}", comparison.model(), first.policy,
-                  first.scaler, with_interval(first.estimate("final_loss"), 1, 5));
+  const int steps = comparison.setup().steps();
+  const std::string ending = first.ending(steps);
+  std::string text = fmt::format("{} under {}{} at a test loss of {}", comparison.model(), name_of(first),
+                                 ending.empty() ? " ends" : fmt::format(": {},", ending),
+                                 with_interval(first.estimate("final_loss"), 1, 5));
   if (comparison.is_classifier())
     text += fmt::format(" and {} % test accuracy", with_interval(first.estimate("final_accuracy"), 100, 2));
   text += '.';
+  for (const SeedGroup& group : comparison.groups()) {
+    if (&group != &first && group.aborted_runs() > 0)
+      text += fmt::format(" Under {}: {}.", name_of(group), group.ending(steps));
+  }
   if (const sim::TextDataset* data = text_of(comparison)) {
     text += fmt::format(
         " Losses are in nats per character; without looking at the context none below {:.4f} is possible "
@@ -117,6 +188,23 @@ std::string headline(const Comparison& comparison) {
                                  : std::string(".");
   }
   return text;
+}
+
+/// What the runs of all groups skipped, and what their scalers asked for.
+std::vector<std::string> costs(const Comparison& comparison) {
+  std::vector<TalliedRun> tallied;
+  std::vector<TwinRequests> requests;
+  for (const SeedGroup& group : comparison.groups()) {
+    for (std::size_t i = 0; i < group.results.size(); ++i) {
+      const CellResult& result = group.results[i];
+      tallied.push_back(
+          {.strategy = name_of(group), .seed = comparison.first_seed() + i, .skips = result.skips});
+      requests.push_back({.strategy = name_of(group),
+                          .twins = result.value("scaler_twins"),
+                          .steps = result.value("steps")});
+    }
+  }
+  return {skips_paragraph(tallied), scaler_twins_sentence(requests)};
 }
 
 }  // namespace
@@ -143,8 +231,20 @@ std::size_t SeedGroup::aborted_runs() const {
   return static_cast<std::size_t>(std::ranges::count_if(results, aborted));
 }
 
-Comparison::Comparison(std::string model, const TrainingSetup& setup, std::span<const Cell> cells)
-    : model_(std::move(model)), setup_(&setup), first_seed_(cells.front().seed) {
+std::string SeedGroup::ending(int steps) const {
+  std::vector<double> ended_at;
+  for (const CellResult& result : results) {
+    if (!result.abort_reason.empty()) ended_at.push_back(result.value("steps"));
+  }
+  if (ended_at.empty()) return {};
+  if (results.size() == 1) return fmt::format("ended by its scaler at step {} of {}", ended_at[0], steps);
+  return fmt::format("{} of {} runs ended by their scaler at step{} {} of {}", ended_at.size(),
+                     results.size(), ended_at.size() == 1 ? "" : "s", fmt::join(ended_at, ", "), steps);
+}
+
+Comparison::Comparison(std::string model, const TrainingSetup& setup, std::span<const Cell> cells,
+                       RunChoice common)
+    : model_(std::move(model)), setup_(&setup), common_(std::move(common)), first_seed_(cells.front().seed) {
   for (const Cell& cell : cells) {
     if (cell.model != model_) continue;
     if (cell.seed == first_seed_) groups_.push_back({.policy = cell.policy, .scaler = cell.scaler});
@@ -167,14 +267,14 @@ std::optional<Estimate> Comparison::difference(const SeedGroup& group, std::stri
 }
 
 std::string Comparison::setting() const {
-  std::string text = fmt::format("{}; {} steps, seed{} {}", setup_->description(), setup_->steps(),
+  std::string text = fmt::format("{}; {} steps, seed{} {}", description(), setup_->steps(),
                                  seeds() == 1 ? "" : "s", first_seed_);
   if (seeds() == 1) return text + ".";
   return text + fmt::format(" to {}. ± and [ ]: 95 % t-intervals over the seeds.", first_seed_ + seeds() - 1);
 }
 
 void write_cells(sim::RunRecord& record, std::span<const Cell> cells) {
-  write_steps(record.staging() / "steps.csv", cells);
+  for (const char* table : cell_tables) merge(record.staging() / table, cells);
   std::vector<CellResult> results;
   std::vector<std::string> keys;
   for (const Cell& cell : cells) {
@@ -244,13 +344,15 @@ void write_summary(sim::RunRecord& record, std::span<const Comparison> compariso
 void write_verdict(sim::RunRecord& record, const Comparison& comparison) {
   record.verdict(headline(comparison));
   if (const std::string text = significance(comparison); !text.empty()) record.verdict(text);
+  for (const std::string& text : costs(comparison)) {
+    if (!text.empty()) record.verdict(text);
+  }
   record.verdict(verdict_table(comparison).text());
   for (const SeedGroup& group : comparison.groups()) {
     for (std::size_t i = 0; i < group.results.size(); ++i) {
       const CellResult& result = group.results[i];
       if (result.abort_reason.empty()) continue;
-      record.verdict(abort_sentence(fmt::format("{} with {}", group.policy, group.scaler),
-                                    comparison.first_seed() + i,
+      record.verdict(abort_sentence(name_of(group), comparison.first_seed() + i,
                                     static_cast<std::size_t>(result.value("steps")), result.abort_reason));
     }
   }

@@ -31,6 +31,9 @@ struct SeedGroup {
   std::size_t diverged_runs() const;  ///< whose final loss is not finite
   std::string divergence() const;     ///< "diverged", "2 of 5 diverged", or nothing
   std::size_t aborted_runs() const;   ///< that their scaler ended
+  /// "ended by its scaler at step 3 of 500" where the group is one run, else "2 of 5 runs ended by their scaler
+  /// at steps 3, 7 of 500"; nothing where none was ended. The first step is step 1.
+  std::string ending(int steps) const;
 };
 
 /// The groups of one network: first the FP32 runs that the others are compared with, if there are any (those
@@ -39,10 +42,13 @@ struct SeedGroup {
 class Comparison {
  public:
   /// Reads what the cells of `model` have written; the setup must outlive the comparison.
-  Comparison(std::string model, const TrainingSetup& setup, std::span<const Cell> cells);
+  /// `common` is what its cells were chosen to have in common.
+  Comparison(std::string model, const TrainingSetup& setup, std::span<const Cell> cells,
+             RunChoice common = {});
 
   const std::string& model() const { return model_; }
   const TrainingSetup& setup() const { return *setup_; }
+  std::string description() const { return setup_->description(common_); }
   const std::vector<SeedGroup>& groups() const { return groups_; }
   std::uint64_t first_seed() const { return first_seed_; }
   std::size_t seeds() const { return groups_.front().results.size(); }
@@ -63,12 +69,14 @@ class Comparison {
 
   std::string model_;
   const TrainingSetup* setup_;
+  RunChoice common_;
   std::uint64_t first_seed_ = 0;
   std::vector<SeedGroup> groups_;
   bool has_reference_ = false;
 };
 
-/// steps.csv: all steps of all cells; cells.csv: a row a cell with its results.
+/// steps.csv, skips.csv and parameters.csv: the rows of all cells, each with the cell it belongs to; cells.csv: a
+/// row a cell with its results.
 void write_cells(sim::RunRecord& record, std::span<const Cell> cells);
 
 /// comparison.csv: a row for each group and result.

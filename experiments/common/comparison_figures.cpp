@@ -8,7 +8,7 @@ namespace {
 
 /// There are seven colours, the reference's black among them: of more groups both ends of the table are
 /// drawn.
-constexpr std::size_t first_curves = 4, last_curves = 3;
+constexpr std::size_t first_curves = 4, last_curves = most_curves - first_curves;
 
 bool is_drawn(const Comparison& comparison, std::size_t group) {
   return group < first_curves || group + last_curves >= comparison.groups().size();
@@ -31,6 +31,14 @@ Curve step_curve(const Comparison& comparison, const SeedGroup& group, std::stri
           .style = std::move(style)};
 }
 
+KeyColumn key_of(const Comparison& comparison) {
+  std::vector<std::string> titles;
+  for (std::size_t i = 0; i < comparison.groups().size(); ++i) {
+    if (is_drawn(comparison, i)) titles.push_back(label_of(comparison.groups()[i]));
+  }
+  return KeyColumn(titles);
+}
+
 std::string loss_script(const Comparison& comparison) {
   std::vector<Curve> losses, scales, skips;
   for (std::size_t i = 0; i < comparison.groups().size(); ++i) {
@@ -50,11 +58,27 @@ std::string loss_script(const Comparison& comparison) {
     if (skips.size() == 1) skips.back().title = "skipped step";
   }
   scales.insert(scales.end(), skips.begin(), skips.end());
-  return "set multiplot\nset xlabel \"step\"\n" + key_at_right() + panel(0, 2) +
+  const KeyColumn key = key_of(comparison);
+  return "set multiplot\nset xlabel \"step\"\n" + panel(0, 2) + key.script() +
          "set offsets 0, 0, 0, 0\nset ylabel \"loss of the step's batch\"\n" + plot(losses) + panel(1, 2) +
-         "set key at screen 0.69, screen 0.06 left bottom\nset offsets 0, 0, 1, 1\n"
+         key.script() +
+         "set offsets 0, 0, 1, 1\n"
          "set ylabel \"log_2 of the loss scale S\"\n" +
          plot(scales) + "unset multiplot\n";
+}
+
+/// Of the comparison's figure, in pixels: what the labels at the left take, and room enough for the texts above
+/// and below the plot.
+constexpr int dots_width = 600;
+
+int tic_labels_width(const Comparison& comparison) {
+  std::vector<std::string> labels;
+  for (const SeedGroup& group : comparison.groups()) labels.push_back(label_of(group));
+  return text_width(labels) + 45;
+}
+
+int comparison_width(const Comparison& comparison) {
+  return tic_labels_width(comparison) + dots_width;
 }
 
 /// One dot and interval a row; of the reference there is no difference to draw, and of a group with diverged
@@ -73,7 +97,9 @@ std::string comparison_script(const Comparison& comparison) {
   const int factor = is_classifier ? 100 : 1;
   const bool has_intervals = comparison.seeds() > 1;
   std::string script = fmt::format(
-      "set xlabel '{}test {}{}'\nset ytics noenhanced ({})\nset yrange [{}.5:{}.5]\n",
+      "set lmargin at screen {:.4f}\nset xlabel '{}test {}{}'\nset ytics noenhanced ({})\nset yrange "
+      "[{}.5:{}.5]\n",
+      static_cast<double>(tic_labels_width(comparison)) / comparison_width(comparison),
       against ? "difference to fp32 in " : "", is_classifier ? "accuracy" : "loss", unit,
       fmt::join(tics, ", "), -static_cast<int>(comparison.groups().size()), -static_cast<int>(first));
   if (drawn.empty()) {
@@ -106,7 +132,7 @@ Figure loss_figure(const Comparison& comparison) {
       .title = fmt::format("Training {}", comparison.setup().model_name()),
       .caption = fmt::format("{} Drawn is seed {}{}.", comparison.setting(), comparison.first_seed(), which),
       .script = loss_script(comparison),
-      .width = width_with_key_at_right,
+      .width = key_of(comparison).figure_width(),
       .height = 720};
 }
 
@@ -115,6 +141,7 @@ Figure comparison_figure(const Comparison& comparison) {
           .title = fmt::format("{} under each policy and scaler", comparison.setup().model_name()),
           .caption = comparison.setting(),
           .script = comparison_script(comparison),
+          .width = comparison_width(comparison),
           .height = 150 + 30 * static_cast<int>(comparison.groups().size())};
 }
 

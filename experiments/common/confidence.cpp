@@ -47,6 +47,11 @@ double t_quantile_95(int degrees_of_freedom) {
   }
 }
 
+bool Estimate::is_judged() const {
+  constexpr double rounding = 1e-9;
+  return count >= enough_values && std::isfinite(half_width) && half_width > rounding * std::abs(mean);
+}
+
 Estimate estimate(std::span<const double> values) {
   assert(!values.empty());
   const auto count = static_cast<double>(values.size());

@@ -25,6 +25,14 @@ struct Estimate {
 
   double lower() const { return mean - half_width; }
   double upper() const { return mean + half_width; }
+
+  /// Whether the interval is evidence: of at least `enough_values` values, and wider than rounding makes one
+  /// of values that are all the same.
+  bool is_judged() const;
+  bool excludes_zero() const { return lower() > 0 || upper() < 0; }
+
+  /// Of two values the interval is 12.7 standard errors wide, or none where both happen to be the same.
+  static constexpr std::size_t enough_values = 3;
 };
 
 /// Sums in the order of the values; at least one.

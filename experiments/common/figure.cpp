@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,6 +44,77 @@ set tmargin 4.6
 set key at graph 0, graph 1.03 left bottom horizontal Left reverse maxcols 5 width -1 samplen 2.6 font ",12" textcolor rgb "#222222"
 set style fill solid 1.0 noborder
 )";
+
+/// Pixels from the left between which panels with their key in a column of its own lie.
+constexpr int key_plot_left = 90, key_plot_right = 690;
+
+/// Pixels around heat maps: the scale of colours and its texts, the gap between two, title and x axis.
+constexpr int scale_room = 130, map_gap = 30, title_room = 92, axis_room = 72, row_height = 14;
+constexpr int map_width = 560, least_map_width = 300;
+
+int width_of_a_map(std::size_t maps) {
+  return maps == 1 ? map_width : least_map_width;
+}
+
+int names_width(const HeatMapAxes& axes) {
+  return text_width(axes.tensors) * 10 / 12 + 15;  // in a smaller font than other tics
+}
+
+/// A tic's label: 0.0002, 0.5, 3000, or by a power of ten.
+std::string tic_label(int digit_tenths, int decade) {
+  const double value = digit_tenths * std::pow(10, decade - 1);
+  if (decade >= -4 && decade <= 3) return fmt::format("{:.4g}", value);
+  if (digit_tenths == 10) return fmt::format("10^{{{}}}", decade);
+  return fmt::format("{:g}·10^{{{}}}", digit_tenths / 10.0, decade);
+}
+
+/// "set ytics" at those of the decades' tenfold `steps` that lie between the two, and how many these are.
+struct LogTics {
+  std::string script;
+  std::size_t count = 0;
+};
+
+LogTics log_tics(double lowest, double highest, const std::vector<int>& steps, int decades) {
+  const int first = static_cast<int>(std::floor(std::log10(lowest) / decades)) * decades;
+  const int last = static_cast<int>(std::ceil(std::log10(highest)));
+  std::vector<std::string> tics;
+  for (int decade = first; decade <= last; decade += decades) {
+    for (const int tenths : steps) {
+      const double value = tenths * std::pow(10, decade - 1);
+      if (value > 0.999 * lowest && value < 1.001 * highest)
+        tics.push_back(fmt::format("{} {:g}", gnuplot_string(tic_label(tenths, decade)), value));
+    }
+  }
+  return {.script = fmt::format("set ytics ({})\n", fmt::join(tics, ", ")), .count = tics.size()};
+}
+
+std::string log_axis(double lowest, double highest) {
+  return fmt::format("set logscale y\nset yrange [{:.3g}:{:.3g}]\n", lowest, highest);
+}
+
+/// From tic to tic, every so many decades.
+std::string long_log_axis(double lowest, double highest) {
+  constexpr double rounding = 1e-9;
+  constexpr int most_tics = 8;
+  const double first = std::log10(lowest) + rounding, last = std::log10(highest) - rounding;
+  const int decades = std::max(1, static_cast<int>(std::ceil((last - first) / most_tics)));
+  const double bottom = std::pow(10, std::floor(first / decades) * decades),
+               top = std::pow(10, std::ceil(last / decades) * decades);
+  return log_axis(bottom, top) + log_tics(bottom, top, {10}, decades).script;
+}
+
+/// With as many tics within a decade as it takes for a few.
+std::string short_log_axis(double lowest, double highest) {
+  constexpr std::size_t fewest_tics = 4;
+  LogTics tics;
+  for (const std::vector<int>& steps : {std::vector{10, 20, 50},
+                                        {10, 15, 20, 30, 40, 50, 70},
+                                        {10, 12, 14, 16, 18, 20, 25, 30, 35, 40, 45, 50, 60, 70, 80, 90}}) {
+    tics = log_tics(lowest, highest, steps, 1);
+    if (tics.count >= fewest_tics) break;
+  }
+  return log_axis(lowest, highest) + tics.script;
+}
 
 /// Collects what a child writes into the pipe until it closes it.
 std::string read_all(int descriptor) {
@@ -131,13 +203,13 @@ std::string zones(const std::vector<Zone>& zones) {
 std::string marks(const std::vector<Mark>& marks) {
   std::string script;
   for (const Mark& mark : marks) {
-    const bool left = mark.side == Mark::Side::left;
+    const bool left = mark.side == Mark::Side::left, above = mark.label_height >= 1;
     script += fmt::format(
-        "set arrow from first {0}, graph 0 to first {0}, graph 0.92 nohead front linecolor rgb black "
-        "linewidth 1 "
-        "dashtype (8,4)\n"
-        "set label {1} at first {0}, graph {2} {3} offset character {4}, 0 front font ',12'\n",
-        mark.x, gnuplot_string(mark.label), mark.label_height, left ? "right" : "left", left ? -0.4 : 0.4);
+        "set arrow from first {0}, graph 0 to first {0}, graph {1} nohead front linecolor rgb black "
+        "linewidth 1 dashtype (8,4)\n"
+        "set label {2} at first {3}, graph {4} {5} offset character {6}, {7} front font ',12'\n",
+        mark.x, above ? 1 : 0.92, gnuplot_string(mark.label), mark.label_x.value_or(mark.x),
+        mark.label_height, left ? "right" : "left", left ? -0.4 : 0.4, above ? 0.7 : 0.0);
   }
   return script;
 }
@@ -151,9 +223,24 @@ std::string panel(int index, int count) {
       index == 0 ? "eval draw_title\n" : "", bottom + axis_room, bottom + height - key_room);
 }
 
-std::string key_at_right() {
-  return "set lmargin at screen 0.09\nset rmargin at screen 0.68\n"
-         "set key at screen 0.69, screen 0.88 left top vertical Left reverse noenhanced maxcols 1\n";
+int text_width(std::span<const std::string> texts) {
+  constexpr double widest_mean_character = 8.4;
+  std::size_t longest = 0;
+  for (const std::string& text : texts) longest = std::max(longest, text.size());
+  return static_cast<int>(std::ceil(widest_mean_character * static_cast<double>(longest)));
+}
+
+KeyColumn::KeyColumn(std::span<const std::string> titles) {
+  constexpr int sample_width = 70, least_width = 900;
+  figure_width_ = std::max(key_plot_right + sample_width + text_width(titles), least_width);
+}
+
+std::string KeyColumn::script() const {
+  const auto screen = [&](int pixels) { return static_cast<double>(pixels) / figure_width_; };
+  return fmt::format(
+      "set lmargin at screen {:.4f}\nset rmargin at screen {:.4f}\n"
+      "set key at graph 1.02, graph 1 left top vertical Left reverse noenhanced maxcols 1\n",
+      screen(key_plot_left), screen(key_plot_right));
 }
 
 std::string plot(const std::vector<Curve>& curves) {
@@ -167,7 +254,7 @@ std::string plot(const std::vector<Curve>& curves) {
   return script + "\n";
 }
 
-std::string log_range(const std::vector<double>& values) {
+std::string log_axis(std::span<const double> values) {
   double lowest = std::numeric_limits<double>::infinity(), highest = 0;
   for (const double value : values) {
     if (!(value > 0) || std::isinf(value)) continue;
@@ -175,7 +262,63 @@ std::string log_range(const std::vector<double>& values) {
     highest = std::max(highest, value);
   }
   if (highest == 0) lowest = highest = 0.3;
-  return fmt::format("set yrange [{:.3g}:{:.3g}]\n", 0.8 * lowest, 1.25 * highest);
+  return highest > 1000 * lowest ? long_log_axis(lowest, highest)
+                                 : short_log_axis(0.8 * lowest, 1.25 * highest);
+}
+
+int heat_map_width(const HeatMapAxes& axes, std::size_t maps) {
+  const int count = static_cast<int>(maps);
+  return names_width(axes) + count * width_of_a_map(maps) + (count - 1) * map_gap + scale_room;
+}
+
+int heat_map_height(const HeatMapAxes& axes) {
+  return title_room + axis_room + row_height * static_cast<int>(axes.tensors.size());
+}
+
+std::string heat_maps(const std::vector<HeatMap>& maps, const HeatMapAxes& axes) {
+  const double width = heat_map_width(axes, maps.size()), height = heat_map_height(axes);
+  std::string tensors, tics;
+  for (std::size_t row = 1; row <= axes.tensors.size(); ++row) {
+    const std::string& tensor = axes.tensors[row - 1];
+    tensors += tensor + ' ';
+    tics += fmt::format("{}{} {}", row == 1 ? "" : ", ", gnuplot_string(tensor), row);
+  }
+  std::string script = fmt::format(
+      "tensors = {}\n"
+      "row_of(tensor) = sum [i = 1:words(tensors)] (word(tensors, i) eq tensor ? i : 0)\n"
+      "cell_row(tensor, value) = row_of(tensor) > 0 && value > 0 ? row_of(tensor) : NaN\n"
+      "set multiplot\nunset key\nset grid xtics noytics\nset style fill solid 1.0 noborder\n"
+      "set palette defined (0 '#FDE725', 1 '#7AD151', 2 '#22A884', 3 '#2A788E', 4 '#414487', 5 '#440154')\n"
+      "set logscale cb\nset cbrange [0.001:100]\nset cbtics ('0.001' 0.001, '0.01' 0.01, '0.1' 0.1, 1, 10, "
+      "100)\nset cblabel {}\nunset colorbox\n"
+      "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
+      "set xrange [{}:{}]\nset yrange [{}.5:0.5]\nset xtics 4\nset xlabel {}\n"
+      "set ytics nomirror out scale 0.5 noenhanced font ',10' ({})\n",
+      gnuplot_string(tensors), gnuplot_string(axes.color_label), 1 - title_room / height, axis_room / height,
+      axes.lowest, axes.highest, axes.tensors.size(), gnuplot_string(axes.x_label), tics);
+  int left = names_width(axes);
+  for (const HeatMap& map : maps) {
+    const int right = left + width_of_a_map(maps.size());
+    script += "unset label\nunset arrow\n";
+    if (&map == &maps.front()) script += "eval draw_title\n";
+    if (&map == &maps.back()) {
+      script +=
+          fmt::format("set colorbox user origin screen {:.4f}, screen {:.4f} size screen {:.4f}, {:.4f}\n",
+                      (right + 20) / width, axis_room / height, 18 / width,
+                      std::min(300.0, height - title_room - axis_room) / height);
+    }
+    script += fmt::format(
+        "set lmargin at screen {:.4f}\nset rmargin at screen {:.4f}\n"
+        "set label {} at graph 0.5, screen {:.4f} center noenhanced font ',13'\n{}",
+        left / width, right / width, gnuplot_string(map.title), 1 - 60 / height, axes.x_marks);
+    script += fmt::format(
+        "plot \"{0}.csv\" using ({1}):(cell_row(strcol('tensor'), {2})):({1} - 0.5):({1} + 0.5):"
+        "(row_of(strcol('tensor')) - 0.5):(row_of(strcol('tensor')) + 0.5):({2}) "
+        "with boxxyerror linecolor palette notitle\nunset ytics\n",
+        map.table, map.x, map.percent);
+    left = right + map_gap;
+  }
+  return script + "unset multiplot\n";
 }
 
 std::string column_is(std::string_view column, std::string_view text) {

@@ -2,6 +2,8 @@
 /// Figures by gnuplot, in one style.
 
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,9 +46,10 @@ struct Mark {
   enum class Side { left, right };
 
   double x;
-  std::string label;
-  double label_height = 0.88;  ///< as a fraction of the plot's height
+  std::string label = {};
+  double label_height = 0.88;  ///< as a fraction of the plot's height; 1: above the plot, with the whole line
   Side side = Side::right;     ///< of the line, where the label stands
+  std::optional<double> label_x = {};  ///< beside which x it stands, where not beside the line itself
 };
 std::string marks(const std::vector<Mark>& marks);
 
@@ -54,10 +57,25 @@ std::string marks(const std::vector<Mark>& marks);
 /// room for its key, and no zones or marks left from the one before.
 std::string panel(int index, int count);
 
-/// The key in a column of its own at the right, for names that have no room above the plot, and the same left
-/// edge for all panels. So many pixels a figure should then be wide.
-std::string key_at_right();
-constexpr int width_with_key_at_right = 1000;
+/// Pixels that the longest of the texts takes in the size of tics and keys, rather too many than too few.
+int text_width(std::span<const std::string> texts);
+
+/// A figure's keys in a column of their own at the right, for titles that have no room above the plot; as wide
+/// as the longest of them needs. All panels have the same edges.
+class KeyColumn {
+ public:
+  explicit KeyColumn(std::span<const std::string> titles);
+
+  int figure_width() const { return figure_width_; }
+  /// Margins and the key's place beside the plot, or after panel() beside the panel.
+  std::string script() const;
+
+ private:
+  int figure_width_;
+};
+
+/// Of so many curves at most the colours can be told apart.
+constexpr std::size_t most_curves = 7;
 
 /// The rows of "<table>.csv" that fulfil `where` (a gnuplot condition) as a curve; x and y are gnuplot
 /// expressions.
@@ -71,9 +89,35 @@ struct Curve {
 };
 std::string plot(const std::vector<Curve>& curves);
 
-/// "set yrange" for a logarithmic axis that shows all finite positive values; one decade when there is none,
-/// so that a figure without points is still a figure.
-std::string log_range(const std::vector<double>& values);
+/// A logarithmic y axis that shows all finite positive values, with labelled tics however
+/// close they lie; some axis when there is none, so that a figure without points is still a figure.
+std::string log_axis(std::span<const double> values);
+
+/// A share of each tensor at each x as a colour, in logarithmic steps from 0.001 % to 100 %; cells of an
+/// exact zero stay white.
+struct HeatMap {
+  std::string table;    ///< with a column `tensor`
+  std::string title;    ///< above the map; may be empty
+  std::string x;        ///< a gnuplot expression; the cell reaches half a unit to either side
+  std::string percent;  ///< likewise
+};
+
+/// The axes that maps side by side have in common.
+struct HeatMapAxes {
+  std::vector<std::string> tensors;  ///< from the top
+  double lowest;
+  double highest;
+  std::string x_label;
+  std::string color_label;
+  std::string x_marks = {};  ///< drawn into every map, such as marks() makes
+};
+
+/// Of the figure below, in pixels.
+int heat_map_width(const HeatMapAxes& axes, std::size_t maps);
+int heat_map_height(const HeatMapAxes& axes);
+
+/// A whole multiplot: the maps side by side, tensors by name at the left, the scale of colours at the right.
+std::string heat_maps(const std::vector<HeatMap>& maps, const HeatMapAxes& axes);
 
 /// The condition that a text column of the table holds `text`.
 std::string column_is(std::string_view column, std::string_view text);

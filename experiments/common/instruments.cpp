@@ -13,19 +13,16 @@
 namespace experiments {
 namespace {
 
-enum class Cure { smaller_scale, none, not_needed };
+/// Its place in skip_kinds.
+std::size_t kind_of(const sim::SkipRecord& skip) {
+  if (skip.place == sim::SkipRecord::Place::nowhere) return 2;
+  return skip.is_scale_dependent() ? 0 : 1;
+}
 
-struct CureRow {
-  Cure cure;
-  std::string_view text;
-};
-constexpr std::array cures{CureRow{Cure::smaller_scale, "for its scale"},
-                           CureRow{Cure::none, "that no scale would have saved"},
-                           CureRow{Cure::not_needed, "by its scaler's own rule"}};
-
-Cure cure_of(const sim::SkipRecord& skip) {
-  if (skip.place == sim::SkipRecord::Place::nowhere) return Cure::not_needed;
-  return skip.is_scale_dependent() ? Cure::smaller_scale : Cure::none;
+template <class Cell>
+std::vector<Cell> joined(std::vector<Cell> first, const std::vector<Cell>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
 }
 
 }  // namespace
@@ -103,21 +100,56 @@ void write_layers(sim::RunRecord& record, std::span<const InstrumentedRun> runs)
 }
 
 void write_skips(sim::RunRecord& record, std::span<const InstrumentedRun> runs) {
-  sim::Table& table = record.table(
-      "skips", {"strategy", "seed", "step", "decision", "scale_log2", "place", "operation", "layer",
-                "consumer", "element", "index", "value", "tensor_scale_log2", "twin_value", "twin_exponent",
-                "scaled_twin_log2", "twin_finite", "scale_dependent"});
+  sim::Table& table = record.table("skips", joined<std::string>({"strategy", "seed"}, skip_columns()));
   for (const InstrumentedRun& run : runs) {
     for (const sim::StepRecord& step : run.steps) {
-      if (!step.skip) continue;
-      const sim::SkipRecord& skip = *step.skip;
-      table.row({run.strategy, run.seed, step.step, sim::name_of(step.decision),
-                 sim::log2_of(skip.loss_scale), sim::name_of(skip.place), skip.operation, skip.layer,
-                 skip.consumer, skip.element, fmt::format("{}", fmt::join(skip.index, " ")), skip.value,
-                 sim::log2_of(skip.tensor_scale), skip.twin_value, skip.twin_exponent(), skip.log2_scaled(),
-                 int{skip.twin_finite}, int{skip.is_scale_dependent()}});
+      if (step.skip) table.row(joined<sim::Value>({run.strategy, run.seed}, skip_cells(step)));
     }
   }
+}
+
+const std::vector<std::string>& skip_columns() {
+  static const std::vector<std::string> columns{
+      "step",          "decision",         "scale_log2",  "place",          "operation",         "layer",
+      "consumer",      "element",          "index",       "value",          "tensor_scale_log2", "twin_value",
+      "twin_exponent", "scaled_twin_log2", "twin_finite", "scale_dependent"};
+  return columns;
+}
+
+std::vector<sim::Value> skip_cells(const sim::StepRecord& step) {
+  const sim::SkipRecord& skip = *step.skip;
+  const bool has_twin = skip.place == sim::SkipRecord::Place::gradient;
+  const auto if_twin = [has_twin](auto value) { return has_twin ? sim::Value(value) : sim::Value(""); };
+  return {step.step,
+          sim::name_of(step.decision),
+          sim::log2_of(skip.loss_scale),
+          sim::name_of(skip.place),
+          skip.operation,
+          skip.layer,
+          skip.consumer,
+          skip.element,
+          fmt::format("{}", fmt::join(skip.index, " ")),
+          skip.value,
+          sim::log2_of(skip.tensor_scale),
+          if_twin(skip.twin_value),
+          if_twin(skip.twin_exponent()),
+          if_twin(skip.log2_scaled()),
+          int{skip.twin_finite},
+          int{skip.is_scale_dependent()}};
+}
+
+void write_parameters(sim::RunRecord& record, std::span<const InstrumentedRun> runs) {
+  sim::Table& table = record.table("parameters", {"strategy", "seed", "parameter", "updates", "swallowed"});
+  for (const InstrumentedRun& run : runs) {
+    std::vector<sim::UpdateCounts> sums(run.parameters.size());
+    for (const sim::StepRecord& step : run.steps) add_updates(sums, step);
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      table.row({run.strategy, run.seed, run.parameters[i].name, sums[i].updates, sums[i].swallowed});
+  }
+}
+
+void add_updates(std::vector<sim::UpdateCounts>& sums, const sim::StepRecord& step) {
+  for (std::size_t i = 0; i < step.parameter_updates.size(); ++i) sums[i] += step.parameter_updates[i];
 }
 
 void write_statistics(sim::RunRecord& record, std::span<const InstrumentedRun> runs) {
@@ -147,21 +179,72 @@ void write_statistics(sim::RunRecord& record, std::span<const InstrumentedRun> r
   }
 }
 
-std::string skips_paragraph(std::span<const InstrumentedRun> runs) {
+void SkipTally::add(const sim::StepRecord& step) {
+  if (!step.skip) return;
+  Kind& kind = kinds[kind_of(*step.skip)];
+  if (kind.count++ == 0) kind.first = describe(*step.skip);
+}
+
+std::string skips_paragraph(std::span<const TalliedRun> runs) {
   std::vector<std::string> sentences;
-  for (const auto& [cure, text] : cures) {
+  for (std::size_t kind = 0; kind < skip_kinds.size(); ++kind) {
     std::size_t count = 0;
     std::string first;
-    for (const InstrumentedRun& run : runs) {
-      for (const sim::StepRecord& step : run.steps) {
-        if (!step.skip || cure_of(*step.skip) != cure) continue;
-        if (count++ == 0)
-          first = fmt::format("{}, seed {}. {}", run.strategy, run.seed, describe(*step.skip));
-      }
+    for (const TalliedRun& run : runs) {
+      const SkipTally::Kind& of_run = run.skips.kinds[kind];
+      if (count == 0 && of_run.count > 0)
+        first = fmt::format("{}, seed {}. {}", run.strategy, run.seed, of_run.first);
+      count += of_run.count;
     }
-    if (count > 0) sentences.push_back(fmt::format("Skipped {}: {}, the first under {}", text, count, first));
+    if (count > 0) {
+      sentences.push_back(
+          fmt::format("Skipped {}: {}, the first under {}", skip_kinds[kind].text, count, first));
+    }
   }
   return fmt::format("{}", fmt::join(sentences, " "));
+}
+
+std::string skips_paragraph(std::span<const InstrumentedRun> runs) {
+  std::vector<TalliedRun> tallied;
+  for (const InstrumentedRun& run : runs) {
+    tallied.push_back({.strategy = std::string(run.strategy), .seed = run.seed});
+    for (const sim::StepRecord& step : run.steps) tallied.back().skips.add(step);
+  }
+  return skips_paragraph(tallied);
+}
+
+double scaler_twins_of(std::span<const sim::StepRecord> steps) {
+  double twins = 0;
+  for (const sim::StepRecord& step : steps) twins += step.scaler_twins;
+  return twins;
+}
+
+std::string scaler_twins_sentence(std::span<const TwinRequests> runs) {
+  std::vector<TwinRequests> sums;
+  for (const TwinRequests& run : runs) {
+    if (sums.empty() || sums.back().strategy != run.strategy) sums.push_back({.strategy = run.strategy});
+    sums.back().twins += run.twins;
+    sums.back().steps += run.steps;
+  }
+  std::vector<std::string> clauses;
+  for (const TwinRequests& sum : sums) {
+    if (sum.twins > 0)
+      clauses.push_back(fmt::format("{} asked for {} twin{} in {} steps", sum.strategy, sum.twins,
+                                    sum.twins == 1 ? "" : "s", sum.steps));
+  }
+  if (clauses.empty()) return {};
+  return fmt::format("Beyond the steps themselves, {}, each one more backward pass.",
+                     fmt::join(clauses, ", "));
+}
+
+std::string scaler_twins_sentence(std::span<const InstrumentedRun> runs) {
+  std::vector<TwinRequests> requests;
+  for (const InstrumentedRun& run : runs) {
+    requests.push_back({.strategy = std::string(run.strategy),
+                        .twins = scaler_twins_of(run.steps),
+                        .steps = static_cast<double>(run.steps.size())});
+  }
+  return scaler_twins_sentence(requests);
 }
 
 std::string weakest_layer_sentence(const InstrumentedRun& run) {

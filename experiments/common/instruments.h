@@ -1,6 +1,7 @@
 #pragma once
 /// What the instruments of training runs saw, as tables, summary keys and sentences.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,6 +22,7 @@ struct InstrumentedRun {
   std::uint64_t seed = 0;
   std::span<const sim::StepRecord> steps = {};
   std::span<const sim::GradientSite> sites = {};
+  std::span<const sim::ParameterSpec> parameters = {};
 };
 
 /// steps.csv: a row for each step; what it lost against its twin is NaN where it was not measured.
@@ -30,16 +32,69 @@ void write_steps(sim::RunRecord& record, std::span<const InstrumentedRun> runs);
 void write_layers(sim::RunRecord& record, std::span<const InstrumentedRun> runs);
 
 /// skips.csv: a row for each step without an update that was recorded, with the first tensor of it that was
-/// not finite.
+/// not finite. What the twin has there is empty unless that was a gradient.
 void write_skips(sim::RunRecord& record, std::span<const InstrumentedRun> runs);
+
+/// The columns of skips.csv after those that name the run, and the cells of a step with a record in them.
+const std::vector<std::string>& skip_columns();
+std::vector<sim::Value> skip_cells(const sim::StepRecord& step);
+
+/// parameters.csv: a row for each parameter with its updates over the whole run, and how many of these rounding
+/// undid.
+void write_parameters(sim::RunRecord& record, std::span<const InstrumentedRun> runs);
+
+/// The updates of each parameter; of steps without an update nothing.
+void add_updates(std::vector<sim::UpdateCounts>& sums, const sim::StepRecord& step);
 
 /// statistics.csv: a row for each tensor and step with statistics; exponents.csv: one for each octave of
 /// these that is not empty.
 void write_statistics(sim::RunRecord& record, std::span<const InstrumentedRun> runs);
 
-/// Of each kind of skipped steps how many there were, and the first: what a smaller scale cures, what none
-/// cures, what the scaler decided by a rule of its own. A paragraph; empty without skipped steps.
+/// A kind of skipped steps.
+struct SkipKind {
+  std::string_view key;   ///< in the summary
+  std::string_view text;  ///< "Skipped <text>: 3"
+};
+/// What a smaller scale cures, what none cures, what the scaler decided by a rule of its own.
+inline constexpr std::array skip_kinds{SkipKind{"skipped_for_scale", "for its scale"},
+                                       SkipKind{"skipped_at_any_scale", "that no scale would have saved"},
+                                       SkipKind{"skipped_by_rule", "by its scaler's own rule"}};
+
+/// The skipped steps of a run.
+struct SkipTally {
+  struct Kind {
+    std::size_t count = 0;
+    std::string first = {};  ///< what happened, in a sentence
+  };
+  std::array<Kind, skip_kinds.size()> kinds = {};  ///< in the order of skip_kinds
+
+  /// A step without a record counts for none.
+  void add(const sim::StepRecord& step);
+};
+
+struct TalliedRun {
+  std::string strategy;
+  std::uint64_t seed = 0;
+  SkipTally skips = {};
+};
+
+/// Of each kind of skipped steps how many there were, and the first. A paragraph; empty without skipped steps.
+std::string skips_paragraph(std::span<const TalliedRun> runs);
 std::string skips_paragraph(std::span<const InstrumentedRun> runs);
+
+/// Twins that loss scalers asked for: what they cost besides the steps themselves.
+struct TwinRequests {
+  std::string strategy;
+  double twins = 0;
+  double steps = 0;  ///< that were made
+};
+
+double scaler_twins_of(std::span<const sim::StepRecord> steps);
+
+/// "adaptive asked for 6 twins in 500 steps"; runs of the same strategy, side by side, count together. Empty
+/// where none was asked for.
+std::string scaler_twins_sentence(std::span<const TwinRequests> runs);
+std::string scaler_twins_sentence(std::span<const InstrumentedRun> runs);
 
 /// Which tensor sits lowest against 2^-25 at the first measured step, which is what S = 1 has to hold; none of
 /// rounding noise, nor one without a gradient. Empty where that leaves nothing.

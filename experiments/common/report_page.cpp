@@ -49,7 +49,7 @@ h3 { margin: 1.2rem 0 0; font-size: 0.95rem; }
 @media print {
   :root { --ink: #000000; --soft: #444444; --line: #bbbbbb; --paper: #ffffff; }
   body { max-width: none; padding: 0; font-size: 10pt; }
-  section { break-inside: avoid; }
+  h2 { break-after: avoid; }
 }
 )";
 
@@ -269,9 +269,8 @@ std::string html_table(const TextTable& table) {
   return html + "</tbody></table></div>\n";
 }
 
-std::string verdict_section(const ReportRun& run) {
-  std::string html = fmt::format("<section>\n<h2>{}</h2>\n<div class=\"name\">{}</div>\n",
-                                 escaped(run.question), escaped(run.name));
+std::string verdict_html(const ReportRun& run) {
+  std::string html;
   std::string_view paragraph_class = "text headline";
   for (const std::string_view paragraph : paragraphs_of(run.verdict)) {
     TextTable table;
@@ -280,7 +279,7 @@ std::string verdict_section(const ReportRun& run) {
                 : fmt::format("<p class=\"{}\">{}</p>\n", paragraph_class, typeset(paragraph));
     paragraph_class = "text";
   }
-  return html + "</section>\n";
+  return html;
 }
 
 std::string figure_element(const ReportRun::Figure& figure, int number) {
@@ -294,6 +293,15 @@ std::string figure_element(const ReportRun::Figure& figure, int number) {
                      number, typeset(figure.caption));
 }
 
+/// `figure_number` counts on over the page.
+std::string run_section(const ReportRun& run, int& figure_number) {
+  std::string html =
+      fmt::format("<section>\n<h2>{}: {}</h2>\n<div class=\"name\">{}</div>\n{}", escaped(run.directory),
+                  escaped(run.question), escaped(run.name), verdict_html(run));
+  for (const ReportRun::Figure& figure : run.figures) html += figure_element(figure, ++figure_number);
+  return html + "</section>\n";
+}
+
 std::string facts_table(std::string_view heading, const ReportRun::Facts& facts) {
   if (facts.empty()) return "";
   std::string html = fmt::format("<h3>{}</h3>\n<table>\n", heading);
@@ -304,8 +312,9 @@ std::string facts_table(std::string_view heading, const ReportRun::Facts& facts)
 }
 
 std::string details_element(const ReportRun& run) {
-  return fmt::format("<details>\n<summary>{}</summary>\n{}{}{}</details>\n", escaped(run.name),
-                     facts_table("Options", run.options), facts_table("Summary", run.summary),
+  return fmt::format("<details>\n<summary>{} ({})</summary>\n{}{}{}</details>\n", escaped(run.directory),
+                     escaped(run.name), facts_table("Options", run.options),
+                     facts_table("Summary", run.summary),
                      facts_table("Build and machine", run.circumstances));
 }
 
@@ -313,8 +322,10 @@ std::string details_element(const ReportRun& run) {
 
 ReportRun read_run(const fs::path& directory) {
   const ordered_json manifest = read_object(directory, "manifest.json");
+  const std::string last_name = fs::weakly_canonical(directory).filename().string();
   ReportRun run{
-      .name = manifest.value("experiment", directory.filename().string()),
+      .directory = last_name,
+      .name = manifest.value("experiment", last_name),
       .question = manifest.value("question", ""),
       .verdict = read_text(directory, "verdict.txt"),
       .figures = {},
@@ -368,13 +379,11 @@ std::string inline_svg(std::string_view file, std::string_view prefix, std::stri
 }
 
 std::string report_page(std::string_view title, const std::vector<ReportRun>& runs) {
-  std::string verdicts;
-  std::string figures;
+  std::string sections;
   std::string details;
   int figure_number = 0;
   for (const ReportRun& run : runs) {
-    verdicts += verdict_section(run);
-    for (const ReportRun::Figure& figure : run.figures) figures += figure_element(figure, ++figure_number);
+    sections += run_section(run, figure_number);
     details += details_element(run);
   }
   return fmt::format(R"(<!DOCTYPE html>
@@ -388,11 +397,11 @@ std::string report_page(std::string_view title, const std::vector<ReportRun>& ru
 <body>
 <h1>{0}</h1>
 {2}<hr>
-{3}<h2>What was run</h2>
-{4}</body>
+<h2>What was run</h2>
+{3}</body>
 </html>
 )",
-                     escaped(title), style_sheet, verdicts, figures, details);
+                     escaped(title), style_sheet, sections, details);
 }
 
 }  // namespace experiments

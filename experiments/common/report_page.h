@@ -20,7 +20,8 @@ struct ReportRun {
     std::string script;  ///< name of the .gp file that draws it
   };
 
-  std::string name;  ///< of the experiment
+  std::string directory;  ///< its last name, by which runs of one experiment are told apart
+  std::string name;       ///< of the experiment
   std::string question;
   std::string verdict;
   std::vector<Figure> figures;
@@ -40,7 +41,7 @@ std::string headline(const ReportRun& run);
 /// are dropped. Throws std::runtime_error when there is no such element.
 std::string inline_svg(std::string_view file, std::string_view prefix, std::string_view label);
 
-/// Verdicts first, then figures, then, folded, what was run.
+/// A section for each run, its verdict before its figures; then, folded, what was run.
 std::string report_page(std::string_view title, const std::vector<ReportRun>& runs);
 
 }  // namespace experiments

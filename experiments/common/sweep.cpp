@@ -7,11 +7,12 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
+#include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
-#include "experiments/common/instruments.h"
 #include "experiments/common/interrupt.h"
 #include "sim/record.h"
 #include "sim/statistics/log2.h"
@@ -22,32 +23,47 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
 
-constexpr const char* abort_key = "abort_reason";
+constexpr std::string_view abort_key = "abort_reason";
+
+/// Of the summary: what the first step of a kind was skipped for.
+std::string first_key(const SkipKind& kind) {
+  return fmt::format("first_{}", kind.key);
+}
 
 double share(std::uint64_t part, std::uint64_t whole) {
   return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
 }
 
-/// Sums over the steps of a run.
+/// What is added up over the steps of a run.
 struct Totals {
   double steps = 0;
   double skipped = 0;
   double updates = 0;
   double swallowed = 0;
+  double scaler_twins = 0;
   double measured = 0;  ///< applied steps that were compared with their twin; the sums below are over these
   double fraction_flushed = 0;
   double norm_share_flushed = 0;
   double relative_error = 0;
+  std::vector<sim::UpdateCounts> parameters;
+  SkipTally skips = {};
 
+  /// All its numbers.
   static void visit(auto& self, auto&& field) {
     field("steps", self.steps);
     field("skipped", self.skipped);
     field("updates", self.updates);
     field("swallowed", self.swallowed);
+    field("scaler_twins", self.scaler_twins);
     field("measured", self.measured);
     field("fraction_flushed", self.fraction_flushed);
     field("norm_share_flushed", self.norm_share_flushed);
     field("relative_error", self.relative_error);
+    for (auto& parameter : self.parameters) {
+      field("parameter_updates", parameter.updates);
+      field("parameter_swallowed", parameter.swallowed);
+    }
+    for (auto& kind : self.skips.kinds) field("skips", kind.count);
   }
 
   void add(const sim::StepRecord& step) {
@@ -55,6 +71,9 @@ struct Totals {
     skipped += step.skipped();
     updates += static_cast<double>(step.updates.updates);
     swallowed += static_cast<double>(step.updates.swallowed);
+    scaler_twins += step.scaler_twins;
+    add_updates(parameters, step);
+    skips.add(step);
     if (step.twin.empty() || step.skipped()) return;
     const sim::TwinComparison twin = sim::total_of(step.twin);
     ++measured;
@@ -64,6 +83,33 @@ struct Totals {
   }
 };
 
+const std::vector<std::string>& step_columns() {
+  static const std::vector<std::string> columns{"step",
+                                                "loss",
+                                                "scale_log2",
+                                                "further_scales_log2",
+                                                "decision",
+                                                "learning_rate",
+                                                "gradient_norm",
+                                                "clip_coefficient",
+                                                "clipped_values",
+                                                "fraction_swallowed",
+                                                "fraction_flushed",
+                                                "norm_share_flushed",
+                                                "fraction_overflow",
+                                                "relative_error",
+                                                "cosine",
+                                                "skip_place",
+                                                "skip_operation",
+                                                "skip_layer",
+                                                "skip_consumer",
+                                                "skip_element",
+                                                "skip_value",
+                                                "skip_twin_exponent",
+                                                "skip_twin_finite"};
+  return columns;
+}
+
 /// Those of the losses after the first, "8 16".
 std::string further_scales_of(const sim::StepRecord& step) {
   std::vector<double> log2_scales;
@@ -71,8 +117,19 @@ std::string further_scales_of(const sim::StepRecord& step) {
   return fmt::format("{}", fmt::join(log2_scales, " "));
 }
 
-/// A row of steps.csv, with its line end. What a step has not is NaN or empty.
-std::string row_of(const sim::StepRecord& step, const sim::Clipping& clipping) {
+/// Of numbers and names, which need no quotes.
+std::string line_of(const std::vector<sim::Value>& cells) {
+  std::vector<std::string> texts;
+  for (const sim::Value& cell : cells) texts.push_back(cell.text());
+  return fmt::format("{}\n", fmt::join(texts, ","));
+}
+
+std::string header_of(const std::vector<std::string>& columns) {
+  return fmt::format("{}\n", fmt::join(columns, ","));
+}
+
+/// A row of steps.csv. What a step has not is NaN or empty.
+std::vector<sim::Value> step_cells(const sim::StepRecord& step, const sim::Clipping& clipping) {
   constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
   const bool measured = !step.twin.empty();
   const sim::TwinComparison twin = sim::total_of(step.twin);
@@ -96,22 +153,65 @@ std::string row_of(const sim::StepRecord& step, const sim::Clipping& clipping) {
                                 if_measured(twin.cosine())};
   if (step.skip) {
     const sim::SkipRecord& skip = *step.skip;
-    cells.insert(cells.end(), {sim::name_of(skip.place), skip.operation, skip.layer, skip.consumer,
-                               skip.element, skip.value, skip.twin_exponent(), int{skip.twin_finite}});
+    const bool has_twin = skip.place == sim::SkipRecord::Place::gradient;
+    cells.insert(
+        cells.end(),
+        {sim::name_of(skip.place), skip.operation, skip.layer, skip.consumer, skip.element, skip.value,
+         has_twin ? sim::Value(skip.twin_exponent()) : sim::Value(""), int{skip.twin_finite}});
   }
-  std::string row;
-  for (std::size_t i = 0; i < step_columns().size(); ++i) {
-    if (i > 0) row += ',';
-    if (i < cells.size()) row += cells[i].text();
+  cells.resize(step_columns().size(), "");
+  return cells;
+}
+
+constexpr const char* steps_file = "steps.partial.csv";
+constexpr const char* skips_file = "skips.partial.csv";
+
+/// What an unfinished run has written down of its steps.
+class Journal {
+ public:
+  /// Goes on from the marks of a checkpoint, or without them begins.
+  Journal(const fs::path& directory, const std::vector<sim::FileMark>& marks)
+      : steps_(begin_or_go_on(directory / steps_file, marks, step_columns())),
+        skips_(begin_or_go_on(directory / skips_file, marks, skip_columns())) {}
+
+  void add(const sim::StepRecord& step, const sim::Clipping& clipping) {
+    steps_->append(line_of(step_cells(step, clipping)));
+    if (step.skip) skips_->append(line_of(skip_cells(step)));
   }
-  return row + '\n';
+
+  std::vector<sim::FileMark> marks() { return {steps_->mark(), skips_->mark()}; }
+
+  void copy_to(const fs::path& directory) {
+    steps_->copy_to(directory / "steps.csv");
+    skips_->copy_to(directory / "skips.csv");
+  }
+
+ private:
+  static std::unique_ptr<sim::GrowingFile> begin_or_go_on(const fs::path& file,
+                                                          const std::vector<sim::FileMark>& marks,
+                                                          const std::vector<std::string>& columns) {
+    const auto mark = std::ranges::find(marks, file.filename().string(), &sim::FileMark::name);
+    if (mark != marks.end()) return std::make_unique<sim::GrowingFile>(file, *mark);
+    auto begun = std::make_unique<sim::GrowingFile>(file);
+    begun->append(header_of(columns));
+    return begun;
+  }
+
+  std::unique_ptr<sim::GrowingFile> steps_;
+  std::unique_ptr<sim::GrowingFile> skips_;
+};
+
+/// Once the run is finished.
+void remove_what_it_went_on_from(const fs::path& directory) {
+  sim::CheckpointDirectory(directory).clear();
+  fs::remove(directory / steps_file);
+  fs::remove(directory / skips_file);
 }
 
 /// A run while it is trained.
 struct Training {
   sim::Trainer trainer;
-  Totals totals = {};
-  std::string rows = {};
+  Totals totals{.parameters = std::vector<sim::UpdateCounts>(trainer.state().specs.size())};
   sim::NamedValues earlier_peaks = {};  ///< of the memory, before the run was resumed
   std::string abort_reason = {};
 
@@ -126,46 +226,61 @@ struct Training {
   }
 };
 
-sim::Checkpoint checkpoint_of(Training& training, const CellRun& plan) {
+sim::Checkpoint checkpoint_of(Training& training, Journal& journal, const CellRun& plan) {
   sim::Checkpoint checkpoint{.run = plan.identity,
                              .trainer = training.trainer.save(),
                              .totals = training.peaks(),
-                             .rows = training.rows};
-  Totals::visit(training.totals,
-                [&](const char* name, double value) { checkpoint.totals.emplace_back(name, value); });
+                             .files = journal.marks()};
+  Totals::visit(training.totals, [&](const char* name, auto value) {
+    checkpoint.totals.emplace_back(name, static_cast<double>(value));
+  });
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i)
+    checkpoint.notes.emplace_back(first_key(skip_kinds[i]), training.totals.skips.kinds[i].first);
   return checkpoint;
 }
 
-void resume(Training& training, const CellRun& plan, Run& run) {
+/// The marks of the files that go with the checkpoint; none where the run begins.
+std::vector<sim::FileMark> resume(Training& training, const CellRun& plan, Run& run) {
   const auto warn = [&run](const std::string& problem) { run.warn(problem); };
   std::optional<sim::Checkpoint> saved =
       sim::CheckpointDirectory(plan.cell.directory).latest(plan.identity, warn);
-  if (!saved) return;
+  if (!saved) return {};
   training.trainer.restore(saved->trainer);
-  training.rows = std::move(saved->rows);
   std::size_t next = training.peaks().size();
-  Totals::visit(training.totals,
-                [&](const char*, double& value) { value = saved->totals.at(next++).second; });
+  Totals::visit(training.totals, [&]<class Number>(const char*, Number& value) {
+    value = static_cast<Number>(saved->totals.at(next++).second);
+  });
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i)
+    training.totals.skips.kinds[i].first = saved->notes.at(i).second;
   saved->totals.resize(training.peaks().size());
   training.earlier_peaks = std::move(saved->totals);
+  return std::move(saved->files);
 }
 
-void train(Training& training, const CellRun& plan, Progress& progress) {
+void train(Training& training, Journal& journal, const CellRun& plan, Progress& progress) {
   const sim::CheckpointDirectory checkpoints(plan.cell.directory);
   const auto steps = static_cast<std::uint64_t>(plan.setup.steps());
   const auto every = static_cast<std::uint64_t>(plan.checkpoint_every);
   while (training.trainer.steps_done() < steps) {
     const sim::StepRecord step = training.trainer.step();
     training.totals.add(step);
-    training.rows += row_of(step, plan.choice.clipping);
+    journal.add(step, plan.choice.clipping);
     if (step.decision == sim::Decision::abort) {
       training.abort_reason = training.trainer.abort_reason();
       progress.tick(1 + steps - training.trainer.steps_done());
       return;
     }
     if (every != 0 && training.trainer.steps_done() % every == 0)
-      checkpoints.write(checkpoint_of(training, plan));
+      checkpoints.write(checkpoint_of(training, journal, plan));
     progress.tick();
+  }
+}
+
+void write_parameters(sim::RunRecord& record, const Training& training) {
+  sim::Table& table = record.table("parameters", {"parameter", "updates", "swallowed"});
+  for (std::size_t i = 0; i < training.totals.parameters.size(); ++i) {
+    const auto& [updates, swallowed] = training.totals.parameters[i];
+    table.row({training.trainer.state().specs[i].name, updates, swallowed});
   }
 }
 
@@ -173,14 +288,15 @@ void write_results(sim::RunRecord& record, const Training& training, const CellR
   const sim::Evaluation evaluation =
       sim::evaluate(plan.setup.model(), plan.setup.dataset(), training.trainer.state(), plan.choice.threads);
   const Totals& totals = training.totals;
-  sim::write_file(record.staging() / "steps.csv",
-                  fmt::format("{}\n{}", fmt::join(step_columns(), ","), training.rows));
   record.summary("final_loss", evaluation.loss);
   if (plan.setup.model().is_classifier()) record.summary("final_accuracy", evaluation.accuracy);
   record.summary("steps", totals.steps);
   record.summary("skipped_steps", totals.skipped);
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i)
+    record.summary(std::string(skip_kinds[i].key), totals.skips.kinds[i].count);
   record.summary("final_scale_log2", sim::log2_of(training.trainer.scale()));
   record.summary("fraction_swallowed", totals.updates == 0 ? 0 : totals.swallowed / totals.updates);
+  record.summary("scaler_twins", totals.scaler_twins);
   if (plan.choice.twin_every != 0) {
     const auto mean = [&](double sum) { return sum / totals.measured; };
     record.summary("mean_fraction_flushed", mean(totals.fraction_flushed));
@@ -188,8 +304,10 @@ void write_results(sim::RunRecord& record, const Training& training, const CellR
     record.summary("mean_relative_error", mean(totals.relative_error));
   }
   for (const auto& [key, bytes] : training.peaks()) record.summary(key, bytes);
-  record.summary(abort_key, training.abort_reason);
-  record.verdict(fmt::format("{}, policy {}, scaler {}, seed {}: {}.", plan.setup.description(),
+  record.summary(std::string(abort_key), training.abort_reason);
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i)
+    record.summary(first_key(skip_kinds[i]), totals.skips.kinds[i].first);
+  record.verdict(fmt::format("{}, policy {}, scaler {}, seed {}: {}.", plan.setup.description(plan.choice),
                              plan.choice.policy, plan.choice.scaler, plan.choice.seed,
                              plan.setup.quality(evaluation)));
   for (const auto& [kind, options] : {std::pair("optimizer", training.trainer.optimizer().options()),
@@ -211,11 +329,35 @@ ordered_json read_json(const fs::path& file) {
   return content.is_discarded() ? ordered_json() : content;
 }
 
+[[noreturn]] void throw_damaged(const fs::path& summary, std::string_view what) {
+  throw std::runtime_error(fmt::format("file '{}' {}; remove it, and the same command makes its run again",
+                                       summary.string(), what));
+}
+
+/// Throws std::runtime_error where the summary lacks what every run of the plan ends with.
+void require_results(const CellRun& plan) {
+  const CellResult result = read_cell(plan.cell.directory);
+  for (const char* key : {"final_loss", "steps", "skipped_steps", "final_scale_log2", "fraction_swallowed",
+                          "scaler_twins", "peak_tensor_bytes"})
+    result.value(key);
+  if (plan.setup.model().is_classifier()) result.value("final_accuracy");
+  if (plan.choice.twin_every != 0) result.value("mean_relative_error");
+}
+
 /// The manifest comes last into a directory, and is the first to leave it.
-bool is_finished(const CellRun& plan) {
+bool is_finished(const CellRun& plan, Run& run) {
   const ordered_json manifest = read_json(plan.cell.directory / "manifest.json");
-  return manifest.is_object() && manifest.value("options", ordered_json()) == options_of(plan.identity) &&
-         fs::exists(plan.cell.directory / "summary.json") && fs::exists(plan.cell.directory / "steps.csv");
+  const auto exists = [&](const char* file) { return fs::exists(plan.cell.directory / file); };
+  if (!manifest.is_object() || manifest.value("options", ordered_json()) != options_of(plan.identity) ||
+      !exists("summary.json") || !std::ranges::all_of(cell_tables, exists))
+    return false;
+  try {
+    require_results(plan);
+    return true;
+  } catch (const std::runtime_error& damaged) {
+    run.warn(fmt::format("{}, as is done now", damaged.what()));
+    return false;
+  }
 }
 
 }  // namespace
@@ -245,17 +387,19 @@ std::vector<Cell> cells_of(const Grid& grid) {
 }
 
 void run_cell(const CellRun& plan, Run& run, Progress& progress) {
-  const sim::CheckpointDirectory checkpoints(plan.cell.directory);
-  if (is_finished(plan)) {
-    checkpoints.clear();
+  if (is_finished(plan, run)) {
+    remove_what_it_went_on_from(plan.cell.directory);
     return progress.tick(static_cast<std::size_t>(plan.setup.steps()));
   }
   Training training{.trainer = plan.setup.trainer(plan.choice)};
-  resume(training, plan, run);
+  const std::vector<sim::FileMark> marks = resume(training, plan, run);
   const std::uint64_t resumed_at = training.trainer.steps_done();
   sim::RunRecord record(plan.cell.directory);
+  Journal journal(plan.cell.directory, marks);
   progress.tick(resumed_at);
-  train(training, plan, progress);
+  train(training, journal, plan, progress);
+  journal.copy_to(record.staging());
+  write_parameters(record, training);
   write_results(record, training, plan);
   record.setting("resumed_at_step", resumed_at);
   throw_if_interrupted();
@@ -264,7 +408,7 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
                  {"options", options_of(plan.identity)},
                  {"seed", plan.choice.seed},
                  {"threads", plan.choice.threads}});
-  checkpoints.clear();
+  remove_what_it_went_on_from(plan.cell.directory);
 }
 
 bool CellResult::has(std::string_view key) const {
@@ -273,50 +417,33 @@ bool CellResult::has(std::string_view key) const {
 
 double CellResult::value(std::string_view key) const {
   const auto found = std::ranges::find(values, key, &std::pair<std::string, double>::first);
-  if (found == values.end()) throw std::out_of_range(fmt::format("a cell has no '{}'", key));
+  if (found == values.end()) throw_damaged(file, fmt::format("has no '{}'", key));
   return found->second;
 }
 
 CellResult read_cell(const fs::path& directory) {
-  CellResult result;
-  const ordered_json summary = read_json(directory / "summary.json");
+  CellResult result{.file = directory / "summary.json"};
+  const ordered_json summary = read_json(result.file);
+  if (!summary.is_object()) throw_damaged(result.file, "is no summary of a run, or was cut off");
+  std::map<std::string, std::string, std::less<>> texts;
   for (const auto& [key, value] : summary.items()) {
-    if (key == abort_key) {
-      result.abort_reason = value;
-    } else if (value.is_string()) {  // nan, inf or -inf
-      result.values.emplace_back(key, std::strtod(value.get_ref<const std::string&>().c_str(), nullptr));
-    } else {
+    const std::string text = value.is_string() ? value.get<std::string>() : "";
+    if (value.is_number()) {
       result.values.emplace_back(key, value);
+    } else if (text == "nan" || text == "inf" || text == "-inf") {
+      result.values.emplace_back(key, std::strtod(text.c_str(), nullptr));
+    } else if (value.is_string()) {
+      texts[key] = text;
+    } else {
+      throw_damaged(result.file, fmt::format("has neither a number nor a text for '{}'", key));
     }
   }
+  result.abort_reason = texts[std::string(abort_key)];
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i) {
+    result.skips.kinds[i] = {.count = static_cast<std::size_t>(result.value(skip_kinds[i].key)),
+                             .first = texts[first_key(skip_kinds[i])]};
+  }
   return result;
-}
-
-const std::vector<std::string>& step_columns() {
-  static const std::vector<std::string> columns{"step",
-                                                "loss",
-                                                "scale_log2",
-                                                "further_scales_log2",
-                                                "decision",
-                                                "learning_rate",
-                                                "gradient_norm",
-                                                "clip_coefficient",
-                                                "clipped_values",
-                                                "fraction_swallowed",
-                                                "fraction_flushed",
-                                                "norm_share_flushed",
-                                                "fraction_overflow",
-                                                "relative_error",
-                                                "cosine",
-                                                "skip_place",
-                                                "skip_operation",
-                                                "skip_layer",
-                                                "skip_consumer",
-                                                "skip_element",
-                                                "skip_value",
-                                                "skip_twin_exponent",
-                                                "skip_twin_finite"};
-  return columns;
 }
 
 }  // namespace experiments

@@ -2,6 +2,7 @@
 /// Training runs that survive a kill, side by side: each run of a sweep is a cell with a directory of its
 /// own.
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "experiments/common/experiment.h"
+#include "experiments/common/instruments.h"
 #include "experiments/common/training_setup.h"
 #include "sim/checkpoint.h"
 
@@ -49,25 +51,34 @@ struct CellRun {
   int checkpoint_every = 0;  ///< steps; 0: none
 };
 
-/// Trains the cell, from its newest checkpoint if there is one, and commits its directory: steps.csv,
-/// summary.json, verdict.txt and a manifest whose options are the identity. Does nothing if the directory
-/// holds all that of the same run. Ticks `progress` once for every step, those that need not be made
+/// Trains the cell, from its newest checkpoint if there is one, and commits its directory: steps.csv, skips.csv,
+/// parameters.csv, summary.json, verdict.txt and a manifest whose options are the identity. Does nothing if the
+/// directory holds all that of the same run; where the summary there is damaged, warns and makes it again.
+///
+/// While it runs, steps and skips grow in steps.partial.csv and skips.partial.csv beside the checkpoints, so that
+/// time and disk grow linearly with the steps. Ticks `progress` once for every step, those that need not be made
 /// included. Throws std::invalid_argument where a checkpoint is of another run.
+///
+/// The columns skip_... of steps.csv: of a step without an update the first tensor that was not finite
+/// (sim/statistics/flight_recorder.h).
 void run_cell(const CellRun& plan, Run& run, Progress& progress);
 
 /// What a cell ended with, as its summary.json tells it, in that order.
 struct CellResult {
-  sim::NamedValues values;
-  std::string abort_reason;  ///< of a run that its scaler ended
+  std::filesystem::path file = {};
+  sim::NamedValues values = {};
+  std::string abort_reason = {};  ///< of a run that its scaler ended
+  SkipTally skips = {};
 
   bool has(std::string_view key) const;
-  /// Throws std::out_of_range for a key that is not there.
+  /// Throws std::runtime_error, naming the file, for a key that is not there.
   double value(std::string_view key) const;
 };
+
+/// Throws std::runtime_error, in one line with the file and what to do, when that is no summary of a cell.
 CellResult read_cell(const std::filesystem::path& directory);
 
-/// The columns of a cell's steps.csv; skip_...: of a step without an update the first tensor that was not
-/// finite (sim/statistics/flight_recorder.h).
-const std::vector<std::string>& step_columns();
+/// The tables of a cell, each the rows of the run without the columns that name it.
+inline constexpr std::array cell_tables{"steps.csv", "skips.csv", "parameters.csv"};
 
 }  // namespace experiments

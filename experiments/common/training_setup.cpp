@@ -1,9 +1,12 @@
 #include "experiments/common/training_setup.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <filesystem>
+#include <stdexcept>
+#include <vector>
 
 #include "sim/data/registry.h"
 #include "sim/optimizers/registry.h"
@@ -18,6 +21,50 @@ double default_learning_rate(const sim::ModelRow& model, std::string_view optimi
   const bool suits =
       sim::find_optimizer(own).normalises_gradients == sim::find_optimizer(optimizer).normalises_gradients;
   return suits ? model.learning_rate : sim::make_optimizer(optimizer)->learning_rate();
+}
+
+/// What `make` makes; errors begin with the option that what is wrong was given by.
+template <class Make>
+auto from_option(std::string_view option, Make&& make) {
+  try {
+    return make();
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(fmt::format("{}: {}", option, error.what()));
+  }
+}
+
+/// "images mlp, cnn; text lstm": the networks by the data they take.
+std::string models_by_data() {
+  std::string text;
+  for (const sim::DataKind kind : {sim::DataKind::images, sim::DataKind::text, sim::DataKind::scenes}) {
+    std::vector<std::string_view> names;
+    for (const sim::ModelRow& row : sim::models()) {
+      if (row.data == kind) names.push_back(row.name);
+    }
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", sim::name_of(kind), fmt::join(names, ", "));
+  }
+  return text;
+}
+
+std::unique_ptr<sim::Dataset> load_data(const TrainingOptions& options, sim::DataKind kind) {
+  try {
+    return sim::load_dataset(options.data,
+                             {.kind = kind, .context = static_cast<std::size_t>(options.context)});
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(
+        fmt::format("--data: {}; models by data: {}", error.what(), models_by_data()));
+  }
+}
+
+/// A model's own schedule may be cut short by few steps; what is asked for by name is meant.
+void reject_endless_warmup(const TrainingOptions& options) {
+  const auto [name, given] = sim::parse_numeric_spec(options.schedule);
+  for (const auto& [option, value] : sim::make_schedule(name, given)->options()) {
+    if (option != "warmup_steps" || value <= *options.steps) continue;
+    throw std::invalid_argument(fmt::format(
+        "schedule '{}': warmup_steps = {} is longer than the run; allowed with --steps {}: at most {}", name,
+        value, *options.steps, *options.steps));
+  }
 }
 
 }  // namespace
@@ -40,40 +87,54 @@ void TrainingOptions::bind_without_model(CommandLine& command_line, int quick_st
 
 TrainingSetup::TrainingSetup(TrainingOptions& options)
     : options_(options),
-      model_spec_(sim::parse_spec(options.model)),
-      row_(sim::find_model(model_spec_.name)) {
-  const sim::GivenOptions model_options = numeric_options(model_spec_);
-  row_.options(model_options);  // rejects them before data are loaded
-  dataset_ = sim::load_dataset(options.data,
-                               {.kind = row_.data, .context = static_cast<std::size_t>(options.context)});
-  model_ = row_.make(*dataset_, model_options);
+      model_spec_(from_option("--model", [&] { return sim::parse_spec(options.model); })),
+      row_(*from_option("--model", [&] { return &sim::find_model(model_spec_.name); })) {
+  const sim::GivenOptions model_options = from_option("--model", [&] {
+    sim::GivenOptions given = sim::numeric_options(model_spec_);
+    row_.options(given);  // rejects them before data are loaded
+    return given;
+  });
+  dataset_ = load_data(options, row_.data);
+  model_ = from_option("--model", [&] { return row_.make(*dataset_, model_options); });
   if (options.optimizer.empty()) options.optimizer = row_.optimizer;
-  if (options.schedule.empty()) options.schedule = row_.schedule;
-  const auto [optimizer, optimizer_options] = sim::parse_numeric_spec(options.optimizer);
+  const bool schedule_given = !options.schedule.empty();
+  if (!schedule_given) options.schedule = row_.schedule;
+  const auto [optimizer, optimizer_options] =
+      from_option("--optimizer", [&] { return sim::parse_numeric_spec(options.optimizer); });
   if (const auto given = optimizer_options.find("learning_rate"); given != optimizer_options.end()) {
     options.learning_rate = given->second;
   } else if (!options.learning_rate) {
-    options.learning_rate = default_learning_rate(row_, optimizer);
+    options.learning_rate =
+        from_option("--optimizer", [&] { return default_learning_rate(row_, optimizer); });
   }
   if (!options.batch) options.batch = row_.batch;
   if (!options.steps) options.steps = row_.steps;
+  if (schedule_given) from_option("--schedule", [&] { reject_endless_warmup(options); });
 }
 
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
-  const sim::PrecisionPolicy policy = sim::make_precision_policy(choice.policy);
-  const auto [scaler, scaler_options] = sim::parse_numeric_spec(choice.scaler);
-  auto [optimizer, optimizer_options] = sim::parse_numeric_spec(options_.optimizer);
-  optimizer_options.try_emplace("learning_rate", *options_.learning_rate);
-  const auto [schedule, schedule_options] = sim::parse_numeric_spec(options_.schedule);
-  return sim::Trainer(*model_, *dataset_, policy, sim::make_any_scaler(scaler, scaler_options),
-                      sim::make_optimizer(optimizer, optimizer_options,
-                                          policy.update_arithmetic(choice.seed, choice.threads)),
-                      sim::make_schedule(schedule, schedule_options),
+  const auto policy = from_option("--policy", [&] { return sim::make_precision_policy(choice.policy); });
+  auto scaler = from_option("--scalers", [&] {
+    const auto [name, given] = sim::parse_numeric_spec(choice.scaler);
+    return sim::make_any_scaler(name, given);
+  });
+  auto optimizer = from_option("--optimizer", [&] {
+    auto [name, given] = sim::parse_numeric_spec(options_.optimizer);
+    given.try_emplace("learning_rate", *options_.learning_rate);
+    return sim::make_optimizer(name, given, policy.update_arithmetic(choice.seed, choice.threads));
+  });
+  auto schedule = from_option("--schedule", [&] {
+    const auto [name, given] = sim::parse_numeric_spec(options_.schedule);
+    return sim::make_schedule(name, given);
+  });
+  return sim::Trainer(*model_, *dataset_, policy, std::move(scaler), std::move(optimizer),
+                      std::move(schedule),
                       {.batch = static_cast<std::size_t>(*options_.batch),
                        .accumulation_steps = choice.accumulation_steps,
                        .steps = static_cast<std::uint64_t>(*options_.steps),
                        .seed = choice.seed,
                        .twin_every = choice.twin_every,
+                       .twin_format = choice.twin_format,
                        .statistics_every = choice.statistics_every,
                        .record_skips = choice.record_skips,
                        .clipping = choice.clipping,
@@ -81,12 +142,22 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
                        .threads = choice.threads});
 }
 
-std::string TrainingSetup::description() const {
+std::string TrainingSetup::description(const RunChoice& choice) const {
   // Of a folder the last part of its path says enough, and is the same on every machine.
   const std::string data =
       std::filesystem::path(std::string(dataset_->name()) + "/").parent_path().filename().string();
-  return fmt::format("{} on {}, {}, learning rate {}, batch {}", row_.name, data, options_.optimizer,
-                     *options_.learning_rate, *options_.batch);
+  std::string text = fmt::format("{} on {}, {}, learning rate {}", options_.model, data, options_.optimizer,
+                                 *options_.learning_rate);
+  if (options_.schedule != "constant") text += fmt::format(", schedule {}", options_.schedule);
+  text += fmt::format(", batch {}", *options_.batch);
+  if (row_.data == sim::DataKind::text && options_.context != TrainingOptions{}.context)
+    text += fmt::format(", context {}", options_.context);
+  if (choice.accumulation_steps > 1)
+    text += fmt::format(", {} micro-batches a step", choice.accumulation_steps);
+  if (choice.clipping.max_norm) text += fmt::format(", norm clipped at {}", *choice.clipping.max_norm);
+  if (choice.clipping.max_value) text += fmt::format(", values clipped at {}", *choice.clipping.max_value);
+  if (choice.clip_before_unscale) text += " before unscaling";
+  return text;
 }
 
 std::string TrainingSetup::quality(const sim::Evaluation& evaluation) const {
@@ -108,10 +179,11 @@ void record_settings(sim::RunRecord& record, std::string_view kind, std::string_
 }
 
 std::string octaves_alive_clause(std::string_view tensor, double octaves_alive) {
+  const double exponent = std::nearbyint(10 * (octaves_alive - 25)) / 10 + 0.0;  // 0.0 makes 0 of -0
   return fmt::format(
       "the largest gradient of {} is 2^{:.1f}, {:.1f} octaves {} the 2^-25 where nearest-even rounding "
       "reaches zero",
-      tensor, octaves_alive - 25, std::abs(octaves_alive), octaves_alive < 0 ? "below" : "above");
+      tensor, exponent, std::abs(octaves_alive), octaves_alive < 0 ? "below" : "above");
 }
 
 std::string percent(double share) {

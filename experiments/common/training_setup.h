@@ -9,6 +9,7 @@
 
 #include "experiments/common/command_line.h"
 #include "experiments/common/progress.h"
+#include "fp16/formats.h"
 #include "sim/data/dataset.h"
 #include "sim/models/registry.h"
 #include "sim/optimizers/optimizer.h"
@@ -43,6 +44,7 @@ struct RunChoice {
   std::string scaler = "none";  ///< with its options
   std::uint64_t seed = 0;
   std::size_t twin_every = 0;
+  fp16::Format twin_format = fp16::binary32;  ///< or binary64
   std::size_t statistics_every = 0;
   bool record_skips = false;
   std::size_t accumulation_steps = 1;
@@ -55,8 +57,9 @@ struct RunChoice {
 /// the same batches for the same seed.
 class TrainingSetup {
  public:
-  /// The options must outlive the setup. Throws std::invalid_argument or std::runtime_error, one line, for
-  /// data that cannot be read or does not suit the model.
+  /// The options must outlive the setup. Throws std::invalid_argument or std::runtime_error, one line, which
+  /// names the option where one is wrong: data that cannot be read or do not suit the model, a warm-up that is
+  /// asked for and longer than the run.
   explicit TrainingSetup(TrainingOptions& options);
 
   const sim::Dataset& dataset() const { return *dataset_; }
@@ -64,10 +67,13 @@ class TrainingSetup {
   std::string_view model_name() const { return row_.name; }
   int steps() const { return *options_.steps; }
 
+  /// Throws std::invalid_argument as the constructor does.
   sim::Trainer trainer(const RunChoice& choice) const;
 
-  /// "mlp on digits, momentum, learning rate 0.05, batch 128".
-  std::string description() const;
+  /// "mlp on digits, momentum, learning rate 0.05, batch 128", and of these what is not the usual: a schedule
+  /// other than constant, a context other than 64, and in `choice` accumulation and clipping: "..., batch 128,
+  /// 4 micro-batches a step, norm clipped at 1".
+  std::string description(const RunChoice& choice = {}) const;
   /// "test accuracy 96.2 %" for a classifier, else "test loss 0.0431".
   std::string quality(const sim::Evaluation& evaluation) const;
 

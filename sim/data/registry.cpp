@@ -69,6 +69,11 @@ std::string allowed_for(DataKind kind) {
   return allowed;
 }
 
+std::string_view what_is_at(std::string_view path) {
+  if (std::filesystem::is_directory(path)) return "is a directory";
+  return std::filesystem::exists(path) ? "is a file, which is read as text" : "not found";
+}
+
 }  // namespace
 
 std::span<const DataSource> data_sources() {
@@ -87,7 +92,7 @@ std::unique_ptr<Dataset> load_dataset(std::string_view source, const DataRequest
     return std::make_unique<ImageDataset>(read_idx_directory(source));
   if (request.kind == DataKind::text && std::filesystem::exists(source))
     return std::make_unique<TextDataset>(read_text(source, request.context));
-  throw std::invalid_argument(fmt::format("data '{}' not found; allowed for {}: {}", source,
+  throw std::invalid_argument(fmt::format("data '{}' {}; allowed for {}: {}", source, what_is_at(source),
                                           name_of(request.kind), allowed_for(request.kind)));
 }
 

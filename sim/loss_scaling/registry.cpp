@@ -80,7 +80,10 @@ constexpr std::array rows{
     ScalerRow{"current",
               "Transformer Engine current scaling: casts by the largest value of the tensor itself", tensor,
               make<CurrentScaling>},
-    ScalerRow{"unit_scaling", "unit scaling: fixed multipliers that start all tensors at variance 1",
+    ScalerRow{"unit_scaling",
+              "unit scaling: fixed multipliers that start all tensors near variance 1; needs a learning rate "
+              "of its own, "
+              "0.01 to 0.03",
               parametrisation, make<UnitScaling>},
 };
 static_assert(has_unique_names(rows));

@@ -71,8 +71,13 @@ struct LstmSizes {
 
 /// Fixed factors in the forward and the backward pass that make activations, gradients and weight gradients
 /// start out with variance 1, if inputs and weights do: weights are drawn from N(0, 1). There is no state and
-/// nothing to adapt, and the loss itself is not scaled. Operations without a function here, such as sigmoid
-/// and tanh, have no rule in the source and keep factors of 1.
+/// nothing to adapt, and the loss itself is not scaled. Operations without a function here, such as tanh and
+/// poolings by their maximum, have no rule in the source and keep factors of 1.
+///
+/// Learning rates of the ordinary network do not suit: every weight now is of order 1, and so is every
+/// gradient, whatever the loss is divided by. All networks here learn with 0.03 at widths of some dozens; at
+/// their default widths mlp and cnn do better with 0.01, and the mlp diverges with 0.1. The authors' later
+/// u-muP (Blake et al. 2024) divides Adam's rate of a weight by sqrt(fan_in). Here all parameters share one.
 ///
 /// Products, quotients and square roots in double; other roots by Newton's iteration, with a relative error
 /// below 2^-50. No libm, so the same bits everywhere. Dimensions are at least 1, classes of cross entropy 2.
@@ -100,7 +105,9 @@ class UnitScaling {
   /// By analogy with the source's conv1d: fan_in = in_channels * kernel_area, fan_out = out_channels *
   /// kernel_area / stride^2, rows = batch * output_pixels.
   UnitMultipliers conv2d(const Conv2dSizes& sizes) const;
-  /// lstm
+  /// No rule in the source. Inputs x, its weights, those of the hidden state, bias. Weights are multiplied
+  /// before the cell sees them, so that the sums of its gates have variance 1 (x / sqrt(inputs) gives 1, the
+  /// hidden state / sqrt(hidden) another 0.04); constants stand for what the cell makes of such sums.
   UnitMultipliers lstm(const LstmSizes& sizes) const;
   /// Of two activations, (m x k) (k x n).
   UnitMultipliers matmul(std::size_t m, std::size_t k, std::size_t n) const;
@@ -117,6 +124,11 @@ class UnitScaling {
   UnitMultipliers gelu() const;
   /// No rule in the source: what gelu's becomes for mult -> infinity.
   UnitMultipliers relu() const;
+  /// No rule in the source. The output, bounded anyway, stays in (0, 1); never constrained, as a readout.
+  UnitMultipliers sigmoid() const;
+  /// The mean of `pixels`. No rule in the source. The output stays, for it is mostly the mean of positive
+  /// numbers; never constrained, as a readout: each pixel gets the gradient of its mean.
+  UnitMultipliers global_average_pool(std::size_t pixels) const;
 
   /// Layer or batch normalisation: inputs x, gain, shift. `repeats`: numbers that share one gain, which is
   /// rows for layer norm, batch * pixels for batch norm (by analogy).
@@ -128,6 +140,8 @@ class UnitScaling {
   /// it the mean, and the gradient knows nothing of that.
   UnitMultipliers softmax_cross_entropy(std::size_t samples, std::size_t classes) const;
   UnitMultipliers mean_squared_error(std::size_t values) const;
+  /// No rule in the source: as a squared error's, but that slopes are at most 1.
+  UnitMultipliers smooth_l1(std::size_t values) const;
 
  private:
   Options options_;

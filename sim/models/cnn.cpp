@@ -51,7 +51,7 @@ class Cnn final : public Model {
                                  static_cast<std::size_t>(image_.width)});
     x = context.apply(max_pool2d, {activated("conv1", x)});
     x = context.apply(max_pool2d, {activated("conv2", x)});
-    x = context.apply(relu, {context.apply(add, {x, normalised("conv3", x)})});
+    x = context.apply(relu, {context.residual(x, [&](Variable y) { return normalised("conv3", y); })});
     x = context.apply(global_average_pool, {activated("conv4", x)});
     x = context.linear("output", x);
     return {.loss = context.apply(softmax_cross_entropy, {x}, {.labels = context.batch().labels}),

@@ -129,6 +129,15 @@ Variable ForwardContext::apply(const Operation& operation, std::vector<Variable>
   return tape_.apply(operation, std::move(inputs), {}, std::move(options));
 }
 
+Variable ForwardContext::gain(Variable x, double forward, double backward) {
+  if (tape_.has_unit_scaling()) return x;
+  return apply(scale, {x}, {.forward_factor = forward, .backward_factor = backward});
+}
+
+Variable ForwardContext::residual(Variable x, const std::function<Variable(Variable)>& branch) {
+  return tape_.residual(x, branch);
+}
+
 Variable ForwardContext::linear(std::string_view layer, Variable x) {
   std::vector<Variable> inputs{x, parameter(weight_of(layer))};
   if (parameters_.contains(bias_of(layer))) inputs.push_back(parameter(bias_of(layer)));

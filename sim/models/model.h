@@ -2,6 +2,7 @@
 /// A network: which parameters it has, and how it runs on a tape.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -80,6 +81,10 @@ class ForwardContext {
   Variable inputs(Shape shape);
 
   Variable apply(const Operation& operation, std::vector<Variable> inputs, OperationOptions options = {});
+  /// A fixed gain of the network's own; none under unit scaling, which has others in its place.
+  Variable gain(Variable x, double forward, double backward);
+  /// x + branch(x), under unit scaling weighted by it (Tape::residual).
+  Variable residual(Variable x, const std::function<Variable(Variable)>& branch);
   Variable linear(std::string_view layer, Variable x);
   Variable conv2d(std::string_view layer, Variable x, const OperationOptions& options = {});
   Variable layer_norm(std::string_view layer, Variable x);

@@ -14,7 +14,8 @@ namespace {
 /// Ten 3x3 convolutions with ReLU in pairs, a 2x2 max pool between the pairs; class and box heads on the
 /// fourth pair (an eighth of the side) and on the fifth (a sixteenth). Pixels come as (pixel - 1/2) * 256,
 /// the mean-subtracted byte units of networks of that time, and a fixed gain of 1/64 stands before the heads:
-/// large activations are what makes the gradients of a ReLU network small.
+/// large activations are what makes the gradients of a ReLU network small. Under unit scaling there are no
+/// such gains.
 ///
 /// Losses: cross entropy of the classes over matched anchors and three hard negatives for each, and smooth L1
 /// of the offsets of matched anchors, over the normaliser; in evaluation always over the matched anchors.
@@ -57,15 +58,14 @@ class Ssd final : public Model {
 
   ForwardPass forward(ForwardContext& context) const override {
     std::array<Variable, 2> classes, boxes;
-    Variable x = context.apply(scale, {centred_inputs(context)}, {.forward_factor = 256});
+    Variable x = context.gain(centred_inputs(context), 256, 1);
     for (std::size_t pair = 0; pair < pairs; ++pair) {
       if (pair > 0) x = context.apply(max_pool2d, {x});
       for (const std::size_t layer : {2 * pair, 2 * pair + 1})
         x = context.apply(relu, {context.conv2d(convolution(layer), x, {.padding = 1})});
       if (pair < 3) continue;
       const Map& map = maps_[pair - 3];
-      const Variable tap =
-          context.apply(scale, {x}, {.forward_factor = tap_gain, .backward_factor = tap_gain});
+      const Variable tap = context.gain(x, tap_gain, tap_gain);
       const auto rows = [&](const std::string& head, std::size_t length) {
         return context.apply(channels_last, {context.conv2d(head, tap, {.padding = 1})},
                              {.row_length = length});

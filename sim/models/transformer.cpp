@@ -57,8 +57,8 @@ class Transformer final : public Model {
   ForwardPass forward(ForwardContext& context) const override {
     Variable x = embedded(context);
     for (int block = 0; block < options_.layers; ++block) {
-      x = context.apply(add, {x, dropped(context, attention(context, block, x))});
-      x = context.apply(add, {x, dropped(context, mlp(context, block, x))});
+      x = context.residual(x, [&](Variable y) { return dropped(context, attention(context, block, y)); });
+      x = context.residual(x, [&](Variable y) { return dropped(context, mlp(context, block, y)); });
     }
     x = context.linear("output", context.layer_norm("norm", x));
     return {.loss = context.apply(softmax_cross_entropy, {x}, {.labels = context.batch().labels}),

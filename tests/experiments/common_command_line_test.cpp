@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experiments/common/command_line.h"
+#include "experiments/common/families.h"
 
 namespace fs = std::filesystem;
 
@@ -104,7 +105,7 @@ TEST_CASE("all names every member of a family") {
   const Parsed parsed = parse({"--formats", "all"});
   std::istringstream listed(parse({"--list", "formats"}).out);
   std::vector<std::string> names;
-  for (std::string name; std::getline(listed, name);) names.push_back(name);
+  for (std::string line; std::getline(listed, line);) names.push_back(line.substr(0, line.find(' ')));
   CHECK(parsed.options.formats == names);
   CHECK(std::ranges::find(names, "binary16") != names.end());
 }
@@ -153,6 +154,14 @@ TEST_CASE("a wrong value is answered by option, value and what is allowed") {
         "--seed: '-1' is not allowed; must be an integer from 0 to 18446744073709551615");
   CHECK(parse({"--format", "half"})
             .error.starts_with("--format: 'half' is not allowed; must be one of binary64,"));
+  CHECK(parse({"--format", "binari16"})
+            .error.starts_with(
+                "--format: 'binari16' is not allowed; did you mean 'binary16'? must be one of "));
+  CHECK(parse({"--formats", "binary16:a=1,bfloat61:b=2,half"})
+            .error.starts_with("--formats: 'binary16:a=1,bfloat61:b=2,half' is not allowed; did you mean "
+                               "'bfloat16'? must be all, or "));
+  CHECK(parse({"--list", "scaler"})
+            .error.starts_with("--list: 'scaler' is not allowed; did you mean 'scalers'? must be "));
   for (const char* bad : {"binary16,half", "binary16,binary16", "binary16,", ","}) {
     CHECK(parse({"--formats", bad})
               .error.starts_with("--formats: '" + std::string(bad) +
@@ -201,18 +210,28 @@ TEST_CASE("a configuration file is overruled by the command line") {
   CHECK(ConfigFile("quick = true\n").parse().options.steps == 20);
 }
 
-TEST_CASE("errors in a configuration file name the file and the key") {
+TEST_CASE("errors in a configuration file name the file, the line and the key") {
   const auto error_of = [](const std::string& content) {
     const ConfigFile config(content);
     const std::string error = config.parse().error;
-    REQUIRE_MESSAGE(error.starts_with(config.path() + ": "), error);
-    return error.substr(config.path().size() + 2);
+    REQUIRE_MESSAGE(error.starts_with(config.path() + ":"), error);
+    return error.substr(config.path().size() + 1);
   };
-  CHECK(error_of("steps = -3\n") == "steps: '-3' is not allowed; must be an integer from 1 to 1000000");
-  CHECK(error_of("stpes = 3\n") == "unknown key stpes; did you mean steps?");
-  CHECK(error_of("[training]\nsteps = 3\n").starts_with("unknown key training.steps; "));
-  CHECK(error_of("config = \"other.toml\"\n").starts_with("unknown key config; "));
-  CHECK(error_of("steps = [3, 4]\n") == "steps: '3,4' is not allowed; must be an integer from 1 to 1000000");
+  CHECK(error_of("steps = -3\n") == "1: steps: '-3' is not allowed; must be an integer from 1 to 1000000");
+  CHECK(error_of("# steps\n\nlr = 1\nstpes = 3\n") == "4: unknown key stpes; did you mean steps?");
+  CHECK(error_of("config = \"other.toml\"\n").starts_with("1: unknown key config; "));
+  CHECK(error_of("training.steps = 3\n").starts_with("1: unknown key training.steps; "));
+  CHECK(error_of("steps = [3,\n  4]\n") ==
+        "1: steps: '3,4' is not allowed; must be an integer from 1 to 1000000");
+  CHECK(error_of("formats = [ # two\n  \"binary32\",\n  \"binari16\"]\nsteps = 0\n")
+            .starts_with("1: formats: 'binary32,binari16' is not allowed; did you mean 'binary16'? "));
+  CHECK(error_of("steps = 3\nlr = 1\nsteps = 4\n") == "3: steps: given again; must be given once");
+  CHECK(error_of("lr = 1\nsteps = = 5\n") == "2: 'steps = = 5' is not understood; must be KEY = VALUE");
+  for (const char* bad :
+       {"[training]", "steps", "steps =", "= 3", "a=", "format = \"x", "steps = [3", "steps = 3]"}) {
+    CHECK(error_of(std::string("lr = 1\n\n") + bad + "\n") ==
+          "3: '" + std::string(bad) + "' is not understood; must be KEY = VALUE");
+  }
   CHECK(parse({"--config", "/nowhere.toml"}).error ==
         "--config: file '/nowhere.toml' cannot be read; must be a TOML file");
   CHECK(parse({"--config", "/tmp"}).error == "--config: file '/tmp' cannot be read; must be a TOML file");
@@ -235,6 +254,59 @@ TEST_CASE("--help shows question, options with defaults, example and summary key
     CHECK_MESSAGE(help.find(part) != std::string::npos, part);
   }
   CHECK(parse({"-h"}).out == help);
+}
+
+TEST_CASE("--help keeps to 100 columns and puts the scalers of each kind on lines of their own") {
+  std::vector<std::string> scalers{"none"};
+  experiments::CommandLine command_line({.name = "probe", .question = "What?", .example = "probe"});
+  command_line.add_scalers(scalers);
+  command_line.add_list();
+  const std::vector<const char*> arguments{"probe", "--help"};
+  std::ostringstream out;
+  command_line.parse(2, arguments.data(), out);
+  for (const char* start :
+       {" global: none, static, dynamic, ", " layer: ada_loss, ", " tensor: delayed, current\n",
+        " parametrisation: unit_scaling\n", " (default none)\n"})
+    CHECK_MESSAGE(out.str().find(start) != std::string::npos, start);
+  std::istringstream lines(out.str());
+  for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(line.size() <= 100, line);
+}
+
+TEST_CASE("--list prints names first, then what the registry says of them") {
+  const std::string scalers = parse({"--list", "scalers"}).out;
+  CHECK(
+      scalers.starts_with("none                  global           no scaling: S = 1, never skips a step\n"));
+  CHECK(scalers.find("\ndelayed               tensor           Transformer Engine") != std::string::npos);
+  CHECK(parse({"--list", "schedules"}).out.starts_with("constant  the optimizer's learning rate"));
+  CHECK(parse({"--list", "formats"}).out.starts_with("binary64\nbinary32\n"));
+}
+
+TEST_CASE("--list of one name prints its options with defaults and what is allowed") {
+  CHECK(parse({"--list", "models:mlp"}).out ==
+        "mlp  classifier inputs-512-256-classes with ReLU and softmax cross entropy\n"
+        "  hidden1  512  whole numbers in [1, 65536]\n"
+        "  hidden2  256  whole numbers in [1, 65536]\n");
+  CHECK(parse({"--list", "scalers:static"}).out.find("  scale           1024  numbers in (0, ") !=
+        std::string::npos);
+  CHECK(parse({"--list", "scalers:none"}).out ==
+        "none  global  no scaling: S = 1, never skips a step\n  no options\n");
+  CHECK(parse({"--list", "policies:O2"}).out.find("\n  weights              binary32\n") !=
+        std::string::npos);
+  CHECK(parse({"--list", "scalers:dinamic"})
+            .error.starts_with("--list: unknown scalers 'dinamic'; did you mean 'dynamic'? allowed: none, "));
+  for (const experiments::Family& family : experiments::families()) {
+    for (const std::string& name : experiments::names_in(family.name)) {
+      INFO(family.name, ":", name);
+      const std::string text = experiments::listing(std::string(family.name) + ":" + name);
+      CHECK(text.starts_with(name));
+      if (family.details == nullptr || family.name == "policies") continue;
+      for (const experiments::VariantDetail& option : family.details(name)) {
+        const bool has_interval =
+            option.allowed.starts_with("numbers in ") || option.allowed.starts_with("whole numbers in ");
+        CHECK_MESSAGE(has_interval, option.name, ": ", option.allowed);
+      }
+    }
+  }
 }
 
 TEST_CASE("words are collected where a program takes them") {

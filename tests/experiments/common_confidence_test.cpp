@@ -65,3 +65,21 @@ TEST_CASE("confidence: what pairs share does not widen the interval of their dif
   CHECK(difference.half_width == 0);
   CHECK(estimate(first).half_width > 10);
 }
+
+TEST_CASE("confidence: two values are judged by no interval, nor are values that are all the same") {
+  const auto of = [](std::vector<double> values) { return estimate(values); };
+  CHECK(!of({0.05}).is_judged());
+  CHECK(!of({0.05, 0.06}).is_judged());
+  CHECK(of({0.05, 0.06, 0.05}).is_judged());
+  CHECK(!of({0.05, 0.05, 0.05}).is_judged());
+  CHECK(!of({0, 0, 0}).is_judged());
+  // 0.05 each, but for how the differences round.
+  const Estimate rounded =
+      estimate_difference(std::vector<double>{0.1, 0.75, 0.9}, std::vector<double>{0.15, 0.8, 0.95});
+  CHECK(rounded.half_width > 0);
+  CHECK(!rounded.is_judged());
+  CHECK(!of({1, 2, std::numeric_limits<double>::quiet_NaN()}).is_judged());
+  CHECK(of({5, 6, 5}).excludes_zero());
+  CHECK(of({-5, -6, -5}).excludes_zero());
+  CHECK(!of({-5, 6, 5}).excludes_zero());
+}

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -76,6 +77,63 @@ TEST_CASE("gnuplot draws SVG and PNG, and the same SVG again from the script") {
   CHECK(content_of(directory.path() / "squares.png").substr(1, 3) == "PNG");
   CHECK(experiments::draw(figure, directory.path()).problem == "");
   CHECK(content_of(directory.path() / "squares.svg") == svg);
+}
+
+TEST_CASE("a logarithmic axis has labelled tics, and none of the values lies beyond the outermost by much") {
+  const auto axis = [](const std::vector<double>& values) { return experiments::log_axis(values); };
+  CHECK(axis({0.0001, 100}) ==
+        "set logscale y\nset yrange [0.0001:100]\nset ytics ('0.0001' 0.0001, '0.001' 0.001, '0.01' 0.01, "
+        "'0.1' 0.1, '1' 1, '10' 10, '100' 100)\n");
+  CHECK(axis({0, 0.00036, 0.00037, std::numeric_limits<double>::infinity()}) ==
+        "set logscale y\nset yrange [0.000288:0.000463]\nset ytics ('0.0003' 0.0003, '0.00035' 0.00035, "
+        "'0.0004' 0.0004, '0.00045' 0.00045)\n");
+  CHECK(axis({3e-14, 5e-4}) ==
+        "set logscale y\nset yrange [1e-14:0.01]\nset ytics ('10^{-14}' 1e-14, '10^{-12}' 1e-12, '10^{-10}' "
+        "1e-10, '10^{-8}' 1e-08, '10^{-6}' 1e-06, '0.0001' 0.0001, '0.01' 0.01)\n");
+  CHECK(axis({2e7, 3e7}).find("'2.5·10^{7}' 2.5e+07") != std::string::npos);
+  CHECK(axis({}) == axis({0.3}));
+}
+
+TEST_CASE("a figure grows with the longest title of its key") {
+  const std::vector<std::string> shorter{"fp32", "amp"}, longer{"fp32", std::string(60, 'w')};
+  const experiments::KeyColumn narrow(shorter), wide(longer);
+  CHECK(wide.figure_width() - narrow.figure_width() > 200);
+  CHECK(wide.script().find("rmargin") != std::string::npos);
+}
+
+TEST_CASE("heat maps of many tensors are drawn, with every tensor named once") {
+  if (gnuplot_is_missing()) return;
+  const FigureDirectory directory;
+  experiments::HeatMapAxes axes{.tensors = {},
+                                .lowest = -0.5,
+                                .highest = 2.5,
+                                .x_label = "scale",
+                                .color_label = "share, %",
+                                .x_marks = experiments::marks({{.x = 1, .label = "one", .label_height = 1}})};
+  std::ofstream table(directory.path() / "shares.csv");
+  table << "tensor,scale,share\n";
+  for (int tensor = 0; tensor < 40; ++tensor) {
+    axes.tensors.push_back("block" + std::to_string(tensor) + ".weight");
+    for (int scale = 0; scale < 3; ++scale)
+      table << axes.tensors.back() << ',' << scale << ',' << tensor * scale << '\n';
+  }
+  table.close();
+  const experiments::HeatMap map{
+      .table = "shares", .title = "all", .x = "column('scale')", .percent = "column('share')"};
+  CHECK(experiments::draw({.name = "maps",
+                           .title = "Maps",
+                           .caption = "",
+                           .script = experiments::heat_maps({map, map}, axes),
+                           .width = experiments::heat_map_width(axes, 2),
+                           .height = experiments::heat_map_height(axes)},
+                          directory.path())
+            .problem == "");
+  const std::string svg = content_of(directory.path() / "maps.svg");
+  for (const std::string& tensor : axes.tensors) {
+    const std::size_t first = svg.find(">" + tensor + "<");
+    REQUIRE_MESSAGE(first != std::string::npos, tensor);
+    CHECK(svg.find(">" + tensor + "<", first + 1) == std::string::npos);
+  }
 }
 
 TEST_CASE("a drawing that fails is told in gnuplot's words") {

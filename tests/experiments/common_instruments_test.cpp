@@ -122,8 +122,7 @@ TEST_CASE("instruments: a row for each skipped step") {
   const std::vector<std::string> lines = lines_of(directory.path() / "skips.csv");
   REQUIRE(lines.size() == 4);
   CHECK(lines[1] == "dynamic,7,1,skip,10,gradient,linear,hidden1,relu,5,1 2,-inf,9,-256,8,17,1,1");
-  CHECK(lines[3].starts_with("dynamic,7,3,abort,0,forward,exp,norm,"));
-  CHECK(lines[3].ends_with(",0,0"));
+  CHECK(lines[3] == "dynamic,7,3,abort,0,forward,exp,norm,,0,,0,0,,,,0,0");  // the twin has nothing there
 }
 
 TEST_CASE("instruments: a sentence for each kind of skipped steps, with the first of it") {
@@ -140,6 +139,36 @@ TEST_CASE("instruments: a sentence for each kind of skipped steps, with the firs
   CHECK(text.find("own rule") == std::string::npos);
   CHECK(experiments::skips_paragraph(std::vector<InstrumentedRun>{{.strategy = "none", .steps = none}})
             .empty());
+}
+
+TEST_CASE("instruments: the updates of each parameter over the whole run") {
+  const sim::TemporaryDirectory directory;
+  const std::vector<sim::ParameterSpec> parameters{{"hidden1.weight", {2, 5}}, {"hidden1.bias", {4}}};
+  const std::vector<StepRecord> steps{{.step = 0, .parameter_updates = {{10, 3}, {4, 0}}},
+                                      {.step = 1, .decision = sim::Decision::skip},
+                                      {.step = 2, .parameter_updates = {{9, 9}, {0, 0}}}};
+  sim::RunRecord record(directory.path());
+  experiments::write_parameters(
+      record, std::vector<InstrumentedRun>{
+                  {.strategy = "static", .seed = 2, .steps = steps, .parameters = parameters},
+                  {.strategy = "none", .seed = 2, .parameters = parameters}});
+  record.commit(nlohmann::ordered_json::object());
+  CHECK(lines_of(directory.path() / "parameters.csv") ==
+        std::vector<std::string>{"strategy,seed,parameter,updates,swallowed", "static,2,hidden1.weight,19,12",
+                                 "static,2,hidden1.bias,4,0", "none,2,hidden1.weight,0,0",
+                                 "none,2,hidden1.bias,0,0"});
+}
+
+TEST_CASE("instruments: the twins that scalers asked for, all seeds of a strategy together") {
+  const std::vector<StepRecord> first{{.step = 0, .scaler_twins = 2}, {.step = 1}},
+      second{{.step = 0, .scaler_twins = 1}}, none{{.step = 0}};
+  const std::vector<InstrumentedRun> runs{{.strategy = "none", .steps = none},
+                                          {.strategy = "adaptive", .seed = 0, .steps = first},
+                                          {.strategy = "adaptive", .seed = 1, .steps = second}};
+  CHECK(experiments::scaler_twins_of(first) == 2);
+  CHECK(experiments::scaler_twins_sentence(runs) ==
+        "Beyond the steps themselves, adaptive asked for 3 twins in 3 steps, each one more backward pass.");
+  CHECK(experiments::scaler_twins_sentence(std::span(runs).first(1)).empty());
 }
 
 TEST_CASE("instruments: statistics by tensor, and their octaves") {

@@ -108,22 +108,24 @@ TEST_CASE("an inlined SVG keeps what is referred to, under names of its own") {
   CHECK_THROWS_AS(experiments::inline_svg("not a picture", "f1-", "x"), std::runtime_error);
 }
 
-TEST_CASE("a page holds verdict, figures and details, in this order and with unique ids") {
+TEST_CASE("a page holds of each run verdict and figures, then details, with unique ids") {
   const RunDirectory directory;
   write_run(directory.path() / "a", "FP16 loses 1 & 2 below 2^-25,\nnot more.");
   write_run(directory.path() / "b", "Second.");
   const std::vector<experiments::ReportRun> runs{experiments::read_run(directory.path() / "a"),
-                                                 experiments::read_run(directory.path() / "b")};
+                                                 experiments::read_run(directory.path() / "b" / "")};
   CHECK(experiments::headline(runs[0]) == "FP16 loses 1 & 2 below 2^-25, not more.");
 
   const std::string page = experiments::report_page("A <title>", runs);
   check_ids(page);
   std::size_t position = 0;
   for (const char* part :
-       {"<title>A &lt;title&gt;</title>", "Is it so?", "FP16 loses 1 &amp; 2 below 2<sup>-25</sup>,",
-        "<td>&lt;none&gt;</td><td class=\"number\">0.5</td>", "Second.", "<figure>",
-        "aria-label=\"A &lt;sketch&gt;\"", "<b>Figure 1.</b> Caption with 2<sup>-24</sup>.",
-        "gnuplot undrawn.gp", "<b>Figure 4.</b>", "<details>", "steps", "loss", "git_revision"}) {
+       {"<title>A &lt;title&gt;</title>", "<h2>a: Is it so?</h2>",
+        "FP16 loses 1 &amp; 2 below 2<sup>-25</sup>,", "<td>&lt;none&gt;</td><td class=\"number\">0.5</td>",
+        "<figure>", "aria-label=\"A &lt;sketch&gt;\"", "<b>Figure 1.</b> Caption with 2<sup>-24</sup>.",
+        "gnuplot undrawn.gp", "<b>Figure 2.</b>", "</section>", "<h2>b: Is it so?</h2>", "Second.",
+        "<b>Figure 4.</b>", "<summary>a (probe)</summary>", "steps", "loss", "git_revision",
+        "<summary>b (probe)</summary>"}) {
     const std::size_t found = page.find(part, position);
     REQUIRE_MESSAGE(found != std::string::npos, part);
     position = found;
@@ -148,6 +150,7 @@ TEST_CASE("figures that gnuplot drew share a page") {
   std::ifstream stream(directory.path() / "points.svg", std::ios::binary);
   const std::string svg{std::istreambuf_iterator<char>(stream), {}};
   experiments::ReportRun run{
+      .directory = "points",
       .name = "probe",
       .question = "",
       .verdict = "",

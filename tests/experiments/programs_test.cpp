@@ -103,7 +103,7 @@ const std::vector<Program>& programs() {
 std::vector<std::string> listed(const std::string& family) {
   std::istringstream lines(run("scaler_comparison --list " + family).output);
   std::vector<std::string> names;
-  for (std::string name; std::getline(lines, name);) names.push_back(name);
+  for (std::string line; std::getline(lines, line);) names.push_back(line.substr(0, line.find(' ')));
   REQUIRE(!names.empty());
   return names;
 }
@@ -376,8 +376,9 @@ TEST_CASE("programs: report makes one page of the runs and names a folder that i
   const TemporaryDirectory directory;
   const std::string out = directory / "run", page = directory / "report.html";
   REQUIRE(run("gradient_histogram --quick --out " + out).exit_code == 0);
-  const Outcome report = run("report --out " + page + " " + out);
+  const Outcome report = run("report --out " + page + " " + out + "/");
   CHECK(report.exit_code == 0);
+  CHECK(report.output.starts_with("run: "));
   CHECK(report.output.find(page) != std::string::npos);
   CHECK(fs::file_size(page) > 1000);
   const Outcome wrong = run("report --out " + page + " " + (directory / "nothing"));
@@ -449,10 +450,22 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"gradient_histogram --steps -3 --out {}", "--steps"},
       {"gradient_histogram --lr 0 --out {}", "--lr"},
       {"gradient_histogram --data /no/such/folder --out {}", "/no/such/folder"},
-      {"underflow_sweep --policy fp13 --out {}", "fp13"},
+      {"underflow_sweep --policy fp13 --out {}", "--policy: 'fp13' is not allowed; did you mean 'fp16'?"},
+      {"underflow_sweep --policy O5 --out {}", "did you mean 'O0'?"},
+      {"training --policy O2:foo=1 --out {}", "policy 'O2': unknown override 'foo'; allowed: "},
+      {"underflow_sweep --model mlpp --out {}", "did you mean 'mlp'?"},
+      {"underflow_sweep --optimizer adm --out {}", "did you mean 'adam'?"},
+      {"underflow_sweep --schedule cosin --out {}", "did you mean 'cosine'?"},
+      {"underflow_sweep --data builtn --out {}", "did you mean 'builtin'?"},
+      {"training --accumulation fp16_fmaa --out {}", "did you mean 'fp16_fma'?"},
+      {"training --steps 20 --schedule cosine:warmup_steps=1000000 --out {}", "longer than the run"},
+      {"training --model mlp --data " + (directory / "file") + " --out {}",
+       "is a file, which is read as text; allowed for images: builtin, digits, a directory with IDX files; "
+       "models by data: images mlp, autoencoder, cnn; text transformer, lstm; scenes ssd"},
+      {"training --list scalers:dinamic --out {}", "did you mean 'dynamic'?"},
       {"underflow_sweep --policy amp:gradient_rounding=upwards --out {}", "gradient_rounding"},
       {"underflow_sweep --max-scale-log2 -1 --out {}", "--max-scale-log2"},
-      {"scaler_comparison --scalers none,dinamic --out {}", "dinamic"},
+      {"scaler_comparison --scalers none,dinamic --out {}", "did you mean 'dynamic'?"},
       {"scaler_comparison --scalers '' --out {}", "--scalers"},
       {"scaler_comparison --scalers static:scale=0 --out {}", "scale = 0"},
       {"scaler_comparison --scalers static:scale=-8 --out {}", "scale = -8"},

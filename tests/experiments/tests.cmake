@@ -1,5 +1,6 @@
 halflab_test(experiments_common_test
   experiments/common_command_line_test.cpp
+  experiments/common_comparison_test.cpp
   experiments/common_confidence_test.cpp
   experiments/common_experiment_test.cpp
   experiments/common_figure_test.cpp

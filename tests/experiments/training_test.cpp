@@ -137,10 +137,18 @@ std::vector<fs::path> checkpoints_in(const fs::path& out) {
   return files;
 }
 
-/// Starts a run and kills it once it has written two checkpoints.
-void leave_unfinished(const std::string& arguments, const fs::path& out) {
+int steps_of(const fs::path& checkpoint) {
+  return std::stoi(checkpoint.filename().string().substr(std::string("checkpoint-").size()));
+}
+
+/// Starts a run and kills it once it has written two checkpoints, the newer one after that many steps.
+void leave_unfinished(const std::string& arguments, const fs::path& out, int steps = 0) {
   const Process process(arguments, out);
-  while (process.is_running() && checkpoints_in(out).size() < 2) std::this_thread::sleep_for(1ms);
+  const auto is_far_enough = [&] {
+    const std::vector<fs::path> checkpoints = checkpoints_in(out);
+    return checkpoints.size() >= 2 && steps_of(checkpoints.back()) >= steps;
+  };
+  while (process.is_running() && !is_far_enough()) std::this_thread::sleep_for(1ms);
   process.send(SIGKILL);
   REQUIRE(process.wait().exit_code == -SIGKILL);
   REQUIRE(checkpoints_in(out).size() >= 2);
@@ -322,6 +330,121 @@ TEST_CASE("training: of two checkpoints the older stands in for a damaged newer 
   CHECK(contains(refused.output, "is no checkpoint"));
 }
 
+TEST_CASE("training: no checkpoint is larger than the first, and what steps wrote is held to its checksum") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out", steps = out / "run" / "steps.partial.csv";
+  const std::string arguments =
+      "--model mlp:hidden1=8:hidden2=8 --batch 4 --steps 3000 --checkpoint-every 20 --twin-every 100 "
+      "--scalers dynamic:growth_interval=2 ";  // which skips every third step or so
+  leave_unfinished(arguments, out);
+  const std::uintmax_t early_size = fs::file_size(checkpoints_in(out).back());
+  const std::uintmax_t early_rows = fs::file_size(steps);
+  leave_unfinished(arguments, out, 600);
+  const std::uintmax_t late_size = fs::file_size(checkpoints_in(out).back());
+  CHECK(fs::file_size(steps) > early_rows + 20'000);
+  CHECK(late_size <
+        early_size + 1000);  // numbers take up to 8 bytes, and the first of each kind of skip is told
+
+  std::string rows = content_of(steps);
+  rows[100] ^= 1;
+  std::ofstream(steps, std::ios::binary) << rows;
+  const Outcome refused = run(arguments, out);
+  CHECK(refused.exit_code == 2);
+  CHECK(std::ranges::count(refused.output, '\n') == 1);
+  CHECK(contains(refused.output, "'steps.partial.csv'"));
+  CHECK(contains(refused.output, "remove"));
+}
+
+TEST_CASE("training: a damaged summary of a finished cell is named, and its run made again") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out",
+                 summary = out / "cells" / "mlp+hidden1=8-amp-dynamic-1" / "summary.json";
+  const std::string sweep = "--sweep --quick --model mlp:hidden1=8 --batch 4 --steps 4 --seeds 2";
+  REQUIRE(run(sweep, out).exit_code == 0);
+  const Files whole = results_of(out);
+  const std::string content = content_of(summary);
+  for (const std::string& damaged : {std::string("{}"), content.substr(0, content.size() / 2),
+                                     std::string("[1]"), std::string("{\"final_loss\": null}")}) {
+    std::ofstream(summary, std::ios::binary) << damaged;
+    const Outcome again = run(sweep, out);
+    INFO(again.output);
+    CHECK(again.exit_code == 0);
+    CHECK(again.output.starts_with("warning: file '" + summary.string() + "' "));
+    check_equal(results_of(out), whole);
+  }
+}
+
+TEST_CASE("training: skips.csv and parameters.csv tell of the whole run, killed or not") {
+  const TemporaryDirectory directory;
+  const fs::path whole = directory / "whole", killed = directory / "killed";
+  const std::string arguments =
+      "--model mlp:hidden1=8:hidden2=8 --batch 4 --steps 400 --checkpoint-every 10 --policy fp16 --scalers "
+      "dynamic:growth_interval=2 ";
+  const Outcome outcome = run(arguments, whole);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const std::string skips = content_of(whole / "skips.csv");
+  const nlohmann::json summary = json_of(whole / "summary.json");
+  CHECK(skips.starts_with("model,policy,scaler,seed,step,decision,scale_log2,place,operation,layer,"));
+  const int skipped = summary.at("skipped_steps");
+  CHECK(skipped > 10);
+  CHECK(std::ranges::count(skips, '\n') == 1 + skipped);
+  CHECK(summary.at("skipped_for_scale").get<int>() + summary.at("skipped_at_any_scale").get<int>() +
+            summary.at("skipped_by_rule").get<int>() ==
+        skipped);
+  CHECK(contains(outcome.output, "Skipped for its scale: "));
+  CHECK(contains(outcome.output, "the first under fp16 with dynamic:growth_interval=2, seed 0. Step "));
+
+  std::istringstream lines(content_of(whole / "parameters.csv"));
+  std::string line;
+  std::getline(lines, line);
+  CHECK(line == "model,policy,scaler,seed,parameter,updates,swallowed");
+  double updates = 0, swallowed = 0;
+  int parameters = 0;
+  while (std::getline(lines, line)) {
+    std::vector<std::string> cells;
+    std::istringstream row(line);
+    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
+    REQUIRE(cells.size() == 7);
+    updates += std::stod(cells[5]);
+    swallowed += std::stod(cells[6]);
+    ++parameters;
+  }
+  CHECK(parameters == 6);  // weight and bias of three layers
+  CHECK(swallowed > 0);
+  CHECK(summary.at("fraction_swallowed") == swallowed / updates);
+
+  leave_unfinished(arguments, killed, 200);
+  CHECK(run(arguments, killed).exit_code == 0);
+  check_equal(results_of(killed), results_of(whole));
+}
+
+TEST_CASE("training: what adaptive asked for is in summary and verdict, and the twin may be FP64") {
+  const TemporaryDirectory directory;
+  const std::string arguments = "--quick --model mlp:hidden1=8 --batch 4 --steps 12 --twin-every 4 ";
+  const Outcome adaptive = run(arguments + "--scalers adaptive", directory / "adaptive");
+  INFO(adaptive.output);
+  REQUIRE(adaptive.exit_code == 0);
+  const int twins = json_of(directory / "adaptive" / "summary.json").at("scaler_twins");
+  CHECK(twins >= 1);
+  CHECK(contains(adaptive.output, "amp with adaptive asked for " + std::to_string(twins) + " twin"));
+  CHECK(contains(adaptive.output, "relative error"));
+
+  const Outcome without = run(arguments + "--scalers static --twin-every 0", directory / "without");
+  CHECK(!contains(without.output, "asked for"));
+  CHECK(!contains(without.output, "relative error"));
+
+  const auto relative_error = [&](const std::string& format) {
+    const fs::path out = directory / format;
+    REQUIRE(run(arguments + "--policy fp32 --twin-format " + format, out).exit_code == 0);
+    CHECK(json_of(out / "run" / "manifest.json").at("options").at("twin format") == format);
+    return json_of(out / "summary.json").at("mean_relative_error").get<double>();
+  };
+  CHECK(relative_error("fp32") == 0);  // run and twin are one
+  const double error = relative_error("fp64");
+  CHECK((error > 1e-9 && error < 1e-5));
+}
+
 TEST_CASE("training: a finished run of other options is replaced, and steps.csv has what every step did") {
   const TemporaryDirectory directory;
   const fs::path out = directory / "out";
@@ -399,6 +522,11 @@ TEST_CASE("training: a run that its scaler ends is a result with the reason") {
   CHECK(outcome.exit_code == 0);
   CHECK(json_of(out / "summary.json").at("aborted_runs") == 1);
   CHECK(contains(outcome.output, "was ended by its scaler: "));
+  const int steps = json_of(out / "summary.json").at("steps");
+  const std::string ending = "ended by its scaler at step " + std::to_string(steps) + " of 20";
+  CHECK(outcome.output.starts_with("mlp under fp16 with fairseq:init_scale=1e8:min_scale=1e7: " + ending +
+                                   ", at a test loss of "));
+  CHECK(contains(outcome.output, " " + ending + "\n"));  // the row
 }
 
 TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written") {
@@ -419,6 +547,7 @@ TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written"
       {"--clip-norm 0", "--clip-norm"},
       {"--clip-before-unscale", "--clip-norm"},
       {"--checkpoint-every -1", "--checkpoint-every"},
+      {"--twin-format fp16", "--twin-format"},
       {"--data /no/such/text", "/no/such/text"},
       {"--sweep --model mlp,transformer --data digits", "'digits' holds images"},
   };

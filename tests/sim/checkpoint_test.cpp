@@ -171,7 +171,8 @@ TEST_CASE("checkpoint: numbers come back bit for bit, those that are not finite 
                                           .layer_scaler = {{"layer/entry", infinity}},
                                           .tensor_scaler = {}},
                               .totals = values,
-                              .rows = "1,nan\n2,\"inf\"\n"};
+                              .notes = {{"first", "S = 2^10, \"inf\"\n"}, {"none", ""}},
+                              .files = {{"steps.partial.csv", 70'000, 0xfedcba98}}};
   sim::write_checkpoint(directory / "c", saved);
   const sim::Checkpoint read = sim::read_checkpoint(directory / "c");
   const auto same_bits = [](const sim::NamedValues& a, const sim::NamedValues& b) {
@@ -192,7 +193,8 @@ TEST_CASE("checkpoint: numbers come back bit for bit, those that are not finite 
   CHECK(same_bits(read.trainer.loss_scalers[1], {{"S", 2}}));
   CHECK(same_bits(read.trainer.layer_scaler, saved.trainer.layer_scaler));
   CHECK(same_bits(read.totals, values));
-  CHECK(read.rows == saved.rows);
+  CHECK(read.notes == saved.notes);
+  CHECK(read.files == saved.files);
   CHECK(directory.files() == std::vector<std::string>{"c"});
 }
 
@@ -201,7 +203,7 @@ TEST_CASE(
   const Directory directory;
   const fs::path file = directory / "checkpoint-3";
   sim::write_checkpoint(
-      file, {.run = {{"model", "mlp"}}, .trainer = {.arrays = {{"w", {1, 2, 3}}}}, .rows = "1,2\n"});
+      file, {.run = {{"model", "mlp"}}, .trainer = {.arrays = {{"w", {1, 2, 3}}}}, .notes = {{"n", "1,2"}}});
   const std::string whole = bytes_of(file);
   const auto refused = [&](const std::string& bytes) {
     write_bytes(file, bytes);
@@ -218,7 +220,7 @@ TEST_CASE(
     refused(altered);
   }
   write_bytes(file, whole);
-  CHECK(sim::read_checkpoint(file).rows == "1,2\n");
+  CHECK(sim::read_checkpoint(file).notes == sim::NamedTexts{{"n", "1,2"}});
   CHECK(contains(message_of([&] { sim::read_checkpoint(directory / "none"); }), "cannot be read"));
 }
 
@@ -237,7 +239,7 @@ TEST_CASE("checkpoint: a file of another version of the format is refused with b
   CHECK_THROWS_AS(sim::read_checkpoint(file), std::invalid_argument);
   const std::string message = message_of([&] { sim::read_checkpoint(file); });
   CHECK(contains(message, "version 7"));
-  CHECK(contains(message, "version 2"));
+  CHECK(contains(message, "version 3"));
 }
 
 TEST_CASE("checkpoint: a directory keeps the last two, and the older stands in for a damaged newer one") {
@@ -272,6 +274,88 @@ TEST_CASE("checkpoint: a directory keeps the last two, and the older stands in f
 
   checkpoints.clear();
   CHECK(directory.files() == std::vector<std::string>{"checkpoint-x"});
+}
+
+TEST_CASE("checkpoint: a growing file goes on from its mark, and no checkpoint grows with it") {
+  const Directory directory;
+  const fs::path rows = directory / "rows";
+  const auto crc = [](const std::string& text) {
+    return static_cast<std::uint32_t>(
+        ::crc32(0, reinterpret_cast<const ::Bytef*>(text.data()), static_cast<::uInt>(text.size())));
+  };
+  sim::FileMark mark;
+  {
+    sim::GrowingFile file(rows);
+    file.append("a\n");
+    file.append("bc\n");
+    mark = file.mark();
+    CHECK(mark == sim::FileMark{"rows", 5, crc("a\nbc\n")});
+    CHECK(bytes_of(rows) == "a\nbc\n");
+    file.append("lost\n");
+  }
+  CHECK(bytes_of(rows) == "a\nbc\nlost\n");
+  {
+    sim::GrowingFile file(rows, mark);
+    file.append("d\n");
+    file.copy_to(directory / "copy");
+    CHECK(bytes_of(directory / "copy") == "a\nbc\nd\n");
+    CHECK(file.mark() == sim::FileMark{"rows", 7, crc("a\nbc\nd\n")});
+  }
+  {
+    const sim::GrowingFile anew(directory / "unmarked");
+    CHECK(fs::exists(directory / "unmarked"));
+  }
+  CHECK(!fs::exists(directory / "unmarked"));
+
+  sim::GrowingFile file(rows);
+  sim::write_checkpoint(directory / "c", {.files = {file.mark()}});
+  const std::uintmax_t size = fs::file_size(directory / "c");
+  for (int i = 0; i < 100'000; ++i) file.append("a row of a table, 1, 2, 3\n");
+  sim::write_checkpoint(directory / "c", {.files = {file.mark()}});
+  CHECK(fs::file_size(rows) == 2'600'000);
+  CHECK(fs::file_size(directory / "c") <= size + 8);  // the mark's two numbers
+
+  CHECK(contains(message_of([&] { sim::GrowingFile(directory / "no" / "rows"); }),
+                 "no/rows' cannot be written"));
+}
+
+TEST_CASE("checkpoint: one whose files were cut off or altered is passed over, or refused with both names") {
+  const Directory directory;
+  const sim::CheckpointDirectory checkpoints(directory.path());
+  const fs::path rows = directory / "rows";
+  {
+    sim::GrowingFile file(rows);
+    file.append("first");
+    checkpoints.write({.trainer = {.steps_done = 1}, .files = {file.mark()}});
+    file.append("second");
+    checkpoints.write({.trainer = {.steps_done = 2}, .files = {file.mark()}});
+  }
+  std::vector<std::string> warnings;
+  const auto latest = [&] {
+    warnings.clear();
+    return checkpoints.latest({}, [&](const std::string& text) { warnings.push_back(text); });
+  };
+  const auto after = [&](const std::string& bytes) {
+    write_bytes(rows, bytes);
+    return latest()->trainer.steps_done;
+  };
+  CHECK(after("firstsecondthird") == 2);
+  CHECK(warnings.empty());
+  CHECK(after("firstsecon") == 1);
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "checkpoint-2' does not go with 'rows'"));
+  CHECK(contains(warnings[0], "10 bytes of 11"));
+  CHECK(after("firstSecond") == 1);
+  REQUIRE(warnings.size() == 1);
+  CHECK(contains(warnings[0], "checksum"));
+  for (const char* bytes : {"firs", "f1rstsecond"}) {
+    write_bytes(rows, bytes);
+    CHECK_THROWS_AS(latest(), std::runtime_error);
+    CHECK(contains(message_of(latest), "'rows'"));
+    CHECK(contains(message_of(latest), "remove them to start anew"));
+  }
+  fs::remove(rows);
+  CHECK(contains(message_of(latest), "0 bytes of 11"));
 }
 
 TEST_CASE("checkpoint: one of another run is refused with both values, whole as it is") {

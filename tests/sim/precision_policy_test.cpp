@@ -155,6 +155,9 @@ TEST_CASE("policies: without masters the optimizer changes the model's own weigh
         with(o2, {{"keep_batchnorm_fp32", "false"}, {"loss_scaling", "none"}}));
   CHECK(roles("O0:cast_model_type=float16") == roles("O3"));
   CHECK(roles("O3:cast_model_type=bfloat16") == with(roles("O3"), in_one_format("bfloat16")));
+  // Apex's O1 takes the one model type that changes nothing.
+  CHECK(roles("O1:cast_model_type=float32") == roles("O1"));
+  CHECK(roles("amp:cast_model_type=binary32") == roles("amp"));
   // The model's format is chosen before the masters', in whatever order they are written.
   CHECK(roles("O0:master_weights=true:cast_model_type=float16") ==
         roles("O0:cast_model_type=float16:master_weights=true"));
@@ -165,13 +168,23 @@ TEST_CASE("policies: what is wrong is named, with what is allowed") {
       {"O4",
        "unknown policy 'O4'; did you mean 'O0'? allowed: fp32, fp64, amp, fp16, bf16, fp8, mxfp8, mxfp4, "
        "nvfp4, O0, O1, O2, O3"},
-      {"O2:masters=true",
-       "unknown override 'masters'; did you mean 'master_weights'? allowed: cast_model_type, "
+      {"O2:foo=1",
+       "policy 'O2': unknown override 'foo'; allowed: cast_model_type, keep_batchnorm_fp32, master_weights, "
+       "loss_scale, "
+       "accumulation, reductions, optimizer_state, update_operations, activation_rounding, "
+       "gradient_rounding, "
+       "weight_rounding"},
+      {"O2:master_weight=true",
+       "policy 'O2': unknown override 'master_weight'; did you mean 'master_weights'? allowed: "
+       "cast_model_type, "
        "keep_batchnorm_fp32, master_weights, loss_scale, accumulation, reductions, optimizer_state, "
        "update_operations, activation_rounding, gradient_rounding, weight_rounding"},
       {"O1:cast_model_type=float16",
-       "policy 'O1': cast_model_type: its operations are cast by a list (apex_o1), which leaves it nothing "
-       "to say"},
+       "policy 'O1': cast_model_type: 'float16' is not allowed; allowed: binary32 (float32), as the list "
+       "apex_o1 casts operations and not the model"},
+      {"O1:cast_model_type=fp32",
+       "policy 'O1': cast_model_type: unknown format 'fp32'; allowed: binary64, binary32, binary16, "
+       "bfloat16"},
       {"O1:keep_batchnorm_fp32=true",
        "policy 'O1': keep_batchnorm_fp32: its operations are cast by a list (apex_o1), which leaves it "
        "nothing to say"},
@@ -215,7 +228,7 @@ TEST_CASE("policies: what is wrong is named, with what is allowed") {
       {"fp64:accumulation=fp32",
        "policy 'fp64': accumulation: 'fp32' needs operands in binary16; allowed here: nothing"},
       {"O2:weight_rounding=up",
-       "policy 'O2': weight_rounding: unknown rounding 'up'; did you mean 'to_odd'? allowed: nearest_even, "
+       "policy 'O2': weight_rounding: unknown rounding 'up'; allowed: nearest_even, "
        "nearest_away, toward_zero, toward_positive, toward_negative, to_odd, stochastic"},
       {"O2:loss_scale=8:loss_scale=9",
        "'O2:loss_scale=8:loss_scale=9': option 'loss_scale' is given twice; allowed: NAME or "

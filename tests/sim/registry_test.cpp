@@ -24,10 +24,12 @@ TEST_CASE("find_by_name returns the row itself") {
   CHECK(&found == &rows[2]);
 }
 
-TEST_CASE("an unknown name is answered with the nearest and all allowed ones") {
+TEST_CASE("an unknown name is answered with all allowed ones, and the nearest if one is near") {
   CHECK_THROWS_WITH_AS(sim::find_by_name(rows, "scaler", "dinamic"),
                        "unknown scaler 'dinamic'; did you mean 'dynamic'? allowed: none, static, dynamic",
                        std::invalid_argument);
+  CHECK_THROWS_WITH_AS(sim::find_by_name(rows, "scaler", "foo"),
+                       "unknown scaler 'foo'; allowed: none, static, dynamic", std::invalid_argument);
   CHECK_THROWS_WITH_AS(sim::find_by_name(std::span<const Row>(), "scaler", "x"),
                        "unknown scaler 'x'; none is allowed", std::invalid_argument);
 }
@@ -36,10 +38,25 @@ TEST_CASE("names keep the order of the rows") {
   CHECK(sim::names_of(rows) == std::vector<std::string>{"none", "static", "dynamic"});
 }
 
-TEST_CASE("edit distance counts insertions, deletions and replacements") {
+TEST_CASE("a name is near within one edit or a third of its length, if anything is left of it") {
+  using Names = std::vector<std::string>;
+  CHECK(sim::nearest_name("growht_factor", Names{"growth_interval", "growth_factor"}) == "growth_factor");
+  CHECK(sim::nearest_name("O5", Names{"fp32", "O1", "O2"}) == "O1");
+  CHECK(sim::nearest_name("kitten", Names{"sitten"}) == "sitten");
+  CHECK(sim::nearest_name("sitting", Names{"kitten"}) == std::nullopt);    // 3 edits of 7
+  CHECK(sim::nearest_name("abcdxyzgh", Names{"abcdefgh"}) == "abcdefgh");  // 3 of 9
+  CHECK(sim::nearest_name("x", Names{"y"}) == std::nullopt);
+  CHECK(sim::nearest_name("", Names{"y"}) == std::nullopt);
+  CHECK(sim::nearest_name("y", Names{}) == std::nullopt);
+}
+
+TEST_CASE("edit distance counts insertions, deletions, replacements and exchanges of neighbours") {
   CHECK(sim::edit_distance("", "") == 0);
   CHECK(sim::edit_distance("", "abc") == 3);
   CHECK(sim::edit_distance("abc", "") == 3);
   CHECK(sim::edit_distance("kitten", "sitting") == 3);
   CHECK(sim::edit_distance("flaw", "lawn") == 2);
+  CHECK(sim::edit_distance("stpes", "steps") == 1);
+  CHECK(sim::edit_distance("ab", "ba") == 1);
+  CHECK(sim::edit_distance("ca", "abc") == 3);
 }

@@ -3,7 +3,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <fstream>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "sim/registry.h"
@@ -93,7 +95,18 @@ TEST_CASE("neither a source nor a file") {
       std::invalid_argument);
   CHECK_THROWS_AS(load_dataset("no/such/place", {.kind = DataKind::text}), std::invalid_argument);
   const TemporaryDirectory directory;
-  CHECK_THROWS_AS(load_dataset(directory.path().string(), {.kind = DataKind::scenes}), std::invalid_argument);
+  const std::string folder = directory.path().string(), file = folder + "/readme.txt";
+  std::ofstream(file) << "words";
+  CHECK_THROWS_WITH_AS(load_dataset(folder, {.kind = DataKind::scenes}),
+                       ("data '" + folder + "' is a directory; allowed for scenes: builtin, scenes").c_str(),
+                       std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      load_dataset(file),
+      ("data '" + file +
+       "' is a file, which is read as text; allowed for images: builtin, digits, a directory "
+       "with IDX files")
+          .c_str(),
+      std::invalid_argument);
   CHECK_THROWS_AS(load_dataset(directory.path().string(), {.kind = DataKind::text}), std::runtime_error);
   CHECK_THROWS_AS(load_dataset(directory.path().string()), std::runtime_error);
 }

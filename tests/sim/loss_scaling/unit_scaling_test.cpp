@@ -291,8 +291,32 @@ TEST_CASE("unit_scaling: squared errors, gains and embeddings") {
   CHECK(std::fabs(table_square - 1) < 6 * std::sqrt(2 * squares / width) / tokens);
 }
 
+TEST_CASE("unit_scaling: operations without a rule in the source") {
+  const UnitMultipliers lstm = free_scaling.lstm({.rows = 64, .inputs = 16, .hidden = 100});
+  CHECK(lstm.inputs == std::array{1.0, 0.25, 0.1, 1.0});
+  CHECK(lstm.output == 5);
+  CHECK(lstm.gradients == std::array{8.0 / 5, 1.0, 5.0, 1.0});
+  CHECK(UnitScaling().lstm({.rows = 64, .inputs = 16, .hidden = 100}).gradients[0] == 5);
+
+  const auto sigmoid = [](double x) { return 1 / (1 + std::exp(-x)); };
+  const Activation f{sigmoid, [&](double x) { return sigmoid(x) * sigmoid(-x); }};
+  CHECK(std::fabs(deviations(f, UnitScaling().sigmoid()).second - 1) < 1e-9);
+  CHECK(UnitScaling().sigmoid().output == 1);
+  CHECK(UnitScaling().global_average_pool(49) == UnitMultipliers{.gradients = {49, 1, 1, 1}});
+  CHECK(UnitScaling().smooth_l1(4) == UnitMultipliers{.output = 0.25});
+}
+
+TEST_CASE("unit_scaling: the squares of a residual's weights sum to 1, tau is their ratio") {
+  CHECK(UnitScaling().residual().branch == doctest::Approx(std::sqrt(0.5)).epsilon(1e-15));
+  CHECK(UnitScaling().residual().path == UnitScaling().residual().branch);
+  const sim::ResidualWeights weights = UnitScaling({.tau = 0.75}).residual();
+  CHECK(weights.branch == doctest::Approx(0.6).epsilon(1e-15));
+  CHECK(weights.path == doctest::Approx(0.8).epsilon(1e-15));
+}
+
 TEST_CASE("unit_scaling: options") {
-  CHECK(UnitScaling().options() == sim::NamedValues{{"constraint", 1}});
+  CHECK(UnitScaling().options() == sim::NamedValues{{"constraint", 1}, {"tau", 1}});
   CHECK(UnitScaling::weight_standard_deviation == 1);
   CHECK_THROWS_AS(UnitScaling({.constraint = static_cast<ScaleConstraint>(6)}), std::invalid_argument);
+  CHECK_THROWS_AS(UnitScaling({.tau = 0}), std::invalid_argument);
 }

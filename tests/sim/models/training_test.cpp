@@ -136,3 +136,82 @@ TEST_CASE("models: one thread and two give the same bytes, and so do two runs") 
         rows, [&](const auto& row) { return std::string_view(row.model).starts_with(model.name); }));
   }
 }
+
+namespace {
+
+double root_mean_square(const sim::Tensor& tensor) {
+  double sum = 0;
+  for (const double value : values_of(tensor)) sum += value * value;
+  return std::sqrt(sum / static_cast<double>(tensor.size()));
+}
+
+/// A layer's output with the multiplier that follows it.
+const sim::Tensor& multiplied(const sim::Tape& tape, sim::Variable output) {
+  const sim::Variable next{output.index + 1};
+  return tape.value(tape.name_of(next).operation == sim::scale.name ? next : output);
+}
+
+}  // namespace
+
+// Not 1 itself, because the rules hold for independent numbers with mean 0, and a network's are not. Outputs
+// of ReLU and sigmoid have means, whose squares add to the next layer's: a ReLU makes 1.47 of a mean square of
+// 1, ten in a row 46. Logits of a readout begin at 1 / sqrt(fan_in). Gradients agree from token to token, for
+// most entries of a row of cross entropy's are positive, so that sums over tokens grow with their number rather
+// than its root. Most anchors' boxes have no gradient. Vectors are left out: the gradient of the bias of
+// attention's keys is 0.
+TEST_CASE("models: under unit scaling matrices, layers and their gradients begin near 1") {
+  const sim::UnitScaling rule;
+  for (const sim::ModelRow& row : sim::models()) {
+    const std::unique_ptr<sim::Model> model = training_runs::make_model(std::string(row.name));
+    const sim::Batch batch = training_runs::data_of(row.data).test_batch(0, 10);
+    const sim::RecordedStep step = sim::record_step(*model, sim::ModelState::initial(*model, 3, rule), batch,
+                                                    sim::find_precision_policy("fp32"), {});
+    const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {});
+    for (std::size_t i = 0; i < gradients.gradients.size(); ++i) {
+      const sim::GradientSite& site = step.tape.sites()[i];
+      const sim::Tensor& value = step.tape.value(site.variable);
+      INFO(row.name, " ", site.name);
+      if (site.kind == sim::GradientSite::Kind::weight && value.shape().size() == 1) continue;
+      if (site.kind == sim::GradientSite::Kind::activation) {
+        const double activation = root_mean_square(multiplied(step.tape, site.variable));
+        CHECK(activation > 0x1p-5);
+        CHECK(activation < 0x1p3);
+      }
+      const double gradient = root_mean_square(gradients.gradients[i]);
+      CHECK(gradient > 0x1p-4);
+      CHECK(gradient < 0x1p4);
+    }
+  }
+}
+
+TEST_CASE("models: under unit scaling each learns with one and the same learning rate, in FP16 too") {
+  for (const sim::ModelRow& row : sim::models()) {
+    const Schooling& schooling = schoolings().at(std::string(row.name));
+    const std::string optimizer(row.optimizer.substr(0, row.optimizer.find(':')));
+    for (const char* policy : {"fp32", "amp"}) {
+      const Run r = run({.model = schooling.model,
+                         .policy = policy,
+                         .scaler = "unit_scaling",
+                         .optimizer = optimizer + ":learning_rate=0.03",
+                         .schedule = "constant",
+                         .options = {.batch = schooling.batch, .seed = 3}},
+                        30);
+      const std::span steps(r.steps);
+      INFO(row.name, " ", policy);
+      CHECK(mean_loss(steps.last(5)) < 0.9 * mean_loss(steps.first(5)));
+      CHECK(std::ranges::none_of(steps, &sim::StepRecord::skipped));
+    }
+  }
+}
+
+TEST_CASE("models: unit scaling's tau weighs the branches of residual networks, and only of those") {
+  for (const auto& [model, is_residual] :
+       {std::pair{"mlp", false}, {"cnn", true}, {"transformer", true}, {"lstm", false}}) {
+    const auto state_with = [model](const char* scaler) {
+      return run({.model = training_runs::small_spec(model), .policy = "fp32", .scaler = scaler}, 1)
+          .trainer.state();
+    };
+    INFO(model);
+    CHECK(same_state(state_with("unit_scaling"), state_with("unit_scaling:tau=0.25")) != is_residual);
+  }
+}
