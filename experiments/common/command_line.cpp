@@ -13,9 +13,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <ranges>
-#include <set>
-#include <sstream>
 
+#include "experiments/common/config_file.h"
 #include "experiments/common/families.h"
 #include "sim/registry.h"
 
@@ -117,40 +116,6 @@ std::string wrapped(std::string_view text, std::size_t width) {
   }
   result.pop_back();
   return result;
-}
-
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view space = " \t\r";
-  const std::size_t begin = text.find_first_not_of(space);
-  return begin == std::string_view::npos ? "" : text.substr(begin, text.find_last_not_of(space) + 1 - begin);
-}
-
-struct ConfigEntry {
-  std::string text;  ///< "steps = 3"; empty at the end of the file
-  int line = 0;      ///< where it begins, from 1
-
-  std::string_view key() const { return trimmed(std::string_view(text).substr(0, text.find('='))); }
-  std::string_view value() const {
-    const std::size_t equals = text.find('=');
-    return equals == std::string::npos ? "" : trimmed(std::string_view(text).substr(equals + 1));
-  }
-  bool is_well_formed() const {
-    return !key().empty() && !value().empty() && !value().starts_with('=') &&
-           value().starts_with('[') == value().ends_with(']') && std::ranges::count(text, '"') % 2 == 0;
-  }
-};
-
-/// Without the white space and comments around it; an array may go over several lines.
-ConfigEntry next_entry(std::istream& file, int& lines_read) {
-  ConfigEntry entry;
-  for (std::string line; std::getline(file, line);) {
-    ++lines_read;
-    if (entry.text.empty()) entry.line = lines_read;
-    entry.text += trimmed(std::string_view(line).substr(0, line.find('#')));
-    const bool is_open = entry.value().starts_with('[') && !entry.value().ends_with(']');
-    if (!entry.text.empty() && !is_open) break;
-  }
-  return entry;
 }
 
 }  // namespace
@@ -510,31 +475,19 @@ void CommandLine::collect(const CLI::App& app) {
 }
 
 void CommandLine::read_config() {
-  std::ifstream stream(config_file_);
-  if (!stream || std::filesystem::is_directory(config_file_)) {
-    throw UsageError(fmt::format("--config: file '{}' cannot be read; must be a TOML file", config_file_));
+  std::vector<ConfigEntry> entries;
+  try {
+    entries = read_config_file(config_file_);
+  } catch (const std::runtime_error& error) {
+    throw UsageError(fmt::format("--config: {}; must be a TOML file of KEY = VALUE", error.what()));
   }
-  int lines_read = 0;
-  std::set<std::string, std::less<>> keys;
-  for (ConfigEntry entry = next_entry(stream, lines_read); !entry.text.empty();
-       entry = next_entry(stream, lines_read)) {
+  for (const ConfigEntry& entry : entries) {
     const std::string place = fmt::format("{}:{}", config_file_, entry.line);
-    if (!entry.is_well_formed())
-      throw UsageError(fmt::format("{}: '{}' is not understood; must be KEY = VALUE", place, entry.text));
-    if (!keys.emplace(entry.key()).second)
-      throw UsageError(fmt::format("{}: {}: given again; must be given once", place, entry.key()));
-    std::istringstream one(entry.text);
-    for (const CLI::ConfigItem& item : CLI::ConfigTOML().from_config(one)) set_from_config(item, place);
+    Binding* const binding = find("--" + entry.key);
+    if (binding == nullptr || !binding->in_manifest)
+      throw UsageError(fmt::format("{}: {}", place, unknown_message("key", entry.key, config_keys())));
+    if (!binding->given) set(*binding, entry.value, fmt::format("{}: {}", place, entry.key));
   }
-}
-
-void CommandLine::set_from_config(const CLI::ConfigItem& item, std::string_view place) {
-  Binding* const binding = find("--" + item.fullname());
-  if (binding == nullptr || !binding->in_manifest) {
-    throw UsageError(fmt::format("{}: {}", place, unknown_message("key", item.fullname(), config_keys())));
-  }
-  if (binding->given) return;
-  set(*binding, fmt::format("{}", fmt::join(item.inputs, ",")), fmt::format("{}: {}", place, item.name));
 }
 
 void CommandLine::set_quick_defaults() {

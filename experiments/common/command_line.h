@@ -17,7 +17,6 @@
 
 namespace CLI {
 class App;
-struct ConfigItem;
 }  // namespace CLI
 
 namespace experiments {
@@ -132,7 +131,6 @@ class CommandLine {
   void collect(const CLI::App& app);
   void print_list(std::ostream& out) const;
   void read_config();
-  void set_from_config(const CLI::ConfigItem& item, std::string_view place);
   void set_quick_defaults();
   std::string footer() const;
 

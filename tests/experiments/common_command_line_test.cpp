@@ -225,16 +225,21 @@ TEST_CASE("errors in a configuration file name the file, the line and the key") 
         "1: steps: '3,4' is not allowed; must be an integer from 1 to 1000000");
   CHECK(error_of("formats = [ # two\n  \"binary32\",\n  \"binari16\"]\nsteps = 0\n")
             .starts_with("1: formats: 'binary32,binari16' is not allowed; did you mean 'binary16'? "));
-  CHECK(error_of("steps = 3\nlr = 1\nsteps = 4\n") == "3: steps: given again; must be given once");
-  CHECK(error_of("lr = 1\nsteps = = 5\n") == "2: 'steps = = 5' is not understood; must be KEY = VALUE");
-  for (const char* bad :
-       {"[training]", "steps", "steps =", "= 3", "a=", "format = \"x", "steps = [3", "steps = 3]"}) {
-    CHECK(error_of(std::string("lr = 1\n\n") + bad + "\n") ==
-          "3: '" + std::string(bad) + "' is not understood; must be KEY = VALUE");
+  for (const char* bad : {"steps = 4", "steps = = 5", "steps", "steps =", "= 3", "a=", "format = \"x",
+                          "lr = [3", "lr = 3]", "[training"}) {
+    const ConfigFile config(std::string("steps = 3\n\n") + bad + "\n");
+    const std::string error = config.parse().error;
+    INFO(error);
+    // What is not closed is missed at the end of the file at the latest.
+    CHECK((error.starts_with("--config: " + config.path() + ":3: ") ||
+           error.starts_with("--config: " + config.path() + ":4: ")));
+    CHECK(error.ends_with("; must be a TOML file of KEY = VALUE"));
+    CHECK(std::ranges::count(error, '\n') == 0);
   }
   CHECK(parse({"--config", "/nowhere.toml"}).error ==
-        "--config: file '/nowhere.toml' cannot be read; must be a TOML file");
-  CHECK(parse({"--config", "/tmp"}).error == "--config: file '/tmp' cannot be read; must be a TOML file");
+        "--config: file '/nowhere.toml' cannot be read; must be a TOML file of KEY = VALUE");
+  CHECK(parse({"--config", "/tmp"}).error ==
+        "--config: file '/tmp' cannot be read; must be a TOML file of KEY = VALUE");
 }
 
 TEST_CASE("effective options are what the body runs with") {

@@ -49,7 +49,7 @@ ResidualStream residual_stream(int blocks, const UnitScaling& rule) {
   const sim::Tensor x = normal_tensor({rows, width}, "x");
   std::vector<sim::Tensor> weights;
   for (int block = 0; block < blocks; ++block)
-    weights.push_back(normal_tensor({width, width}, "w" + std::to_string(block)));
+    weights.push_back(normal_tensor({width, width}, std::string("w").append(std::to_string(block))));
   sim::Tape tape(sim::find_precision_policy("fp32"), {.unit_scaling = &rule});
   Variable stream = tape.parameter("x", x);
   ResidualStream result;

@@ -1,0 +1,57 @@
+#include "experiments/common/config_file.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <stdexcept>
+#include <string_view>
+
+namespace experiments {
+namespace {
+
+std::string text_of(const toml::node& node) {
+  if (const auto* text = node.as_string()) return text->get();
+  if (const auto* integer = node.as_integer()) return fmt::format("{}", integer->get());
+  if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
+  if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
+  std::string text;
+  if (const toml::array* array = node.as_array()) {
+    for (const toml::node& element : *array) {
+      if (!text.empty()) text += ',';
+      text += text_of(element);
+    }
+  }
+  return text;
+}
+
+void add_entries(const toml::table& table, const std::string& prefix, std::vector<ConfigEntry>& entries) {
+  for (const auto& [name, node] : table) {
+    const std::string key = prefix + std::string(name.str());
+    if (const toml::table* inner = node.as_table()) {
+      add_entries(*inner, key + ".", entries);
+    } else {
+      entries.push_back({.key = key, .value = text_of(node), .line = name.source().begin.line});
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<ConfigEntry> read_config_file(const std::string& file) {
+  std::ifstream stream(file);
+  if (!stream || std::filesystem::is_directory(file))
+    throw std::runtime_error(fmt::format("file '{}' cannot be read", file));
+  try {
+    std::vector<ConfigEntry> entries;
+    add_entries(toml::parse(stream, file), "", entries);
+    std::ranges::stable_sort(entries, {}, &ConfigEntry::line);
+    return entries;
+  } catch (const toml::parse_error& error) {
+    throw std::runtime_error(fmt::format("{}:{}: {}", file, error.source().begin.line, error.description()));
+  }
+}
+
+}  // namespace experiments

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace experiments {
+
+/// A key of a TOML file, with the names of its tables before it ("training.steps"), and its value as one would
+/// write it on the command line: without quotation marks, the elements of an array with commas between them.
+struct ConfigEntry {
+  std::string key;
+  std::string value;
+  std::size_t line = 0;  ///< from 1
+};
+
+/// All entries in the order of the file. Throws std::runtime_error, "FILE:LINE: what is wrong", for what is not
+/// TOML, and "file 'FILE' cannot be read" for what cannot be.
+std::vector<ConfigEntry> read_config_file(const std::string& file);
+
+}  // namespace experiments
