@@ -337,7 +337,10 @@ std::vector<std::pair<std::string, std::string>> roles_of(const PrecisionPolicy&
           {"operand_weights", sim::name_of(policy.operands.weights)},
           {"operand_gradients", sim::name_of(policy.operands.gradients)},
           {"accumulation", sim::name_of(policy.products)},
+          {"accumulation_order", policy.products.tensor_core ? "k ascending, by steps of the tensor core"
+                                                             : "k ascending, one chain for each output"},
           {"reductions", format(policy.reductions)},
+          {"reductions_order", "16 interleaved partial sums, then these; down columns rows ascending"},
           {"activation_rounding", name_of(policy.activation_rounding)},
           {"gradient_rounding", name_of(policy.gradient_rounding)},
           {"weight_rounding", name_of(policy.weight_rounding)},
