@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -511,6 +512,25 @@ TEST_CASE(
   CHECK(summary.at(model + "unigram_entropy") > summary.at(model + "entropy_rate"));
   CHECK(summary.at(model + "fp32.none.steps") == 6);
   CHECK(summary.contains(model + "bf16.none.final_loss_difference"));
+}
+
+TEST_CASE("training: networks learn real data, when HALFLAB_DATA_DIR has them") {
+  const char* const root = std::getenv("HALFLAB_DATA_DIR");
+  if (root == nullptr) {
+    MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const std::string data = std::string("--data ") + root;
+  const fs::path digits = directory / "digits", text = directory / "text";
+  REQUIRE(
+      run("--sweep --model cnn --policy fp32,amp --twin-every 0 " + data + "/mnist-10k", digits).exit_code ==
+      0);
+  for (const char* policy : {"fp32.none", "amp.dynamic"})
+    CHECK(json_of(digits / "summary.json").at("cnn." + std::string(policy) + ".final_accuracy") >= 0.95);
+  REQUIRE(run("--model transformer --steps 60 --twin-every 0 " + data + "/text", text).exit_code == 0);
+  const nlohmann::json summary = json_of(text / "summary.json");
+  CHECK(summary.at("final_loss") < summary.at("unigram_entropy").get<double>() - 0.5);
 }
 
 TEST_CASE("training: a run that its scaler ends is a result with the reason") {
