@@ -141,8 +141,18 @@ void encode_into(const RoundedOutput& out, std::size_t offset, std::span<const f
 
 template <const fp16::Format& F>
 void convert_into(const RoundedOutput& out, std::size_t offset, std::span<const double> values) {
-  assert(out.counts == nullptr && out.rounding == nullptr &&
-         "rounding is chosen and counted for floats only");
+  assert(out.rounding == nullptr && "rounding is chosen for floats only");
+  if (out.counts) {
+    // Counts are taken of floats. Rounded to odd, these round on as the doubles themselves would.
+    std::vector<float> floats(values.size());
+    std::ranges::transform(values, floats.begin(), [](double value) {
+      return std::bit_cast<float>(
+          fp16::convert<fp16::binary32, fp16::binary64>(std::bit_cast<std::uint64_t>(value),
+                                                        {.rounding = fp16::Rounding::to_odd})
+              .bits);
+    });
+    return encode_into<F>(out, offset, floats);
+  }
   std::ranges::transform(values, out.tensor->elements<std::uint16_t>().begin() + offset, [](double value) {
     return fp16::convert<F, fp16::binary64>(std::bit_cast<std::uint64_t>(value)).bits;
   });
