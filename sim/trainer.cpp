@@ -267,7 +267,7 @@ void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& r
                                             .count_rounding = counted,
                                             .find_nonfinite = options_.record_skips,
                                             .layer_scaler = layer_.get()});
-  look_into(term, next, record);
+  look_into(term, next, pending.scale, record);
   if (pending.scaled.sites.empty()) {
     pending.scaled = {.sites = term.tape.sites(), .values = std::move(next)};
   } else {
@@ -298,7 +298,7 @@ void Trainer::finish(const LossTerm& term, Pending& pending, std::optional<Gradi
   sites_ = pending.scaled.sites;
   if (falls_on(options_.statistics_every, record.step) && record.statistics.empty())
     record.statistics = site_statistics(pending.scaled.values);
-  complete_skip_record(term, pending.scaled, record);
+  complete_skip_record(term, pending, record);
   if (record.skipped()) return;
   const double divisor_ratio = layer_ ? 1 : term.scaler.unscale_scale() / static_cast<double>(pending.scale);
   add_unscaled(sum, pending, divisor_ratio, record);
@@ -346,24 +346,25 @@ Decision Trainer::decide_by_layers() {
   return decision;
 }
 
-void Trainer::look_into(const LossTerm& term, const SiteGradients& values, StepRecord& record) const {
+void Trainer::look_into(const LossTerm& term, const SiteGradients& values, float scale,
+                        StepRecord& record) const {
   if (record.skip || !values.first_nonfinite) return;
   const AllocationScope uncounted(nullptr);
   record.skip = find_cause(term.tape, term.loss, values, options_.twin_format,
                            static_cast<float>(options_.accumulation_steps));
+  record.skip->loss_scale = scale;
 }
 
-void Trainer::complete_skip_record(const LossTerm& term, const ScaledGradients& scaled,
-                                   StepRecord& record) const {
-  if (!options_.record_skips || !record.skipped()) return;
+void Trainer::complete_skip_record(const LossTerm& term, const Pending& pending, StepRecord& record) const {
+  if (!options_.record_skips || !record.skipped() || record.skip) return;
+  const ScaledGradients& scaled = pending.scaled;
   for (std::size_t site = 0; site < scaled.sites.size() && !record.skip; ++site) {
     const Tensor& gradient = scaled.values.gradients[site];
     if (is_weight(scaled.sites[site]) && has_nonfinite(gradient))
       record.skip = record_of_sum(scaled.sites[site].name, gradient);
   }
   if (!record.skip) record.skip = find_cause(term.tape, term.loss, {}, options_.twin_format);
-  record.skip->step = record.step;
-  record.skip->loss_scale = record.scale;
+  record.skip->loss_scale = pending.scale;
 }
 
 void Trainer::add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
@@ -403,7 +404,7 @@ StepRecord Trainer::step() {
     const std::vector<LossTerm> terms = losses_of(recorded);
     for (std::size_t loss = 0; loss < terms.size(); ++loss) {
       const bool is_last = i + 1 == micro_batches && loss + 1 == terms.size();
-      if (!pending) pending.emplace(static_cast<float>(scale(loss)), is_last);
+      if (!pending) pending.emplace(static_cast<float>(scale(loss)));
       pending->ends_step = is_last;
       add_backward(terms[loss], *pending, record);
       if (!unscales_each && !is_last) continue;
@@ -415,6 +416,8 @@ StepRecord Trainer::step() {
   if (!record.skipped()) {
     record.skip.reset();
     apply(*gradients, record);
+  } else if (record.skip) {
+    record.skip->step = record.step;
   }
   ++steps_done_;
   return record;

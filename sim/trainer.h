@@ -168,8 +168,8 @@ class Trainer {
   void round_copies();
   /// Gradients since the last update of a loss scaler.
   struct Pending {
-    float scale;     ///< S
-    bool ends_step;  ///< none comes after it
+    float scale;             ///< S
+    bool ends_step = false;  ///< no backward pass comes after those in it
     ScaledGradients scaled = {};
     ExponentHistogram exponents = {};        ///< of `scaled`, where the scaler needs them
     GradientSummary summary = {};            ///< of `scaled`
@@ -199,8 +199,8 @@ class Trainer {
   void add_outcomes(const ScaledGradients& scaled);
   Decision decide_by_layers();
   /// Asks for the cause of a backward pass that was not finite, if none was before it in this step.
-  void look_into(const LossTerm& term, const SiteGradients& values, StepRecord& record) const;
-  void complete_skip_record(const LossTerm& term, const ScaledGradients& scaled, StepRecord& record) const;
+  void look_into(const LossTerm& term, const SiteGradients& values, float scale, StepRecord& record) const;
+  void complete_skip_record(const LossTerm& term, const Pending& pending, StepRecord& record) const;
   void add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
                     StepRecord& record) const;
   void apply(Gradients& gradients, StepRecord& record);

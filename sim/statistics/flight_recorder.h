@@ -17,7 +17,7 @@ struct SkipRecord {
     nowhere,   ///< all was finite: the scaler went by a rule of its own
   };
   std::size_t step = 0;
-  double loss_scale = 1;  ///< S
+  double loss_scale = 1;  ///< S of the backward pass that was not finite
   Place place = Place::nowhere;
 
   // Of the first tensor that was not finite; of a gradient these are the value it is the gradient of.

@@ -146,6 +146,24 @@ TEST_CASE("backward passes: with a scaler for each loss, each is divided by its 
   CHECK(training_runs::same_state(r.trainer.state(), by_hand.state()));
 }
 
+TEST_CASE("backward passes: a skipped step tells the S of the loss that overflowed") {
+  Setup setup = two_losses();
+  setup.scaler += ":growth_interval=3";
+  setup.options.record_skips = true;
+  const Run r = run(setup, 40);
+  int of_second_loss = 0;
+  for (std::size_t i = 0; i + 1 < r.steps.size(); ++i) {
+    const sim::StepRecord &step = r.steps[i], &after = r.steps[i + 1];
+    if (!step.skipped()) continue;
+    REQUIRE(step.skip);
+    CHECK(step.skip->step == step.step);
+    const bool first_overflowed = after.scale < step.scale;
+    CHECK(step.skip->loss_scale == (first_overflowed ? step.scale : step.further_scales[0]));
+    of_second_loss += !first_overflowed && step.scale != step.further_scales[0];
+  }
+  CHECK(of_second_loss > 0);
+}
+
 TEST_CASE("backward passes: in FP64 two losses apart are their sum but for the order of additions") {
   Setup apart = two_losses();
   apart.policy = "fp64";
