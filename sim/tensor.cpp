@@ -127,35 +127,40 @@ std::optional<std::size_t> first_nonfinite_in(std::span<const Stored> values) {
   return std::nullopt;
 }
 
-template <const fp16::Format& F>
-void encode_into(const RoundedOutput& out, std::size_t offset, std::span<const float> values) {
+template <const fp16::Format& F, class Value>
+void round_into(const RoundedOutput& out, std::size_t offset, std::span<const Value> values) {
   const std::span<std::uint16_t> codes = out.tensor->elements<std::uint16_t>().subspan(offset, values.size());
-  if (out.rounding == nullptr) return fp16::encode<F>(values, codes, {}, {.counts = out.counts});
+  fp16::Attributes attributes;
   std::vector<std::uint32_t> random;
-  if (out.rounding->direction == fp16::Rounding::stochastic) {
+  if (out.rounding) attributes.rounding = out.rounding->direction;
+  if (attributes.rounding == fp16::Rounding::stochastic) {
     random.resize(values.size());
     out.rounding->random.fill_bits((out.use << 40) + offset, random);
   }
-  fp16::encode<F>(values, codes, {out.rounding->direction}, {.counts = out.counts, .random_bits_32 = random});
+  const fp16::ArrayOptions options{.counts = out.counts, .random_bits_32 = random};
+  if constexpr (std::is_same_v<Value, float>) {
+    fp16::encode<F>(values, codes, attributes, options);
+  } else {
+    std::vector<std::uint64_t> wide(values.size());
+    std::ranges::transform(values, wide.begin(), [](double v) { return std::bit_cast<std::uint64_t>(v); });
+    fp16::convert<F, fp16::binary64>(wide, codes, attributes, options);
+  }
 }
 
-template <const fp16::Format& F>
-void convert_into(const RoundedOutput& out, std::size_t offset, std::span<const double> values) {
-  assert(out.rounding == nullptr && "rounding is chosen for floats only");
-  if (out.counts) {
-    // Counts are taken of floats. Rounded to odd, these round on as the doubles themselves would.
-    std::vector<float> floats(values.size());
-    std::ranges::transform(values, floats.begin(), [](double value) {
-      return std::bit_cast<float>(
-          fp16::convert<fp16::binary32, fp16::binary64>(std::bit_cast<std::uint64_t>(value),
-                                                        {.rounding = fp16::Rounding::to_odd})
-              .bits);
-    });
-    return encode_into<F>(out, offset, floats);
-  }
-  std::ranges::transform(values, out.tensor->elements<std::uint16_t>().begin() + offset, [](double value) {
-    return fp16::convert<F, fp16::binary64>(std::bit_cast<std::uint64_t>(value)).bits;
-  });
+template <class Stored, class Value>
+void store_wide(const RoundedOutput& out, std::size_t offset, std::span<const Value> values) {
+  Stored* const to = out.tensor->elements<Stored>().data() + offset;
+  if (static_cast<const void*>(to) != values.data()) std::ranges::copy(values, to);
+  if (out.counts) out.counts->exact += values.size();
+}
+
+template <class Value>
+void store_values(const RoundedOutput& out, std::size_t offset, std::span<const Value> values) {
+  const fp16::Format format = out.tensor->format();
+  if (format == fp16::binary16) return round_into<fp16::binary16>(out, offset, values);
+  if (format == fp16::bfloat16) return round_into<fp16::bfloat16>(out, offset, values);
+  if (format == fp16::binary32) return store_wide<float>(out, offset, values);
+  store_wide<double>(out, offset, values);
 }
 
 }  // namespace
@@ -271,35 +276,11 @@ const double* read(const Tensor& tensor, std::size_t offset, std::size_t count, 
 }
 
 void store(const RoundedOutput& out, std::size_t offset, std::span<const float> values) {
-  Tensor& tensor = *out.tensor;
-  if (tensor.format() == fp16::binary16) {
-    encode_into<fp16::binary16>(out, offset, values);
-  } else if (tensor.format() == fp16::bfloat16) {
-    encode_into<fp16::bfloat16>(out, offset, values);
-  } else {
-    if (tensor.format() == fp16::binary64) {
-      std::ranges::copy(values, tensor.elements<double>().begin() + offset);
-    } else if (values.data() != tensor.elements<float>().data() + offset) {
-      std::ranges::copy(values, tensor.elements<float>().begin() + offset);
-    }
-    if (out.counts) out.counts->exact += values.size();
-  }
+  store_values(out, offset, values);
 }
 
 void store(const RoundedOutput& out, std::size_t offset, std::span<const double> values) {
-  Tensor& tensor = *out.tensor;
-  if (tensor.format() == fp16::binary64) {
-    if (values.data() != tensor.elements<double>().data() + offset) {
-      std::ranges::copy(values, tensor.elements<double>().begin() + offset);
-    }
-  } else if (tensor.format() == fp16::binary32) {
-    std::ranges::copy(values, tensor.elements<float>().begin() + offset);
-  } else if (tensor.format() == fp16::binary16) {
-    convert_into<fp16::binary16>(out, offset, values);
-  } else {
-    convert_into<fp16::bfloat16>(out, offset, values);
-  }
-  if (out.counts) out.counts->exact += values.size();
+  store_values(out, offset, values);
 }
 
 std::optional<std::size_t> first_nonfinite(const Tensor& tensor) {

@@ -40,6 +40,25 @@ TEST_CASE("tensor: a binary64 value reaches FP16 with one rounding") {
   CHECK(tensor.element(0) == 1 + 0x1p-10);
 }
 
+TEST_CASE("tensor: binary64 values are rounded alike with counts and without, and each is counted once") {
+  const std::vector<double> values{1.0,    1 + 0x1p-11 + 0x1p-40, 0x1p-25, 0x1p-25 + 0x1p-60,
+                                   0x1p-7, 65520 - 0x1p-30,       0x1p200, -0x1p-200};
+  for (const fp16::Format format : {fp16::binary16, fp16::bfloat16}) {
+    CAPTURE(fp16::name_of(format));
+    Tensor counted({values.size()}, format), uncounted({values.size()}, format);
+    fp16::RoundingCounts counts;
+    sim::store({&counted, &counts}, 0, values);
+    sim::store({&uncounted}, 0, values);
+    CHECK(std::ranges::equal(counted.elements<std::uint16_t>(), uncounted.elements<std::uint16_t>()));
+    const bool is_fp16 = format == fp16::binary16;
+    CHECK(counts == fp16::RoundingCounts{.exact = is_fp16 ? 2u : 3u,  // bfloat16 has 2^-25, too
+                                         .inexact = is_fp16 ? 5u : 4u,
+                                         .subnormal = is_fp16 ? 1u : 0u,
+                                         .flushed = is_fp16 ? 2u : 1u,
+                                         .overflowed = 1});
+  }
+}
+
 TEST_CASE("tensor: read widens exactly, copies are deep") {
   Tensor tensor({5000}, fp16::binary16);
   for (std::size_t i = 0; i < tensor.size(); ++i)
@@ -100,6 +119,9 @@ TEST_CASE("tensor: random bits belong to the element, however it is stored") {
   for (std::size_t i = 0; i < 100; i += 10)
     sim::store({&in_pieces, nullptr, &rounding}, i, std::span(values).subspan(i, 10));
   CHECK(at_once.to_floats() == in_pieces.to_floats());
+  Tensor from_binary64({100}, fp16::binary16);
+  sim::store({&from_binary64, nullptr, &rounding}, 0, std::vector<double>(values.begin(), values.end()));
+  CHECK(at_once.to_floats() == from_binary64.to_floats());
   const auto ups = std::ranges::count(at_once.to_floats(), 1 + 0x1p-10f);
   CHECK(ups > 20);  // of 100 at even odds: fewer or more by chance once in 10^9
   CHECK(ups < 80);
