@@ -317,4 +317,10 @@ void copy_rounded(const RoundedOutput& out, const Tensor& in) {
   }
 }
 
+Tensor rounded(const Tensor& tensor, fp16::Format format) {
+  Tensor result(tensor.shape(), format);
+  copy_rounded({&result}, tensor);
+  return result;
+}
+
 }  // namespace sim

@@ -118,6 +118,9 @@ void store(const RoundedOutput& out, std::size_t offset, std::span<const double>
 /// The elements of `in`, each rounded once to out's format; both have the same number of elements.
 void copy_rounded(const RoundedOutput& out, const Tensor& in);
 
+/// `tensor` rounded once to nearest in `format`.
+Tensor rounded(const Tensor& tensor, fp16::Format format);
+
 /// Index of the first element that is infinite or NaN.
 std::optional<std::size_t> first_nonfinite(const Tensor& tensor);
 

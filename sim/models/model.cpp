@@ -118,10 +118,7 @@ Variable ForwardContext::inputs(Shape shape) {
 
 Variable ForwardContext::constant(Tensor values) {
   const fp16::Format format = tape_.policy().model;
-  if (format == fp16::binary32) return tape_.constant(std::move(values));
-  Tensor rounded(values.shape(), format);
-  copy_rounded({&rounded}, values);
-  return tape_.constant(std::move(rounded));
+  return tape_.constant(format == fp16::binary32 ? std::move(values) : rounded(values, format));
 }
 
 Variable ForwardContext::apply(const Operation& operation, std::vector<Variable> inputs,
