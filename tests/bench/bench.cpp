@@ -247,7 +247,9 @@ int main(int argc, char** argv) {
                               "time of a step under amp with statistics of every tensor over one "
                               "without"},
                              {"overhead.twin_<model>",
-                              "of one that is compared with the FP32 twin, over one that is not"}}},
+                              "of one that is compared with the FP32 twin, over one that is not"},
+                             {"overhead.flight_recorder_<model>",
+                              "of one that is looked into if it is skipped, over one that is not"}}},
        .options =
            [&](experiments::CommandLine& command_line) {
              command_line.add("--repetitions", options.repetitions, "times that every case is measured",

@@ -19,7 +19,7 @@ struct Case {
   bool is_peer = false;                  ///< a limit or a peer: not ours, reported beside ours
   int threads = 1;                       ///< one: pinned to a core
   double products = 0;                   ///< multiplications in a step's linear maps; 0: no step
-  bool is_instrumented = false;          ///< a step with statistics or twin, reported apart from the steps
+  bool is_instrumented = false;          ///< a step that is measured besides, reported apart
 };
 
 using Rates = std::map<std::string, double>;
@@ -54,7 +54,7 @@ void add_training_cases(std::vector<Case>& cases);
 std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rates& rates);
 /// PyTorch's steps, which it times, over ours.
 std::vector<Derived> derive_from_pytorch(const Rates& rates);
-/// Steps with statistics and with the twin over the same without.
+/// Steps with statistics, the twin or the flight recorder over the same without.
 std::vector<Derived> derive_from_instruments(const Rates& rates);
 
 }  // namespace bench

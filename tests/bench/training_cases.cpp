@@ -70,7 +70,7 @@ std::optional<double> find_target(std::string_view model) {
 }
 
 constexpr std::string_view with_statistics = "_statistics", with_twin = "_twin",
-                           on_two_threads = "_2_threads";
+                           with_flight_recorder = "_flight_recorder", on_two_threads = "_2_threads";
 
 /// A model at its own size and batch, and data for it.
 struct Workload {
@@ -89,7 +89,7 @@ Case step_case(const std::shared_ptr<Workload>& workload, const experiments::Run
           .work = [workload, trainer] { trainer->step(); },
           .threads = choice.threads,
           .products = workload->products,
-          .is_instrumented = choice.statistics_every + choice.twin_every > 0};
+          .is_instrumented = choice.statistics_every + choice.twin_every > 0 || choice.record_skips};
 }
 
 constexpr std::array compared_policies{"fp32", "amp", "fp16"};
@@ -115,6 +115,8 @@ void add_instrumented_steps(std::vector<Case>& cases, const std::shared_ptr<Work
   cases.push_back(
       step_case(workload, {.policy = "amp", .scaler = "dynamic", .statistics_every = 1}, with_statistics));
   cases.push_back(step_case(workload, {.policy = "amp", .scaler = "dynamic", .twin_every = 1}, with_twin));
+  cases.push_back(step_case(workload, {.policy = "amp", .scaler = "dynamic", .record_skips = true},
+                            with_flight_recorder));
 }
 
 /// Seconds that PyTorch needs for a step of each model on one core, or why there are none.
@@ -203,6 +205,9 @@ std::vector<Derived> derive_from_instruments(const Rates& rates) {
                        .value = twin,
                        .note = fmt::format("{}, {}", on_average(twin, 10, "scaler_comparison"),
                                            on_average(twin, 50, "training"))});
+    figures.push_back({.key = fmt::format("overhead.flight_recorder_{}", model),
+                       .value = plain / rates.at(step_name(model, "amp", with_flight_recorder)),
+                       .note = "of steps that are applied"});
   }
   return figures;
 }
