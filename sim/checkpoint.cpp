@@ -1,30 +1,26 @@
 #include "sim/checkpoint.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
 
+#include "sim/crc32.h"
+#include "sim/files.h"
+
 namespace sim {
 namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::json;
-using Bytes = std::vector<std::uint8_t>;
 
 constexpr std::string_view magic = "halflab\n";
 constexpr std::uint32_t format_version = 3;
@@ -86,67 +82,26 @@ Checkpoint checkpoint_of(json& content) {
     checkpoint.trainer.loss_scalers.push_back(values_of(state));
   for (json& array : content.at("arrays")) {
     checkpoint.trainer.arrays.push_back(
-        {array.at(0), static_cast<Bytes&&>(std::move(array.at(1).get_binary()))});
+        {array.at(0), static_cast<std::vector<std::uint8_t>&&>(array.at(1).get_binary())});
   }
   return checkpoint;
 }
 
 template <class Number>
-void append(Bytes& bytes, Number number) {
-  const auto raw = std::bit_cast<std::array<std::uint8_t, sizeof(Number)>>(number);
-  bytes.insert(bytes.end(), raw.begin(), raw.end());
+void append(std::string& bytes, Number number) {
+  const auto raw = std::bit_cast<std::array<char, sizeof(Number)>>(number);
+  bytes.append(raw.begin(), raw.end());
 }
 
 template <class Number>
-Number number_at(const Bytes& bytes, std::size_t offset) {
+Number number_at(std::string_view bytes, std::size_t offset) {
   Number number;
   std::memcpy(&number, bytes.data() + offset, sizeof number);
   return number;
 }
 
-std::uint32_t checksum(std::span<const std::uint8_t> bytes) {
-  return static_cast<std::uint32_t>(::crc32_z(0, bytes.data(), bytes.size()));
-}
-
-[[noreturn]] void throw_not_written(const fs::path& file, int error) {
-  throw std::runtime_error(
-      fmt::format("file '{}' cannot be written ({})", file.string(), std::generic_category().message(error)));
-}
-
-/// A file or directory that is open.
-class Descriptor {
- public:
-  Descriptor(fs::path path, int flags)
-      : path_(std::move(path)), number_(::open(path_.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (number_ < 0) throw_not_written(path_, errno);
-  }
-  ~Descriptor() { ::close(number_); }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  void write(const Bytes& bytes) {
-    for (std::size_t written = 0; written < bytes.size();) {
-      const ssize_t count = ::write(number_, bytes.data() + written, bytes.size() - written);
-      if (count < 0 && errno != EINTR) throw_not_written(path_, errno);
-      written += static_cast<std::size_t>(std::max<ssize_t>(count, 0));
-    }
-  }
-
-  /// Until the disk has it.
-  void synchronise() {
-    if (::fsync(number_) != 0) throw_not_written(path_, errno);
-  }
-
- private:
-  fs::path path_;
-  int number_;
-};
-
-Bytes read_all(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  Bytes bytes{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.is_open() || stream.bad()) throw_about(file, "cannot be read");
-  return bytes;
+std::uint32_t checksum_of(std::string_view bytes) {
+  return crc32(std::as_bytes(std::span(bytes)));
 }
 
 /// The steps done that a file's name tells; none for another file.
@@ -175,27 +130,6 @@ void require_same_run(const fs::path& file, const RunIdentity& saved, const RunI
   }
 }
 
-std::uint32_t add_checksum(std::uint32_t sum, std::span<const std::byte> bytes) {
-  if (bytes.empty()) return sum;  // zlib takes a null pointer for the wish to start anew
-  return static_cast<std::uint32_t>(
-      ::crc32_z(sum, reinterpret_cast<const ::Bytef*>(bytes.data()), bytes.size()));
-}
-
-/// Of a file's first bytes, at most `bytes` of them.
-FileMark mark_of(const fs::path& file, std::uint64_t bytes) {
-  std::ifstream stream(file, std::ios::binary);
-  FileMark mark{.name = file.filename().string()};
-  std::array<char, 1 << 16> chunk;
-  while (stream && mark.bytes < bytes) {
-    stream.read(chunk.data(),
-                static_cast<std::streamsize>(std::min<std::uint64_t>(chunk.size(), bytes - mark.bytes)));
-    const auto count = static_cast<std::size_t>(stream.gcount());
-    mark.checksum = add_checksum(mark.checksum, std::as_bytes(std::span(chunk).first(count)));
-    mark.bytes += count;
-  }
-  return mark;
-}
-
 void require_files(const fs::path& checkpoint, const std::vector<FileMark>& files) {
   for (const FileMark& expected : files) {
     const FileMark found = mark_of(checkpoint.parent_path() / expected.name, expected.bytes);
@@ -212,7 +146,7 @@ void require_files(const fs::path& checkpoint, const std::vector<FileMark>& file
 template <class Element>
 std::uint32_t add_checksum(std::uint32_t sum, const std::vector<Element>& elements) {
   const std::array size{static_cast<std::uint64_t>(elements.size())};
-  return add_checksum(add_checksum(sum, std::as_bytes(std::span(size))), std::as_bytes(std::span(elements)));
+  return crc32(std::as_bytes(std::span(elements)), crc32(std::as_bytes(std::span(size)), sum));
 }
 
 std::uint32_t add_checksum(std::uint32_t sum, const Batch& batch) {
@@ -238,83 +172,30 @@ std::uint32_t checksum_of(const Dataset& dataset) {
   return sum;
 }
 
-GrowingFile::GrowingFile(fs::path file) : file_(std::move(file)) {
-  written_.name = file_.filename().string();
-  open(std::ios::trunc);
-}
-
-GrowingFile::GrowingFile(fs::path file, const FileMark& mark)
-    : file_(std::move(file)), written_(mark), marked_bytes_(mark.bytes) {
-  std::error_code error;
-  fs::resize_file(file_, mark.bytes, error);
-  if (error) throw_not_written(file_, error.value());
-  open(std::ios::app);
-}
-
-GrowingFile::~GrowingFile() {
-  stream_.close();
-  std::error_code ignored;
-  if (!marked_bytes_) fs::remove(file_, ignored);
-}
-
-void GrowingFile::open(std::ios::openmode mode) {
-  stream_.open(file_, std::ios::binary | mode);
-  if (!stream_) throw_not_written(file_, errno);
-}
-
-void GrowingFile::append(std::string_view text) {
-  errno = 0;
-  if (!stream_.write(text.data(), static_cast<std::streamsize>(text.size()))) throw_not_written(file_, errno);
-  written_.bytes += text.size();
-  written_.checksum = add_checksum(written_.checksum, std::as_bytes(std::span(text)));
-}
-
-void GrowingFile::flush() {
-  errno = 0;
-  if (!stream_.flush()) throw_not_written(file_, errno);
-}
-
-FileMark GrowingFile::mark() {
-  if (marked_bytes_ != written_.bytes) {
-    flush();
-    Descriptor(file_, O_WRONLY).synchronise();
-    marked_bytes_ = written_.bytes;
-  }
-  return written_;
-}
-
-void GrowingFile::copy_to(const fs::path& file) {
-  flush();
-  std::error_code error;
-  fs::copy_file(file_, file, fs::copy_options::overwrite_existing, error);
-  if (error) throw_not_written(file, error.value());
-}
-
 void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
-  const Bytes content = json::to_cbor(content_of(checkpoint));
-  Bytes bytes(magic.begin(), magic.end());
+  std::string content;
+  json::to_cbor(content_of(checkpoint), content);
+  std::string bytes(magic);
   bytes.reserve(header_size + content.size() + checksum_size);
   append(bytes, format_version);
   append(bytes, static_cast<std::uint64_t>(content.size()));
-  bytes.insert(bytes.end(), content.begin(), content.end());
-  append(bytes, checksum(bytes));
+  bytes += content;
+  append(bytes, checksum_of(bytes));
 
-  const fs::path directory = file.parent_path();
-  const fs::path unfinished = directory / unfinished_file;
-  {
-    Descriptor descriptor(unfinished, O_WRONLY | O_CREAT | O_TRUNC);
-    descriptor.write(bytes);
-    descriptor.synchronise();
-  }
+  const fs::path directory = file.has_parent_path() ? file.parent_path() : ".";
+  write_contents(directory / unfinished_file, bytes);
+  synchronise(directory / unfinished_file);
   std::error_code error;
-  fs::rename(unfinished, file, error);
+  fs::rename(directory / unfinished_file, file, error);
   if (error) throw_not_written(file, error.value());
-  Descriptor(directory, O_RDONLY | O_DIRECTORY).synchronise();
+  synchronise(directory);
 }
 
 Checkpoint read_checkpoint(const fs::path& file) {
-  const Bytes bytes = read_all(file);
-  if (bytes.size() < header_size + checksum_size || !std::equal(magic.begin(), magic.end(), bytes.begin()))
+  const std::optional<std::string> read = contents_of(file);
+  if (!read) throw_about(file, "cannot be read");
+  const std::string_view bytes = *read;
+  if (bytes.size() < header_size + checksum_size || !bytes.starts_with(magic))
     throw_about(file, "is no checkpoint of halflab, or was cut off within its first bytes");
   const std::size_t end = bytes.size() - checksum_size;
   const auto content_size = number_at<std::uint64_t>(bytes, magic.size() + sizeof format_version);
@@ -322,7 +203,7 @@ Checkpoint read_checkpoint(const fs::path& file) {
     throw_about(file, fmt::format("was cut off or altered: its content has {} bytes of {}", end - header_size,
                                   content_size));
   }
-  if (checksum(std::span(bytes).first(end)) != number_at<std::uint32_t>(bytes, end))
+  if (checksum_of(bytes.substr(0, end)) != number_at<std::uint32_t>(bytes, end))
     throw_about(file, "was altered: its checksum is not that of its content");
   const auto version = number_at<std::uint32_t>(bytes, magic.size());
   if (version != format_version) {
@@ -331,7 +212,7 @@ Checkpoint read_checkpoint(const fs::path& file) {
                     version, format_version));
   }
   try {
-    json content = json::from_cbor(std::span(bytes).subspan(header_size, content_size));
+    json content = json::from_cbor(bytes.substr(header_size, content_size));
     return checkpoint_of(content);
   } catch (const json::exception&) {
     throw_about(file, "has content that no checkpoint has");

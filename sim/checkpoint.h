@@ -8,14 +8,13 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "sim/growing_file.h"
 #include "sim/options.h"
 #include "sim/trainer.h"
 
@@ -29,45 +28,6 @@ using RunIdentity = NamedTexts;
 /// CRC-32 of the examples of one epoch and of the test set, so that an identity tells data of the same name
 /// apart.
 std::uint32_t checksum_of(const Dataset& dataset);
-
-/// How far a GrowingFile had come.
-struct FileMark {
-  std::string name = {};  ///< in the directory of the checkpoint
-  std::uint64_t bytes = 0;
-  std::uint32_t checksum = 0;  ///< CRC-32 of these
-
-  friend bool operator==(const FileMark&, const FileMark&) = default;
-};
-
-/// What a run writes down of every step, in a file that only grows: a checkpoint holds its mark, so that no
-/// checkpoint is larger than the one before. All members throw std::runtime_error, naming the file, when it
-/// cannot be written. A file of which no mark was ever taken is removed with the object.
-class GrowingFile {
- public:
-  /// Begins the file anew, in place of one that is there.
-  explicit GrowingFile(std::filesystem::path file);
-  /// Goes on from `mark`, leaving out what was added after it; the file has at least these bytes.
-  GrowingFile(std::filesystem::path file, const FileMark& mark);
-  ~GrowingFile();
-  GrowingFile(const GrowingFile&) = delete;
-  GrowingFile& operator=(const GrowingFile&) = delete;
-
-  void append(std::string_view text);
-
-  /// After the disk has all of it.
-  FileMark mark();
-
-  void copy_to(const std::filesystem::path& file);
-
- private:
-  void open(std::ios::openmode mode);
-  void flush();
-
-  std::filesystem::path file_;
-  std::ofstream stream_;
-  FileMark written_;
-  std::optional<std::uint64_t> marked_bytes_;  ///< of the last mark
-};
 
 /// A run between two steps.
 struct Checkpoint {
@@ -93,8 +53,9 @@ class CheckpointDirectory {
   void write(const Checkpoint& checkpoint) const;
 
   /// The newest one that is whole with the bytes of its files; none where there is none at all. A damaged one
-  /// is passed over for the one before and reported to `warn` in a line. Throws std::runtime_error when all are damaged,
-  /// std::invalid_argument, with both values, when the checkpoint is of another run.
+  /// is passed over for the one before and reported to `warn` in a line. Throws std::runtime_error when all
+  /// are damaged, std::invalid_argument, with both values, when the checkpoint is of another run or another
+  /// version of the format.
   std::optional<Checkpoint> latest(const RunIdentity& run,
                                    const std::function<void(const std::string&)>& warn) const;
 

@@ -1,6 +1,7 @@
 #include "sim/options.h"
 
 #include <charconv>
+#include <utility>
 
 namespace sim {
 
@@ -17,5 +18,10 @@ std::string interval_text(const Interval& interval) {
   text += interval.includes_upper ? ']' : ')';
   return text;
 }
+
+OptionError::OptionError(std::string_view subject, std::string_view option, double value, std::string allowed)
+    : std::invalid_argument(std::string(subject) + ": " + std::string(option) + " = " + number_text(value) +
+                            " is not allowed; allowed: " + allowed),
+      allowed_(std::move(allowed)) {}
 
 }  // namespace sim

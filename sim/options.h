@@ -57,25 +57,53 @@ std::string number_text(double value);
 /// As in mathematics: "(0, 1]" excludes 0 and includes 1.
 std::string interval_text(const Interval& interval);
 
-/// Throws std::invalid_argument naming subject, option, value and allowed interval unless the value lies in
-/// it, is a whole number where Number is an integer type, and fits Number.
+/// An option has a value that is not allowed. what() is one line:
+/// "scaler 'static': scale = 0 is not allowed; allowed: numbers in (0, inf)".
+class OptionError : public std::invalid_argument {
+ public:
+  OptionError(std::string_view subject, std::string_view option, double value, std::string allowed);
+
+  /// "numbers in (0, inf)".
+  const std::string& allowed() const { return allowed_; }
+
+ private:
+  std::string allowed_;
+};
+
+/// The part of an interval within `bounds`.
+constexpr Interval clipped(Interval interval, const Interval& bounds) {
+  if (!bounds.contains(interval.lower)) {
+    interval.lower = bounds.lower;
+    interval.includes_lower = bounds.includes_lower;
+  }
+  if (!bounds.contains(interval.upper)) {
+    interval.upper = bounds.upper;
+    interval.includes_upper = bounds.includes_upper;
+  }
+  return interval;
+}
+
+/// The value as a Number. Throws OptionError unless it lies in the interval, before and after rounding to
+/// Number; where Number is an integer type, unless it is a whole number within +-(2^31 - 1).
 template <class Number>
 Number checked_option(std::string_view subject, std::string_view name, double given,
                       const Interval& allowed) {
-  constexpr bool whole = std::integral<Number> || std::is_enum_v<Number>;
-  constexpr double largest_int = std::numeric_limits<int>::max();
-  const bool convertible = !whole || (given == std::trunc(given) && std::abs(given) <= largest_int);
-  if (convertible && allowed.contains(given)) {
-    const auto value = static_cast<Number>(given);
-    if (allowed.contains(static_cast<double>(value))) return value;  // 1e-50 as a float is 0
+  if constexpr (std::integral<Number> || std::is_enum_v<Number>) {
+    constexpr double largest = std::numeric_limits<int>::max();
+    const Interval within = clipped(allowed, closed_interval(-largest, largest));
+    if (given == std::trunc(given) && within.contains(given)) return static_cast<Number>(given);
+    throw OptionError(subject, name, given, "whole numbers in " + interval_text(within));
+  } else {
+    const auto rounded = static_cast<Number>(given);
+    const bool fits = allowed.contains(static_cast<double>(rounded));  // 1e-50 as a float is 0
+    if (fits && allowed.contains(given)) return rounded;
+    throw OptionError(subject, name, given,
+                      "numbers in " + interval_text(allowed) +
+                          (allowed.contains(given) ? " after rounding to binary32" : ""));
   }
-  throw std::invalid_argument(std::string(subject) + ": " + std::string(name) + " = " + number_text(given) +
-                              " is not allowed; allowed: " + (whole ? "whole numbers in " : "numbers in ") +
-                              interval_text(allowed));
 }
 
-/// The options themselves when all lie in their intervals; throws std::invalid_argument as checked_option
-/// does.
+/// The options themselves when all lie in their intervals; throws OptionError if not.
 template <class Options>
 Options checked(Options options) {
   Options::visit(options, [](std::string_view name, auto& field, const Interval& allowed) {
@@ -96,7 +124,7 @@ NamedValues named_values(const Options& options) {
 }
 
 /// Defaults overridden by what is given. Throws std::invalid_argument for an unknown name (with the nearest
-/// one and all allowed ones) or a value outside its interval.
+/// one and all allowed ones) and OptionError for a value outside its interval.
 template <class Options>
 Options options_from(const GivenOptions& given) {
   Options options;

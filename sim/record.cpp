@@ -17,6 +17,7 @@
 
 #include "fp16/vector_path.h"
 #include "sim/build_information.h"
+#include "sim/files.h"
 #include "sim/machine_information.h"
 
 namespace sim {
@@ -24,14 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using nlohmann::ordered_json;
-
-std::string reason(int error) {
-  return std::generic_category().message(error);
-}
-
-[[noreturn]] void throw_cannot_write(const fs::path& file, int error) {
-  throw std::runtime_error(fmt::format("file '{}' cannot be written ({})", file.string(), reason(error)));
-}
 
 [[noreturn]] void throw_bad_directory(const fs::path& directory, std::string_view why) {
   throw std::runtime_error(
@@ -85,14 +78,6 @@ ordered_json library_versions(std::span<const Dependency> dependencies) {
   return versions;
 }
 
-void write_whole(const fs::path& file, std::string_view content) {
-  errno = 0;
-  std::ofstream stream(file, std::ios::binary);
-  stream.write(content.data(), static_cast<std::streamsize>(content.size()));
-  stream.close();
-  if (!stream) throw_cannot_write(file, errno);
-}
-
 }  // namespace
 
 std::string Value::text() const {
@@ -119,7 +104,7 @@ nlohmann::ordered_json Value::json() const {
 
 Table::Table(fs::path file, const std::vector<std::string>& columns)
     : file_(std::move(file)), stream_(file_, std::ios::binary), columns_(columns.size()) {
-  if (!stream_) throw_cannot_write(file_, errno);
+  if (!stream_) throw_not_written(file_, errno);
   row({columns.begin(), columns.end()});
 }
 
@@ -137,7 +122,7 @@ void Table::row(const std::vector<Value>& cells) {
 
 void Table::flush() {
   errno = 0;
-  if (!stream_.flush()) throw_cannot_write(file_, errno);
+  if (!stream_.flush()) throw_not_written(file_, errno);
 }
 
 RunRecord::RunRecord(fs::path directory)
@@ -153,7 +138,7 @@ RunRecord::RunRecord(fs::path directory)
   fs::create_directories(directory_, error);
   if (error) refuse(error.message());
   lock_ = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (lock_ < 0) refuse(reason(errno));
+  if (lock_ < 0) refuse(std::generic_category().message(errno));
   // Only a lock held by another run counts: a file system without locks is no reason to refuse.
   if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse("another run is writing there");
   fs::remove_all(staging_, error);
@@ -196,18 +181,18 @@ void RunRecord::commit(const ordered_json& settings) {
   tables_.clear();
   ordered_json summary = ordered_json::object();
   for (const auto& [key, value] : summary_) summary[key] = value.json();
-  write_whole(staging_ / "summary.json", summary.dump(2) + "\n");
-  write_whole(staging_ / "verdict.txt", verdict_);
+  write_contents(staging_ / "summary.json", summary.dump(2) + "\n");
+  write_contents(staging_ / "verdict.txt", verdict_);
 
   std::vector<std::string> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(staging_)) {
     files.push_back(entry.path().filename().string());
   }
   std::sort(files.begin(), files.end());
-  write_whole(staging_ / "manifest.json", manifest(settings, files).dump(2) + "\n");
+  write_contents(staging_ / "manifest.json", manifest(settings, files).dump(2) + "\n");
 
   for (const std::string& file : files) {
-    if (fs::is_directory(directory_ / file)) throw_cannot_write(directory_ / file, EISDIR);
+    if (fs::is_directory(directory_ / file)) throw_not_written(directory_ / file, EISDIR);
   }
   const fs::path manifest_file = directory_ / "manifest.json";
   const std::vector<std::string> old_files = listed_files(directory_);
@@ -257,7 +242,7 @@ void write_file(const fs::path& file, std::string_view content) {
   temporary += fmt::format(".partial-{}", ::getpid());
   std::error_code error;
   try {
-    write_whole(temporary, content);
+    write_contents(temporary, content);
   } catch (...) {
     fs::remove(temporary, error);
     throw;
@@ -266,7 +251,7 @@ void write_file(const fs::path& file, std::string_view content) {
   if (error) {
     std::error_code ignored;
     fs::remove(temporary, ignored);
-    throw_cannot_write(file, error.value());
+    throw_not_written(file, error.value());
   }
 }
 

@@ -15,6 +15,11 @@ struct Spec {
   std::map<std::string, std::string, std::less<>> options;
 };
 
+/// "NAME" of either form; the rest is not looked at.
+constexpr std::string_view name_in(std::string_view text) {
+  return text.substr(0, text.find(':'));
+}
+
 /// Throws std::invalid_argument for an option without '=', an empty key or a key given twice.
 Spec parse_spec(std::string_view text);
 

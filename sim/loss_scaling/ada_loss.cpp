@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
 namespace sim {
@@ -52,8 +51,8 @@ AdaLoss::AdaLoss(const Options& options)
       normal_quotient_(std::sqrt(2.0) * erfinv(options.underflow_probability)),
       lognormal_quantile_(std::sqrt(2.0) * erfinv(2 * options.underflow_probability - 1)) {
   if (options.u_min >= options.u_max) {
-    throw std::invalid_argument("scaler 'ada_loss': u_min = " + number_text(options.u_min) +
-                                " is not allowed; allowed: below u_max = " + number_text(options.u_max));
+    throw OptionError(Options::subject, "u_min", options.u_min,
+                      "below u_max = " + number_text(options.u_max));
   }
 }
 

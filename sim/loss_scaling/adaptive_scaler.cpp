@@ -19,9 +19,8 @@ bool overflowed(const GradientSummary& summary) {
 
 AdaptiveScaler::AdaptiveScaler(const Options& options) : options_(checked(options)), log2_scale_(0) {
   if (options.min_log2_scale > options.max_log2_scale) {
-    throw std::invalid_argument(
-        "scaler 'adaptive': min_log2_scale = " + std::to_string(options.min_log2_scale) +
-        " is not allowed; allowed: at most max_log2_scale = " + std::to_string(options.max_log2_scale));
+    throw OptionError(Options::subject, "min_log2_scale", options.min_log2_scale,
+                      "at most max_log2_scale = " + number_text(options.max_log2_scale));
   }
   log2_scale_ = std::clamp(0, options.min_log2_scale, options.max_log2_scale);
   flushed_share_.resize(static_cast<std::size_t>(options.max_log2_scale - options.min_log2_scale + 1));

@@ -1,7 +1,6 @@
 #include "sim/loss_scaling/fairscale_layerwise.h"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 namespace sim {
@@ -9,9 +8,8 @@ namespace sim {
 FairscaleLayerwise::FairscaleLayerwise(const Options& options, ScaleByLayer listed)
     : options_(checked(options)), listed_(std::move(listed)) {
   if (options.min_scale > options.max_scale) {
-    throw std::invalid_argument(
-        "scaler 'fairscale_layerwise': min_scale = " + number_text(options.min_scale) +
-        " is not allowed; allowed: at most max_scale = " + number_text(options.max_scale));
+    throw OptionError(Options::subject, "min_scale", options.min_scale,
+                      "at most max_scale = " + number_text(options.max_scale));
   }
   for (const auto& [layer, scale] : listed_) {
     checked_option<double>(Options::subject, "scale of layer '" + layer + "'", scale, Interval{.lower = 0});

@@ -112,4 +112,16 @@ std::unique_ptr<LossScaler> make_scaler(std::string_view name, const GivenOption
   return std::get<std::unique_ptr<LossScaler>>(row.make(options));
 }
 
+NamedValues options_of(const AnyScaler& scaler) {
+  return std::visit(
+      [](const auto& held) {
+        if constexpr (requires { held->options(); }) {
+          return held->options();
+        } else {
+          return held.options();
+        }
+      },
+      scaler);
+}
+
 }  // namespace sim

@@ -41,4 +41,7 @@ AnyScaler make_any_scaler(std::string_view name, const GivenOptions& options = {
 /// The same for a global loss scaler; throws std::invalid_argument for one of another kind, too.
 std::unique_ptr<LossScaler> make_scaler(std::string_view name, const GivenOptions& options = {});
 
+/// The options in force, of a scaler of any kind.
+NamedValues options_of(const AnyScaler& scaler);
+
 }  // namespace sim

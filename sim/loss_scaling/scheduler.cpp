@@ -1,23 +1,17 @@
 #include "sim/loss_scaling/scheduler.h"
 
-#include <stdexcept>
-
 namespace sim {
 
 void check_scale_limits(std::string_view subject, double init_scale, double min_scale, double max_scale) {
-  const auto reject = [subject](const std::string& name, double value, const std::string& allowed) {
-    throw std::invalid_argument(std::string(subject) + ": " + name + " = " + number_text(value) +
-                                " is not allowed; allowed: " + allowed);
-  };
   const bool has_ceiling = max_scale > 0;
   if (has_ceiling && min_scale > max_scale) {
-    reject("min_scale", min_scale, "at most max_scale = " + number_text(max_scale));
+    throw OptionError(subject, "min_scale", min_scale, "at most max_scale = " + number_text(max_scale));
   }
   if (init_scale < min_scale) {
-    reject("init_scale", init_scale, "at least min_scale = " + number_text(min_scale));
+    throw OptionError(subject, "init_scale", init_scale, "at least min_scale = " + number_text(min_scale));
   }
   if (has_ceiling && init_scale > max_scale) {
-    reject("init_scale", init_scale, "at most max_scale = " + number_text(max_scale));
+    throw OptionError(subject, "init_scale", init_scale, "at most max_scale = " + number_text(max_scale));
   }
 }
 

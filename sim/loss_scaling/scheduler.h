@@ -47,7 +47,7 @@ NamedValues offered_values(const Scheduler<Rule>& scheduler, const Rule& rule) {
   return values;
 }
 
-/// Throws std::invalid_argument unless min_scale <= max_scale (0: no limit) and init_scale lies between them.
+/// Throws OptionError unless min_scale <= max_scale (0: no limit) and init_scale lies between them.
 void check_scale_limits(std::string_view subject, double init_scale, double min_scale, double max_scale);
 
 }  // namespace sim

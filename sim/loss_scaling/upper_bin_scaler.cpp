@@ -2,18 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 
 namespace sim {
 namespace {
 
 constexpr int largest_exponent = 15;  // 65504 = (2 - 2^-10) 2^15
-
-[[noreturn]] void reject(const UpperBinScheduler& scheduler, std::string_view name, double value,
-                         const std::string& allowed) {
-  throw std::invalid_argument(scheduler.subject() + ": " + std::string(name) + " = " + number_text(value) +
-                              " is not allowed; allowed: " + allowed);
-}
 
 }  // namespace
 
@@ -21,13 +14,13 @@ UpperBinScaler::UpperBinScaler(const UpperBinScheduler& scheduler, const UpperBi
     : scheduler_(scheduler), rule_(rule), state_{.scale = rule.init_scale} {
   int exponent;
   if (std::frexp(rule.bin_edge_location, &exponent) != 0.5) {
-    reject(scheduler, "bin_edge_location", rule.bin_edge_location,
-           "powers of two, whose edges the exponents of the gradients resolve");
+    throw OptionError(scheduler.subject(), "bin_edge_location", rule.bin_edge_location,
+                      "powers of two, whose edges the exponents of the gradients resolve");
   }
   check_scale_limits(scheduler.subject(), rule.init_scale, 0, rule.max_scale);
   if (rule.refuses && rule.init_scale * rule.growth_factor >= rule.max_scale) {
-    reject(scheduler, "init_scale", rule.init_scale,
-           "times growth_factor less than max_scale = " + number_text(rule.max_scale));
+    throw OptionError(scheduler.subject(), "init_scale", rule.init_scale,
+                      "times growth_factor less than max_scale = " + number_text(rule.max_scale));
   }
 }
 

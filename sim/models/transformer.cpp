@@ -1,5 +1,4 @@
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
 #include "sim/models/registry.h"
@@ -24,9 +23,8 @@ class Transformer final : public Model {
         vocabulary_(text.vocabulary().size()),
         context_(text.context()) {
     if (options.width % options.heads != 0) {
-      throw std::invalid_argument(
-          "model 'transformer': width = " + std::to_string(options.width) +
-          " is not allowed; allowed: multiples of heads = " + std::to_string(options.heads));
+      throw OptionError(TransformerOptions::subject, "width", options.width,
+                        "multiples of heads = " + number_text(options.heads));
     }
   }
 

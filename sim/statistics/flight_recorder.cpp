@@ -118,8 +118,7 @@ std::string describe(const SkipRecord& r) {
     case SkipRecord::Place::sum:
       return fmt::format(
           "{}: the gradient of {} is {} at ({}), summed over micro-batches whose own are finite: a smaller "
-          "scale "
-          "cures that.",
+          "scale cures that.",
           step, r.layer, r.value, fmt::join(r.index, ", "));
     case SkipRecord::Place::nowhere:
       return fmt::format("{}: everything was finite; the scaler went by its own rule.", step);

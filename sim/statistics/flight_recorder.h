@@ -34,6 +34,8 @@ struct SkipRecord {
   double twin_value = 0;     ///< of the unscaled gradient; of a micro-batch its share of the mean
   bool twin_finite = false;  ///< no infinity or NaN in this tensor or at any site of the twin
 
+  /// Whether there is such an element: of a gradient of a backward pass.
+  bool has_twin_value() const { return place == Place::gradient; }
   /// log2 of |twin value| times the tensor's scale. From 16 on FP16 has no finite number for it (from
   /// log2(65520) exactly); where it is less, a sum overflowed on the way or an operand was infinite already.
   double log2_scaled() const;
@@ -41,15 +43,15 @@ struct SkipRecord {
   int twin_exponent() const;
   /// True where a smaller S would have left the step finite: its twin is. Nothing that is not finite in the
   /// forward pass, or in the twin, is cured by any scale.
-  bool is_scale_dependent() const { return place == Place::sum || (place == Place::gradient && twin_finite); }
+  bool is_scale_dependent() const { return place == Place::sum || (has_twin_value() && twin_finite); }
 };
 
 /// "forward", "gradient", "sum", "nowhere".
 std::string_view name_of(SkipRecord::Place place);
 
 /// What went wrong in one backward pass over `tape`, which looked for it (BackwardOptions::find_nonfinite),
-/// of loss / mean_over, without the numbers of the step. Runs the twin in `twin_format` if the forward pass was finite and the
-/// backward pass was not.
+/// of loss / mean_over, without the numbers of the step. Runs the twin in `twin_format` if the forward pass
+/// was finite and the backward pass was not.
 SkipRecord find_cause(const Tape& tape, Variable loss, const SiteGradients& run, fp16::Format twin_format,
                       float mean_over = 1);
 

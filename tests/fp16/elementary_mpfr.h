@@ -12,21 +12,14 @@
 #include <string_view>
 
 #include "fp16/elementary_pow.h"
+#include "tests/oracle/mpfr_number.h"
 
 namespace fp16 {
 
-class ExactNumber {
+class ExactNumber : public oracle::mpfr::Number {
  public:
-  ExactNumber() { mpfr_init2(value_, 160); }
-  explicit ExactNumber(double value) : ExactNumber() { mpfr_set_d(value_, value, MPFR_RNDN); }
-  ~ExactNumber() { mpfr_clear(value_); }
-  ExactNumber(const ExactNumber&) = delete;
-  ExactNumber& operator=(const ExactNumber&) = delete;
-
-  operator mpfr_ptr() { return value_; }
-
- private:
-  mpfr_t value_;
+  ExactNumber() : Number(160) {}
+  explicit ExactNumber(double value) : ExactNumber() { mpfr_set_d(*this, value, MPFR_RNDN); }
 };
 
 /// |result - exact| in units of exact's last binary64 place (2^-1074 among the subnormals); +inf where one is

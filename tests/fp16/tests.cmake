@@ -10,11 +10,11 @@ find_package(Threads REQUIRED)
 # Sweeps: sharded over threads, resumable. The fast oracle of half is held to exact rationals and MPFR first.
 halflab_test(oracle_tests
   oracle/sweep.cpp oracle/sweep_test.cpp oracle/fast_half.cpp oracle/fast_half_test.cpp oracle/fast_half_agreement.cpp
-  oracle/mpfr_arithmetic.cpp oracle/exact_half.cpp oracle/exact_format.cpp
+  oracle/mpfr_arithmetic.cpp oracle/exact_half.cpp oracle/exact_format.cpp oracle/exact_operations.cpp
   LIBRARIES halflab::fp16 Boost::headers Threads::Threads mpfr gmp)
 halflab_test(oracle_exhaustive_tests
   oracle/sweep.cpp oracle/fast_half.cpp oracle/fast_half_exhaustive_test.cpp oracle/fast_half_agreement.cpp
-  oracle/mpfr_arithmetic.cpp oracle/exact_half.cpp oracle/exact_format.cpp
+  oracle/mpfr_arithmetic.cpp oracle/exact_half.cpp oracle/exact_format.cpp oracle/exact_operations.cpp
   LIBRARIES halflab::fp16 Boost::headers Threads::Threads mpfr gmp LABEL exhaustive)
 halflab_test(fp16_codec_exhaustive_tests oracle/sweep.cpp oracle/fast_half.cpp fp16/codec_exhaustive_test.cpp
   LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads LABEL exhaustive)
@@ -31,7 +31,8 @@ target_compile_options(fp16_elementary_native_tests PRIVATE -O3 -march=native)
 halflab_test(fp16_elementary_exhaustive_tests oracle/sweep.cpp fp16/elementary_exhaustive_test.cpp
   LIBRARIES halflab::fp16 Boost::headers Threads::Threads LABEL exhaustive)
 
-halflab_test(fp16_gemm_tests fp16/gemm_test.cpp LIBRARIES halflab::fp16_bulk Eigen3::Eigen)
+halflab_test(fp16_gemm_tests fp16/gemm_test.cpp fp16/gemm_tensor_core_test.cpp
+  LIBRARIES halflab::fp16_bulk Eigen3::Eigen)
 
 # Text: in and out, for every format.
 halflab_test(fp16_text_tests
@@ -62,12 +63,13 @@ halflab_test(fp16_math_exhaustive_tests
 # Every operation in every format, against an oracle that enumerates the format.
 halflab_test(fp16_format_tests
   oracle/exact_half.cpp oracle/exact_format.cpp oracle/exact_format_test.cpp
+  oracle/exact_operations.cpp oracle/exact_operations_test.cpp
   fp16/small_formats_test.cpp fp16/sign_test.cpp fp16/classification_test.cpp
   fp16/comparison_test.cpp fp16/min_max_test.cpp fp16/neighbours_test.cpp
   fp16/integral_test.cpp fp16/exponent_test.cpp fp16/remainder_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
 halflab_test(fp16_format_exhaustive_tests
-  oracle/sweep.cpp oracle/exact_format.cpp
+  oracle/sweep.cpp oracle/exact_format.cpp oracle/exact_operations.cpp
   fp16/small_formats_exhaustive_test.cpp fp16/remainder_exhaustive_test.cpp
   LIBRARIES halflab::fp16 Boost::headers Threads::Threads LABEL exhaustive)
 halflab_test(fp16_elementary_pow_tests fp16/elementary_pow_test.cpp LIBRARIES halflab::fp16)

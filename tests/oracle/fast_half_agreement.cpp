@@ -5,8 +5,8 @@
 #include <string_view>
 
 #include "tests/oracle/agreement.h"
-#include "tests/oracle/exact_format.h"
 #include "tests/oracle/exact_half.h"
+#include "tests/oracle/exact_operations.h"
 #include "tests/oracle/fast_half.h"
 #include "tests/oracle/hard_triples.h"
 #include "tests/oracle/mpfr_arithmetic.h"

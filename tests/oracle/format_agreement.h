@@ -1,5 +1,5 @@
 #pragma once
-/// Holds results of the library in any format to exact_format.h, in every rounding and with every option.
+/// Holds results of the library in any format to exact_operations.h, in every rounding and with every option.
 
 #include <array>
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include "fp16/formats.h"
 #include "fp16/unpacked.h"
 #include "tests/oracle/agreement.h"
-#include "tests/oracle/exact_format.h"
+#include "tests/oracle/exact_operations.h"
 #include "tests/oracle/hard_cases.h"
 
 namespace oracle {

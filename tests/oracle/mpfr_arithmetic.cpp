@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "tests/oracle/mpfr_number.h"
+
 namespace oracle::mpfr {
 namespace {
 
@@ -11,44 +13,38 @@ constexpr mpfr_prec_t half_precision = 11;
 constexpr std::array<mpfr_rnd_t, directions.size()> mpfr_directions{MPFR_RNDN, MPFR_RNDZ, MPFR_RNDU,
                                                                     MPFR_RNDD};
 
-class Half {
+class Half : public Number {
  public:
-  Half() { mpfr_init2(value_, half_precision); }
-  ~Half() { mpfr_clear(value_); }
-  Half(const Half&) = delete;
-  Half& operator=(const Half&) = delete;
-
-  operator mpfr_ptr() { return value_; }
+  Half() : Number(half_precision) {}
 
   void set(std::uint16_t code) {
+    const mpfr_ptr value = *this;
     const int exponent = (code >> 10) & 31, trailing = code & 1023;
     if (exponent == 31 && trailing != 0) {
-      mpfr_set_nan(value_);
+      mpfr_set_nan(value);
     } else if (exponent == 31) {
-      mpfr_set_inf(value_, 1);
+      mpfr_set_inf(value, 1);
     } else if (exponent == 0) {
-      mpfr_set_ui_2exp(value_, trailing, -24, MPFR_RNDN);
+      mpfr_set_ui_2exp(value, trailing, -24, MPFR_RNDN);
     } else {
-      mpfr_set_ui_2exp(value_, 1024 + trailing, exponent - 25, MPFR_RNDN);
+      mpfr_set_ui_2exp(value, 1024 + trailing, exponent - 25, MPFR_RNDN);
     }
-    mpfr_setsign(value_, value_, (code & 0x8000) != 0, MPFR_RNDN);
+    mpfr_setsign(value, value, (code & 0x8000) != 0, MPFR_RNDN);
   }
 
   std::uint16_t code() const {
-    if (mpfr_nan_p(value_)) return 0xfe00;
-    const int sign = mpfr_signbit(value_) ? 0x8000 : 0;
-    if (mpfr_inf_p(value_)) return static_cast<std::uint16_t>(sign | 0x7c00);
-    if (mpfr_zero_p(value_)) return static_cast<std::uint16_t>(sign);
-    const auto exponent = static_cast<int>(mpfr_get_exp(value_));  // the significand is in [1/2, 1)
-    const double magnitude = std::abs(mpfr_get_d(value_, MPFR_RNDN));
+    const mpfr_srcptr value = *this;
+    if (mpfr_nan_p(value)) return 0xfe00;
+    const int sign = mpfr_signbit(value) ? 0x8000 : 0;
+    if (mpfr_inf_p(value)) return static_cast<std::uint16_t>(sign | 0x7c00);
+    if (mpfr_zero_p(value)) return static_cast<std::uint16_t>(sign);
+    const auto exponent = static_cast<int>(mpfr_get_exp(value));  // the significand is in [1/2, 1)
+    const double magnitude = std::abs(mpfr_get_d(value, MPFR_RNDN));
     const int field = exponent < -13 ? 0 : exponent + 14;
     const double units = std::ldexp(magnitude, field == 0 ? 24 : 25 - field);
     return static_cast<std::uint16_t>(sign |
                                       ((field << 10) + static_cast<int>(units) - (field == 0 ? 0 : 1024)));
   }
-
- private:
-  mpfr_t value_;
 };
 
 /// compute(result, direction) as MPFR's functions: it returns how the rounded result compares to the exact

@@ -8,25 +8,16 @@
 #include <map>
 #include <stdexcept>
 
+#include "tests/oracle/mpfr_number.h"
+
 namespace oracle {
 namespace {
+
+using mpfr::Number;
 
 /// Three more than binary32 has, so that a bit behind them is right for rounding there, too.
 constexpr mpfr_prec_t truncated_precision = 27;
 constexpr mpfr_prec_t composition_precision = 160;
-
-class Number {
- public:
-  explicit Number(mpfr_prec_t precision) { mpfr_init2(value_, precision); }
-  ~Number() { mpfr_clear(value_); }
-  Number(const Number&) = delete;
-  Number& operator=(const Number&) = delete;
-
-  operator mpfr_ptr() { return value_; }
-
- private:
-  mpfr_t value_;
-};
 
 double value_of(std::uint16_t half) {
   const double sign = (half & 0x8000) != 0 ? -1 : 1;

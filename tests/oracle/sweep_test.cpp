@@ -11,19 +11,10 @@
 #include <string>
 #include <thread>
 
+#include "tests/temporary_directory.h"
+
 namespace oracle {
 namespace {
-
-/// An empty folder of its own, removed at the end.
-struct Folder {
-  Folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "halflab_sweep_XXXXXX").string();
-    path = mkdtemp(name.data());
-  }
-  ~Folder() { std::filesystem::remove_all(path); }
-
-  std::filesystem::path path;
-};
 
 /// Shard n has n inputs and measures n / 3.
 struct CountedSweep {
@@ -35,10 +26,10 @@ struct CountedSweep {
 };
 
 TEST_CASE("a sweep runs all shards, once") {
-  const Folder folder;
+  const test::TemporaryDirectory folder;
   CountedSweep counted;
   for (int time = 0; time < 2; ++time) {
-    const Checked checked = run_sweep(counted.sweep, {.directory = folder.path});
+    const Checked checked = run_sweep(counted.sweep, {.directory = folder.path()});
     CHECK(checked.inputs == 4950);
     CHECK(checked.largest == 99.0 / 3);
     CHECK(checked.difference == "");
@@ -47,19 +38,19 @@ TEST_CASE("a sweep runs all shards, once") {
 }
 
 TEST_CASE("parts of a sweep add up, and sweeps of other names start anew") {
-  const Folder folder;
+  const test::TemporaryDirectory folder;
   CountedSweep counted;
-  CHECK(run_sweep(counted.sweep, {.directory = folder.path, .part = 1, .parts = 3}).inputs == 1617);
+  CHECK(run_sweep(counted.sweep, {.directory = folder.path(), .part = 1, .parts = 3}).inputs == 1617);
   CHECK(counted.runs == 33);
-  CHECK(run_sweep(counted.sweep, {.directory = folder.path}).inputs == 4950);
+  CHECK(run_sweep(counted.sweep, {.directory = folder.path()}).inputs == 4950);
   CHECK(counted.runs == 100);
   counted.sweep.name = "other";
-  CHECK(run_sweep(counted.sweep, {.directory = folder.path}).inputs == 4950);
+  CHECK(run_sweep(counted.sweep, {.directory = folder.path()}).inputs == 4950);
   CHECK(counted.runs == 200);
 }
 
 TEST_CASE("a difference stops the sweep, and its shard is run again") {
-  const Folder folder;
+  const test::TemporaryDirectory folder;
   CountedSweep counted;
   std::atomic<bool> differs = true;
   const Sweep sweep{.name = "counted", .shards = 100, .inputs = 4950, .run = [&](std::uint64_t shard) {
@@ -76,29 +67,29 @@ TEST_CASE("a difference stops the sweep, and its shard is run again") {
                       }
                       return checked;
                     }};
-  CHECK(run_sweep(sweep, {.directory = folder.path}).difference == "1 is not 2");
+  CHECK(run_sweep(sweep, {.directory = folder.path()}).difference == "1 is not 2");
   CHECK(counted.runs < 100);
-  CHECK(run_sweep(counted.sweep, {.directory = folder.path}).inputs == 4950);
+  CHECK(run_sweep(counted.sweep, {.directory = folder.path()}).inputs == 4950);
   CHECK(counted.runs == 101);
 }
 
 TEST_CASE("an exception is a difference") {
-  const Folder folder;
+  const test::TemporaryDirectory folder;
   const Sweep sweep{.name = "thrown", .shards = 3, .inputs = 0, .run = [](std::uint64_t) -> Checked {
                       throw std::runtime_error("no digits left");
                     }};
-  CHECK(run_sweep(sweep, {.directory = folder.path}).difference == "no digits left");
+  CHECK(run_sweep(sweep, {.directory = folder.path()}).difference == "no digits left");
 }
 
 TEST_CASE("a line that a kill has cut off does not count, nor does it spoil the next") {
-  const Folder folder;
+  const test::TemporaryDirectory folder;
   CountedSweep counted;
-  run_sweep(counted.sweep, {.directory = folder.path});
-  const std::filesystem::path file = std::filesystem::directory_iterator(folder.path)->path();
+  run_sweep(counted.sweep, {.directory = folder.path()});
+  const std::filesystem::path file = std::filesystem::directory_iterator(folder.path())->path();
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 3);
-  CHECK(run_sweep(counted.sweep, {.directory = folder.path}).inputs == 4950);
+  CHECK(run_sweep(counted.sweep, {.directory = folder.path()}).inputs == 4950);
   CHECK(counted.runs == 101);
-  CHECK(run_sweep(counted.sweep, {.directory = folder.path}).inputs == 4950);
+  CHECK(run_sweep(counted.sweep, {.directory = folder.path()}).inputs == 4950);
   CHECK(counted.runs == 101);
 }
 

@@ -1,7 +1,6 @@
 #include "sim/checkpoint.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,46 +9,32 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tests/file_contents.h"
 #include "tests/sim/training_runs.h"
+#include "tests/temporary_directory.h"
+#include "tests/text.h"
 
 namespace {
 
 namespace fs = std::filesystem;
+using test::contains;
+using test::content_of;
+using test::TemporaryDirectory;
 using training_runs::Run;
 using training_runs::Setup;
 using training_runs::small_spec;
 using training_runs::start;
 
-class Directory {
- public:
-  Directory() {
-    std::string name = (fs::temp_directory_path() / "halflab-checkpoint-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~Directory() { fs::remove_all(path_); }
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-  const fs::path& path() const { return path_; }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : fs::directory_iterator(path_)) names.push_back(entry.path().filename());
-    std::ranges::sort(names);
-    return names;
-  }
-
- private:
-  fs::path path_;
-};
-
-std::string bytes_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+std::vector<std::string> names_in(const TemporaryDirectory& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory.path())) names.push_back(entry.path().filename());
+  std::ranges::sort(names);
+  return names;
 }
 
 void write_bytes(const fs::path& file, const std::string& bytes) {
@@ -58,9 +43,9 @@ void write_bytes(const fs::path& file, const std::string& bytes) {
 
 /// All that a trainer would save, as the bytes of a file.
 std::string saved_bytes(sim::Trainer& trainer) {
-  const Directory directory;
+  const TemporaryDirectory directory;
   sim::write_checkpoint(directory / "state", {.trainer = trainer.save()});
-  return bytes_of(directory / "state");
+  return content_of(directory / "state");
 }
 
 bool same_step(const sim::StepRecord& a, const sim::StepRecord& b) {
@@ -79,7 +64,7 @@ std::size_t check_resumes(const Setup& setup, int before, int after) {
   whole.train(before + after);
   Run first = start(setup);
   first.train(before);
-  const Directory directory;
+  const TemporaryDirectory directory;
   sim::write_checkpoint(directory / "checkpoint", {.trainer = first.trainer.save()});
   Run second = start(setup);
   second.trainer.restore(sim::read_checkpoint(directory / "checkpoint").trainer);
@@ -101,10 +86,6 @@ std::string message_of(const auto& action) {
     return error.what();
   }
   return "nothing was thrown";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 }  // namespace
@@ -155,7 +136,7 @@ TEST_CASE("checkpoint: a run goes on exactly whatever rounds, accumulates and cl
 }
 
 TEST_CASE("checkpoint: numbers come back bit for bit, those that are not finite too") {
-  const Directory directory;
+  const TemporaryDirectory directory;
   const double infinity = std::numeric_limits<double>::infinity();
   const sim::NamedValues values{{"S", infinity},
                                 {"minus", -infinity},
@@ -195,16 +176,16 @@ TEST_CASE("checkpoint: numbers come back bit for bit, those that are not finite 
   CHECK(same_bits(read.totals, values));
   CHECK(read.notes == saved.notes);
   CHECK(read.files == saved.files);
-  CHECK(directory.files() == std::vector<std::string>{"c"});
+  CHECK(names_in(directory) == std::vector<std::string>{"c"});
 }
 
 TEST_CASE(
     "checkpoint: a file cut off anywhere or with any byte altered is refused in one line that names it") {
-  const Directory directory;
+  const TemporaryDirectory directory;
   const fs::path file = directory / "checkpoint-3";
   sim::write_checkpoint(
       file, {.run = {{"model", "mlp"}}, .trainer = {.arrays = {{"w", {1, 2, 3}}}}, .notes = {{"n", "1,2"}}});
-  const std::string whole = bytes_of(file);
+  const std::string whole = content_of(file);
   const auto refused = [&](const std::string& bytes) {
     write_bytes(file, bytes);
     CHECK_THROWS_AS(sim::read_checkpoint(file), std::runtime_error);
@@ -225,10 +206,10 @@ TEST_CASE(
 }
 
 TEST_CASE("checkpoint: a file of another version of the format is refused with both versions") {
-  const Directory directory;
+  const TemporaryDirectory directory;
   const fs::path file = directory / "c";
   sim::write_checkpoint(file, {});
-  std::string bytes = bytes_of(file);
+  std::string bytes = content_of(file);
   bytes.resize(bytes.size() - 4);
   const std::uint32_t version = 7;
   std::memcpy(bytes.data() + 8, &version, sizeof version);
@@ -243,7 +224,7 @@ TEST_CASE("checkpoint: a file of another version of the format is refused with b
 }
 
 TEST_CASE("checkpoint: a directory keeps the last two, and the older stands in for a damaged newer one") {
-  const Directory directory;
+  const TemporaryDirectory directory;
   const sim::CheckpointDirectory checkpoints(directory.path());
   const sim::RunIdentity run{{"model", "mlp"}, {"seed", "3"}};
   std::vector<std::string> warnings;
@@ -255,13 +236,13 @@ TEST_CASE("checkpoint: a directory keeps the last two, and the older stands in f
   CHECK(!sim::CheckpointDirectory(directory / "none").latest(run, [](const std::string&) {}));
   for (const std::uint64_t step : {8, 9, 10, 100})
     checkpoints.write({.run = run, .trainer = {.steps_done = step}});
-  CHECK(directory.files() == std::vector<std::string>{"checkpoint-10", "checkpoint-100"});
+  CHECK(names_in(directory) == std::vector<std::string>{"checkpoint-10", "checkpoint-100"});
   write_bytes(directory / ".checkpoint.partial", "cut off");
   write_bytes(directory / "checkpoint-x", "a file of somebody's own");
   CHECK(latest()->trainer.steps_done == 100);
   CHECK(warnings.empty());
 
-  const std::string whole = bytes_of(directory / "checkpoint-100");
+  const std::string whole = content_of(directory / "checkpoint-100");
   write_bytes(directory / "checkpoint-100", whole.substr(0, whole.size() - 1));
   CHECK(latest()->trainer.steps_done == 10);
   REQUIRE(warnings.size() == 1);
@@ -273,54 +254,40 @@ TEST_CASE("checkpoint: a directory keeps the last two, and the older stands in f
   CHECK(contains(message_of(latest), "checkpoint-100"));
 
   checkpoints.clear();
-  CHECK(directory.files() == std::vector<std::string>{"checkpoint-x"});
+  CHECK(names_in(directory) == std::vector<std::string>{"checkpoint-x"});
 }
 
-TEST_CASE("checkpoint: a growing file goes on from its mark, and no checkpoint grows with it") {
-  const Directory directory;
-  const fs::path rows = directory / "rows";
-  const auto crc = [](const std::string& text) {
-    return static_cast<std::uint32_t>(
-        ::crc32(0, reinterpret_cast<const ::Bytef*>(text.data()), static_cast<::uInt>(text.size())));
-  };
-  sim::FileMark mark;
-  {
-    sim::GrowingFile file(rows);
-    file.append("a\n");
-    file.append("bc\n");
-    mark = file.mark();
-    CHECK(mark == sim::FileMark{"rows", 5, crc("a\nbc\n")});
-    CHECK(bytes_of(rows) == "a\nbc\n");
-    file.append("lost\n");
-  }
-  CHECK(bytes_of(rows) == "a\nbc\nlost\n");
-  {
-    sim::GrowingFile file(rows, mark);
-    file.append("d\n");
-    file.copy_to(directory / "copy");
-    CHECK(bytes_of(directory / "copy") == "a\nbc\nd\n");
-    CHECK(file.mark() == sim::FileMark{"rows", 7, crc("a\nbc\nd\n")});
-  }
-  {
-    const sim::GrowingFile anew(directory / "unmarked");
-    CHECK(fs::exists(directory / "unmarked"));
-  }
-  CHECK(!fs::exists(directory / "unmarked"));
-
-  sim::GrowingFile file(rows);
+TEST_CASE("checkpoint: none grows with the files that it holds the marks of") {
+  const TemporaryDirectory directory;
+  sim::GrowingFile file(directory / "rows");
   sim::write_checkpoint(directory / "c", {.files = {file.mark()}});
   const std::uintmax_t size = fs::file_size(directory / "c");
   for (int i = 0; i < 100'000; ++i) file.append("a row of a table, 1, 2, 3\n");
   sim::write_checkpoint(directory / "c", {.files = {file.mark()}});
-  CHECK(fs::file_size(rows) == 2'600'000);
+  CHECK(fs::file_size(directory / "rows") == 2'600'000);
   CHECK(fs::file_size(directory / "c") <= size + 8);  // the mark's two numbers
+}
 
-  CHECK(contains(message_of([&] { sim::GrowingFile(directory / "no" / "rows"); }),
-                 "no/rows' cannot be written"));
+TEST_CASE("checkpoint: a file without a directory before its name is one of the working directory") {
+  const TemporaryDirectory directory;
+  const fs::path before = fs::current_path();
+  fs::current_path(directory.path());
+  CHECK_NOTHROW(sim::write_checkpoint("c", {.notes = {{"n", "1"}}}));
+  CHECK_NOTHROW(sim::CheckpointDirectory("").write({}));
+  fs::current_path(before);
+  CHECK(names_in(directory) == std::vector<std::string>{"c", "checkpoint-0"});
+  CHECK(sim::read_checkpoint(directory / "c").notes == sim::NamedTexts{{"n", "1"}});
+}
+
+TEST_CASE("checkpoint: a directory of a checkpoint's name is refused by it") {
+  const TemporaryDirectory directory;
+  fs::create_directory(directory / "checkpoint-5");
+  CHECK(message_of([&] { sim::read_checkpoint(directory / "checkpoint-5"); }) ==
+        "checkpoint '" + (directory / "checkpoint-5").string() + "' cannot be read");
 }
 
 TEST_CASE("checkpoint: one whose files were cut off or altered is passed over, or refused with both names") {
-  const Directory directory;
+  const TemporaryDirectory directory;
   const sim::CheckpointDirectory checkpoints(directory.path());
   const fs::path rows = directory / "rows";
   {
@@ -359,7 +326,7 @@ TEST_CASE("checkpoint: one whose files were cut off or altered is passed over, o
 }
 
 TEST_CASE("checkpoint: one of another run is refused with both values, whole as it is") {
-  const Directory directory;
+  const TemporaryDirectory directory;
   const sim::CheckpointDirectory checkpoints(directory.path());
   checkpoints.write({.run = {{"model", "mlp"}, {"policy", "amp"}}, .trainer = {.steps_done = 4}});
   const auto refusal = [&](const sim::RunIdentity& run) {

@@ -43,10 +43,43 @@ TEST_CASE("a value outside its interval is refused with the interval") {
 }
 
 TEST_CASE("a value is judged as the type that will hold it") {
-  CHECK_THROWS_AS(sim::options_from<Sample>({{"scale", 1e-50}}), std::invalid_argument);  // 0 as a float
-  CHECK_THROWS_AS(sim::options_from<Sample>({{"scale", 1e50}}),
-                  std::invalid_argument);  // infinite as a float
+  CHECK_THROWS_WITH_AS(
+      sim::options_from<Sample>({{"scale", 1e-50}}),  // 0 as a float
+      "sample: scale = 1e-50 is not allowed; allowed: numbers in (0, inf) after rounding to binary32",
+      sim::OptionError);
+  CHECK_THROWS_WITH_AS(
+      sim::options_from<Sample>({{"scale", 1e50}}),  // infinite as a float
+      "sample: scale = 1e+50 is not allowed; allowed: numbers in (0, inf) after rounding to binary32",
+      sim::OptionError);
   CHECK_NOTHROW(sim::options_from<Sample>({{"scale", 0x1p-149}}));
+}
+
+TEST_CASE("a whole number has the bounds of int where its interval has none") {
+  const auto checked = [](double value, const sim::Interval& allowed) {
+    return sim::checked_option<int>("sample", "count", value, allowed);
+  };
+  const sim::Interval not_negative{.lower = 0, .includes_lower = true};
+  CHECK(checked(0x7fffffff, not_negative) == 0x7fffffff);
+  CHECK(checked(-0x7fffffff, {}) == -0x7fffffff);
+  CHECK_THROWS_WITH_AS(checked(3e9, not_negative),
+                       "sample: count = 3e+09 is not allowed; allowed: whole numbers in [0, 2147483647]",
+                       sim::OptionError);
+  CHECK_THROWS_WITH_AS(
+      checked(-3e9, {}),
+      "sample: count = -3e+09 is not allowed; allowed: whole numbers in [-2147483647, 2147483647]",
+      sim::OptionError);
+  CHECK_THROWS_WITH_AS(checked(0, {.lower = 0, .upper = 2}),
+                       "sample: count = 0 is not allowed; allowed: whole numbers in (0, 2)",
+                       sim::OptionError);
+}
+
+TEST_CASE("the error of an option says apart what is allowed") {
+  try {
+    sim::options_from<Sample>({{"interval", 0}});
+    FAIL("0 was accepted");
+  } catch (const sim::OptionError& error) {
+    CHECK(error.allowed() == "whole numbers in [1, 100]");
+  }
 }
 
 TEST_CASE("an unknown option is answered with the nearest name") {

@@ -1,50 +1,26 @@
 #include "sim/record.h"
 
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
+
 namespace fs = std::filesystem;
 
 namespace {
 
-/// A directory of its own for every test case, gone afterwards.
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() : path_(fs::temp_directory_path() / ("halflab-record-" + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~TemporaryDirectory() { fs::remove_all(path_); }
-  fs::path operator/(const char* name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
-
-std::string content_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  REQUIRE(stream.is_open());
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
-std::map<std::string, std::string> contents_of(const fs::path& directory) {
-  std::map<std::string, std::string> contents;
-  for (const fs::directory_entry& entry : fs::directory_iterator(directory)) {
-    contents[entry.path().filename().string()] = content_of(entry.path());
-  }
-  return contents;
-}
+using test::content_of;
+using test::contents_of;
+using test::TemporaryDirectory;
 
 void write_run(const fs::path& directory, int steps) {
   sim::RunRecord record(directory);
@@ -68,8 +44,8 @@ std::string message_of(const fs::path& directory) {
 
 TEST_CASE("a committed run has all its files and no others") {
   const TemporaryDirectory temporary;
-  write_run((temporary / "a") / "b", 3);
-  const auto contents = contents_of((temporary / "a") / "b");
+  write_run(temporary / "a" / "b", 3);
+  const auto contents = contents_of(temporary / "a" / "b");
   CHECK(contents.size() == 4);
   CHECK(contents.at("loss.csv") == "step,loss,name\n0,1,run\n1,0.5,run\n2,0.3333333333333333,run\n");
   CHECK(contents.at("summary.json") == "{\n  \"steps\": 3\n}\n");
@@ -146,7 +122,7 @@ TEST_CASE("a directory that cannot be written is refused at once, by its name") 
   const TemporaryDirectory temporary;
   std::ofstream(temporary / "file") << "not a directory";
   for (const fs::path& bad :
-       {temporary / "file", (temporary / "file") / "below", fs::path("/proc/halflab/run")}) {
+       {temporary / "file", temporary / "file" / "below", fs::path("/proc/halflab/run")}) {
     const std::string message = message_of(bad);
     CHECK_MESSAGE(message.find(bad.string()) != std::string::npos, message);
     CHECK(message.find("must be a directory that can be written") != std::string::npos);

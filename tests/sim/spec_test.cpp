@@ -45,3 +45,9 @@ TEST_CASE("specs: values as numbers, true and false among them") {
         std::invalid_argument);
   }
 }
+
+TEST_CASE("specs: a name ends at the first colon") {
+  CHECK(sim::name_in("dynamic:a=1:b=2") == "dynamic");
+  CHECK(sim::name_in("dynamic") == "dynamic");
+  CHECK(sim::name_in(":a=1") == "");
+}

@@ -77,6 +77,8 @@ halflab_test(sim_operations_test
   sim/ops/numerics_test.cpp
   sim/ops/cast_lists_test.cpp
   sim/ops/elementwise_test.cpp
+  sim/ops/attention_test.cpp
+  sim/ops/conv2d_test.cpp
   sim/ops/linear_maps_test.cpp
   sim/ops/loss_test.cpp
   sim/ops/lstm_test.cpp
@@ -94,3 +96,8 @@ halflab_test(sim_models_tests
   LIBRARIES halflab::sim Eigen3::Eigen)
 halflab_test(sim_operand_narrowing_tests sim/operand_narrowing_test.cpp LIBRARIES halflab::sim)
 halflab_test(sim_record_test sim/record_test.cpp LIBRARIES halflab::sim)
+halflab_test(sim_files_test
+  sim/crc32_test.cpp
+  sim/files_test.cpp
+  sim/growing_file_test.cpp
+  LIBRARIES halflab::sim)

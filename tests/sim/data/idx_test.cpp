@@ -13,10 +13,12 @@
 #include <vector>
 
 #include "sim/data/registry.h"
-#include "tests/sim/data/temporary_directory.h"
+#include "tests/temporary_directory.h"
 
 namespace sim {
 namespace {
+
+using test::TemporaryDirectory;
 
 namespace fs = std::filesystem;
 using Bytes = std::vector<std::uint8_t>;
@@ -114,8 +116,8 @@ TEST_CASE("files are read plain, compressed and under dotted names") {
 TEST_CASE("values beyond the first megabyte are read too") {
   const TemporaryDirectory directory;
   const Bytes values = counting(3 * 700 * 900);
-  write_gzip(directory.path() / "large", idx_bytes({3, 700, 900}, values));
-  const IdxFile file = read_idx(directory.path() / "large", 3);
+  write_gzip(directory / "large", idx_bytes({3, 700, 900}, values));
+  const IdxFile file = read_idx(directory / "large", 3);
   CHECK(file.dimensions == std::vector<std::uint32_t>{3, 700, 900});
   CHECK(file.values == values);
 }
@@ -123,8 +125,8 @@ TEST_CASE("values beyond the first megabyte are read too") {
 TEST_CASE("a single class counts as two") {
   const TemporaryDirectory directory;
   write_data_set(directory.path(), write_plain);
-  write_plain(directory.path() / "train-labels-idx1-ubyte", idx_bytes({3}, {0, 0, 0}));
-  write_plain(directory.path() / "t10k-labels-idx1-ubyte", idx_bytes({2}, {0, 0}));
+  write_plain(directory / "train-labels-idx1-ubyte", idx_bytes({3}, {0, 0, 0}));
+  write_plain(directory / "t10k-labels-idx1-ubyte", idx_bytes({2}, {0, 0}));
   CHECK(read_idx_directory(directory.path()).classes() == 2);
 }
 
@@ -136,7 +138,7 @@ TEST_CASE("missing directories and files") {
        {"train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1"}) {
     const TemporaryDirectory directory;
     write_data_set(directory.path(), write_plain);
-    fs::remove(directory.path() / (std::string(missing) + "-ubyte"));
+    fs::remove(directory / (std::string(missing) + "-ubyte"));
     std::string dotted = std::string(missing) + "-ubyte";
     dotted[dotted.rfind("-idx")] = '.';
     CHECK(error_of(directory.path()) == "DIR: no file " + std::string(missing) + "-ubyte found; " + missing +
@@ -144,8 +146,8 @@ TEST_CASE("missing directories and files") {
   }
   const TemporaryDirectory directory;
   write_data_set(directory.path(), write_plain);
-  fs::remove(directory.path() / "t10k-labels-idx1-ubyte");
-  fs::create_directory(directory.path() / "t10k-labels-idx1-ubyte");
+  fs::remove(directory / "t10k-labels-idx1-ubyte");
+  fs::create_directory(directory / "t10k-labels-idx1-ubyte");
   CHECK(error_of(directory.path()) == "DIR/t10k-labels-idx1-ubyte: cannot be read: Is a directory");
 }
 
@@ -185,7 +187,7 @@ TEST_CASE("bad files are refused with one line: file, found, allowed") {
        }) {
     const TemporaryDirectory directory;
     write_data_set(directory.path(), write_plain);
-    write_plain(directory.path() / bad.name, bad.bytes);
+    write_plain(directory / bad.name, bad.bytes);
     CHECK(error_of(directory.path()) == std::string("DIR/") + bad.name + ": " + bad.error);
   }
 }
@@ -193,7 +195,7 @@ TEST_CASE("bad files are refused with one line: file, found, allowed") {
 TEST_CASE("training and test images of different sizes are refused") {
   const TemporaryDirectory directory;
   write_data_set(directory.path(), write_plain);
-  write_plain(directory.path() / "t10k-images-idx3-ubyte", idx_bytes({2, 3, 2}, counting(12)));
+  write_plain(directory / "t10k-images-idx3-ubyte", idx_bytes({2, 3, 2}, counting(12)));
   CHECK(error_of(directory.path()) ==
         "DIR: training images are 2x3, test images 3x2; they must be of one size");
 }
@@ -201,7 +203,7 @@ TEST_CASE("training and test images of different sizes are refused") {
 TEST_CASE("compressed files cut short anywhere, or damaged, are refused") {
   const TemporaryDirectory directory;
   write_data_set(directory.path(), write_plain);
-  const fs::path name = directory.path() / "train-images-idx3-ubyte";
+  const fs::path name = directory / "train-images-idx3-ubyte";
   write_gzip(name, idx_bytes({3, 2, 3}, counting(18)));
   std::ifstream stream(name, std::ios::binary);
   const Bytes whole{std::istreambuf_iterator<char>(stream), {}};

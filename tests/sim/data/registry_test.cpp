@@ -9,10 +9,12 @@
 #include <utility>
 
 #include "sim/registry.h"
-#include "tests/sim/data/temporary_directory.h"
+#include "tests/temporary_directory.h"
 
 namespace sim {
 namespace {
+
+using test::TemporaryDirectory;
 
 constexpr DataKind kinds[]{DataKind::images, DataKind::text, DataKind::scenes};
 

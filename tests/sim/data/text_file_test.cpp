@@ -9,10 +9,12 @@
 #include <string>
 #include <string_view>
 
-#include "tests/sim/data/temporary_directory.h"
+#include "tests/temporary_directory.h"
 
 namespace sim {
 namespace {
+
+using test::TemporaryDirectory;
 
 namespace fs = std::filesystem;
 
@@ -38,9 +40,9 @@ TEST_CASE("a file's bytes are its tokens, whatever they are") {
   const TemporaryDirectory directory;
   std::string text;
   for (int i = 0; i < 20; ++i) text += "a\r\n\0\xff"s;
-  write(directory.path() / "small.txt", text);
-  write(directory.path() / "other.dat", text);
-  for (const fs::path& path : {directory.path() / "small.txt", directory.path()}) {
+  write(directory / "small.txt", text);
+  write(directory / "other.dat", text);
+  for (const fs::path& path : {directory / "small.txt", directory.path()}) {
     const TextDataset data = read_text(path, 4);
     CHECK(data.name() == "small.txt");
     CHECK(data.context() == 4);
@@ -49,29 +51,28 @@ TEST_CASE("a file's bytes are its tokens, whatever they are") {
     CHECK(data.training_batch(std::vector<std::uint32_t>{0}).tokens == std::vector<std::int32_t>{3, 2, 1, 0});
     CHECK(!data.entropy_rate().has_value());
   }
-  CHECK(read_text(directory.path() / "other.dat", 4).name() == "other.dat");
+  CHECK(read_text(directory / "other.dat", 4).name() == "other.dat");
 }
 
 TEST_CASE("missing and unfit files are refused with one line: file, found, allowed") {
   const TemporaryDirectory directory;
-  CHECK(error_of(directory.path() / "none.txt", directory) ==
-        "DIR/none.txt: no such file; a text file is needed");
+  CHECK(error_of(directory / "none.txt", directory) == "DIR/none.txt: no such file; a text file is needed");
   CHECK(error_of(directory.path(), directory) == "DIR: 0 files named *.txt found, exactly 1 is needed");
-  write(directory.path() / "a.txt", "");
-  CHECK(error_of(directory.path() / "a.txt", directory) ==
+  write(directory / "a.txt", "");
+  CHECK(error_of(directory / "a.txt", directory) ==
         "DIR/a.txt: 0 bytes found, at least 50 are needed for a context of 4 tokens");
-  write(directory.path() / "a.txt", std::string(49, 'x'));
+  write(directory / "a.txt", std::string(49, 'x'));
   CHECK(error_of(directory.path(), directory) ==
         "DIR/a.txt: 49 bytes found, at least 50 are needed for a context of 4 tokens");
-  write(directory.path() / "a.txt", std::string(50, 'x'));
+  write(directory / "a.txt", std::string(50, 'x'));
   CHECK(error_of(directory.path(), directory) == "no error");
-  write(directory.path() / "b.txt", "");
+  write(directory / "b.txt", "");
   CHECK(error_of(directory.path(), directory) == "DIR: 2 files named *.txt found, exactly 1 is needed");
-  fs::resize_file(directory.path() / "b.txt", TextDataset::longest_text + 1);
-  CHECK(error_of(directory.path() / "b.txt", directory) ==
+  fs::resize_file(directory / "b.txt", TextDataset::longest_text + 1);
+  CHECK(error_of(directory / "b.txt", directory) ==
         "DIR/b.txt: 268435457 bytes found, at most 268435456 are allowed");
   CHECK(error_of("/dev/zero", directory) == "/dev/zero: no such file; a text file is needed");
-  CHECK_THROWS_AS(read_text(directory.path() / "a.txt", 0), std::invalid_argument);
+  CHECK_THROWS_AS(read_text(directory / "a.txt", 0), std::invalid_argument);
 }
 
 TEST_CASE("a real text, when HALFLAB_DATA_DIR has it") {

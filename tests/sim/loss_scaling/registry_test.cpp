@@ -39,10 +39,6 @@ std::string name_of(AnyScaler& scaler) {
   return with_scaler(scaler, [](auto& held) { return std::string(held.name()); });
 }
 
-sim::NamedValues options_of(AnyScaler& scaler) {
-  return with_scaler(scaler, [](auto& held) { return held.options(); });
-}
-
 /// One step of a global scaler: whether a weight gradient is not finite, and if so in the twin as well; else
 /// the largest scaled gradient.
 struct Step {
@@ -243,9 +239,9 @@ TEST_CASE("every scaler remakes itself from the options it reports and refuses u
     CHECK_THROWS_WITH_AS(sim::make_any_scaler(row.name, {{"no_such_option", 1}}),
                          doctest::Contains("no_such_option"), std::invalid_argument);
     sim::GivenOptions reported;
-    for (const auto& [name, value] : options_of(scaler)) reported[name] = value;
+    for (const auto& [name, value] : sim::options_of(scaler)) reported[name] = value;
     AnyScaler remade = sim::make_any_scaler(row.name, reported);
-    CHECK(options_of(remade) == options_of(scaler));
+    CHECK(sim::options_of(remade) == sim::options_of(scaler));
     for (const auto& [name, value] : reported) {
       CHECK_THROWS_WITH_AS(sim::make_any_scaler(row.name, {{name, std::nan("")}}),
                            doctest::Contains((name + " = nan").c_str()), std::invalid_argument);

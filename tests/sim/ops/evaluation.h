@@ -20,6 +20,8 @@ struct EvaluationSetting {
   bool training = true;
 };
 
+inline constexpr EvaluationSetting pure_fp16{.output = fp16::binary16, .reductions = fp16::binary16};
+
 /// The output of an operation and what it saved for backward.
 class Evaluation {
  public:

@@ -208,13 +208,13 @@ TEST_CASE("losses pass NaN on and scale exactly with powers of two") {
 
 TEST_CASE("losses add up in binary32 whatever the policy rounds other reductions to") {
   const Tensor p = probabilities({50, 60}, "p"), t = probabilities({50, 60}, "t");
-  const EvaluationSetting pure_fp16{.reductions = binary16};
+  const EvaluationSetting fp16_reductions{.reductions = binary16};
   for (const sim::Operation* operation : elementwise_losses()) {
-    CHECK(same_bytes(Evaluation(*operation, {p, t}, {}, pure_fp16).output,
+    CHECK(same_bytes(Evaluation(*operation, {p, t}, {}, fp16_reductions).output,
                      Evaluation(*operation, {p, t}).output));
   }
   const sim::OperationOptions options{.labels = std::vector<std::int32_t>(50, 7)};
-  CHECK(same_bytes(Evaluation(sim::softmax_cross_entropy, {p}, options, pure_fp16).output,
+  CHECK(same_bytes(Evaluation(sim::softmax_cross_entropy, {p}, options, fp16_reductions).output,
                    Evaluation(sim::softmax_cross_entropy, {p}, options).output));
 }
 

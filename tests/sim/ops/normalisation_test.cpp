@@ -24,7 +24,6 @@ using sim::Tensor;
 constexpr double u = 0x1p-24;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
-constexpr EvaluationSetting pure_fp16{.output = binary16, .reductions = binary16};
 
 /// Rounding errors of an interleaved sum of n terms of one sign, relative: n/16 + 1 additions in a partial
 /// sum and 4 to fold them, gamma(n/16 + 5) <= 1.01 (n/16 + 5) u.

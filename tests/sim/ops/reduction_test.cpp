@@ -19,7 +19,6 @@ using fp16::half;
 using sim::Tensor;
 
 constexpr double u = 0x1p-24;
-constexpr EvaluationSetting pure_fp16{.output = binary16, .reductions = binary16};
 
 }  // namespace
 

@@ -9,16 +9,11 @@
 #include "tests/sim/optimizers/tensors.h"
 
 using test::follow;
+using test::fused_half;
+using test::pure_half;
 using test::step;
 using test::tensor_of;
 using test::values_of;
-
-namespace {
-
-constexpr sim::UpdateArithmetic fused_half{.state = fp16::binary16};
-constexpr sim::UpdateArithmetic pure_half{.operations = fp16::binary16, .state = fp16::binary16};
-
-}  // namespace
 
 TEST_CASE("sgd: momentum in exact arithmetic") {
   sim::Sgd optimizer({.learning_rate = 0.5, .momentum = 0.5});

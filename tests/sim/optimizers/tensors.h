@@ -1,5 +1,5 @@
 #pragma once
-/// Tensors of weights and gradients from values and back.
+/// Tensors of weights and gradients from values and back, and how they are updated.
 
 #include <bit>
 #include <cstddef>
@@ -11,6 +11,9 @@
 #include "sim/tensor.h"
 
 namespace test {
+
+inline constexpr sim::UpdateArithmetic fused_half{.state = fp16::binary16};
+inline constexpr sim::UpdateArithmetic pure_half{.operations = fp16::binary16, .state = fp16::binary16};
 
 /// One dimension; the values are rounded once to the format.
 inline sim::Tensor tensor_of(const std::vector<double>& values, fp16::Format format = fp16::binary32) {
