@@ -9,6 +9,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -127,6 +128,7 @@ class CommandLine {
   std::vector<std::string> config_keys() const;
   Binding* find(std::string_view name);
   void set(Binding& binding, const std::string& text, std::string_view origin);
+  void require_values(std::span<const char* const> words);
   void declare(CLI::App& app) const;
   void collect(const CLI::App& app);
   void print_list(std::ostream& out) const;
@@ -143,5 +145,15 @@ class CommandLine {
   std::string config_file_;
   std::string listed_;
 };
+
+/// What `make` makes; errors begin with the option that what is wrong was given by.
+template <class Make>
+auto from_option(std::string_view option, Make&& make) {
+  try {
+    return make();
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(std::string(option) + ": " + error.what());
+  }
+}
 
 }  // namespace experiments

@@ -1,13 +1,15 @@
 #include "experiments/common/config_file.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
+#include <optional>
+#include <sstream>
 #include <stdexcept>
-#include <string_view>
+
+#include "sim/files.h"
 
 namespace experiments {
 namespace {
@@ -17,14 +19,14 @@ std::string text_of(const toml::node& node) {
   if (const auto* integer = node.as_integer()) return fmt::format("{}", integer->get());
   if (const auto* number = node.as_floating_point()) return fmt::format("{}", number->get());
   if (const auto* flag = node.as_boolean()) return flag->get() ? "true" : "false";
-  std::string text;
   if (const toml::array* array = node.as_array()) {
-    for (const toml::node& element : *array) {
-      if (!text.empty()) text += ',';
-      text += text_of(element);
-    }
+    std::vector<std::string> elements;
+    for (const toml::node& element : *array) elements.push_back(text_of(element));
+    return fmt::format("{}", fmt::join(elements, ","));
   }
-  return text;
+  std::ostringstream text;  // a date, a time or a table among the elements of an array
+  node.visit([&text](const auto& other) { text << other; });
+  return text.str();
 }
 
 void add_entries(const toml::table& table, const std::string& prefix, std::vector<ConfigEntry>& entries) {
@@ -41,12 +43,11 @@ void add_entries(const toml::table& table, const std::string& prefix, std::vecto
 }  // namespace
 
 std::vector<ConfigEntry> read_config_file(const std::string& file) {
-  std::ifstream stream(file);
-  if (!stream || std::filesystem::is_directory(file))
-    throw std::runtime_error(fmt::format("file '{}' cannot be read", file));
+  const std::optional<std::string> text = sim::contents_of(file);
+  if (!text) throw std::runtime_error(fmt::format("file '{}' cannot be read", file));
   try {
     std::vector<ConfigEntry> entries;
-    add_entries(toml::parse(stream, file), "", entries);
+    add_entries(toml::parse(*text, file), "", entries);
     std::ranges::stable_sort(entries, {}, &ConfigEntry::line);
     return entries;
   } catch (const toml::parse_error& error) {

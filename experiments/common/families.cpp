@@ -54,35 +54,25 @@ std::vector<Variant> scalers() {
   return variants;
 }
 
-/// `options_of(given)` makes the variant and says what options it then has. What an option may be, its refusal
-/// of NaN says, which no option may be.
+/// `options_of(given)` makes the variant and says what options it then has. What each may be, the refusal of
+/// NaN says, which lies in no interval.
 template <class OptionsOf>
 std::vector<VariantDetail> options_of_variant(OptionsOf&& options_of) {
-  constexpr std::string_view before_allowed = "; allowed: ";
   std::vector<VariantDetail> details;
   for (const auto& [name, value] : options_of(sim::GivenOptions{})) {
     details.push_back({.name = name, .value = sim::number_text(value)});
     try {
       options_of(sim::GivenOptions{{name, std::numeric_limits<double>::quiet_NaN()}});
-    } catch (const std::invalid_argument& error) {
-      const std::string refusal = error.what();
-      details.back().allowed = refusal.substr(refusal.rfind(before_allowed) + before_allowed.size());
+    } catch (const sim::OptionError& error) {
+      details.back().allowed = error.allowed();
     }
   }
   return details;
 }
 
 std::vector<VariantDetail> scaler_options(std::string_view name) {
-  return options_of_variant([name](const sim::GivenOptions& given) {
-    const auto options = [](const auto& scaler) {
-      if constexpr (requires { scaler->options(); }) {
-        return scaler->options();
-      } else {
-        return scaler.options();
-      }
-    };
-    return std::visit(options, sim::make_any_scaler(name, given));
-  });
+  return options_of_variant(
+      [name](const sim::GivenOptions& given) { return sim::options_of(sim::make_any_scaler(name, given)); });
 }
 
 std::vector<VariantDetail> optimizer_options(std::string_view name) {

@@ -46,11 +46,11 @@ set style fill solid 1.0 noborder
 )";
 
 /// Pixels from the left between which panels with their key in a column of its own lie.
-constexpr int key_plot_left = 90, key_plot_right = 690;
+constexpr int key_plot_left = 110, key_plot_right = 710;
 
 /// Pixels around heat maps: the scale of colours and its texts, the gap between two, title and x axis.
 constexpr int scale_room = 130, map_gap = 30, title_room = 92, axis_room = 72, row_height = 14;
-constexpr int map_width = 560, least_map_width = 300;
+constexpr int map_width = 560, least_map_width = 300, most_tics_of_a_map = 12;
 
 int width_of_a_map(std::size_t maps) {
   return maps == 1 ? map_width : least_map_width;
@@ -58,6 +58,48 @@ int width_of_a_map(std::size_t maps) {
 
 int names_width(const HeatMapAxes& axes) {
   return text_width(axes.tensors) * 10 / 12 + 15;  // in a smaller font than other tics
+}
+
+/// The beginning of a multiplot of heat maps, and what they all have.
+std::string common_axes(const HeatMapAxes& axes) {
+  const double height = heat_map_height(axes);
+  std::string tensors, tics;
+  for (std::size_t row = 1; row <= axes.tensors.size(); ++row) {
+    const std::string& tensor = axes.tensors[row - 1];
+    tensors += tensor + ' ';
+    tics += fmt::format("{}{} {}", row == 1 ? "" : ", ", gnuplot_string(tensor), row);
+  }
+  return fmt::format(
+      "tensors = {}\n"
+      "row_of(tensor) = sum [i = 1:words(tensors)] (word(tensors, i) eq tensor ? i : 0)\n"
+      "cell_row(tensor, value) = row_of(tensor) > 0 && value > 0 ? row_of(tensor) : NaN\n"
+      "set multiplot\nunset key\nset grid xtics noytics\nset style fill solid 1.0 noborder\n"
+      "set palette defined (0 '#FDE725', 1 '#7AD151', 2 '#22A884', 3 '#2A788E', 4 '#414487', 5 '#440154')\n"
+      "set logscale cb\nset cbrange [0.001:100]\nset cbtics ('0.001' 0.001, '0.01' 0.01, '0.1' 0.1, 1, 10, "
+      "100)\nset cblabel {}\nunset colorbox\n"
+      "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
+      "set xrange [{}:{}]\nset yrange [{}.5:0.5]\nset xtics {}\nset xlabel {}\n"
+      "set ytics nomirror out scale 0.5 noenhanced font ',10' ({})\n",
+      gnuplot_string(tensors), gnuplot_string(axes.color_label), 1 - title_room / height, axis_room / height,
+      axes.lowest, axes.highest, axes.tensors.size(),
+      octaves_between_tics(axes.highest - axes.lowest, most_tics_of_a_map), gnuplot_string(axes.x_label),
+      tics);
+}
+
+/// Beside the maps; `left` and `width` as fractions of the figure, whose height is in pixels.
+std::string scale_of_colours(double left, double width, double figure_height) {
+  return fmt::format("set colorbox user origin screen {:.4f}, screen {:.4f} size screen {:.4f}, {:.4f}\n",
+                     left, axis_room / figure_height, width,
+                     std::min(300.0, figure_height - title_room - axis_room) / figure_height);
+}
+
+/// Names of tensors stand at the first map only.
+std::string cells(const HeatMap& map) {
+  return fmt::format(
+      "plot \"{0}.csv\" using ({1}):(cell_row(strcol('tensor'), {2})):({1} - 0.5):({1} + 0.5):"
+      "(row_of(strcol('tensor')) - 0.5):(row_of(strcol('tensor')) + 0.5):({2}) "
+      "with boxxyerror linecolor palette notitle\nunset ytics\n",
+      map.table, map.x, map.percent);
 }
 
 /// A tic's label: 0.0002, 0.5, 3000, or by a power of ten.
@@ -174,8 +216,9 @@ std::string complaint(const ChildResult& result) {
     if (line.starts_with('"') && line.find("Skipping data file with no valid points") == std::string::npos)
       messages += (messages.empty() ? "" : "; ") + line;
   }
-  if (messages.empty() && result.status != 0) return fmt::format("ended with wait status {}", result.status);
-  return messages;
+  if (!messages.empty() || result.status == 0) return messages;
+  return WIFSIGNALED(result.status) ? fmt::format("was ended by signal {}", WTERMSIG(result.status))
+                                    : fmt::format("ended with exit code {}", WEXITSTATUS(result.status));
 }
 
 }  // namespace
@@ -231,7 +274,7 @@ int text_width(std::span<const std::string> texts) {
 }
 
 KeyColumn::KeyColumn(std::span<const std::string> titles) {
-  constexpr int sample_width = 70, least_width = 900;
+  constexpr int sample_width = 70, least_width = 920;
   figure_width_ = std::max(key_plot_right + sample_width + text_width(titles), least_width);
 }
 
@@ -266,6 +309,10 @@ std::string log_axis(std::span<const double> values) {
                                  : short_log_axis(0.8 * lowest, 1.25 * highest);
 }
 
+int octaves_between_tics(double octaves, int most_tics) {
+  return 4 * std::max(1, static_cast<int>(std::ceil(octaves / (4 * most_tics))));
+}
+
 int heat_map_width(const HeatMapAxes& axes, std::size_t maps) {
   const int count = static_cast<int>(maps);
   return names_width(axes) + count * width_of_a_map(maps) + (count - 1) * map_gap + scale_room;
@@ -277,45 +324,18 @@ int heat_map_height(const HeatMapAxes& axes) {
 
 std::string heat_maps(const std::vector<HeatMap>& maps, const HeatMapAxes& axes) {
   const double width = heat_map_width(axes, maps.size()), height = heat_map_height(axes);
-  std::string tensors, tics;
-  for (std::size_t row = 1; row <= axes.tensors.size(); ++row) {
-    const std::string& tensor = axes.tensors[row - 1];
-    tensors += tensor + ' ';
-    tics += fmt::format("{}{} {}", row == 1 ? "" : ", ", gnuplot_string(tensor), row);
-  }
-  std::string script = fmt::format(
-      "tensors = {}\n"
-      "row_of(tensor) = sum [i = 1:words(tensors)] (word(tensors, i) eq tensor ? i : 0)\n"
-      "cell_row(tensor, value) = row_of(tensor) > 0 && value > 0 ? row_of(tensor) : NaN\n"
-      "set multiplot\nunset key\nset grid xtics noytics\nset style fill solid 1.0 noborder\n"
-      "set palette defined (0 '#FDE725', 1 '#7AD151', 2 '#22A884', 3 '#2A788E', 4 '#414487', 5 '#440154')\n"
-      "set logscale cb\nset cbrange [0.001:100]\nset cbtics ('0.001' 0.001, '0.01' 0.01, '0.1' 0.1, 1, 10, "
-      "100)\nset cblabel {}\nunset colorbox\n"
-      "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
-      "set xrange [{}:{}]\nset yrange [{}.5:0.5]\nset xtics 4\nset xlabel {}\n"
-      "set ytics nomirror out scale 0.5 noenhanced font ',10' ({})\n",
-      gnuplot_string(tensors), gnuplot_string(axes.color_label), 1 - title_room / height, axis_room / height,
-      axes.lowest, axes.highest, axes.tensors.size(), gnuplot_string(axes.x_label), tics);
+  std::string script = common_axes(axes);
   int left = names_width(axes);
   for (const HeatMap& map : maps) {
     const int right = left + width_of_a_map(maps.size());
     script += "unset label\nunset arrow\n";
     if (&map == &maps.front()) script += "eval draw_title\n";
-    if (&map == &maps.back()) {
-      script +=
-          fmt::format("set colorbox user origin screen {:.4f}, screen {:.4f} size screen {:.4f}, {:.4f}\n",
-                      (right + 20) / width, axis_room / height, 18 / width,
-                      std::min(300.0, height - title_room - axis_room) / height);
-    }
+    if (&map == &maps.back()) script += scale_of_colours((right + 20) / width, 18 / width, height);
     script += fmt::format(
         "set lmargin at screen {:.4f}\nset rmargin at screen {:.4f}\n"
         "set label {} at graph 0.5, screen {:.4f} center noenhanced font ',13'\n{}",
         left / width, right / width, gnuplot_string(map.title), 1 - 60 / height, axes.x_marks);
-    script += fmt::format(
-        "plot \"{0}.csv\" using ({1}):(cell_row(strcol('tensor'), {2})):({1} - 0.5):({1} + 0.5):"
-        "(row_of(strcol('tensor')) - 0.5):(row_of(strcol('tensor')) + 0.5):({2}) "
-        "with boxxyerror linecolor palette notitle\nunset ytics\n",
-        map.table, map.x, map.percent);
+    script += cells(map);
     left = right + map_gap;
   }
   return script + "unset multiplot\n";

@@ -93,6 +93,9 @@ std::string plot(const std::vector<Curve>& curves);
 /// close they lie; some axis when there is none, so that a figure without points is still a figure.
 std::string log_axis(std::span<const double> values);
 
+/// Octaves from one tic of an axis to the next, a multiple of 4, so that it has at most one more than `most_tics`.
+int octaves_between_tics(double octaves, int most_tics);
+
 /// A share of each tensor at each x as a colour, in logarithmic steps from 0.001 % to 100 %; cells of an
 /// exact zero stay white.
 struct HeatMap {
@@ -104,7 +107,7 @@ struct HeatMap {
 
 /// The axes that maps side by side have in common.
 struct HeatMapAxes {
-  std::vector<std::string> tensors;  ///< from the top
+  std::vector<std::string> tensors;  ///< from the top; names without spaces
   double lowest;
   double highest;
   std::string x_label;

@@ -4,19 +4,23 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 #include <limits>
 
-#include "experiments/common/training_setup.h"
+#include "experiments/common/counted_gradients.h"
+#include "experiments/common/gradient_sites.h"
 #include "sim/statistics/log2.h"
 
 namespace experiments {
 namespace {
 
-/// Its place in skip_kinds.
+/// As an index of skip_kinds.
 std::size_t kind_of(const sim::SkipRecord& skip) {
   if (skip.place == sim::SkipRecord::Place::nowhere) return 2;
   return skip.is_scale_dependent() ? 0 : 1;
+}
+
+bool is_measured(const sim::StepRecord& step) {
+  return !step.twin.empty();
 }
 
 template <class Cell>
@@ -34,7 +38,7 @@ void write_steps(sim::RunRecord& record, std::span<const InstrumentedRun> runs) 
                 "relative_error", "cosine", "sign_agreement"});
   for (const InstrumentedRun& run : runs) {
     for (const sim::StepRecord& step : run.steps) {
-      const bool measured = !step.twin.empty();
+      const bool measured = is_measured(step);
       const sim::TwinComparison total = sim::total_of(step.twin);
       const auto if_measured = [&](double value) {
         return measured ? value : std::numeric_limits<double>::quiet_NaN();
@@ -118,8 +122,7 @@ const std::vector<std::string>& skip_columns() {
 
 std::vector<sim::Value> skip_cells(const sim::StepRecord& step) {
   const sim::SkipRecord& skip = *step.skip;
-  const bool has_twin = skip.place == sim::SkipRecord::Place::gradient;
-  const auto if_twin = [has_twin](auto value) { return has_twin ? sim::Value(value) : sim::Value(""); };
+  const auto if_twin = [&](auto value) { return skip.has_twin_value() ? sim::Value(value) : sim::Value(""); };
   return {step.step,
           sim::name_of(step.decision),
           sim::log2_of(skip.loss_scale),
@@ -150,6 +153,21 @@ void write_parameters(sim::RunRecord& record, std::span<const InstrumentedRun> r
 
 void add_updates(std::vector<sim::UpdateCounts>& sums, const sim::StepRecord& step) {
   for (std::size_t i = 0; i < step.parameter_updates.size(); ++i) sums[i] += step.parameter_updates[i];
+}
+
+void TwinSums::add(const sim::StepRecord& step) {
+  if (!is_measured(step) || step.skipped()) return;
+  const sim::TwinComparison twin = sim::total_of(step.twin);
+  ++steps;
+  fraction_flushed += twin.fraction_flushed();
+  norm_share_flushed += twin.norm_share_flushed();
+  relative_error += twin.relative_error();
+}
+
+sim::NamedValues TwinSums::means() const {
+  return {{"mean_fraction_flushed", fraction_flushed / steps},
+          {"mean_norm_share_flushed", norm_share_flushed / steps},
+          {"mean_relative_error", relative_error / steps}};
 }
 
 void write_statistics(sim::RunRecord& record, std::span<const InstrumentedRun> runs) {
@@ -247,18 +265,17 @@ std::string scaler_twins_sentence(std::span<const InstrumentedRun> runs) {
   return scaler_twins_sentence(requests);
 }
 
-std::string weakest_layer_sentence(const InstrumentedRun& run) {
-  const auto first = std::ranges::find_if(run.steps, [](const auto& step) { return !step.twin.empty(); });
-  if (first == run.steps.end()) return {};
-  constexpr double out_of_question = std::numeric_limits<double>::infinity();
-  const auto octaves = [](const sim::TwinComparison& site) {
-    return site.is_rounding_noise || site.nonzero == 0 ? out_of_question : site.octaves_alive();
-  };
-  const auto weakest = std::ranges::min_element(first->twin, {}, octaves);
-  if (octaves(*weakest) == out_of_question) return {};
-  const auto site = static_cast<std::size_t>(weakest - first->twin.begin());
-  return fmt::format("Why: at step {} and S = 1 {}.", first->step,
-                     octaves_alive_clause(run.sites[site].name, weakest->octaves_alive()));
+std::string vanishing_sentence(const InstrumentedRun& run) {
+  const auto measured = std::ranges::find_if(run.steps, is_measured);
+  if (measured == run.steps.end()) return {};
+  const auto nearest = nearest_to_vanishing(measured->twin);
+  if (nearest == measured->twin.end() || nearest->octaves_alive() > 0) {
+    return fmt::format("At step {} and S = 1 no gradient tensor's largest value is below 2^-25.",
+                       measured->step);
+  }
+  const auto site = static_cast<std::size_t>(nearest - measured->twin.begin());
+  return fmt::format("Why: at step {} and S = 1 {}.", measured->step,
+                     octaves_alive_clause(run.sites[site].name, nearest->octaves_alive()));
 }
 
 std::string abort_sentence(std::string_view strategy, std::uint64_t seed, std::size_t steps,

@@ -46,6 +46,19 @@ void write_parameters(sim::RunRecord& record, std::span<const InstrumentedRun> r
 /// The updates of each parameter; of steps without an update nothing.
 void add_updates(std::vector<sim::UpdateCounts>& sums, const sim::StepRecord& step);
 
+/// What a run lost against its twins: sums over its applied steps that were measured.
+struct TwinSums {
+  double steps = 0;
+  double fraction_flushed = 0;
+  double norm_share_flushed = 0;
+  double relative_error = 0;
+
+  /// A step that was skipped or not measured counts for none.
+  void add(const sim::StepRecord& step);
+  /// {"mean_fraction_flushed", ...}, over the steps; NaN without any.
+  sim::NamedValues means() const;
+};
+
 /// statistics.csv: a row for each tensor and step with statistics; exponents.csv: one for each octave of
 /// these that is not empty.
 void write_statistics(sim::RunRecord& record, std::span<const InstrumentedRun> runs);
@@ -96,9 +109,9 @@ double scaler_twins_of(std::span<const sim::StepRecord> steps);
 std::string scaler_twins_sentence(std::span<const TwinRequests> runs);
 std::string scaler_twins_sentence(std::span<const InstrumentedRun> runs);
 
-/// Which tensor sits lowest against 2^-25 at the first measured step, which is what S = 1 has to hold; none of
-/// rounding noise, nor one without a gradient. Empty where that leaves nothing.
-std::string weakest_layer_sentence(const InstrumentedRun& run);
+/// Which tensor vanishes first at S = 1, by its largest gradient at the first measured step, or that none
+/// does; one of rounding noise, or without a gradient, cannot. Empty where no step was measured.
+std::string vanishing_sentence(const InstrumentedRun& run);
 
 /// Why a run ended before its last step.
 std::string abort_sentence(std::string_view strategy, std::uint64_t seed, std::size_t steps,

@@ -4,13 +4,13 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <stdexcept>
 
 #include "experiments/common/text_table.h"
+#include "sim/files.h"
 
 namespace experiments {
 namespace {
@@ -98,26 +98,22 @@ std::string typeset(std::string_view text) {
 
 // ---- reading a run directory
 
+[[noreturn]] void throw_about(const fs::path& directory, std::string_view file, std::string_view what) {
+  throw std::runtime_error(fmt::format("run directory '{}': {} {}", directory.string(), file, what));
+}
+
 std::string read_text(const fs::path& directory, const std::string& file) {
-  std::ifstream stream(directory / file, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(stream), {}};
-  if (!stream.is_open() || stream.bad()) {
-    throw std::runtime_error(
-        fmt::format("run directory '{}': {} cannot be read; must be a directory that an "
-                    "experiment wrote and finished",
-                    directory.string(), file));
+  const std::optional<std::string> text = sim::contents_of(directory / file);
+  if (!text) {
+    throw_about(directory, file, "cannot be read; must be a directory that an experiment wrote and finished");
   }
-  return text;
+  return *text;
 }
 
 ordered_json read_object(const fs::path& directory, const std::string& file) {
-  const ordered_json object =
-      ordered_json::parse(read_text(directory, file), nullptr, /*allow_exceptions=*/false);
-  if (!object.is_object()) {
-    throw std::runtime_error(
-        fmt::format("run directory '{}': {} is not a JSON object; must be as an experiment wrote it",
-                    directory.string(), file));
-  }
+  ordered_json object = ordered_json::parse(read_text(directory, file), nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object())
+    throw_about(directory, file, "is not a JSON object; must be as an experiment wrote it");
   return object;
 }
 
@@ -138,6 +134,31 @@ ReportRun::Facts facts(const ordered_json& object, const std::set<std::string>& 
     if (!without.contains(key)) facts.emplace_back(key, shown(value));
   }
   return facts;
+}
+
+/// Throws ordered_json::exception where the manifest is not what an experiment writes.
+ReportRun run_of(const ordered_json& manifest, const fs::path& directory) {
+  const std::string last_name = fs::weakly_canonical(directory).filename().string();
+  ReportRun run{
+      .directory = last_name,
+      .name = manifest.value("experiment", last_name),
+      .question = manifest.value("question", ""),
+      .verdict = read_text(directory, "verdict.txt"),
+      .figures = {},
+      .options = facts(manifest.value("options", ordered_json::object())),
+      .circumstances =
+          facts(manifest, {"experiment", "question", "options", "seed", "threads", "figures", "files"}),
+      .summary = facts(read_object(directory, "summary.json")),
+  };
+  for (const ordered_json& figure : manifest.value("figures", ordered_json::array())) {
+    const std::string name = figure.at("name").get<std::string>();
+    const bool drawn = fs::exists(directory / (name + ".svg"));
+    run.figures.push_back({.title = figure.at("title").get<std::string>(),
+                           .caption = figure.at("caption").get<std::string>(),
+                           .svg = drawn ? read_text(directory, name + ".svg") : "",
+                           .script = name + ".gp"});
+  }
+  return run;
 }
 
 // ---- inlining an SVG
@@ -321,28 +342,14 @@ std::string details_element(const ReportRun& run) {
 }  // namespace
 
 ReportRun read_run(const fs::path& directory) {
-  const ordered_json manifest = read_object(directory, "manifest.json");
-  const std::string last_name = fs::weakly_canonical(directory).filename().string();
-  ReportRun run{
-      .directory = last_name,
-      .name = manifest.value("experiment", last_name),
-      .question = manifest.value("question", ""),
-      .verdict = read_text(directory, "verdict.txt"),
-      .figures = {},
-      .options = facts(manifest.value("options", ordered_json::object())),
-      .circumstances =
-          facts(manifest, {"experiment", "question", "options", "seed", "threads", "figures", "files"}),
-      .summary = facts(read_object(directory, "summary.json")),
-  };
-  for (const ordered_json& figure : manifest.value("figures", ordered_json::array())) {
-    const std::string name = figure.at("name").get<std::string>();
-    const bool drawn = fs::exists(directory / (name + ".svg"));
-    run.figures.push_back({.title = figure.at("title").get<std::string>(),
-                           .caption = figure.at("caption").get<std::string>(),
-                           .svg = drawn ? read_text(directory, name + ".svg") : "",
-                           .script = name + ".gp"});
+  constexpr const char* manifest_file = "manifest.json";
+  const ordered_json manifest = read_object(directory, manifest_file);
+  try {
+    return run_of(manifest, directory);
+  } catch (const ordered_json::exception&) {
+    throw_about(directory, manifest_file,
+                "lacks an entry or has one of another kind; must be as an experiment wrote it");
   }
-  return run;
 }
 
 std::string headline(const ReportRun& run) {
@@ -355,7 +362,7 @@ std::string headline(const ReportRun& run) {
 std::string inline_svg(std::string_view file, std::string_view prefix, std::string_view label) {
   const std::size_t begin = file.find("<svg");
   const std::size_t end = file.rfind("</svg>");
-  if (begin == std::string_view::npos || end == std::string_view::npos) {
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) {
     throw std::runtime_error(fmt::format("figure '{}': the file has no <svg> element", label));
   }
   const std::string_view svg = file.substr(begin, end + 6 - begin);

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <limits>
 #include <map>
@@ -30,21 +30,18 @@ std::string first_key(const SkipKind& kind) {
   return fmt::format("first_{}", kind.key);
 }
 
-double share(std::uint64_t part, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(part) / static_cast<double>(whole);
+double fraction_swallowed(const sim::UpdateCounts& counts) {
+  return counts.updates == 0 ? 0
+                             : static_cast<double>(counts.swallowed) / static_cast<double>(counts.updates);
 }
 
 /// What is added up over the steps of a run.
 struct Totals {
   double steps = 0;
   double skipped = 0;
-  double updates = 0;
-  double swallowed = 0;
+  sim::UpdateCounts updates = {};
   double scaler_twins = 0;
-  double measured = 0;  ///< applied steps that were compared with their twin; the sums below are over these
-  double fraction_flushed = 0;
-  double norm_share_flushed = 0;
-  double relative_error = 0;
+  TwinSums twins = {};
   std::vector<sim::UpdateCounts> parameters;
   SkipTally skips = {};
 
@@ -52,13 +49,13 @@ struct Totals {
   static void visit(auto& self, auto&& field) {
     field("steps", self.steps);
     field("skipped", self.skipped);
-    field("updates", self.updates);
-    field("swallowed", self.swallowed);
+    field("updates", self.updates.updates);
+    field("swallowed", self.updates.swallowed);
     field("scaler_twins", self.scaler_twins);
-    field("measured", self.measured);
-    field("fraction_flushed", self.fraction_flushed);
-    field("norm_share_flushed", self.norm_share_flushed);
-    field("relative_error", self.relative_error);
+    field("measured", self.twins.steps);
+    field("fraction_flushed", self.twins.fraction_flushed);
+    field("norm_share_flushed", self.twins.norm_share_flushed);
+    field("relative_error", self.twins.relative_error);
     for (auto& parameter : self.parameters) {
       field("parameter_updates", parameter.updates);
       field("parameter_swallowed", parameter.swallowed);
@@ -69,17 +66,11 @@ struct Totals {
   void add(const sim::StepRecord& step) {
     ++steps;
     skipped += step.skipped();
-    updates += static_cast<double>(step.updates.updates);
-    swallowed += static_cast<double>(step.updates.swallowed);
+    updates += step.updates;
     scaler_twins += step.scaler_twins;
+    twins.add(step);
     add_updates(parameters, step);
     skips.add(step);
-    if (step.twin.empty() || step.skipped()) return;
-    const sim::TwinComparison twin = sim::total_of(step.twin);
-    ++measured;
-    fraction_flushed += twin.fraction_flushed();
-    norm_share_flushed += twin.norm_share_flushed();
-    relative_error += twin.relative_error();
   }
 };
 
@@ -145,7 +136,7 @@ std::vector<sim::Value> step_cells(const sim::StepRecord& step, const sim::Clipp
                                 if_clipped(step.clipping.norm.norm),
                                 if_clipped(step.clipping.norm.coefficient),
                                 step.clipping.clipped_values,
-                                share(step.updates.swallowed, step.updates.updates),
+                                fraction_swallowed(step.updates),
                                 if_measured(twin.fraction_flushed()),
                                 if_measured(twin.norm_share_flushed()),
                                 if_measured(twin.fraction_overflow()),
@@ -153,11 +144,10 @@ std::vector<sim::Value> step_cells(const sim::StepRecord& step, const sim::Clipp
                                 if_measured(twin.cosine())};
   if (step.skip) {
     const sim::SkipRecord& skip = *step.skip;
-    const bool has_twin = skip.place == sim::SkipRecord::Place::gradient;
     cells.insert(
         cells.end(),
         {sim::name_of(skip.place), skip.operation, skip.layer, skip.consumer, skip.element, skip.value,
-         has_twin ? sim::Value(skip.twin_exponent()) : sim::Value(""), int{skip.twin_finite}});
+         skip.has_twin_value() ? sim::Value(skip.twin_exponent()) : sim::Value(""), int{skip.twin_finite}});
   }
   cells.resize(step_columns().size(), "");
   return cells;
@@ -295,13 +285,10 @@ void write_results(sim::RunRecord& record, const Training& training, const CellR
   for (std::size_t i = 0; i < skip_kinds.size(); ++i)
     record.summary(std::string(skip_kinds[i].key), totals.skips.kinds[i].count);
   record.summary("final_scale_log2", sim::log2_of(training.trainer.scale()));
-  record.summary("fraction_swallowed", totals.updates == 0 ? 0 : totals.swallowed / totals.updates);
+  record.summary("fraction_swallowed", fraction_swallowed(totals.updates));
   record.summary("scaler_twins", totals.scaler_twins);
   if (plan.choice.twin_every != 0) {
-    const auto mean = [&](double sum) { return sum / totals.measured; };
-    record.summary("mean_fraction_flushed", mean(totals.fraction_flushed));
-    record.summary("mean_norm_share_flushed", mean(totals.norm_share_flushed));
-    record.summary("mean_relative_error", mean(totals.relative_error));
+    for (const auto& [key, mean] : totals.twins.means()) record.summary(key, mean);
   }
   for (const auto& [key, bytes] : training.peaks()) record.summary(key, bytes);
   record.summary(std::string(abort_key), training.abort_reason);
@@ -322,7 +309,7 @@ ordered_json options_of(const sim::RunIdentity& identity) {
   return options;
 }
 
-/// A JSON file; null where there is none.
+/// Null where the file is missing or no JSON.
 ordered_json read_json(const fs::path& file) {
   std::ifstream stream(file);
   ordered_json content = ordered_json::parse(stream, nullptr, /*allow_exceptions=*/false);
@@ -372,7 +359,7 @@ std::vector<Cell> cells_of(const Grid& grid) {
   for (const std::string& model : grid.models) {
     for (const std::string& policy : grid.policies) {
       std::vector<std::string> scalers = grid.scalers;
-      if (scalers.empty()) scalers.push_back(sim::make_precision_policy(policy).scaler_spec());
+      if (scalers.empty()) scalers.push_back(policy_from_option(policy).scaler_spec());
       for (const std::string& scaler : scalers) {
         const std::string name =
             fmt::format("{}-{}-{}", in_file_name(model), in_file_name(policy), in_file_name(scaler));

@@ -1,7 +1,10 @@
 #include "experiments/common/text_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <stdexcept>
 
 namespace experiments {
@@ -111,6 +114,15 @@ bool parse_text_table(std::string_view text, TextTable& table) {
     begin = lines[1].find('-', end);
   }
   return true;
+}
+
+std::string percent(double share) {
+  const double value = 100 * share;
+  if (!std::isfinite(value)) return "-";
+  if (value == 0) return "0 %";
+  if (value < 1e-6) return fmt::format("{:.0e} %", value);
+  const int first_digit = static_cast<int>(std::ceil(-std::log10(value)));
+  return fmt::format("{:.{}f} %", value, value < 0.001 ? first_digit : value < 0.1 ? 3 : value < 1 ? 2 : 1);
 }
 
 }  // namespace experiments

@@ -1,5 +1,5 @@
 #pragma once
-/// A table as text for the verdict: a header, a rule of dashes under each column, one line a row.
+/// Text of verdicts: tables with a header, a rule of dashes under each column, one line a row; and shares.
 
 #include <string>
 #include <string_view>
@@ -26,5 +26,9 @@ bool is_numeric_column(const TextTable& table, std::size_t column);
 /// Reads back what text() wrote; true, and the table filled, only if the text is such a table. Cells come
 /// trimmed.
 bool parse_text_table(std::string_view text, TextTable& table);
+
+/// "12.3 %", with more digits for small shares: "0.012 %"; "0 %" only for an exact
+/// zero; "-" for what is not finite.
+std::string percent(double share);
 
 }  // namespace experiments

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cmath>
 #include <filesystem>
 #include <stdexcept>
 #include <vector>
 
+#include "experiments/common/command_line.h"
 #include "sim/data/registry.h"
 #include "sim/optimizers/registry.h"
 #include "sim/schedules/registry.h"
@@ -21,16 +21,6 @@ double default_learning_rate(const sim::ModelRow& model, std::string_view optimi
   const bool suits =
       sim::find_optimizer(own).normalises_gradients == sim::find_optimizer(optimizer).normalises_gradients;
   return suits ? model.learning_rate : sim::make_optimizer(optimizer)->learning_rate();
-}
-
-/// What `make` makes; errors begin with the option that what is wrong was given by.
-template <class Make>
-auto from_option(std::string_view option, Make&& make) {
-  try {
-    return make();
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("{}: {}", option, error.what()));
-  }
 }
 
 /// "images mlp, cnn; text lstm": the networks by the data they take.
@@ -85,6 +75,10 @@ void TrainingOptions::bind_without_model(CommandLine& command_line, int quick_st
   command_line.add_seed(seed);
 }
 
+sim::PrecisionPolicy policy_from_option(const std::string& policy) {
+  return from_option("--policy", [&] { return sim::make_precision_policy(policy); });
+}
+
 TrainingSetup::TrainingSetup(TrainingOptions& options)
     : options_(options),
       model_spec_(from_option("--model", [&] { return sim::parse_spec(options.model); })),
@@ -113,7 +107,7 @@ TrainingSetup::TrainingSetup(TrainingOptions& options)
 }
 
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
-  const auto policy = from_option("--policy", [&] { return sim::make_precision_policy(choice.policy); });
+  const sim::PrecisionPolicy policy = policy_from_option(choice.policy);
   auto scaler = from_option("--scalers", [&] {
     const auto [name, given] = sim::parse_numeric_spec(choice.scaler);
     return sim::make_any_scaler(name, given);
@@ -176,23 +170,6 @@ void record_settings(sim::RunRecord& record, std::string_view kind, std::string_
                      const sim::NamedValues& options) {
   for (const auto& [option, value] : options)
     record.setting(fmt::format("{}.{}.{}", kind, name, option), value);
-}
-
-std::string octaves_alive_clause(std::string_view tensor, double octaves_alive) {
-  const double exponent = std::nearbyint(10 * (octaves_alive - 25)) / 10 + 0.0;  // 0.0 makes 0 of -0
-  return fmt::format(
-      "the largest gradient of {} is 2^{:.1f}, {:.1f} octaves {} the 2^-25 where nearest-even rounding "
-      "reaches zero",
-      tensor, exponent, std::abs(octaves_alive), octaves_alive < 0 ? "below" : "above");
-}
-
-std::string percent(double share) {
-  const double value = 100 * share;
-  if (!std::isfinite(value)) return "-";
-  if (value == 0) return "0 %";
-  if (value < 1e-6) return fmt::format("{:.0e} %", value);
-  const int first_digit = static_cast<int>(std::ceil(-std::log10(value)));
-  return fmt::format("{:.{}f} %", value, value < 0.001 ? first_digit : value < 0.1 ? 3 : value < 1 ? 2 : 1);
 }
 
 }  // namespace experiments

@@ -53,6 +53,9 @@ struct RunChoice {
   int threads = 1;
 };
 
+/// What --policy names. Throws std::invalid_argument, one line that names the option.
+sim::PrecisionPolicy policy_from_option(const std::string& policy);
+
 /// Data and network of a run. Built once; every trainer made from it starts from the same weights and sees
 /// the same batches for the same seed.
 class TrainingSetup {
@@ -91,13 +94,5 @@ void train(sim::Trainer& trainer, int steps, Progress& progress);
 /// Writes the options in force to the manifest's settings, as "scaler.dynamic.growth_interval".
 void record_settings(sim::RunRecord& record, std::string_view kind, std::string_view name,
                      const sim::NamedValues& options);
-
-/// "the largest gradient of hidden2 is 2^-9.8, 15.2 octaves above the 2^-25 where nearest-even rounding
-/// reaches zero".
-std::string octaves_alive_clause(std::string_view tensor, double octaves_alive);
-
-/// "12.3 %", with more digits for small shares: "0.012 %"; "0 %" only for an exact
-/// zero; "-" for what is not finite.
-std::string percent(double share);
 
 }  // namespace experiments

@@ -1,8 +1,6 @@
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <cstdint>
-#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -12,8 +10,7 @@
 
 #include "experiments/common/command_line.h"
 #include "experiments/common/families.h"
-
-namespace fs = std::filesystem;
+#include "tests/temporary_directory.h"
 
 namespace {
 
@@ -69,12 +66,7 @@ Parsed parse(std::vector<const char*> arguments) {
 /// A configuration file of its own for every test case, gone afterwards.
 class ConfigFile {
  public:
-  explicit ConfigFile(const std::string& content)
-      : path_((fs::temp_directory_path() / ("halflab-config-" + std::to_string(::getpid()) + ".toml"))
-                  .string()) {
-    std::ofstream(path_) << content;
-  }
-  ~ConfigFile() { fs::remove(path_); }
+  explicit ConfigFile(const std::string& content) { std::ofstream(path_) << content; }
   const std::string& path() const { return path_; }
   Parsed parse(std::vector<const char*> arguments = {}) const {
     arguments.insert(arguments.end(), {"--config", path_.c_str()});
@@ -82,7 +74,8 @@ class ConfigFile {
   }
 
  private:
-  std::string path_;
+  test::TemporaryDirectory directory_;
+  std::string path_ = (directory_ / "config.toml").string();
 };
 
 }  // namespace
@@ -176,6 +169,12 @@ TEST_CASE("a missing value, an unknown option, a repeated one and a stray word a
   CHECK(parse({"--steps"}).error == "--steps: a value is missing; must be an integer from 1 to 1000000");
   CHECK(parse({"--steps", "--quick"}).error ==
         "--steps: a value is missing before '--quick'; must be an integer from 1 to 1000000");
+  CHECK(parse({"--steps", "--seed", "3"}).error ==
+        "--steps: a value is missing before '--seed'; must be an integer from 1 to 1000000");
+  for (const std::vector<const char*>& arguments :
+       {std::vector{"--steps="}, {"--steps=", "5"}, {"--steps=", "--seed", "3"}, {"--quick", "--steps"}}) {
+    CHECK(parse(arguments).error == "--steps: a value is missing; must be an integer from 1 to 1000000");
+  }
   CHECK(parse({"--stpes", "3"}).error == "unknown option --stpes; did you mean --steps?");
   CHECK(parse({"--stpes=3"}).error == "unknown option --stpes; did you mean --steps?");
   CHECK(parse({"--something-else"})
@@ -221,6 +220,10 @@ TEST_CASE("errors in a configuration file name the file, the line and the key") 
   CHECK(error_of("# steps\n\nlr = 1\nstpes = 3\n") == "4: unknown key stpes; did you mean steps?");
   CHECK(error_of("config = \"other.toml\"\n").starts_with("1: unknown key config; "));
   CHECK(error_of("training.steps = 3\n").starts_with("1: unknown key training.steps; "));
+  CHECK(error_of("steps = 2024-01-02\n") ==
+        "1: steps: '2024-01-02' is not allowed; must be an integer from 1 to 1000000");
+  CHECK(error_of("formats = [{ a = 3 }, 07:32:00]\n")
+            .starts_with("1: formats: '{ a = 3 },07:32:00' is not allowed; must be all, or "));
   CHECK(error_of("steps = [3,\n  4]\n") ==
         "1: steps: '3,4' is not allowed; must be an integer from 1 to 1000000");
   CHECK(error_of("formats = [ # two\n  \"binary32\",\n  \"binari16\"]\nsteps = 0\n")
@@ -325,6 +328,10 @@ TEST_CASE("words are collected where a program takes them") {
   command_line.parse(static_cast<int>(arguments.size()), arguments.data(), out);
   CHECK(words == std::vector<std::string>{"a", "b", "c"});
   CHECK(title == "A title");
+  const std::vector<const char*> brackets{"probe", "[a,b]", "--title", "[c,d]", "[]"};
+  command_line.parse(static_cast<int>(brackets.size()), brackets.data(), out);
+  CHECK(words == std::vector<std::string>{"[a,b]", "[]"});
+  CHECK(title == "[c,d]");
   CHECK_THROWS_WITH_AS(command_line.parse(1, arguments.data(), out),
                        "RUN_DIR is missing; at least one must be given", experiments::UsageError);
 }

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "experiments/common/comparison.h"
-#include "tests/sim/data/temporary_directory.h"
+#include "tests/temporary_directory.h"
+#include "tests/text.h"
 
 using experiments::Cell;
 using experiments::Comparison;
+using test::contains;
 
 namespace {
 
@@ -24,7 +26,7 @@ class Runs {
   Runs& add(const std::string& policy, const std::vector<double>& losses,
             const std::string& scaler = "none") {
     for (std::size_t seed = 0; seed < losses.size(); ++seed) {
-      const auto path = directory_.path() / (policy + scaler + std::to_string(seed));
+      const auto path = directory_ / (policy + scaler + std::to_string(seed));
       cells_.push_back({"mlp", policy, scaler, seed, path});
       std::filesystem::create_directory(path);
       write(cells_.back(), summary_of(losses[seed]));
@@ -43,7 +45,7 @@ class Runs {
   std::vector<Cell>& cells() { return cells_; }
   Comparison comparison() const { return Comparison("mlp", setup_, cells_); }
   std::string verdict() const {
-    sim::RunRecord record(directory_.path() / "out");
+    sim::RunRecord record(directory_ / "out");
     experiments::write_verdict(record, comparison());
     return record.verdict();
   }
@@ -69,15 +71,11 @@ class Runs {
     std::ofstream(cell.directory / "summary.json") << summary.dump();
   }
 
-  sim::TemporaryDirectory directory_;
+  test::TemporaryDirectory directory_;
   experiments::TrainingOptions options_{.model = "mlp:hidden1=8:hidden2=4"};
   experiments::TrainingSetup setup_;
   std::vector<Cell> cells_;
 };
-
-bool contains(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 }  // namespace
 

@@ -1,10 +1,8 @@
 #include <doctest/doctest.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -13,10 +11,15 @@
 
 #include "experiments/common/experiment.h"
 #include "experiments/common/parallel.h"
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
 
 namespace fs = std::filesystem;
 
 namespace {
+
+using test::content_of;
+using test::TemporaryDirectory;
 
 struct Result {
   int exit_code;
@@ -58,29 +61,10 @@ Result run_probe(std::vector<std::string> words, const std::function<void(experi
   return {exit_code, out.str(), err.str()};
 }
 
-class OutDirectory {
- public:
-  OutDirectory() : path_(fs::temp_directory_path() / ("halflab-experiment-" + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-  }
-  ~OutDirectory() { fs::remove_all(path_); }
-  std::string operator/(const char* name) const { return (path_ / name).string(); }
-  bool exists() const { return fs::exists(path_); }
-
- private:
-  fs::path path_;
-};
-
-std::string content_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  REQUIRE(stream.is_open());
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
-
 }  // namespace
 
 TEST_CASE("a run prints its verdict and exits with 0") {
-  const OutDirectory directory;
+  const TemporaryDirectory directory;
   const Result result = run_probe({"--out", directory / "run", "--quick"});
   CHECK(result.exit_code == 0);
   CHECK(result.out == "Squares grow.\n");
@@ -95,17 +79,17 @@ TEST_CASE("a run prints its verdict and exits with 0") {
 }
 
 TEST_CASE("results do not depend on the number of threads") {
-  const OutDirectory directory;
+  const TemporaryDirectory directory;
   run_probe({"--out", directory / "one", "--threads", "1", "--steps", "1000"});
   run_probe({"--out", directory / "many", "--threads", "7", "--steps", "1000"});
   for (const char* file : {"squares.csv", "summary.json", "verdict.txt"}) {
-    CHECK(content_of(fs::path(directory / "one") / file) == content_of(fs::path(directory / "many") / file));
+    CHECK(content_of(directory / "one" / file) == content_of(directory / "many" / file));
   }
 }
 
 TEST_CASE("bad usage and bad input are one line and exit code 2, and nothing is written") {
-  const OutDirectory directory;
-  const std::string out = directory / "run";
+  const TemporaryDirectory directory;
+  const std::string out = directory / "new" / "run";
   const auto fail = [](experiments::Run&) { throw std::runtime_error("file 'x': two\nlines"); };
   const std::vector<std::pair<Result, std::string>> cases{
       {run_probe({"--out", out, "--steps", "-3"}),
@@ -123,11 +107,11 @@ TEST_CASE("bad usage and bad input are one line and exit code 2, and nothing is 
     CHECK(result.out == "");
     CHECK(result.err == err);
   }
-  CHECK_FALSE(directory.exists());
+  CHECK(fs::is_empty(directory.path()));
 }
 
 TEST_CASE("a failed check is one line and exit code 1, with the results written") {
-  const OutDirectory directory;
+  const TemporaryDirectory directory;
   const Result result =
       run_probe({"--out", directory / "run"}, [](experiments::Run& run) { run.fail("the bits differ"); });
   CHECK(result.exit_code == 1);
@@ -137,7 +121,7 @@ TEST_CASE("a failed check is one line and exit code 1, with the results written"
 }
 
 TEST_CASE("Ctrl-C ends the run with 130 and leaves the directory as it was") {
-  const OutDirectory directory;
+  const TemporaryDirectory directory;
   REQUIRE(run_probe({"--out", directory / "run", "--quick"}).exit_code == 0);
   const std::string before = content_of(directory / "run/manifest.json");
   for (const int signal : {SIGINT, SIGTERM}) {

@@ -1,10 +1,8 @@
 #include <doctest/doctest.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <limits>
 #include <sstream>
 #include <string>
@@ -12,10 +10,14 @@
 
 #include "experiments/common/experiment.h"
 #include "experiments/common/figure.h"
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
 
 namespace fs = std::filesystem;
 
 namespace {
+
+using test::content_of;
 
 const experiments::Figure figure{
     .name = "squares",
@@ -29,34 +31,28 @@ const experiments::Figure figure{
 /// A directory whose name a shell would trip over.
 class FigureDirectory {
  public:
-  FigureDirectory()
-      : path_(fs::temp_directory_path() / ("halflab figure'$(touch x);\"" + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
+  FigureDirectory() {
+    fs::create_directory(path_);
     std::ofstream(path_ / "squares.csv") << "x,square\n0,0\n1,1\n2,4\n4,16\n";
   }
-  ~FigureDirectory() { fs::remove_all(path_); }
   const fs::path& path() const { return path_; }
 
  private:
-  fs::path path_;
+  test::TemporaryDirectory parent_;
+  fs::path path_ = parent_ / "halflab figure'$(touch x);\"";
 };
 
-/// PATH without gnuplot while it lives.
-class EmptyPath {
+/// PATH with one directory alone while it lives.
+class PathOf {
  public:
-  EmptyPath() : old_(::getenv("PATH")) { ::setenv("PATH", "/nonexistent", 1); }
-  ~EmptyPath() { ::setenv("PATH", old_.c_str(), 1); }
+  explicit PathOf(const fs::path& directory) : old_(::getenv("PATH")) {
+    ::setenv("PATH", directory.c_str(), 1);
+  }
+  ~PathOf() { ::setenv("PATH", old_.c_str(), 1); }
 
  private:
   std::string old_;
 };
-
-std::string content_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  REQUIRE(stream.is_open());
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 bool gnuplot_is_missing() {
   const FigureDirectory directory;
@@ -147,8 +143,22 @@ TEST_CASE("a drawing that fails is told in gnuplot's words") {
   CHECK_FALSE(fs::exists(directory.path() / "squares.svg"));
 }
 
+TEST_CASE("a gnuplot that says nothing is told by its exit code or signal") {
+  const auto problem_with = [](const std::string& last_words) {
+    const FigureDirectory directory;
+    const test::TemporaryDirectory programs;
+    std::ofstream(programs / "gnuplot") << "#!/bin/sh\n" << last_words << '\n';
+    fs::permissions(programs / "gnuplot", fs::perms::owner_all);
+    const PathOf path(programs.path());
+    return experiments::draw(figure, directory.path()).problem;
+  };
+  CHECK(problem_with("exit 0") == "");
+  CHECK(problem_with("exit 3") == "gnuplot: ended with exit code 3");
+  CHECK(problem_with("kill -9 $$") == "gnuplot: was ended by signal 9");
+}
+
 TEST_CASE("without gnuplot script and tables are written, and one line warns once") {
-  const EmptyPath empty_path;
+  const PathOf no_path("/nonexistent");
   const FigureDirectory directory;
   const std::string out = (directory.path() / "run").string();
   const std::vector<const char*> arguments{"probe", "--out", out.c_str()};

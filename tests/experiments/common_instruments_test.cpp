@@ -1,19 +1,20 @@
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "experiments/common/instruments.h"
-#include "tests/sim/data/temporary_directory.h"
 #include "tests/sim/ops/evaluation.h"
+#include "tests/temporary_directory.h"
 
 using experiments::InstrumentedRun;
 using sim::SkipRecord;
 using sim::StepRecord;
+using test::TemporaryDirectory;
 
 namespace {
 
@@ -50,7 +51,7 @@ std::vector<std::string> lines_of(const std::filesystem::path& file) {
 }  // namespace
 
 TEST_CASE("instruments: a step that was not measured has no share of anything") {
-  const sim::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const std::vector<sim::GradientSite> sites{{"hidden1.weight", sim::GradientSite::Kind::weight, {0}}};
   const std::vector<StepRecord> steps{
       {.step = 0,
@@ -70,26 +71,48 @@ TEST_CASE("instruments: a step that was not measured has no share of anything") 
   CHECK(layers[1].starts_with("static,2,0,hidden1.weight,weight,5,0.25,"));
 }
 
-TEST_CASE("instruments: the weakest tensor is none of rounding noise and none without a gradient") {
+TEST_CASE("instruments: what vanishes is none of rounding noise and none without a gradient") {
   const std::vector<sim::GradientSite> sites{{"attention.key.bias", sim::GradientSite::Kind::weight, {0}},
                                              {"hidden1", sim::GradientSite::Kind::activation, {1}},
                                              {"hidden2", sim::GradientSite::Kind::activation, {2}},
                                              {"unused", sim::GradientSite::Kind::weight, {3}}};
   const sim::TwinComparison noise{.nonzero = 1, .twin_max_abs = 0x1p-40, .is_rounding_noise = true},
-      small{.nonzero = 1, .twin_max_abs = 0x1p-20}, large{.nonzero = 1, .twin_max_abs = 1};
+      lost{.nonzero = 1, .twin_max_abs = 0x1p-30}, edge{.nonzero = 1, .twin_max_abs = 0x1p-25},
+      alive{.nonzero = 1, .twin_max_abs = 0x1p-24};
   const auto sentence = [&](std::vector<sim::TwinComparison> twin) {
-    const std::vector<StepRecord> steps{{.step = 0}, {.step = 1, .twin = std::move(twin)}};
-    return experiments::weakest_layer_sentence({.strategy = "none", .steps = steps, .sites = sites});
+    const std::vector<StepRecord> steps{
+        {.step = 0}, {.step = 1, .twin = std::move(twin)}, {.step = 2, .twin = {lost, lost, lost, lost}}};
+    return experiments::vanishing_sentence({.strategy = "none", .steps = steps, .sites = sites});
   };
-  CHECK(sentence({noise, large, small, {}}) ==
-        "Why: at step 1 and S = 1 the largest gradient of hidden2 is 2^-20.0, 5.0 octaves above the 2^-25 "
+  CHECK(sentence({noise, edge, lost, {}}) ==
+        "Why: at step 1 and S = 1 the largest gradient of hidden2 is 2^-30.0, 5.0 octaves below the 2^-25 "
         "where nearest-even rounding reaches zero.");
-  CHECK(sentence({noise, {}, {}, {}}).empty());
-  CHECK(sentence({}).empty());
+  CHECK(
+      sentence({noise, edge, alive, {}})
+          .starts_with("Why: at step 1 and S = 1 the largest gradient of hidden1 is 2^-25.0, 0.0 octaves "));
+  const std::string none = "At step 1 and S = 1 no gradient tensor's largest value is below 2^-25.";
+  CHECK(sentence({noise, alive, alive, {}}) == none);
+  CHECK(sentence({noise, {}, {}, {}}) == none);
+  CHECK(experiments::vanishing_sentence({.strategy = "none", .steps = std::vector<StepRecord>(3)}).empty());
+}
+
+TEST_CASE("instruments: means over the steps that were measured and applied") {
+  const sim::TwinComparison half{
+      .total = 8, .nonzero = 4, .flushed = 2, .twin_square = 4, .error_square = 1, .flushed_square = 1},
+      none{.total = 8, .nonzero = 4, .twin_square = 4};
+  experiments::TwinSums sums;
+  sums.add({.step = 0});
+  sums.add({.step = 1, .decision = sim::Decision::skip, .twin = {half}});
+  for (const auto& [key, mean] : sums.means()) CHECK(std::isnan(mean));
+  sums.add({.step = 2, .twin = {half}});
+  sums.add({.step = 3, .twin = {none}});
+  CHECK(sums.means() == sim::NamedValues{{"mean_fraction_flushed", 0.25},
+                                         {"mean_norm_share_flushed", 0.25},
+                                         {"mean_relative_error", 0.25}});
 }
 
 TEST_CASE("instruments: the summary has the interval of several values, of one the value alone") {
-  const sim::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   sim::RunRecord record(directory.path());
   experiments::write_estimate(record, "loss", experiments::estimate(std::vector<double>{1, 2}));
   experiments::write_estimate(record, "steps", experiments::estimate(std::vector<double>{5}));
@@ -113,7 +136,7 @@ TEST_CASE("instruments: decisions go by one name everywhere") {
 }
 
 TEST_CASE("instruments: a row for each skipped step") {
-  const sim::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const std::vector<StepRecord> steps = skipped_steps();
   sim::RunRecord record(directory.path());
   experiments::write_skips(record,
@@ -142,7 +165,7 @@ TEST_CASE("instruments: a sentence for each kind of skipped steps, with the firs
 }
 
 TEST_CASE("instruments: the updates of each parameter over the whole run") {
-  const sim::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const std::vector<sim::ParameterSpec> parameters{{"hidden1.weight", {2, 5}}, {"hidden1.bias", {4}}};
   const std::vector<StepRecord> steps{{.step = 0, .parameter_updates = {{10, 3}, {4, 0}}},
                                       {.step = 1, .decision = sim::Decision::skip},
@@ -172,7 +195,7 @@ TEST_CASE("instruments: the twins that scalers asked for, all seeds of a strateg
 }
 
 TEST_CASE("instruments: statistics by tensor, and their octaves") {
-  const sim::TemporaryDirectory directory;
+  const TemporaryDirectory directory;
   const sim::Tensor gradient = tensor_of({4}, {0, 1, 1.5f, 0x1p-20f}, fp16::binary16);
   std::vector<StepRecord> steps{{.step = 0}, {.step = 1}};
   steps[1].statistics.push_back(sim::statistics_of(gradient, 2, {.exact = 3, .inexact = 1, .subnormal = 1}));

@@ -1,5 +1,4 @@
 #include <doctest/doctest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -15,23 +14,12 @@
 #include "experiments/common/report_page.h"
 #include "experiments/common/text_table.h"
 #include "sim/record.h"
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
 
 namespace fs = std::filesystem;
 
 namespace {
-
-class RunDirectory {
- public:
-  RunDirectory() : path_(fs::temp_directory_path() / ("halflab-report-" + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  ~RunDirectory() { fs::remove_all(path_); }
-  const fs::path& path() const { return path_; }
-
- private:
-  fs::path path_;
-};
 
 /// What gnuplot's files look like: shared ids for point types, repeated ids in panels, a prolog and
 /// boilerplate.
@@ -105,15 +93,16 @@ TEST_CASE("an inlined SVG keeps what is referred to, under names of its own") {
   CHECK(svg.find("<title>loss &amp; scale</title>") != std::string::npos);
   CHECK(svg.find("<text>id=\"label\" is text</text>") != std::string::npos);
   check_ids(svg);
-  CHECK_THROWS_AS(experiments::inline_svg("not a picture", "f1-", "x"), std::runtime_error);
+  for (const char* no_svg : {"not a picture", "<svg>", "</svg><svg>"})
+    CHECK_THROWS_AS(experiments::inline_svg(no_svg, "f1-", "x"), std::runtime_error);
 }
 
 TEST_CASE("a page holds of each run verdict and figures, then details, with unique ids") {
-  const RunDirectory directory;
-  write_run(directory.path() / "a", "FP16 loses 1 & 2 below 2^-25,\nnot more.");
-  write_run(directory.path() / "b", "Second.");
-  const std::vector<experiments::ReportRun> runs{experiments::read_run(directory.path() / "a"),
-                                                 experiments::read_run(directory.path() / "b" / "")};
+  const test::TemporaryDirectory directory;
+  write_run(directory / "a", "FP16 loses 1 & 2 below 2^-25,\nnot more.");
+  write_run(directory / "b", "Second.");
+  const std::vector<experiments::ReportRun> runs{experiments::read_run(directory / "a"),
+                                                 experiments::read_run(directory / "b" / "")};
   CHECK(experiments::headline(runs[0]) == "FP16 loses 1 & 2 below 2^-25, not more.");
 
   const std::string page = experiments::report_page("A <title>", runs);
@@ -137,8 +126,8 @@ TEST_CASE("a page holds of each run verdict and figures, then details, with uniq
 }
 
 TEST_CASE("figures that gnuplot drew share a page") {
-  const RunDirectory directory;
-  std::ofstream(directory.path() / "points.csv") << "x,y\n0,0\n1,1\n2,4\n";
+  const test::TemporaryDirectory directory;
+  std::ofstream(directory / "points.csv") << "x,y\n0,0\n1,1\n2,4\n";
   const experiments::Figure figure{.name = "points",
                                    .title = "Points",
                                    .caption = "Points.",
@@ -147,8 +136,7 @@ TEST_CASE("figures that gnuplot drew share a page") {
     MESSAGE("gnuplot is not installed; its drawings are not tested");
     return;
   }
-  std::ifstream stream(directory.path() / "points.svg", std::ios::binary);
-  const std::string svg{std::istreambuf_iterator<char>(stream), {}};
+  const std::string svg = test::content_of(directory / "points.svg");
   experiments::ReportRun run{
       .directory = "points",
       .name = "probe",
@@ -163,17 +151,32 @@ TEST_CASE("figures that gnuplot drew share a page") {
 }
 
 TEST_CASE("what is no run directory is refused by its name") {
-  const RunDirectory directory;
+  const test::TemporaryDirectory directory;
   CHECK_THROWS_WITH_AS(
       experiments::read_run("/nowhere"),
       "run directory '/nowhere': manifest.json cannot be read; must be a directory that an experiment "
       "wrote and finished",
       std::runtime_error);
-  write_run(directory.path() / "run", "Fine.");
-  std::ofstream(directory.path() / "run" / "summary.json") << "{ half";
-  CHECK_THROWS_WITH_AS(experiments::read_run(directory.path() / "run"), doctest::Contains("summary.json"),
+  write_run(directory / "run", "Fine.");
+  std::ofstream(directory / "run" / "summary.json") << "{ half";
+  CHECK_THROWS_WITH_AS(experiments::read_run(directory / "run"), doctest::Contains("summary.json"),
                        std::runtime_error);
-  fs::remove(directory.path() / "run" / "verdict.txt");
-  CHECK_THROWS_WITH_AS(experiments::read_run(directory.path() / "run"), doctest::Contains("verdict.txt"),
+  for (const char* manifest :
+       {R"({"experiment": 3})", R"({"question": []})", R"({"figures": [{"name": "x"}]})"}) {
+    std::ofstream(directory / "run" / "manifest.json") << manifest;
+    std::ofstream(directory / "run" / "summary.json") << "{}";
+    CHECK_THROWS_WITH_AS(
+        experiments::read_run(directory / "run"),
+        doctest::Contains("run': manifest.json lacks an entry or has one of another kind; must be as an "
+                          "experiment wrote it"),
+        std::runtime_error);
+  }
+  std::ofstream(directory / "run" / "manifest.json") << "{}";
+  fs::remove(directory / "run" / "verdict.txt");
+  CHECK_THROWS_WITH_AS(experiments::read_run(directory / "run"), doctest::Contains("verdict.txt"),
                        std::runtime_error);
+  fs::remove(directory / "run" / "manifest.json");
+  fs::create_directory(directory / "run" / "manifest.json");
+  CHECK_THROWS_WITH_AS(experiments::read_run(directory / "run"),
+                       doctest::Contains("run': manifest.json cannot be read"), std::runtime_error);
 }

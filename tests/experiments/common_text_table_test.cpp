@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include <limits>
 #include <stdexcept>
 
 #include "experiments/common/text_table.h"
@@ -38,4 +39,13 @@ TEST_CASE("prose is not a table") {
 
 TEST_CASE("a row must have one cell per column") {
   CHECK_THROWS_AS((TextTable{.columns = {"a", "b"}, .rows = {{"1"}}}.text()), std::logic_error);
+}
+
+TEST_CASE("shares keep their first digits, and only nothing is 0 %") {
+  CHECK(experiments::percent(0.123) == "12.3 %");
+  CHECK(experiments::percent(0.00512) == "0.51 %");
+  CHECK(experiments::percent(0.00012) == "0.012 %");
+  CHECK(experiments::percent(0) == "0 %");
+  CHECK(experiments::percent(1e-12) == "1e-10 %");
+  CHECK(experiments::percent(std::numeric_limits<double>::quiet_NaN()) == "-");
 }

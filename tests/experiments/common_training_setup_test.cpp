@@ -110,19 +110,3 @@ TEST_CASE("a warm-up that is asked for must end within the run, a model's own ma
   REQUIRE(sim::find_model("transformer").schedule == "constant:warmup_steps=50");
   CHECK_NOTHROW(setup({.model = "transformer:layers=1:width=8:heads=1", .steps = 20}));
 }
-
-TEST_CASE("shares keep their first digits, and only nothing is 0 %") {
-  CHECK(experiments::percent(0.123) == "12.3 %");
-  CHECK(experiments::percent(0.00512) == "0.51 %");
-  CHECK(experiments::percent(0.00012) == "0.012 %");
-  CHECK(experiments::percent(0) == "0 %");
-  CHECK(experiments::percent(1e-12) == "1e-10 %");
-  CHECK(experiments::percent(std::numeric_limits<double>::quiet_NaN()) == "-");
-  CHECK(experiments::octaves_alive_clause("hidden2", 15.25) ==
-        "the largest gradient of hidden2 is 2^-9.8, 15.2 octaves above the 2^-25 where nearest-even rounding "
-        "reaches zero");
-  CHECK(experiments::octaves_alive_clause("bias", 24.97).find(" is 2^0.0, 25.0 octaves above ") !=
-        std::string::npos);
-  CHECK(experiments::octaves_alive_clause("encoder1", -6.3).find("2^-31.3, 6.3 octaves below") !=
-        std::string::npos);
-}

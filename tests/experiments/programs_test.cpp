@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -16,9 +15,16 @@
 #include <string>
 #include <vector>
 
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
+#include "tests/text.h"
+
 namespace {
 
 namespace fs = std::filesystem;
+using test::content_of;
+using test::contents_of;
+using test::TemporaryDirectory;
 
 struct Outcome {
   int exit_code;
@@ -36,31 +42,6 @@ Outcome run(const std::string& arguments, const std::string& wrapper = "") {
     outcome.output.append(buffer.data(), n);
   outcome.exit_code = WEXITSTATUS(::pclose(pipe));
   return outcome;
-}
-
-class TemporaryDirectory {
- public:
-  TemporaryDirectory() {
-    std::string name = (fs::temp_directory_path() / "halflab-programs-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    path_ = name;
-  }
-  ~TemporaryDirectory() { fs::remove_all(path_); }
-  std::string operator/(const std::string& name) const { return (path_ / name).string(); }
-
- private:
-  fs::path path_;
-};
-
-std::map<std::string, std::string> files_of(const fs::path& directory) {
-  std::map<std::string, std::string> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory)) {
-    if (!entry.is_regular_file()) continue;
-    std::ostringstream content;
-    content << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-    files[fs::relative(entry.path(), directory).string()] = content.str();
-  }
-  return files;
 }
 
 struct Program {
@@ -109,7 +90,7 @@ std::vector<std::string> listed(const std::string& family) {
 }
 
 nlohmann::json summary_of(const fs::path& directory) {
-  return nlohmann::json::parse(files_of(directory).at("summary.json"));
+  return nlohmann::json::parse(content_of(directory / "summary.json"));
 }
 
 /// Two images that are the same, as IDX files: every batch of them is the same.
@@ -140,7 +121,7 @@ TEST_CASE("programs: --quick writes every promised file and key, the same bytes 
     REQUIRE(second.exit_code == 0);
     CHECK(first.output == second.output);
 
-    std::map<std::string, std::string> files = files_of(one), others = files_of(two);
+    std::map<std::string, std::string> files = contents_of(one), others = contents_of(two);
     const nlohmann::json summary = nlohmann::json::parse(files.at("summary.json"));
     for (const std::string& key : program.summary_keys) {
       INFO(key);
@@ -168,7 +149,7 @@ TEST_CASE("programs: the portable path gives the bytes of the vectorised one") {
   const Outcome outcome = run(arguments + portable);
   ::unsetenv("HALFLAB_VECTOR_PATH");
   REQUIRE(outcome.exit_code == 0);
-  std::map<std::string, std::string> a = files_of(fast), b = files_of(portable);
+  std::map<std::string, std::string> a = contents_of(fast), b = contents_of(portable);
   a.erase("manifest.json");
   b.erase("manifest.json");
   CHECK(a == b);
@@ -188,9 +169,9 @@ TEST_CASE("programs: every model runs, and classifiers report accuracy") {
             spec + " --scalers none,dynamic --out " + out);
     INFO(outcome.output);
     REQUIRE(outcome.exit_code == 0);
-    const nlohmann::json summary = nlohmann::json::parse(files_of(out).at("summary.json"));
+    const nlohmann::json summary = nlohmann::json::parse(contents_of(out).at("summary.json"));
     CHECK(summary.contains("dynamic.final_accuracy") == (model != "autoencoder"));
-    const nlohmann::json manifest = nlohmann::json::parse(files_of(out).at("manifest.json"));
+    const nlohmann::json manifest = nlohmann::json::parse(contents_of(out).at("manifest.json"));
     CHECK(manifest.at("settings").at("scaler.dynamic.growth_interval") == 20);
     CHECK(manifest.at("options").at("batch") == 8);
     CHECK(manifest.at("options").at("lr") > 0);
@@ -210,11 +191,11 @@ TEST_CASE("programs: every policy runs, with overrides too") {
                                 policy + " --out " + out);
     INFO(policy, "\n", outcome.output);
     CHECK(outcome.exit_code == 0);
-    CHECK(nlohmann::json::parse(files_of(out).at("manifest.json")).at("options").at("policy") == policy);
+    CHECK(nlohmann::json::parse(contents_of(out).at("manifest.json")).at("options").at("policy") == policy);
   }
   const std::string out = directory / "fp32";
   REQUIRE(run("underflow_sweep --quick --policy fp32 --out " + out).exit_code == 0);
-  const nlohmann::json summary = nlohmann::json::parse(files_of(out).at("summary.json"));
+  const nlohmann::json summary = nlohmann::json::parse(contents_of(out).at("summary.json"));
   CHECK(summary.at("relative_error_at_scale_1") == 0);  // in FP32 run and twin are one
   CHECK(summary.at("flushed_at_scale_1") == 0);
 }
@@ -224,18 +205,19 @@ TEST_CASE(
   const TemporaryDirectory directory;
   const std::vector<std::string> scalers = listed("scalers");
   const Outcome all =
-      run("scaler_comparison --quick " + small + " --scalers all --out " + (directory / "all"));
+      run("scaler_comparison --quick " + small + " --scalers all --out " + (directory / "all").string());
   INFO(all.output);
   REQUIRE(all.exit_code == 0);
-  const nlohmann::json summary = nlohmann::json::parse(files_of(directory / "all").at("summary.json"));
+  const nlohmann::json summary = nlohmann::json::parse(contents_of(directory / "all").at("summary.json"));
   for (const std::string& scaler : scalers) {
     INFO(scaler);
     CHECK(summary.contains(scaler + ".final_loss"));
   }
-  const Outcome pair = run("scaler_comparison --quick " + small +
-                           " --scalers static:scale=8,static:scale=16 --out " + (directory / "pair"));
+  const Outcome pair =
+      run("scaler_comparison --quick " + small + " --scalers static:scale=8,static:scale=16 --out " +
+          (directory / "pair").string());
   REQUIRE(pair.exit_code == 0);
-  const nlohmann::json both = nlohmann::json::parse(files_of(directory / "pair").at("summary.json"));
+  const nlohmann::json both = nlohmann::json::parse(contents_of(directory / "pair").at("summary.json"));
   CHECK(both.at("static:scale=8.final_scale_log2") == 3);
   CHECK(both.at("static:scale=16.final_scale_log2") == 4);
 }
@@ -288,7 +270,8 @@ TEST_CASE("programs: pooled batches do not share their random bits") {
     const Outcome outcome =
         run("underflow_sweep --model mlp:hidden1=16:hidden2=8 --steps 1 --batch 2 --lr 1e-30 --optimizer sgd "
             "--max-scale-log2 0 --policy " +
-            policy + " --pool " + std::to_string(pool) + " --data " + (directory / "") + " --out " + out);
+            policy + " --pool " + std::to_string(pool) + " --data " + (directory / "").string() + " --out " +
+            out);
     INFO(outcome.output);
     REQUIRE(outcome.exit_code == 0);
     return summary_of(out).at("relative_error_at_scale_1").get<double>();
@@ -303,7 +286,7 @@ TEST_CASE("programs: pooled batches do not share their random bits") {
     const Outcome outcome =
         run("gradient_histogram --model transformer:layers=1:width=8:heads=2:dropout=0.5 --steps 1 --batch 2 "
             "--context 8 --lr 1e-30 --optimizer sgd --pool " +
-            std::to_string(pool) + " --data " + (directory / "text") + " --out " + out);
+            std::to_string(pool) + " --data " + (directory / "text").string() + " --out " + out);
     INFO(outcome.output);
     REQUIRE(outcome.exit_code == 0);
     return summary_of(out).at("fraction_subnormal_at_scale_1").get<double>();
@@ -329,6 +312,11 @@ TEST_CASE("programs: a diverged run is a result, not an error") {
   const Outcome histogram = run("gradient_histogram --quick --lr 900 --out " + out);
   INFO(histogram.output);
   CHECK(histogram.exit_code == 0);
+  const Outcome sweep = run("underflow_sweep --quick --lr 900 --out " + out);
+  INFO(sweep.output);
+  CHECK(sweep.exit_code == 0);
+  CHECK(sweep.output.find("are infinite or NaN in FP32 already") != std::string::npos);
+  CHECK(sweep.output.find("Every scale of the sweep overflows") == std::string::npos);
   const Outcome comparison = run("scaler_comparison --model mlp --lr 900 --quick --out " + out);
   INFO(comparison.output);
   CHECK(comparison.exit_code == 0);
@@ -339,7 +327,7 @@ TEST_CASE("programs: formats states the limits of the standards, and block scale
   const TemporaryDirectory directory;
   const std::string out = directory / "formats";
   REQUIRE(run("formats --quick --out " + out).exit_code == 0);
-  std::map<std::string, std::string> files = files_of(out);
+  std::map<std::string, std::string> files = contents_of(out);
   // IEEE 754-2019, OFP8 1.0 and MX 1.0; digits by C's definitions of FLT_DIG and FLT_DECIMAL_DIG.
   for (const char* line :
        {"binary64,64,11,53,1.7976931348623157e+308,2.2250738585072014e-308,5e-324,2.220446049250313e-16,"
@@ -359,9 +347,7 @@ TEST_CASE("programs: formats states the limits of the standards, and block scale
         "format,scaling,block_size,bits_per_value,spread_octaves,relative_error,row_relative_error,"
         "fraction_flushed,fraction_saturated");
   while (std::getline(lines, line)) {
-    std::vector<std::string> cells;
-    std::istringstream row(line);
-    for (std::string cell; std::getline(row, cell, ',');) cells.push_back(cell);
+    const std::vector<std::string> cells = test::cells_of(line);
     REQUIRE(cells.size() == 9);
     row_errors[cells[0] + "," + cells[4]] = std::stod(cells[6]);
   }
@@ -381,7 +367,7 @@ TEST_CASE("programs: report makes one page of the runs and names a folder that i
   CHECK(report.output.starts_with("run: "));
   CHECK(report.output.find(page) != std::string::npos);
   CHECK(fs::file_size(page) > 1000);
-  const Outcome wrong = run("report --out " + page + " " + (directory / "nothing"));
+  const Outcome wrong = run("report --out " + page + " " + (directory / "nothing").string());
   CHECK(wrong.exit_code == 2);
   CHECK(wrong.output.find("nothing") != std::string::npos);
 }
@@ -397,8 +383,8 @@ TEST_CASE("programs: a broken folder of images is named in one line, and nothing
   write("t10k-labels-idx1-ubyte", labels);
   write("train-labels-idx1-ubyte", labels);
   write("train-images-idx3-ubyte", images);
-  const std::string arguments =
-      "gradient_histogram --quick --data " + (directory / "") + " --out " + (directory / "out");
+  const std::string arguments = "gradient_histogram --quick --data " + (directory / "").string() + " --out " +
+                                (directory / "out").string();
   const Outcome good = run(arguments);
   INFO(good.output);
   CHECK(good.exit_code == 0);
@@ -459,7 +445,7 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"underflow_sweep --data builtn --out {}", "did you mean 'builtin'?"},
       {"training --accumulation fp16_fmaa --out {}", "did you mean 'fp16_fma'?"},
       {"training --steps 20 --schedule cosine:warmup_steps=1000000 --out {}", "longer than the run"},
-      {"training --model mlp --data " + (directory / "file") + " --out {}",
+      {"training --model mlp --data " + (directory / "file").string() + " --out {}",
        "is a file, which is read as text; allowed for images: builtin, digits, a directory with IDX files; "
        "models by data: images mlp, autoencoder, cnn; text transformer, lstm; scenes ssd"},
       {"training --list scalers:dinamic --out {}", "did you mean 'dynamic'?"},
@@ -481,7 +467,7 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"scaler_comparison --schedule cosine:warmup=3 --out {}", "warmup_steps"},
       {"scaler_comparison --context 1 --out {}", "--context"},
       {"scaler_comparison --growth-interval 0 --out {}", "--growth-interval"},
-      {"scaler_comparison --quick --out " + (directory / "file"), "file"},
+      {"scaler_comparison --quick --out " + (directory / "file").string(), "file"},
       {"formats --rows 0 --out {}", "--rows"},
       {"formats --spread 9 --out {}", "--spread"},
   };
@@ -506,7 +492,7 @@ TEST_CASE("programs: a folder of MNIST files runs as the built-in data does") {
   }
   const TemporaryDirectory directory;
   const Outcome outcome = run("gradient_histogram --quick --data " + std::string(data) + "/mnist-10k --out " +
-                              (directory / "mnist"));
+                              (directory / "mnist").string());
   INFO(outcome.output);
   CHECK(outcome.exit_code == 0);
 }

@@ -2,8 +2,10 @@ halflab_test(experiments_common_test
   experiments/common_command_line_test.cpp
   experiments/common_comparison_test.cpp
   experiments/common_confidence_test.cpp
+  experiments/common_counted_gradients_test.cpp
   experiments/common_experiment_test.cpp
   experiments/common_figure_test.cpp
+  experiments/common_gradient_sites_test.cpp
   experiments/common_instruments_test.cpp
   experiments/common_parallel_test.cpp
   experiments/common_progress_test.cpp
@@ -13,6 +15,10 @@ halflab_test(experiments_common_test
   LIBRARIES halflab_experiments nlohmann_json::nlohmann_json)
 
 # Runs the binaries themselves.
-halflab_test(experiments_programs_test experiments/programs_test.cpp experiments/training_test.cpp LIBRARIES nlohmann_json::nlohmann_json)
+halflab_test(experiments_programs_test
+  experiments/programs_test.cpp
+  experiments/training_resume_test.cpp
+  experiments/training_test.cpp
+  LIBRARIES nlohmann_json::nlohmann_json)
 target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 add_dependencies(experiments_programs_test demo_programs formats training)

@@ -1,0 +1,13 @@
+#pragma once
+/// The figures of scaler_comparison.
+
+#include "experiments/common/experiment.h"
+#include "experiments/scaler_comparison/strategies.h"
+
+namespace experiments::scaler_comparison {
+
+/// Losses of all runs, and loss scale and flushed share of the first seed, from steps.csv. Of more strategies
+/// than can be told apart both ends by their final loss.
+void draw_figures(Run& run, const Findings& found);
+
+}  // namespace experiments::scaler_comparison

@@ -1,0 +1,80 @@
+#pragma once
+/// The training runs that scaler_comparison compares.
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "experiments/common/comparison.h"
+#include "experiments/common/experiment.h"
+#include "experiments/common/sweep.h"
+#include "experiments/common/training_setup.h"
+#include "sim/trainer.h"
+
+namespace experiments::scaler_comparison {
+
+struct Options {
+  TrainingOptions training{.model = "autoencoder"};
+  std::string policy = "amp";
+  std::vector<std::string> scalers{"none", "static", "dynamic", "adaptive"};
+  int seeds = 3;
+  int twin_every = 10;
+  int statistics_every = 0;
+  int growth_interval = 20;
+};
+
+constexpr std::string_view reference = "fp32";
+
+/// One training run of one strategy with one seed.
+struct TrainingRun {
+  std::string strategy;  ///< `reference`, or a scaler with its options
+  std::string policy;
+  std::string scaler;  ///< with --growth-interval put in
+  std::string label;   ///< the strategy, with its policy where that is not --policy
+  std::uint64_t seed = 0;
+  std::vector<sim::StepRecord> steps = {};
+  std::vector<sim::GradientSite> sites = {};
+  std::vector<sim::ParameterSpec> parameters = {};
+  sim::NamedValues optimizer_options = {};
+  sim::NamedValues scaler_options = {};
+  std::vector<std::pair<std::string, std::size_t>> peak_tensor_bytes = {};
+  CellResult result = {};  ///< by the keys of the summary, of no file
+};
+
+/// All runs of one strategy.
+struct Strategy {
+  std::string name;
+  std::string label;
+  std::vector<const TrainingRun*> runs = {};
+  SeedGroup group = {};  ///< of the same runs
+
+  bool is_reference() const { return name == reference; }
+  Estimate estimate(std::string_view key) const { return group.estimate(key); }
+};
+
+/// What there is to report.
+struct Findings {
+  const TrainingSetup& setup;
+  const Options& options;
+  const std::vector<TrainingRun>& runs;
+  std::vector<Strategy> strategies;  ///< the reference first
+
+  bool is_classifier() const { return setup.model().is_classifier(); }
+  const Strategy& fp32() const { return strategies.front(); }
+  /// Whether a scaler was given --growth-interval.
+  bool puts_in_growth_interval() const;
+  /// Network, data, policy, steps and seeds in a sentence.
+  std::string setting() const;
+};
+
+/// Of the reference and of every scaler a run with each seed. Throws std::invalid_argument, before any has
+/// begun, where one of them cannot be.
+std::vector<TrainingRun> trained_runs(const TrainingSetup& setup, const Options& options, Run& run);
+
+/// In the order of the runs, which must outlive it.
+std::vector<Strategy> by_strategy(const std::vector<TrainingRun>& runs);
+
+}  // namespace experiments::scaler_comparison

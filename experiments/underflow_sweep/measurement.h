@@ -1,0 +1,56 @@
+#pragma once
+/// What FP16 loses of a gradient at each scale of the loss: real scaled backward passes against their twins.
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/common/experiment.h"
+#include "experiments/common/training_setup.h"
+#include "sim/statistics/exponent_histogram.h"
+#include "sim/statistics/twin_comparison.h"
+#include "sim/trainer.h"
+
+namespace experiments::underflow_sweep {
+
+struct Options {
+  TrainingOptions training{.model = "mlp", .steps = 600};
+  std::string policy = "amp";
+  int pool = 4;
+  int max_scale_log2 = 24;
+};
+
+/// What all batches together showed at one scale.
+struct ScaleResult {
+  std::vector<sim::TwinComparison> sites;
+  double relative_error = 0;  ///< mean over the batches; not finite when one overflowed
+  double cosine = 0;          ///< likewise
+
+  sim::TwinComparison total() const { return sim::total_of(sites); }
+  bool overflows() const { return total().nonfinite > 0; }
+};
+
+/// Indices of scales, by the mean relative error among those without overflow.
+struct BestScales {
+  std::size_t best;     ///< of the smallest error, the smaller one on a tie
+  std::size_t lowest;   ///< from here
+  std::size_t highest;  ///< to here, without a gap, the error is within 1 % of the smallest
+};
+
+struct Findings {
+  std::vector<ScaleResult> results;  ///< at S = 2^0, 2^1, ...
+  std::vector<sim::GradientSite> sites;
+  sim::ExponentHistogram twin_exponents;  ///< of the tensors that TwinComparison counts, at S = 1
+  std::optional<BestScales> best_scales;  ///< none where every scale overflows or the twins are zero
+  std::optional<int> recommended_scale_log2;
+  sim::Evaluation evaluation;  ///< of the trained network
+};
+
+/// Trains in FP32, then takes a few batches and measures each of them at every scale.
+Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options, Run& run);
+
+/// "policy fp8 with cast scales by current".
+std::string policy_description(const std::string& policy);
+
+}  // namespace experiments::underflow_sweep
