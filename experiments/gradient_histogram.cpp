@@ -1,7 +1,8 @@
 /// Where do a network's gradients lie, and which of them can FP16 hold?
 ///
-/// Trains in FP32, pools the gradients of a few batches late in training, and counts them by binary exponent.
-/// The gradients are those of the FP32 run; what FP16 would make of them is their cast.
+/// Trains in FP32, pools the gradients of a few batches late in training, and counts them by binary exponent;
+/// beside them the weights, what a step changes in them, and the gradients at some moments of training. The
+/// gradients are those of the FP32 run; what FP16 would make of them is their cast.
 
 #include <fmt/format.h>
 
@@ -16,10 +17,18 @@
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
 #include "experiments/gradient_histogram/figures.h"
+#include "experiments/gradient_histogram/paper_figures.h"
 #include "experiments/gradient_histogram/pooled.h"
 
 namespace experiments::gradient_histogram {
 namespace {
+
+struct Options {
+  TrainingOptions training{.model = "mlp", .steps = 600};
+  std::string figure = "exponents";
+  int pool = 4;
+  int moments = 8;
+};
 
 void write_histogram(sim::Table& table, const Pooled& row) {
   const sim::ExponentHistogram& exponents = row.exponents;
@@ -37,11 +46,44 @@ void write_histogram(sim::Table& table, const Pooled& row) {
   }
 }
 
+const std::vector<std::string> histogram_columns{
+    "tensor",          "exponent_log2", "count",        "count_powers_of_two",
+    "count_near_next", "count_top",     "share_percent"};
+
 void write_histograms(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table = record.table("histogram", {"tensor", "exponent_log2", "count", "count_powers_of_two",
-                                                 "count_near_next", "count_top", "share_percent"});
-  for (const Pooled* sum : {&found.all, &found.activations, &found.weights}) write_histogram(table, *sum);
-  for (const PooledSite& site : found.sites) write_histogram(table, site);
+  sim::Table& gradients = record.table("histogram", histogram_columns);
+  for (const Pooled* sum : {&found.all_gradients, &found.activation_gradients, &found.weight_gradients})
+    write_histogram(gradients, *sum);
+  for (const PooledSite& site : found.sites) write_histogram(gradients, site);
+  sim::Table& weights = record.table("weights", histogram_columns);
+  for (const Pooled* sum : {&found.weights, &found.updates}) write_histogram(weights, *sum);
+}
+
+void write_over_training(sim::RunRecord& record, const std::vector<Moment>& moments) {
+  sim::Table& table = record.table("over_training", {"step", "quantity", "exponent_log2", "share_percent"});
+  sim::Table& shares = record.table(
+      "moments", {"step", "training_loss", "quantity", "fraction_zero", "fraction_flushed_at_scale_1",
+                  "norm_share_flushed_at_scale_1", "max_abs_log2"});
+  for (const Moment& moment : moments) {
+    for (const Pooled* gradients : {&moment.activation_gradients, &moment.weight_gradients}) {
+      shares.row({moment.step, moment.loss, gradients->name, gradients->fraction_zero(),
+                  gradients->fraction_flushed(0), gradients->norm_share_flushed(),
+                  gradients->max_abs_log2()});
+      const std::optional<int> lowest = gradients->exponents.lowest_exponent();
+      if (!lowest) continue;
+      for (int e = *lowest - 1; e <= *gradients->exponents.highest_exponent() + 1; ++e)
+        table.row({moment.step, gradients->name, e, gradients->percent_at(e)});
+    }
+  }
+}
+
+void write_operations(sim::RunRecord& record, const std::vector<Pooled>& operations) {
+  sim::Table& table = record.table(
+      "operations", {"operation", "values", "fraction_zero", "fraction_flushed_at_scale_1", "max_abs_log2"});
+  for (const Pooled& operation : operations) {
+    table.row({operation.name, operation.exponents.total(), operation.fraction_zero(),
+               operation.fraction_flushed(0), operation.max_abs_log2()});
+  }
 }
 
 void write_layers(sim::RunRecord& record, const std::vector<PooledSite>& sites) {
@@ -72,10 +114,13 @@ void write_summary(sim::RunRecord& record, const Findings& found, bool is_classi
     record.summary(prefix + "fraction_flushed_at_recommended_scale",
                    recommended ? sim::Value(p.fraction_flushed(*recommended)) : sim::Value("none"));
   };
-  write("", found.all);
+  write("", found.all_gradients);
   record.summary("recommended_scale_log2", value_or_none(recommended));
-  write("weights.", found.weights);
-  write("activations.", found.activations);
+  write("weight_gradients.", found.weight_gradients);
+  write("activation_gradients.", found.activation_gradients);
+  record.summary("updates.max_abs_log2", found.updates.max_abs_log2());
+  record.summary("updates.fraction_below_smallest_subnormal",
+                 found.updates.fraction_below_smallest_subnormal());
   record.summary("test_loss", found.evaluation.loss);
   if (is_classifier) record.summary("test_accuracy", found.evaluation.accuracy);
 }
@@ -101,7 +146,7 @@ std::string kinds_table(const Findings& found, int recommended) {
   TextTable table{.columns = {"gradients", "values", "exact zeros", "flushed S=1", "of the norm",
                               "subnormal S=1", "largest", fmt::format("flushed S=2^{}", recommended)},
                   .rows = {}};
-  for (const Pooled* p : {&found.activations, &found.weights, &found.all}) {
+  for (const Pooled* p : {&found.activation_gradients, &found.weight_gradients, &found.all_gradients}) {
     table.rows.push_back({p->name, fmt::format("{}", p->exponents.total()), percent(p->fraction_zero()),
                           percent(p->fraction_flushed(0)), percent(p->norm_share_flushed()),
                           percent(p->fraction_subnormal_at_scale_1()),
@@ -113,10 +158,10 @@ std::string kinds_table(const Findings& found, int recommended) {
 
 void write_verdict(sim::RunRecord& record, const Findings& found, std::string_view model,
                    const std::string& setting) {
-  if (const std::string nonfinite = nonfinite_clause(found.all.exponents); !nonfinite.empty())
+  if (const std::string nonfinite = nonfinite_clause(found.all_gradients.exponents); !nonfinite.empty())
     record.verdict(nonfinite + ": the training itself has diverged.");
   if (const std::optional<int> recommended = found.recommended_scale_log2) {
-    record.verdict(flushed_sentence(found.all, model, *recommended));
+    record.verdict(flushed_sentence(found.all_gradients, model, *recommended));
     if (const std::string sentence = weakest_site_sentence(found.sites); !sentence.empty())
       record.verdict(sentence);
     record.verdict(kinds_table(found, *recommended));
@@ -129,17 +174,28 @@ void write_verdict(sim::RunRecord& record, const Findings& found, std::string_vi
 
 void run(Run& run, Options& options) {
   const TrainingSetup setup(options.training);
-  sim::Trainer trainer = setup.trainer({.seed = options.training.seed});
+  sim::Trainer trainer = setup.trainer({.seed = options.training.seed, .threads = run.threads()});
   record_settings(run.record(), "optimizer", trainer.optimizer().name(), trainer.optimizer().options());
   Progress progress =
       run.progress("training in FP32", static_cast<std::size_t>(setup.steps() + options.pool));
-  const Findings found = pool_gradients(setup, trainer, options, progress);
+  const Findings found = pool_gradients(setup, trainer,
+                                        {.steps = setup.steps(),
+                                         .pool = options.pool,
+                                         .moments = options.moments,
+                                         .seed = options.training.seed,
+                                         .threads = run.threads()},
+                                        progress);
   write_histograms(run.record(), found);
+  write_over_training(run.record(), found.moments);
+  write_operations(run.record(), found.operations);
   write_layers(run.record(), found.sites);
   write_summary(run.record(), found, setup.model().is_classifier());
   const std::string setting = fmt::format(
       "{}; step {}, {} batch{} pooled, seed {}, S = 1; {}.", setup.description(), setup.steps(), options.pool,
       options.pool == 1 ? "" : "es", options.training.seed, setup.quality(found.evaluation));
+  if (options.figure == "paper3") run.record().verdict(draw_paper3(run, found, setup.model_name(), setting));
+  if (options.figure == "paper2b")
+    run.record().verdict(draw_paper2b(run, found, setup.model_name(), setting));
   draw_figures(run, found, setup.model_name(), setting);
   write_verdict(run.record(), found, setup.model_name(), setting);
   if (!found.prediction_is_exact())
@@ -168,13 +224,34 @@ int main(int argc, char** argv) {
                         {"max_abs_log2", "log2 of the largest magnitude"},
                         {"recommended_scale_log2", "floor(log2(65504 / largest)) - 1, or \"none\""},
                         {"fraction_flushed_at_recommended_scale", "become zero at that scale"},
-                        {"weights.*, activations.*", "the same for one kind of gradient"},
+                        {"weight_gradients.*, activation_gradients.*", "the same for one kind of gradient"},
+                        {"updates.*", "the same for what one step changes in the weights"},
+                        {"paper2b_fraction_below_2^-24",
+                         "of the non-zero weight gradients over training (--figure paper2b)"},
                         {"test_loss, test_accuracy", "of the trained network, in FP32"}}},
        .options =
            [&](CommandLine& command_line) {
+             command_line.add_presets(
+                 "--figure", options.figure,
+                 {{"exponents", "the model's gradients by exponent", {}},
+                  {"paper3",
+                   "activation gradients in the layout of figure 3 of Micikevicius et al. (2018), by default "
+                   "of",
+                   {{"--model", "ssd:normaliser=1"},
+                    {"--optimizer", "momentum:weight_decay=5.6e-6"},
+                    {"--lr", "1.2"},
+                    {"--batch", "32"},
+                    {"--steps", "250"}}},
+                  {"paper2b",
+                   "weight gradients over training, as in their figure 2b, by default of",
+                   {{"--model", "lstm:width=256"}, {"--steps", "160"}}}},
+                 "what to draw besides");
              options.training.bind(command_line, 30);
              command_line.add("--pool", options.pool, "batches whose gradients are counted together",
                               {.minimum = 1, .maximum = 1000, .quick = 2});
+             command_line.add("--moments", options.moments,
+                              "moments of training, evenly spaced, whose gradients are drawn as ridges",
+                              {.minimum = 0, .maximum = 100, .quick = 3});
            },
        .body = [&](Run& r) { gradient_histogram::run(r, options); }});
 }

@@ -352,7 +352,6 @@ SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const 
       if (nodes_[i].operation == &cast && is_kept[nodes_[i].inputs[0].index]) state.is_counted[i] = true;
     }
   }
-  if (options.keep) is_kept[options.keep->index] = true;
 
   Tensor& seed = state.gradients[loss.index];
   seed = Tensor({1}, gradient_format(loss.index, options));
@@ -361,14 +360,15 @@ SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const 
   store({&seed}, 0, std::span(&loss_gradient, 1));
   look_for_nonfinite(loss, loss, seed, options.seed, options, state);
   for (std::size_t index = loss.index + 1; index-- > 0;) {
-    if (!nodes_[index].operation || !nodes_[index].needs_gradient || state.gradients[index].empty()) continue;
+    if (!nodes_[index].needs_gradient || state.gradients[index].empty()) continue;
+    if (options.observe) options.observe({index}, state.gradients[index]);
+    if (!nodes_[index].operation) continue;
     backward_node(index, options, state);
     if (!is_kept[index]) state.gradients[index] = {};
   }
 
   SiteGradients result;
   result.first_nonfinite = state.first_nonfinite;
-  if (options.keep) result.kept = state.gradients[options.keep->index];
   for (const GradientSite& site : sites_) {
     Tensor& gradient = state.gradients[site.variable.index];
     if (gradient.empty()) {

@@ -61,7 +61,6 @@ struct SiteGradients {
   std::vector<double> scales;
   std::vector<fp16::RoundingCounts> rounding;             ///< empty unless counted
   std::optional<NonfiniteGradient> first_nonfinite = {};  ///< empty unless looked for and found
-  Tensor kept = {};                                       ///< the gradient of BackwardOptions::keep
 };
 
 struct BackwardOptions {
@@ -75,8 +74,9 @@ struct BackwardOptions {
   std::optional<fp16::Format> twin = {};
   bool count_rounding = false;
   bool find_nonfinite = false;  ///< looks at every gradient as it is computed, at sites or not
-  /// A value that is no site, whose gradient is wanted besides.
-  std::optional<Variable> keep = {};
+  /// Shown the gradient of every value that the loss depends on, parameters and all, when it is whole: from the
+  /// loss back, before a layer rule rescales it.
+  std::function<void(Variable, const Tensor& gradient)> observe = {};
   /// Rescales the gradient at every layer, but not a twin's; null: none.
   LayerScaler* layer_scaler = nullptr;
 };

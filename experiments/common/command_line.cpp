@@ -7,6 +7,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cassert>
 #include <nlohmann/json.hpp>
 #include <ranges>
 
@@ -87,6 +88,7 @@ CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::
     return Outcome::answered;
   }
   if (!config_file_.empty()) read_config();
+  set_preset();
   if (quick_) set_quick_defaults();
   if (words_ != nullptr && words_->empty()) {
     throw UsageError(fmt::format("{} is missing; at least one must be given", words_type_name_));
@@ -218,6 +220,17 @@ void CommandLine::read_config() {
     if (binding == nullptr || !binding->in_manifest)
       throw UsageError(fmt::format("{}: {}", place, unknown_message("key", entry.key, config_keys())));
     if (!binding->given) set(*binding, entry.value, fmt::format("{}: {}", place, entry.key));
+  }
+}
+
+void CommandLine::set_preset() {
+  for (const Preset& preset : presets_) {
+    if (preset.name != *preset_) continue;
+    for (const auto& [option, value] : preset.values) {
+      Binding* const binding = find(option);
+      assert(binding != nullptr);
+      if (!binding->given) binding->assign(value);
+    }
   }
 }
 

@@ -14,6 +14,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace CLI {
@@ -54,6 +55,13 @@ struct Numeric {
   std::optional<T> quick = std::nullopt;
 };
 
+/// Defaults that suit one purpose, under one name.
+struct Preset {
+  std::string name;
+  std::string meaning;
+  std::vector<std::pair<std::string, std::string>> values;  ///< option, as "--steps", and what it then is
+};
+
 class CommandLine {
  public:
   enum class Outcome {
@@ -74,6 +82,8 @@ class CommandLine {
   void add_flag(std::string name, bool& value, std::string help);
   /// One name of a family, with or without options after it (sim/spec.h).
   void add_choice(std::string name, std::string& value, std::string_view family, std::string help);
+  /// One of the presets, whose values stand in the place of the defaults of options that are bound, too.
+  void add_presets(std::string name, std::string& chosen, std::vector<Preset> presets, std::string help);
   /// Several of these, separated by commas, each at most once; or `all`.
   void add_choices(std::string name, std::vector<std::string>& values, std::string_view family,
                    std::string help);
@@ -100,7 +110,7 @@ class CommandLine {
   void add_config();
   void add_list();
 
-  /// Command line before configuration file before --quick default before default.
+  /// Command line before configuration file before --quick default before preset before default.
   /// Throws UsageError.
   Outcome parse(int argc, const char* const* argv, std::ostream& out);
 
@@ -134,6 +144,7 @@ class CommandLine {
   void print_list(std::ostream& out) const;
   void read_config();
   void set_quick_defaults();
+  void set_preset();
   std::string footer() const;
 
   Program program_;
@@ -141,6 +152,8 @@ class CommandLine {
   std::vector<std::string>* words_ = nullptr;
   std::string words_type_name_;
   std::string words_help_;
+  std::vector<Preset> presets_;
+  const std::string* preset_ = nullptr;  ///< the name of the chosen one
   bool quick_ = false;
   std::string config_file_;
   std::string listed_;

@@ -6,9 +6,12 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ranges>
+#include <span>
+#include <utility>
 
 #include "experiments/common/command_line.h"
 #include "experiments/common/families.h"
+#include "sim/registry.h"
 #include "sim/spec.h"
 
 namespace experiments {
@@ -160,6 +163,17 @@ void CommandLine::bind_choice(std::string name, std::string& value, std::vector<
 void CommandLine::add_choice(std::string name, std::string& value, std::string_view family,
                              std::string help) {
   bind_choice(std::move(name), value, names_in(family), fmt::format("{}: {}", help, names_by_kind(family)));
+}
+
+void CommandLine::add_presets(std::string name, std::string& chosen, std::vector<Preset> presets,
+                              std::string help) {
+  for (const Preset& preset : presets) {
+    help += fmt::format("\n{}: {}", preset.name, preset.meaning);
+    for (const auto& [option, value] : preset.values) help += fmt::format(" {} {}", option, value);
+  }
+  bind_choice(std::move(name), chosen, sim::names_of(std::span(std::as_const(presets))), std::move(help));
+  presets_ = std::move(presets);
+  preset_ = &chosen;
 }
 
 void CommandLine::add_choices(std::string name, std::vector<std::string>& values, std::string_view family,

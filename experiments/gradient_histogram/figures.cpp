@@ -8,6 +8,7 @@
 
 #include "experiments/common/gradient_sites.h"
 #include "experiments/common/text_table.h"
+#include "experiments/gradient_histogram/panels.h"
 #include "sim/registry.h"
 
 namespace experiments::gradient_histogram {
@@ -15,8 +16,6 @@ namespace {
 
 using sim::ExponentHistogram;
 using sim::GradientSite;
-
-constexpr std::string_view exponent_label = "binary exponent of |gradient|, floor(log_2 |g|)";
 
 /// Per cent; at least a thousandth, so that an empty histogram has an axis.
 double tallest_bar(const Pooled& pooled) {
@@ -34,54 +33,76 @@ double left_edge(const Pooled& all) {
   return e - 1;
 }
 
-std::string fp16_zones(double lowest) {
-  return zones({{lowest, -25, "zero in FP16", "vermillion"},
-                {-25, -14, "subnormal", "orange"},
-                {-14, 16, "FP16 normal range", "green"}}) +
-         "set offsets 0, 0, 0, 0\n" +
-         marks({{.x = -24, .label = "2^{-24}: smallest subnormal", .label_height = 0.86},
-                {.x = -25, .label = "2^{-25}: nearest-even zero", .label_height = 0.77, .label_x = -24}});
-}
-
-/// The exact zeros, as one bar on an axis of their own.
-std::string zeros_panel(const Pooled& row) {
-  return fmt::format(
-             "set lmargin at screen 0.09\nset rmargin at screen 0.17\nset grid noxtics\n"
-             "set xrange [-1:1]\nset yrange [0:120]\nset xtics (\"exact 0\" 0)\nset ytics 0, 25, 100\nset "
-             "xlabel "
-             "\"\"\n"
-             "set ylabel \"share of all values, %\"\n"
-             "set label \"{}\" at 0, {} center offset 0,0.6\n"
-             "set label \"{}\" at graph 0, graph 1.08 left font \",13\"\n",
-             percent(row.fraction_zero()), 100 * row.fraction_zero(), row.name) +
-         plot({{.table = "histogram",
-                .where = column_is("tensor", row.name) + " && " + column_is("exponent_log2", "zero"),
-                .x = "0",
-                .y = "column('share_percent')",
-                .style = "with boxes linecolor rgb grey"}});
-}
-
-/// The non-zero values by exponent, over the zones of FP16.
-std::string exponents_panel(const Pooled& row, double lowest) {
-  return fmt::format(
-             "unset label\nset lmargin at screen 0.255\nset rmargin at screen 0.98\nset grid xtics\n"
-             "set xrange [{}:16]\nset yrange [0:{}]\nset xtics 4\nset ytics autofreq\nset ylabel \"\"\n"
-             "set xlabel \"{}\"\n",
-             lowest, 1.45 * tallest_bar(row), exponent_label) +
-         fp16_zones(lowest) +
-         plot({{.table = "histogram",
-                .where = column_is("tensor", row.name),
+/// Zeros at the left, non-zero values by exponent over the zones of FP16 at the right.
+std::string histogram_panels(std::string_view table, const Pooled& row, double lowest,
+                             std::string_view x_label) {
+  const std::string of_row = column_is("tensor", row.name);
+  return zeros_panel({.table = std::string(table),
+                      .where = of_row + " && " + column_is("exponent_log2", "zero"),
+                      .percent = 100 * row.fraction_zero(),
+                      .title = row.name}) +
+         exponents_axes(lowest, 1.45 * tallest_bar(row), x_label) + fp16_zones(lowest) + fp16_edges() +
+         plot({{.table = std::string(table),
+                .where = of_row,
                 .x = "column('exponent_log2') + 0.5",
                 .y = "column('share_percent')",
                 .style = "with boxes linecolor rgb blue"}});
 }
 
-std::string histogram_script(const Findings& found, double lowest) {
+/// Two histograms, one above the other.
+std::string histogram_script(std::string_view table, const Pooled& above, const Pooled& below, double lowest,
+                             std::string_view x_label) {
   std::string script = "set multiplot\nset boxwidth 0.9\nunset key\n";
   int index = 0;
-  for (const Pooled* row : {&found.activations, &found.weights})
-    script += panel(index++, 2) + zeros_panel(*row) + exponents_panel(*row, lowest);
+  for (const Pooled* row : {&above, &below})
+    script += panel(index++, 2) + histogram_panels(table, *row, lowest, x_label);
   return script + "unset multiplot\n";
+}
+
+/// A ridge for each moment, the first at the top, each in front of the one before.
+std::string ridges_panel(const std::vector<Moment>& moments, Pooled Moment::*quantity, double lowest) {
+  double tallest = 0;
+  for (const Moment& moment : moments) tallest = std::max(tallest, tallest_bar(moment.*quantity));
+  const double gap = 0.55 * tallest;
+  const std::string& name = (moments.front().*quantity).name;
+  std::string tics;
+  std::vector<Curve> curves;
+  for (std::size_t i = 0; i < moments.size(); ++i) {
+    const double base = gap * static_cast<double>(moments.size() - 1 - i);
+    tics += fmt::format("{}\"step {}: {:.3g} %% zero\" {}", i == 0 ? "" : ", ", moments[i].step,
+                        100 * (moments[i].*quantity).fraction_zero(), base);
+    const auto curve = [&](std::string style) {
+      curves.push_back(
+          {.table = "over_training",
+           .where = fmt::format("column('step') == {} && {}", moments[i].step, column_is("quantity", name)),
+           .x = "column('exponent_log2') + 0.5",
+           .y = fmt::format("{} + column('share_percent')", base),
+           .style = std::move(style)});
+    };
+    curve(fmt::format("with filledcurves y1={} linecolor rgb '#B5D8EC' fillstyle solid 1", base));
+    curve("with lines linecolor rgb blue linewidth 1");
+  }
+  return fmt::format(
+             "unset key\nset lmargin at screen 0.26\nset grid xtics noytics\nset title \"{}\" offset 0,1.2\n"
+             "set yrange [0:{}]\nset ytics ({})\n",
+             name, gap * static_cast<double>(moments.size() - 1) + 1.3 * tallest, tics) +
+         fp16_zones(lowest) + plot(curves);
+}
+
+Figure ridges_figure(const Findings& found, double lowest, std::string_view model,
+                     const std::string& setting) {
+  return {.name = "over_training",
+          .title = fmt::format("Gradients of {} over training", model),
+          .caption = fmt::format("{} One batch at each moment; ridges show the share of all values by "
+                                 "exponent, the labels the exact "
+                                 "zeros.",
+                                 setting),
+          .script = fmt::format("set multiplot\nset xrange [{}:16]\nset xtics 4\nset xlabel \"{}\"\n", lowest,
+                                exponent_label) +
+                    panel(0, 2) + ridges_panel(found.moments, &Moment::activation_gradients, lowest) +
+                    panel(1, 2) + ridges_panel(found.moments, &Moment::weight_gradients, lowest) +
+                    "unset multiplot\n",
+          .height = 860};
 }
 
 std::string layer_panel(const std::vector<PooledSite>& sites, double lowest) {
@@ -96,7 +117,7 @@ std::string layer_panel(const std::vector<PooledSite>& sites, double lowest) {
                       .style = fmt::format("with linespoints linetype {}", curves.size() + 1),
                       .title = site.name});
   }
-  return fp16_zones(lowest) + fmt::format("set yrange [0:{}]\n", 1.6 * tallest) + plot(curves);
+  return fp16_zones(lowest) + fp16_edges() + fmt::format("set yrange [0:{}]\n", 1.6 * tallest) + plot(curves);
 }
 
 void draw_curves(Figure& figure, const std::vector<PooledSite>& activations,
@@ -154,16 +175,29 @@ Figure layer_figure(const std::vector<PooledSite>& sites, double lowest, std::st
 }  // namespace
 
 void draw_figures(Run& run, const Findings& found, std::string_view model, const std::string& setting) {
-  const double lowest = left_edge(found.all);
-  run.figure({.name = "gradient_histogram",
-              .title = fmt::format("Gradients of {} by magnitude", model),
-              .caption = fmt::format(
-                  "{} {} of all values are exact zeros; of the others {} round to zero in FP16. "
-                  "FP16's range reaches to 2^16: all of it right of the bars stays unused.",
-                  setting, percent(found.all.fraction_zero()), percent(found.all.fraction_flushed(0))),
-              .script = histogram_script(found, lowest),
-              .height = 640});
+  const double lowest = left_edge(found.all_gradients);
+  run.figure(
+      {.name = "gradient_histogram",
+       .title = fmt::format("Gradients of {} by magnitude", model),
+       .caption = fmt::format("{} {} of all values are exact zeros; of the others {} round to zero in FP16. "
+                              "FP16's range reaches to 2^16: all of it right of the bars stays unused.",
+                              setting, percent(found.all_gradients.fraction_zero()),
+                              percent(found.all_gradients.fraction_flushed(0))),
+       .script = histogram_script("histogram", found.activation_gradients, found.weight_gradients, lowest,
+                                  exponent_label),
+       .height = 640});
   run.figure(layer_figure(found.sites, lowest, model, setting));
+  run.figure(
+      {.name = "weights",
+       .title = fmt::format("Weights of {} and their updates by magnitude", model),
+       .caption = fmt::format(
+           "{} An update that FP16 weights would keep is larger than 2^-12 to 2^-11 of its weight; the "
+           "experiment on master weights counts them.",
+           setting),
+       .script = histogram_script("weights", found.weights, found.updates, left_edge(found.updates),
+                                  "binary exponent, floor(log_2 |x|)"),
+       .height = 640});
+  if (found.moments.size() > 1) run.figure(ridges_figure(found, lowest, model, setting));
 }
 
 }  // namespace experiments::gradient_histogram

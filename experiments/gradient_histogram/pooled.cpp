@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <string_view>
 #include <utility>
 
 #include "experiments/common/counted_gradients.h"
@@ -63,38 +65,87 @@ double Pooled::max_abs_log2() const {
   return sim::log2_of(exponents.max_abs());
 }
 
+double Pooled::percent_at(int exponent) const {
+  return 100 * static_cast<double>(exponents.octave(exponent).total) / static_cast<double>(exponents.total());
+}
+
 double Pooled::peak_percent() const {
-  std::uint64_t peak = 0;
+  double peak = 0;
   for (int e = ExponentHistogram::min_exponent; e <= ExponentHistogram::max_exponent; ++e)
-    peak = std::max(peak, exponents.octave(e).total);
-  return 100 * static_cast<double>(peak) / static_cast<double>(exponents.total());
+    peak = std::max(peak, percent_at(e));
+  return peak;
 }
 
 bool Findings::prediction_is_exact() const {
-  return all.cast_at_scale_1.flushed == all.exponents.flushed_at_scale(0) &&
-         all.cast_at_scale_1.subnormal == all.exponents.subnormal_at_scale(0) &&
-         all.cast_at_scale_1.overflowed == all.exponents.overflowed_at_scale(0);
+  const sim::CastCounts& cast = all_gradients.cast_at_scale_1;
+  const ExponentHistogram& exponents = all_gradients.exponents;
+  return cast.flushed == exponents.flushed_at_scale(0) && cast.subnormal == exponents.subnormal_at_scale(0) &&
+         cast.overflowed == exponents.overflowed_at_scale(0);
 }
 
 namespace {
 
+Pooled& named(std::vector<Pooled>& list, std::string_view name) {
+  const auto found = std::ranges::find(list, name, &Pooled::name);
+  return found != list.end() ? *found : list.emplace_back(Pooled{.name = std::string(name)});
+}
+
+sim::RecordedStep record_next(const TrainingSetup& setup, sim::Trainer& trainer, const Sampling& sampling) {
+  return sim::record_step(setup.model(), trainer.state(), trainer.next_batch(),
+                          sim::find_precision_policy("fp32"),
+                          {.seed = sampling.seed, .step = trainer.steps_done(), .threads = sampling.threads});
+}
+
 /// Of the next batch, added to those before it.
-void pool_batch(std::vector<PooledSite>& sites, const sim::Model& model, sim::Trainer& trainer,
-                std::uint64_t seed) {
-  const sim::RecordedStep step =
-      sim::record_step(model, trainer.state(), trainer.next_batch(), sim::find_precision_policy("fp32"),
-                       {.seed = seed, .step = trainer.steps_done()});
-  const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {.count_rounding = true});
+void pool_batch(Findings& found, const TrainingSetup& setup, sim::Trainer& trainer,
+                const Sampling& sampling) {
+  const sim::RecordedStep step = record_next(setup, trainer, sampling);
+  const sim::Tape& tape = step.tape;
+  const auto add_to_operation = [&](sim::Variable variable, const sim::Tensor& gradient) {
+    const std::string_view operation = tape.name_of(variable).operation;
+    if (operation != "parameter") named(found.operations, operation).add(gradient.elements<float>());
+  };
+  const sim::SiteGradients gradients =
+      tape.backward(step.forward.loss, {.count_rounding = true, .observe = add_to_operation});
   // An FP32 pass is its own twin; only the verdict on rounding noise is wanted.
-  const std::vector<sim::TwinComparison> comparisons =
-      sim::compare_sites(step.tape.sites(), gradients, gradients);
-  sites.resize(step.tape.sites().size());
-  for (std::size_t i = 0; i < sites.size(); ++i) {
-    sites[i].name = step.tape.sites()[i].name;
-    sites[i].kind = step.tape.sites()[i].kind;
-    sites[i].is_rounding_noise &= comparisons[i].is_rounding_noise;
-    sites[i].add(gradients.gradients[i].elements<float>());
+  const std::vector<sim::TwinComparison> comparisons = sim::compare_sites(tape.sites(), gradients, gradients);
+  found.sites.resize(tape.sites().size());
+  for (std::size_t i = 0; i < found.sites.size(); ++i) {
+    PooledSite& site = found.sites[i];
+    site.name = tape.sites()[i].name;
+    site.kind = tape.sites()[i].kind;
+    site.is_rounding_noise &= comparisons[i].is_rounding_noise;
+    site.add(gradients.gradients[i].elements<float>());
   }
+}
+
+/// Makes the next step.
+void pool_update(Findings& found, sim::Trainer& trainer, Progress& progress) {
+  const std::vector<sim::Tensor> before = trainer.state().weights;
+  train(trainer, 1, progress);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    const std::span<const float> old_values = before[i].elements<float>();
+    const std::span<const float> new_values = trainer.state().weights[i].elements<float>();
+    std::vector<float> changes(old_values.size());
+    std::ranges::transform(new_values, old_values, changes.begin(), std::minus<>());
+    found.weights.add(old_values);
+    found.updates.add(changes);
+  }
+}
+
+Moment moment_of(const TrainingSetup& setup, sim::Trainer& trainer, const Sampling& sampling) {
+  const sim::RecordedStep step = record_next(setup, trainer, sampling);
+  const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {});
+  Moment moment{.step = trainer.steps_done(),
+                .loss = step.tape.value(step.forward.loss).element(0),
+                .activation_gradients = {.name = "activation gradients"},
+                .weight_gradients = {.name = "weight gradients"}};
+  for (std::size_t i = 0; i < gradients.gradients.size(); ++i) {
+    const bool of_weight = step.tape.sites()[i].kind == GradientSite::Kind::weight;
+    (of_weight ? moment.weight_gradients : moment.activation_gradients)
+        .add(gradients.gradients[i].elements<float>());
+  }
+  return moment;
 }
 
 Pooled sum_of(const std::vector<PooledSite>& sites, std::string name,
@@ -108,22 +159,24 @@ Pooled sum_of(const std::vector<PooledSite>& sites, std::string name,
 
 }  // namespace
 
-Findings pool_gradients(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options,
+Findings pool_gradients(const TrainingSetup& setup, sim::Trainer& trainer, const Sampling& sampling,
                         Progress& progress) {
-  train(trainer, setup.steps(), progress);
-  std::vector<PooledSite> sites;
-  for (int batch = 0; batch < options.pool; ++batch) {
-    pool_batch(sites, setup.model(), trainer, options.training.seed);
-    train(trainer, 1, progress);
+  Findings found{.weights = {.name = "weights"}, .updates = {.name = "updates"}};
+  for (int i = 0; i < sampling.moments; ++i) {
+    const int last = std::max(sampling.moments - 1, 1), step = sampling.steps * i / last;
+    train(trainer, step - static_cast<int>(trainer.steps_done()), progress);
+    found.moments.push_back(moment_of(setup, trainer, sampling));
   }
-  Findings found{.sites = {},
-                 .activations = sum_of(sites, "activation gradients", GradientSite::Kind::activation),
-                 .weights = sum_of(sites, "weight gradients", GradientSite::Kind::weight),
-                 .all = sum_of(sites, "all gradients"),
-                 .recommended_scale_log2 = {},
-                 .evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state())};
-  found.sites = std::move(sites);
-  found.recommended_scale_log2 = recommended_scale_log2(found.all.exponents);
+  train(trainer, sampling.steps - static_cast<int>(trainer.steps_done()), progress);
+  for (int batch = 0; batch < sampling.pool; ++batch) {
+    pool_batch(found, setup, trainer, sampling);
+    pool_update(found, trainer, progress);
+  }
+  found.activation_gradients = sum_of(found.sites, "activation gradients", GradientSite::Kind::activation);
+  found.weight_gradients = sum_of(found.sites, "weight gradients", GradientSite::Kind::weight);
+  found.all_gradients = sum_of(found.sites, "all gradients");
+  found.recommended_scale_log2 = recommended_scale_log2(found.all_gradients.exponents);
+  found.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state(), sampling.threads);
   return found;
 }
 

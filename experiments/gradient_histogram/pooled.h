@@ -1,5 +1,6 @@
 #pragma once
-/// The gradients of a few batches late in training, pooled and counted by binary exponent.
+/// The gradients of a few batches late in training, pooled and counted by binary exponent, and how they came
+/// about.
 
 #include <cstdint>
 #include <optional>
@@ -16,14 +17,9 @@
 
 namespace experiments::gradient_histogram {
 
-struct Options {
-  TrainingOptions training{.model = "mlp", .steps = 600};
-  int pool = 4;
-};
-
 /// Of one tensor, or of several together.
 struct Pooled {
-  std::string name;
+  std::string name = {};
   sim::ExponentHistogram exponents = {};
   sim::CastCounts cast_at_scale_1 = {};
   double square = 0;          ///< sum of g^2, in the order of the values
@@ -43,6 +39,8 @@ struct Pooled {
   /// Octaves between the largest gradient and 2^-25, where nearest-even reaches zero; minus infinity without a
   /// finite non-zero one.
   double octaves_alive() const { return max_abs_log2() + 25; }
+  /// The octave in per cent of all values.
+  double percent_at(int exponent) const;
   /// The fullest octave in per cent of all values.
   double peak_percent() const;
 };
@@ -52,19 +50,38 @@ struct PooledSite : Pooled {
   bool is_rounding_noise = true;  ///< in every batch, as sim::compare_sites() tells it
 };
 
-/// All that the run found; the sums are over its sites.
+/// The gradients of one batch at one moment of training.
+struct Moment {
+  std::size_t step = 0;  ///< updates before it
+  double loss = 0;       ///< of the batch
+  Pooled activation_gradients = {}, weight_gradients = {};
+};
+
+struct Sampling {
+  int steps = 0;    ///< of training
+  int pool = 1;     ///< batches from then on that are counted together
+  int moments = 0;  ///< evenly spaced over training, from its first step to its last
+  std::uint64_t seed = 0;
+  int threads = 1;
+};
+
+/// All that the run found.
 struct Findings {
-  std::vector<PooledSite> sites;
-  Pooled activations, weights, all;
-  std::optional<int> recommended_scale_log2;  ///< none without a finite non-zero gradient
-  sim::Evaluation evaluation;                 ///< of the trained network
+  std::vector<PooledSite> sites = {};
+  Pooled activation_gradients = {}, weight_gradients = {}, all_gradients = {};  ///< sums over the sites
+  /// Those of the outputs of every operation together, sites or not, by its name.
+  std::vector<Pooled> operations = {};
+  Pooled weights = {}, updates = {};  ///< the values of all parameters, and what one step changes in them
+  std::vector<Moment> moments = {};
+  std::optional<int> recommended_scale_log2 = {};  ///< of all gradients; none without a finite non-zero one
+  sim::Evaluation evaluation = {};                 ///< of the trained network
 
   /// Whether the histogram predicts what the cast at S = 1 does to the values.
   bool prediction_is_exact() const;
 };
 
-/// Trains in FP32 and pools the gradients of the last batches, site by site.
-Findings pool_gradients(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options,
+/// Trains in FP32, looking at some moments on the way, and pools the gradients of the last batches.
+Findings pool_gradients(const TrainingSetup& setup, sim::Trainer& trainer, const Sampling& sampling,
                         Progress& progress);
 
 }  // namespace experiments::gradient_histogram

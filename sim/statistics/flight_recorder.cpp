@@ -19,12 +19,6 @@ Shape index_in(const Shape& shape, std::size_t element) {
   return index;
 }
 
-bool is_finite(const SiteGradients& gradients) {
-  return !first_nonfinite(gradients.kept) &&
-         std::ranges::none_of(gradients.gradients,
-                              [](const Tensor& tensor) { return first_nonfinite(tensor).has_value(); });
-}
-
 SkipRecord record_of_value(const Tape& tape, Variable variable) {
   const Tensor& tensor = tape.value(variable);
   ValueName name = tape.name_of(variable);
@@ -39,8 +33,12 @@ SkipRecord record_of_value(const Tape& tape, Variable variable) {
 
 SkipRecord record_of_gradient(const Tape& tape, Variable loss, const NonfiniteGradient& found,
                               fp16::Format twin_format, float mean_over) {
-  const SiteGradients twin =
-      tape.backward(loss, {.mean_over = mean_over, .twin = twin_format, .keep = found.variable});
+  double twin_value = 0;
+  const auto read_element = [&](Variable variable, const Tensor& gradient) {
+    if (variable.index == found.variable.index) twin_value = gradient.element(found.element);
+  };
+  const SiteGradients twin = tape.backward(
+      loss, {.mean_over = mean_over, .twin = twin_format, .find_nonfinite = true, .observe = read_element});
   ValueName name = tape.name_of(found.variable);
   return {.place = SkipRecord::Place::gradient,
           .operation = std::string(name.operation),
@@ -50,8 +48,8 @@ SkipRecord record_of_gradient(const Tape& tape, Variable loss, const NonfiniteGr
           .index = index_in(tape.value(found.variable).shape(), found.element),
           .value = found.value,
           .tensor_scale = found.scale,
-          .twin_value = twin.kept.element(found.element),
-          .twin_finite = is_finite(twin)};
+          .twin_value = twin_value,
+          .twin_finite = !twin.first_nonfinite.has_value()};
 }
 
 std::string sentence_of_gradient(const SkipRecord& r) {

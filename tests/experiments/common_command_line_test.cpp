@@ -195,6 +195,41 @@ TEST_CASE("--quick changes defaults and never a given value") {
   CHECK(config.parse({"--quick"}).options.seeds == 1);
 }
 
+TEST_CASE("a preset stands in the place of defaults, after what is given and after --quick") {
+  int steps = 300, seeds = 2;
+  std::string figure = "plain";
+  const auto parse_with = [&](std::vector<const char*> arguments) {
+    steps = 300, seeds = 2, figure = "plain";
+    experiments::CommandLine command_line({.name = "test", .question = "?", .example = "test"});
+    command_line.add_presets(
+        "--figure", figure,
+        {{"plain", "nothing else", {}}, {"paper", "as printed, by", {{"--steps", "250"}, {"--seeds", "7"}}}},
+        "what to draw");
+    command_line.add_steps(steps, 20);
+    command_line.add_seeds(seeds);
+    command_line.add_quick();
+    arguments.insert(arguments.begin(), "test");
+    std::ostringstream out;
+    command_line.parse(static_cast<int>(arguments.size()), arguments.data(), out);
+    return out.str();
+  };
+  parse_with({});
+  CHECK(steps == 300);
+  parse_with({"--figure", "paper"});
+  CHECK(steps == 250);
+  CHECK(seeds == 7);
+  parse_with({"--steps", "9", "--figure", "paper"});
+  CHECK(steps == 9);
+  CHECK(seeds == 7);
+  parse_with({"--figure", "paper", "--quick"});
+  CHECK(steps == 20);
+  CHECK(seeds == 7);
+  CHECK(parse_with({"--help"}).find("paper: as printed, by --steps 250 --seeds 7") != std::string::npos);
+  CHECK_THROWS_WITH_AS(parse_with({"--figure", "papr"}),
+                       "--figure: 'papr' is not allowed; did you mean 'paper'? must be one of plain, paper",
+                       experiments::UsageError);
+}
+
 TEST_CASE("a configuration file is overruled by the command line") {
   const ConfigFile config(
       "# a comment\nsteps = 7\nlr = 0.25\nformat = \"binary64\"\nverbose = true\n"

@@ -14,6 +14,10 @@ halflab_test(experiments_common_test
   experiments/common_training_setup_test.cpp
   LIBRARIES halflab_experiments nlohmann_json::nlohmann_json)
 
+halflab_test(experiments_parts_test
+  experiments/gradient_histogram_test.cpp
+  LIBRARIES gradient_histogram_parts)
+
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
   experiments/programs_test.cpp

@@ -56,6 +56,7 @@ halflab_test(sim_data_test
   LIBRARIES halflab::sim ZLIB::ZLIB)
 
 halflab_test(sim_training_tests
+  sim/tape_test.cpp
   sim/tensor_test.cpp
   sim/spec_test.cpp
   sim/arithmetic_test.cpp

@@ -1,0 +1,194 @@
+#include "experiments/gradient_histogram/paper_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "experiments/common/text_table.h"
+#include "experiments/gradient_histogram/panels.h"
+
+namespace experiments::gradient_histogram {
+namespace {
+
+using sim::ExponentHistogram;
+
+/// As it is, times the scale that trains, and times the one that recovers nearly all.
+constexpr std::array paper_scales_log2{0, 3, 15};
+
+constexpr int fine_from = -24;  ///< from here on a bar is one octave wide
+
+/// The lower edge of the bar with this exponent: even below fine_from.
+int lower_edge(int exponent) {
+  return exponent >= fine_from ? exponent : 2 * static_cast<int>(std::floor(exponent / 2.0));
+}
+
+/// Of all values, in per cent.
+double percent_of(const Pooled& gradients, std::uint64_t count) {
+  return 100 * static_cast<double>(count) / static_cast<double>(gradients.exponents.total());
+}
+
+double flushed_percent(const Pooled& gradients, int scale_log2) {
+  return percent_of(gradients, gradients.exponents.flushed_at_scale(scale_log2));
+}
+
+double percent_between(const Pooled& gradients, int lower, int upper) {
+  std::uint64_t count = 0;
+  for (int e = lower; e < upper; ++e) count += gradients.exponents.octave(e).total;
+  return percent_of(gradients, count);
+}
+
+std::string share(double percent) {
+  return experiments::percent(percent / 100);
+}
+
+std::string scale_text(int scale_log2) {
+  return scale_log2 <= 3 ? fmt::format("{}", 1 << scale_log2) : fmt::format("2^{{{}}}", scale_log2);
+}
+
+/// One row of figure 3: zeros at the left, bars over FP16's zones at the right.
+std::string shifted_panels(const Pooled& gradients, int scale_log2, double lowest, double tallest) {
+  const double flushed = flushed_percent(gradients, scale_log2), zero = 100 * gradients.fraction_zero();
+  return zeros_panel({.table = "paper3",
+                      .where = fmt::format("column('scale_log2') == {} && {}", scale_log2,
+                                           column_is("lower_log2", "zero")),
+                      .percent = zero,
+                      .title = fmt::format("S = {}: {} more become zero, {} are left", scale_text(scale_log2),
+                                           share(flushed), share(100 - zero - flushed))}) +
+         exponents_axes(lowest, 1.3 * tallest,
+                        fmt::format("log_2 of |gradient|{}", scale_log2 == 0 ? "" : " times S")) +
+         fp16_zones(lowest) +
+         fmt::format(
+             "plot \"paper3.csv\" using (column('scale_log2') == {} && strcol('lower_log2') ne 'zero' ? "
+             "(column('lower_log2') + column('upper_log2')) / 2 : "
+             "NaN):(column('share_percent') / 2):(column('lower_log2') + 0.06):(column('upper_log2') - "
+             "0.06):(0):(column('share_percent')) with boxxyerror linecolor rgb blue notitle\n",
+             scale_log2);
+}
+
+struct Published {
+  std::string quantity;
+  std::string paper;
+  std::string guide;
+  double ours;
+};
+
+std::vector<Published> published_rows(const Pooled& gradients) {
+  const double flushed = flushed_percent(gradients, 0), zero = 100 * gradients.fraction_zero();
+  return {{"exact zeros", "67", "66.8", zero},
+          {"become zero in FP16", "-", "31", flushed},
+          {"non-zero in FP16", "-", "5.3", 100 - zero - flushed},
+          {"within [2^-34, 2^-32)", "2", "-", percent_between(gradients, -34, -32)},
+          {"within [2^-32, 2^-30)", "-", "4", percent_between(gradients, -32, -30)},
+          {"within [2^-24, 2^-23)", "2", "-", percent_between(gradients, -24, -23)},
+          {"become zero at S = 8", "trains", "suffices", flushed_percent(gradients, 3)},
+          {"become zero at S = 2^15", "-", "0.1", flushed_percent(gradients, 15)}};
+}
+
+/// How much hangs on which tensors are counted.
+std::string counting_sentence(const Findings& found) {
+  Pooled every;
+  for (const Pooled& operation : found.operations) every += operation;
+  std::vector<std::string> parts;
+  for (const Pooled& operation : found.operations) {
+    if (operation.exponents.total() * 100 >= every.exponents.total())
+      parts.push_back(fmt::format("{} {}", operation.name, percent(operation.fraction_zero())));
+  }
+  return fmt::format(
+      "Which tensors are counted decides on the zeros: of the outputs of layers, before the non-linearity, "
+      "{} "
+      "of the gradients are zero; of every tensor of the network {} ({}).",
+      percent(found.activation_gradients.fraction_zero()), percent(every.fraction_zero()),
+      fmt::format("{}", fmt::join(parts, ", ")));
+}
+
+}  // namespace
+
+std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2) {
+  std::vector<Bin> bins;
+  const ExponentHistogram& exponents = gradients.exponents;
+  if (exponents.nonzero_finite() == 0) return bins;
+  for (int e = *exponents.lowest_exponent(); e <= *exponents.highest_exponent(); ++e) {
+    const int shifted = e + scale_log2, lower = lower_edge(shifted);
+    if (bins.empty() || bins.back().lower != lower)
+      bins.push_back({lower, lower >= fine_from ? lower + 1 : lower + 2, 0});
+    bins.back().percent += gradients.percent_at(e);
+  }
+  return bins;
+}
+
+std::string draw_paper3(Run& run, const Findings& found, std::string_view model, const std::string& setting) {
+  const Pooled& gradients = found.activation_gradients;
+  sim::Table& table =
+      run.record().table("paper3", {"scale_log2", "lower_log2", "upper_log2", "share_percent"});
+  double tallest = 0.1;
+  for (const int scale_log2 : paper_scales_log2) {
+    table.row({scale_log2, "zero", "zero", 100 * gradients.fraction_zero()});
+    for (const Bin& bin : paper_bins(gradients, scale_log2)) {
+      table.row({scale_log2, bin.lower, bin.upper, bin.percent});
+      tallest = std::max(tallest, bin.percent);
+    }
+  }
+  sim::Table& published = run.record().table("published", {"quantity", "paper", "guide", "ours_percent"});
+  TextTable text{.columns = {"activation gradients, % of all", "paper", "guide", "here"}, .rows = {}};
+  for (const Published& row : published_rows(gradients)) {
+    published.row({row.quantity, row.paper, row.guide, row.ours});
+    text.rows.push_back({row.quantity, row.paper, row.guide, fmt::format("{:.3g}", row.ours)});
+  }
+  constexpr double lowest = -40;
+  std::string script = "set multiplot\nset boxwidth 0.9\nunset key\n";
+  int index = 0;
+  for (const int scale_log2 : paper_scales_log2)
+    script += panel(index++, static_cast<int>(paper_scales_log2.size())) +
+              shifted_panels(gradients, scale_log2, lowest, tallest);
+  run.figure(
+      {.name = "paper3",
+       .title = fmt::format("Activation gradients of {}, before and after a shift by S", model),
+       .caption = fmt::format(
+           "{} Gradients of the outputs of layers before the non-linearity, {} of them exact zeros. Bars "
+           "are two octaves wide below 2^-24 and one above, as in figure 3 of Micikevicius et al. (2018).",
+           setting, percent(gradients.fraction_zero())),
+       .script = script + "unset multiplot\n",
+       .height = 860});
+  return text.text() + "\n" + counting_sentence(found);
+}
+
+std::string draw_paper2b(Run& run, const Findings& found, std::string_view model,
+                         const std::string& setting) {
+  Pooled gradients{.name = "weight gradients"};
+  for (const Moment& moment : found.moments) gradients += moment.weight_gradients;
+  sim::Table& table = run.record().table("paper2b", {"exponent_log2", "share_percent"});
+  const ExponentHistogram& exponents = gradients.exponents;
+  const int lowest = exponents.lowest_exponent().value_or(-40),
+            highest = exponents.highest_exponent().value_or(0);
+  for (int e = lowest; e <= highest; ++e) table.row({e, gradients.percent_at(e)});
+  const double lost = gradients.fraction_below_smallest_subnormal();
+  run.record().summary("paper2b_fraction_below_2^-24", lost);
+  const double left = std::max(lowest, -60) - 1;
+  run.figure(
+      {.name = "paper2b",
+       .title = fmt::format("Weight gradients of {} by exponent", model),
+       .caption = fmt::format(
+           "{} All weight gradients at {} moments from the first step to the last; {} of the non-zero ones "
+           "lie below 2^-24, {} are exact zeros. After figure 2b of Micikevicius et al. (2018).",
+           setting, found.moments.size(), percent(lost), percent(gradients.fraction_zero())),
+       .script =
+           fmt::format("unset key\nset boxwidth 0.9\nset xrange [{}:{}]\nset yrange [0:{}]\nset xtics 4\n"
+                       "set xlabel \"{}\"\nset ylabel \"share of all values, %\"\n",
+                       left, std::max(highest + 2, 0), 1.35 * std::max(gradients.peak_percent(), 0.001),
+                       exponent_label) +
+           zones({{left, -24, fmt::format("below 2^{{-24}}: {} of the non-zero", percent(lost)),
+                   "vermillion"}}) +
+           marks({{.x = -24, .label = "2^{-24}", .label_height = 0.9}}) +
+           plot({{.table = "paper2b",
+                  .x = "column('exponent_log2') + 0.5",
+                  .y = "column('share_percent')",
+                  .style = "with boxes linecolor rgb blue"}})});
+  return fmt::format(
+      "{} of the non-zero weight gradients lie below 2^-24 over the whole training; in the speech model of "
+      "figure 2b about 5 % do.",
+      percent(lost));
+}
+
+}  // namespace experiments::gradient_histogram

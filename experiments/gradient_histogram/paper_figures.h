@@ -1,0 +1,32 @@
+#pragma once
+/// The histograms of Micikevicius et al., "Mixed Precision Training" (ICLR 2018), in their own layout.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/common/experiment.h"
+#include "experiments/gradient_histogram/pooled.h"
+
+namespace experiments::gradient_histogram {
+
+/// A bar of figure 3: the values with 2^lower <= |g| < 2^upper.
+struct Bin {
+  int lower;
+  int upper;
+  double percent;  ///< of all values, zeros included
+};
+
+/// Two octaves wide below 2^-24, one from there on, from the lowest to the highest with a value (figure 3 and
+/// its text); every value multiplied by 2^scale_log2 first.
+std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2);
+
+/// Activation gradients before and after a shift by S, the exact zeros in a bar apart: table and figure
+/// "paper3", and a table of what the paper, NVIDIA's guide and this run have. Returns what to say of it.
+std::string draw_paper3(Run& run, const Findings& found, std::string_view model, const std::string& setting);
+
+/// Exponents of all weight gradients over the moments of training, with the line at -24 below which the paper
+/// calls them lost: table and figure "paper2b". Returns what to say of it.
+std::string draw_paper2b(Run& run, const Findings& found, std::string_view model, const std::string& setting);
+
+}  // namespace experiments::gradient_histogram

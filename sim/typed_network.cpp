@@ -1,0 +1,129 @@
+#include "sim/typed_network.h"
+
+#include <algorithm>
+#include <span>
+
+#include "sim/model_state.h"
+
+namespace sim {
+namespace {
+
+fp16::Format widest_of(std::span<const fp16::Format> formats) {
+  fp16::Format widest = formats.front();
+  for (const fp16::Format format : formats) {
+    if (fp16::contains(widest, format)) continue;
+    widest = fp16::contains(format, widest) ? format : fp16::binary32;  // binary16 and bfloat16 meet above
+  }
+  return widest;
+}
+
+/// What an operation's inputs are cast to, if they are, and the format of its output.
+struct OperationFormats {
+  std::optional<fp16::Format> inputs;
+  fp16::Format output;
+};
+
+/// The rule of the tape (Tape::apply).
+OperationFormats formats_of(const Operation* operation, const PrecisionPolicy& policy,
+                            std::span<const fp16::Format> inputs) {
+  const auto all = [](fp16::Format format) { return OperationFormats{format, format}; };
+  if (operation == nullptr || operation->keeps_first_format) return {std::nullopt, inputs.front()};
+  if (policy.casts == CastList::none) return all(operation->is_loss ? policy.full_precision : widest_of(inputs));
+  switch (policy.casts == CastList::torch_autocast ? operation->casts.torch_autocast
+                                                   : operation->casts.apex_o1) {
+    case AutocastClass::lower_precision:
+      return all(policy.lower_precision);
+    case AutocastClass::full_precision:
+      return all(policy.full_precision);
+    case AutocastClass::full_precision_output:
+      return {std::nullopt, policy.full_precision};
+    case AutocastClass::banned:  // none of NetworkOperation's is
+    case AutocastClass::promote:
+    case AutocastClass::input_type:
+      break;
+  }
+  return all(widest_of(inputs));
+}
+
+class Typing {
+ public:
+  Typing(const Network& network, const PrecisionPolicy& policy)
+      : typed_{.network = &network, .policy = &policy, .values = {}, .operators = {}, .parameters = {}} {
+    for (const ParameterSpec& spec : network.parameters) {
+      const fp16::Format model = model_format(policy, spec);
+      const auto unless_narrower = [&](fp16::Format format) {
+        return fp16::contains(model, format) ? model : format;
+      };
+      typed_.parameters.push_back({.elements = element_count(spec.shape),
+                                   .model = model,
+                                   .master = unless_narrower(policy.weights),
+                                   .unscaled_gradient = unless_narrower(policy.unscaled_gradients)});
+    }
+    if (!network.input_is_indices) add_value({.elements = element_count(network.input), .format = policy.model});
+    output_of_.push_back(0);
+    for (const Network::Operator& op : network.operators) add_operator(op);
+  }
+
+  TypedNetwork result() && { return std::move(typed_); }
+
+ private:
+  TypedNetwork::ValueIndex add_value(const TypedNetwork::Value& value) {
+    typed_.values.push_back(value);
+    return typed_.values.size() - 1;
+  }
+
+  void add_operator(const Network::Operator& op) {
+    const std::size_t index = typed_.operators.size();
+    TypedNetwork::Operator result;
+    std::vector<fp16::Format> seen;
+    bool needs_gradient = !op.parameters.empty();
+    if (op.operation->operation != &embedding) {
+      for (const Network::ValueIndex input : op.inputs) {
+        result.inputs.push_back(output_of_[input]);
+        seen.push_back(typed_.values[output_of_[input]].format);
+        needs_gradient |= typed_.values[output_of_[input]].needs_gradient;
+      }
+    }
+    for (const std::size_t parameter : op.parameters) seen.push_back(typed_.parameters[parameter].model);
+    const OperationFormats formats = formats_of(op.operation->operation, *typed_.policy, seen);
+    for (TypedNetwork::ValueIndex& input : result.inputs) {
+      if (formats.inputs && typed_.values[input].format != *formats.inputs) {
+        const TypedNetwork::Cast cast{input, cast_to(*formats.inputs, input, index)};
+        ++typed_.values[input].consumers;
+        result.casts.push_back(cast);
+        input = cast.to;
+      }
+      ++typed_.values[input].consumers;
+    }
+    for (const std::size_t parameter : op.parameters) {
+      const fp16::Format model = typed_.parameters[parameter].model;
+      result.parameters.push_back(formats.inputs.value_or(model));
+      if (result.parameters.back() != model) typed_.parameters[parameter].cast = formats.inputs;
+    }
+    result.output = add_value({.elements = element_count(op.shape.output),
+                               .format = formats.output,
+                               .needs_gradient = needs_gradient,
+                               .producer = index});
+    output_of_.push_back(result.output);
+    typed_.operators.push_back(std::move(result));
+  }
+
+  TypedNetwork::ValueIndex cast_to(fp16::Format format, TypedNetwork::ValueIndex from, std::size_t consumer) {
+    TypedNetwork::Value value = typed_.values[from];
+    value.format = format;
+    value.producer = consumer;
+    value.consumers = 0;
+    return add_value(value);
+  }
+
+  TypedNetwork typed_;
+  std::vector<TypedNetwork::ValueIndex> output_of_;  ///< by Network::ValueIndex
+};
+
+}  // namespace
+
+TypedNetwork typed(const Network& network, const PrecisionPolicy& policy) {
+  return Typing(network, policy).result();
+}
+
+}  // namespace sim
