@@ -24,31 +24,36 @@ namespace {
 
 void write_sweep(sim::RunRecord& record, const Findings& found) {
   sim::Table& table = record.table(
-      "sweep", {"scale_log2", "fraction_flushed", "fraction_flushed_predicted", "fraction_flushed_at_cast",
-                "fraction_subnormal", "fraction_subnormal_predicted", "fraction_overflow",
-                "fraction_overflow_predicted", "relative_error", "cosine", "norm_share_flushed"});
+      "sweep",
+      {"scale_log2", "fraction_flushed", "fraction_flushed_predicted", "fraction_flushed_at_cast",
+       "fraction_lost_upstream", "fraction_subnormal", "fraction_subnormal_predicted", "fraction_overflow",
+       "fraction_overflow_predicted", "relative_error", "cosine", "norm_share_flushed"});
   const sim::ExponentHistogram& twins = found.twin_exponents;
   for (std::size_t m = 0; m < found.results.size(); ++m) {
     const int scale_log2 = static_cast<int>(m);
     const sim::TwinComparison total = found.results[m].total();
     table.row({scale_log2, total.fraction_flushed(),
                share_of_nonzero(twins, twins.flushed_at_scale(scale_log2)), total.fraction_flushed_at_cast(),
-               total.fraction_subnormal(), share_of_nonzero(twins, twins.subnormal_at_scale(scale_log2)),
-               total.fraction_overflow(), share_of_nonzero(twins, twins.overflowed_at_scale(scale_log2)),
+               found.results[m].fraction_lost_upstream(), total.fraction_subnormal(),
+               share_of_nonzero(twins, twins.subnormal_at_scale(scale_log2)), total.fraction_overflow(),
+               share_of_nonzero(twins, twins.overflowed_at_scale(scale_log2)),
                found.results[m].relative_error, found.results[m].cosine, total.norm_share_flushed()});
   }
 }
 
 void write_layers(sim::RunRecord& record, const Findings& found) {
   sim::Table& table =
-      record.table("layers", {"scale_log2", "tensor", "kind", "fraction_flushed", "norm_share_flushed",
-                              "fraction_overflow", "relative_error", "octaves_alive"});
+      record.table("layers", {"scale_log2", "tensor", "kind", "fraction_flushed", "fraction_flushed_at_cast",
+                              "fraction_lost_upstream", "norm_share_flushed", "fraction_overflow",
+                              "relative_error", "octaves_alive"});
   for (std::size_t m = 0; m < found.results.size(); ++m) {
     for (std::size_t i = 0; i < found.sites.size(); ++i) {
       const sim::GradientSite& site = found.sites[i];
       const sim::TwinComparison& loss = found.results[m].sites[i];
-      table.row({m, site.name, sim::name_of(site.kind), loss.fraction_flushed(), loss.norm_share_flushed(),
-                 loss.fraction_overflow(), loss.relative_error(), loss.octaves_alive()});
+      table.row({m, site.name, sim::name_of(site.kind), loss.fraction_flushed(),
+                 loss.fraction_flushed_at_cast(), found.results[m].fraction_lost_upstream(i),
+                 loss.norm_share_flushed(), loss.fraction_overflow(), loss.relative_error(),
+                 loss.octaves_alive()});
     }
   }
 }
@@ -63,6 +68,7 @@ void write_summary(sim::RunRecord& record, const Findings& found, bool is_classi
     };
     add("flushed_at_", [](const ScaleResult& r) { return r.total().fraction_flushed(); });
     add("flushed_at_cast_at_", [](const ScaleResult& r) { return r.total().fraction_flushed_at_cast(); });
+    add("lost_upstream_at_", [](const ScaleResult& r) { return r.fraction_lost_upstream(); });
     add("norm_share_flushed_at_", [](const ScaleResult& r) { return r.total().norm_share_flushed(); });
     add("relative_error_at_", [](const ScaleResult& r) { return r.relative_error; });
   };
@@ -74,6 +80,23 @@ void write_summary(sim::RunRecord& record, const Findings& found, bool is_classi
   write("best_scale", scale(&BestScales::best));
   record.summary("test_loss", found.evaluation.loss);
   if (is_classifier) record.summary("test_accuracy", found.evaluation.accuracy);
+}
+
+/// Of what was flushed on the way to gradients that FP16 could have held; empty where nothing was.
+std::string upstream_sentence(const Findings& found) {
+  const ScaleResult& at_1 = found.results.front();
+  if (at_1.fraction_lost_upstream() == 0) return {};
+  std::size_t worst = 0;
+  for (std::size_t i = 0; i < found.sites.size(); ++i) {
+    if (at_1.sites[i].is_rounding_noise) continue;
+    if (at_1.fraction_lost_upstream(i) > at_1.fraction_lost_upstream(worst)) worst = i;
+  }
+  return fmt::format(
+      "{} are zero though FP16 could hold them: what they are computed from had been flushed before. That "
+      "hits "
+      "{} most, {} of it.",
+      percent(at_1.fraction_lost_upstream()), found.sites[worst].name,
+      percent(at_1.fraction_lost_upstream(worst)));
 }
 
 std::string plateau_sentence(const Findings& found) {
@@ -107,8 +130,8 @@ std::string recommendation_sentence(const Findings& found) {
 
 TextTable verdict_table(const Findings& found) {
   const std::vector<ScaleResult>& results = found.results;
-  TextTable table{.columns = {"S", "flushed", "at the cast", "of the norm", "subnormal", "overflow",
-                              "relative error", "cosine"},
+  TextTable table{.columns = {"S", "flushed", "at the cast", "upstream", "of the norm", "subnormal",
+                              "overflow", "relative error", "cosine"},
                   .rows = {}};
   for (std::size_t m = 0; m < results.size(); ++m) {
     const bool shown = m % 4 == 0 || (found.best_scales && m == found.best_scales->best) ||
@@ -117,7 +140,8 @@ TextTable verdict_table(const Findings& found) {
     const sim::TwinComparison total = results[m].total();
     const bool overflows = results[m].overflows();
     table.rows.push_back({fmt::format("2^{}", m), percent(total.fraction_flushed()),
-                          percent(total.fraction_flushed_at_cast()), percent(total.norm_share_flushed()),
+                          percent(total.fraction_flushed_at_cast()),
+                          percent(results[m].fraction_lost_upstream()), percent(total.norm_share_flushed()),
                           percent(total.fraction_subnormal()), percent(total.fraction_overflow()),
                           overflows ? "-" : fmt::format("{:.2g}", results[m].relative_error),
                           overflows ? "-" : fmt::format("{:.6f}", results[m].cosine)});
@@ -137,6 +161,8 @@ void write_scales_verdict(sim::RunRecord& record, const Findings& found) {
     record.verdict(at_1.nonzero == 0 ? "The twin has no non-zero gradient: there is nothing for FP16 to lose."
                                      : "Every scale of the sweep overflows: none is a good one.");
   }
+  if (const std::string sentence = upstream_sentence(found); !sentence.empty())
+    record.verdict("At S = 1, " + sentence);
   if (found.recommended_scale_log2) record.verdict(recommendation_sentence(found));
   const auto overflowing = std::ranges::find_if(results, &ScaleResult::overflows);
   record.verdict(
@@ -158,7 +184,7 @@ void write_verdict(sim::RunRecord& record, const Findings& found, const std::str
 
 void run(Run& run, Options& options) {
   const TrainingSetup setup(options.training);
-  sim::Trainer trainer = setup.trainer({.seed = options.training.seed});
+  sim::Trainer trainer = setup.trainer({.seed = options.training.seed, .threads = run.threads()});
   record_settings(run.record(), "optimizer", trainer.optimizer().name(), trainer.optimizer().options());
   const Findings found = measure(setup, trainer, options, run);
   write_sweep(run.record(), found);
@@ -180,22 +206,22 @@ int main(int argc, char** argv) {
   underflow_sweep::Options options;
   return run(
       argc, argv,
-      {.program = {.name = "underflow_sweep",
-                   .question =
-                       "How much of the gradient does FP16 lose at each loss scale, measured and predicted?",
-                   .example = "underflow_sweep --model autoencoder --steps 200 --out results/sweep",
-                   .summary_keys =
-                       {{"best_scale_log2", "smallest mean relative error without overflow, or \"none\""},
-                        {"plateau_lowest_log2, plateau_highest_log2",
-                         "the scales around it whose error is within 1 % of the smallest"},
-                        {"recommended_scale_log2",
-                         "floor(log2(65504 / largest twin gradient)) - 1, or \"none\""},
-                        {"flushed_at_scale_1", "twin non-zero and run zero, over the twin's non-zero"},
-                        {"flushed_at_best_scale", "the same at the best scale"},
-                        {"flushed_at_cast_at_scale_1", "of these, zeroed by their own rounding"},
-                        {"norm_share_flushed_at_*", "norm of the flushed values over the twin's norm"},
-                        {"relative_error_at_*", "||run/S - twin|| / ||twin||, mean over the batches"},
-                        {"test_loss, test_accuracy", "of the trained network, in FP32"}}},
+      {.program =
+           {.name = "underflow_sweep",
+            .question = "How much of the gradient does FP16 lose at each loss scale, measured and predicted?",
+            .example = "underflow_sweep --model autoencoder --steps 200 --out results/sweep",
+            .summary_keys =
+                {{"best_scale_log2", "smallest mean relative error without overflow, or \"none\""},
+                 {"plateau_lowest_log2, plateau_highest_log2",
+                  "the scales around it whose error is within 1 % of the smallest"},
+                 {"recommended_scale_log2", "floor(log2(65504 / largest twin gradient)) - 1, or \"none\""},
+                 {"flushed_at_scale_1", "twin non-zero and run zero, over the twin's non-zero"},
+                 {"flushed_at_best_scale", "the same at the best scale"},
+                 {"flushed_at_cast_at_scale_1", "of these, zeroed by their own rounding"},
+                 {"lost_upstream_at_*", "zero though S times the twin's would not round to zero, likewise"},
+                 {"norm_share_flushed_at_*", "norm of the flushed values over the twin's norm"},
+                 {"relative_error_at_*", "||run/S - twin|| / ||twin||, mean over the batches"},
+                 {"test_loss, test_accuracy", "of the trained network, in FP32"}}},
        .options =
            [&](CommandLine& command_line) {
              options.training.bind(command_line, 30);

@@ -46,6 +46,12 @@ std::string sweep_script(const std::vector<ScaleResult>& results) {
     shares.push_back(share_curve(share, ++linetype, false));
     shares.push_back(share_curve(share, linetype, true));
   }
+  shares.push_back(
+      {.table = "sweep",
+       .x = "column('scale_log2')",
+       .y = "column('fraction_lost_upstream') > 0 ? 100 * column('fraction_lost_upstream') : NaN",
+       .style = "with linespoints linetype 5 dashtype 3",
+       .title = "lost upstream"});
   std::vector<double> norms;
   for (const ScaleResult& result : results) {
     norms.push_back(result.relative_error);
@@ -141,13 +147,15 @@ Figure layer_figure(const Findings& found, const std::string& setting) {
 }  // namespace
 
 void draw_figures(Run& run, const Findings& found, const std::string& setting) {
-  run.figure({.name = "sweep",
-              .title = "What the loss scale saves and what it breaks",
-              .caption = setting +
-                         " Points: measured in a real scaled backward pass. Lines: predicted from the "
-                         "exponent histogram of the twin's gradients alone.",
-              .script = sweep_script(found.results),
-              .height = 640});
+  run.figure(
+      {.name = "sweep",
+       .title = "What the loss scale saves and what it breaks",
+       .caption = setting +
+                  " Points: measured in a real scaled backward pass. Lines: predicted from the "
+                  "exponent histogram of the twin's gradients alone. Lost upstream, dotted: zero though "
+                  "FP16 could have held them.",
+       .script = sweep_script(found.results),
+       .height = 640});
   run.figure(layer_figure(found, setting));
 }
 

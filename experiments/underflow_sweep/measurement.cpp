@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "experiments/common/counted_gradients.h"
@@ -57,7 +58,11 @@ ScaleResult measure_scale(const std::vector<Probe>& probes, float scale) {
     const std::vector<sim::TwinComparison> sites =
         sim::compare_sites(probe.step.tape.sites(), run, probe.twin);
     result.sites.resize(sites.size());
-    for (std::size_t i = 0; i < sites.size(); ++i) result.sites[i] += sites[i];
+    result.lost_upstream.resize(sites.size());
+    for (std::size_t i = 0; i < sites.size(); ++i) {
+      result.sites[i] += sites[i];
+      result.lost_upstream[i] += count_lost_upstream(run.gradients[i], probe.twin.gradients[i], scale);
+    }
     const sim::TwinComparison total = sim::total_of(sites);
     result.relative_error += total.relative_error() / static_cast<double>(probes.size());
     result.cosine += total.cosine() / static_cast<double>(probes.size());
@@ -91,7 +96,32 @@ sim::ExponentHistogram count_twins(const std::vector<Probe>& probes, const Scale
   return exponents;
 }
 
+double share(std::uint64_t count, std::uint64_t whole) {
+  return whole == 0 ? 0 : static_cast<double>(count) / static_cast<double>(whole);
+}
+
 }  // namespace
+
+double ScaleResult::fraction_lost_upstream(std::size_t site) const {
+  return share(lost_upstream[site], sites[site].nonzero);
+}
+
+double ScaleResult::fraction_lost_upstream() const {
+  std::uint64_t lost = 0;
+  for (std::size_t i = 0; i < sites.size(); ++i) lost += sites[i].is_rounding_noise ? 0 : lost_upstream[i];
+  return share(lost, total().nonzero);
+}
+
+std::uint64_t count_lost_upstream(const sim::Tensor& run, const sim::Tensor& twin, float scale) {
+  constexpr double largest_flushed = 0x1p-25;  // nearest-even takes the tie to zero
+  std::vector<double> run_values(run.size()), twin_values(twin.size());
+  const double* const a = read(run, 0, run.size(), std::span(run_values));
+  const double* const b = read(twin, 0, twin.size(), std::span(twin_values));
+  std::uint64_t count = 0;
+  for (std::size_t i = 0; i < run.size(); ++i)
+    count += a[i] == 0 && std::fabs(b[i] * scale) > largest_flushed;
+  return count;
+}
 
 Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options, Run& run) {
   Recorder recorder{

@@ -2,6 +2,7 @@
 /// What FP16 loses of a gradient at each scale of the loss: real scaled backward passes against their twins.
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,10 +25,16 @@ struct Options {
 /// What all batches together showed at one scale.
 struct ScaleResult {
   std::vector<sim::TwinComparison> sites;
+  /// Of each site the elements that are zero though S times the twin's would not round to it: something that
+  /// they were computed from had been flushed.
+  std::vector<std::uint64_t> lost_upstream;
   double relative_error = 0;  ///< mean over the batches; not finite when one overflowed
   double cosine = 0;          ///< likewise
 
   sim::TwinComparison total() const { return sim::total_of(sites); }
+  double fraction_lost_upstream(std::size_t site) const;
+  /// Over all sites but those of rounding noise.
+  double fraction_lost_upstream() const;
   bool overflows() const { return total().nonfinite > 0; }
 };
 
@@ -46,6 +53,9 @@ struct Findings {
   std::optional<int> recommended_scale_log2;
   sim::Evaluation evaluation;  ///< of the trained network
 };
+
+/// The elements that are zero in `run` though `scale` times the twin's would not round to zero in binary16.
+std::uint64_t count_lost_upstream(const sim::Tensor& run, const sim::Tensor& twin, float scale);
 
 /// Trains in FP32, then takes a few batches and measures each of them at every scale.
 Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options, Run& run);

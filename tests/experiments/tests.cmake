@@ -16,7 +16,8 @@ halflab_test(experiments_common_test
 
 halflab_test(experiments_parts_test
   experiments/gradient_histogram_test.cpp
-  LIBRARIES gradient_histogram_parts)
+  experiments/underflow_sweep_test.cpp
+  LIBRARIES gradient_histogram_parts underflow_sweep_parts)
 
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
