@@ -55,7 +55,8 @@ class NetworkFile {
     }
   }
 
-  void require_keys(const toml::table& table, const std::string& what, const std::vector<std::string>& required,
+  void require_keys(const toml::table& table, const std::string& what,
+                    const std::vector<std::string>& required,
                     const std::vector<std::string>& optional) const {
     std::vector<std::string> allowed = required;
     allowed.insert(allowed.end(), optional.begin(), optional.end());
@@ -73,7 +74,8 @@ class NetworkFile {
       reject(node, fmt::format("name '{}' stands there twice; allowed: names that differ", name));
   }
 
-  [[noreturn]] void reject_type(const toml::node& node, const std::string& what, std::string_view allowed) const {
+  [[noreturn]] void reject_type(const toml::node& node, const std::string& what,
+                                std::string_view allowed) const {
     std::string type = fmt::format("{}", fmt::streamed(node.type()));
     reject(node, fmt::format("{} is a TOML {}; allowed: {}", what, type, allowed));
   }
@@ -108,9 +110,10 @@ class NetworkFile {
     if (const auto* text = node.as_string()) return {text->get(), line};
     const auto* number = node.as_integer();
     if (number && number->get() >= 0) return {std::to_string(number->get()), line};
-    reject(node, fmt::format("{} = {} is not allowed; allowed: whole numbers, and products of them and symbols as a "
-                             "text",
-                             what, fmt::streamed(toml::node_view(node))));
+    reject(node, fmt::format(
+                     "{} = {} is not allowed; allowed: whole numbers, and products of them and symbols as a "
+                     "text",
+                     what, fmt::streamed(toml::node_view(node))));
   }
 
   void read_symbols(const toml::table& symbols) {
@@ -118,8 +121,8 @@ class NetworkFile {
     for (const auto& [key, node] : symbols) {
       const auto* number = node.as_integer();
       if (!number || number->get() < 1 || number->get() > largest) {
-        reject(node, fmt::format("symbol {} = {} is not allowed; allowed: whole numbers from 1 to {}", key.str(),
-                                 fmt::streamed(toml::node_view(node)), largest));
+        reject(node, fmt::format("symbol {} = {} is not allowed; allowed: whole numbers from 1 to {}",
+                                 key.str(), fmt::streamed(toml::node_view(node)), largest));
       }
       description_.symbols[std::string(key.str())] = static_cast<std::uint64_t>(number->get());
     }

@@ -55,7 +55,8 @@ Shape scores_shape(const OperatorShape& s) {
   const Shape &query = s.inputs[0], &key = s.inputs[1];
   if (query.size() != 3 || key.size() != 3 || query[0] != key[0] || query[2] != key[2])
     reject(s, "two of batch x tokens x features");
-  if (query[2] % s.sizes.heads != 0) reject(s, "features divided by heads = " + std::to_string(s.sizes.heads));
+  if (query[2] % s.sizes.heads != 0)
+    reject(s, "features divided by heads = " + std::to_string(s.sizes.heads));
   return {query[0], s.sizes.heads, query[1], key[1]};
 }
 
@@ -176,9 +177,7 @@ constexpr NetworkOperation scores_row = [] {
   row.inputs = 2;
   row.required = {"heads"};
   row.output = scores_shape;
-  row.product_terms = [](const OperatorShape& s) -> std::uint64_t {
-    return s.inputs[0][2] / s.sizes.heads;
-  };
+  row.product_terms = [](const OperatorShape& s) -> std::uint64_t { return s.inputs[0][2] / s.sizes.heads; };
   return row;
 }();
 
@@ -260,8 +259,7 @@ constexpr NetworkOperation max_pool_row = [] {
 }();
 
 constexpr NetworkOperation global_pool_row = [] {
-  NetworkOperation row =
-      element_wise("global_average_pool", global_average_pool, per_input<1>, per_input<1>);
+  NetworkOperation row = element_wise("global_average_pool", global_average_pool, per_input<1>, per_input<1>);
   row.output = pooled_globally;
   return row;
 }();
@@ -274,8 +272,8 @@ constexpr NetworkOperation first_token_row = [] {
 }();
 
 constexpr NetworkOperation cross_entropy_row = [] {
-  NetworkOperation row = normalisation(
-      element_wise("softmax_cross_entropy", softmax_cross_entropy, per_input<5>, per_input<1>));
+  NetworkOperation row =
+      normalisation(element_wise("softmax_cross_entropy", softmax_cross_entropy, per_input<5>, per_input<1>));
   row.output = [](const OperatorShape&) { return Shape{1}; };
   row.saved_elements = per_input<1>;
   return row;
@@ -306,11 +304,14 @@ constexpr std::array rows{
 };
 static_assert(has_unique_names(rows));
 
-constexpr std::array sizes{
-    OperatorSize{"features", &OperatorSizes::features, 1}, OperatorSize{"rows", &OperatorSizes::rows, 1},
-    OperatorSize{"channels", &OperatorSizes::channels, 1}, OperatorSize{"window", &OperatorSizes::window, 1},
-    OperatorSize{"stride", &OperatorSizes::stride, 1},     OperatorSize{"padding", &OperatorSizes::padding, 0},
-    OperatorSize{"heads", &OperatorSizes::heads, 1},       OperatorSize{"bias", &OperatorSizes::bias, 0}};
+constexpr std::array sizes{OperatorSize{"features", &OperatorSizes::features, 1},
+                           OperatorSize{"rows", &OperatorSizes::rows, 1},
+                           OperatorSize{"channels", &OperatorSizes::channels, 1},
+                           OperatorSize{"window", &OperatorSizes::window, 1},
+                           OperatorSize{"stride", &OperatorSizes::stride, 1},
+                           OperatorSize{"padding", &OperatorSizes::padding, 0},
+                           OperatorSize{"heads", &OperatorSizes::heads, 1},
+                           OperatorSize{"bias", &OperatorSizes::bias, 0}};
 
 }  // namespace
 

@@ -19,9 +19,8 @@ enum class OperatorClass {
   statistical_normalisation,  ///< a reduction whose result is applied to every element: softmax, norms, losses
   element_wise,               ///< everything else: biases, activations, dropout, residuals, casts, poolings
 };
-inline constexpr std::array operator_classes{OperatorClass::tensor_contraction,
-                                             OperatorClass::statistical_normalisation,
-                                             OperatorClass::element_wise};
+inline constexpr std::array operator_classes{
+    OperatorClass::tensor_contraction, OperatorClass::statistical_normalisation, OperatorClass::element_wise};
 
 /// "tensor contraction", ...
 std::string_view name_of(OperatorClass operator_class);
@@ -93,7 +92,7 @@ std::span<const NetworkOperation> network_operations();
 /// Throws std::invalid_argument, naming the known ones, for an unknown name.
 const NetworkOperation& find_network_operation(std::string_view name);
 
-/// Whether one of the parameters belongs to a batch norm, which a policy may keep in binary32.
+/// Whether its parameters are those of a batch norm, which a policy may keep in binary32.
 bool is_batch_norm(const NetworkOperation& operation);
 
 }  // namespace sim

@@ -62,7 +62,8 @@ class BackwardWalk {
       if (network_.values[input].needs_gradient) hand_to(input);
     }
     for (std::size_t i = 0; i < op.parameters.size(); ++i) {
-      if (typed.parameters[i] == network_.parameters[op.parameters[i]].model) hand_to_parameter(op.parameters[i]);
+      if (typed.parameters[i] == network_.parameters[op.parameters[i]].model)
+        hand_to_parameter(op.parameters[i]);
     }
     const Operation* operation = op.operation->operation;
     const bool is_site = operation != nullptr && operation->is_layer && !op.parameters.empty();
@@ -101,7 +102,8 @@ TapeMemory tape_memory(const TypedNetwork& network) {
   for (const TypedNetwork::Parameter& parameter : network.parameters) {
     if (parameter.cast) memory.activations += bytes_of(parameter.elements, *parameter.cast);
   }
-  for (const Network::Operator& op : network.network->operators) memory.activations += saved_bytes(network, op);
+  for (const Network::Operator& op : network.network->operators)
+    memory.activations += saved_bytes(network, op);
   return memory;
 }
 

@@ -12,7 +12,7 @@ namespace sim {
 /// In bytes, as MemoryAccount counts the roles of these names at their peaks.
 struct TapeMemory {
   std::uint64_t activations = 0;  ///< all values, casts of weights too, and what operations save
-  std::uint64_t gradients = 0;    ///< the most at one time: within backward or, with unscaled ones, at its end
+  std::uint64_t gradients = 0;  ///< the most at one time: within backward or, with unscaled ones, at its end
 };
 
 TapeMemory tape_memory(const TypedNetwork& network);

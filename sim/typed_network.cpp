@@ -28,7 +28,8 @@ OperationFormats formats_of(const Operation* operation, const PrecisionPolicy& p
                             std::span<const fp16::Format> inputs) {
   const auto all = [](fp16::Format format) { return OperationFormats{format, format}; };
   if (operation == nullptr || operation->keeps_first_format) return {std::nullopt, inputs.front()};
-  if (policy.casts == CastList::none) return all(operation->is_loss ? policy.full_precision : widest_of(inputs));
+  if (policy.casts == CastList::none)
+    return all(operation->is_loss ? policy.full_precision : widest_of(inputs));
   switch (policy.casts == CastList::torch_autocast ? operation->casts.torch_autocast
                                                    : operation->casts.apex_o1) {
     case AutocastClass::lower_precision:
@@ -59,7 +60,8 @@ class Typing {
                                    .master = unless_narrower(policy.weights),
                                    .unscaled_gradient = unless_narrower(policy.unscaled_gradients)});
     }
-    if (!network.input_is_indices) add_value({.elements = element_count(network.input), .format = policy.model});
+    if (!network.input_is_indices)
+      add_value({.elements = element_count(network.input), .format = policy.model});
     output_of_.push_back(0);
     for (const Network::Operator& op : network.operators) add_operator(op);
   }
