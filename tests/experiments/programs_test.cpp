@@ -85,6 +85,12 @@ const std::vector<Program>& programs() {
           "block.nvfp4.fraction_saturated"},
          {"formats.csv", "octaves.csv", "values.csv", "spread.csv", "block_size.csv", "values.gp",
           "spread.gp", "block_size.gp"}},
+        {"accumulation",
+         {"fp32.positive.relative_error", "hopper_fp32.signed.backward_error", "fp16_fma.ones",
+          "fp16_to_odd.ones", "l1.fp16_pairwise.sum_then_divide.fails_from_batch_log2",
+          "mse.fp32_sequential.divide_first.fails"},
+         {"dots.csv", "sums.csv", "stagnation.csv", "loss_reduction.csv", "orders.gp", "tensor_cores.gp",
+          "loss_reduction.gp"}},
     };
   }();
   return rows;
@@ -334,6 +340,17 @@ TEST_CASE("programs: a diverged run is a result, not an error") {
   CHECK(comparison.output.find("-nan") == std::string::npos);
 }
 
+TEST_CASE("programs: accumulation says where sums of ones stop") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "accumulation";
+  REQUIRE(run("accumulation --quick --lengths-log2 6 --vectors 1 --out " + out).exit_code == 0);
+  const std::string ones = contents_of(out).at("stagnation.csv");
+  for (const char* line :
+       {"fp16_fma,16,1,stagnates,2048,2048\n", "fp16_nearest_away,16,1,stagnates,4096,3072\n",
+        "hopper_fp16,16,16,stagnates,32768,32768\n", "fp16_pairwise,16,1,overflows,32768,65536\n"})
+    CHECK(ones.find(line) != std::string::npos);
+}
+
 TEST_CASE("programs: formats states the limits of the standards, and block scales keep small rows") {
   const TemporaryDirectory directory;
   const std::string out = directory / "formats";
@@ -481,6 +498,8 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"scaler_comparison --quick --out " + (directory / "file").string(), "file"},
       {"formats --rows 0 --out {}", "--rows"},
       {"formats --spread 9 --out {}", "--spread"},
+      {"accumulation --lengths-log2 4 --out {}", "--lengths-log2"},
+      {"accumulation --vectors 0 --out {}", "--vectors"},
   };
   for (const auto& [arguments, must_name] : wrong) {
     const std::string out = directory / "never";

@@ -15,9 +15,10 @@ halflab_test(experiments_common_test
   LIBRARIES halflab_experiments nlohmann_json::nlohmann_json)
 
 halflab_test(experiments_parts_test
+  experiments/accumulation_test.cpp
   experiments/gradient_histogram_test.cpp
   experiments/underflow_sweep_test.cpp
-  LIBRARIES gradient_histogram_parts underflow_sweep_parts)
+  LIBRARIES accumulation_parts gradient_histogram_parts underflow_sweep_parts Boost::headers)
 
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
@@ -26,4 +27,4 @@ halflab_test(experiments_programs_test
   experiments/training_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-add_dependencies(experiments_programs_test demo_programs formats training)
+add_dependencies(experiments_programs_test demo_programs accumulation formats training)
