@@ -1,11 +1,11 @@
 #include <fmt/format.h>
-#include <fmt/ostream.h>
 #include <toml++/toml.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <stdexcept>
 #include <vector>
 
@@ -15,6 +15,12 @@
 
 namespace sim {
 namespace {
+
+std::string text_of(const auto& streamable) {
+  std::ostringstream text;
+  text << streamable;
+  return text.str();
+}
 
 class NetworkFile {
  public:
@@ -76,8 +82,7 @@ class NetworkFile {
 
   [[noreturn]] void reject_type(const toml::node& node, const std::string& what,
                                 std::string_view allowed) const {
-    std::string type = fmt::format("{}", fmt::streamed(node.type()));
-    reject(node, fmt::format("{} is a TOML {}; allowed: {}", what, type, allowed));
+    reject(node, fmt::format("{} is a TOML {}; allowed: {}", what, text_of(node.type()), allowed));
   }
 
   std::string as_text(const toml::node& node, const std::string& what) const {
@@ -113,7 +118,7 @@ class NetworkFile {
     reject(node, fmt::format(
                      "{} = {} is not allowed; allowed: whole numbers, and products of them and symbols as a "
                      "text",
-                     what, fmt::streamed(toml::node_view(node))));
+                     what, text_of(toml::node_view(node))));
   }
 
   void read_symbols(const toml::table& symbols) {
@@ -122,7 +127,7 @@ class NetworkFile {
       const auto* number = node.as_integer();
       if (!number || number->get() < 1 || number->get() > largest) {
         reject(node, fmt::format("symbol {} = {} is not allowed; allowed: whole numbers from 1 to {}",
-                                 key.str(), fmt::streamed(toml::node_view(node)), largest));
+                                 key.str(), text_of(toml::node_view(node)), largest));
       }
       description_.symbols[std::string(key.str())] = static_cast<std::uint64_t>(number->get());
     }

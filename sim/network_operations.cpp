@@ -293,7 +293,8 @@ constexpr std::array rows{
     add_row,
     keeping_input(of_two_inputs(element_wise("mul", mul, per_output<1>, per_output<2>))),
     dropout_row,
-    // The largest, differences, powers, their sum, quotients; backward products, their sum, differences, products.
+    // The largest, differences, powers, their sum, quotients; backward products, their sum, differences,
+    // products.
     normalisation(keeping_output(element_wise("softmax", softmax, per_output<5>, per_output<4>))),
     layer_norm_row,
     batch_norm_row,

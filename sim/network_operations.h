@@ -16,7 +16,7 @@ namespace sim {
 /// By arithmetic intensity, from the highest (A. Ivanov et al., "Data Movement Is All You Need", MLSys 2021).
 enum class OperatorClass {
   tensor_contraction,         ///< products of matrices and convolutions
-  statistical_normalisation,  ///< a reduction whose result is applied to every element: softmax, norms, losses
+  statistical_normalisation,  ///< a reduction, applied to every element: softmax, norms, losses
   element_wise,               ///< everything else: biases, activations, dropout, residuals, casts, poolings
 };
 inline constexpr std::array operator_classes{
@@ -52,8 +52,8 @@ struct OperatorShape {
   OperatorSizes sizes;
 };
 
-/// A row of the registry. Counts of elements and FLOP are exact; an addition, a multiplication, a comparison and
-/// an elementary function count as one each.
+/// A row of the registry. Counts of elements and FLOP are exact; an addition, a multiplication, a comparison
+/// and an elementary function count as one each.
 struct NetworkOperation {
   using Count = std::uint64_t (*)(const OperatorShape& shape);
 
@@ -72,13 +72,14 @@ struct NetworkOperation {
   /// What a framework that saves what it must has to have in backward.
   bool keeps_inputs = false;
   bool keeps_output = false;
-  /// Elements saved besides, such as means or the probabilities of a loss: in binary32, under fp64 in binary64.
+  /// Elements saved besides, such as means or the probabilities of a loss: in binary32, under fp64 in
+  /// binary64.
   Count saved_elements;
   /// Bytes of dropout's mask, one an element, and of the places that a pooling chose, eight an element. The
   /// simulator computes both again in backward and saves neither.
   Count mask_bytes;
-  /// Of a contraction: how many products every output is the sum of. Backward takes as many multiplications and
-  /// additions again for each operand that needs a gradient.
+  /// Of a contraction: how many products every output is the sum of. Backward takes as many multiplications
+  /// and additions again for each operand that needs a gradient.
   Count product_terms;
   Count forward_flop;   ///< of everything else
   Count backward_flop;  ///< likewise

@@ -1,7 +1,7 @@
 #pragma once
 /// What a training step of the simulator allocates on its tape, by formula. Other than a framework
-/// (memory_model.h), the tape keeps every value until the step ends, computes masks again, keeps the gradients of
-/// layers' outputs to look at, and unscales into new tensors.
+/// (memory_model.h), the tape keeps every value until the step ends, computes masks again, keeps the
+/// gradients of layers' outputs to look at, and unscales into new tensors.
 
 #include <cstdint>
 

@@ -16,9 +16,11 @@ halflab_test(experiments_common_test
 
 halflab_test(experiments_parts_test
   experiments/accumulation_test.cpp
+  experiments/allreduce_precision_test.cpp
   experiments/gradient_histogram_test.cpp
+  experiments/memory_anatomy_test.cpp
   experiments/underflow_sweep_test.cpp
-  LIBRARIES accumulation_parts gradient_histogram_parts underflow_sweep_parts Boost::headers)
+  LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts memory_anatomy_parts underflow_sweep_parts Boost::headers)
 
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
@@ -27,4 +29,5 @@ halflab_test(experiments_programs_test
   experiments/training_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-add_dependencies(experiments_programs_test demo_programs accumulation formats training)
+add_dependencies(experiments_programs_test demo_programs accumulation allreduce_precision formats memory_anatomy
+  training)

@@ -4,16 +4,17 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/data_directory.h"
 #include "tests/experiments/training_process.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
@@ -164,13 +165,13 @@ TEST_CASE(
 }
 
 TEST_CASE("training: networks learn real data, when HALFLAB_DATA_DIR has them") {
-  const char* const root = std::getenv("HALFLAB_DATA_DIR");
-  if (root == nullptr) {
+  const std::optional<std::filesystem::path> root = test::data_directory();
+  if (!root) {
     MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
     return;
   }
   const TemporaryDirectory directory;
-  const std::string data = std::string("--data ") + root;
+  const std::string data = "--data " + root->string();
   const fs::path digits = directory / "digits", text = directory / "text";
   REQUIRE(
       run("--sweep --model cnn --policy fp32,amp --twin-every 0 " + data + "/mnist-10k", digits).exit_code ==

@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <iomanip>
 #include <iterator>
 #include <span>
@@ -14,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/data_directory.h"
 #include "tests/fp16/mma_mutants.h"
 #include "tests/fp16/mma_oracle.h"
 #include "tests/fp16/mma_probes.h"
@@ -47,11 +47,11 @@ constexpr std::array vector_files{VectorFile{"v100_dot4.csv", fp16::volta},
 const std::vector<Probe>& all_gpu_vectors() {
   static const std::vector<Probe> vectors = [] {
     std::vector<Probe> read;
-    const char* folder = std::getenv("HALFLAB_DATA_DIR");
-    if (folder == nullptr) return read;
+    const std::optional<std::filesystem::path> folder = test::data_directory();
+    if (!folder) return read;
     for (const VectorFile& file : vector_files) {
       std::ranges::copy(
-          oracle::mma::gpu_vectors(std::string(folder) + "/tensor-core/" + file.name, file.core.name),
+          oracle::mma::gpu_vectors((*folder / "tensor-core" / file.name).string(), file.core.name),
           std::back_inserter(read));
     }
     return read;

@@ -4,15 +4,16 @@
 #include <zlib.h>
 
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "sim/data/registry.h"
+#include "tests/data_directory.h"
 #include "tests/temporary_directory.h"
 
 namespace sim {
@@ -229,12 +230,12 @@ TEST_CASE("compressed files cut short anywhere, or damaged, are refused") {
 }
 
 TEST_CASE("MNIST's own files, when HALFLAB_DATA_DIR has them") {
-  const char* const root = std::getenv("HALFLAB_DATA_DIR");
-  if (root == nullptr) {
+  const std::optional<std::filesystem::path> root = test::data_directory();
+  if (!root) {
     MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
     return;
   }
-  const ImageDataset mnist = read_idx_directory(fs::path(root) / "mnist-10k");
+  const ImageDataset mnist = read_idx_directory(*root / "mnist-10k");
   CHECK(mnist.image_shape() == ImageShape{.channels = 1, .height = 28, .width = 28});
   CHECK(mnist.classes() == 10);
   CHECK(mnist.training_size() == 8000);

@@ -2,13 +2,14 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
+#include "tests/data_directory.h"
 #include "tests/temporary_directory.h"
 
 namespace sim {
@@ -76,12 +77,12 @@ TEST_CASE("missing and unfit files are refused with one line: file, found, allow
 }
 
 TEST_CASE("a real text, when HALFLAB_DATA_DIR has it") {
-  const char* const root = std::getenv("HALFLAB_DATA_DIR");
-  if (root == nullptr) {
+  const std::optional<std::filesystem::path> root = test::data_directory();
+  if (!root) {
     MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
     return;
   }
-  const TextDataset text = read_text(fs::path(root) / "text", 64);
+  const TextDataset text = read_text(*root / "text", 64);
   CHECK(text.vocabulary().size() == 65);
   CHECK(text.training_size() == 1115394 - 111539 - 64);
   CHECK(text.unigram_entropy() == doctest::Approx(3.3).epsilon(0.02));

@@ -1,0 +1,94 @@
+#pragma once
+/// What all-reduces lose of the mean gradient, against the exact mean of what the workers hold.
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experiments/allreduce_precision/gradients.h"
+#include "experiments/common/experiment.h"
+#include "experiments/common/training_setup.h"
+#include "sim/allreduce.h"
+#include "sim/statistics/twin_comparison.h"
+
+namespace experiments::allreduce_precision {
+
+struct Options {
+  TrainingOptions training{.model = "mlp", .batch = 32, .steps = 100};
+  std::string policy = "amp";
+  int pool = 64;
+  int elements = 4096;
+  int max_workers_log2 = 12;
+  std::optional<int> scale_log2 = {};
+  std::optional<int> max_scale_log2 = {};
+};
+
+/// The gradients of one source at one loss scale, brought by so many workers.
+struct Setting {
+  Source source;
+  int scale_log2;
+  std::size_t workers;
+
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+
+struct Measured {
+  Setting setting;
+  sim::AllReduce how;
+  sim::TwinComparison loss;               ///< of the all-reduced mean (run) against the exact one (twin)
+  double fraction_inputs_flushed;         ///< by the division before the sum, of all workers' non-zero values
+  double fraction_inputs_overflow;        ///< infinite or NaN at their workers already, of all values
+  double relative_error_of_one_rounding;  ///< of the exact mean, rounded once to binary16
+
+  bool overflows() const { return loss.nonfinite > 0; }
+};
+
+/// The kind that scales and divisions are compared on: its order of additions is the least in the way.
+constexpr sim::AllReduce usual{.algorithm = sim::AllReduceAlgorithm::recursive_doubling};
+
+struct Findings {
+  int scale_log2;      ///< of the loss, besides 2^0
+  int max_scale_log2;  ///< of the sweep
+  std::size_t elements;
+  std::vector<Measured>
+      all_reduces;               ///< by source, scale (2^0 first), workers, algorithm, precision, division
+  std::vector<Measured> scales;  ///< `usual`, by source, scale, workers, division
+  std::string nonfinite_clause;  ///< what is wrong with the gradients themselves; empty where nothing is
+  sim::Evaluation evaluation;    ///< of the trained network
+};
+
+/// Every kind of all-reduce on the first `setting.workers` of the gradients, in the order that they are asked
+/// for in.
+std::vector<Measured> measure(const WorkerGradients& gradients, const Setting& setting,
+                              std::span<const sim::AllReduce> kinds, int threads);
+
+/// Of these the one that is asked for, if it is there.
+const Measured* find(std::span<const Measured> all, const Setting& setting, const sim::AllReduce& how);
+
+/// The smallest number of workers at which such an all-reduce overflows where no worker's own gradient does.
+std::optional<std::size_t> first_overflow(std::span<const Measured> all, Source source, int scale_log2,
+                                          const sim::AllReduce& how);
+
+/// The scales of the sweep, without a gap in between, at which nothing overflows and the error is at most a
+/// quarter above its least: closer than that the luck of single roundings decides.
+struct Window {
+  int lowest;
+  int highest;
+};
+std::optional<Window> usable_scales(std::span<const Measured> scales, Source source, std::size_t workers,
+                                    sim::AllReduceDivision division);
+
+/// The lowest scale of the sweep at which the gradient of one of so many workers is not finite.
+std::optional<int> first_input_overflow(std::span<const Measured> scales, Source source, std::size_t workers);
+
+/// 2, 4 ... 2^max_workers_log2.
+std::vector<std::size_t> measured_workers(int max_workers_log2);
+/// Of these the ones that verdicts speak of: at a third of the octaves, at two thirds and at all, ascending.
+std::vector<std::size_t> shown_workers(int max_workers_log2);
+
+/// Trains in FP32, records the pool and measures.
+Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options, Run& run);
+
+}  // namespace experiments::allreduce_precision

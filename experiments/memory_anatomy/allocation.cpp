@@ -1,0 +1,81 @@
+#include "experiments/memory_anatomy/allocation.h"
+
+#include <stdexcept>
+
+#include "experiments/common/training_setup.h"
+#include "experiments/memory_anatomy/networks.h"
+#include "sim/data/dataset.h"
+#include "sim/memory_model.h"
+#include "sim/precision_policy.h"
+#include "sim/tape_memory.h"
+
+namespace experiments::memory_anatomy {
+namespace {
+
+struct Prediction {
+  std::uint64_t tape = 0, needed = 0;
+};
+
+Prediction predicted(sim::MemoryRole role, const sim::StepMemory& step, const sim::TapeMemory& tape) {
+  switch (role) {
+    case sim::MemoryRole::weights:
+      return {step.weights, step.weights};
+    case sim::MemoryRole::master_weights:
+      return {step.master_weights, step.master_weights};
+    case sim::MemoryRole::optimizer_state:
+      return {step.optimizer_state, step.optimizer_state};
+    case sim::MemoryRole::activations:
+      return {tape.activations, step.activations + step.cast_weights};
+    case sim::MemoryRole::gradients:
+      return {tape.gradients, step.gradients + step.unscaled_gradients};
+    case sim::MemoryRole::buffers:
+      return {step.buffers, step.buffers};
+    case sim::MemoryRole::temporaries:
+      return {};
+  }
+  return {};
+}
+
+/// The network of the model's name, of the sizes that the setup has.
+NetworkChoice network_for(const TrainingSetup& setup, const TrainingOptions& options) {
+  NetworkChoice choice = find_network(options.model);
+  choice.symbols["batch"] = static_cast<std::uint64_t>(*options.batch);
+  if (const auto* text = dynamic_cast<const sim::TextDataset*>(&setup.dataset())) {
+    choice.symbols["sequence"] = text->context();
+    choice.symbols["vocabulary"] = text->vocabulary().size();
+  }
+  return choice;
+}
+
+}  // namespace
+
+std::vector<Allocation> measure_allocations(const std::vector<std::string>& models,
+                                            const std::vector<std::string>& policies, int threads) {
+  std::vector<Allocation> rows;
+  for (const std::string& model : models) {
+    TrainingOptions options{.model = model};
+    const TrainingSetup setup(options);
+    const sim::Network network = network_for(setup, options).network();
+    for (const std::string& name : policies) {
+      const sim::PrecisionPolicy policy = sim::make_precision_policy(name);
+      sim::Trainer trainer = setup.trainer({.policy = name, .threads = threads});
+      for (int step = 0; step < 2; ++step) trainer.step();
+      const sim::TypedNetwork typed = sim::typed(network, policy);
+      const sim::StepMemory memory = sim::step_memory(typed, sim::parse_spec(options.optimizer));
+      const sim::TapeMemory tape = sim::tape_memory(typed);
+      for (const sim::MemoryRole role : sim::memory_roles) {
+        if (role == sim::MemoryRole::temporaries) continue;
+        const Prediction prediction = predicted(role, memory, tape);
+        rows.push_back({.model = model,
+                        .policy = name,
+                        .role = role,
+                        .predicted_bytes = prediction.tape,
+                        .allocated_bytes = trainer.memory().peak_bytes(role),
+                        .needed_bytes = prediction.needed});
+      }
+    }
+  }
+  return rows;
+}
+
+}  // namespace experiments::memory_anatomy

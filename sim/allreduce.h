@@ -1,0 +1,111 @@
+#pragma once
+/// Means over the gradients of many workers as an all-reduce forms them: which additions, in which order, and
+/// where each of them is rounded. The workers are virtual; only the arithmetic is simulated.
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "fp16/bulk.h"
+
+namespace sim {
+
+/// The order of the additions, for workers 0 .. N-1 with gradients g[0] .. g[N-1]. N need not be a power of
+/// two.
+enum class AllReduceAlgorithm {
+  /// Reduce-scatter round a ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters
+  /// of workstations", 2009). The n elements are cut into N chunks, chunk c from floor(c n / N) on; its sum
+  /// starts at worker c and goes round: ((g[c] + g[c+1]) + g[c+2]) + ... + g[c-1], indices modulo N.
+  ring,
+  /// NCCL's first binary tree (ncclGetBtree; its second one mirrors it). Worker 0 has the child
+  /// bit_ceil(N) / 2; any other worker r, with b the lowest set bit of r, has the children r - b/2 and
+  /// r + b/2, if b > 1, and in place of one that is not below N the first of r + b/4, r + b/8 ... that is. A
+  /// worker forms (g[r] + sum of the first child) + sum of the second.
+  binary_tree,
+  /// In step k = 0, 1 ... worker r exchanges its sum with worker r xor 2^k, and both add:
+  /// ((g[0] + g[1]) + (g[2] + g[3])) + ((g[4] + g[5]) + (g[6] + g[7])).
+  recursive_doubling,
+  /// Rabenseifner's: the same, but the first step is with worker r xor N/2, the last with r xor 1:
+  /// ((g[0] + g[4]) + (g[2] + g[6])) + ((g[1] + g[5]) + (g[3] + g[7])) (Thakur, Rabenseifner and Gropp,
+  /// "Optimization of collective communication operations in MPICH", 2005). Here and in recursive doubling,
+  /// of N = 2^m + e workers the first 2e add in pairs g[2i] + g[2i+1] before, and these count as one worker
+  /// each.
+  halving_doubling,
+  /// The owner of an element is sent all N values and adds them by itself: ((g[0] + g[1]) + g[2]) + ...
+  direct,
+};
+
+/// What workers add in, and what they send.
+enum class AllReducePrecision {
+  fp16,               ///< each addition is one of binary16
+  fp32_accumulation,  ///< sums of binary32, rounded to binary16 where sent or kept for the next step
+  fp32,               ///< nothing is rounded to binary16
+};
+
+/// By what the gradients are divided before the sum, and by what the sum is divided after it. The product is
+/// N.
+enum class AllReduceDivision {
+  /// By N before: PyTorch's DistributedDataParallel and its fp16_compress_hook, NCCL's ncclAvg, DeepSpeed
+  /// with prescale_gradients.
+  before,
+  /// By about sqrt(N) before and after: PyTorch's FSDP. The factor before is the smallest power of two f with
+  /// N / f <= f, or the first that does not divide N. What DeepSpeed, Apex and Horovod call
+  /// gradient_predivide_factor is the same with a factor that their users choose.
+  split,
+  /// By N after: DeepSpeed by default, and Apex and Horovod with their default gradient_predivide_factor
+  /// of 1.
+  after,
+};
+
+inline constexpr std::array all_reduce_algorithms{
+    AllReduceAlgorithm::ring, AllReduceAlgorithm::binary_tree, AllReduceAlgorithm::recursive_doubling,
+    AllReduceAlgorithm::halving_doubling, AllReduceAlgorithm::direct};
+inline constexpr std::array all_reduce_precisions{
+    AllReducePrecision::fp16, AllReducePrecision::fp32_accumulation, AllReducePrecision::fp32};
+inline constexpr std::array all_reduce_divisions{AllReduceDivision::before, AllReduceDivision::split,
+                                                 AllReduceDivision::after};
+
+/// The enumerator's own name.
+std::string_view name_of(AllReduceAlgorithm algorithm);
+std::string_view name_of(AllReducePrecision precision);
+std::string_view name_of(AllReduceDivision division);
+
+/// The divisor before the sum; the one after it is workers / predivisor. At least one worker.
+double predivisor(AllReduceDivision division, std::size_t workers);
+
+struct AllReduce {
+  AllReduceAlgorithm algorithm = AllReduceAlgorithm::ring;
+  AllReducePrecision precision = AllReducePrecision::fp16;
+  AllReduceDivision division = AllReduceDivision::before;
+
+  friend bool operator==(const AllReduce&, const AllReduce&) = default;
+};
+
+struct AllReducedMean {
+  std::vector<float> values;
+  /// What the division before the sum did to the workers' values; nothing is counted where it is by 1 or in
+  /// fp32.
+  fp16::RoundingCounts predivision = {};
+};
+
+/// The mean that every worker ends with. `workers`: an array of the same length from each, of values of
+/// binary16, infinities and NaNs included. All roundings are to nearest-even: of each quotient before the
+/// sum, of sums as the precision says, of the quotient after it. In fp32 these are the quotients and sums of
+/// binary32.
+///
+/// With two values at a time, fp16 and fp32_accumulation are the same, bit for bit: a sum or quotient of
+/// binary16 that is rounded to 24 digits, which are at least 2 * 11 + 2, and then to 11 is the one rounded to
+/// 11 at once (Figueroa, "When is double rounding innocuous?", 1995). So they differ only in `binary_tree`,
+/// where a worker adds up to three values, and in `direct`.
+///
+/// Throws std::invalid_argument without workers and when lengths differ.
+AllReducedMean all_reduce_mean(std::span<const std::span<const float>> workers, const AllReduce& how);
+
+/// sum / N with an exact sum, rounded once, of at most 2^13 workers as above: values of binary16 are
+/// multiples of 2^-24 below 2^16, so that binary64 holds their sums. Throws std::invalid_argument as above,
+/// and for more workers.
+std::vector<double> exact_mean(std::span<const std::span<const float>> workers);
+
+}  // namespace sim
