@@ -120,8 +120,8 @@ TEST_CASE("memory model: bytes per parameter by role follow from the policy") {
 }
 
 TEST_CASE("memory model: batch norm stays in FP32 where the policy keeps it there, buffers with it") {
-  const sim::DescribedBlock block{
-      .name = "b", .repeat = {"1", 0}, .operators = {{.name = "norm", .operation = "batch_norm"}}};
+  sim::DescribedBlock block{.name = "b", .repeat = {"1", 0}, .operators = {}};
+  block.operators.push_back({.name = "norm", .operation = "batch_norm"});
   const sim::NetworkDescription description{.file = "test",
                                             .name = "norm",
                                             .source = {},
