@@ -524,7 +524,7 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
     const std::string out = directory / "never";
     std::string line = arguments;
     if (const std::size_t at = line.find("{}"); at != std::string::npos) line.replace(at, 2, out);
-    const Outcome outcome = run(line, "timeout 5 ");  // refused before anything is trained
+    const Outcome outcome = run(line, "timeout 60 ");  // training takes longer
     INFO(line, "\n", outcome.output);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.output.find(must_name) != std::string::npos);
