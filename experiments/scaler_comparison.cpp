@@ -2,28 +2,52 @@
 ///
 /// The same network, seeds and batches under every strategy, side by side with an FP32 run (the trajectory).
 /// Every n-th step is also measured against its backward twin: the same forward values, differentiated in
-/// FP32.
+/// FP32. In other regimes than calm training, runs are disturbed and the strategies ranked.
 
 #include <vector>
 
 #include "experiments/common/experiment.h"
 #include "experiments/common/training_setup.h"
 #include "experiments/scaler_comparison/figures.h"
+#include "experiments/scaler_comparison/ranking_record.h"
 #include "experiments/scaler_comparison/record.h"
+#include "experiments/scaler_comparison/regimes.h"
 #include "experiments/scaler_comparison/strategies.h"
 
 namespace experiments::scaler_comparison {
 namespace {
 
-void run(Run& run, Options& options) {
-  const TrainingSetup setup(options.training);
-  const std::vector<TrainingRun> runs = trained_runs(setup, options, run);
-  const Findings found{.setup = setup, .options = options, .runs = runs, .strategies = by_strategy(runs)};
+void report_calm(Run& run, const Findings& found) {
   write_settings(run.record(), found);
   write_tables(run.record(), found);
   write_summary(run.record(), found);
   draw_figures(run, found);
   write_verdict(run.record(), found);
+}
+
+void report_ranking(Run& run, const RankingFindings& found) {
+  write_ranking_tables(run.record(), found);
+  write_ranking_summary(run.record(), found);
+  draw_ranking(run, found);
+  write_ranking_verdict(run.record(), found);
+}
+
+void run(Run& run, Options& options) {
+  const std::vector<Regime> regimes = parse_regimes(options.regimes);
+  const TrainingSetup setup(options.training);
+  const RegimeSetups setups(setup, options.training, regimes, options.disturbances);
+  const std::vector<TrainingRun> runs = trained_runs(setups, regimes, options, run);
+  if (regimes == std::vector{Regime::calm})
+    return report_calm(run,
+                       {.setup = setup, .options = options, .runs = runs, .strategies = by_strategy(runs)});
+  const RankingFindings found{
+      .setup = setup,
+      .options = options,
+      .regimes = by_regime(runs, static_cast<std::size_t>(setup.steps()), options.disturbances)};
+  write_settings(
+      run.record(),
+      {.setup = setup, .options = options, .runs = runs, .strategies = found.regimes.front().strategies});
+  report_ranking(run, found);
 }
 
 Program program() {
@@ -48,7 +72,24 @@ Program program() {
                "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
                "temporaries"},
               {"<key>_std, _lower, _upper",
-               "of the means over several seeds: sample standard deviation, 95 % t-interval"}}};
+               "of the means over several seeds: sample standard deviation, 95 % t-interval"},
+              {"--regimes other than calm", "these keys only:"},
+              {"<regime>.fp32.final_loss", "as above, of the runs of that regime"},
+              {"<regime>.<strategy>.rank", "by mean_of_ranks, ties shared"},
+              {"<regime>.<strategy>.mean_of_ranks",
+               "of relative_error, lost_steps, recovery_steps and final_loss, as far as they apply"},
+              {"<regime>.<strategy>.relative_error",
+               "as mean_relative_error; inf without a finite final loss, as are the next three"},
+              {"<regime>.<strategy>.lost_steps",
+               "skipped, but not those that no scale saves, and those after the scaler ended the run"},
+              {"<regime>.<strategy>.recovery_steps",
+               "mean over disturbances and skips: steps after it with S an octave or more lower; nan for a "
+               "strategy without one S"},
+              {"<regime>.<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
+              {"<regime>.<strategy>.excess_loss", "final_loss less that of FP32, in pairs of the same seed"},
+              {"<regime>.<strategy>.unfinished_recoveries", "recoveries a run that its end cut off"},
+              {"<regime>.<strategy>.aborted_runs, diverged_runs",
+               "that their scaler ended, that left no finite loss"}}};
 }
 
 void bind(CommandLine& command_line, Options& options) {
@@ -64,6 +105,22 @@ void bind(CommandLine& command_line, Options& options) {
                    "of every scaler that has one and is not given its own; the originals' 1000 or 2000 would "
                    "not move in so short a run",
                    {.minimum = 1});
+  command_line.add(
+      "--regimes", options.regimes,
+      "what disturbs the runs: calm (nothing), spiky (outliers among the batches), drifting (the learning "
+      "rate falls in the middle of the run), poisoned (losses that are NaN); all but calm alone rank the "
+      "scalers",
+      "A,B|all");
+  command_line.add("--disturb-every", options.disturbances.every,
+                   "steps, the last of which is an outlier or poisoned; more than half of a run: once",
+                   {.minimum = 1, .maximum = 1'000'000, .quick = 7});
+  command_line.add(
+      "--outlier-factor", options.disturbances.outlier_factor,
+      "by which an outlier's loss counts more; the default takes any S near its ceiling beyond it",
+      {.minimum = 1, .maximum = 1e9, .minimum_excluded = true});
+  command_line.add("--drift-factor", options.disturbances.drift_factor,
+                   "of the learning rate in the second half of drifting runs",
+                   {.minimum = 0, .maximum = 1, .minimum_excluded = true});
 }
 
 }  // namespace

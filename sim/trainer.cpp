@@ -34,6 +34,14 @@ std::vector<NamedTensor> tensors_of(ModelState& state) {
   return tensors;
 }
 
+void multiply_losses(RecordedStep& recorded, double factor) {
+  const auto multiply = [&](Variable& loss) {
+    loss = recorded.tape.apply(scale, {loss}, {}, {.forward_factor = factor, .backward_factor = factor});
+  };
+  multiply(recorded.forward.loss);
+  for (Variable& loss : recorded.forward.losses) multiply(loss);
+}
+
 std::vector<std::unique_ptr<LossScaler>> one_for_each_loss(std::unique_ptr<LossScaler> scaler,
                                                            const Model& model) {
   const auto count = static_cast<std::size_t>(scaler->num_losses());
@@ -158,13 +166,16 @@ void Trainer::round_copies() {
   }
 }
 
-RecordedStep Trainer::record_micro_batch(std::uint64_t number) {
-  return record_step(model_, state_.specs, model_weights(), state_.buffers, batches_.batch(number), policy_,
-                     {.seed = options_.seed,
-                      .step = number,
-                      .threads = options_.threads,
-                      .tensor_scaler = tensor_.get(),
-                      .unit_scaling = state_.parametrisation()});
+RecordedStep Trainer::record_micro_batch(std::uint64_t number, float loss_factor) {
+  RecordedStep recorded =
+      record_step(model_, state_.specs, model_weights(), state_.buffers, batches_.batch(number), policy_,
+                  {.seed = options_.seed,
+                   .step = number,
+                   .threads = options_.threads,
+                   .tensor_scaler = tensor_.get(),
+                   .unit_scaling = state_.parametrisation()});
+  if (loss_factor != 1) multiply_losses(recorded, loss_factor);
+  return recorded;
 }
 
 std::vector<Trainer::LossTerm> Trainer::losses_of(const RecordedStep& recorded) const {
@@ -305,7 +316,7 @@ void Trainer::add_unscaled(std::optional<Gradients>& sum, Pending& pending, doub
     add_to({&sum->parameters[i]}, next.parameters[i], options_.threads);
 }
 
-StepRecord Trainer::step() {
+StepRecord Trainer::step(float loss_factor) {
   StepRecord record{.step = steps_done_, .scale = static_cast<float>(scale())};
   for (std::size_t i = 1; i < loss_scalers_.size(); ++i)
     record.further_scales.push_back(static_cast<float>(scale(i)));
@@ -317,7 +328,7 @@ StepRecord Trainer::step() {
   std::optional<Pending> pending;
   std::optional<Gradients> gradients;
   for (std::size_t i = 0; i < micro_batches; ++i) {
-    const RecordedStep recorded = record_micro_batch(steps_done_ * micro_batches + i);
+    const RecordedStep recorded = record_micro_batch(steps_done_ * micro_batches + i, loss_factor);
     record.loss += static_cast<float>(recorded.tape.value(recorded.forward.loss).element(0) /
                                       static_cast<double>(micro_batches));
     const std::vector<LossTerm> terms = losses_of(recorded);

@@ -88,8 +88,10 @@ class Trainer {
           std::unique_ptr<Optimizer> optimizer, std::unique_ptr<Schedule> schedule,
           const TrainerOptions& options);
 
-  /// After a step whose decision was `abort` there is none.
-  StepRecord step();
+  /// Differentiates and records `loss_factor` times the loss, and each of several losses as many times: a
+  /// batch that counts for many, or NaN for one that no loss scale saves. After a step whose decision was
+  /// `abort` there is none.
+  StepRecord step(float loss_factor = 1);
 
   /// The first micro-batch of the next step().
   Batch next_batch() { return batches_.batch(steps_done_ * options_.accumulation_steps); }
@@ -144,7 +146,7 @@ class Trainer {
 
   double scale(std::size_t loss) const;
   bool is_measured() const;
-  RecordedStep record_micro_batch(std::uint64_t number);
+  RecordedStep record_micro_batch(std::uint64_t number, float loss_factor);
   std::vector<LossTerm> losses_of(const RecordedStep& recorded) const;
   SiteGradients differentiate(const LossTerm& term, BackwardOptions options) const;
   /// Adds the gradients of one more backward pass.

@@ -15,8 +15,7 @@ namespace experiments::scaler_comparison {
 namespace {
 
 /// Under the names that their strategies have in tables, or in texts.
-std::vector<InstrumentedRun> instrumented(const std::vector<TrainingRun>& runs,
-                                          std::string TrainingRun::*name) {
+std::vector<InstrumentedRun> instrumented(std::span<const TrainingRun> runs, std::string TrainingRun::*name) {
   std::vector<InstrumentedRun> result;
   for (const TrainingRun& run : runs)
     result.push_back({.strategy = run.*name,

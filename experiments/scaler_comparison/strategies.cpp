@@ -18,9 +18,9 @@ sim::Spec spec_of(const std::string& strategy) {
 }
 
 /// The scaler with --growth-interval put in where it has one and its own options do not say.
-std::string scaler_of(const std::string& strategy, const Options& options) {
+std::string scaler_of(const std::string& strategy, Regime regime, const Options& options) {
   constexpr const char* growth_interval = "growth_interval";
-  if (strategy == reference) return "none";
+  if (strategy == reference) return regime == Regime::poisoned ? "static:scale=1" : "none";
   const sim::Spec spec = spec_of(strategy);
   const sim::NamedValues defaults = sim::options_of(sim::make_any_scaler(spec.name));
   const bool has_one =
@@ -44,20 +44,19 @@ std::string label_of(const std::string& strategy, const Options& options) {
   return is_plain ? strategy : fmt::format("{} ({})", strategy, policy);
 }
 
-std::vector<TrainingRun> plan_runs(const Options& options) {
+void plan_runs(Regime regime, const Options& options, std::vector<TrainingRun>& runs) {
   std::vector<std::string> names{std::string(reference)};
   names.insert(names.end(), options.scalers.begin(), options.scalers.end());
-  std::vector<TrainingRun> runs;
   for (const std::string& name : names) {
     for (int i = 0; i < options.seeds; ++i) {
-      runs.push_back({.strategy = name,
+      runs.push_back({.regime = regime,
+                      .strategy = name,
                       .policy = policy_of(name, options),
-                      .scaler = scaler_of(name, options),
+                      .scaler = scaler_of(name, regime, options),
                       .label = label_of(name, options),
                       .seed = options.training.seed + static_cast<std::uint64_t>(i)});
     }
   }
-  return runs;
 }
 
 RunChoice choice_of(const TrainingRun& run, const Options& options) {
@@ -69,10 +68,10 @@ RunChoice choice_of(const TrainingRun& run, const Options& options) {
           .record_skips = true};
 }
 
-void reject_impossible(const std::vector<TrainingRun>& runs, const TrainingSetup& setup,
+void reject_impossible(const std::vector<TrainingRun>& runs, const RegimeSetups& setups,
                        const Options& options) {
   for (const TrainingRun& run : runs) {
-    if (run.seed == options.training.seed) setup.trainer(choice_of(run, options));
+    if (run.seed == options.training.seed) setups.of(run.regime).trainer(choice_of(run, options));
   }
 }
 
@@ -94,7 +93,8 @@ sim::NamedValues values_of(const sim::Trainer& trainer, const std::vector<sim::S
 void train(TrainingRun& run, const TrainingSetup& setup, const Options& options, Progress& progress) {
   sim::Trainer trainer = setup.trainer(choice_of(run, options));
   for (int step = 0; step < setup.steps(); ++step) {
-    run.steps.push_back(trainer.step());
+    run.steps.push_back(
+        trainer.step(loss_factor(run.regime, static_cast<std::size_t>(step), options.disturbances)));
     progress.tick();
     if (run.steps.back().decision == sim::Decision::abort) {
       run.result.abort_reason = trainer.abort_reason();
@@ -132,16 +132,19 @@ std::string Findings::setting() const {
                          : "");
 }
 
-std::vector<TrainingRun> trained_runs(const TrainingSetup& setup, const Options& options, Run& run) {
-  std::vector<TrainingRun> runs = plan_runs(options);
-  reject_impossible(runs, setup, options);
-  Progress progress = run.progress("training", runs.size() * static_cast<std::size_t>(setup.steps()));
+std::vector<TrainingRun> trained_runs(const RegimeSetups& setups, const std::vector<Regime>& regimes,
+                                      const Options& options, Run& run) {
+  std::vector<TrainingRun> runs;
+  for (const Regime regime : regimes) plan_runs(regime, options, runs);
+  reject_impossible(runs, setups, options);
+  const auto steps = static_cast<std::size_t>(setups.of(regimes.front()).steps());
+  Progress progress = run.progress("training", runs.size() * steps);
   parallel_for_each(runs.size(), run.threads(),
-                    [&](std::size_t i) { train(runs[i], setup, options, progress); });
+                    [&](std::size_t i) { train(runs[i], setups.of(runs[i].regime), options, progress); });
   return runs;
 }
 
-std::vector<Strategy> by_strategy(const std::vector<TrainingRun>& runs) {
+std::vector<Strategy> by_strategy(std::span<const TrainingRun> runs) {
   std::vector<Strategy> strategies;
   for (const TrainingRun& run : runs) {
     if (strategies.empty() || strategies.back().name != run.strategy) {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "experiments/common/experiment.h"
 #include "experiments/common/sweep.h"
 #include "experiments/common/training_setup.h"
+#include "experiments/scaler_comparison/regimes.h"
 #include "sim/trainer.h"
 
 namespace experiments::scaler_comparison {
@@ -24,12 +26,15 @@ struct Options {
   int twin_every = 10;
   int statistics_every = 0;
   int growth_interval = 20;
+  std::string regimes = "calm";
+  Disturbances disturbances = {};
 };
 
 constexpr std::string_view reference = "fp32";
 
 /// One training run of one strategy with one seed.
 struct TrainingRun {
+  Regime regime = Regime::calm;
   std::string strategy;  ///< `reference`, or a scaler with its options
   std::string policy;
   std::string scaler;  ///< with --growth-interval put in
@@ -59,7 +64,7 @@ struct Strategy {
 struct Findings {
   const TrainingSetup& setup;
   const Options& options;
-  const std::vector<TrainingRun>& runs;
+  std::span<const TrainingRun> runs;
   std::vector<Strategy> strategies;  ///< the reference first
 
   bool is_classifier() const { return setup.model().is_classifier(); }
@@ -70,11 +75,13 @@ struct Findings {
   std::string setting() const;
 };
 
-/// Of the reference and of every scaler a run with each seed. Throws std::invalid_argument, before any has
-/// begun, where one of them cannot be.
-std::vector<TrainingRun> trained_runs(const TrainingSetup& setup, const Options& options, Run& run);
+/// In each regime a run of the reference and of every scaler with each seed, all side by side on the threads
+/// of `run`. Where losses are poisoned the reference leaves out steps whose gradients are not finite. Throws
+/// std::invalid_argument, before any has begun, where one of them cannot be.
+std::vector<TrainingRun> trained_runs(const RegimeSetups& setups, const std::vector<Regime>& regimes,
+                                      const Options& options, Run& run);
 
-/// In the order of the runs, which must outlive it.
-std::vector<Strategy> by_strategy(const std::vector<TrainingRun>& runs);
+/// In the order of the runs, which must outlive it and are all of one regime.
+std::vector<Strategy> by_strategy(std::span<const TrainingRun> runs);
 
 }  // namespace experiments::scaler_comparison

@@ -351,6 +351,28 @@ TEST_CASE("programs: a diverged run is a result, not an error") {
   CHECK(comparison.output.find("-nan") == std::string::npos);
 }
 
+TEST_CASE("programs: scalers are ranked in every regime, the same for any number of threads") {
+  const TemporaryDirectory directory;
+  const std::string arguments =
+      "scaler_comparison --quick --model mlp:hidden1=16:hidden2=8 --batch 4 --seeds 2 "
+      "--scalers none,dynamic,delayed --regimes all --threads ";
+  const std::string one = directory / "one", two = directory / "two";
+  REQUIRE(run(arguments + "1 --out " + one).exit_code == 0);
+  REQUIRE(run(arguments + "2 --out " + two).exit_code == 0);
+  std::map<std::string, std::string> a = contents_of(one), b = contents_of(two);
+  a.erase("manifest.json");
+  b.erase("manifest.json");
+  CHECK(a == b);
+  for (const char* file :
+       {"ranking.csv", "runs.csv", "recoveries.csv", "scales.csv", "ranking.gp", "criteria.gp"})
+    CHECK(a.contains(file));
+  const nlohmann::json summary = summary_of(one);
+  CHECK(summary.at("poisoned.dynamic.rank") == 1);
+  CHECK(summary.at("poisoned.none.diverged_runs") == 2);
+  CHECK(summary.at("poisoned.none.relative_error") == "inf");
+  CHECK(summary.at("calm.delayed.recovery_steps") == "nan");
+}
+
 TEST_CASE("programs: accumulation says where sums of ones stop") {
   const TemporaryDirectory directory;
   const std::string out = directory / "accumulation";
@@ -507,6 +529,10 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"scaler_comparison --context 1 --out {}", "--context"},
       {"scaler_comparison --growth-interval 0 --out {}", "--growth-interval"},
       {"scaler_comparison --quick --out " + (directory / "file").string(), "file"},
+      {"scaler_comparison --regimes spikey --out {}", "did you mean 'spiky'?"},
+      {"scaler_comparison --regimes spiky,spiky --out {}", "twice"},
+      {"scaler_comparison --regimes spiky --steps 10 --out {}", "--disturb-every"},
+      {"scaler_comparison --outlier-factor 1 --out {}", "--outlier-factor"},
       {"formats --rows 0 --out {}", "--rows"},
       {"formats --spread 9 --out {}", "--spread"},
       {"accumulation --lengths-log2 4 --out {}", "--lengths-log2"},

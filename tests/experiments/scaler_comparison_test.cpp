@@ -59,14 +59,14 @@ sim::StepRecord skipped_step(std::size_t step, sim::SkipRecord::Place place, boo
 
 }  // namespace
 
-TEST_CASE("recoveries: steps with S an octave or more off after what befell the run") {
-  // Halved by a skip, doubled again three steps later.
-  check(recoveries(trace({8, 8, 7, 7, 7, 8}, "..s..."), 8), {{.step = 2, .steps = 0}});
+TEST_CASE("recoveries: steps with S an octave or more lower after what befell the run") {
+  // Step 1 halves S, which three steps later has doubled again; skipped at the lower S, step 2 finds no lower one.
   check(recoveries(trace({8, 8, 7, 7, 7, 8}, ".b...."), 8), {{.step = 1, .steps = 3}});
-  // S that does not move, or by less than an octave, is never off; a whole octave up is.
+  check(recoveries(trace({8, 8, 7, 7, 7, 8}, "..s..."), 8), {{.step = 2, .steps = 0}});
+  // S that does not move, or down by less than an octave, or up, is never too low.
   check(recoveries(trace({8, 8, 8, 8}, "d..d"), 8), {{.step = 0, .steps = 0}, {.step = 3, .steps = 0}});
   check(recoveries(trace({8, 7.25, 8}, "d.."), 8), {{.step = 0, .steps = 0}});
-  check(recoveries(trace({8, 9, 8}, "d.."), 8), {{.step = 0, .steps = 1}});
+  check(recoveries(trace({8, 9, 8}, "d.."), 8), {{.step = 0, .steps = 0}});
 }
 
 TEST_CASE("recoveries: what happens meanwhile belongs to the recovery that goes on") {
@@ -126,7 +126,7 @@ TEST_CASE("outcome: lost are skips that a scale would have saved, and steps that
   CHECK(outcome.lost_steps == 6);
   CHECK(outcome.lowest_scale_log2 == 3);
   CHECK(outcome.highest_scale_log2 == 4);
-  // Skips 1 to 3 leave S as it is; after 4 it is an octave off to the end.
+  // Skips 1 to 3 leave S as it is; after 4 it is an octave lower to the end.
   CHECK(outcome.recoveries.size() == 4);
   CHECK(outcome.values == CriterionValues{0.25, 6, 0.25, 0.5});
 }

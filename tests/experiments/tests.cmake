@@ -19,8 +19,10 @@ halflab_test(experiments_parts_test
   experiments/allreduce_precision_test.cpp
   experiments/gradient_histogram_test.cpp
   experiments/memory_anatomy_test.cpp
+  experiments/scaler_comparison_test.cpp
   experiments/underflow_sweep_test.cpp
-  LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts memory_anatomy_parts underflow_sweep_parts Boost::headers)
+  LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts memory_anatomy_parts
+    scaler_comparison_parts underflow_sweep_parts Boost::headers)
 
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test

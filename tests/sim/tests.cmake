@@ -71,6 +71,7 @@ halflab_test(sim_training_tests
   sim/precision_policy_test.cpp
   sim/gradients_test.cpp
   sim/trainer_test.cpp
+  sim/trainer_loss_factor_test.cpp
   sim/backward_passes_test.cpp
   sim/layer_scaling_test.cpp
   sim/parametrisation_test.cpp
