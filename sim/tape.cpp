@@ -7,12 +7,19 @@
 #include <utility>
 
 #include "sim/layer_gradient.h"
+#include "sim/operation_formats.h"
 #include "sim/ops/elementwise.h"
 #include "sim/parametrisation.h"
 #include "sim/statistics/extremes.h"
 
 namespace sim {
 namespace {
+
+std::vector<fp16::Format> formats_in(const Tape& tape, const std::vector<Variable>& variables) {
+  std::vector<fp16::Format> formats;
+  for (const Variable variable : variables) formats.push_back(tape.value(variable).format());
+  return formats;
+}
 
 void multiply_by(double factor, const RoundedOutput& values) {
   with_real(is_binary64(*values.tensor), [&](auto real) {
@@ -93,46 +100,24 @@ Variable Tape::cast_to(Variable variable, fp16::Format format) {
 }
 
 fp16::Format Tape::widest_of(const std::vector<Variable>& inputs) const {
-  fp16::Format widest = value(inputs.front()).format();
-  for (const Variable input : inputs) {
-    const fp16::Format format = value(input).format();
-    if (format == widest || fp16::contains(widest, format)) continue;
-    widest = fp16::contains(format, widest) ? format : fp16::binary32;  // binary16 and bfloat16 meet above
-  }
-  return widest;
+  return sim::widest_of(formats_in(*this, inputs));
 }
 
 fp16::Format Tape::cast_inputs(const Operation& operation, std::vector<Variable>& inputs) {
   if (&operation == &cast) return {};  // its options say
-  const auto cast_all = [&](fp16::Format format) {
-    for (Variable& input : inputs) input = cast_to(input, format);
-    return format;
-  };
-  if (operation.keeps_first_format) return value(inputs.front()).format();
-  if (policy_->casts == CastList::none) {
-    return cast_all(operation.is_loss ? policy_->full_precision : widest_of(inputs));
+  const bool is_banned = policy_->casts != CastList::none && !operation.keeps_first_format &&
+                         autocast_class(operation, *policy_) == AutocastClass::banned;
+  if (is_banned &&
+      (policy_->casts == CastList::torch_autocast || widest_of(inputs) == policy_->lower_precision)) {
+    throw std::invalid_argument("operation " + std::string(operation.name) + ": not safe in " +
+                                std::string(fp16::name_of(policy_->lower_precision)) + " under policy " +
+                                std::string(policy_->name) + "; use " + std::string(operation.replacement));
   }
-  switch (policy_->casts == CastList::torch_autocast ? operation.casts.torch_autocast
-                                                     : operation.casts.apex_o1) {
-    case AutocastClass::lower_precision:
-      return cast_all(policy_->lower_precision);
-    case AutocastClass::full_precision:
-      return cast_all(policy_->full_precision);
-    case AutocastClass::full_precision_output:
-      return policy_->full_precision;
-    case AutocastClass::banned:
-      if (policy_->casts == CastList::torch_autocast || widest_of(inputs) == policy_->lower_precision) {
-        throw std::invalid_argument("operation " + std::string(operation.name) + ": not safe in " +
-                                    std::string(fp16::name_of(policy_->lower_precision)) + " under policy " +
-                                    std::string(policy_->name) + "; use " +
-                                    std::string(operation.replacement));
-      }
-      break;
-    case AutocastClass::promote:
-    case AutocastClass::input_type:
-      break;
+  const OperationFormats formats = formats_of(operation, *policy_, formats_in(*this, inputs));
+  if (formats.inputs) {
+    for (Variable& input : inputs) input = cast_to(input, *formats.inputs);
   }
-  return cast_all(widest_of(inputs));
+  return formats.output;
 }
 
 RandomStream Tape::random_of(std::size_t node, std::string_view purpose) const {

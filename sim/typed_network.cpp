@@ -4,47 +4,10 @@
 #include <span>
 
 #include "sim/model_state.h"
+#include "sim/operation_formats.h"
 
 namespace sim {
 namespace {
-
-fp16::Format widest_of(std::span<const fp16::Format> formats) {
-  fp16::Format widest = formats.front();
-  for (const fp16::Format format : formats) {
-    if (fp16::contains(widest, format)) continue;
-    widest = fp16::contains(format, widest) ? format : fp16::binary32;  // binary16 and bfloat16 meet above
-  }
-  return widest;
-}
-
-/// What an operation's inputs are cast to, if they are, and the format of its output.
-struct OperationFormats {
-  std::optional<fp16::Format> inputs;
-  fp16::Format output;
-};
-
-/// The rule of the tape (Tape::apply).
-OperationFormats formats_of(const Operation* operation, const PrecisionPolicy& policy,
-                            std::span<const fp16::Format> inputs) {
-  const auto all = [](fp16::Format format) { return OperationFormats{format, format}; };
-  if (operation == nullptr || operation->keeps_first_format) return {std::nullopt, inputs.front()};
-  if (policy.casts == CastList::none)
-    return all(operation->is_loss ? policy.full_precision : widest_of(inputs));
-  switch (policy.casts == CastList::torch_autocast ? operation->casts.torch_autocast
-                                                   : operation->casts.apex_o1) {
-    case AutocastClass::lower_precision:
-      return all(policy.lower_precision);
-    case AutocastClass::full_precision:
-      return all(policy.full_precision);
-    case AutocastClass::full_precision_output:
-      return {std::nullopt, policy.full_precision};
-    case AutocastClass::banned:  // none of NetworkOperation's is
-    case AutocastClass::promote:
-    case AutocastClass::input_type:
-      break;
-  }
-  return all(widest_of(inputs));
-}
 
 class Typing {
  public:
@@ -87,7 +50,9 @@ class Typing {
       }
     }
     for (const std::size_t parameter : op.parameters) seen.push_back(typed_.parameters[parameter].model);
-    const OperationFormats formats = formats_of(op.operation->operation, *typed_.policy, seen);
+    const Operation* const operation = op.operation->operation;
+    const OperationFormats formats = operation == nullptr ? OperationFormats{std::nullopt, seen.front()}
+                                                          : formats_of(*operation, *typed_.policy, seen);
     for (TypedNetwork::ValueIndex& input : result.inputs) {
       if (formats.inputs && typed_.values[input].format != *formats.inputs) {
         const TypedNetwork::Cast cast{input, cast_to(*formats.inputs, input, index)};
