@@ -251,7 +251,7 @@ int main(int argc, char** argv) {
                               {.minimum = 1, .maximum = 1000, .quick = 2});
              command_line.add("--moments", options.moments,
                               "moments of training, evenly spaced, whose gradients are drawn as ridges",
-                              {.minimum = 0, .maximum = 100, .quick = 3});
+                              {.minimum = 1, .maximum = 100, .quick = 3});
            },
        .body = [&](Run& r) { gradient_histogram::run(r, options); }});
 }

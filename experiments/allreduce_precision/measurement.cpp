@@ -20,10 +20,6 @@ sim::Tensor tensor_of(std::span<const double> values) {
   return tensor;
 }
 
-double share(std::uint64_t count, std::uint64_t of) {
-  return of == 0 ? 0 : static_cast<double>(count) / static_cast<double>(of);
-}
-
 /// What all kinds of all-reduce have in common.
 struct Reference {
   sim::Tensor exact;
@@ -97,8 +93,8 @@ std::vector<Measured> measure(const WorkerGradients& gradients, const Setting& s
         .setting = setting,
         .how = kinds[i],
         .loss = sim::compare(sim::Tensor::from({mean.values.size()}, mean.values), 1, reference.exact, {}),
-        .fraction_inputs_flushed = share(mean.predivision.flushed, reference.nonzero_inputs),
-        .fraction_inputs_overflow = share(reference.nonfinite_inputs, reference.inputs),
+        .fraction_inputs_flushed = share_of(reference.nonzero_inputs, mean.predivision.flushed),
+        .fraction_inputs_overflow = share_of(reference.inputs, reference.nonfinite_inputs),
         .relative_error_of_one_rounding = reference.relative_error_of_one_rounding};
   });
   return results;

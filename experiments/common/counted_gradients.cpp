@@ -6,9 +6,12 @@
 
 namespace experiments {
 
+double share_of(std::uint64_t whole, std::uint64_t count) {
+  return whole == 0 ? 0 : static_cast<double>(count) / static_cast<double>(whole);
+}
+
 double share_of_nonzero(const sim::ExponentHistogram& gradients, std::uint64_t count) {
-  const std::uint64_t nonzero = gradients.nonzero_finite();
-  return nonzero == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero);
+  return share_of(gradients.nonzero_finite(), count);
 }
 
 std::optional<int> recommended_scale_log2(const sim::ExponentHistogram& gradients) {

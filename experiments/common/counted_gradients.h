@@ -11,6 +11,9 @@
 
 namespace experiments {
 
+/// `count` of `whole`; 0 of nothing.
+double share_of(std::uint64_t whole, std::uint64_t count);
+
 /// `count` over the finite non-zero gradients; 0 where there is none.
 double share_of_nonzero(const sim::ExponentHistogram& gradients, std::uint64_t count);
 

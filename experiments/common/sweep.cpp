@@ -13,6 +13,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "experiments/common/counted_gradients.h"
 #include "experiments/common/interrupt.h"
 #include "sim/record.h"
 #include "sim/statistics/log2.h"
@@ -31,8 +32,7 @@ std::string first_key(const SkipKind& kind) {
 }
 
 double fraction_swallowed(const sim::UpdateCounts& counts) {
-  return counts.updates == 0 ? 0
-                             : static_cast<double>(counts.swallowed) / static_cast<double>(counts.updates);
+  return share_of(counts.updates, counts.swallowed);
 }
 
 /// What is added up over the steps of a run.

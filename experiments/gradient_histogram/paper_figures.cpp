@@ -100,7 +100,7 @@ std::string counting_sentence(const Findings& found) {
       "{} "
       "of the gradients are zero; of every tensor of the network {} ({}).",
       percent(found.activation_gradients.fraction_zero()), percent(every.fraction_zero()),
-      fmt::format("{}", fmt::join(parts, ", ")));
+      fmt::join(parts, ", "));
 }
 
 }  // namespace

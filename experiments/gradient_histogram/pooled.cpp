@@ -164,6 +164,7 @@ Findings pool_gradients(const TrainingSetup& setup, sim::Trainer& trainer, const
   Findings found{.weights = {.name = "weights"}, .updates = {.name = "updates"}};
   for (int i = 0; i < sampling.moments; ++i) {
     const int last = std::max(sampling.moments - 1, 1), step = sampling.steps * i / last;
+    if (i > 0 && found.moments.back().step == static_cast<std::size_t>(step)) continue;
     train(trainer, step - static_cast<int>(trainer.steps_done()), progress);
     found.moments.push_back(moment_of(setup, trainer, sampling));
   }

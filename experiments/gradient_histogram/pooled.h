@@ -60,7 +60,7 @@ struct Moment {
 struct Sampling {
   int steps = 0;    ///< of training
   int pool = 1;     ///< batches from then on that are counted together
-  int moments = 0;  ///< evenly spaced over training, from its first step to its last
+  int moments = 0;  ///< evenly spaced over training, from its first step to its last; each step once
   std::uint64_t seed = 0;
   int threads = 1;
 };

@@ -96,20 +96,16 @@ sim::ExponentHistogram count_twins(const std::vector<Probe>& probes, const Scale
   return exponents;
 }
 
-double share(std::uint64_t count, std::uint64_t whole) {
-  return whole == 0 ? 0 : static_cast<double>(count) / static_cast<double>(whole);
-}
-
 }  // namespace
 
 double ScaleResult::fraction_lost_upstream(std::size_t site) const {
-  return share(lost_upstream[site], sites[site].nonzero);
+  return share_of(sites[site].nonzero, lost_upstream[site]);
 }
 
 double ScaleResult::fraction_lost_upstream() const {
   std::uint64_t lost = 0;
   for (std::size_t i = 0; i < sites.size(); ++i) lost += sites[i].is_rounding_noise ? 0 : lost_upstream[i];
-  return share(lost, total().nonzero);
+  return share_of(total().nonzero, lost);
 }
 
 std::uint64_t count_lost_upstream(const sim::Tensor& run, const sim::Tensor& twin, float scale) {

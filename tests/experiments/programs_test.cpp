@@ -373,6 +373,20 @@ TEST_CASE("programs: scalers are ranked in every regime, the same for any number
   CHECK(summary.at("calm.delayed.recovery_steps") == "nan");
 }
 
+TEST_CASE("programs: of fewer steps than moments each is looked at once") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "histogram";
+  REQUIRE(
+      run("gradient_histogram --model mlp:hidden1=4:hidden2=4 --steps 2 --pool 1 --moments 8 --out " + out)
+          .exit_code == 0);
+  std::vector<std::string> steps;
+  std::istringstream table(contents_of(out).at("moments.csv"));
+  for (std::string line; std::getline(table, line);) {
+    if (line.find("weight gradients") != std::string::npos) steps.push_back(line.substr(0, line.find(',')));
+  }
+  CHECK(steps == std::vector<std::string>{"0", "1", "2"});
+}
+
 TEST_CASE("programs: accumulation says where sums of ones stop") {
   const TemporaryDirectory directory;
   const std::string out = directory / "accumulation";
