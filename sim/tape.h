@@ -43,6 +43,14 @@ struct ValueName {
   std::string layer;
 };
 
+/// How a value came about.
+struct ValueOrigin {
+  const Operation* operation;  ///< null for constants and parameters
+  const std::vector<Variable>& inputs;
+  const OperationOptions& options;
+  bool needs_gradient;  ///< a parameter, or computed from one
+};
+
 /// The first gradient of a backward pass that was not finite, in the order of computation, as it was then.
 struct NonfiniteGradient {
   Variable variable;    ///< whose gradient it is
@@ -116,6 +124,11 @@ class Tape {
 
   const Tensor& value(Variable variable) const;
   ValueName name_of(Variable variable) const;
+  /// Refers into the tape, until the next value is recorded.
+  ValueOrigin origin_of(Variable variable) const {
+    const Node& node = nodes_[variable.index];
+    return {node.operation, node.inputs, node.options, node.needs_gradient};
+  }
   /// The first value in the order of computation, constants and parameters included, that is not finite.
   std::optional<Variable> first_nonfinite_value() const;
   const std::vector<GradientSite>& sites() const { return sites_; }

@@ -5,9 +5,9 @@
 #include "experiments/common/training_setup.h"
 #include "experiments/memory_anatomy/networks.h"
 #include "sim/data/dataset.h"
-#include "sim/memory_model.h"
+#include "sim/networks/memory_model.h"
+#include "sim/networks/tape_memory.h"
 #include "sim/precision_policy.h"
-#include "sim/tape_memory.h"
 
 namespace experiments::memory_anatomy {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "experiments/memory_anatomy/networks.h"
-#include "sim/cost_model.h"
-#include "sim/memory_model.h"
+#include "sim/networks/cost_model.h"
+#include "sim/networks/memory_model.h"
 
 namespace experiments::memory_anatomy {
 

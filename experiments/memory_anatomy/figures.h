@@ -4,7 +4,7 @@
 #include <string>
 
 #include "experiments/common/experiment.h"
-#include "sim/cost_model.h"
+#include "sim/networks/cost_model.h"
 #include "sim/precision_policy.h"
 
 namespace experiments::memory_anatomy {

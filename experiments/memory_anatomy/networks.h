@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/network_description.h"
+#include "sim/networks/network_description.h"
 
 namespace experiments::memory_anatomy {
 

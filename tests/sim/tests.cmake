@@ -45,11 +45,11 @@ halflab_test(sim_random_exhaustive_test sim/random_exhaustive_test.cpp
 halflab_test(sim_allreduce_test sim/allreduce_test.cpp oracle/exact_half.cpp
   LIBRARIES halflab::sim Boost::headers)
 halflab_test(sim_network_test
-  sim/cost_model_test.cpp
-  sim/memory_model_test.cpp
-  sim/network_description_test.cpp
-  sim/tape_memory_test.cpp
-  LIBRARIES halflab::sim)
+  sim/networks/cost_model_test.cpp
+  sim/networks/memory_model_test.cpp
+  sim/networks/network_description_test.cpp
+  sim/networks/tape_memory_test.cpp
+  LIBRARIES halflab::networks)
 halflab_test(sim_data_test
   sim/data/dataset_test.cpp
   sim/data/digits_test.cpp

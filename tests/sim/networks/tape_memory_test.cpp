@@ -1,8 +1,8 @@
-#include "sim/tape_memory.h"
+#include "sim/networks/tape_memory.h"
 
 #include <doctest/doctest.h>
 
-#include "sim/network_description.h"
+#include "sim/networks/network_description.h"
 #include "sim/precision_policy.h"
 
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/cost_model.h"
+#include "sim/networks/cost_model.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/sim/transformer_layers.h"
+#include "tests/sim/networks/transformer_layers.h"
 
 namespace {
 

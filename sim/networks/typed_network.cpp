@@ -1,4 +1,4 @@
-#include "sim/typed_network.h"
+#include "sim/networks/typed_network.h"
 
 #include <algorithm>
 #include <span>

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "sim/network_description.h"
+#include "sim/networks/network_description.h"
 
 namespace test {
 

@@ -1,4 +1,4 @@
-#include "sim/memory_model.h"
+#include "sim/networks/memory_model.h"
 
 #include <algorithm>
 #include <memory>

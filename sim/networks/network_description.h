@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "sim/models/model.h"
-#include "sim/network_operations.h"
+#include "sim/networks/network_operations.h"
 
 namespace sim {
 

@@ -1,4 +1,4 @@
-#include "sim/network_operations.h"
+#include "sim/networks/network_operations.h"
 
 #include <stdexcept>
 #include <string>

@@ -1,9 +1,9 @@
-#include "sim/cost_model.h"
+#include "sim/networks/cost_model.h"
 
 #include <algorithm>
 #include <numeric>
 
-#include "sim/memory_model.h"
+#include "sim/networks/memory_model.h"
 #include "sim/registry.h"
 
 namespace sim {

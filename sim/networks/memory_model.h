@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "sim/networks/typed_network.h"
 #include "sim/spec.h"
-#include "sim/typed_network.h"
 
 namespace sim {
 

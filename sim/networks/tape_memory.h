@@ -5,7 +5,7 @@
 
 #include <cstdint>
 
-#include "sim/typed_network.h"
+#include "sim/networks/typed_network.h"
 
 namespace sim {
 

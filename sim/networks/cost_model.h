@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fp16/formats.h"
-#include "sim/typed_network.h"
+#include "sim/networks/typed_network.h"
 
 namespace sim {
 

@@ -1,4 +1,4 @@
-#include "sim/memory_model.h"
+#include "sim/networks/memory_model.h"
 
 #include <doctest/doctest.h>
 
@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/optimizers/registry.h"
-#include "tests/sim/transformer_layers.h"
+#include "tests/sim/networks/transformer_layers.h"
 
 namespace {
 

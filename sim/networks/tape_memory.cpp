@@ -1,10 +1,10 @@
-#include "sim/tape_memory.h"
+#include "sim/networks/tape_memory.h"
 
 #include <algorithm>
 #include <span>
 #include <vector>
 
-#include "sim/memory_model.h"
+#include "sim/networks/memory_model.h"
 
 namespace sim {
 namespace {

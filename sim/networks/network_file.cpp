@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/files.h"
-#include "sim/network_description.h"
+#include "sim/networks/network_description.h"
 #include "sim/registry.h"
 
 namespace sim {

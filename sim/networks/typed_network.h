@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "sim/network_description.h"
+#include "sim/networks/network_description.h"
 #include "sim/precision_policy.h"
 
 namespace sim {

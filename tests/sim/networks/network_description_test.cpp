@@ -1,4 +1,4 @@
-#include "sim/network_description.h"
+#include "sim/networks/network_description.h"
 
 #include <doctest/doctest.h>
 
