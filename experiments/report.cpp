@@ -1,7 +1,8 @@
-/// Which answers did the runs give? One self-contained page from their directories.
+/// Which answers did the runs give? One self-contained page from their directories, or a site of linked ones.
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <string>
@@ -9,14 +10,19 @@
 
 #include "experiments/common/command_line.h"
 #include "experiments/common/experiment.h"
-#include "experiments/common/report_page.h"
+#include "experiments/report/page.h"
+#include "experiments/report/site.h"
 #include "sim/record.h"
 
 namespace {
 
+namespace report = experiments::report;
+
 struct Options {
   std::string out = "results/report.html";
   std::string title = "Halflab report";
+  bool site = false;
+  std::string notebooks = {};
   std::vector<std::string> run_directories;
 };
 
@@ -29,27 +35,52 @@ void create_parent_directories(const std::filesystem::path& file) {
   }
 }
 
+std::vector<std::filesystem::path> pages_in(const std::string& directory) {
+  std::vector<std::filesystem::path> pages;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(directory, error)) {
+    if (entry.path().extension() == ".html") pages.push_back(entry.path());
+  }
+  if (pages.empty()) {
+    throw std::runtime_error(fmt::format("--notebooks: '{}' must be a directory with HTML files", directory));
+  }
+  std::ranges::sort(pages);
+  return pages;
+}
+
 int write_report(int argc, char** argv) {
   Options options;
   experiments::CommandLine command_line({
       .name = "report",
-      .question = "One self-contained HTML page from the directories of finished runs: verdicts, figures, "
-                  "what was run.",
+      .question =
+          "HTML from the directories of finished runs: verdicts, figures, what was run. One page that "
+          "holds everything, or with --site an index and a page for each run.",
       .example = "report --out results/report.html results/gradient_histogram results/scaler_comparison",
   });
   command_line.add_words("RUN_DIR", options.run_directories, "directories that experiments wrote");
-  command_line.add("--out", options.out, "the page", "FILE.html");
+  command_line.add("--out", options.out, "the page; of a site, its index", "FILE.html");
   command_line.add("--title", options.title, "its title", "TEXT");
+  command_line.add_flag("--site", options.site, "write pages beside the index, linked to the runs' files");
+  command_line.add("--notebooks", options.notebooks,
+                   "a folder of notebooks exported as HTML, linked by a site", "DIR");
   if (command_line.parse(argc, argv, std::cout) == experiments::CommandLine::Outcome::answered) return 0;
+  if (!options.notebooks.empty() && !options.site)
+    throw std::invalid_argument("--notebooks: only a site links notebooks; give --site too");
 
-  std::vector<experiments::ReportRun> runs;
-  for (const std::string& directory : options.run_directories)
-    runs.push_back(experiments::read_run(directory));
-  const std::string page = experiments::report_page(options.title, runs);
-  create_parent_directories(options.out);
-  sim::write_file(options.out, page);
-  for (const experiments::ReportRun& run : runs) {
-    std::cout << fmt::format("{}: {}\n\n", run.directory, experiments::headline(run));
+  std::vector<std::filesystem::path> notebooks;
+  if (!options.notebooks.empty()) notebooks = pages_in(options.notebooks);
+  std::vector<report::RunDirectory> runs;
+  for (const std::string& directory : options.run_directories) runs.push_back(report::read_run(directory));
+  if (options.site) {
+    create_parent_directories(options.out);
+    report::write_site({.index = options.out, .title = options.title, .runs = runs, .notebooks = notebooks});
+  } else {
+    const std::string page = report::report_page(options.title, runs);
+    create_parent_directories(options.out);
+    sim::write_file(options.out, page);
+  }
+  for (const report::RunDirectory& run : runs) {
+    std::cout << fmt::format("{}: {}\n\n", run.directory, report::headline(run));
   }
   std::cout << fmt::format("Report: {}\n", options.out);
   return 0;

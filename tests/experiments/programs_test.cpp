@@ -442,6 +442,9 @@ TEST_CASE("programs: report makes one page of the runs and names a folder that i
   CHECK(report.output.starts_with("run: "));
   CHECK(report.output.find(page) != std::string::npos);
   CHECK(fs::file_size(page) > 1000);
+  const std::string site = directory / "site" / "index.html";
+  CHECK(run("report --site --out " + site + " " + out).exit_code == 0);
+  CHECK(fs::exists(directory / "site" / "run.html"));
   const Outcome wrong = run("report --out " + page + " " + (directory / "nothing").string());
   CHECK(wrong.exit_code == 2);
   CHECK(wrong.output.find("nothing") != std::string::npos);
@@ -526,6 +529,9 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"training --list scalers:dinamic --out {}", "did you mean 'dynamic'?"},
       {"underflow_sweep --policy amp:gradient_rounding=upwards --out {}", "gradient_rounding"},
       {"underflow_sweep --max-scale-log2 -1 --out {}", "--max-scale-log2"},
+      {"report --site --notebooks /nowhere --out {} run",
+       "--notebooks: '/nowhere' must be a directory with HTML"},
+      {"report --notebooks /nowhere --out {} run", "give --site too"},
       {"scaler_comparison --scalers none,dinamic --out {}", "did you mean 'dynamic'?"},
       {"scaler_comparison --scalers '' --out {}", "--scalers"},
       {"scaler_comparison --scalers static:scale=0 --out {}", "scale = 0"},

@@ -9,7 +9,6 @@ halflab_test(experiments_common_test
   experiments/common_instruments_test.cpp
   experiments/common_parallel_test.cpp
   experiments/common_progress_test.cpp
-  experiments/common_report_page_test.cpp
   experiments/common_text_table_test.cpp
   experiments/common_training_setup_test.cpp
   LIBRARIES halflab_experiments nlohmann_json::nlohmann_json)
@@ -19,9 +18,10 @@ halflab_test(experiments_parts_test
   experiments/allreduce_precision_test.cpp
   experiments/gradient_histogram_test.cpp
   experiments/memory_anatomy_test.cpp
+  experiments/report_test.cpp
   experiments/scaler_comparison_test.cpp
   experiments/underflow_sweep_test.cpp
-  LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts memory_anatomy_parts
+  LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts memory_anatomy_parts report_parts
     scaler_comparison_parts underflow_sweep_parts Boost::headers)
 
 # Runs the binaries themselves.

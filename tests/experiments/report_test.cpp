@@ -11,13 +11,16 @@
 #include <vector>
 
 #include "experiments/common/figure.h"
-#include "experiments/common/report_page.h"
 #include "experiments/common/text_table.h"
+#include "experiments/report/html.h"
+#include "experiments/report/page.h"
+#include "experiments/report/site.h"
 #include "sim/record.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 
 namespace fs = std::filesystem;
+namespace report = experiments::report;
 
 namespace {
 
@@ -81,7 +84,7 @@ void check_ids(const std::string& page) {
 }  // namespace
 
 TEST_CASE("an inlined SVG keeps what is referred to, under names of its own") {
-  const std::string svg = experiments::inline_svg(sample_svg, "f1-", "A \"label\"");
+  const std::string svg = report::inline_svg(sample_svg, "f1-", "A \"label\"");
   CHECK(svg.starts_with("<svg role=\"img\" aria-label=\"A &quot;label&quot;\""));
   CHECK(svg.ends_with("</svg>"));
   CHECK(svg.find("viewBox=\"0 0 8 4\"") != std::string::npos);
@@ -94,18 +97,18 @@ TEST_CASE("an inlined SVG keeps what is referred to, under names of its own") {
   CHECK(svg.find("<text>id=\"label\" is text</text>") != std::string::npos);
   check_ids(svg);
   for (const char* no_svg : {"not a picture", "<svg>", "</svg><svg>"})
-    CHECK_THROWS_AS(experiments::inline_svg(no_svg, "f1-", "x"), std::runtime_error);
+    CHECK_THROWS_AS(report::inline_svg(no_svg, "f1-", "x"), std::runtime_error);
 }
 
 TEST_CASE("a page holds of each run verdict and figures, then details, with unique ids") {
   const test::TemporaryDirectory directory;
   write_run(directory / "a", "FP16 loses 1 & 2 below 2^-25,\nnot more.");
   write_run(directory / "b", "Second.");
-  const std::vector<experiments::ReportRun> runs{experiments::read_run(directory / "a"),
-                                                 experiments::read_run(directory / "b" / "")};
-  CHECK(experiments::headline(runs[0]) == "FP16 loses 1 & 2 below 2^-25, not more.");
+  const std::vector<report::RunDirectory> runs{report::read_run(directory / "a"),
+                                               report::read_run(directory / "b" / "")};
+  CHECK(report::headline(runs[0]) == "FP16 loses 1 & 2 below 2^-25, not more.");
 
-  const std::string page = experiments::report_page("A <title>", runs);
+  const std::string page = report::report_page("A <title>", runs);
   check_ids(page);
   std::size_t position = 0;
   for (const char* part :
@@ -137,46 +140,99 @@ TEST_CASE("figures that gnuplot drew share a page") {
     return;
   }
   const std::string svg = test::content_of(directory / "points.svg");
-  experiments::ReportRun run{
-      .directory = "points",
-      .name = "probe",
-      .question = "",
-      .verdict = "",
-      .figures = {{.title = "Points", .caption = "", .svg = svg, .script = "points.gp"},
-                  {.title = "Points", .caption = "", .svg = svg, .script = "points.gp"}},
-      .options = {},
-      .circumstances = {},
-      .summary = {}};
-  check_ids(experiments::report_page("Two figures", {run}));
+  report::RunDirectory run{.path = directory.path(),
+                           .directory = "points",
+                           .name = "probe",
+                           .question = "",
+                           .verdict = "",
+                           .figures = {{.title = "Points", .caption = "", .svg = svg, .script = "points.gp"},
+                                       {.title = "Points", .caption = "", .svg = svg, .script = "points.gp"}},
+                           .options = {},
+                           .circumstances = {},
+                           .summary = {},
+                           .files = {}};
+  check_ids(report::report_page("Two figures", {run}));
 }
 
 TEST_CASE("what is no run directory is refused by its name") {
   const test::TemporaryDirectory directory;
   CHECK_THROWS_WITH_AS(
-      experiments::read_run("/nowhere"),
+      report::read_run("/nowhere"),
       "run directory '/nowhere': manifest.json cannot be read; must be a directory that an experiment "
       "wrote and finished",
       std::runtime_error);
   write_run(directory / "run", "Fine.");
   std::ofstream(directory / "run" / "summary.json") << "{ half";
-  CHECK_THROWS_WITH_AS(experiments::read_run(directory / "run"), doctest::Contains("summary.json"),
+  CHECK_THROWS_WITH_AS(report::read_run(directory / "run"), doctest::Contains("summary.json"),
                        std::runtime_error);
   for (const char* manifest :
        {R"({"experiment": 3})", R"({"question": []})", R"({"figures": [{"name": "x"}]})"}) {
     std::ofstream(directory / "run" / "manifest.json") << manifest;
     std::ofstream(directory / "run" / "summary.json") << "{}";
     CHECK_THROWS_WITH_AS(
-        experiments::read_run(directory / "run"),
+        report::read_run(directory / "run"),
         doctest::Contains("run': manifest.json lacks an entry or has one of another kind; must be as an "
                           "experiment wrote it"),
         std::runtime_error);
   }
   std::ofstream(directory / "run" / "manifest.json") << "{}";
   fs::remove(directory / "run" / "verdict.txt");
-  CHECK_THROWS_WITH_AS(experiments::read_run(directory / "run"), doctest::Contains("verdict.txt"),
+  CHECK_THROWS_WITH_AS(report::read_run(directory / "run"), doctest::Contains("verdict.txt"),
                        std::runtime_error);
   fs::remove(directory / "run" / "manifest.json");
   fs::create_directory(directory / "run" / "manifest.json");
-  CHECK_THROWS_WITH_AS(experiments::read_run(directory / "run"),
+  CHECK_THROWS_WITH_AS(report::read_run(directory / "run"),
                        doctest::Contains("run': manifest.json cannot be read"), std::runtime_error);
+}
+
+TEST_CASE("a site links an index, a page for each run, its files and the notebooks") {
+  const test::TemporaryDirectory directory;
+  write_run(directory / "a", "FP16 loses much.");
+  write_run(directory / "elsewhere" / "b", "Second.");
+  fs::create_directories(directory / "site" / "notebooks");
+  std::ofstream(directory / "site" / "notebooks" / "01_what_is_it.html") << "<html></html>";
+  const report::Site site{
+      .index = directory / "site" / "index.html",
+      .title = "All & sundry",
+      .runs = {report::read_run(directory / "a"), report::read_run(directory / "elsewhere" / "b")},
+      .notebooks = {directory / "site" / "notebooks" / "01_what_is_it.html"}};
+  report::write_site(site);
+
+  for (const char* page : {"index.html", "a.html", "b.html"}) {
+    CAPTURE(page);
+    const std::string html = test::content_of(directory / "site" / page);
+    CHECK(html.find("<script") == std::string::npos);
+    int followed = 0;
+    for (const char* attribute : {"href=\"", "src=\""}) {
+      for (const std::string& target : all_after(html, attribute, "\"")) {
+        if (target.starts_with('#')) continue;
+        CHECK_MESSAGE(fs::is_regular_file(directory / "site" / target), target);
+        ++followed;
+      }
+    }
+    CHECK(followed >= 4);
+  }
+  const std::string index = test::content_of(site.index);
+  CHECK(index.find("All &amp; sundry") < index.find("href=\"a.html\""));
+  CHECK(index.find("FP16 loses much.") < index.find("href=\"b.html\""));
+  CHECK(index.find("01 what is it") != std::string::npos);
+  const std::string page = test::content_of(directory / "site" / "b.html");
+  CHECK(page.find("href=\"../elsewhere/b/manifest.json\"") != std::string::npos);
+  CHECK(page.find("<details open>") != std::string::npos);
+}
+
+TEST_CASE("a site refuses two pages of one name before it writes any") {
+  const test::TemporaryDirectory directory;
+  write_run(directory / "1" / "run", "First.");
+  write_run(directory / "2" / "run", "Second.");
+  const report::RunDirectory first = report::read_run(directory / "1" / "run");
+  const report::RunDirectory second = report::read_run(directory / "2" / "run");
+  CHECK_THROWS_WITH_AS(
+      report::write_site(
+          {.index = directory / "index.html", .title = "", .runs = {first, second}, .notebooks = {}}),
+      doctest::Contains("the site has a page 'run.html' already"), std::runtime_error);
+  CHECK_THROWS_AS(
+      report::write_site({.index = directory / "run.html", .title = "", .runs = {first}, .notebooks = {}}),
+      std::runtime_error);
+  CHECK_FALSE(fs::exists(directory / "run.html"));
 }
