@@ -176,6 +176,16 @@ struct ChildResult {
   std::string err = {};
 };
 
+/// The caller's environment but for its locale: scripts are UTF-8, which gnuplot can take only in such a one.
+std::vector<char*> environment_with(std::string& locale) {
+  std::vector<char*> environment;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    if (!std::string_view(*variable).starts_with("LC_ALL=")) environment.push_back(*variable);
+  }
+  environment.insert(environment.end(), {locale.data(), nullptr});
+  return environment;
+}
+
 /// Runs `gnuplot -d <script>` in `directory`, found on PATH, without a shell; -d: without the user's own
 /// start-up file.
 ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& directory) {
@@ -192,9 +202,11 @@ ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& 
   std::string option = "-d";
   std::string file = script;
   std::array<char*, 4> arguments{program.data(), option.data(), file.data(), nullptr};
+  std::string locale = "LC_ALL=C.UTF-8";
   ChildResult result;
   pid_t child = 0;
-  result.spawn_error = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(), environ);
+  result.spawn_error = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(),
+                                      environment_with(locale).data());
   posix_spawn_file_actions_destroy(&actions);
   ::close(err_pipe[1]);
   if (result.spawn_error == 0) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -42,16 +43,19 @@ class FigureDirectory {
   fs::path path_ = parent_ / "halflab figure'$(touch x);\"";
 };
 
-/// PATH with one directory alone while it lives.
-class PathOf {
+/// A variable of the environment that has another value while this lives.
+class Variable {
  public:
-  explicit PathOf(const fs::path& directory) : old_(::getenv("PATH")) {
-    ::setenv("PATH", directory.c_str(), 1);
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (const char* old = ::getenv(name)) old_ = old;
+    ::setenv(name, value.c_str(), 1);
   }
-  ~PathOf() { ::setenv("PATH", old_.c_str(), 1); }
+  Variable(const Variable&) = delete;
+  ~Variable() { old_ ? ::setenv(name_, old_->c_str(), 1) : ::unsetenv(name_); }
 
  private:
-  std::string old_;
+  const char* name_;
+  std::optional<std::string> old_;
 };
 
 bool gnuplot_is_missing() {
@@ -73,6 +77,15 @@ TEST_CASE("gnuplot draws SVG and PNG, and the same SVG again from the script") {
   CHECK(content_of(directory.path() / "squares.png").substr(1, 3) == "PNG");
   CHECK(experiments::draw(figure, directory.path()).problem == "");
   CHECK(content_of(directory.path() / "squares.svg") == svg);
+}
+
+TEST_CASE("gnuplot has nothing to complain about in any locale of the user's") {
+  if (gnuplot_is_missing()) return;
+  for (const char* locale : {"C", "POSIX", "C.UTF-8"}) {
+    const FigureDirectory directory;
+    const Variable changed("LC_ALL", locale);
+    CHECK(experiments::draw(figure, directory.path()).problem == "");
+  }
 }
 
 TEST_CASE("a logarithmic axis has labelled tics, and none of the values lies beyond the outermost by much") {
@@ -149,7 +162,7 @@ TEST_CASE("a gnuplot that says nothing is told by its exit code or signal") {
     const test::TemporaryDirectory programs;
     std::ofstream(programs / "gnuplot") << "#!/bin/sh\n" << last_words << '\n';
     fs::permissions(programs / "gnuplot", fs::perms::owner_all);
-    const PathOf path(programs.path());
+    const Variable path("PATH", programs.path());
     return experiments::draw(figure, directory.path()).problem;
   };
   CHECK(problem_with("exit 0") == "");
@@ -158,7 +171,7 @@ TEST_CASE("a gnuplot that says nothing is told by its exit code or signal") {
 }
 
 TEST_CASE("without gnuplot script and tables are written, and one line warns once") {
-  const PathOf no_path("/nonexistent");
+  const Variable no_path("PATH", "/nonexistent");
   const FigureDirectory directory;
   const std::string out = (directory.path() / "run").string();
   const std::vector<const char*> arguments{"probe", "--out", out.c_str()};
