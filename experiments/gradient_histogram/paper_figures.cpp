@@ -103,6 +103,35 @@ std::string counting_sentence(const Findings& found) {
       fmt::join(parts, ", "));
 }
 
+const Pooled* operation_named(const Findings& found, std::string_view name) {
+  const auto operation = std::ranges::find(found.operations, name, &Pooled::name);
+  return operation == found.operations.end() ? nullptr : &*operation;
+}
+
+/// From the loss backward, what makes the zeros and what makes the others small; empty of a network that is not
+/// made of the detector's parts.
+std::string mechanism_sentences(const Findings& found) {
+  const Pooled* heads = operation_named(found, "channels_last");
+  const Pooled* pools = operation_named(found, "max_pool2d");
+  const Pooled* relus = operation_named(found, "relu");
+  const Pooled* convolutions = operation_named(found, "conv2d");
+  if (!heads || !pools || !relus || !convolutions) return "";
+  return fmt::format(
+      "\nWhere the zeros come from, backward from the loss: {} of the heads' outputs get no gradient, since "
+      "hard "
+      "negative mining leaves their anchors out; the convolutions behind them spread the rest, so that of "
+      "the "
+      "pools' outputs only {} are zero; a pool hands its gradient to one value of four, which makes it {} of "
+      "the "
+      "ReLUs' outputs; and a ReLU that is off stops it, which makes it {} of the convolutions'. Why the "
+      "others "
+      "are small: divided by the normaliser, the largest gradient of the heads is 2^{:.1f}; spread over "
+      "their "
+      "inputs, that of the ReLUs is 2^{:.1f}.\n",
+      percent(heads->fraction_zero()), percent(pools->fraction_zero()), percent(relus->fraction_zero()),
+      percent(convolutions->fraction_zero()), heads->max_abs_log2(), relus->max_abs_log2());
+}
+
 }  // namespace
 
 std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2) {
@@ -151,7 +180,7 @@ std::string draw_paper3(Run& run, const Findings& found, std::string_view model,
            setting, percent(gradients.fraction_zero())),
        .script = script + "unset multiplot\n",
        .height = 860});
-  return text.text() + "\n" + counting_sentence(found);
+  return fmt::format("{}\n{}\n{}", text.text(), counting_sentence(found), mechanism_sentences(found));
 }
 
 std::string draw_paper2b(Run& run, const Findings& found, std::string_view model,
