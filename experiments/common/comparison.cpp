@@ -42,14 +42,8 @@ const sim::TextDataset* text_of(const Comparison& comparison) {
   return dynamic_cast<const sim::TextDataset*>(&comparison.setup().dataset());
 }
 
-/// "+0.12 [-0.30, 0.54]".
 std::string difference_text(const std::optional<Estimate>& difference, double factor, int decimals) {
-  if (!difference || !std::isfinite(difference->mean)) return "-";
-  std::string text = fmt::format("{:+.{}f}", factor * difference->mean, decimals);
-  if (std::isfinite(difference->half_width))
-    text += fmt::format(" [{1:.{0}f}, {2:.{0}f}]", decimals, factor * difference->lower(),
-                        factor * difference->upper());
-  return text;
+  return difference ? signed_with_interval(*difference, factor, decimals) : "-";
 }
 
 bool has_twins(const Comparison& comparison) {

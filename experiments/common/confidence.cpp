@@ -82,4 +82,13 @@ std::string with_interval(const Estimate& value, double factor, int decimals) {
   return text;
 }
 
+std::string signed_with_interval(const Estimate& difference, double factor, int decimals) {
+  if (!std::isfinite(difference.mean)) return "-";
+  std::string text = fmt::format("{:+.{}f}", factor * difference.mean, decimals);
+  if (std::isfinite(difference.half_width))
+    text += fmt::format(" [{1:.{0}f}, {2:.{0}f}]", decimals, factor * difference.lower(),
+                        factor * difference.upper());
+  return text;
+}
+
 }  // namespace experiments

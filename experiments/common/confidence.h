@@ -45,4 +45,7 @@ Estimate estimate_difference(std::span<const double> first, std::span<const doub
 /// for a mean that is not finite.
 std::string with_interval(const Estimate& value, double factor, int decimals);
 
+/// Of a difference "+0.12 [-0.30, 0.54]", else the same.
+std::string signed_with_interval(const Estimate& difference, double factor, int decimals);
+
 }  // namespace experiments

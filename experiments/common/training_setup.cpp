@@ -107,14 +107,22 @@ TrainingSetup::TrainingSetup(TrainingOptions& options)
 }
 
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
-  const sim::PrecisionPolicy policy = policy_from_option(choice.policy);
+  return trainer(choice, policy_from_option(choice.policy));
+}
+
+sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy) const {
   auto scaler = from_option("--scalers", [&] {
     const auto [name, given] = sim::parse_numeric_spec(choice.scaler);
     return sim::make_any_scaler(name, given);
   });
+  return trainer(choice, policy, std::move(scaler), budget());
+}
+
+sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                                    sim::AnyScaler scaler, const TrainingBudget& budget) const {
   auto optimizer = from_option("--optimizer", [&] {
     auto [name, given] = sim::parse_numeric_spec(options_.optimizer);
-    given.try_emplace("learning_rate", *options_.learning_rate);
+    given.insert_or_assign("learning_rate", budget.learning_rate);
     return sim::make_optimizer(name, given, policy.update_arithmetic(choice.seed, choice.threads));
   });
   auto schedule = from_option("--schedule", [&] {
@@ -123,9 +131,9 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
   });
   return sim::Trainer(*model_, *dataset_, policy, std::move(scaler), std::move(optimizer),
                       std::move(schedule),
-                      {.batch = static_cast<std::size_t>(*options_.batch),
+                      {.batch = static_cast<std::size_t>(budget.batch),
                        .accumulation_steps = choice.accumulation_steps,
-                       .steps = static_cast<std::uint64_t>(*options_.steps),
+                       .steps = static_cast<std::uint64_t>(budget.steps),
                        .seed = choice.seed,
                        .twin_every = choice.twin_every,
                        .twin_format = choice.twin_format,

@@ -53,6 +53,13 @@ struct RunChoice {
   int threads = 1;
 };
 
+/// How much a run sees, and how fast it learns from it.
+struct TrainingBudget {
+  int batch;
+  int steps;
+  double learning_rate;  ///< at the schedule's factor of 1
+};
+
 /// What --policy names. Throws std::invalid_argument, one line that names the option.
 sim::PrecisionPolicy policy_from_option(const std::string& policy);
 
@@ -72,6 +79,14 @@ class TrainingSetup {
 
   /// Throws std::invalid_argument as the constructor does.
   sim::Trainer trainer(const RunChoice& choice) const;
+  /// The same under a policy that no name stands for; that of the choice is not looked at.
+  sim::Trainer trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy) const;
+  /// The same with a scaler that no name stands for, too, and for another budget than that of the options.
+  sim::Trainer trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy, sim::AnyScaler scaler,
+                       const TrainingBudget& budget) const;
+
+  /// That of the options.
+  TrainingBudget budget() const { return {*options_.batch, *options_.steps, *options_.learning_rate}; }
 
   /// "mlp on digits, momentum, learning rate 0.05, batch 128", and of these what is not the usual: a schedule
   /// other than constant, a context other than 64, and in `choice` accumulation and clipping: "..., batch 128,

@@ -90,12 +90,33 @@ const std::vector<Program>& programs() {
           "normal.relative_error.direct.fp32_accumulation", "network.overflow_from_workers.after",
           "network.usable_scale_highest_log2.before"},
          {"allreduce.csv", "scales.csv", "windows.csv", "error.gp", "division.gp", "windows.gp"}},
+        {"master_weights",
+         {"fp16.swallowed_below_2^p", "fp16.swallowed_above_2^(p+1)", "fp16.worst_accuracy_loss",
+          "own.updates_flushed_in_fp16", "adam_1e-5.masters.test_loss", "adam_1e-5.fp16.progress",
+          "adam_cosine.fp16_stochastic.cosine", "own_hundredth.bf16.swallowed_late"},
+         {"conditions.csv", "swallowed_by_ratio.csv", "steps.csv", "swallowed_by_ratio.gp", "loss.gp",
+          "steps.gp"}},
         {"memory_anatomy",
          {"parameters", "memory_bytes.O2", "activation_bytes.selective", "product_flop_forward",
           "time_share.element_wise", "largest_batch.O1.full", "bytes_per_parameter.amp.adamw",
           "published.bert_large.step_mib", "allocated_peaks"},
          {"parameters.csv", "memory.csv", "activations.csv", "operators.csv", "batches.csv", "published.csv",
           "allocated.csv", "memory.gp", "roofline.gp"}},
+        {"op_precision",
+         {"operations", "measured", "needs_fp32", "fp32_list", "torch.stricter", "apex.laxer",
+          "linear.placement"},
+         {"operations.csv", "lists.csv", "operations.gp"},
+         " --models mlp,cnn,autoencoder"},
+        {"opt_levels",
+         {"budget_bytes", "O1.final_accuracy", "O1.final_accuracy_difference", "O3.held_bytes",
+          "mxfp4.mean_relative_error", "nvfp4.equal_bytes_batch",
+          "fp8_unscaled.equal_bytes_final_accuracy_difference"},
+         {"policies.csv", "operations.csv", "batches.csv", "runs.csv", "steps.csv", "skips.csv", "costs.gp",
+          "operations.gp", "batches.gp"}},
+        {"scale_policy_order",
+         {"never_unscaled.sgd.measured_factor", "clip_before_unscale.adam.final_loss_difference",
+          "two_scalers_summed.sgd.measured_loss_ratio", "optimizer_counts_skips.adam.predicted_factor"},
+         {"recipes.csv", "runs.csv", "steps.csv", "rate.gp", "loss.gp"}},
         {"accumulation",
          {"fp32.positive.relative_error", "hopper_fp32.signed.backward_error", "fp16_fma.ones",
           "fp16_to_odd.ones", "l1.fp16_pairwise.sum_then_divide.fails_from_batch_log2",
@@ -398,6 +419,15 @@ TEST_CASE("programs: accumulation says where sums of ones stop") {
     CHECK(ones.find(line) != std::string::npos);
 }
 
+TEST_CASE("programs: master_weights finds the octave in which FP16 begins to swallow updates") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "master_weights";
+  REQUIRE(run("master_weights --quick --seeds 1 --out " + out).exit_code == 0);
+  const nlohmann::json summary = summary_of(out);
+  CHECK(summary.at("fp16.swallowed_below_2^p") == 0);
+  CHECK(summary.at("fp16.swallowed_above_2^(p+1)") == 1);
+}
+
 TEST_CASE("programs: formats states the limits of the standards, and block scales keep small rows") {
   const TemporaryDirectory directory;
   const std::string out = directory / "formats";
@@ -532,6 +562,11 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"report --site --notebooks /nowhere --out {} run",
        "--notebooks: '/nowhere' must be a directory with HTML"},
       {"report --notebooks /nowhere --out {} run", "give --site too"},
+      {"op_precision --reductions fp8 --out {}", "--reductions: 'fp8' is not allowed; allowed: fp32, fp16"},
+      {"op_precision --models mlp,cnnn --out {}", "did you mean 'cnn'?"},
+      {"opt_levels --recipes O4 --out {}", "--recipes: unknown recipe 'O4'; did you mean 'O0'?"},
+      {"scale_policy_order --micro-batches 5 --out {}", "5 do not divide a batch of 32"},
+      {"master_weights --optimizer nope --out {}", "--optimizer"},
       {"scaler_comparison --scalers none,dinamic --out {}", "did you mean 'dynamic'?"},
       {"scaler_comparison --scalers '' --out {}", "--scalers"},
       {"scaler_comparison --scalers static:scale=0 --out {}", "scale = 0"},

@@ -17,11 +17,16 @@ halflab_test(experiments_parts_test
   experiments/accumulation_test.cpp
   experiments/allreduce_precision_test.cpp
   experiments/gradient_histogram_test.cpp
+  experiments/master_weights_test.cpp
   experiments/memory_anatomy_test.cpp
+  experiments/op_precision_test.cpp
+  experiments/opt_levels_test.cpp
   experiments/report_test.cpp
+  experiments/scale_policy_order_test.cpp
   experiments/scaler_comparison_test.cpp
   experiments/underflow_sweep_test.cpp
-  LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts memory_anatomy_parts report_parts
+  LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts master_weights_parts
+    memory_anatomy_parts op_precision_parts opt_levels_parts report_parts scale_policy_order_parts
     scaler_comparison_parts underflow_sweep_parts Boost::headers)
 
 # Runs the binaries themselves.
@@ -31,5 +36,4 @@ halflab_test(experiments_programs_test
   experiments/training_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-add_dependencies(experiments_programs_test demo_programs accumulation allreduce_precision formats memory_anatomy
-  training)
+add_dependencies(experiments_programs_test experiments)

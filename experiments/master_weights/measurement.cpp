@@ -1,0 +1,140 @@
+#include "experiments/master_weights/measurement.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <utility>
+
+#include "experiments/common/counted_gradients.h"
+#include "sim/gradients.h"
+#include "sim/model_state.h"
+#include "sim/optimizers/registry.h"
+
+namespace experiments::master_weights {
+namespace {
+
+/// Of the trainer's next step, as its optimizer will be given them.
+sim::Gradients next_gradients(sim::Trainer& trainer, const sim::Model& model,
+                              const sim::PrecisionPolicy& policy, std::uint64_t seed) {
+  const sim::RecordedStep step = sim::record_step(model, trainer.state(), trainer.next_batch(), policy,
+                                                  {.seed = seed, .step = trainer.steps_done()});
+  return sim::unscale(
+      {.sites = step.tape.sites(),
+       .values = step.tape.backward(step.forward.loss, {.seed = static_cast<float>(trainer.scale())})},
+      {.format = policy.unscaled_gradients});
+}
+
+/// The trainer's optimizer with the state that it has now, but computing in binary64.
+std::unique_ptr<sim::Optimizer> exact_optimizer(sim::Trainer& trainer) {
+  const sim::Optimizer& original = trainer.optimizer();
+  const sim::NamedValues options = original.options();
+  auto optimizer = sim::make_optimizer(original.name(), {options.begin(), options.end()},
+                                       {.operations = fp16::binary64, .state = original.arithmetic().state});
+  const sim::ModelState& state = trainer.state();
+  for (std::size_t i = 0; i < state.weights.size(); ++i) optimizer->allocate(i, state.weights[i].size());
+  const sim::TrainerState saved = trainer.save();
+  std::vector<sim::StateBlock> blocks;
+  // The optimizer's arrays come last.
+  for (std::size_t i = state.weights.size() + state.buffers.size(); i < saved.arrays.size(); ++i)
+    blocks.push_back({saved.arrays[i].name, std::as_bytes(std::span(saved.arrays[i].bytes))});
+  optimizer->restore(blocks);
+  return optimizer;
+}
+
+}  // namespace
+
+double norm_ratio(const sim::TwinComparison& changes) {
+  return changes.run_norm() / changes.twin_norm();
+}
+
+double progress_share(const sim::TwinComparison& changes) {
+  return changes.product / changes.twin_square;
+}
+
+double fraction_below_smallest_subnormal(const sim::ExponentHistogram& changes) {
+  constexpr int smallest_subnormal_log2 = -24;
+  std::uint64_t below = 0;
+  for (int e = sim::ExponentHistogram::min_exponent; e < smallest_subnormal_log2; ++e)
+    below += changes.octave(e).total;
+  return share_of_nonzero(changes, below);
+}
+
+MeasuredUpdates& MeasuredUpdates::operator+=(const MeasuredUpdates& other) {
+  changes += other.changes;
+  exact_exponents += other.exact_exponents;
+  ratios += other.ratios;
+  return *this;
+}
+
+MeasuredUpdates measure_updates(const ParameterStep& step) {
+  const std::size_t size = step.before.size();
+  const double smallest_normal = step.before.format().min_normal();
+  sim::Tensor stored(step.before.shape(), fp16::binary64), exact(step.before.shape(), fp16::binary64);
+  const std::span<double> stored_changes = stored.elements<double>(),
+                          exact_changes = exact.elements<double>();
+  std::vector<double> before_buffer(size), after_buffer(size), exact_buffer(size);
+  const double* const before = read(step.before, 0, size, std::span(before_buffer));
+  const double* const after = read(step.after, 0, size, std::span(after_buffer));
+  const double* const target = read(step.exact, 0, size, std::span(exact_buffer));
+  MeasuredUpdates updates;
+  for (std::size_t i = 0; i < size; ++i) {
+    stored_changes[i] = after[i] - before[i];
+    exact_changes[i] = target[i] - before[i];
+    if (exact_changes[i] != 0 && std::fabs(before[i]) >= smallest_normal)
+      updates.ratios.add(before[i], exact_changes[i], stored_changes[i] == 0);
+  }
+  updates.changes = sim::compare(stored, 1, exact, {});
+  sim::add_exponents(updates.exact_exponents, exact);
+  return updates;
+}
+
+MeasuredStep measured_step(sim::Trainer& trainer, const sim::Model& model, const sim::PrecisionPolicy& policy,
+                           std::uint64_t seed) {
+  const std::vector<sim::Tensor> before = trainer.state().weights;
+  const sim::Gradients gradients = next_gradients(trainer, model, policy, seed);
+  const std::unique_ptr<sim::Optimizer> optimizer = exact_optimizer(trainer);
+  MeasuredStep step{.record = trainer.step(), .updates = {}};
+  if (step.record.skipped()) return step;
+  step.updates.emplace();
+  optimizer->begin_step(step.record.learning_rate);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    sim::Tensor exact = rounded(before[i], fp16::binary64);
+    optimizer->update(i, exact, gradients.parameters[i]);
+    *step.updates +=
+        measure_updates({.before = before[i], .after = trainer.state().weights[i], .exact = exact});
+  }
+  return step;
+}
+
+TrainingRun train(const TrainingSetup& setup, const RunSettings& settings, Progress& progress) {
+  const sim::PrecisionPolicy policy = policy_of(settings.storage);
+  const double scale = std::ldexp(1.0, settings.storage.fp16_model ? settings.loss_scale_log2 : 0);
+  sim::Trainer trainer =
+      setup.trainer({.scaler = "static:scale=" + sim::number_text(scale), .seed = settings.seed}, policy);
+  TrainingRun run;
+  for (int first = 0; first < setup.steps(); first += settings.measure_every) {
+    const int last = std::min(first + settings.measure_every, setup.steps());
+    const MeasuredStep measured = measured_step(trainer, setup.model(), policy, settings.seed);
+    Period period{.step = static_cast<std::size_t>(first),
+                  .learning_rate = measured.record.learning_rate,
+                  .training_loss = measured.record.loss,
+                  .updates = measured.record.updates};
+    if (measured.updates) {
+      period.changes = measured.updates->changes;
+      run.exact_exponents += measured.updates->exact_exponents;
+      run.ratios += measured.updates->ratios;
+    }
+    for (int step = first + 1; step < last; ++step) {
+      const sim::StepRecord record = trainer.step();
+      period.training_loss += record.loss;
+      period.updates += record.updates;
+    }
+    period.training_loss /= last - first;
+    run.periods.push_back(std::move(period));
+    progress.tick(static_cast<std::size_t>(last - first));
+  }
+  run.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state());
+  return run;
+}
+
+}  // namespace experiments::master_weights

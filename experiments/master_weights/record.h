@@ -1,0 +1,29 @@
+#pragma once
+/// Tables and summary of master_weights.
+
+#include <vector>
+
+#include "experiments/common/command_line.h"
+#include "experiments/master_weights/findings.h"
+#include "sim/record.h"
+
+namespace experiments::master_weights {
+
+/// conditions.csv, swallowed_by_ratio.csv and steps.csv.
+void write_tables(sim::RunRecord& record, const std::vector<ConditionFindings>& findings,
+                  const Options& options);
+
+void write_summary(sim::RunRecord& record, const std::vector<ConditionFindings>& findings);
+
+/// What write_summary() writes, for --help.
+std::vector<Program::SummaryKey> summary_keys();
+
+/// Updates of normal weights of a storage, of all conditions.
+RatioHistogram all_ratios(const std::vector<ConditionFindings>& findings, std::size_t storage);
+
+/// Where a storage costs most: accuracy of classifiers, else loss.
+const ConditionFindings& worst_case(const std::vector<ConditionFindings>& findings, std::size_t storage);
+
+double fraction_swallowed(const sim::UpdateCounts& counts);
+
+}  // namespace experiments::master_weights

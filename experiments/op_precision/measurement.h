@@ -1,0 +1,69 @@
+#pragma once
+/// Every operation of the built-in models, and those that none of them has, in FP16 against FP64.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/common/experiment.h"
+#include "experiments/op_precision/replay.h"
+
+namespace experiments::op_precision {
+
+struct Options {
+  /// The longest to run first, which shares them out best.
+  std::vector<std::string> models{"transformer", "ssd", "lstm", "cnn", "autoencoder", "mlp"};
+  int steps = 100;
+  std::optional<int> batch = {};
+  std::uint64_t seed = 0;
+  std::string reductions = "fp32";
+};
+
+/// After how many steps operands are recorded for the first time: a tenth of all.
+int early_step(const Options& options);
+
+/// Throws std::invalid_argument, naming the option, for a name that is neither.
+Reductions reductions_from_option(const std::string& reductions);
+
+/// The worst of all evaluations of an operation in one step of a model.
+struct Row {
+  const sim::Operation* operation;
+  std::string model;
+  int step;
+  std::string operands;  ///< "recorded", or what a stand-in's are
+  std::size_t evaluations = 0;
+  Measured worst = {};
+};
+
+/// How much larger an operation's operands may become.
+struct Headroom {
+  /// From the largest operand recorded to the smallest that fails, or to 65504; 0 where the recorded fail.
+  double octaves;
+  double operand;   ///< that magnitude; NaN where not the operands grow but logits that they are made of
+  Failure failure;  ///< there; none where operands of 65504 pass
+};
+
+/// Multiplies the activations of `recorded`, of which a stand-in's operands are made where one is given, until
+/// the criterion is no longer met or the largest is 65504: octave by octave, the last one bisected to 1/32 of an
+/// octave.
+Headroom headroom_of(const Operands& recorded, const StandIn* stand_in, Reductions reductions);
+
+/// What was found of one operation.
+struct OperationFindings {
+  const sim::Operation* operation;
+  std::vector<Row> rows;                  ///< of all models and steps; none where nothing was recorded
+  std::optional<Headroom> headroom = {};  ///< of the largest operands in the last step of any model
+
+  Measured worst() const;
+};
+
+struct Findings {
+  std::vector<OperationFindings> operations;  ///< in the order of the registry
+  Reductions reductions;                      ///< that verdicts are of
+};
+
+/// Trains every model in FP32 and looks at its operations after a tenth of the steps and after all.
+Findings measure(const Options& options, Run& run);
+
+}  // namespace experiments::op_precision

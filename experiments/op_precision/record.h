@@ -1,0 +1,22 @@
+#pragma once
+/// Tables, summary and verdict of what was found.
+
+#include <string>
+#include <vector>
+
+#include "experiments/common/command_line.h"
+#include "experiments/op_precision/lists.h"
+#include "sim/record.h"
+
+namespace experiments::op_precision {
+
+/// operations.csv and lists.csv.
+void write_tables(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists);
+
+std::vector<Program::SummaryKey> summary_keys();
+void write_summary(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists);
+
+void write_verdict(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists,
+                   const std::string& setting);
+
+}  // namespace experiments::op_precision

@@ -1,0 +1,89 @@
+#pragma once
+/// The training runs of opt_levels: every recipe at the same batch, then each at the largest batch that fits
+/// into the bytes of FP32.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/common/comparison.h"
+#include "experiments/common/experiment.h"
+#include "experiments/common/instruments.h"
+#include "experiments/common/training_setup.h"
+#include "experiments/opt_levels/memory.h"
+#include "experiments/opt_levels/operations.h"
+#include "experiments/opt_levels/recipes.h"
+
+namespace experiments::opt_levels {
+
+struct Options {
+  TrainingOptions training = {};
+  std::string recipes =
+      "O1,O2,O3,amp,bf16,fp16,fp16:reductions=binary32,fp8,fp8_unscaled,mxfp8,fp4_tensor,"
+      "mxfp4,nvfp4";
+  int seeds = 4;
+  int twin_every = 25;
+  bool equal_steps = false;
+  bool keep_learning_rate = false;
+};
+
+/// One training run.
+struct TrainingRun {
+  std::uint64_t seed = 0;
+  std::vector<sim::StepRecord> steps = {};
+  std::vector<sim::GradientSite> sites = {};
+  std::vector<sim::ParameterSpec> parameters = {};
+};
+
+/// The runs of one recipe and one budget that differ in their seed. Results have the keys of the summary.
+struct RunGroup {
+  std::size_t recipe;  ///< as index of Findings::recipes
+  TrainingBudget budget;
+  SeedGroup group = {};
+  std::vector<TrainingRun> runs = {};
+};
+
+/// What a recipe does with the bytes that the reference takes.
+struct EqualBytes {
+  BatchBytes batch;           ///< the largest that fits
+  std::size_t runs = 0;       ///< with it, as index of Findings::groups; of a batch of 0 undefined
+  std::size_t reference = 0;  ///< likewise those of the reference with the same batch, steps and rate
+};
+
+struct Findings {
+  const TrainingSetup& setup;
+  const Options& options;
+  std::vector<Recipe> recipes;                             ///< the reference first
+  std::vector<std::vector<OperationUse>> operations = {};  ///< of each recipe
+  std::uint64_t budget_bytes = 0;
+  std::vector<EqualBytes> equal_bytes = {};  ///< of each recipe
+  std::vector<RunGroup> groups = {};  ///< those of the recipes at the batch of the options before the others
+
+  const SeedGroup& at_default(std::size_t recipe) const { return groups[recipe].group; }
+  bool is_classifier() const { return setup.model().is_classifier(); }
+  /// By what recipes are judged: "final_accuracy" or "final_loss".
+  std::string_view quality() const { return is_classifier() ? "final_accuracy" : "final_loss"; }
+  /// How far a group's quality is from that of `other`, in pairs of the same seed.
+  Estimate difference(const SeedGroup& group, const SeedGroup& other) const;
+  /// Network, data, optimizer, steps and seeds in a sentence.
+  std::string setting() const;
+  /// The rule of the runs at equal bytes, in a clause.
+  std::string equal_bytes_rule() const;
+};
+
+/// A run's length and learning rate with another batch: as many examples, or with `equal_steps` as many steps;
+/// the learning rate in proportion to the batch (Goyal et al. 2017, arXiv:1706.02677), or kept. At least one
+/// step.
+TrainingBudget with_batch(const TrainingBudget& given, int batch, const Options& options);
+
+/// The runs of the given groups as the instruments want them.
+std::vector<InstrumentedRun> instrumented(const Findings& found, std::span<const RunGroup> groups);
+
+/// Trains all of them, side by side on the threads of `run`. Throws std::invalid_argument, before any has
+/// begun, where one of them cannot be.
+Findings measure(const TrainingSetup& setup, const Options& options, Run& run);
+
+}  // namespace experiments::opt_levels

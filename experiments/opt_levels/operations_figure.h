@@ -1,0 +1,12 @@
+#pragma once
+/// The figure of operations and their formats.
+
+#include "experiments/common/figure.h"
+#include "experiments/opt_levels/measurement.h"
+
+namespace experiments::opt_levels {
+
+/// A cell for each operation and recipe: the format that the operation reads, in colour and text.
+Figure operations_figure(const Findings& found);
+
+}  // namespace experiments::opt_levels
