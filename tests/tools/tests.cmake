@@ -1,0 +1,6 @@
+if(HALFLAB_PYTHON)
+  add_test(NAME python_module COMMAND ${CMAKE_COMMAND} -E env
+    "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PYTHONDONTWRITEBYTECODE=1
+    ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python_test.py)
+  set_tests_properties(python_module PROPERTIES LABELS quick)
+endif()

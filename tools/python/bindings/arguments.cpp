@@ -1,0 +1,187 @@
+#include "tools/python/bindings/arguments.h"
+
+#include <fmt/format.h>
+
+#include "sim/random.h"
+#include "sim/registry.h"
+
+namespace halflab_python {
+namespace {
+
+constexpr std::array attribute_names{"rounding",           "seed",  "saturate", "flush_to_zero",
+                                     "denormals_are_zero", "counts"};
+
+std::string text_of(const py::handle& object) {
+  return py::cast<std::string>(py::repr(object));
+}
+
+/// `value` as a T; the error says what `name` allows.
+template <class T>
+T checked_cast(std::string_view name, const py::handle& value, std::string_view allowed) {
+  try {
+    return py::cast<T>(value);
+  } catch (const py::cast_error&) {
+    throw std::invalid_argument(std::string(name) + " = " + text_of(value) +
+                                " is not allowed; allowed: " + std::string(allowed));
+  }
+}
+
+py::array reject_dtype(const py::array& array) {
+  throw std::invalid_argument("values: " + py::cast<std::string>(py::str(array.dtype())) +
+                              " is not allowed; allowed: float16, float32, float64, integers, bool");
+}
+
+template <class Integer>
+void require_exact_doubles(const py::array& array) {
+  constexpr auto limit = Integer{1} << 53;
+  for (const Integer value : span_of(Array<Integer>(array))) {
+    if (value <= limit && (value >= 0 || value >= Integer{0} - limit)) continue;
+    throw std::invalid_argument("values: " + std::to_string(value) +
+                                " is not allowed; allowed: integers of magnitude up to 2^53");
+  }
+}
+
+}  // namespace
+
+py::dict Counts::as_dict() const {
+  py::dict counts;
+  counts["exact"] = rounding.exact;
+  counts["inexact"] = rounding.inexact;
+  counts["subnormal"] = rounding.subnormal;
+  counts["flushed"] = rounding.flushed;
+  counts["overflowed"] = rounding.overflowed;
+  counts["underflow"] = underflow;
+  counts["divide_by_zero"] = divide_by_zero;
+  counts["invalid"] = invalid;
+  return counts;
+}
+
+std::vector<std::uint32_t> RoundingArguments::random_bits(std::size_t size) const {
+  std::vector<std::uint32_t> bits(is_stochastic() ? size : 0);
+  if (is_stochastic()) sim::RandomStream(*seed, "halflab.stochastic_rounding").fill_bits(0, bits);
+  return bits;
+}
+
+fp16::Attributes RoundingArguments::attributes_of(std::size_t i,
+                                                  std::span<const std::uint32_t> random) const {
+  fp16::Attributes result = attributes;
+  if (is_stochastic()) result.random_bits = random[i] * std::uint64_t{0x100000001};
+  return result;
+}
+
+void RoundingArguments::reject_stochastic(std::string_view subject) const {
+  if (!is_stochastic()) return;
+  throw std::invalid_argument(std::string(subject) +
+                              ": rounding 'stochastic' is not allowed; allowed: the other roundings, or "
+                              "partial_sums");
+}
+
+RoundingArguments rounding_arguments(const py::kwargs& arguments) {
+  RoundingArguments result;
+  for (const auto& [key, value] : arguments) {
+    const auto name = py::cast<std::string>(key);
+    const auto flag = [&, &given = value] { return checked_cast<bool>(name, given, "True, False"); };
+    if (name == "rounding") {
+      const auto rounding = checked_cast<std::string>(name, value, "names of roundings");
+      result.attributes.rounding = sim::find_by_name(roundings, "rounding", rounding).rounding;
+    } else if (name == "seed") {
+      if (!value.is_none())
+        result.seed = checked_cast<std::uint64_t>(name, value, "integers from 0 to 2^64 - 1");
+    } else if (name == "saturate") {
+      result.attributes.saturate = flag();
+    } else if (name == "flush_to_zero") {
+      result.attributes.flush_to_zero = flag();
+    } else if (name == "denormals_are_zero") {
+      result.attributes.denormals_are_zero = flag();
+    } else if (name == "counts") {
+      if (!value.is_none()) result.counts = checked_cast<Counts*>(name, value, "a halflab.Counts");
+    } else {
+      throw std::invalid_argument(
+          sim::unknown_name_message("attribute", name, {attribute_names.begin(), attribute_names.end()}));
+    }
+  }
+  if (result.is_stochastic() != result.seed.has_value()) {
+    throw std::invalid_argument(result.seed ? "seed: allowed only with rounding='stochastic'"
+                                            : "rounding 'stochastic' needs a seed, an integer");
+  }
+  return result;
+}
+
+const NamedFormat& format_argument(const py::object& format) {
+  if (py::isinstance<NamedFormat>(format)) return py::cast<const NamedFormat&>(format);
+  return sim::find_by_name(fp16::formats, "format",
+                           checked_cast<std::string>("format", format, "a name or a halflab.Format"));
+}
+
+py::array reals(const py::object& values) {
+  py::array array = py::module_::import("numpy").attr("asarray")(values, py::arg("order") = "C");
+  if (!py::cast<bool>(array.dtype().attr("isnative")))
+    array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
+  switch (array.dtype().kind()) {
+    case 'b':
+      return array;
+    case 'i':
+      if (array.itemsize() == 8) require_exact_doubles<std::int64_t>(array);
+      return array;
+    case 'u':
+      if (array.itemsize() == 8) require_exact_doubles<std::uint64_t>(array);
+      return array;
+    case 'f':
+      return array.itemsize() <= 8 ? array : reject_dtype(array);
+    default:
+      return reject_dtype(array);
+  }
+}
+
+py::array integers_up_to(std::uint64_t last, const py::object& bits, std::string_view format) {
+  const py::array array = py::module_::import("numpy").attr("asarray")(bits);
+  const char kind = array.dtype().kind();
+  if (kind != 'i' && kind != 'u' && array.size() > 0) {
+    throw std::invalid_argument("bits: " + py::cast<std::string>(py::str(array.dtype())) +
+                                " is not allowed; allowed: integers");
+  }
+  if (array.size() == 0) return array;
+  const py::object lowest = array.attr("min")(), highest = array.attr("max")();
+  if (lowest < py::int_(0) || highest > py::int_(last)) {
+    const py::object wrong = lowest < py::int_(0) ? lowest : highest;
+    throw std::invalid_argument("bits: " + py::cast<std::string>(py::str(wrong)) + " is no code of " +
+                                std::string(format) + "; allowed: integers from 0 to " +
+                                std::to_string(last));
+  }
+  return array;
+}
+
+void reject_format(std::string_view subject, std::string_view name,
+                   bool (*is_allowed)(const Format& format)) {
+  std::vector<std::string> allowed;
+  for (const NamedFormat& row : fp16::formats) {
+    if (is_allowed(row.format)) allowed.emplace_back(row.name);
+  }
+  throw std::invalid_argument(std::string(subject) + ": format '" + std::string(name) +
+                              "' is not allowed; allowed: " + fmt::format("{}", fmt::join(allowed, ", ")));
+}
+
+void reject_operand(std::string_view operand, double value, std::string_view format) {
+  throw std::invalid_argument(std::string(operand) + ": " + sim::number_text(value) + " is not a number of " +
+                              std::string(format) + "; allowed: its numbers, as round_to gives them");
+}
+
+std::vector<py::array> broadcast(const std::vector<py::object>& values) {
+  py::list arrays;
+  for (const py::object& value : values) arrays.append(reals(value));
+  const py::module_ numpy = py::module_::import("numpy");
+  std::vector<py::array> result;
+  for (const py::handle array : numpy.attr("broadcast_arrays")(*arrays))
+    result.push_back(numpy.attr("ascontiguousarray")(array).attr("reshape")(array.attr("shape")));
+  return result;
+}
+
+py::object unwrapped(const py::array& array) {
+  return array[py::tuple()];
+}
+
+std::string documented(std::string_view signature, std::string_view text) {
+  return std::string(signature) + "\n--\n\n" + std::string(text);
+}
+
+}  // namespace halflab_python

@@ -1,0 +1,98 @@
+/// Block formats: arrays of small numbers with a scale for every few of them.
+
+#include <string>
+#include <vector>
+
+#include "fp16/block.h"
+#include "fp16/block_arrays.h"
+#include "sim/registry.h"
+#include "tools/python/bindings/arguments.h"
+#include "tools/python/bindings/bindings.h"
+
+namespace halflab_python {
+namespace {
+
+struct NamedRule {
+  std::string_view name;
+  fp16::ScaleRule rule;
+};
+
+fp16::ScaleRule rule_named(std::string_view name) {
+  std::vector<NamedRule> rules;
+  for (const fp16::ScaleRule rule : fp16::scale_rules) rules.push_back({name_of(rule), rule});
+  return sim::find_by_name(std::span<const NamedRule>(rules), "scale_rule", name).rule;
+}
+
+/// The row by its name.
+template <class Visit>
+void with_block_format(std::string_view name, Visit&& visit) {
+  std::vector<std::string> names;
+  bool found = false;
+  fp16::for_each_block_format([&]<const fp16::BlockFormat & B>() {
+    names.emplace_back(B.name);
+    if (B.name != name) return;
+    found = true;
+    visit.template operator()<B>();
+  });
+  if (!found) throw std::invalid_argument(sim::unknown_name_message("block format", name, names));
+}
+
+py::object round_to_blocks(const py::object& values, const std::string& format, const std::string& scale_rule,
+                           std::optional<std::uint64_t> seed) {
+  const py::array given = reals(values);
+  if (given.ndim() == 0)
+    throw std::invalid_argument(
+        "round_to_blocks: a scalar is not allowed; allowed: arrays of one or more dimensions");
+  const Array<float> rounded_to_float(given);
+  std::vector<float> numbers(rounded_to_float.data(), rounded_to_float.data() + rounded_to_float.size());
+  const RoundingArguments rounding{
+      .attributes = {.rounding = seed ? fp16::Rounding::stochastic : fp16::Rounding::nearest_even},
+      .seed = seed};
+  const std::vector<std::uint32_t> random = rounding.random_bits(numbers.size());
+  py::array_t<double> result = empty_like<double>(given);
+  if (numbers.empty()) return unwrapped(result);
+  with_block_format(format, [&]<const fp16::BlockFormat & B>() {
+    fp16::BlockArrayOptions options{.scale_rule = rule_named(scale_rule), .random_bits = random};
+    if constexpr (B.has_tensor_scale)
+      options.tensor_scale = fp16::tensor_scale<B>(fp16::absolute_maximum(numbers));
+    fp16::round_to_blocks(B, numbers, {.length = static_cast<std::size_t>(given.shape(given.ndim() - 1))},
+                          options);
+    std::ranges::transform(numbers, result.mutable_data(), [&](float value) {
+      return static_cast<double>(value) * static_cast<double>(options.tensor_scale);
+    });
+  });
+  return unwrapped(result);
+}
+
+py::dict block_formats() {
+  py::dict table;
+  fp16::for_each_block_format([&]<const fp16::BlockFormat & B>() {
+    py::dict row;
+    row["element"] = fp16::name_of(B.element);
+    row["scale"] = fp16::name_of(B.scale);
+    row["block_size"] = B.block_size;
+    row["has_tensor_scale"] = B.has_tensor_scale;
+    row["bits_per_value"] = B.bits_per_value();
+    table[py::str(std::string(B.name))] = row;
+  });
+  return table;
+}
+
+}  // namespace
+
+void bind_blocks(py::module_& module) {
+  module.def(
+      "round_to_blocks", round_to_blocks, py::arg("values"), py::arg("format"),
+      py::arg("scale_rule") = "floor", py::arg("seed") = py::none(),
+      documented(
+          "round_to_blocks(values, format, scale_rule='floor', seed=None)",
+          "What one of halflab.block_formats keeps of float32 values (others are first rounded to float32):\n"
+          "element * scale, blocks along the last axis, a shorter one at its end. scale_rule, of scales that "
+          "are\n"
+          "powers of two: 'floor' (MX), 'ceil', 'rceil' (NVIDIA), 'even'. With a seed elements round\n"
+          "stochastically. NVFP4 has the usual scale of the whole array.")
+          .c_str());
+  module.attr("block_formats") = block_formats();
+}
+
+}  // namespace halflab_python

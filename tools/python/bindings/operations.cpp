@@ -1,0 +1,216 @@
+/// Operations on numbers of a format, each rounded once, and comparisons.
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "fp16/arithmetic.h"
+#include "fp16/comparison.h"
+#include "fp16/exponent.h"
+#include "fp16/neighbours.h"
+#include "fp16/remainder.h"
+#include "sim/registry.h"
+#include "tools/python/bindings/arguments.h"
+#include "tools/python/bindings/bindings.h"
+
+namespace halflab_python {
+namespace {
+
+// Each calls fp16's functions of its name, the one of codes or the vectorised one of arrays where there is one.
+constexpr auto add = []<const Format & F>(const auto&... x) -> decltype(fp16::add<F>(x...)) {
+  return fp16::add<F>(x...);
+};
+constexpr auto subtract = []<const Format & F>(const auto&... x) -> decltype(fp16::subtract<F>(x...)) {
+  return fp16::subtract<F>(x...);
+};
+constexpr auto multiply = []<const Format & F>(const auto&... x) -> decltype(fp16::multiply<F>(x...)) {
+  return fp16::multiply<F>(x...);
+};
+constexpr auto divide = []<const Format & F>(const auto&... x) -> decltype(fp16::divide<F>(x...)) {
+  return fp16::divide<F>(x...);
+};
+constexpr auto fma = []<const Format & F>(const auto&... x) -> decltype(fp16::fma<F>(x...)) {
+  return fp16::fma<F>(x...);
+};
+constexpr auto sqrt = []<const Format & F>(const auto&... x) -> decltype(fp16::sqrt<F>(x...)) {
+  return fp16::sqrt<F>(x...);
+};
+constexpr auto remainder = []<const Format & F>(const auto&... x) -> decltype(fp16::remainder<F>(x...)) {
+  return fp16::remainder<F>(x...);
+};
+constexpr auto fmod = []<const Format & F>(const auto&... x) -> decltype(fp16::fmod<F>(x...)) {
+  return fp16::fmod<F>(x...);
+};
+constexpr auto next_up = []<const Format & F>(const auto&... x) -> decltype(fp16::next_up<F>(x...)) {
+  return fp16::next_up<F>(x...);
+};
+constexpr auto next_down = []<const Format & F>(const auto&... x) -> decltype(fp16::next_down<F>(x...)) {
+  return fp16::next_down<F>(x...);
+};
+constexpr auto next_after = []<const Format & F>(const auto&... x) -> decltype(fp16::next_after<F>(x...)) {
+  return fp16::next_after<F>(x...);
+};
+
+constexpr std::array operand_names{"a", "b", "c"};
+
+template <const Format& F, class Operation, class... Operands>
+void operate(const Operation& operation, std::span<Bits<F>> out, const RoundingArguments& rounding,
+             const Operands&... operands) {
+  const std::vector<std::uint32_t> random = rounding.random_bits(out.size());
+  const fp16::ArrayOptions options{.random_bits_32 = random};
+  constexpr bool has_bulk = requires {
+    operation.template operator()<F>(operands..., out, rounding.attributes, options);
+  };
+  if constexpr (has_bulk) {
+    if (rounding.counts == nullptr) {
+      operation.template operator()<F>(operands..., out, rounding.attributes, options);
+      return;
+    }
+  }
+  const auto scalar = [&](auto... codes_and_attributes) {
+    return operation.template operator()<F>(codes_and_attributes...);
+  };
+  transform_elements<F>(scalar, out, rounding, options, operands...);
+}
+
+/// The operation on each element of the operands; its values.
+template <class Operation, std::size_t... operand>
+py::object applied(std::string_view name, const Operation& operation, const std::vector<py::object>& operands,
+                   const py::object& format, const py::kwargs& attributes, std::index_sequence<operand...>) {
+  const RoundingArguments rounding = rounding_arguments(attributes);
+  const std::vector<py::array> given = broadcast(operands);
+  py::array result;
+  with_format(format_argument(format), name, has_arithmetic, [&]<const Format & F>() {
+    const std::array codes{exact_codes<F>(given[operand], operand_names[operand])...};
+    std::vector<Bits<F>> out(codes[0].size());
+    operate<F>(operation, std::span(out), rounding, std::span<const Bits<F>>(codes[operand])...);
+    result = decoded<F>(out, given[0]);
+  });
+  return unwrapped(result);
+}
+
+template <std::size_t arity, class Operation>
+void define(py::module_& module, const char* name, const Operation& operation, const char* text) {
+  const auto format = py::arg("format") = "binary16";
+  const std::string arguments = arity == 1 ? "(a, " : arity == 2 ? "(a, b, " : "(a, b, c, ";
+  const std::string doc = documented(name + arguments + "format='binary16', **attributes)", text);
+  constexpr std::make_index_sequence<arity> indices;
+  if constexpr (arity == 1) {
+    module.def(
+        name,
+        [=](const py::object& a, const py::object& f, const py::kwargs& kwargs) {
+          return applied(name, operation, {a}, f, kwargs, indices);
+        },
+        py::arg("a"), format, doc.c_str());
+  } else if constexpr (arity == 2) {
+    module.def(
+        name,
+        [=](const py::object& a, const py::object& b, const py::object& f, const py::kwargs& kwargs) {
+          return applied(name, operation, {a, b}, f, kwargs, indices);
+        },
+        py::arg("a"), py::arg("b"), format, doc.c_str());
+  } else {
+    module.def(
+        name,
+        [=](const py::object& a, const py::object& b, const py::object& c, const py::object& f,
+            const py::kwargs& kwargs) {
+          return applied(name, operation, {a, b, c}, f, kwargs, indices);
+        },
+        py::arg("a"), py::arg("b"), py::arg("c"), format, doc.c_str());
+  }
+}
+
+py::object scalb(const py::object& a, int n, const py::object& format, const py::kwargs& attributes) {
+  const auto scaled = [n]<const Format & F>(Bits<F> code, const fp16::Attributes& each) {
+    return fp16::scalb<F>(code, n, each);
+  };
+  return applied("scalb", scaled, {a}, format, attributes, std::make_index_sequence<1>{});
+}
+
+struct NamedPredicate {
+  std::string_view name;
+  fp16::Predicate predicate;
+};
+constexpr std::array predicates{NamedPredicate{"equal", fp16::Predicate::equal},
+                                NamedPredicate{"not_equal", fp16::Predicate::not_equal},
+                                NamedPredicate{"less", fp16::Predicate::less},
+                                NamedPredicate{"less_equal", fp16::Predicate::less_equal},
+                                NamedPredicate{"greater", fp16::Predicate::greater},
+                                NamedPredicate{"greater_equal", fp16::Predicate::greater_equal},
+                                NamedPredicate{"less_unordered", fp16::Predicate::less_unordered},
+                                NamedPredicate{"not_greater", fp16::Predicate::not_greater},
+                                NamedPredicate{"greater_unordered", fp16::Predicate::greater_unordered},
+                                NamedPredicate{"not_less", fp16::Predicate::not_less},
+                                NamedPredicate{"ordered", fp16::Predicate::ordered},
+                                NamedPredicate{"unordered", fp16::Predicate::unordered}};
+
+template <class Relation>
+py::object related(std::string_view name, const py::object& a, const py::object& b, const py::object& format,
+                   const Relation& holds) {
+  const std::vector<py::array> given = broadcast({a, b});
+  py::array_t<bool> result = empty_like<bool>(given[0]);
+  with_format(format_argument(format), name, any_format, [&]<const Format & F>() {
+    std::ranges::transform(exact_codes<F>(given[0], "a"), exact_codes<F>(given[1], "b"),
+                           result.mutable_data(),
+                           [&](Bits<F> x, Bits<F> y) { return holds.template operator()<F>(x, y); });
+  });
+  return unwrapped(result);
+}
+
+py::object compare(const py::object& a, const std::string& name, const py::object& b,
+                   const py::object& format) {
+  const fp16::Predicate predicate = sim::find_by_name(predicates, "predicate", name).predicate;
+  return related("compare", a, b, format, [predicate]<const Format & F>(Bits<F> x, Bits<F> y) {
+    return fp16::compare_quiet<F>(x, predicate, y).holds;
+  });
+}
+
+py::object total_order(const py::object& a, const py::object& b, const py::object& format) {
+  return related("total_order", a, b, format,
+                 []<const Format & F>(Bits<F> x, Bits<F> y) { return fp16::total_order<F>(x, y); });
+}
+
+}  // namespace
+
+void bind_operations(py::module_& module) {
+  define<2>(module, "add", add,
+            "a + b, rounded once. An exact zero sum of opposite signs is +0, toward_negative -0.");
+  define<2>(module, "subtract", subtract, "a - b, rounded once.");
+  define<2>(module, "multiply", multiply, "a * b, rounded once. infinity * 0 is invalid: a NaN.");
+  define<2>(module, "divide", divide,
+            "a / b, rounded once. 0 / 0 and infinity / infinity are invalid, finite / 0 is an infinity.");
+  define<3>(module, "fma", fma, "a * b + c with one rounding.");
+  define<1>(module, "sqrt", sqrt,
+            "The square root, rounded once. sqrt(-0) is -0, of other negative numbers a NaN.");
+  define<2>(module, "remainder", remainder,
+            "a - b * n for the integer n nearest to a / b, the even one of two (IEEE 754). Exact.");
+  define<2>(module, "fmod", fmod, "a - b * n with n = a / b rounded toward zero (C's fmod). Exact.");
+  define<1>(module, "next_up", next_up,
+            "The least number larger than a; of the largest an infinity where there is one.");
+  define<1>(module, "next_down", next_down, "The greatest number smaller than a.");
+  define<2>(module, "next_after", next_after, "The neighbour of a on the side of b; b where they are equal.");
+
+  const auto format = py::arg("format") = "binary16";
+  module.def(
+      "scalb", scalb, py::arg("a"), py::arg("n"), format,
+      documented("scalb(a, n, format='binary16', **attributes)", "a * 2^n, rounded once, for one integer n.")
+          .c_str());
+  module.def("compare", compare, py::arg("a"), py::arg("predicate"), py::arg("b"), format,
+             documented("compare(a, predicate, b, format='binary16')",
+                        "Whether a predicate of halflab.predicates holds (IEEE 754-2019 tables 5.1 to 5.3), "
+                        "as bool. -0 equals\n"
+                        "+0; a NaN is unordered with everything.")
+                 .c_str());
+  module.def(
+      "total_order", total_order, py::arg("a"), py::arg("b"), format,
+      documented(
+          "total_order(a, b, format='binary16')",
+          "Whether a comes before b or is the same code, NaNs and signs of zeros included (IEEE 754-2019\n"
+          "clause 5.10).")
+          .c_str());
+  py::list names;
+  for (const NamedPredicate& row : predicates) names.append(row.name);
+  module.attr("predicates") = py::tuple(names);
+}
+
+}  // namespace halflab_python

@@ -1,0 +1,41 @@
+/// Names of roundings, and counts of what they did.
+
+#include "tools/python/bindings/arguments.h"
+#include "tools/python/bindings/bindings.h"
+
+namespace halflab_python {
+
+void bind_rounding(py::module_& module) {
+  py::list names;
+  for (const NamedRounding& row : roundings) names.append(row.name);
+  module.attr("roundings") = py::tuple(names);
+
+  py::class_<Counts>(
+      module, "Counts",
+      "What rounding did to the elements of arrays. Pass one as counts= to functions that round, and it\n"
+      "adds up over the calls. Every element is in exactly one of exact, inexact and overflowed.")
+      .def(py::init<>())
+      .def_property_readonly(
+          "exact", [](const Counts& c) { return c.rounding.exact; },
+          "Also NaNs, infinities that stay infinite, invalid operands.")
+      .def_property_readonly(
+          "inexact", [](const Counts& c) { return c.rounding.inexact; },
+          "The result differs from the exact one, without overflow.")
+      .def_property_readonly(
+          "subnormal", [](const Counts& c) { return c.rounding.subnormal; },
+          "0 < |result| < 2^emin, exact or not.")
+      .def_property_readonly(
+          "flushed", [](const Counts& c) { return c.rounding.flushed; },
+          "The result is zero and the exact one is not.")
+      .def_property_readonly(
+          "overflowed", [](const Counts& c) { return c.rounding.overflowed; }, "Raised the overflow flag.")
+      .def_readonly("underflow", &Counts::underflow, "Raised the underflow flag: tiny and inexact.")
+      .def_readonly("divide_by_zero", &Counts::divide_by_zero, "Raised the flag of that name.")
+      .def_readonly("invalid", &Counts::invalid, "Raised the invalid flag.")
+      .def_property_readonly("total", &Counts::total, "Elements counted.")
+      .def("as_dict", &Counts::as_dict, documented("as_dict($self)", "All counts by name.").c_str())
+      .def("__repr__",
+           [](const Counts& c) { return "Counts(" + py::cast<std::string>(py::str(c.as_dict())) + ")"; });
+}
+
+}  // namespace halflab_python

@@ -1,0 +1,173 @@
+/// Global loss scalers, which need no tensors, and the list of all.
+
+#include <cmath>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "sim/loss_scaling/registry.h"
+#include "sim/spec.h"
+#include "tools/python/bindings/bindings.h"
+#include "tools/python/bindings/histogram.h"
+
+namespace halflab_python {
+namespace {
+
+using sim::ExponentHistogram;
+using sim::LossScaler;
+
+py::dict dict_of(const sim::NamedValues& values) {
+  py::dict result;
+  for (const auto& [name, value] : values) result[py::str(name)] = value;
+  return result;
+}
+
+/// What a scaler says that an option allows; NaN lies in no interval.
+std::string allowed_values(std::string_view scaler, const std::string& option) {
+  try {
+    sim::make_any_scaler(scaler, {{option, std::numeric_limits<double>::quiet_NaN()}});
+  } catch (const sim::OptionError& error) {
+    return error.allowed();
+  }
+  return {};
+}
+
+py::dict scaler_table() {
+  py::dict table;
+  for (const sim::ScalerRow& row : sim::scalers()) {
+    py::dict options;
+    for (const auto& [name, value] : sim::options_of(sim::make_any_scaler(row.name))) {
+      py::dict option;
+      option["default"] = value;
+      option["allowed"] = allowed_values(row.name, name);
+      options[py::str(name)] = option;
+    }
+    py::dict entry;
+    entry["kind"] = sim::kind_name(row.kind);
+    entry["description"] = row.description;
+    entry["options"] = options;
+    table[py::str(std::string(row.name))] = entry;
+  }
+  return table;
+}
+
+std::unique_ptr<LossScaler> make_scaler(const std::string& spec, const py::kwargs& options) {
+  auto [name, given] = sim::parse_numeric_spec(spec);
+  for (const auto& [key, value] : options) {
+    const auto option = py::cast<std::string>(key);
+    double number = 0;
+    try {
+      number = py::cast<double>(value);
+    } catch (const py::cast_error&) {
+      throw std::invalid_argument("'" + name + "': " + option + " = " +
+                                  py::cast<std::string>(py::repr(value)) +
+                                  " is not allowed; allowed: a number, True or False");
+    }
+    if (!given.emplace(option, number).second)
+      throw std::invalid_argument("'" + spec + "': option '" + option + "' is given twice");
+  }
+  return sim::make_scaler(name, given);
+}
+
+/// What is known of one step; a histogram says what is not said otherwise.
+struct Step {
+  std::optional<bool> found_inf;
+  std::optional<double> max_abs;
+  const ExponentHistogram* exponents;
+  const ExponentHistogram* twin;
+
+  template <class Use>
+  auto with_summary(const Use& use) const {
+    const auto has_nonfinite = [](const ExponentHistogram* histogram) {
+      return histogram != nullptr && histogram->infinite() + histogram->nan() > 0;
+    };
+    const sim::TwinSummary twin_summary{.finite = !has_nonfinite(twin), .exponents = twin};
+    const double largest = max_abs.value_or(exponents != nullptr ? exponents->max_abs() : 0);
+    return use(sim::GradientSummary{.found_nonfinite = found_inf.value_or(has_nonfinite(exponents)),
+                                    .max_abs = static_cast<float>(largest),
+                                    .exponents = exponents,
+                                    .twin = twin != nullptr ? &twin_summary : nullptr});
+  }
+};
+
+std::string_view update(LossScaler& scaler, std::optional<bool> found_inf, std::optional<double> max_abs,
+                        const ExponentHistogram* exponents, const ExponentHistogram* twin) {
+  return Step{found_inf, max_abs, exponents, twin}.with_summary(
+      [&](const sim::GradientSummary& summary) { return name_of(scaler.update(summary)); });
+}
+
+bool wants_twin(const LossScaler& scaler, std::optional<bool> found_inf, std::optional<double> max_abs,
+                const ExponentHistogram* exponents) {
+  if (scaler.needs_exponents() && exponents == nullptr) {
+    throw std::invalid_argument("scaler '" + std::string(scaler.name()) +
+                                "': a step came without the exponents of its gradients");
+  }
+  return Step{found_inf, max_abs, exponents, nullptr}.with_summary(
+      [&](const sim::GradientSummary& summary) { return scaler.wants_twin(summary); });
+}
+
+void restore(LossScaler& scaler, const py::dict& state) {
+  sim::NamedValues values;
+  for (const auto& [name, value] : state)
+    values.emplace_back(py::cast<std::string>(name), py::cast<double>(value));
+  scaler.restore(values);
+}
+
+}  // namespace
+
+void bind_scalers(py::module_& module) {
+  const auto found_inf = py::arg("found_inf") = py::none();
+  const auto max_abs = py::arg("max_abs") = py::none();
+  const auto exponents = py::arg("exponents") = py::none();
+  py::class_<LossScaler>(
+      module, "Scaler",
+      "A global loss scaler: a state machine that chooses the factor S of the loss from what each step's "
+      "gradients\n"
+      "were. Scaler('dynamic:growth_interval=20') and Scaler('dynamic', growth_interval=20) are the same;\n"
+      "halflab.scalers lists names, options with their defaults, and kinds, of which this one is 'global'.")
+      .def(py::init(&make_scaler), py::arg("spec"),
+           documented("__init__($self, spec, **options)", "").c_str())
+      .def_property_readonly("name", &LossScaler::name)
+      .def_property_readonly("scale", &LossScaler::scale, "S of the coming step.")
+      .def_property_readonly("unscale_scale", &LossScaler::unscale_scale,
+                             "What the gradients of the step just updated are divided by.")
+      .def("update", update, found_inf, max_abs, exponents, py::arg("twin") = py::none(),
+           documented("update($self, found_inf=None, max_abs=None, exponents=None, twin=None)",
+                      "Takes what is known of the step's SCALED gradients, moves `scale` for the next step "
+                      "and returns\n"
+                      "what becomes of this one: 'apply', 'skip' or 'abort'.\n\n"
+                      "found_inf: an infinity or NaN was found; max_abs: the largest finite magnitude. Both "
+                      "follow from\n"
+                      "exponents, an ExponentHistogram, where they are not given. twin: an ExponentHistogram "
+                      "of unscaled\n"
+                      "gradients in a wide format.")
+               .c_str())
+      .def("wants_twin", wants_twin, found_inf, max_abs, exponents,
+           documented("wants_twin($self, found_inf=None, max_abs=None, exponents=None)",
+                      "Whether update() of the step just made should bring a twin.")
+               .c_str())
+      .def_property_readonly("needs_exponents", &LossScaler::needs_exponents,
+                             "Whether update() needs an ExponentHistogram.")
+      .def_property_readonly("abort_reason", &LossScaler::abort_reason,
+                             "Why update() last said 'abort', in one line.")
+      .def_property_readonly(
+          "updates_per_backward",
+          [](const LossScaler& scaler) {
+            return scaler.update_granularity() == sim::UpdateGranularity::per_backward;
+          },
+          "Whether update() is called after each micro-batch, not once a step.")
+      .def_property_readonly(
+          "options", [](const LossScaler& scaler) { return dict_of(scaler.options()); }, "Options in force.")
+      .def_property_readonly(
+          "state", [](const LossScaler& scaler) { return dict_of(scaler.state()); },
+          "All that the next decision depends on besides the options.")
+      .def("restore", restore, py::arg("state"),
+           documented("restore($self, state)", "Goes on from a `state`.").c_str())
+      .def("__repr__", [](const LossScaler& scaler) {
+        return "Scaler('" + std::string(scaler.name()) + "'), S = " + sim::number_text(scaler.scale());
+      });
+  module.attr("scalers") = scaler_table();
+}
+
+}  // namespace halflab_python

@@ -1,0 +1,99 @@
+"""Half precision, exactly: the instruments of Halflab on numpy arrays.
+
+    >>> import numpy as np, halflab
+    >>> halflab.round_to([0.1, 70000.0, 1e-8])
+    array([0.09997559,        inf, 0.        ])
+    >>> halflab.add([2048.0, 4.0], [1.0, 1.0])        # binary16 has no 2049: the tie goes to the even number
+    array([2048.,    5.])
+    >>> print(halflab.text(halflab.encode(0.1), style="fields"))
+    0 01011 1001100110
+    >>> gradients = np.random.default_rng(0).normal(size=10000) * 2.0**-26
+    >>> counts = halflab.Counts()
+    >>> rounded = halflab.round_to(gradients, counts=counts)
+    >>> counts.flushed == halflab.ExponentHistogram(gradients).zones()["flushed"]
+    True
+
+Values are whatever numpy takes (float16, float32, float64, integers; any shape, broadcast); results are float64, which
+holds every number of every format exactly. Codes ("bits") are unsigned integers. Every format has a row in
+halflab.formats and is an attribute too (halflab.binary16, halflab.e4m3); `format=` takes it or its name.
+
+Operands of an operation must be numbers of its format, as round_to() gives them and as every numpy.float16 is one of
+binary16: nothing is rounded but the exact result, once.
+
+**attributes of what rounds:
+
+    rounding            one of halflab.roundings; 'nearest_even' if not given
+    seed                of 'stochastic', which needs one: element i draws its random bits from (seed, i)
+    saturate            results that would be infinite become the largest number of their sign
+    flush_to_zero       results below the smallest normal number become zeros
+    denormals_are_zero  subnormal operands are read as zeros
+    counts              a halflab.Counts, to which what rounding did is added
+
+Wrong names and values are a ValueError of one line that says what is allowed.
+
+Formats:     formats, Format, encode, decode, round_to, fields, text, ulp, ulp_distance, next_up, next_down, next_after,
+             block_formats, round_to_blocks, Counts, roundings
+Operations:  add, subtract, multiply, divide, fma, sqrt, remainder, fmod, scalb, compare, total_order, predicates
+Sums:        sum, partial_sums, sum_orders, dot, dot_orders, matmul, accumulations, tensor_cores
+Functions:   math, the correctly rounded functions of binary16: math.exp, math.tanh, ...; math.functions
+Gradients:   ExponentHistogram, Scaler, scalers
+Runs:        run_experiment, ExperimentError, read_record, Record, RecordError
+Networks:    networks, memory, activations, kernels, policies, optimizers
+"""
+
+from ._halflab import (
+    Counts,
+    ExponentHistogram,
+    Format,
+    Scaler,
+    accumulations,
+    add,
+    block_formats,
+    compare,
+    decode,
+    divide,
+    dot,
+    dot_orders,
+    encode,
+    fields,
+    fma,
+    fmod,
+    formats,
+    math,
+    matmul,
+    multiply,
+    next_after,
+    next_down,
+    next_up,
+    optimizers,
+    partial_sums,
+    policies,
+    predicates,
+    remainder,
+    round_to,
+    round_to_blocks,
+    roundings,
+    scalb,
+    scalers,
+    sqrt,
+    subtract,
+    sum,
+    sum_orders,
+    tensor_cores,
+    text,
+    total_order,
+    ulp,
+    ulp_distance,
+)
+from ._networks import activations, kernels, memory, networks
+from .experiments import ExperimentError, run_experiment
+from .records import Record, RecordError, read_record
+
+__all__ = [name for name in dir() if not name.startswith("_") and name not in ("experiments", "records")]
+
+# The formats come last: a new row of the table is an attribute by itself.
+globals().update(formats)
+__all__ += formats
+
+for _class in (Counts, ExponentHistogram, Format, Scaler):
+    _class.__module__ = __name__

@@ -1,0 +1,65 @@
+"""Running the experiments from Python."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .records import read_record
+
+
+class ExperimentError(RuntimeError):
+    """An experiment that was not found, or that refused its options or failed. One line, its own where it has one."""
+
+
+def run_experiment(name, out=None, **options):
+    """Runs an experiment and returns its Record.
+
+    name     of the program, as "underflow_sweep". It is looked for in the directory that the environment variable
+             HALFLAB_BIN_DIR names, then beside the build this module is part of, then on the PATH.
+    out      the directory for its results; they are read and not kept where none is given
+    options  of its command line: `twin_every=10` is --twin-every 10, `quick=True` is --quick,
+             `scalers=["none", "dynamic"]` is --scalers none,dynamic
+
+    >>> record = halflab.run_experiment("underflow_sweep", model="mlp", steps=200)
+    >>> record.tables["sweep"]["fraction_flushed"][0]
+    """
+    if out is not None:
+        return _run(name, out, options)
+    with tempfile.TemporaryDirectory() as directory:
+        return _run(name, Path(directory) / name, options)
+
+
+def _run(name, out, options):
+    command = [_program(name), "--out", str(out), "--quiet", *_words(options)]
+    run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if run.returncode != 0:
+        lines = run.stderr.strip().splitlines()
+        raise ExperimentError(lines[-1] if lines else f"{name}: ended with code {run.returncode}")
+    return read_record(out)
+
+
+def _program(name):
+    directories = [str(Path(__file__).resolve().parents[2] / "bin"), os.environ.get("PATH", os.defpath)]
+    if os.environ.get("HALFLAB_BIN_DIR"):
+        directories.insert(0, os.environ["HALFLAB_BIN_DIR"])
+    program = shutil.which(name, path=os.pathsep.join(directories))
+    if program is None:
+        raise ExperimentError(
+            f"experiment '{name}' was not found; ./lab build makes all of them, HALFLAB_BIN_DIR says where they are"
+        )
+    return program
+
+
+def _words(options):
+    words = []
+    for option, value in options.items():
+        flag = "--" + option.replace("_", "-")
+        if value is True:
+            words.append(flag)
+        elif isinstance(value, (list, tuple)):
+            words += [flag, ",".join(map(str, value))]
+        elif value is not None and value is not False:
+            words += [flag, str(value)]
+    return words
