@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "fp16/formats.h"
+#include "fp16/rounding_names.h"
 #include "sim/registry.h"
 #include "sim/spec.h"
 
@@ -123,20 +124,9 @@ constexpr std::array tensor_formats{
     fp16::NamedFormat{"binary64", fp16::binary64}, fp16::NamedFormat{"binary32", fp16::binary32},
     fp16::NamedFormat{"binary16", fp16::binary16}, fp16::NamedFormat{"bfloat16", fp16::bfloat16}};
 
-struct NamedRounding {
-  std::string_view name;
-  fp16::Rounding direction;
-};
-constexpr std::array roundings{NamedRounding{"nearest_even", fp16::Rounding::nearest_even},
-                               NamedRounding{"nearest_away", fp16::Rounding::nearest_away},
-                               NamedRounding{"toward_zero", fp16::Rounding::toward_zero},
-                               NamedRounding{"toward_positive", fp16::Rounding::toward_positive},
-                               NamedRounding{"toward_negative", fp16::Rounding::toward_negative},
-                               NamedRounding{"to_odd", fp16::Rounding::to_odd},
-                               NamedRounding{"stochastic", fp16::Rounding::stochastic}};
-
 std::string name_of(fp16::Rounding direction) {
-  return std::string(std::ranges::find(roundings, direction, &NamedRounding::direction)->name);
+  return std::string(
+      std::ranges::find(fp16::named_roundings, direction, &fp16::NamedRounding::rounding)->name);
 }
 std::string name_of(CastList casts) {
   switch (casts) {
@@ -158,7 +148,7 @@ fp16::Format format_named(std::string_view name) {
   return find_by_name(tensor_formats, "format", name).format;
 }
 fp16::Rounding rounding_named(std::string_view name) {
-  return find_by_name(roundings, "rounding", name).direction;
+  return find_by_name(fp16::named_roundings, "rounding", name).rounding;
 }
 
 bool truth_of(std::string_view text) {

@@ -83,7 +83,7 @@ RoundingArguments rounding_arguments(const py::kwargs& arguments) {
     const auto flag = [&, &given = value] { return checked_cast<bool>(name, given, "True, False"); };
     if (name == "rounding") {
       const auto rounding = checked_cast<std::string>(name, value, "names of roundings");
-      result.attributes.rounding = sim::find_by_name(roundings, "rounding", rounding).rounding;
+      result.attributes.rounding = sim::find_by_name(fp16::named_roundings, "rounding", rounding).rounding;
     } else if (name == "seed") {
       if (!value.is_none())
         result.seed = checked_cast<std::uint64_t>(name, value, "integers from 0 to 2^64 - 1");

@@ -19,7 +19,7 @@
 #include "fp16/bits.h"
 #include "fp16/bulk.h"
 #include "fp16/formats.h"
-#include "fp16/rounding.h"
+#include "fp16/rounding_names.h"
 #include "sim/options.h"
 
 namespace halflab_python {
@@ -55,18 +55,6 @@ struct Counts {
     invalid += flags.invalid;
   }
 };
-
-struct NamedRounding {
-  std::string_view name;
-  fp16::Rounding rounding;
-};
-inline constexpr std::array roundings{NamedRounding{"nearest_even", fp16::Rounding::nearest_even},
-                                      NamedRounding{"nearest_away", fp16::Rounding::nearest_away},
-                                      NamedRounding{"toward_zero", fp16::Rounding::toward_zero},
-                                      NamedRounding{"toward_positive", fp16::Rounding::toward_positive},
-                                      NamedRounding{"toward_negative", fp16::Rounding::toward_negative},
-                                      NamedRounding{"to_odd", fp16::Rounding::to_odd},
-                                      NamedRounding{"stochastic", fp16::Rounding::stochastic}};
 
 /// The keyword arguments of everything that rounds.
 struct RoundingArguments {

@@ -7,7 +7,7 @@ namespace halflab_python {
 
 void bind_rounding(py::module_& module) {
   py::list names;
-  for (const NamedRounding& row : roundings) names.append(row.name);
+  for (const fp16::NamedRounding& row : fp16::named_roundings) names.append(row.name);
   module.attr("roundings") = py::tuple(names);
 
   py::class_<Counts>(
