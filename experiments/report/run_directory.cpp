@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "experiments/common/text_table.h"
 #include "sim/files.h"
 
 namespace experiments::report {
@@ -113,7 +114,10 @@ std::vector<std::string_view> paragraphs_of(std::string_view text) {
 
 std::string headline(const RunDirectory& run) {
   const std::vector<std::string_view> paragraphs = paragraphs_of(run.verdict);
-  std::string line{paragraphs.empty() ? "" : paragraphs.front()};
+  TextTable table;
+  const auto sentences = std::ranges::find_if(
+      paragraphs, [&table](std::string_view paragraph) { return !parse_text_table(paragraph, table); });
+  std::string line{sentences == paragraphs.end() ? "" : *sentences};
   std::ranges::replace(line, '\n', ' ');
   return line;
 }

@@ -37,7 +37,7 @@ RunDirectory read_run(const std::filesystem::path& directory);
 /// What stands between empty lines, without the final line feed of each.
 std::vector<std::string_view> paragraphs_of(std::string_view text);
 
-/// The first paragraph of the run's verdict, on one line.
+/// The first paragraph of the run's verdict that is no table, on one line.
 std::string headline(const RunDirectory& run);
 
 }  // namespace experiments::report

@@ -62,7 +62,8 @@ class SiteWriter {
     if (i > 0) navigation += neighbour("previous", site_.runs[i - 1]);
     if (i + 1 < site_.runs.size()) navigation += neighbour("next", site_.runs[i + 1]);
     std::string files;
-    for (const std::string& file : run.files) files += fmt::format("{}\n", link(from_here(run.path) / file, file));
+    for (const std::string& file : run.files)
+      files += fmt::format("{}\n", link(from_here(run.path) / file, file));
     int figure_number = 0;
     return fmt::format("<nav>{}</nav>\n{}<h3>Files</h3>\n<nav>{}</nav>\n{}", navigation,
                        run_section(run, figure_number), files, details_element(run, true));

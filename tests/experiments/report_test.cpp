@@ -185,6 +185,15 @@ TEST_CASE("what is no run directory is refused by its name") {
                        doctest::Contains("run': manifest.json cannot be read"), std::runtime_error);
 }
 
+TEST_CASE("the headline of a verdict that begins with a table is the sentence behind it") {
+  const test::TemporaryDirectory directory;
+  sim::RunRecord record(directory / "run");
+  record.verdict(experiments::TextTable{.columns = {"scaler", "loss"}, .rows = {{"none", "0.5"}}}.text());
+  record.verdict("Half of it\nis lost.");
+  record.commit({{"experiment", "probe"}});
+  CHECK(report::headline(report::read_run(directory / "run")) == "Half of it is lost.");
+}
+
 TEST_CASE("a site links an index, a page for each run, its files and the notebooks") {
   const test::TemporaryDirectory directory;
   write_run(directory / "a", "FP16 loses much.");
