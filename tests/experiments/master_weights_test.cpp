@@ -11,6 +11,7 @@
 #include "experiments/master_weights/findings.h"
 #include "experiments/master_weights/measurement.h"
 #include "experiments/master_weights/ratio_histogram.h"
+#include "experiments/master_weights/record.h"
 #include "experiments/master_weights/storage.h"
 #include "fp16/formats.h"
 #include "sim/precision_policy.h"
@@ -247,6 +248,24 @@ TEST_CASE("master_weights: outcomes are judged in pairs of the same seed") {
   CHECK_FALSE(outcome_of(diverged, diverged, 30).is_harmed());
   const std::vector<TrainingRun> two(worse.begin(), worse.begin() + 2);
   CHECK_FALSE(outcome_of(two, std::span(with_masters).first(2), 30).is_harmed());
+}
+
+TEST_CASE("master_weights: a storage costs most where it alone diverges, and least where masters do too") {
+  const auto conditions = make_conditions({.model = "autoencoder", .steps = 1});
+  std::vector<ConditionFindings> findings;
+  for (const auto& [masters_loss, fp16_loss] :
+       {std::pair{double{NAN}, double{NAN}}, {1.0, 2.0}, {1.0, double{NAN}}}) {
+    ConditionFindings found{.condition = conditions[findings.size()].get(),
+                            .runs = {},
+                            .outcomes = std::vector<Outcome>(storages.size())};
+    found.outcomes[masters].test_loss.mean = masters_loss;
+    found.outcomes[fp16_nearest].test_loss.mean = fp16_loss;
+    found.outcomes[fp16_nearest].diverges_alone = std::isnan(fp16_loss) && !std::isnan(masters_loss);
+    findings.push_back(found);
+  }
+  CHECK(&worst_case(findings, fp16_nearest) == &findings[2]);
+  findings.pop_back();
+  CHECK(&worst_case(findings, fp16_nearest) == &findings[1]);
 }
 
 TEST_CASE("master_weights: conditions are the standard ones, or what was asked for") {

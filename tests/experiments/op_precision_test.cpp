@@ -154,6 +154,15 @@ TEST_CASE("op_precision: headroom ends where hand computation has it end") {
   CHECK(none.failure == Failure::flushed);
 }
 
+TEST_CASE("op_precision: what fails already has no headroom") {
+  const auto failed = found(sim::sigmoid, {.fraction_flushed = 0.0015}).headroom_if_failed(Reductions::fp32);
+  REQUIRE(failed);
+  CHECK(failed->octaves == 0);
+  CHECK(failed->operand == 2);
+  CHECK(failed->failure == Failure::flushed);
+  CHECK_FALSE(found(sim::exp, {}).headroom_if_failed(Reductions::fp32));
+}
+
 TEST_CASE("op_precision: recorded operands reproduce the tape's values") {
   const Tensor weight = Tensor::from({2, 3}, std::vector<float>{1, 2, 3, -1, 0, 1});
   sim::Tape tape(sim::find_precision_policy("fp32"));

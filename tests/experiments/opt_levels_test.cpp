@@ -248,5 +248,10 @@ TEST_CASE("opt_levels: under Adam O3 has no finite loss from the second step on,
       measure(setup, {.training = training, .recipes = "O2,O3", .seeds = 1, .twin_every = 1}, quiet.run);
   CHECK(found.at_default(1).values("first_nonfinite_step") == std::vector<double>{0});
   CHECK(found.at_default(2).values("first_nonfinite_step") == std::vector<double>{2});
+  CHECK(earliest_nonfinite_step(found.at_default(1)) == 0);
+  experiments::SeedGroup seeds;
+  for (const double step : {0.0, 5.0, 3.0})
+    seeds.results.push_back({.values = {{"first_nonfinite_step", step}}, .abort_reason = {}});
+  CHECK(earliest_nonfinite_step(seeds) == 3);
   CHECK(found.at_default(2).diverged_runs() == 1);
 }

@@ -98,6 +98,7 @@ TEST_CASE("scale_policy_order: what GradScaler raises, as its source says") {
   CHECK(answer("update_each_micro_batch") == "raises: No inf checks were recorded prior to update.");
   CHECK(answer("update_after_each_loss") == "raises: No inf checks were recorded prior to update.");
   CHECK(answer("infinity_sought_after_clip") == "own loop");
+  CHECK(answer("optimizer_counts_skips") == "own loop");
   for (const char* silent :
        {"never_unscaled", "clip_before_unscale", "loss_not_divided", "step_each_micro_batch",
         "clip_each_micro_batch", "two_scalers_apart", "two_scalers_unscaled_in_place"})
@@ -143,6 +144,11 @@ TEST_CASE("scale_policy_order: predictions by hand") {
   // t = 4, k = 2: (1 - 1/16) / (1 - 1/64) * sqrt((1 - (3/4)^6) / (1 - (3/4)^4))
   CHECK(predicted("optimizer_counts_skips") ==
         doctest::Approx(0.9375 / 0.984375 * std::sqrt((1 - 729.0 / 4096) / (1 - 81.0 / 256))));
+  facts.beta1 = 0;  // only the second moment is corrected
+  CHECK(predicted("optimizer_counts_skips") ==
+        doctest::Approx(std::sqrt((1 - 729.0 / 4096) / (1 - 81.0 / 256))));
+  facts.beta2 = 0;
+  CHECK(predicted("optimizer_counts_skips") == 1);
   facts.norm = 0.5;  // which right clipping leaves, and clipping 4 = 8 * 0.5 halves
   CHECK(predicted("clip_before_unscale") == doctest::Approx(0.5).epsilon(1e-6));
   CHECK(predicted("clipped_never_unscaled") == 4);

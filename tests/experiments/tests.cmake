@@ -31,6 +31,7 @@ halflab_test(experiments_parts_test
 
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
+  experiments/program_answers_test.cpp
   experiments/programs_test.cpp
   experiments/training_resume_test.cpp
   experiments/training_test.cpp
