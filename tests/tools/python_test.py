@@ -178,6 +178,17 @@ class Formats(Case):
         self.assertEqual(halflab.round_to(3), 3.0)
         self.assertIsInstance(halflab.round_to(3), np.float64)
 
+    def test_codes_of_64_bits(self):
+        bits = [2**63, 1, 2**64 - 1]  # numpy alone makes floats of the first two and objects of 2**64
+        expected = struct.unpack("<3d", struct.pack("<3Q", *bits))
+        self.assert_same(halflab.decode(bits, "binary64"), expected)
+        self.assert_same(halflab.decode(np.array(bits, dtype=">u8"), "binary64"), expected)
+        self.assert_same(halflab.decode([np.uint64(2**63), 1], "binary64"), expected[:2])
+        self.assert_refused("18446744073709551616 is no code of binary64", halflab.decode, [2**64, 1], "binary64")
+        self.assert_refused("-1 is no code of binary64", halflab.decode, [2**63, -1], "binary64")
+        self.assert_refused("allowed: integers", halflab.decode, [2**63, 0.5], "binary64")
+        self.assert_refused("allowed: integers", halflab.decode, [1, True, None])
+
     def test_stochastic_rounding_is_a_function_of_its_seed_and_unbiased(self):
         values = np.full(40000, 1 + 0.25 * 2.0**-10)
         rounded_up = halflab.round_to(values, rounding="stochastic", seed=1) > 1
@@ -248,6 +259,10 @@ class Formats(Case):
         # The scales are 2^(1-2) and 2^(9-2): 3 / 0.5 = 6 is a number of e2m1, 1000 / 128 saturates at 6, 1 / 128 is lost.
         self.assert_same(halflab.round_to_blocks(x, "mxfp4"), np.concatenate([np.full(32, 3.0), [768.0], np.zeros(31)]))
         self.assertEqual(halflab.block_formats["mxfp4"]["bits_per_value"], 4.25)
+        x[3], x[40] = np.inf, 1.0
+        self.assertEqual(np.isnan(halflab.round_to_blocks(x, "mxfp4")).tolist(), [True] * 32 + [False] * 32)
+        self.assertTrue(np.isnan(halflab.round_to_blocks(x, "nvfp4")).all())
+        self.assertEqual(halflab.round_to_blocks(np.ones((3, 0)), "mxfp4").shape, (3, 0))
 
     def test_wrong_arguments(self):
         refused = self.assert_refused
@@ -265,7 +280,12 @@ class Formats(Case):
         refused("allowed: integers", halflab.decode, 0.5)
         refused("up to 20 bits", halflab.binary32.values)
         refused("unknown style", halflab.text, 0, style="long")
-        refused("unknown block format 'mxfp5'; did you mean", halflab.round_to_blocks, [1.0], "mxfp5")
+        for values in ([1.0], []):
+            refused("unknown block format 'mxfp5'; did you mean", halflab.round_to_blocks, values, "mxfp5")
+            refused("unknown scale_rule", halflab.round_to_blocks, values, "mxfp4", "flor")
+        refused("seed = -1 is not allowed", halflab.round_to_blocks, [1.0], "mxfp4", seed=-1)
+        for n in (2**31, 0.5, [1, 2]):
+            refused(f"n = {n} is not allowed; allowed: one integer", halflab.scalb, 1, n)
         refused("format 'e8m0' is not allowed", halflab.add, 1, 1, "e8m0")
         refused("a: 0.1 is not a number of binary16", halflab.add, 0.1, 1)
         refused("b: 70000 is not a number of binary16", halflab.add, 1, 70000)
@@ -351,6 +371,18 @@ class Operations(Case):
         self.assertEqual(halflab.total_order(a, b).tolist(), [True, True, False, False])
         self.assertEqual(len(halflab.predicates), 12)
         self.assert_refused("did you mean 'less'", halflab.compare, 1, "les", 2)
+
+    def test_operands_of_every_kind_are_read_alike(self):
+        halves = np.arange(-12, 12, dtype=np.float16)
+        expected = halflab.fma(halves, halves, 1)
+        for dtype in (">f2", "<f4", ">f4", ">f8", "i1", ">i2", ">i8"):
+            apart = np.zeros((len(halves), 3), dtype=dtype)
+            apart[:, 1] = halves
+            self.assert_same(halflab.fma(apart[:, 1], apart[:, 1], 1), expected, dtype)
+            self.assert_same(halflab.fma(apart[::-1, 1], apart[::-1, 1], 1), expected[::-1], dtype)
+        self.assert_same([halflab.fma(x, np.array(x), 1) for x in halves], expected)
+        self.assert_same(halflab.fma(halves.tolist(), halves.tolist(), [1]), expected)
+        self.assertEqual(halflab.add(np.ones((0, 3)), 1).shape, (0, 3))
 
     def test_broadcasting(self):
         table = halflab.multiply(np.arange(4.0)[:, None], np.arange(3.0))
@@ -534,7 +566,10 @@ class Histogram(Case):
         self.assertEqual(halflab.ExponentHistogram([65505.0]).log2_headroom, -1)
         self.assertIsNone(halflab.ExponentHistogram([0.0]).log2_headroom)
         self.assert_refused("[-112, 123]", halflab.ExponentHistogram([1.0]).zones, 124)
-        self.assert_refused("allowed: integers", halflab.ExponentHistogram([1.0]).flushed_at_scale, 0.5)
+        for method in ("flushed_at_scale", "zones"):
+            self.assert_refused("allowed: integers", getattr(halflab.ExponentHistogram([1.0]), method), 0.5)
+        self.assert_refused("allowed: one integer", halflab.ExponentHistogram([1.0]).zones, [1, 2])
+        self.assertEqual(halflab.ExponentHistogram([1.0]).flushed_at_scale([]).shape, (0,))
 
 
 class Scalers(Case):
@@ -633,7 +668,15 @@ class Scalers(Case):
         refused("allowed: numbers in (1, inf)", halflab.Scaler, "dynamic:growth_factor=1")
         refused("is given twice", halflab.Scaler, "dynamic:growth_interval=3", growth_interval=3)
         refused("allowed: a number", halflab.Scaler, "dynamic", growth_interval="x")
-        refused("saved state", halflab.Scaler("dynamic").restore, {"scale": 1})
+        scaler = halflab.Scaler("dynamic")
+        refused("saved state", scaler.restore, {"scale": 1})
+        refused("scale = 'x' is not allowed; allowed: a number", scaler.restore, {**scaler.state, "scale": "x"})
+        refused("saved state", scaler.restore, {1: 2})
+        refused("nothing is known of the step", scaler.update)
+        refused("nothing is known of the step", scaler.wants_twin, max_abs=1)
+        for max_abs in (math.nan, -1, math.inf, 1e39):
+            refused("max_abs = ", scaler.update, False, max_abs)
+        self.assertEqual(scaler.state, halflab.Scaler("dynamic").state)
 
 
 class Records(Case):
@@ -695,10 +738,27 @@ class Records(Case):
         with self.assertRaisesRegex(halflab.RecordError, "no table 'steps'"):
             halflab.read_record(self.directory).steps
 
-    def test_a_run_of_a_program(self):
+    def program(self):
         program = pathlib.Path(os.environ.get("HALFLAB_BIN_DIR", "build/bin")) / "formats"
         if not program.exists():
             self.skipTest(f"{program} is not built")
+        return program
+
+    def test_runs_that_leave_no_record(self):
+        self.program()
+        for fragment, name, options in (
+            ("experiment 'formets' was not found", "formets", {}),
+            ("did you mean --quick", "formats", {"quck": True}),
+            ("formats: left no record", "formats", {"help": True}),
+            ("'3,4' is not allowed", "formats", {"rows": np.array([3, 4])}),
+        ):
+            with self.assertRaises(halflab.ExperimentError) as caught:
+                halflab.run_experiment(name, **options)
+            self.assertIn(fragment, str(caught.exception))
+            self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def test_a_run_of_a_program(self):
+        program = self.program()
         subprocess.run([program, "--quick", "--quiet", "--out", self.directory], check=True, capture_output=True)
         record = halflab.read_record(self.directory)
         self.assertEqual(record.manifest["experiment"], "formats")
@@ -755,7 +815,10 @@ class Networks(Case):
         refused("unknown optimizer", halflab.memory, "mlp", optimizer="newton")
         refused("unknown recomputation 'ful'; did you mean 'full'", halflab.memory, "mlp", recomputation="ful")
         refused("unknown symbol 'bach'; did you mean 'batch'", halflab.memory, "mlp", bach=3)
-        refused("batch = 0.5 is not allowed", halflab.kernels, "mlp", batch=0.5)
+        for batch in (0.5, True, -1, "3", np.array([3, 4])):
+            refused("symbol batch = ", halflab.kernels, "mlp", batch=batch)
+        refused("symbol optimizer = 'sgd' is not allowed", halflab.kernels, "mlp", optimizer="sgd")
+        self.assertEqual(halflab.memory("mlp", batch=np.int64(3)), halflab.memory("mlp", batch=3))
         refused("cannot be read", halflab.activations, "nowhere.toml")
 
 

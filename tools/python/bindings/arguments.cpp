@@ -11,21 +11,6 @@ namespace {
 constexpr std::array attribute_names{"rounding",           "seed",  "saturate", "flush_to_zero",
                                      "denormals_are_zero", "counts"};
 
-std::string text_of(const py::handle& object) {
-  return py::cast<std::string>(py::repr(object));
-}
-
-/// `value` as a T; the error says what `name` allows.
-template <class T>
-T checked_cast(std::string_view name, const py::handle& value, std::string_view allowed) {
-  try {
-    return py::cast<T>(value);
-  } catch (const py::cast_error&) {
-    throw std::invalid_argument(std::string(name) + " = " + text_of(value) +
-                                " is not allowed; allowed: " + std::string(allowed));
-  }
-}
-
 py::array reject_dtype(const py::array& array) {
   throw std::invalid_argument("values: " + py::cast<std::string>(py::str(array.dtype())) +
                               " is not allowed; allowed: float16, float32, float64, integers, bool");
@@ -39,6 +24,24 @@ void require_exact_doubles(const py::array& array) {
     throw std::invalid_argument("values: " + std::to_string(value) +
                                 " is not allowed; allowed: integers of magnitude up to 2^53");
   }
+}
+
+/// An array of integers, of objects where Python's own are too large for numpy's or beside others of 64 bits.
+py::array integers(const py::object& bits) {
+  const py::object asarray = py::module_::import("numpy").attr("asarray");
+  const py::array array = asarray(bits);
+  const char kind = array.dtype().kind();
+  if (kind == 'i' || kind == 'u' || array.size() == 0) return array;
+  if (!py::isinstance<py::array>(bits)) {
+    const py::array objects = asarray(bits, py::arg("dtype") = "O");
+    const auto is_integer = [](const py::handle& each) {
+      return PyIndex_Check(each.ptr()) && !PyBool_Check(each.ptr());
+    };
+    const py::list elements(objects.attr("ravel")());
+    if (std::all_of(elements.begin(), elements.end(), is_integer)) return objects;
+  }
+  throw std::invalid_argument("bits: " + py::cast<std::string>(py::str(array.dtype())) +
+                              " is not allowed; allowed: integers");
 }
 
 }  // namespace
@@ -76,6 +79,11 @@ void RoundingArguments::reject_stochastic(std::string_view subject) const {
                               "partial_sums");
 }
 
+std::optional<std::uint64_t> seed_argument(const py::handle& seed) {
+  if (seed.is_none()) return std::nullopt;
+  return checked_cast<std::uint64_t>("seed", seed, "integers from 0 to 2^64 - 1");
+}
+
 RoundingArguments rounding_arguments(const py::kwargs& arguments) {
   RoundingArguments result;
   for (const auto& [key, value] : arguments) {
@@ -85,8 +93,7 @@ RoundingArguments rounding_arguments(const py::kwargs& arguments) {
       const auto rounding = checked_cast<std::string>(name, value, "names of roundings");
       result.attributes.rounding = sim::find_by_name(fp16::named_roundings, "rounding", rounding).rounding;
     } else if (name == "seed") {
-      if (!value.is_none())
-        result.seed = checked_cast<std::uint64_t>(name, value, "integers from 0 to 2^64 - 1");
+      result.seed = seed_argument(value);
     } else if (name == "saturate") {
       result.attributes.saturate = flag();
     } else if (name == "flush_to_zero") {
@@ -134,12 +141,7 @@ py::array reals(const py::object& values) {
 }
 
 py::array integers_up_to(std::uint64_t last, const py::object& bits, std::string_view format) {
-  const py::array array = py::module_::import("numpy").attr("asarray")(bits);
-  const char kind = array.dtype().kind();
-  if (kind != 'i' && kind != 'u' && array.size() > 0) {
-    throw std::invalid_argument("bits: " + py::cast<std::string>(py::str(array.dtype())) +
-                                " is not allowed; allowed: integers");
-  }
+  const py::array array = integers(bits);
   if (array.size() == 0) return array;
   const py::object lowest = array.attr("min")(), highest = array.attr("max")();
   if (lowest < py::int_(0) || highest > py::int_(last)) {

@@ -56,6 +56,20 @@ struct Counts {
   }
 };
 
+/// `value` as a T; the error says what `name` allows.
+template <class T>
+T checked_cast(std::string_view name, const py::handle& value, std::string_view allowed) {
+  try {
+    return py::cast<T>(value);
+  } catch (const py::cast_error&) {
+    throw std::invalid_argument(std::string(name) + " = " + py::cast<std::string>(py::repr(value)) +
+                                " is not allowed; allowed: " + std::string(allowed));
+  }
+}
+
+/// A seed, or none.
+std::optional<std::uint64_t> seed_argument(const py::handle& seed);
+
 /// The keyword arguments of everything that rounds.
 struct RoundingArguments {
   fp16::Attributes attributes = {};

@@ -38,21 +38,23 @@ void with_block_format(std::string_view name, Visit&& visit) {
 }
 
 py::object round_to_blocks(const py::object& values, const std::string& format, const std::string& scale_rule,
-                           std::optional<std::uint64_t> seed) {
+                           const py::object& seed_or_none) {
   const py::array given = reals(values);
   if (given.ndim() == 0)
     throw std::invalid_argument(
         "round_to_blocks: a scalar is not allowed; allowed: arrays of one or more dimensions");
   const Array<float> rounded_to_float(given);
   std::vector<float> numbers(rounded_to_float.data(), rounded_to_float.data() + rounded_to_float.size());
+  const std::optional<std::uint64_t> seed = seed_argument(seed_or_none);
   const RoundingArguments rounding{
       .attributes = {.rounding = seed ? fp16::Rounding::stochastic : fp16::Rounding::nearest_even},
       .seed = seed};
   const std::vector<std::uint32_t> random = rounding.random_bits(numbers.size());
   py::array_t<double> result = empty_like<double>(given);
-  if (numbers.empty()) return unwrapped(result);
+  const fp16::ScaleRule rule = rule_named(scale_rule);
   with_block_format(format, [&]<const fp16::BlockFormat & B>() {
-    fp16::BlockArrayOptions options{.scale_rule = rule_named(scale_rule), .random_bits = random};
+    if (numbers.empty()) return;
+    fp16::BlockArrayOptions options{.scale_rule = rule, .random_bits = random};
     if constexpr (B.has_tensor_scale)
       options.tensor_scale = fp16::tensor_scale<B>(fp16::absolute_maximum(numbers));
     fp16::round_to_blocks(B, numbers, {.length = static_cast<std::size_t>(given.shape(given.ndim() - 1))},
@@ -90,7 +92,9 @@ void bind_blocks(py::module_& module) {
           "element * scale, blocks along the last axis, a shorter one at its end. scale_rule, of scales that "
           "are\n"
           "powers of two: 'floor' (MX), 'ceil', 'rceil' (NVIDIA), 'even'. With a seed elements round\n"
-          "stochastically. NVFP4 has the usual scale of the whole array.")
+          "stochastically. NVFP4 has the usual scale of the whole array. An infinity or NaN makes its block "
+          "NaN,\n"
+          "of NVFP4 the whole array.")
           .c_str());
   module.attr("block_formats") = block_formats();
 }

@@ -44,14 +44,18 @@ py::array_t<std::int64_t> counts(const ExponentHistogram& histogram) {
   return result;
 }
 
-/// For one log2 of a scale or an array of them.
+/// One log2 of a scale or an array of them.
+py::array log2_scales(const py::object& log2_scale) {
+  const py::array given = reals(log2_scale);
+  const char kind = given.dtype().kind();
+  if (kind == 'i' || kind == 'u' || given.size() == 0) return given;
+  throw std::invalid_argument("log2_scale: " + py::cast<std::string>(py::str(given.dtype())) +
+                              " is not allowed; allowed: integers");
+}
+
 auto prediction(Prediction predicted) {
   return [predicted](const ExponentHistogram& histogram, const py::object& log2_scale) {
-    const py::array given = reals(log2_scale);
-    const char kind = given.dtype().kind();
-    if (kind != 'i' && kind != 'u')
-      throw std::invalid_argument("log2_scale: " + py::cast<std::string>(py::str(given.dtype())) +
-                                  " is not allowed; allowed: integers");
+    const py::array given = log2_scales(log2_scale);
     const Array<std::int64_t> scales(given);
     py::array_t<std::int64_t> result = empty_like<std::int64_t>(given);
     for (py::ssize_t i = 0; i < scales.size(); ++i) {
@@ -62,8 +66,10 @@ auto prediction(Prediction predicted) {
   };
 }
 
-py::dict zones(const ExponentHistogram& histogram, std::int64_t log2_scale) {
-  const int scale = checked_log2_scale(log2_scale);
+py::dict zones(const ExponentHistogram& histogram, const py::object& log2_scale) {
+  const Array<std::int64_t> given(log2_scales(log2_scale));
+  if (given.ndim() != 0) throw std::invalid_argument("zones: log2_scale is an array; allowed: one integer");
+  const int scale = checked_log2_scale(*given.data());
   const std::uint64_t flushed = histogram.flushed_at_scale(scale);
   const std::uint64_t subnormal = histogram.subnormal_at_scale(scale);
   const std::uint64_t overflowed = histogram.overflowed_at_scale(scale);
@@ -110,7 +116,7 @@ void bind_histogram(py::module_& module) {
              if (!values.is_none()) add_to(histogram, values);
              return histogram;
            }),
-           py::arg("values") = py::none(), documented("__init__($self, values=None)", "").c_str())
+           py::arg("values") = py::none(), documented("__init__(self, values=None)", "").c_str())
       .def("add", add_to, py::arg("values"),
            documented("add($self, values)", "Counts the values of an array, any shape.").c_str())
       .def("__iadd__",

@@ -120,7 +120,9 @@ void define(py::module_& module, const char* name, const Operation& operation, c
   }
 }
 
-py::object scalb(const py::object& a, int n, const py::object& format, const py::kwargs& attributes) {
+py::object scalb(const py::object& a, const py::object& exponent, const py::object& format,
+                 const py::kwargs& attributes) {
+  const int n = checked_cast<int>("n", exponent, "one integer of 32 bits");
   const auto scaled = [n]<const Format & F>(Bits<F> code, const fp16::Attributes& each) {
     return fp16::scalb<F>(code, n, each);
   };

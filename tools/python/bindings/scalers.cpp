@@ -1,5 +1,6 @@
 /// Global loss scalers, which need no tensors, and the list of all.
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -56,14 +57,7 @@ std::unique_ptr<LossScaler> make_scaler(const std::string& spec, const py::kwarg
   auto [name, given] = sim::parse_numeric_spec(spec);
   for (const auto& [key, value] : options) {
     const auto option = py::cast<std::string>(key);
-    double number = 0;
-    try {
-      number = py::cast<double>(value);
-    } catch (const py::cast_error&) {
-      throw std::invalid_argument("'" + name + "': " + option + " = " +
-                                  py::cast<std::string>(py::repr(value)) +
-                                  " is not allowed; allowed: a number, True or False");
-    }
+    const auto number = checked_cast<double>("'" + name + "': " + option, value, "a number, True or False");
     if (!given.emplace(option, number).second)
       throw std::invalid_argument("'" + spec + "': option '" + option + "' is given twice");
   }
@@ -83,11 +77,22 @@ struct Step {
       return histogram != nullptr && histogram->infinite() + histogram->nan() > 0;
     };
     const sim::TwinSummary twin_summary{.finite = !has_nonfinite(twin), .exponents = twin};
-    const double largest = max_abs.value_or(exponents != nullptr ? exponents->max_abs() : 0);
+    if (!found_inf && exponents == nullptr)
+      throw std::invalid_argument("nothing is known of the step; allowed: found_inf, exponents or both");
     return use(sim::GradientSummary{.found_nonfinite = found_inf.value_or(has_nonfinite(exponents)),
-                                    .max_abs = static_cast<float>(largest),
+                                    .max_abs = largest(),
                                     .exponents = exponents,
                                     .twin = twin != nullptr ? &twin_summary : nullptr});
+  }
+
+  float largest() const {
+    constexpr double limit = std::numeric_limits<float>::max();
+    if (max_abs && !(*max_abs >= 0 && *max_abs <= limit)) {
+      throw std::invalid_argument("max_abs = " + sim::number_text(*max_abs) +
+                                  " is not allowed; allowed: magnitudes of finite float32 numbers");
+    }
+    const double magnitude = max_abs.value_or(exponents != nullptr ? exponents->max_abs() : 0);
+    return static_cast<float>(std::min(magnitude, limit));
   }
 };
 
@@ -109,8 +114,10 @@ bool wants_twin(const LossScaler& scaler, std::optional<bool> found_inf, std::op
 
 void restore(LossScaler& scaler, const py::dict& state) {
   sim::NamedValues values;
-  for (const auto& [name, value] : state)
-    values.emplace_back(py::cast<std::string>(name), py::cast<double>(value));
+  for (const auto& [key, value] : state) {
+    const auto name = py::cast<std::string>(py::str(key));
+    values.emplace_back(name, checked_cast<double>("state: " + name, value, "a number"));
+  }
   scaler.restore(values);
 }
 
@@ -126,22 +133,24 @@ void bind_scalers(py::module_& module) {
       "gradients\n"
       "were. Scaler('dynamic:growth_interval=20') and Scaler('dynamic', growth_interval=20) are the same;\n"
       "halflab.scalers lists names, options with their defaults, and kinds, of which this one is 'global'.")
-      .def(py::init(&make_scaler), py::arg("spec"),
-           documented("__init__($self, spec, **options)", "").c_str())
+      .def(py::init(&make_scaler), py::arg("spec"), documented("__init__(self, spec, **options)", "").c_str())
       .def_property_readonly("name", &LossScaler::name)
       .def_property_readonly("scale", &LossScaler::scale, "S of the coming step.")
       .def_property_readonly("unscale_scale", &LossScaler::unscale_scale,
                              "What the gradients of the step just updated are divided by.")
       .def("update", update, found_inf, max_abs, exponents, py::arg("twin") = py::none(),
-           documented("update($self, found_inf=None, max_abs=None, exponents=None, twin=None)",
-                      "Takes what is known of the step's SCALED gradients, moves `scale` for the next step "
-                      "and returns\n"
-                      "what becomes of this one: 'apply', 'skip' or 'abort'.\n\n"
-                      "found_inf: an infinity or NaN was found; max_abs: the largest finite magnitude. Both "
-                      "follow from\n"
-                      "exponents, an ExponentHistogram, where they are not given. twin: an ExponentHistogram "
-                      "of unscaled\n"
-                      "gradients in a wide format.")
+           documented(
+               "update($self, found_inf=None, max_abs=None, exponents=None, twin=None)",
+               "Takes what is known of the step's SCALED gradients, moves `scale` for the next step "
+               "and returns\n"
+               "what becomes of this one: 'apply', 'skip' or 'abort'.\n\n"
+               "found_inf: an infinity or NaN was found; max_abs: the largest finite magnitude. Both "
+               "follow from\n"
+               "exponents, an ExponentHistogram, where they are not given; without either, max_abs is 0, "
+               "from which\n"
+               "openseq2seq_log_max, the only one to look at it, learns nothing. twin: an "
+               "ExponentHistogram of\n"
+               "unscaled gradients in a wide format.")
                .c_str())
       .def("wants_twin", wants_twin, found_inf, max_abs, exponents,
            documented("wants_twin($self, found_inf=None, max_abs=None, exponents=None)",

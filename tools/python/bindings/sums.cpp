@@ -196,7 +196,7 @@ void bind_sums(py::module_& module) {
                         "number of `format`,\n"
                         "which is the accumulator: sum(halves, format='binary32') adds halves in FP32. "
                         "`counts` counts each\n"
-                        "sum once, by all its flags.")
+                        "sum once, by all its flags. An infinity makes a NaN of 'kahan' and 'neumaier'.")
                  .c_str());
   module.def(
       "partial_sums", partial_sums, py::arg("values"), format,

@@ -1,5 +1,6 @@
 """What training a published network takes, by formula: nothing is allocated or trained."""
 
+import operator
 import os
 from pathlib import Path
 
@@ -22,10 +23,15 @@ def _file_of(network):
 
 
 def _checked(symbols):
+    checked = {}
     for name, value in symbols.items():
-        if isinstance(value, bool) or not hasattr(value, "__index__") or not 0 <= value < 2**64:
-            raise ValueError(f"{name} = {value!r} is not allowed; allowed: whole numbers")
-    return symbols
+        try:
+            checked[name] = operator.index(value)
+        except TypeError:
+            checked[name] = -1
+        if isinstance(value, bool) or not 0 <= checked[name] < 2**64:
+            raise ValueError(f"symbol {name} = {value!r} is not allowed; allowed: whole numbers")
+    return checked
 
 
 def memory(network, policy="amp", optimizer="adamw", recomputation="none", **symbols):

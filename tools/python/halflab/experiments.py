@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from .records import read_record
@@ -37,6 +38,8 @@ def _run(name, out, options):
     if run.returncode != 0:
         lines = run.stderr.strip().splitlines()
         raise ExperimentError(lines[-1] if lines else f"{name}: ended with code {run.returncode}")
+    if not (Path(out) / "manifest.json").is_file():
+        raise ExperimentError(f"{name}: left no record; allowed: options that run it, unlike help and list")
     return read_record(out)
 
 
@@ -58,7 +61,7 @@ def _words(options):
         flag = "--" + option.replace("_", "-")
         if value is True:
             words.append(flag)
-        elif isinstance(value, (list, tuple)):
+        elif isinstance(value, Iterable) and not isinstance(value, str):
             words += [flag, ",".join(map(str, value))]
         elif value is not None and value is not False:
             words += [flag, str(value)]

@@ -1,6 +1,7 @@
 """Reading what the experiments write."""
 
 import csv
+import io
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -85,7 +86,7 @@ def _number_named(value):
 
 
 def _read_table(file):
-    rows = list(csv.reader(_read_text(file).splitlines(keepends=True)))
+    rows = list(csv.reader(io.StringIO(_read_text(file))))
     if not rows:
         raise RecordError(f"{file}: empty; allowed: a header and rows")
     header, cells = rows[0], rows[1:]
