@@ -26,11 +26,10 @@ namespace {
 std::string setting_of(const std::vector<ConditionFindings>& findings, const Options& options) {
   const Condition& first = *findings.front().condition;
   return fmt::format(
-      "{} on {}, batch {}, {} steps, seeds {} to {}; FP16 model (Apex O2), S = 2^{}, FP32 gradients, FP32 "
+      "{} on {}, batch {}, {} steps, {}; FP16 model (as of Apex O2), S = 2^{}, FP32 gradients, FP32 "
       "optimizer.",
       options.training.model, first.setup().dataset().name(), *first.training().batch, first.setup().steps(),
-      options.training.seed, options.training.seed + static_cast<std::uint64_t>(options.seeds) - 1,
-      options.loss_scale_log2);
+      seeds_text(options.training.seed, options.seeds), options.loss_scale_log2);
 }
 
 void run(Run& run, Options& options) {

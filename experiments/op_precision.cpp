@@ -25,10 +25,11 @@ std::string setting_of(const Options& options, const Findings& findings) {
   return fmt::format(
       "Models {}, trained in FP32{}, operands recorded after {} and {} steps, seed {}. In FP16: operands, "
       "results and gradients, each rounded once; what happens to single elements, sums of products and sums "
-      "of "
-      "losses are in FP32, other sums in {}, or in FP16 where it is said. Incoming gradients are scaled by "
-      "the largest power of two that leaves all gradients of the "
-      "operation below 2^15, as a loss scaler would: how far apart operations lie is not their own fault.",
+      "of losses are in FP32, other sums in {}, or in FP16 where it is said. Incoming gradients are scaled "
+      "by "
+      "the largest power of two that leaves all gradients of the operation below 2^15, as a loss scaler of "
+      "its "
+      "own would: an operation does not answer for where the gradients of its model lie.",
       fmt::join(options.models, ", "), options.batch ? fmt::format(" on batches of {}", *options.batch) : "",
       early_step(options), options.steps, options.seed,
       findings.reductions == Reductions::fp32 ? "FP32" : "FP16");
@@ -53,9 +54,10 @@ int main(int argc, char** argv) {
   return run(
       argc, argv,
       {.program = {.name = "op_precision",
-                   .question = "Which operations need FP32? " + op_precision::criterion_sentence(),
+                   .question = "Which operations need FP32, by one criterion for all of them?",
                    .example = "op_precision --models transformer,lstm --steps 300 --out results/operations",
-                   .summary_keys = op_precision::summary_keys()},
+                   .summary_keys = op_precision::summary_keys(),
+                   .details = op_precision::criterion_sentence()},
        .options =
            [&](CommandLine& command_line) {
              command_line.add_choices("--models", options.models, "models",

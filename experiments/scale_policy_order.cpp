@@ -55,14 +55,16 @@ void run(Run& run, Options& options) {
   const Findings found = measure(setup, detector, options, run);
   write_tables(run.record(), found);
   write_summary(run.record(), found);
+  const Setting skipping = setting_of(find_recipe("right_skips"), options.optimizers.front(), options);
   const std::string setting = fmt::format(
-      "{}; two losses: {}; {} under policy amp, {} seed{} from {}. S begins at 2^{} and doubles after {} "
-      "clean "
-      "steps; accumulation of n = {} micro-batches; norm clipped at C = {}, values at {}.",
+      "{}; two losses: {}; {} under policy amp, {}. S begins at 2^{}, that of a second scaler "
+      "at 2^{}, that of recipes that skip steps at 2^{}, and doubles after {} clean steps; accumulation of n "
+      "= "
+      "{} micro-batches; norm clipped at C = {}, values at {}.",
       description(setup, options.training), description(detector, options.detector),
-      fmt::join(options.optimizers, ", "), options.seeds, options.seeds == 1 ? "" : "s",
-      options.training.seed, options.scale_log2, options.growth_interval, options.micro_batches,
-      options.max_norm, options.max_value);
+      fmt::join(options.optimizers, ", "), seeds_text(options.training.seed, options.seeds),
+      options.scale_log2, options.scale_log2 - skipping.second_scale_below_log2, skipping.too_high_scale_log2,
+      options.growth_interval, options.micro_batches, options.max_norm, options.max_value);
   draw_figures(run, found, options, setting);
   write_verdict(run.record(), found, options, setting);
 }

@@ -74,7 +74,8 @@ CommandLine::CommandLine(Program program) : program_(std::move(program)) {}
 
 CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::ostream& out) {
   require_values({argv + 1, argv + std::max(argc, 1)});
-  CLI::App app(program_.question, program_.name);
+  const std::string separator = program_.details.empty() ? "" : "\n\n";
+  CLI::App app(program_.question + separator + program_.details, program_.name);
   declare(app);
   try {
     app.parse(argc, argv);

@@ -40,6 +40,7 @@ struct Program {
   std::string question;  ///< the question it answers, or what it does, in one sentence
   std::string example;   ///< a command line worth trying
   std::vector<SummaryKey> summary_keys = {};
+  std::string details = {};  ///< what else a reader of --help must know to trust the answer
 };
 
 template <typename T>

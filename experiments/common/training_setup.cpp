@@ -167,6 +167,11 @@ std::string TrainingSetup::quality(const sim::Evaluation& evaluation) const {
                                  : fmt::format("test loss {:.4f}", evaluation.loss);
 }
 
+std::string seeds_text(std::uint64_t first, int count) {
+  if (count == 1) return fmt::format("seed {}", first);
+  return fmt::format("seeds {} to {}", first, first + static_cast<std::uint64_t>(count - 1));
+}
+
 void train(sim::Trainer& trainer, int steps, Progress& progress) {
   for (int step = 0; step < steps; ++step) {
     trainer.step();

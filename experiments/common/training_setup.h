@@ -103,6 +103,9 @@ class TrainingSetup {
   std::unique_ptr<sim::Model> model_;
 };
 
+/// "seeds 0 to 2", "seed 7".
+std::string seeds_text(std::uint64_t first, int count);
+
 /// Advances the trainer by `steps` steps, each a tick of the progress.
 void train(sim::Trainer& trainer, int steps, Progress& progress);
 

@@ -158,7 +158,7 @@ Figure loss_figure(const std::vector<ConditionFindings>& findings, const std::st
           .title = "Training with and without FP32 master weights",
           .caption = setting +
                      " Training loss, mean over the steps from one measured step to the next and "
-                     "over the seeds; stochastically rounded weights lie on FP32's curve.",
+                     "over the seeds. A curve upon the grey one, of training in FP32, is no worse than this.",
           .script = script + "unset multiplot\n",
           .width = 1000,
           .height = grid.height};
@@ -215,8 +215,8 @@ void draw_figures(Run& run, const std::vector<ConditionFindings>& findings, cons
        .caption = setting +
                   " Points: measured, all conditions, bins of at least 1000 updates of normal weights. "
                   "Lines: expected where the weights' significands are uniform in an octave (dotted) and "
-                  "where they follow Benford's law (solid). Rounded to nearest, FP16 keeps every update "
-                  "above 2^-11 of the weight and none below 2^-12.",
+                  "where they follow Benford's law (solid). Rounded to nearest, FP16 can lose no update "
+                  "above 2^-11 of the weight (left mark) and keep none below 2^-12 (right mark).",
        .script = ratio_script()});
   run.figure(loss_figure(findings, setting));
   run.figure(steps_figure(findings, setting));

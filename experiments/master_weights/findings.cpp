@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "experiments/common/parallel.h"
@@ -49,6 +50,7 @@ Outcome outcome_of(std::span<const TrainingRun> runs, std::span<const TrainingRu
 }
 
 double ConditionFindings::relative_loss_increase(std::size_t storage) const {
+  if (outcomes[storage].diverges_alone) return std::numeric_limits<double>::infinity();
   return outcomes[storage].test_loss.mean / outcomes[masters].test_loss.mean - 1;
 }
 

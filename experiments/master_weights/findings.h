@@ -55,7 +55,7 @@ struct ConditionFindings {
   std::vector<std::vector<TrainingRun>> runs;  ///< by storage, then by seed
   std::vector<Outcome> outcomes;               ///< by storage
 
-  /// Of the mean test loss, over that with masters.
+  /// Of the mean test loss, over that with masters; infinite where the storage alone diverges.
   double relative_loss_increase(std::size_t storage) const;
   /// Share of the mean test accuracy with masters that is lost.
   double relative_accuracy_loss(std::size_t storage) const;

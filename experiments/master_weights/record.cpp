@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "experiments/common/counted_gradients.h"
 
@@ -155,16 +157,20 @@ void write_summary(sim::RunRecord& record, const std::vector<ConditionFindings>&
 std::vector<Program::SummaryKey> summary_keys() {
   return {
       {"STORAGE.swallowed_below_2^p",
-       "swallowed updates d of normal weights w with |w|/|d| < 2^p, p the precision, of all conditions"},
+       "share swallowed of the updates d of normal weights w with |w|/|d| < 2^p, p the precision, of all "
+       "conditions"},
       {"STORAGE.swallowed_2^p_to_2^(p+1), STORAGE.swallowed_above_2^(p+1)", "likewise"},
       {"STORAGE.worst_condition", "where the storage costs most, in accuracy or else in loss"},
       {"STORAGE.worst_loss_increase", "there, over the mean test loss with FP32 masters"},
-      {"STORAGE.worst_accuracy_loss", "there, of the mean test accuracy with FP32 masters"},
-      {"CONDITION.updates_below_2^-24", "of the non-zero exact updates of FP32 masters"},
-      {"CONDITION.updates_flushed_in_fp16", "of these, those up to 2^-25, which FP16 rounds to zero"},
-      {"CONDITION.STORAGE.test_loss, .test_accuracy", "mean over the seeds, in FP32"},
+      {"STORAGE.worst_accuracy_loss",
+       "there, share of the mean test accuracy with FP32 masters; classifiers only"},
+      {"CONDITION.updates_below_2^-24", "share of the non-zero exact updates of FP32 masters"},
+      {"CONDITION.updates_flushed_in_fp16", "likewise, up to 2^-25, which FP16 rounds to zero"},
+      {"CONDITION.STORAGE.test_loss, .test_accuracy",
+       "mean over the seeds, in FP32; accuracy of classifiers only"},
       {"CONDITION.STORAGE.loss_increase", "of the mean test loss, over that with FP32 masters"},
-      {"CONDITION.STORAGE.swallowed", "non-zero updates that left the weight as it was, of all steps"},
+      {"CONDITION.STORAGE.swallowed",
+       "share of the non-zero updates that left the weight as it was, of all steps"},
       {"CONDITION.STORAGE.swallowed_late", "likewise, of the last tenth of the steps"},
       {"CONDITION.STORAGE.progress", "<change, exact change> / <exact, exact>, mean over the measured steps"},
       {"CONDITION.STORAGE.norm_ratio", "||change|| / ||exact change||, likewise"},
@@ -180,7 +186,9 @@ RatioHistogram all_ratios(const std::vector<ConditionFindings>& findings, std::s
 const ConditionFindings& worst_case(const std::vector<ConditionFindings>& findings, std::size_t storage) {
   const bool is_classifier = findings.front().condition->setup().model().is_classifier();
   return *std::ranges::max_element(findings, {}, [&](const ConditionFindings& found) {
-    return is_classifier ? found.relative_accuracy_loss(storage) : found.relative_loss_increase(storage);
+    const double cost =
+        is_classifier ? found.relative_accuracy_loss(storage) : found.relative_loss_increase(storage);
+    return std::isnan(cost) ? -std::numeric_limits<double>::infinity() : cost;
   });
 }
 

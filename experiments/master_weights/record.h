@@ -21,7 +21,8 @@ std::vector<Program::SummaryKey> summary_keys();
 /// Updates of normal weights of a storage, of all conditions.
 RatioHistogram all_ratios(const std::vector<ConditionFindings>& findings, std::size_t storage);
 
-/// Where a storage costs most: accuracy of classifiers, else loss.
+/// Where a storage costs most: accuracy of classifiers, else loss. Conditions under which masters diverge as
+/// well come last.
 const ConditionFindings& worst_case(const std::vector<ConditionFindings>& findings, std::size_t storage);
 
 double fraction_swallowed(const sim::UpdateCounts& counts);

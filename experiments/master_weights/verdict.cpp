@@ -14,8 +14,7 @@ namespace experiments::master_weights {
 namespace {
 
 std::string loss_text(const Outcome& outcome) {
-  if (!std::isfinite(outcome.test_loss.mean)) return "diverged";
-  return fmt::format("{:.4g}{}", outcome.test_loss.mean, outcome.is_harmed() ? "*" : "");
+  return std::isfinite(outcome.test_loss.mean) ? fmt::format("{:.4g}", outcome.test_loss.mean) : "diverged";
 }
 
 TextTable conditions_table(const std::vector<ConditionFindings>& findings) {
@@ -25,7 +24,9 @@ TextTable conditions_table(const std::vector<ConditionFindings>& findings) {
     const Outcome& fp16 = found.outcomes[fp16_nearest];
     table.rows.push_back({found.condition->label(), percent(fraction_swallowed(fp16.updates)),
                           percent(fraction_swallowed(fp16.late_updates)), percent(fp16.progress)});
-    for (const Outcome& outcome : found.outcomes) table.rows.back().push_back(loss_text(outcome));
+    for (const Outcome& outcome : found.outcomes)
+      table.rows.back().push_back(loss_text(outcome) +
+                                  (outcome.is_harmed() && !outcome.diverges_alone ? "*" : ""));
   }
   return table;
 }
@@ -52,8 +53,10 @@ std::string harm(const std::vector<ConditionFindings>& findings, std::size_t sto
   std::vector<std::string> harmed;
   for (const ConditionFindings& found : findings) {
     if (!found.outcomes[storage].is_harmed()) continue;
+    const double increase = found.relative_loss_increase(storage);
     harmed.push_back(
-        fmt::format("{} ({:+.1f} %)", found.condition->label(), 100 * found.relative_loss_increase(storage)));
+        fmt::format("{} ({})", found.condition->label(),
+                    std::isfinite(increase) ? fmt::format("{:+.1f} %", 100 * increase) : "diverged"));
   }
   return listed(harmed);
 }
@@ -63,7 +66,10 @@ std::string harm_of_masters(const std::vector<ConditionFindings>& findings) {
   std::vector<std::string> harmed;
   for (const ConditionFindings& found : findings) {
     const Estimate& difference = found.outcomes[reference].loss_difference;
-    if (difference.is_judged() && difference.upper() < 0) harmed.push_back(found.condition->label());
+    const bool diverges_alone = std::isfinite(found.outcomes[reference].test_loss.mean) &&
+                                !std::isfinite(found.outcomes[masters].test_loss.mean);
+    if (diverges_alone || (difference.is_judged() && difference.upper() < 0))
+      harmed.push_back(found.condition->label());
   }
   return listed(harmed);
 }
@@ -72,9 +78,8 @@ std::string harm_sentence(const std::vector<ConditionFindings>& findings) {
   return fmt::format(
       "Without masters the test loss is higher, beyond what the seeds explain: {}. With FP32 masters, whose "
       "forward pass sees FP16 copies, it is higher than all in FP32: {}. The share of swallowed updates "
-      "alone "
-      "does not tell where: it also counts weights whose updates hardly matter. Progress, how far the change "
-      "of all weights goes along the exact update, counts each by its size.",
+      "alone does not tell where: it also counts weights whose updates hardly matter. Progress, how far the "
+      "change of all weights goes along the exact update, counts each by its size.",
       harm(findings, fp16_nearest), harm_of_masters(findings));
 }
 
@@ -86,9 +91,8 @@ std::string alternatives_sentence(const std::vector<ConditionFindings>& findings
   }
   return fmt::format(
       "Rounded stochastically, FP16 weights make {} to {} of the exact progress, along with noise (cosine "
-      "down "
-      "to {:.2f}); the loss is higher than with masters: {}. With bfloat16 weights rounded to nearest: {}; "
-      "stochastically: {}.",
+      "down to {:.2f}); the loss is higher than with masters: {}. With bfloat16 weights rounded to nearest: "
+      "{}; stochastically: {}.",
       percent(std::ranges::min(progress)), percent(std::ranges::max(progress)), std::ranges::min(cosines),
       harm(findings, fp16_stochastic), harm(findings, bf16_nearest), harm(findings, bf16_stochastic));
 }
@@ -102,8 +106,7 @@ std::string worst_sentence(const std::vector<ConditionFindings>& findings) {
       is_classifier ? fmt::format("a test accuracy of {} instead of {}: {} of it is lost",
                                   percent(without.test_accuracy.mean), percent(with.test_accuracy.mean),
                                   percent(worst.relative_accuracy_loss(fp16_nearest)))
-                    : fmt::format("a test loss of {:.4g} instead of {:.4g}", without.test_loss.mean,
-                                  with.test_loss.mean);
+                    : fmt::format("a test loss of {} instead of {}", loss_text(without), loss_text(with));
   std::vector<double> flushed;
   for (const ConditionFindings& found : findings) {
     const sim::ExponentHistogram& exact = found.outcomes[masters].exact_exponents;
@@ -111,8 +114,7 @@ std::string worst_sentence(const std::vector<ConditionFindings>& findings) {
   }
   return fmt::format(
       "At worst, under {}, FP16 weights mean {}. Formed in FP16, {} to {} of the updates would be zero (up "
-      "to "
-      "2^-25) before they meet a weight.",
+      "to 2^-25) before they meet a weight.",
       worst.condition->label(), cost, percent(std::ranges::min(flushed)), percent(std::ranges::max(flushed)));
 }
 
@@ -131,7 +133,8 @@ void write_verdict(sim::RunRecord& record, const std::vector<ConditionFindings>&
   record.verdict(conditions_table(findings).text());
   record.verdict(
       fmt::format("{} Test losses, means over the seeds; *: higher than with masters by a paired t-interval "
-                  "of 95 %. Swallowed, late (last tenth of the steps) and progress: of FP16, nearest.",
+                  "of 95 %, uncorrected for their number. Swallowed, late (last tenth of the steps) and "
+                  "progress: of FP16, nearest.",
                   setting));
 }
 

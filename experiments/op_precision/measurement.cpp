@@ -170,6 +170,13 @@ Measured OperationFindings::worst() const {
   return worst;
 }
 
+std::optional<Headroom> OperationFindings::headroom_if_failed(Reductions reductions) const {
+  const Measured of_rows = worst();
+  const Failure failure = Criterion().failure_of(of_rows.loss(reductions));
+  if (failure == Failure::none) return std::nullopt;
+  return Headroom{.octaves = 0, .operand = of_rows.ranges.operand, .failure = failure};
+}
+
 Findings measure(const Options& options, Run& run) {
   Findings findings{.operations = {}, .reductions = reductions_from_option(options.reductions)};
   for (const sim::Operation* operation : sim::operations())
@@ -189,7 +196,8 @@ Findings measure(const Options& options, Run& run) {
       if (!part.rows.empty() && (!largest || part.largest.largest > largest->largest))
         largest = &part.largest;
     }
-    if (largest)
+    of_operation.headroom = of_operation.headroom_if_failed(findings.reductions);
+    if (largest && !of_operation.headroom)
       of_operation.headroom = headroom_of(largest->recorded, largest->stand_in, findings.reductions);
     progress.tick();
   });

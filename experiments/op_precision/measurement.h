@@ -38,9 +38,10 @@ struct Row {
 
 /// How much larger an operation's operands may become.
 struct Headroom {
-  /// From the largest operand recorded to the smallest that fails, or to 65504; 0 where the recorded fail.
+  /// From the largest operand recorded to the smallest that fails, or to 65504; 0 where any recorded fail.
   double octaves;
-  double operand;   ///< that magnitude; NaN where not the operands grow but logits that they are made of
+  double
+      operand;  ///< that magnitude, or the largest recorded; NaN where not the operands grow but logits that they are made of
   Failure failure;  ///< there; none where operands of 65504 pass
 };
 
@@ -52,10 +53,13 @@ Headroom headroom_of(const Operands& recorded, const StandIn* stand_in, Reductio
 /// What was found of one operation.
 struct OperationFindings {
   const sim::Operation* operation;
-  std::vector<Row> rows;                  ///< of all models and steps; none where nothing was recorded
-  std::optional<Headroom> headroom = {};  ///< of the largest operands in the last step of any model
+  std::vector<Row> rows;  ///< of all models and steps; none where nothing was recorded
+  /// Of the largest operands in the last step of any model, unless headroom_if_failed() has one.
+  std::optional<Headroom> headroom = {};
 
   Measured worst() const;
+  /// 0 octaves where a row fails already, be it not that of the largest operands; else none.
+  std::optional<Headroom> headroom_if_failed(Reductions reductions) const;
 };
 
 struct Findings {

@@ -130,16 +130,19 @@ bool is_measured(const ListEntry& entry) {
 
 std::string needs_sentence(const Findings& findings, const std::vector<ListEntry>& lists) {
   const std::size_t needed = count(lists, is_fp32);
-  std::string text = fmt::format("With sums in {}, {} of {} operations need FP32: {}.",
-                                 findings.reductions == Reductions::fp32 ? "FP32" : "FP16", needed,
-                                 count(lists, is_measured), names_where(lists, is_fp32));
+  std::string text =
+      fmt::format("With sums in {}, {} of {} operations need{} FP32: {}.",
+                  findings.reductions == Reductions::fp32 ? "FP32" : "FP16", needed,
+                  count(lists, is_measured), needed == 1 ? "s" : "", names_where(lists, is_fp32));
   double largest_error_u = 0;
+  bool only_flush = needed > 0;
   for (const ListEntry& entry : lists) {
-    if (is_fp32(entry))
-      largest_error_u =
-          std::max(largest_error_u, entry.findings->worst().loss(findings.reductions).gradient_error_u);
+    if (!is_fp32(entry)) continue;
+    const Loss loss = entry.findings->worst().loss(findings.reductions);
+    largest_error_u = std::max(largest_error_u, loss.gradient_error_u);
+    only_flush &= Criterion().failure_of(loss) == Failure::flushed;
   }
-  if (needed > 0 && largest_error_u <= Criterion().largest_gradient_error_u)
+  if (only_flush && largest_error_u <= Criterion().largest_gradient_error_u)
     text += fmt::format(
         " What they flush is too small to show in their gradients, whose error is at most {:.2g} u.",
         largest_error_u);
@@ -159,9 +162,9 @@ std::string strictness_sentence(const std::vector<ListEntry>& lists) {
     return spared(e) && e.findings->headroom->octaves < few_octaves;
   };
   if (count(lists, denied) == 0) return {};
-  std::string text =
-      fmt::format(" Of the {} that PyTorch or Apex keep in FP32, {} meet the criterion in FP16.",
-                  count(lists, denied), count(lists, spared));
+  std::string text = fmt::format(
+      " Of the {} that PyTorch or Apex keep in FP32 or ban in FP16, {} meet the criterion in FP16.",
+      count(lists, denied), count(lists, spared));
   if (count(lists, is_near) == 0) return text;
   text += fmt::format(
       " But not if their operands, or the logits that these are made of, grew {}-fold: {}. For these the "
@@ -200,6 +203,8 @@ std::string mean_sentence(const std::vector<ListEntry>& lists) {
       std::ranges::find_if(lists, [](const ListEntry& entry) { return &entry.operation() == &sim::mean; });
   if (mean == lists.end() || mean->ours == Placement::unmeasured) return {};
   const Loss fp16 = mean->findings->worst().loss(Reductions::fp16);
+  if (fp16.fraction_overflow > 0)
+    return "The mean of a mini-batch of residuals, which is L1 loss, overflows where it is summed in FP16.";
   return fmt::format(
       "The mean of a mini-batch of residuals, which is L1 loss, summed in FP16 is wrong by {} of its value "
       "while the error of its gradient is {:.2g} u: the loss that is reported goes wrong, not the training, "
@@ -228,7 +233,8 @@ std::vector<Program::SummaryKey> summary_keys() {
           {"OPERATION.placement", "FP32, FP16 or input, by the criterion"},
           {"OPERATION.fraction_flushed", "the largest of its tensors, in FP16"},
           {"OPERATION.gradient_error_u", "the largest, in unit roundoffs of FP16"},
-          {"OPERATION.headroom_octaves", "by which operands may grow before the criterion fails"}};
+          {"OPERATION.headroom_octaves",
+           "by which the largest operands may grow before the criterion fails; 0 where it fails already"}};
 }
 
 void write_summary(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists) {
@@ -260,8 +266,8 @@ void write_summary(sim::RunRecord& record, const Findings& findings, const std::
 
 void write_verdict(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists,
                    const std::string& setting) {
-  record.verdict(criterion_sentence());
-  record.verdict(needs_sentence(findings, lists) + strictness_sentence(lists));
+  record.verdict(fmt::format("{} {}{}", criterion_sentence(), needs_sentence(findings, lists),
+                             strictness_sentence(lists)));
   record.verdict(verdict_table(findings, lists).text());
   if (const std::string text = disputes(lists); !text.empty()) record.verdict(text);
   record.verdict(threshold_sentence(lists) + " " + unmeasured_sentence(lists));

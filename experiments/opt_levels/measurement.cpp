@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "experiments/common/counted_gradients.h"
 #include "experiments/common/parallel.h"
@@ -117,13 +116,8 @@ Estimate Findings::difference(const SeedGroup& group, const SeedGroup& other) co
 }
 
 std::string Findings::setting() const {
-  const std::uint64_t first = options.training.seed;
-  const std::string seeds =
-      options.seeds == 1
-          ? fmt::format("seed {}", first)
-          : fmt::format("seeds {} to {}", first, first + static_cast<std::uint64_t>(options.seeds - 1));
-  return fmt::format("{}; {} steps, {}, twin every {} steps.", setup.description(), setup.steps(), seeds,
-                     options.twin_every);
+  return fmt::format("{}; {} steps, {}, twin every {} steps.", setup.description(), setup.steps(),
+                     seeds_text(options.training.seed, options.seeds), options.twin_every);
 }
 
 std::string Findings::equal_bytes_rule() const {
@@ -139,6 +133,14 @@ TrainingBudget with_batch(const TrainingBudget& given, int batch, const Options&
   if (!options.equal_steps) budget.steps = std::max(1, static_cast<int>(std::lround(given.steps / ratio)));
   if (!options.keep_learning_rate) budget.learning_rate = given.learning_rate * ratio;
   return budget;
+}
+
+double earliest_nonfinite_step(const SeedGroup& group) {
+  double earliest = 0;
+  for (const double step : group.values("first_nonfinite_step")) {
+    if (step > 0 && (earliest == 0 || step < earliest)) earliest = step;
+  }
+  return earliest;
 }
 
 std::vector<InstrumentedRun> instrumented(const Findings& found, std::span<const RunGroup> groups) {

@@ -79,6 +79,9 @@ struct Findings {
 /// step.
 TrainingBudget with_batch(const TrainingBudget& given, int batch, const Options& options);
 
+/// Of the runs that have a loss which is not finite, the earliest first step of it, from 1; 0 without such a run.
+double earliest_nonfinite_step(const SeedGroup& group);
+
 /// The runs of the given groups as the instruments want them.
 std::vector<InstrumentedRun> instrumented(const Findings& found, std::span<const RunGroup> groups);
 

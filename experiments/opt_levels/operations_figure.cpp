@@ -14,7 +14,7 @@
 namespace experiments::opt_levels {
 namespace {
 
-/// A kind of numbers that operations read.
+/// A kind of numbers that operations multiply or result in.
 struct FormatColour {
   std::string_view label;
   std::string_view color;

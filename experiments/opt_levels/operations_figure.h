@@ -6,7 +6,8 @@
 
 namespace experiments::opt_levels {
 
-/// A cell for each operation and recipe: the format that the operation reads, in colour and text.
+/// A cell for each operation and recipe: the format of its results, or of linear and conv2d that of what is
+/// multiplied, in colour and text.
 Figure operations_figure(const Findings& found);
 
 }  // namespace experiments::opt_levels

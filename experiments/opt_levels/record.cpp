@@ -146,8 +146,11 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
   for (std::size_t i = 0; i < found.recipes.size(); ++i) {
     const std::string& name = found.recipes[i].name;
     const SeedGroup& group = found.at_default(i);
-    for (const auto& [key, value] : group.results.front().values)
-      write_estimate(record, fmt::format("{}.{}", name, key), group.estimate(key));
+    for (const auto& [key, value] : group.results.front().values) {
+      if (key != "first_nonfinite_step")
+        write_estimate(record, fmt::format("{}.{}", name, key), group.estimate(key));
+    }
+    record.summary(name + ".first_nonfinite_step", earliest_nonfinite_step(group));
     record.summary(name + ".diverged_runs", group.diverged_runs());
     record.summary(name + ".aborted_runs", group.aborted_runs());
     const std::string quality(found.quality());
@@ -172,7 +175,7 @@ std::vector<Program::SummaryKey> summary_keys() {
           {"<recipe>.final_accuracy_difference",
            "to O0, mean of the pairs of a seed; of a network that is no classifier final_loss_difference"},
           {"<recipe>.steps, skipped_steps", "made, and of these without an update"},
-          {"<recipe>.first_nonfinite_step", "with a loss that is not finite, from 1; 0 without any"},
+          {"<recipe>.first_nonfinite_step", "of any seed with a non-finite loss, from 1; 0 without any"},
           {"<recipe>.final_scale_log2", "log2 S after the last step"},
           {"<recipe>.fraction_swallowed", "updates that rounding undid, over all updates"},
           {"<recipe>.mean_fraction_flushed",

@@ -108,14 +108,13 @@ std::string same_paragraph(const Findings& found) {
 std::string divergence_paragraph(const Findings& found) {
   std::vector<std::string> clauses;
   for (std::size_t i = 0; i < found.recipes.size(); ++i) {
+    const double earliest = earliest_nonfinite_step(found.at_default(i));
+    if (earliest == 0) continue;
     const std::vector<double> steps = found.at_default(i).values("first_nonfinite_step");
-    std::vector<double> nonfinite;
-    std::ranges::copy_if(steps, std::back_inserter(nonfinite), [](double step) { return step > 0; });
-    if (nonfinite.empty()) continue;
-    clauses.push_back(fmt::format(
-        "of {} from step {} on{}", found.recipes[i].name, std::ranges::min(nonfinite),
-        nonfinite.size() == steps.size() ? ""
-                                         : fmt::format(" in {} runs of {}", nonfinite.size(), steps.size())));
+    const auto finite = std::ranges::count(steps, 0.0);
+    const auto runs = std::ssize(steps);
+    clauses.push_back(fmt::format("of {} from step {} on{}", found.recipes[i].name, earliest,
+                                  finite == 0 ? "" : fmt::format(" in {} runs of {}", runs - finite, runs)));
   }
   if (clauses.empty()) return {};
   return fmt::format("Training losses are not finite {}.", fmt::join(clauses, ", "));
@@ -160,10 +159,10 @@ std::string equal_bytes_paragraph(const Findings& found) {
   if (batches.empty()) return {};
   const auto [least, most] = std::ranges::minmax(batches);
   const SeedGroup& control = found.groups[most.second].group;
-  std::string text = fmt::format(
-      "In the same bytes fit batches of {} to {}, trained with {}. {} itself is then at {} with {}.",
-      least.first, most.first, found.equal_bytes_rule(), reference,
-      with_unit(found, control.estimate(found.quality())), most.first);
+  std::string text =
+      fmt::format("In the same bytes fit batches of {} to {}, trained {}. {} itself is then at {} with {}.",
+                  least.first, most.first, found.equal_bytes_rule(), reference,
+                  with_unit(found, control.estimate(found.quality())), most.first);
   if (has_enough_seeds(found)) {
     text += fmt::format(" Against {} with {}, {}. Against {} with the same batch, {}.", reference,
                         found.setup.budget().batch, text_of(to_default), reference, text_of(to_same_batch));

@@ -105,8 +105,8 @@ Figure rate_figure(const Findings& found, const Options& options, const std::str
   return {.name = "rate",
           .title = "What the order of calls makes of the learning rate",
           .caption = setting +
-                     " Least-squares factor of a recipe's update on the right one's at the same weights, "
-                     "batch, along the right one's run with the first seed; steps that this skips and "
+                     " Least-squares factor of a recipe's update on the right one's at the same weights "
+                     "and batch, along the right one's run with the first seed; steps that this skips and "
                      "factors that are not positive are left out. Dashed: predicted, where a factor follows "
                      "from the calls.",
           .script = script + "unset multiplot\n",

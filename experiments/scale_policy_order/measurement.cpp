@@ -224,7 +224,8 @@ RunResult train(const TrainingSetup& setup, const Recipe& recipe, const Setting&
   const sim::Evaluation evaluation = diverged
                                          ? sim::Evaluation{.loss = undefined, .accuracy = undefined}
                                          : sim::evaluate(setup.model(), setup.dataset(), session.state());
-  return {.loss = evaluation.loss,
+  return {.seed = setting.seed,
+          .loss = evaluation.loss,
           .accuracy = evaluation.accuracy,
           .applied = session.applied(),
           .skipped = session.skipped(),

@@ -60,6 +60,7 @@ struct StepMeasurement {
 };
 
 struct RunResult {
+  std::uint64_t seed;
   double loss;  ///< of the test set; NaN once a weight is infinite or NaN
   double accuracy;
   std::uint64_t applied;

@@ -94,9 +94,8 @@ double counted_by_schedule(const StepFacts& facts) {
 }
 
 /// Adam's moments have seen t gradients, but are corrected by 1 - beta^(t + k) for t + k of them:
-/// (1 - beta1^t) / (1 - beta1^(t+k)) * sqrt((1 - beta2^(t+k)) / (1 - beta2^t)).
+/// (1 - beta1^t) / (1 - beta1^(t+k)) * sqrt((1 - beta2^(t+k)) / (1 - beta2^t)), which is 1 without moments.
 double counted_by_optimizer(const StepFacts& facts) {
-  if (facts.beta1 == 0) return 1;
   const std::uint64_t seen = facts.applied + 1, counted = seen + facts.skipped;
   const auto correction = [](double beta, std::uint64_t steps) {
     return 1 - sim::integer_power(beta, steps);
@@ -354,7 +353,9 @@ const Recipe& one_loss_alone(std::size_t loss) {
 }
 
 std::string pytorch_answer(const Recipe& recipe) {
-  if (uses(recipe, Action::divide) || uses(recipe, Action::find_infinity)) return "own loop";
+  // GradScaler does not call an optimizer whose step is skipped, so that it could not count it.
+  if (uses(recipe, Action::divide) || uses(recipe, Action::find_infinity) || recipe.optimizer_counts_skipped)
+    return "own loop";
   const std::size_t micro_batches = recipe.accumulates ? 2 : 1;
   std::vector<Call> calls;
   for (int repeat = 0; repeat < 2; ++repeat) {

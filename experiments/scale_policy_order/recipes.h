@@ -48,8 +48,8 @@ struct StepFacts {
   std::uint64_t warmup_steps;
   std::uint64_t total_steps;
   bool normalises;  ///< the optimizer divides by the size of recent gradients
-  double beta1;     ///< of Adam and its kin, else 0
-  double beta2;
+  double beta1;     ///< of Adam and its kin; 0 of an optimizer without moments
+  double beta2;     ///< likewise
 };
 
 /// The factor of the right update that the recipe's is expected to have, without weight decay, which shares no
@@ -87,7 +87,7 @@ const Recipe& find_recipe(std::string_view name);
 const Recipe& one_loss_alone(std::size_t loss);
 
 /// What torch.amp.GradScaler says to such a loop, of which each scaler's calls are replayed over two steps:
-/// the error that it raises, "silent", or "own loop" where a call is none of its own.
+/// the error that it raises, "silent", or "own loop" where it takes a loop without it.
 ///
 /// Source: pytorch/pytorch torch/amp/grad_scaler.py.
 std::string pytorch_answer(const Recipe& recipe);

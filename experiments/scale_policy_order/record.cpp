@@ -93,13 +93,12 @@ void write_recipes(sim::RunRecord& record, const Findings& found) {
 
 void write_runs(sim::RunRecord& record, const Findings& found) {
   sim::Table& table =
-      record.table("runs", {"recipe", "optimizer", "run", "final_loss", "final_accuracy", "steps_applied",
+      record.table("runs", {"recipe", "optimizer", "seed", "final_loss", "final_accuracy", "steps_applied",
                             "steps_skipped", "steps_overflow_unseen", "final_scale"});
   for (const Result& result : found.results) {
-    for (std::size_t i = 0; i < result.runs.size(); ++i) {
-      const RunResult& run = result.runs[i];
-      table.row({result.recipe->name, result.optimizer, i, run.loss, run.accuracy, run.applied, run.skipped,
-                 run.unseen, run.final_scale});
+    for (const RunResult& run : result.runs) {
+      table.row({result.recipe->name, result.optimizer, run.seed, run.loss, run.accuracy, run.applied,
+                 run.skipped, run.unseen, run.final_scale});
     }
   }
 }

@@ -110,13 +110,6 @@ void train(TrainingRun& run, const TrainingSetup& setup, const Options& options,
   run.result.values = values_of(trainer, run.steps, setup);
 }
 
-/// "seeds 0 to 2".
-std::string seeds_text(const Options& options) {
-  const std::uint64_t first = options.training.seed;
-  if (options.seeds == 1) return fmt::format("seed {}", first);
-  return fmt::format("seeds {} to {}", first, first + static_cast<std::uint64_t>(options.seeds - 1));
-}
-
 }  // namespace
 
 bool Findings::puts_in_growth_interval() const {
@@ -126,7 +119,8 @@ bool Findings::puts_in_growth_interval() const {
 
 std::string Findings::setting() const {
   return fmt::format("{}, policy {}; {} steps, {}, twin every {} steps{}.", setup.description(),
-                     options.policy, setup.steps(), seeds_text(options), options.twin_every,
+                     options.policy, setup.steps(), seeds_text(options.training.seed, options.seeds),
+                     options.twin_every,
                      puts_in_growth_interval()
                          ? fmt::format(", growth intervals {} where not given", options.growth_interval)
                          : "");

@@ -110,3 +110,8 @@ TEST_CASE("a warm-up that is asked for must end within the run, a model's own ma
   REQUIRE(sim::find_model("transformer").schedule == "constant:warmup_steps=50");
   CHECK_NOTHROW(setup({.model = "transformer:layers=1:width=8:heads=1", .steps = 20}));
 }
+
+TEST_CASE("seeds are told from the first to the last") {
+  CHECK(experiments::seeds_text(0, 3) == "seeds 0 to 2");
+  CHECK(experiments::seeds_text(7, 1) == "seed 7");
+}
