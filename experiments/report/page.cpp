@@ -48,6 +48,10 @@ h3 { margin: 1.2rem 0 0; font-size: 0.95rem; }
   :root { --ink: #000000; --soft: #444444; --line: #bbbbbb; --paper: #ffffff; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   h2 { break-after: avoid; }
+  tr { break-inside: avoid; }
+  .wide { overflow: visible; }
+  .wide table { font-size: 6.5pt; }
+  .wide th, .wide td { padding: 0.1rem 0.45rem 0.1rem 0; }
 }
 )";
 
@@ -128,11 +132,16 @@ std::string run_section(const RunDirectory& run, int& figure_number) {
   return html + "</section>\n";
 }
 
-std::string details_element(const RunDirectory& run, bool open) {
-  return fmt::format("<details{}>\n<summary>{} ({})</summary>\n{}{}{}</details>\n", open ? " open" : "",
-                     escaped(run.directory), escaped(run.name), facts_table("Options", run.options),
-                     facts_table("Summary", run.summary),
-                     facts_table("Build and machine", run.circumstances));
+std::string provenance(const RunDirectory& run) {
+  return facts_table("Options", run.options) + facts_table("Build and machine", run.circumstances);
+}
+
+std::string folded(std::string_view title, std::string_view body) {
+  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escaped(title), body);
+}
+
+std::string summary_table(const RunDirectory& run) {
+  return facts_table("Summary", run.summary);
 }
 
 std::string report_page(std::string_view title, const std::vector<RunDirectory>& runs) {
@@ -141,7 +150,7 @@ std::string report_page(std::string_view title, const std::vector<RunDirectory>&
   int figure_number = 0;
   for (const RunDirectory& run : runs) {
     sections += run_section(run, figure_number);
-    details += details_element(run);
+    details += folded(fmt::format("{} ({})", run.directory, run.name), summary_table(run) + provenance(run));
   }
   return document(title, fmt::format("<h1>{}</h1>\n{}<hr>\n<h2>What was run</h2>\n{}", escaped(title),
                                      sections, details));

@@ -15,8 +15,14 @@ std::string document(std::string_view title, std::string_view body);
 /// Question, verdict and figures of a run. `figure_number` counts on over the page.
 std::string run_section(const RunDirectory& run, int& figure_number);
 
-/// Options, summary, build and machine of a run: folded, unless `open`.
-std::string details_element(const RunDirectory& run, bool open = false);
+/// Options, build and machine of a run.
+std::string provenance(const RunDirectory& run);
+
+/// All key figures of a run.
+std::string summary_table(const RunDirectory& run);
+
+/// Shown, and printed, only where its reader opens it.
+std::string folded(std::string_view title, std::string_view body);
 
 /// A section for each run, its verdict before its figures; then, folded, what was run.
 std::string report_page(std::string_view title, const std::vector<RunDirectory>& runs);

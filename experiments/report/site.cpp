@@ -65,8 +65,9 @@ class SiteWriter {
     for (const std::string& file : run.files)
       files += fmt::format("{}\n", link(from_here(run.path) / file, file));
     int figure_number = 0;
-    return fmt::format("<nav>{}</nav>\n{}<h3>Files</h3>\n<nav>{}</nav>\n{}", navigation,
-                       run_section(run, figure_number), files, details_element(run, true));
+    return fmt::format("<nav>{}</nav>\n{}<h3>Files</h3>\n<nav>{}</nav>\n{}{}", navigation,
+                       run_section(run, figure_number), files, folded("All key figures", summary_table(run)),
+                       provenance(run));
   }
 
   static std::string neighbour(std::string_view which, const RunDirectory& run) {
