@@ -40,11 +40,12 @@ requires(F.has_arithmetic()) using WideSignificand =
 template <typename UInt>
 FP16_HD constexpr int bit_width(UInt value) {
   if constexpr (sizeof(UInt) <= 8) {
-    return static_cast<int>(std::bit_width(value));
+    // Not std::bit_width, which nvcc 13 turns into a constant in device code.
+    return value == 0 ? 0 : 64 - __builtin_clzll(value);
   } else {
     const auto high = static_cast<std::uint64_t>(value >> 64);
     const auto low = static_cast<std::uint64_t>(value);
-    return static_cast<int>(high != 0 ? 64 + std::bit_width(high) : std::bit_width(low));
+    return high != 0 ? 64 + bit_width(high) : bit_width(low);
   }
 }
 
