@@ -8,6 +8,7 @@ set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/halflab)
 # All headers but those that only our own translation units include.
 install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fp16
   FILES_MATCHING PATTERN "*.h"
+  PATTERN cuda EXCLUDE
   PATTERN bulk_f16c.h EXCLUDE
   PATTERN bulk_loops.h EXCLUDE
   PATTERN double_double.h EXCLUDE

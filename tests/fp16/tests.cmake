@@ -78,3 +78,8 @@ halflab_test(fp16_elementary_double_exhaustive_tests oracle/sweep.cpp fp16/eleme
   LIBRARIES halflab::fp16 Threads::Threads mpfr gmp LABEL exhaustive)
 halflab_test(fp16_block_arrays_tests fp16/block_arrays_test.cpp LIBRARIES halflab::fp16_bulk)
 halflab_test(fp16_parts_tests fp16/parts_test.cpp LIBRARIES halflab::fp16_bulk Threads::Threads)
+
+halflab_test(fp16_ops_tests fp16/ops_test.cpp LIBRARIES halflab::fp16)
+halflab_test(fp16_cuda_tests fp16/cuda/sweep_test.cpp LIBRARIES halflab::fp16_cuda)
+halflab_test(fp16_cuda_gpu_tests fp16/cuda/kernels_gpu_test.cpp LIBRARIES halflab::fp16_cuda LABEL gpu)
+include(fp16/cuda/ptx.cmake)

@@ -1,0 +1,52 @@
+#pragma once
+/// Kernels whose order of operations is stated, each the twin of a software function bit for bit, NaNs aside.
+/// Arrays of codes lie in the host's memory and are copied; matrices are row-major.
+///
+/// Errors: std::invalid_argument if sizes do not fit together, std::runtime_error as in sweep.h.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace fp16::cuda {
+
+/// The lanes of a block in the two functions below.
+inline constexpr std::size_t tree_width = 256;
+
+/// The sum by `fp16::sum_blocked_tree<binary16, tree_width>` (sum.h), each addition rounded to nearest-even.
+std::uint16_t sum_blocked_tree(std::span<const std::uint16_t> values);
+
+/// The same sum of the products a[i] * b[i], each rounded to binary16 before it is added: no fused
+/// multiply-add anywhere.
+std::uint16_t dot_blocked_tree(std::span<const std::uint16_t> a, std::span<const std::uint16_t> b);
+
+/// c = a * b, with a rows x depth, b depth x columns, c rows x columns.
+struct HalfProduct {
+  std::size_t rows;
+  std::size_t columns;
+  std::size_t depth;
+  std::span<const std::uint16_t> a;
+  std::span<const std::uint16_t> b;
+  std::span<std::uint16_t> c;
+};
+
+/// Every element a chain of fused multiply-adds (HFMA2) from +0 in ascending k: Accumulation::fp16_fma_chain
+/// of gemm.h.
+void gemm_fma_chain(const HalfProduct& product);
+
+/// Independent tiles for one tensor-core instruction each, d = a * b + c: a is 16 x depth, b depth x 8, c and d
+/// are 16 x 8, the tiles one behind the other.
+template <typename Accumulator>
+struct MmaTiles {
+  int depth;  ///< 8 for mma.sync.m16n8k8, 16 for m16n8k16, which needs compute capability 8.0
+  std::span<const std::uint16_t> a;
+  std::span<const std::uint16_t> b;
+  std::span<const Accumulator> c;
+  std::span<Accumulator> d;
+};
+
+/// With a binary32 or a binary16 accumulator; see mma.h for what tensor cores compute.
+void mma(const MmaTiles<float>& tiles);
+void mma(const MmaTiles<std::uint16_t>& tiles);
+
+}  // namespace fp16::cuda

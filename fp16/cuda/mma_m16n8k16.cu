@@ -1,0 +1,46 @@
+#include "fp16/cuda/mma.cuh"
+
+namespace fp16::cuda {
+
+namespace {
+
+// A build for older targets still links; launch_mma refuses before such code could run.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 800
+#define FP16_HAS_M16N8K16
+#endif
+
+struct M16n8k16Binary32 {
+  __device__ void operator()(const MmaOperands<16>& in, MmaAccumulator<float>& sums) const {
+#ifdef FP16_HAS_M16N8K16
+    float* c = sums.values;
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+        "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(in.a[0]), "r"(in.a[1]), "r"(in.a[2]), "r"(in.a[3]), "r"(in.b[0]), "r"(in.b[1]));
+#endif
+  }
+};
+
+struct M16n8k16Binary16 {
+  __device__ void operator()(const MmaOperands<16>& in, MmaAccumulator<std::uint16_t>& sums) const {
+#ifdef FP16_HAS_M16N8K16
+    std::uint32_t* c = sums.values;
+    asm volatile(
+        "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3, %4, %5}, {%6, %7}, {%0, %1};"
+        : "+r"(c[0]), "+r"(c[1])
+        : "r"(in.a[0]), "r"(in.a[1]), "r"(in.a[2]), "r"(in.a[3]), "r"(in.b[0]), "r"(in.b[1]));
+#endif
+  }
+};
+
+}  // namespace
+
+void mma_m16n8k16(const MmaTiles<float>& tiles) {
+  launch_mma<M16n8k16Binary32, 16>(tiles, 80);
+}
+void mma_m16n8k16(const MmaTiles<std::uint16_t>& tiles) {
+  launch_mma<M16n8k16Binary16, 16>(tiles, 80);
+}
+
+}  // namespace fp16::cuda

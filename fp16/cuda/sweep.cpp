@@ -1,0 +1,60 @@
+#include "fp16/cuda/sweep.h"
+
+#include "fp16/cuda/index.h"
+#include "fp16/cuda/intrinsics.h"
+
+namespace fp16::cuda {
+
+namespace {
+
+using namespace fp16::ops;
+
+template <typename Functor>
+Sweep sweep_of(std::string_view function, Pipe pipe) {
+  return {.function = function,
+          .pipe = pipe,
+          .operation = find_operation(Functor::name()),
+          .index_bits = index_bits<SignatureOf<Functor>>};
+}
+
+}  // namespace
+
+std::string_view name_of(Pipe pipe) {
+  switch (pipe) {
+    case Pipe::scalar:
+      return "scalar";
+    case Pipe::packed:
+      return "packed";
+    case Pipe::mask:
+      return "mask";
+    case Pipe::both:
+      return "both";
+  }
+  return "";
+}
+
+bool available() {
+  return unavailable_reason().empty();
+}
+
+bool Sweep::exhausts_operands() const {
+  int bits = 0;
+  for (const int operand : operation->operand_bits) bits += operand;
+  return bits == index_bits;
+}
+
+const std::vector<Sweep>& sweeps() {
+#define FP16_SWEEP(function, pipe, ...) sweep_of<__VA_ARGS__>(#function, Pipe::pipe),
+  static const std::vector<Sweep> all{FP16_SWEPT_INTRINSICS(FP16_SWEEP)};
+#undef FP16_SWEEP
+  return all;
+}
+
+const std::vector<TabulatedFunction>& tabulated_functions() {
+#define FP16_TABULATED(function, pipe) {#function, Pipe::pipe},
+  static const std::vector<TabulatedFunction> all{FP16_TABULATED_INTRINSICS(FP16_TABULATED)};
+#undef FP16_TABULATED
+  return all;
+}
+
+}  // namespace fp16::cuda

@@ -1,0 +1,117 @@
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+
+#include "fp16/cuda/runtime.cuh"
+#include "fp16/cuda/sweep.h"
+#include "fp16/cuda/traversal.cuh"
+
+namespace fp16::cuda {
+
+namespace {
+
+constexpr unsigned sweep_blocks = 4096;
+
+std::vector<SweepKernels> all_kernels() {
+  std::vector<SweepKernels> all;
+  for (const auto list :
+       {arithmetic_kernels, fma_kernels, comparison_kernels, conversion_kernels, integral_kernels}) {
+    const std::vector<SweepKernels> kernels = list();
+    all.insert(all.end(), kernels.begin(), kernels.end());
+  }
+  return all;
+}
+
+const SweepKernels& kernels_of(std::string_view function) {
+  static const std::vector<SweepKernels> all = all_kernels();
+  const auto found = std::ranges::find(all, function, &SweepKernels::function);
+  if (found == all.end())
+    throw std::runtime_error("no sweep of '" + std::string(function) + "' was compiled");
+  return *found;
+}
+
+cudaDeviceProp properties() {
+  int current = 0;
+  cudaDeviceProp result{};
+  check(cudaGetDevice(&current), "cudaGetDevice");
+  check(cudaGetDeviceProperties(&result, current), "cudaGetDeviceProperties");
+  return result;
+}
+
+std::string as_text(const cudaUUID_t& uuid) {
+  constexpr std::string_view digits = "0123456789abcdef";
+  std::string text = "GPU";
+  for (int i = 0; i < 16; ++i) {
+    if (i == 0 || i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    const auto byte = static_cast<unsigned char>(uuid.bytes[i]);
+    text += digits[byte >> 4];
+    text += digits[byte & 15];
+  }
+  return text;
+}
+
+std::vector<Counterexample> explain_calls(const void* kernel, const Report& report) {
+  std::vector<Counterexample> calls;
+  for (const unsigned long long index : report.first_indices) {
+    if (index != Report::none) calls.push_back({.index = index});
+  }
+  if (calls.empty()) return calls;
+  DeviceArray<Counterexample> on_device{std::span<const Counterexample>(calls)};
+  Counterexample* argument = on_device.data();
+  launch(kernel, 1, static_cast<unsigned>(calls.size()), {&argument});
+  return on_device.to_host();
+}
+
+}  // namespace
+
+std::string unavailable_reason() {
+  int count = 0;
+  const cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess) {
+    cudaGetLastError();
+    return std::string("no CUDA device: ") + cudaGetErrorString(error);
+  }
+  if (count == 0) return "no CUDA device: none was found";
+  cudaFuncAttributes attributes{};
+  const cudaError_t loaded = cudaFuncGetAttributes(&attributes, kernels_of("__hadd").compare);
+  if (loaded == cudaSuccess) return "";
+  cudaGetLastError();
+  return "CUDA device " + device().name + ": " + cudaGetErrorString(loaded);
+}
+
+Device device() {
+  const cudaDeviceProp found = properties();
+  Device result{.name = found.name,
+                .uuid = as_text(found.uuid),
+                .driver = 0,
+                .runtime = 0,
+                .compute_capability = 10 * found.major + found.minor};
+  check(cudaDriverGetVersion(&result.driver), "cudaDriverGetVersion");
+  check(cudaRuntimeGetVersion(&result.runtime), "cudaRuntimeGetVersion");
+  return result;
+}
+
+SweepResult run(const Sweep& sweep, std::uint32_t shard) {
+  if (shard >= sweep.shards())
+    throw std::runtime_error("sweep of " + std::string(sweep.function) + ": shard " + std::to_string(shard) +
+                             " of " + std::to_string(sweep.shards()));
+  const SweepKernels& kernels = kernels_of(sweep.function);
+  Range range{.first = std::uint64_t{shard} << 32, .count = sweep.inputs() / sweep.shards()};
+  Report report;
+  std::ranges::fill(report.first_indices, Report::none);
+  DeviceArray<Report> on_device{std::span<const Report>(&report, 1)};
+  Report* argument = on_device.data();
+
+  Stopwatch stopwatch;
+  launch(kernels.compare, sweep_blocks, threads_per_block, {&range, &argument});
+  const double milliseconds = stopwatch.milliseconds();
+  on_device.copy_to({&report, 1});
+  return {.inputs = range.count,
+          .mismatches = report.mismatches,
+          .nan_mismatches = report.nan_mismatches,
+          .counterexamples = explain_calls(kernels.explain, report),
+          .digest = report.digest,
+          .milliseconds = milliseconds};
+}
+
+}  // namespace fp16::cuda

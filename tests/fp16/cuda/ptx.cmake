@@ -1,0 +1,48 @@
+# One test for each source and each target that has its instructions: it compiles the source to PTX and holds the
+# instructions of every kernel to instructions.txt. Needs nvcc and no GPU; the checker's own test needs neither.
+find_program(SYSTEM_PYTHON python3 PATHS /usr/bin NO_DEFAULT_PATH)
+if(NOT SYSTEM_PYTHON)
+  find_program(SYSTEM_PYTHON python3 REQUIRED)
+endif()
+add_test(NAME check_ptx_test COMMAND ${SYSTEM_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/check_ptx_test.py)
+set_tests_properties(check_ptx_test PROPERTIES LABELS quick)
+if(NOT HALFLAB_HAS_CUDA)
+  return()
+endif()
+find_program(CUOBJDUMP cuobjdump HINTS /usr/local/cuda/bin)
+execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known_targets)
+
+set(since_sm_75 75 80 86 89 90 90a 100 120)
+set(since_sm_80 80 86 89 90 90a 100 120)
+# source, targets, kernels whose machine code must have no fused multiply-add
+set(ptx_table
+  "sweep_arithmetic|since_sm_75|__hadd_rn,__hsub_rn,__hmul_rn"
+  "sweep_fma|since_sm_75|"
+  "sweep_comparison|since_sm_75|"
+  "sweep_conversion|since_sm_75|"
+  "sweep_integral|since_sm_75|"
+  "tabulate|since_sm_75|"
+  "reductions|since_sm_75|SumInput,DotInput"
+  "gemm_fma_chain|since_sm_75|"
+  "mma_m16n8k8|since_sm_75|"
+  "mma_m16n8k16|since_sm_80|")
+
+foreach(row ${ptx_table})
+  string(REPLACE "|" ";" cells "${row}")
+  list(GET cells 0 source)
+  list(GET cells 1 targets)
+  list(GET cells 2 unfused)
+  string(REPLACE "," ";" unfused "${unfused}")
+  foreach(target ${${targets}})
+    string(REGEX REPLACE "[a-z]" "" capability ${target})
+    if(NOT known_targets MATCHES "compute_${capability}\n")
+      continue()
+    endif()
+    add_test(NAME ptx:${source}:sm_${target}
+      COMMAND ${SYSTEM_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/check_ptx.py
+        --table ${CMAKE_CURRENT_LIST_DIR}/instructions.txt --source ${PROJECT_SOURCE_DIR}/fp16/cuda/${source}.cu
+        --target ${target} --nvcc ${CMAKE_CUDA_COMPILER} "--options=-std=c++20;${HALFLAB_CUDA_OPTIONS}"
+        --include ${PROJECT_SOURCE_DIR} "--cuobjdump=$<$<BOOL:${CUOBJDUMP}>:${CUOBJDUMP}>" --unfused ${unfused})
+    set_tests_properties(ptx:${source}:sm_${target} PROPERTIES LABELS ptx)
+  endforeach()
+endforeach()
