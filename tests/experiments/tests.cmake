@@ -25,9 +25,19 @@ halflab_test(experiments_parts_test
   experiments/scale_policy_order_test.cpp
   experiments/scaler_comparison_test.cpp
   experiments/underflow_sweep_test.cpp
+  experiments/validate_gpu_test.cpp
+  oracle/exact_half.cpp
   LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts master_weights_parts
     memory_anatomy_parts op_precision_parts opt_levels_parts report_parts scale_policy_order_parts
-    scaler_comparison_parts underflow_sweep_parts Boost::headers)
+    scaler_comparison_parts underflow_sweep_parts validate_gpu_parts Boost::headers)
+
+halflab_test(explain_gemm_test
+  experiments/explain_gemm_npy_test.cpp
+  experiments/explain_gemm_reference.cpp
+  experiments/explain_gemm_test.cpp
+  fp16/mma_oracle.cpp
+  oracle/exact_half.cpp
+  LIBRARIES explain_gemm_parts Boost::headers)
 
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
@@ -35,6 +45,7 @@ halflab_test(experiments_programs_test
   experiments/programs_test.cpp
   experiments/training_resume_test.cpp
   experiments/training_test.cpp
+  experiments/validate_gpu_program_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 add_dependencies(experiments_programs_test experiments)

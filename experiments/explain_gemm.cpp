@@ -1,0 +1,130 @@
+/// Which arithmetic made this matrix product?
+///
+/// Given A, B and D, searches over accumulators, slices of k, their reduction and the epilogue for what
+/// reproduces every bit of D, and says of outputs that nothing reproduces whether rounding in another order
+/// can make them, an accumulator overflowed, or they are wrong. Without files it explains a product of its
+/// own.
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/common/experiment.h"
+#include "experiments/explain_gemm/classification.h"
+#include "experiments/explain_gemm/figures.h"
+#include "experiments/explain_gemm/npy.h"
+#include "experiments/explain_gemm/problem.h"
+#include "experiments/explain_gemm/record.h"
+#include "experiments/explain_gemm/search.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+struct Options {
+  Inputs inputs;
+  SearchOptions search;
+  int example_depth = 1024;
+  std::uint64_t seed = 1;
+
+  bool wants_example() const {
+    return inputs.a.empty() && inputs.b.empty() && inputs.c.empty() && inputs.d.empty();
+  }
+};
+
+void write_halves(const std::filesystem::path& file, std::size_t rows, std::size_t columns,
+                  const std::vector<std::uint16_t>& halves) {
+  write_npy(file, {.rows = rows, .columns = columns, .codes = {halves.begin(), halves.end()}});
+}
+
+/// The example's operands and result as files: to try --a, --b and --d with.
+void write_files(const sim::RunRecord& record, const Problem& problem) {
+  write_halves(record.staging() / "a.npy", problem.rows, problem.depth, problem.a);
+  write_halves(record.staging() / "b.npy", problem.depth, problem.columns, problem.b);
+  write_npy(record.staging() / "d.npy", problem.d);
+}
+
+void run(Run& run, const Options& options) {
+  const Problem problem = options.wants_example()
+                              ? example_problem(static_cast<std::size_t>(options.example_depth), options.seed)
+                              : read_problem(options.inputs);
+  if (options.wants_example()) write_files(run.record(), problem);
+  Explanation explanation = explain(problem, options.search, run);
+  Classification classification = classify(problem, explanation, options.search.most_slices, run);
+  const Findings found{problem, std::move(explanation), std::move(classification)};
+  write_tables(run.record(), found);
+  write_summary(run.record(), found);
+  draw_figures(run, found);
+  if (options.wants_example())
+    run.record().verdict(
+        "No files are given (--a, --b, --d), so this explains an example of its own: planted output by "
+        "output "
+        "as hopper_fp32 with k in 4 slices, reduced in FP32, and rounded once to FP16.");
+  write_verdict(run.record(), found);
+  if (const std::string line = bug_line(found); !line.empty()) run.fail(line);
+}
+
+}  // namespace
+}  // namespace experiments::explain_gemm
+
+int main(int argc, char** argv) {
+  using namespace experiments;
+  explain_gemm::Options options;
+  explain_gemm::Inputs& inputs = options.inputs;
+  return run(
+      argc, argv,
+      {.program =
+           {.name = "explain_gemm",
+            .question =
+                "Which arithmetic made this matrix product? Finds the accumulator, steps, slices of k and "
+                "epilogue that reproduce every bit of D = alpha A B + beta C",
+            .example = "explain_gemm --a a.npy --b b.npy --d d.npy --out results/explained",
+            .summary_keys =
+                {{"verdict", "explained (by one hypothesis), ambiguous (by several), unexplained"},
+                 {"classification",
+                  "the worst there is of none, rounding_only, undecided, accumulator_overflow, "
+                  "real_bug"},
+                 {"hypotheses, candidates", "how many were tried, and how many reproduce every bit of D"},
+                 {"not_refuted", "further ones that reproduce their sample, beyond --most-verified"},
+                 {"best.accumulator, best.slices, best.slice_length, best.reduction, best.epilogue",
+                  "the hypothesis that explains the most outputs"},
+                 {"outputs, unexplained", "of D, and those that it does not explain"},
+                 {"real_bugs", "unexplained ones beyond the error bound of any order"},
+                 {"undecided",
+                  "beyond that of FP32 sums and within that of FP16 sums, without a hypothesis "
+                  "that explains most outputs"},
+                 {"overflowed", "infinite or NaN though the exact value is within the range"},
+                 {"first_overflow_k",
+                  "the smallest k at which an exact partial sum of them leaves FP16's range, "
+                  "or \"none\""},
+                 {"first_real_bug.row, first_real_bug.column", "or \"none\""}},
+            .details = "The files are NumPy's, float16 for A and B, float16 or float32 for C and D:\n"
+                       "  import numpy as np\n"
+                       "  np.save('a.npy', a.astype(np.float16))  # m x k\n"
+                       "  np.save('b.npy', b.astype(np.float16))  # k x n\n"
+                       "  np.save('d.npy', d)                     # m x n, as the kernel stored it\n"
+                       "NaNs explain each other whatever their payload; everything else is compared bit for "
+                       "bit. The exit "
+                       "code is 1 when an output is beyond the error bound of every order of summation."},
+       .options =
+           [&](CommandLine& command_line) {
+             command_line.add("--a", inputs.a, "A, m x k, .npy of float16", "FILE");
+             command_line.add("--b", inputs.b, "B, k x n, .npy of float16", "FILE");
+             command_line.add("--d", inputs.d, "D, m x n, .npy of float16 or float32", "FILE");
+             command_line.add("--c", inputs.c, "C, m x n, .npy of float16 or float32", "FILE");
+             command_line.add("--alpha", inputs.alpha, "factor of A B");
+             command_line.add("--beta", inputs.beta, "factor of C; default: 1 with --c, 0 without");
+             command_line.add("--most-slices", options.search.most_slices,
+                              "k is cut into up to so many slices", {.minimum = 1, .maximum = 16});
+             command_line.add("--most-verified", options.search.most_verified,
+                              "hypotheses that no sample refutes are held against all of D up to this number",
+                              {.minimum = 1, .maximum = 10000});
+             command_line.add("--example-depth", options.example_depth,
+                              "k of the example that is explained without files",
+                              {.minimum = 16, .maximum = 65536, .quick = 256});
+             command_line.add_seed(options.seed);
+           },
+       .body = [&](Run& r) { explain_gemm::run(r, options); }});
+}

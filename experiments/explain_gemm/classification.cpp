@@ -1,0 +1,264 @@
+#include "experiments/explain_gemm/classification.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+#include "experiments/common/parallel.h"
+#include "fp16/codec.h"
+#include "fp16/elementary.h"
+#include "fp16/exact_accumulator.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+using fp16::binary16;
+using fp16::binary32;
+using fp16::binary64;
+
+constexpr double overflow_threshold = 65520;  // half an ulp beyond 65504 rounds to infinity
+constexpr double smallest_normal = 0x1p-14;
+constexpr double half_of_smallest_subnormal = 0x1p-25;
+constexpr double u16 = 0x1p-11, u32 = 0x1p-24;
+constexpr double reference_error = 0x1p-50;  // of a few operations in double
+
+double half_value(std::uint16_t code) {
+  return fp16::half_bits_to_float(code);
+}
+
+double product_at(const Problem& problem, std::size_t output, std::size_t k) {
+  const std::size_t row = output / problem.columns, column = output % problem.columns;
+  return half_value(problem.a[row * problem.depth + k]) * half_value(problem.b[k * problem.columns + column]);
+}
+
+/// Zero, or not below the magnitude that the exponent of alignment stands for.
+double aligned_magnitude(std::uint16_t code) {
+  const double magnitude = std::fabs(half_value(code));
+  return magnitude == 0 ? 0 : std::max(magnitude, smallest_normal);
+}
+
+/// n u of the worst accumulator of a format, for chains through all of k.
+double accumulated(const fp16::Format& format, std::size_t depth, int slices) {
+  double worst = 0;
+  for (const Accumulator& accumulator : accumulators()) {
+    if (accumulator.format != format) continue;
+    const std::size_t step = accumulator.products_per_step;
+    const auto steps = static_cast<double>((depth + step - 1) / step) + slices;
+    worst = std::max(worst, steps * accumulator.step_error);
+  }
+  return worst;
+}
+
+/// n factors of at most 1 + u make a number that much larger, relatively.
+double growth(double n_times_u) {
+  return fp16::expm1(n_times_u);
+}
+
+double observed_value(const Problem& problem, std::size_t output) {
+  return value_of(problem.d.format, problem.d.codes[output]);
+}
+
+double largest_of(const fp16::Format& format) {
+  return format == binary16 ? overflow_threshold : std::numeric_limits<float>::max();
+}
+
+/// Whether an infinity or NaN is D's rounding of a value beyond its range.
+bool may_be_beyond_range(const Problem& problem, const Difference& difference, double bound) {
+  const double observed = observed_value(problem, difference.output);
+  return std::isinf(observed) && std::signbit(observed) == std::signbit(difference.exact.value) &&
+         std::fabs(difference.exact.value) + bound >= largest_of(problem.d.format);
+}
+
+/// Whether some sum of the products in FP16 leaves its range in some order.
+bool may_overflow(const Difference& difference) {
+  const double bound = difference.bounds.back();
+  return difference.exact.magnitudes + bound >= overflow_threshold;
+}
+
+bool is_within(const Problem& problem, const Difference& difference, Arithmetic arithmetic) {
+  const double bound = difference.bounds[static_cast<std::size_t>(arithmetic)];
+  const double observed = observed_value(problem, difference.output);
+  if (!std::isfinite(observed)) return may_be_beyond_range(problem, difference, bound);
+  return std::fabs(observed - difference.exact.value) <= bound;
+}
+
+Kind kind_of(const Problem& problem, const Difference& difference, const Classification& all) {
+  if (std::isnan(difference.exact.value) || std::isinf(difference.exact.value)) return Kind::real_bug;
+  const bool beyond_fp32 = !is_within(problem, difference, Arithmetic::fp32);
+  if (is_within(problem, difference, all.arithmetic))
+    return !all.majority && beyond_fp32 ? Kind::undecided : Kind::rounding;
+  const bool finite = std::isfinite(observed_value(problem, difference.output));
+  return !finite && may_overflow(difference) ? Kind::overflow : Kind::real_bug;
+}
+
+Arithmetic deciding_arithmetic(const Problem& problem, const Classification& found, const Hypothesis& best) {
+  if (found.majority) return arithmetic_of(best);
+  for (const Arithmetic arithmetic : {Arithmetic::fp32, Arithmetic::fp16_reduction}) {
+    const bool holds = std::ranges::all_of(found.differences, [&](const Difference& difference) {
+      return !std::isfinite(observed_value(problem, difference.output)) ||
+             is_within(problem, difference, arithmetic);
+    });
+    if (holds) return arithmetic;
+  }
+  return Arithmetic::fp16_accumulators;
+}
+
+bool overflowed(const Problem& problem, std::size_t output) {
+  if (std::isfinite(observed_value(problem, output))) return false;
+  const double exact = exact_output(problem, output).value;
+  return std::isfinite(exact) && std::fabs(exact) < largest_of(problem.d.format);
+}
+
+void find_overflows(const Problem& problem, std::size_t slice_length, const Run& run, Classification& found) {
+  struct Row {
+    std::size_t count = 0;
+    std::optional<std::size_t> output = {}, at = {};
+  };
+  std::vector<Row> rows(problem.rows);
+  Progress progress = run.progress("overflows", problem.rows);
+  parallel_for_each(problem.rows, run.threads(), [&](std::size_t i) {
+    for (std::size_t output = i * problem.columns; output < (i + 1) * problem.columns; ++output) {
+      if (!overflowed(problem, output)) continue;
+      ++rows[i].count;
+      const std::optional<std::size_t> at = first_overflow(problem, output, slice_length);
+      if (at && (!rows[i].at || *at < *rows[i].at)) rows[i].at = at, rows[i].output = output;
+    }
+    progress.tick();
+  });
+  for (const Row& row : rows) {
+    found.overflowed += row.count;
+    if (!row.at || (found.first_overflow_at && *found.first_overflow_at <= *row.at)) continue;
+    found.first_overflow_at = row.at;
+    found.first_overflow_output = row.output;
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Arithmetic arithmetic) {
+  constexpr std::array<std::string_view, arithmetic_count> names{"fp32", "fp16_reduction",
+                                                                 "fp16_accumulators"};
+  return names[static_cast<std::size_t>(arithmetic)];
+}
+
+std::string_view name_of(Kind kind) {
+  constexpr std::array<std::string_view, 4> names{"rounding_only", "undecided", "accumulator_overflow",
+                                                  "real_bug"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+Arithmetic arithmetic_of(const Hypothesis& hypothesis) {
+  if (hypothesis.accumulator->format == binary16) return Arithmetic::fp16_accumulators;
+  const bool in_fp16 = hypothesis.reduction == Reduction::fp16 ||
+                       hypothesis.reduction == Reduction::fp16_partials ||
+                       hypothesis.epilogue == Epilogue::round_product_first;
+  return in_fp16 ? Arithmetic::fp16_reduction : Arithmetic::fp32;
+}
+
+ExactOutput exact_output(const Problem& problem, std::size_t output) {
+  const std::size_t row = output / problem.columns, column = output % problem.columns;
+  fp16::ExactAccumulator<binary16> sum;
+  double magnitudes = 0;
+  for (std::size_t k = 0; k < problem.depth; ++k) {
+    const std::uint16_t a = problem.a[row * problem.depth + k], b = problem.b[k * problem.columns + column];
+    sum.add_product(a, b);
+    magnitudes += aligned_magnitude(a) * aligned_magnitude(b);
+  }
+  const double c = double{problem.beta} * problem.c_at(output);
+  return {.value = std::fma(double{problem.alpha}, std::bit_cast<double>(sum.rounded<binary64>().bits), c),
+          .magnitudes = std::fabs(double{problem.alpha}) * magnitudes + std::fabs(c)};
+}
+
+double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOutput& exact, int most_slices) {
+  const bool to_half = problem.d.format == binary16;
+  const double alpha = std::fabs(double{problem.alpha});
+  // Partial sums that are stored, the sums of them, and a rounding before the epilogue.
+  const double reductions = 2.0 * most_slices + 1;
+  double relative = accumulated(binary32, problem.depth, most_slices) + reductions * u32;
+  double absolute = 0;
+  if (arithmetic != Arithmetic::fp32) {
+    relative += reductions * u16;
+    absolute = alpha * reductions * half_of_smallest_subnormal;
+  }
+  if (arithmetic == Arithmetic::fp16_accumulators) {
+    // A product and a sum are rounded at each k, the product only once on its way.
+    relative = accumulated(binary16, problem.depth, most_slices) + (reductions + 1) * u16;
+    absolute += alpha * 2 * static_cast<double>(problem.depth) * half_of_smallest_subnormal;
+  }
+  double error = growth(relative) * exact.magnitudes + absolute * (1 + growth(relative));
+  if (!problem.is_plain()) error += 3 * u32 * (exact.magnitudes + error) + 0x1p-147;
+  error += reference_error * exact.magnitudes;
+  const double largest = std::fabs(exact.value) + error;
+  return error + (to_half ? u16 * largest + half_of_smallest_subnormal : u32 * largest + 0x1p-150);
+}
+
+std::optional<std::size_t> first_overflow(const Problem& problem, std::size_t output,
+                                          std::size_t slice_length) {
+  double of_slices = 0, in_slice = 0;  // exact to far beyond FP16's digits
+  for (std::size_t k = 0; k < problem.depth; ++k) {
+    in_slice += product_at(problem, output, k);
+    if (std::fabs(in_slice) >= overflow_threshold) return k;
+    const bool is_last = (k + 1) % slice_length == 0 || k + 1 == problem.depth;
+    if (!is_last) continue;
+    of_slices += in_slice;
+    in_slice = 0;
+    if (std::fabs(of_slices) >= overflow_threshold) return k;
+  }
+  return std::nullopt;
+}
+
+double Difference::error(const fp16::Format& format) const {
+  const double difference = std::fabs(value_of(format, observed) - exact.value);
+  return std::isfinite(difference) ? difference : std::numeric_limits<double>::quiet_NaN();
+}
+
+std::size_t Classification::count(Kind kind) const {
+  return static_cast<std::size_t>(std::ranges::count(differences, kind, &Difference::kind));
+}
+
+std::string_view Classification::name() const {
+  for (const Kind kind : {Kind::real_bug, Kind::overflow, Kind::undecided, Kind::rounding}) {
+    if (count(kind) > 0 || (kind == Kind::overflow && overflowed > 0)) return name_of(kind);
+  }
+  return "none";
+}
+
+Classification classify(const Problem& problem, const Explanation& found, int most_slices, const Run& run) {
+  const Tried& best = found.best();
+  Classification all{.arithmetic = arithmetic_of(best.hypothesis),
+                     .majority = best.explained > best.unexplained(),
+                     .differences = {}};
+  const std::vector<std::uint32_t> codes = predicted(problem, best.hypothesis, run);
+  for (std::size_t output = 0; output < codes.size(); ++output) {
+    if (!explains(problem.d.format, codes[output], problem.d.codes[output]))
+      all.differences.push_back({.output = output,
+                                 .predicted = codes[output],
+                                 .observed = problem.d.codes[output],
+                                 .exact = {},
+                                 .bounds = {},
+                                 .kind = Kind::rounding});
+  }
+  Progress progress = run.progress("exact values", all.differences.size());
+  parallel_for_each(all.differences.size(), run.threads(), [&](std::size_t i) {
+    Difference& difference = all.differences[i];
+    difference.exact = exact_output(problem, difference.output);
+    for (std::size_t arithmetic = 0; arithmetic < arithmetic_count; ++arithmetic)
+      difference.bounds[arithmetic] =
+          error_bound(problem, static_cast<Arithmetic>(arithmetic), difference.exact, most_slices);
+    progress.tick();
+  });
+  all.arithmetic = deciding_arithmetic(problem, all, best.hypothesis);
+  const std::size_t slice_length = best.hypothesis.slice_length;
+  for (Difference& difference : all.differences) {
+    difference.kind = kind_of(problem, difference, all);
+    if (difference.kind == Kind::overflow)
+      difference.overflow_at = first_overflow(problem, difference.output, slice_length);
+  }
+  std::ranges::stable_sort(all.differences, std::greater{}, &Difference::kind);
+  find_overflows(problem, slice_length, run, all);
+  return all;
+}
+
+}  // namespace experiments::explain_gemm

@@ -1,0 +1,104 @@
+#include "experiments/explain_gemm/figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace experiments::explain_gemm {
+namespace {
+
+constexpr std::string_view palette =
+    "set palette defined (0 '#deebf7', 0.5 '#4292c6', 1 '#08306b')\nunset key\nunset grid\n";
+
+std::string accumulator_tics() {
+  std::string tics = "set ytics (";
+  for (std::size_t i = 0; i < accumulators().size(); ++i)
+    tics += fmt::format("{}{} {}", i == 0 ? "" : ", ", gnuplot_string(accumulators()[i].name), i);
+  return tics + ") noenhanced\n";
+}
+
+std::string setting(const Problem& problem) {
+  return fmt::format("{} x {} outputs in {}, k = {}, alpha = {}, beta = {}", problem.rows, problem.columns,
+                     problem.d.format == fp16::binary16 ? "FP16" : "FP32", problem.depth, problem.alpha,
+                     problem.beta);
+}
+
+std::size_t most_slices(const Explanation& explanation) {
+  std::size_t most = 1;
+  for (const Tried& tried : explanation.tried) most = std::max(most, tried.hypothesis.slices);
+  return most;
+}
+
+Figure map_figure(const Findings& found) {
+  const std::size_t count = accumulators().size();
+  const double least = 100.0 / static_cast<double>(found.problem.outputs());
+  return {
+      .name = "map",
+      .title = "What each way of adding up leaves unexplained",
+      .caption = fmt::format(
+          "Share of the outputs whose bits differ, of the best reduction, slice length and epilogue for each "
+          "accumulator and number of slices of k; crosses: every bit is reproduced. Hypotheses that a "
+          "sample refutes are judged by it. {}.",
+          setting(found.problem)),
+      .script =
+          accumulator_tics() +
+          fmt::format("set yrange [{}:-0.5]\nset xrange [0.5:{}.5]\nset xtics 1\n",
+                      static_cast<double>(count) - 0.5, most_slices(found.explanation)) +
+          fmt::format(
+              "set xlabel 'slices of k'\nset cblabel 'outputs unexplained, %' offset 1\nset logscale cb\n"
+              "set cbrange [{}:100]\nset format cb '%g'\nset lmargin 30\nset rmargin 14\n"
+              "set tmargin 4\n{}",
+              least, palette) +
+          "plot 'map.csv' using 'slices':'accumulator_index':(0.48):(0.48):"
+          "(column('fraction_unexplained') > 0 ? 100 * column('fraction_unexplained') : NaN) "
+          "with boxxyerror fillstyle solid noborder linecolor palette, "
+          "'map.csv' using 'slices':(column('fraction_unexplained') == 0 ? column('accumulator_index') : "
+          "NaN) with points pointtype 2 pointsize 1.2 linewidth 3 linecolor rgb vermillion\n",
+      .width = 900,
+      .height = static_cast<int>(120 + 24 * count)};
+}
+
+/// Outputs of one kind, which stand first in the table, where they can be told from rounding.
+std::string marked(const Findings& found, Kind kind, std::string_view style) {
+  if (found.classification.count(kind) == 0) return {};
+  return fmt::format(", 'outputs.csv' using ({} ? column('column') : NaN):'row' with points {}",
+                     column_is("kind", name_of(kind)), style);
+}
+
+Figure error_figure(const Findings& found) {
+  const Problem& problem = found.problem;
+  return {
+      .name = "errors",
+      .title = "Where D differs from the best hypothesis",
+      .caption = fmt::format(
+          "Share of the outputs in each part of D that {} does not reproduce; crosses: real bugs, squares: "
+          "overflows, up to 10,000 of them. {}.",
+          found.explanation.best().hypothesis.text(), setting(problem)),
+      .script =
+          fmt::format("set xlabel 'column of D'\nset ylabel 'row of D'\nset xrange [-0.5:{}.5]\n"
+                      "set yrange [{}.5:-0.5]\nset cblabel 'outputs unexplained, %' offset 2\n"
+                      "set cbrange [0:*]\nset format cb '%g'\nset rmargin 14\n{}"
+                      "plot 'error_map.csv' using "
+                      "(column('first_column') + (column('columns') - 1) / 2.0):"
+                      "(column('first_row') + (column('rows') - 1) / 2.0):"
+                      "(column('columns') / 2.0):(column('rows') / 2.0):"
+                      "(100 * column('fraction_unexplained')) "
+                      "with boxxyerror fillstyle solid noborder linecolor palette",
+                      problem.columns - 1, problem.rows - 1, palette) +
+          marked(found, Kind::overflow, "pointtype 4 pointsize 0.8 linecolor rgb purple") +
+          marked(found, Kind::real_bug, "pointtype 2 pointsize 1.2 linewidth 2 linecolor rgb vermillion") +
+          "\n",
+      .width = 750,
+      .height = 600};
+}
+
+}  // namespace
+
+void draw_figures(Run& run, const Findings& found) {
+  run.figure(map_figure(found));
+  if (!found.classification.differences.empty()) run.figure(error_figure(found));
+}
+
+}  // namespace experiments::explain_gemm

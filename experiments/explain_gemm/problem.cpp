@@ -1,0 +1,103 @@
+#include "experiments/explain_gemm/problem.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+
+#include "fp16/codec.h"
+#include "fp16/mma.h"
+#include "sim/random.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+using fp16::binary16;
+using fp16::binary32;
+
+std::vector<std::uint16_t> halves_of(const Matrix& matrix) {
+  return {matrix.codes.begin(), matrix.codes.end()};
+}
+
+Matrix read_halves(const std::string& file) {
+  Matrix matrix = read_npy(file);
+  if (matrix.format != binary16)
+    throw std::runtime_error(fmt::format("file '{}' holds float32; allowed for A and B: float16", file));
+  return matrix;
+}
+
+void require_shape(const char* option, const Matrix& matrix, std::size_t rows, std::size_t columns) {
+  if (matrix.rows != rows || matrix.columns != columns)
+    throw std::invalid_argument(fmt::format("{}: the matrix is {} x {} where the others want {} x {}", option,
+                                            matrix.rows, matrix.columns, rows, columns));
+}
+
+std::vector<std::uint16_t> normal_halves(std::size_t count, std::uint64_t seed, std::string_view purpose) {
+  const sim::RandomStream stream(seed, purpose);
+  std::vector<std::uint16_t> halves(count);
+  for (std::size_t i = 0; i < count; ++i) halves[i] = fp16::float_to_half_bits(stream.normal(i));
+  return halves;
+}
+
+}  // namespace
+
+double value_of(const fp16::Format& format, std::uint32_t code) {
+  return format == binary32 ? fp16::decode<binary32>(code)
+                            : fp16::decode<binary16>(static_cast<std::uint16_t>(code));
+}
+
+Problem read_problem(const Inputs& inputs) {
+  if (inputs.a.empty() || inputs.b.empty() || inputs.d.empty())
+    throw std::invalid_argument("--a, --b and --d belong together: give all three, or none for an example");
+  const Matrix a = read_halves(inputs.a), b = read_halves(inputs.b);
+  Problem problem{.rows = a.rows,
+                  .depth = a.columns,
+                  .columns = b.columns,
+                  .a = halves_of(a),
+                  .b = halves_of(b),
+                  .d = read_npy(inputs.d),
+                  .alpha = inputs.alpha,
+                  .beta = inputs.beta.value_or(inputs.c.empty() ? 0.0f : 1.0f)};
+  require_shape("--b", b, problem.depth, b.columns);
+  require_shape("--d", problem.d, problem.rows, problem.columns);
+  if (problem.alpha == 0) throw std::invalid_argument("--alpha: 0 leaves nothing of A B to explain");
+  if (problem.beta != 0 && inputs.c.empty()) throw std::invalid_argument("--beta: there is no --c");
+  if (problem.beta == 0) return problem;
+  const Matrix c = read_npy(inputs.c);
+  require_shape("--c", c, problem.rows, problem.columns);
+  for (const std::uint32_t code : c.codes) problem.c.push_back(static_cast<float>(value_of(c.format, code)));
+  return problem;
+}
+
+Problem example_problem(std::size_t depth, std::uint64_t seed) {
+  constexpr std::size_t rows = 96, columns = 64, slices = 4;
+  Problem problem{.rows = rows,
+                  .depth = depth,
+                  .columns = columns,
+                  .a = normal_halves(rows * depth, seed, "explain_gemm a"),
+                  .b = normal_halves(depth * columns, seed, "explain_gemm b"),
+                  .d = {.rows = rows, .columns = columns, .codes = {}}};
+  const std::size_t slice_length = (depth + slices - 1) / slices;
+  std::vector<std::uint16_t> column(depth);
+  problem.d.codes.resize(problem.outputs());
+  for (std::size_t j = 0; j < columns; ++j) {
+    for (std::size_t k = 0; k < depth; ++k) column[k] = problem.b[k * columns + j];
+    for (std::size_t i = 0; i < rows; ++i) {
+      float sum = 0;
+      for (std::size_t first = 0; first < depth; first += slice_length) {
+        const std::size_t length = std::min(slice_length, depth - first);
+        const std::uint32_t partial =
+            fp16::mma_dot<binary32>(fp16::hopper, std::span(problem.a).subspan(i * depth + first, length),
+                                    std::span<const std::uint16_t>(column).subspan(first, length), 0);
+        sum += std::bit_cast<float>(partial);
+      }
+      problem.d.codes[i * columns + j] = fp16::float_to_half_bits(sum);
+    }
+  }
+  return problem;
+}
+
+}  // namespace experiments::explain_gemm

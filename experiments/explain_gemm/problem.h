@@ -1,0 +1,50 @@
+#pragma once
+/// What is to be explained: D, which something computed as alpha A B + beta C.
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/explain_gemm/npy.h"
+
+namespace experiments::explain_gemm {
+
+/// Files, each a .npy; and the factors.
+struct Inputs {
+  std::string a, b, d;
+  std::string c = {};  ///< empty: there is none
+  float alpha = 1;
+  std::optional<float> beta = {};  ///< without it 1 with C, 0 without
+};
+
+struct Problem {
+  std::size_t rows = 0;          ///< m, of A and D
+  std::size_t depth = 0;         ///< k
+  std::size_t columns = 0;       ///< n, of B and D
+  std::vector<std::uint16_t> a;  ///< halves, row-major, rows x depth
+  std::vector<std::uint16_t> b;  ///< depth x columns
+  Matrix d;
+  std::vector<float> c = {};  ///< row-major as D; empty where beta = 0
+  float alpha = 1;
+  float beta = 0;
+
+  std::size_t outputs() const { return rows * columns; }
+  float c_at(std::size_t output) const { return c.empty() ? 0 : c[output]; }
+  bool is_plain() const { return alpha == 1 && beta == 0; }
+};
+
+/// Throws std::runtime_error for files that are not as they must be and std::invalid_argument for shapes and
+/// factors that do not fit together, each naming option or file.
+Problem read_problem(const Inputs& inputs);
+
+/// A problem whose answer is known: normal numbers, D in FP16 by one step of Hopper's tensor cores after the
+/// other with FP32 accumulators, k in four slices, whose sums are added in FP32 and rounded once; output by
+/// output, from the scalar definition.
+Problem example_problem(std::size_t depth, std::uint64_t seed);
+
+/// The value of a code of binary16 or binary32.
+double value_of(const fp16::Format& format, std::uint32_t code);
+
+}  // namespace experiments::explain_gemm

@@ -1,0 +1,238 @@
+#include "experiments/explain_gemm/record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/common/text_table.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+// What a person looks through; figures of more say no more.
+constexpr std::size_t most_outputs_listed = 10000;
+constexpr std::size_t most_hypotheses_shown = 10;
+constexpr std::size_t most_cells = 64;
+
+sim::Value or_none(const std::optional<std::size_t>& value) {
+  return value ? sim::Value(*value) : sim::Value("none");
+}
+
+std::string bits_text(const Problem& problem, std::uint32_t code) {
+  return fmt::format("0x{:0{}x}", code, problem.d.format.width() / 4);
+}
+
+std::string place(const Problem& problem, std::size_t output) {
+  return fmt::format("D[{}][{}]", output / problem.columns, output % problem.columns);
+}
+
+void write_hypotheses(sim::RunRecord& record, const Findings& found) {
+  sim::Table& table = record.table(
+      "hypotheses", {"accumulator", "accumulator_bits", "products_per_step", "slices", "slice_length",
+                     "reduction", "epilogue", "outputs_tried", "outputs_explained", "fraction_explained",
+                     "first_unexplained_row", "first_unexplained_column"});
+  const std::size_t columns = found.problem.columns;
+  for (const Tried& tried : found.explanation.tried) {
+    const Hypothesis& hypothesis = tried.hypothesis;
+    const auto& first = tried.first_unexplained;
+    table.row({hypothesis.accumulator->name, hypothesis.accumulator->format.width(),
+               hypothesis.accumulator->products_per_step, hypothesis.slices, hypothesis.slice_length,
+               name_of(hypothesis.reduction), name_of(hypothesis.epilogue), tried.outputs, tried.explained,
+               static_cast<double>(tried.explained) / static_cast<double>(tried.outputs),
+               or_none(first ? std::optional(*first / columns) : std::nullopt),
+               or_none(first ? std::optional(*first % columns) : std::nullopt)});
+  }
+}
+
+/// For each accumulator and number of slices the hypothesis that explains the largest share.
+void write_map(sim::RunRecord& record, const Explanation& explanation) {
+  sim::Table& table =
+      record.table("map", {"accumulator", "accumulator_index", "slices", "fraction_unexplained"});
+  std::map<std::pair<std::size_t, std::size_t>, double> least;
+  for (const Tried& tried : explanation.tried) {
+    const auto index = static_cast<std::size_t>(tried.hypothesis.accumulator - accumulators().data());
+    const double share = static_cast<double>(tried.unexplained()) / static_cast<double>(tried.outputs);
+    const auto [at, is_new] = least.try_emplace({index, tried.hypothesis.slices}, share);
+    if (!is_new) at->second = std::min(at->second, share);
+  }
+  for (const auto& [key, share] : least)
+    table.row({accumulators()[key.first].name, key.first, key.second, share});
+}
+
+void write_outputs(sim::RunRecord& record, const Findings& found) {
+  sim::Table& table =
+      record.table("outputs", {"row", "column", "kind", "observed_bits", "predicted_bits", "observed",
+                               "predicted", "exact", "error", "bound_fp32", "bound_fp16_reduction",
+                               "bound_fp16_accumulators", "first_overflow_k"});
+  const Problem& problem = found.problem;
+  std::size_t listed = 0;
+  for (const Difference& difference : found.classification.differences) {
+    if (listed++ == most_outputs_listed) break;
+    table.row({difference.output / problem.columns, difference.output % problem.columns,
+               name_of(difference.kind), bits_text(problem, difference.observed),
+               bits_text(problem, difference.predicted), value_of(problem.d.format, difference.observed),
+               value_of(problem.d.format, difference.predicted), difference.exact.value,
+               difference.error(problem.d.format), difference.bounds[0], difference.bounds[1],
+               difference.bounds[2], or_none(difference.overflow_at)});
+  }
+}
+
+/// D in cells of equal size, as many to a side as a figure can show.
+void write_error_map(sim::RunRecord& record, const Findings& found) {
+  sim::Table& table =
+      record.table("error_map", {"first_row", "first_column", "rows", "columns", "fraction_unexplained"});
+  const Problem& problem = found.problem;
+  const std::size_t rows = (problem.rows + most_cells - 1) / most_cells;
+  const std::size_t columns = (problem.columns + most_cells - 1) / most_cells;
+  std::map<std::pair<std::size_t, std::size_t>, std::size_t> counts;
+  for (const Difference& difference : found.classification.differences)
+    ++counts[{difference.output / problem.columns / rows, difference.output % problem.columns / columns}];
+  for (const auto& [cell, count] : counts) {
+    const std::size_t row = cell.first * rows, column = cell.second * columns;
+    const std::size_t height = std::min(rows, problem.rows - row);
+    const std::size_t width = std::min(columns, problem.columns - column);
+    table.row({row, column, height, width, static_cast<double>(count) / static_cast<double>(height * width)});
+  }
+}
+
+std::string explanation_sentence(const Findings& found) {
+  const Explanation& explanation = found.explanation;
+  const Tried& best = explanation.best();
+  const std::size_t all = explanation.tried.size(), candidates = explanation.candidates();
+  if (candidates == 1 && explanation.not_refuted == 0)
+    return fmt::format("One of {} hypotheses reproduces every bit of all {} outputs: {}.", all, best.outputs,
+                       best.hypothesis.text());
+  if (candidates > 0) {
+    std::string text = fmt::format(
+        "Ambiguous: {} of {} hypotheses reproduce every bit of all {} outputs, the simplest of them {}. Data "
+        "that rounds more, with more k or operands of more different sizes, would tell them apart.",
+        candidates, all, best.outputs, best.hypothesis.text());
+    if (explanation.not_refuted > 0)
+      text += fmt::format(" {} more reproduce their whole sample and were not held against all outputs.",
+                          explanation.not_refuted);
+    return text;
+  }
+  return fmt::format(
+      "None of {} hypotheses reproduces D: the best leaves {} of {} outputs ({}) unexplained. It is {}.", all,
+      best.unexplained(), best.outputs,
+      percent(static_cast<double>(best.unexplained()) / static_cast<double>(best.outputs)),
+      best.hypothesis.text());
+}
+
+std::string overflow_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  std::string text = fmt::format(
+      "Accumulator overflow: {} outputs are infinite or NaN though their exact values are within the range.",
+      classes.overflowed);
+  if (classes.first_overflow_at)
+    return text + fmt::format(" The exact partial sums leave FP16's range first at k = {}, for {}.",
+                              *classes.first_overflow_at,
+                              place(found.problem, *classes.first_overflow_output));
+  return text + " No exact partial sum in ascending k does so: rounding or another order did.";
+}
+
+std::string rounding_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::string_view arithmetic = name_of(classes.arithmetic);
+  if (const std::size_t undecided = classes.count(Kind::undecided); undecided > 0)
+    return fmt::format(
+        "{} outputs are farther from the exact value than any order of FP32 sums puts them, but not farther "
+        "than "
+        "FP16 sums can ({}): either FP16 took part in an order that is not in the list, or they are wrong.",
+        undecided, arithmetic);
+  return fmt::format(
+      "Rounding only: {} unexplained outputs are within the error bound of {}, so that another order of the "
+      "same sums can make them.",
+      classes.count(Kind::rounding), arithmetic);
+}
+
+TextTable best_hypotheses(const Explanation& explanation) {
+  TextTable table{.columns = {"hypothesis", "outputs", "unexplained"}, .rows = {}};
+  for (const std::size_t index : explanation.verified) {
+    if (table.rows.size() == most_hypotheses_shown) break;
+    const Tried& tried = explanation.tried[index];
+    table.rows.push_back(
+        {tried.hypothesis.text(), fmt::format("{}", tried.outputs), fmt::format("{}", tried.unexplained())});
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string_view verdict_name(const Explanation& explanation) {
+  const std::size_t candidates = explanation.candidates();
+  if (candidates == 0) return "unexplained";
+  return candidates == 1 && explanation.not_refuted == 0 ? "explained" : "ambiguous";
+}
+
+std::string bug_line(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::size_t bugs = classes.count(Kind::real_bug);
+  if (bugs == 0) return {};
+  const Difference& first = classes.differences.front();
+  return fmt::format(
+      "{} output{} of D {} beyond the error bound of every order of sums in {}; first {} = {} ({}), exact "
+      "value {}, "
+      "bound {:.3g}",
+      bugs, bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", name_of(classes.arithmetic),
+      place(found.problem, first.output), value_of(found.problem.d.format, first.observed),
+      bits_text(found.problem, first.observed), first.exact.value,
+      first.bounds[static_cast<std::size_t>(classes.arithmetic)]);
+}
+
+void write_tables(sim::RunRecord& record, const Findings& found) {
+  write_hypotheses(record, found);
+  write_map(record, found.explanation);
+  write_outputs(record, found);
+  write_error_map(record, found);
+}
+
+void write_summary(sim::RunRecord& record, const Findings& found) {
+  const Explanation& explanation = found.explanation;
+  const Classification& classes = found.classification;
+  const Hypothesis& best = explanation.best().hypothesis;
+  record.summary("verdict", verdict_name(explanation));
+  record.summary("classification", classes.name());
+  record.summary("hypotheses", explanation.tried.size());
+  record.summary("candidates", explanation.candidates());
+  record.summary("not_refuted", explanation.not_refuted);
+  record.summary("best.accumulator", best.accumulator->name);
+  record.summary("best.slices", best.slices);
+  record.summary("best.slice_length", best.slice_length);
+  record.summary("best.reduction", name_of(best.reduction));
+  record.summary("best.epilogue", name_of(best.epilogue));
+  record.summary("outputs", explanation.best().outputs);
+  record.summary("unexplained", explanation.best().unexplained());
+  record.summary("real_bugs", classes.count(Kind::real_bug));
+  record.summary("undecided", classes.count(Kind::undecided));
+  record.summary("overflowed", classes.overflowed);
+  record.summary("first_overflow_k", or_none(classes.first_overflow_at));
+  const bool has_bug = classes.count(Kind::real_bug) > 0;
+  const std::size_t output = has_bug ? classes.differences.front().output : 0;
+  const std::size_t columns = found.problem.columns;
+  record.summary("first_real_bug.row", or_none(has_bug ? std::optional(output / columns) : std::nullopt));
+  record.summary("first_real_bug.column", or_none(has_bug ? std::optional(output % columns) : std::nullopt));
+}
+
+void write_verdict(sim::RunRecord& record, const Findings& found) {
+  const Problem& problem = found.problem;
+  record.verdict(explanation_sentence(found));
+  if (const std::string line = bug_line(found); !line.empty()) record.verdict("Real bug: " + line + ".");
+  if (found.classification.overflowed > 0) record.verdict(overflow_sentence(found));
+  if (found.classification.count(Kind::rounding) + found.classification.count(Kind::undecided) > 0)
+    record.verdict(rounding_sentence(found));
+  record.verdict(best_hypotheses(found.explanation).text());
+  record.verdict(
+      fmt::format("A is {} x {}, B {} x {}, D holds {}; alpha = {}, beta = {}. Slices of k are contiguous "
+                  "and their sums are "
+                  "reduced in ascending order; products interleaved among warps are not in the list.",
+                  problem.rows, problem.depth, problem.depth, problem.columns,
+                  problem.d.format == fp16::binary16 ? "FP16" : "FP32", problem.alpha, problem.beta));
+}
+
+}  // namespace experiments::explain_gemm

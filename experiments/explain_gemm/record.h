@@ -1,0 +1,29 @@
+#pragma once
+/// Tables, summary and verdict.
+
+#include <string>
+#include <string_view>
+
+#include "experiments/common/experiment.h"
+#include "experiments/explain_gemm/classification.h"
+#include "experiments/explain_gemm/search.h"
+
+namespace experiments::explain_gemm {
+
+struct Findings {
+  const Problem& problem;
+  Explanation explanation;
+  Classification classification;
+};
+
+/// "explained" by one hypothesis, "ambiguous" by several, or "unexplained".
+std::string_view verdict_name(const Explanation& explanation);
+
+void write_tables(sim::RunRecord& record, const Findings& found);
+void write_summary(sim::RunRecord& record, const Findings& found);
+void write_verdict(sim::RunRecord& record, const Findings& found);
+
+/// What is wrong with D, in one line; empty without a real bug.
+std::string bug_line(const Findings& found);
+
+}  // namespace experiments::explain_gemm

@@ -1,0 +1,190 @@
+#include "experiments/explain_gemm/search.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <span>
+
+#include "experiments/common/parallel.h"
+#include "fp16/classification.h"
+#include "sim/random.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+constexpr std::array<std::size_t, 3> sample_sides{16, 64, 256};
+// About a second's work: so little is not worth a sample.
+constexpr double products_at_once = 4e9;
+constexpr std::size_t least_runners_up = 8;
+constexpr std::size_t most_imperfect = 64;
+constexpr std::size_t part_rows = 128;
+
+using Indices = std::vector<std::size_t>;
+
+Indices all_below(std::size_t count) {
+  Indices all(count);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+/// One of each of `wanted` equal stretches, at random: regular ones could all be of one place in a tile.
+Indices sampled(std::size_t count, std::size_t wanted, std::string_view purpose) {
+  if (wanted >= count) return all_below(count);
+  const sim::RandomStream stream(0, purpose);
+  Indices indices;
+  for (std::size_t i = 0; i < wanted; ++i) {
+    const std::size_t first = i * count / wanted, next = (i + 1) * count / wanted;
+    indices.push_back(first + stream.below(i, next - first));
+  }
+  return indices;
+}
+
+std::vector<Part> whole(const Problem& problem) {
+  return cut(problem, all_below(problem.rows), all_below(problem.columns), part_rows);
+}
+
+/// Hypotheses with the same sums of slices, which are computed once for all of them.
+using Group = Indices;
+
+std::vector<Group> groups_of(const std::vector<Tried>& tried, const Indices& alive) {
+  std::vector<Group> groups;
+  for (const std::size_t index : alive) {
+    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
+      return have_equal_partials(tried[group.front()].hypothesis, tried[index].hypothesis);
+    });
+    if (same == groups.end()) {
+      groups.push_back({index});
+    } else {
+      same->push_back(index);
+    }
+  }
+  return groups;
+}
+
+void hold_against(const Problem& problem, const Part& part, const Partials& partials, Tried& tried) {
+  const std::vector<std::uint32_t> codes = predicted(problem, part, tried.hypothesis, partials);
+  tried.outputs = codes.size();
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    if (explains(problem.d.format, codes[i], part.d[i])) {
+      ++tried.explained;
+    } else if (!tried.first_unexplained) {
+      const std::size_t columns = part.columns.size();
+      tried.first_unexplained = part.rows[i / columns] * problem.columns + part.columns[i % columns];
+    }
+  }
+}
+
+struct Stage {
+  const Problem& problem;
+  const std::vector<Part>& parts;
+  const Run& run;
+};
+
+/// Sets the results of the hypotheses `alive` to those over the parts.
+void hold_against(const Stage& stage, const Indices& alive, std::vector<Tried>& tried) {
+  const std::vector<Group> groups = groups_of(tried, alive);
+  const std::size_t tasks = groups.size() * stage.parts.size();
+  std::vector<std::vector<Tried>> results(tasks);
+  Progress progress = stage.run.progress(fmt::format("{} hypotheses", alive.size()), tasks);
+  parallel_for_each(tasks, stage.run.threads(), [&](std::size_t task) {
+    const Group& group = groups[task / stage.parts.size()];
+    const Part& part = stage.parts[task % stage.parts.size()];
+    const Partials partials = partial_sums(part, tried[group.front()].hypothesis);
+    for (const std::size_t index : group) {
+      Tried& result = results[task].emplace_back(Tried{.hypothesis = tried[index].hypothesis});
+      hold_against(stage.problem, part, partials, result);
+    }
+    progress.tick();
+  });
+  for (const std::size_t index : alive) tried[index] = {.hypothesis = tried[index].hypothesis};
+  for (std::size_t task = 0; task < tasks; ++task) {
+    const Group& group = groups[task / stage.parts.size()];
+    for (std::size_t i = 0; i < group.size(); ++i) {
+      Tried& total = tried[group[i]];
+      const Tried& result = results[task][i];
+      total.outputs += result.outputs;
+      total.explained += result.explained;
+      if (!total.first_unexplained) total.first_unexplained = result.first_unexplained;
+    }
+  }
+}
+
+void sort_by_unexplained(const std::vector<Tried>& tried, Indices& indices) {
+  std::ranges::stable_sort(indices, {}, [&](std::size_t index) { return tried[index].unexplained(); });
+}
+
+/// All that explain the whole sample. Without any the best of them, ties included as far as they are not too
+/// many, and a few runners-up: wrong outputs in a sample may hit its hypotheses unequally.
+void keep_best(const std::vector<Tried>& tried, Indices& alive) {
+  sort_by_unexplained(tried, alive);
+  const std::size_t least = tried[alive.front()].unexplained();
+  const auto ties = static_cast<std::size_t>(
+      std::ranges::count_if(alive, [&](std::size_t index) { return tried[index].unexplained() == least; }));
+  const std::size_t kept = least == 0 ? ties : std::clamp(ties, least_runners_up, most_imperfect);
+  alive.resize(std::min(alive.size(), kept));
+  std::ranges::sort(alive);
+}
+
+double products(const Problem& problem, std::size_t count) {
+  return static_cast<double>(problem.outputs()) * static_cast<double>(problem.depth) *
+         static_cast<double>(count);
+}
+
+}  // namespace
+
+bool explains(const fp16::Format& format, std::uint32_t predicted, std::uint32_t observed) {
+  if (predicted == observed) return true;
+  if (format == fp16::binary32)
+    return fp16::is_nan<fp16::binary32>(predicted) && fp16::is_nan<fp16::binary32>(observed);
+  return fp16::is_nan<fp16::binary16>(static_cast<std::uint16_t>(predicted)) &&
+         fp16::is_nan<fp16::binary16>(static_cast<std::uint16_t>(observed));
+}
+
+std::size_t Explanation::candidates() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(verified, [&](std::size_t index) { return tried[index].unexplained() == 0; }));
+}
+
+Explanation explain(const Problem& problem, const SearchOptions& options, const Run& run) {
+  Explanation found;
+  for (const Hypothesis& hypothesis : hypotheses(problem, static_cast<std::size_t>(options.most_slices)))
+    found.tried.push_back({.hypothesis = hypothesis});
+  Indices alive = all_below(found.tried.size());
+  const auto is_cheap = [&] {
+    return products(problem, groups_of(found.tried, alive).size()) <= products_at_once;
+  };
+  for (const std::size_t side : sample_sides) {
+    if (is_cheap() || (side >= problem.rows && side >= problem.columns)) break;
+    const std::vector<Part> parts = cut(problem, sampled(problem.rows, side, "explain_gemm rows"),
+                                        sampled(problem.columns, side, "explain_gemm columns"), part_rows);
+    hold_against({problem, parts, run}, alive, found.tried);
+    keep_best(found.tried, alive);
+  }
+  const bool has_sample = found.tried.front().outputs > 0;
+  if (has_sample && !is_cheap()) {
+    const bool perfect = found.tried[alive.front()].unexplained() == 0;
+    const std::size_t most = perfect ? static_cast<std::size_t>(options.most_verified) : least_runners_up;
+    sort_by_unexplained(found.tried, alive);
+    if (alive.size() > most && perfect) found.not_refuted = alive.size() - most;
+    alive.resize(std::min(alive.size(), most));
+  }
+  hold_against({problem, whole(problem), run}, alive, found.tried);
+  sort_by_unexplained(found.tried, alive);
+  found.verified = alive;
+  return found;
+}
+
+std::vector<std::uint32_t> predicted(const Problem& problem, const Hypothesis& hypothesis, const Run& run) {
+  const std::vector<Part> parts = whole(problem);
+  std::vector<std::vector<std::uint32_t>> codes(parts.size());
+  parallel_for_each(parts.size(), run.threads(), [&](std::size_t i) {
+    codes[i] = predicted(problem, parts[i], hypothesis, partial_sums(parts[i], hypothesis));
+  });
+  std::vector<std::uint32_t> all;
+  for (const std::vector<std::uint32_t>& part : codes) all.insert(all.end(), part.begin(), part.end());
+  return all;
+}
+
+}  // namespace experiments::explain_gemm

@@ -1,0 +1,54 @@
+#pragma once
+/// What a run found, and its tables, summary and verdict.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/common/experiment.h"
+#include "experiments/validate_gpu/shard_file.h"
+#include "experiments/validate_gpu/stored_vectors.h"
+#include "experiments/validate_gpu/sweep.h"
+
+namespace experiments::validate_gpu {
+
+/// One line of the verdict: a row of the sweep or a file of recorded steps.
+struct Finding {
+  std::string operation;
+  std::string_view family;
+  std::string subject;
+  std::string reference;
+  std::string domain;
+  std::string pipe;                ///< scalar, packed or tensor core
+  std::string needs;               ///< empty where it ran
+  bool is_complete_domain = true;  ///< every input there is, not a list
+  std::uint64_t inputs_possible = 0;
+  std::uint64_t inputs = 0;
+  std::uint64_t inputs_now = 0;  ///< tried by this run
+  std::uint64_t mismatches = 0;
+  std::uint64_t documented = 0;
+  std::string deviation;                           ///< what is documented; empty for nothing
+  std::vector<std::vector<std::string>> examples;  ///< operands, result, expected
+  double time_s = 0;
+
+  bool ran() const { return needs.empty(); }
+};
+
+Finding finding_of(const RowOutcome& outcome);
+
+/// Of a file of recorded steps, with each accumulator. Nothing is read without a folder.
+std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>& folder,
+                                     const VectorFile& file);
+
+void write_tables(sim::RunRecord& record, const std::vector<Finding>& findings);
+void write_summary(sim::RunRecord& record, const std::vector<Finding>& findings);
+void write_verdict(sim::RunRecord& record, const std::vector<Finding>& findings);
+
+/// Time and rate of each family by subject, for the screen alone.
+std::string timing_text(const std::vector<Finding>& findings);
+
+std::uint64_t mismatches(const std::vector<Finding>& findings);
+
+}  // namespace experiments::validate_gpu

@@ -1,0 +1,55 @@
+#pragma once
+/// What the lists of operations have in common.
+
+#include <cstdint>
+#include <vector>
+
+#include "experiments/validate_gpu/double_oracle.h"
+#include "experiments/validate_gpu/operations.h"
+#include "fp16/formats.h"
+#include "fp16/rounding.h"
+
+namespace experiments::validate_gpu {
+
+using double_oracle::decode;
+using double_oracle::Direction;
+using double_oracle::encode;
+using fp16::binary16;
+using fp16::Rounding;
+using Code = std::uint16_t;
+using Operations = std::vector<Operation>;
+
+inline constexpr Code one = 0x3C00;
+
+constexpr fp16::Attributes nvidia(Rounding rounding = Rounding::nearest_even) {
+  return {.rounding = rounding, .nan_policy = fp16::NanPolicy::canonical_nvidia};
+}
+
+template <auto operation>
+std::uint64_t unary(const Operands& operands) {
+  return operation(static_cast<Code>(operands.a));
+}
+template <auto operation>
+std::uint64_t binary(const Operands& operands) {
+  return operation(static_cast<Code>(operands.a), static_cast<Code>(operands.b));
+}
+template <auto operation>
+std::uint64_t ternary(const Operands& operands) {
+  return operation(static_cast<Code>(operands.a), static_cast<Code>(operands.b),
+                   static_cast<Code>(operands.c));
+}
+
+inline const std::vector<Subject> everywhere{Subject::software_half, Subject::cuda_header,
+                                             Subject::cuda_header_packed, Subject::gpu, Subject::gpu_packed};
+inline const std::vector<Subject> scalars{Subject::software_half, Subject::cuda_header, Subject::gpu};
+inline const std::vector<Subject> packed_forms{Subject::cuda_header_packed, Subject::gpu_packed};
+inline const std::vector<Subject> native{Subject::cuda_header, Subject::cuda_header_packed, Subject::gpu,
+                                         Subject::gpu_packed};
+inline const std::vector<Subject> not_in_header{Subject::software_half, Subject::gpu, Subject::gpu_packed};
+inline const std::vector<Subject> not_in_header_scalar{Subject::software_half, Subject::gpu};
+inline const std::vector<Subject> gpu_only{Subject::gpu, Subject::gpu_packed};
+
+/// To and from floating-point numbers and integers, and to integers within the format.
+void append_conversions(Operations& rows);
+
+}  // namespace experiments::validate_gpu

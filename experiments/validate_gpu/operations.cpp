@@ -1,0 +1,314 @@
+#include "experiments/validate_gpu/operations.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "experiments/validate_gpu/operation_list.h"
+#include "fp16/arithmetic.h"
+#include "fp16/comparison.h"
+#include "fp16/math.h"
+#include "fp16/min_max.h"
+#include "fp16/sign.h"
+
+namespace experiments::validate_gpu {
+namespace {
+
+using fp16::Predicate;
+
+/// Of an operation on doubles the operation on codes, rounded once.
+template <auto operation>
+std::uint64_t unary_oracle(const Operands& operands) {
+  return encode(operation(decode(static_cast<Code>(operands.a))));
+}
+template <auto operation>
+std::uint64_t binary_oracle(const Operands& operands) {
+  return encode(operation(decode(static_cast<Code>(operands.a)), decode(static_cast<Code>(operands.b))));
+}
+template <auto operation>
+std::uint64_t ternary_oracle(const Operands& operands) {
+  return encode(operation(decode(static_cast<Code>(operands.a)), decode(static_cast<Code>(operands.b)),
+                          decode(static_cast<Code>(operands.c))));
+}
+
+/// Clamped to [0, 1] after rounding; a NaN becomes +0.
+constexpr Code saturated(Code code) {
+  if (fp16::is_nan<binary16>(code) || fp16::is_negative<binary16>(code)) return 0;
+  return code > one ? one : code;
+}
+template <Function function>
+std::uint64_t saturating(const Operands& operands) {
+  return saturated(static_cast<Code>(function(operands)));
+}
+template <Function function>
+std::uint64_t saturating_oracle(const Operands& operands) {
+  const double result = decode(static_cast<Code>(function(operands)));
+  return encode(result > 0 ? std::fmin(result, 1) : 0);
+}
+
+/// A negative result becomes +0.
+template <Function function>
+std::uint64_t rectified(const Operands& operands) {
+  const auto code = static_cast<Code>(function(operands));
+  return !fp16::is_nan<binary16>(code) && fp16::is_negative<binary16>(code) ? 0 : code;
+}
+template <Function function>
+std::uint64_t rectified_oracle(const Operands& operands) {
+  const double result = decode(static_cast<Code>(function(operands)));
+  return encode(result <= 0 ? 0 : result);
+}
+
+constexpr auto add = binary<[](Code a, Code b) { return fp16::add<binary16>(a, b, nvidia()).bits; }>;
+constexpr auto subtract =
+    binary<[](Code a, Code b) { return fp16::subtract<binary16>(a, b, nvidia()).bits; }>;
+constexpr auto multiply =
+    binary<[](Code a, Code b) { return fp16::multiply<binary16>(a, b, nvidia()).bits; }>;
+constexpr auto divide = binary<[](Code a, Code b) { return fp16::divide<binary16>(a, b, nvidia()).bits; }>;
+constexpr auto fused =
+    ternary<[](Code a, Code b, Code c) { return fp16::fma<binary16>(a, b, c, nvidia()).bits; }>;
+constexpr auto add_oracle = binary_oracle<[](double a, double b) { return a + b; }>;
+constexpr auto subtract_oracle = binary_oracle<[](double a, double b) { return a - b; }>;
+constexpr auto multiply_oracle = binary_oracle<[](double a, double b) { return a * b; }>;
+constexpr auto divide_oracle = binary_oracle<[](double a, double b) { return a / b; }>;
+constexpr auto fused_oracle = ternary_oracle<[](double a, double b, double c) { return a * b + c; }>;
+
+void append_arithmetic(Operations& rows) {
+  const auto append = [&](std::string name, Function software, Function oracle,
+                          const std::vector<Subject>& subjects) {
+    rows.push_back({.name = std::move(name),
+                    .family = "arithmetic",
+                    .domain = &pairs,
+                    .software = software,
+                    .oracle = oracle,
+                    .subjects = subjects});
+  };
+  append("hadd", add, add_oracle, everywhere);
+  append("hsub", subtract, subtract_oracle, everywhere);
+  append("hmul", multiply, multiply_oracle, everywhere);
+  append("hdiv", divide, divide_oracle, everywhere);
+  append("hadd_rn", add, add_oracle, native);
+  append("hsub_rn", subtract, subtract_oracle, native);
+  append("hmul_rn", multiply, multiply_oracle, native);
+  append("hadd_sat", saturating<add>, saturating_oracle<add_oracle>, everywhere);
+  append("hsub_sat", saturating<subtract>, saturating_oracle<subtract_oracle>, everywhere);
+  append("hmul_sat", saturating<multiply>, saturating_oracle<multiply_oracle>, everywhere);
+  append("atomicAdd", add, add_oracle, gpu_only);
+}
+
+void append_fused(Operations& rows) {
+  const auto append = [&](std::string name, Function software, Function oracle) {
+    rows.push_back({.name = std::move(name),
+                    .family = "fused multiply-add",
+                    .domain = &triples,
+                    .software = software,
+                    .oracle = oracle,
+                    .subjects = not_in_header,
+                    .gpu_domain = &every_triple});
+  };
+  append("hfma", fused, fused_oracle);
+  append("hfma_sat", saturating<fused>, saturating_oracle<fused_oracle>);
+  append("hfma_relu", rectified<fused>, rectified_oracle<fused_oracle>);
+}
+
+struct Comparison {
+  const char* name;
+  Function software, oracle;
+};
+
+template <unsigned relations, auto oracle_holds>
+constexpr Comparison comparison(const char* name) {
+  return {.name = name,
+          .software = [](const Operands& operands) -> std::uint64_t {
+            return fp16::compare_quiet<binary16>(static_cast<Code>(operands.a),
+                                                 static_cast<Predicate>(relations),
+                                                 static_cast<Code>(operands.b))
+                .holds;
+          },
+          .oracle = [](const Operands& operands) -> std::uint64_t {
+            return oracle_holds(decode(static_cast<Code>(operands.a)), decode(static_cast<Code>(operands.b)));
+          }};
+}
+
+/// The relations are bits: less 1, equal 2, greater 4, unordered 8.
+const std::array comparisons{comparison<2, ([](double a, double b) { return a == b; })>("eq"),
+                             comparison<1 | 4, ([](double a, double b) { return a < b || a > b; })>("ne"),
+                             comparison<1, ([](double a, double b) { return a < b; })>("lt"),
+                             comparison<1 | 2, ([](double a, double b) { return a <= b; })>("le"),
+                             comparison<4, ([](double a, double b) { return a > b; })>("gt"),
+                             comparison<2 | 4, ([](double a, double b) { return a >= b; })>("ge"),
+                             comparison<2 | 8, ([](double a, double b) { return !(a < b || a > b); })>("equ"),
+                             comparison<1 | 4 | 8, ([](double a, double b) { return a != b; })>("neu"),
+                             comparison<1 | 8, ([](double a, double b) { return !(a >= b); })>("ltu"),
+                             comparison<1 | 2 | 8, ([](double a, double b) { return !(a > b); })>("leu"),
+                             comparison<4 | 8, ([](double a, double b) { return !(a <= b); })>("gtu"),
+                             comparison<2 | 4 | 8, ([](double a, double b) { return !(a < b); })>("geu")};
+
+void append_comparisons(Operations& rows) {
+  for (const auto& [name, software, oracle] : comparisons) {
+    const Operation row{.name = fmt::format("h{}", name),
+                        .family = "comparison",
+                        .domain = &pairs,
+                        .software = software,
+                        .oracle = oracle,
+                        .subjects = everywhere,
+                        .lane = LaneResult::one};
+    rows.push_back(row);
+    const auto append_packed = [&](std::string packed_name, LaneResult lane) {
+      rows.push_back(row);
+      rows.back().name = std::move(packed_name);
+      rows.back().subjects = packed_forms;
+      rows.back().lane = lane;
+    };
+    append_packed(fmt::format("h{}_mask", name), LaneResult::mask);
+    append_packed(fmt::format("hb{}", name), LaneResult::all);
+  }
+}
+
+/// A NaN that is missing data, or that makes the result one; -0 is below +0.
+template <bool larger, bool nan_propagates>
+std::uint64_t extremum_oracle(const Operands& operands) {
+  const double a = decode(static_cast<Code>(operands.a)), b = decode(static_cast<Code>(operands.b));
+  if (std::isnan(a) || std::isnan(b))
+    return nan_propagates ? double_oracle::canonical_nan : encode(std::isnan(a) ? b : a);
+  const bool a_is_smaller = a == b ? std::signbit(a) : a < b;
+  return encode(a_is_smaller != larger ? a : b);
+}
+
+void append_extrema(Operations& rows) {
+  const auto append = [&](std::string name, Function software, Function oracle) {
+    rows.push_back({.name = std::move(name),
+                    .family = "minimum, maximum",
+                    .domain = &pairs,
+                    .software = software,
+                    .oracle = oracle,
+                    .subjects = everywhere});
+  };
+  append("hmax", binary<[](Code a, Code b) { return fp16::maximum_number<binary16>(a, b, nvidia()).bits; }>,
+         extremum_oracle<true, false>);
+  append("hmin", binary<[](Code a, Code b) { return fp16::minimum_number<binary16>(a, b, nvidia()).bits; }>,
+         extremum_oracle<false, false>);
+  append("hmax_nan", binary<[](Code a, Code b) { return fp16::maximum<binary16>(a, b, nvidia()).bits; }>,
+         extremum_oracle<true, true>);
+  append("hmin_nan", binary<[](Code a, Code b) { return fp16::minimum<binary16>(a, b, nvidia()).bits; }>,
+         extremum_oracle<false, true>);
+}
+
+/// 1 and -1 for infinities, as an int.
+constexpr auto infinity_sign = [](Code a) -> std::uint32_t {
+  if (!fp16::is_infinite<binary16>(a)) return 0;
+  return fp16::is_negative<binary16>(a) ? ~std::uint32_t{0} : 1;
+};
+
+void append_signs(Operations& rows) {
+  const auto append = [&](std::string name, Function software, Function oracle,
+                          const std::vector<Subject>& subjects, LaneResult lane = LaneResult::code) {
+    rows.push_back({.name = std::move(name),
+                    .family = "sign and class",
+                    .domain = &codes,
+                    .software = software,
+                    .oracle = oracle,
+                    .subjects = subjects,
+                    .lane = lane});
+  };
+  append("hneg", unary<[](Code a) { return fp16::negate<binary16>(a); }>,
+         unary<[](Code a) -> Code { return std::isnan(decode(a)) ? a ^ 0x8000 : encode(-decode(a)); }>,
+         everywhere);
+  append(
+      "habs", unary<[](Code a) { return fp16::abs<binary16>(a); }>,
+      unary<[](Code a) -> Code { return std::isnan(decode(a)) ? a & 0x7FFF : encode(std::fabs(decode(a))); }>,
+      everywhere);
+  append("hisnan", unary<[](Code a) { return fp16::is_nan<binary16>(a); }>,
+         unary<[](Code a) { return std::isnan(decode(a)); }>, everywhere, LaneResult::one);
+  append("hisinf", unary<infinity_sign>, unary<[](Code a) -> std::uint32_t {
+           if (!std::isinf(decode(a))) return 0;
+           return static_cast<std::uint32_t>(decode(a) > 0 ? 1 : -1);
+         }>,
+         scalars);
+}
+
+void append_functions(Operations& rows) {
+  const auto append = [&](std::string name, Function software, Function oracle) {
+    rows.push_back({.name = std::move(name),
+                    .family = "functions",
+                    .domain = &codes,
+                    .software = software,
+                    .oracle = oracle,
+                    .subjects = oracle != nullptr ? not_in_header : gpu_only});
+  };
+  append("hsqrt", unary<[](Code a) { return fp16::sqrt<binary16>(a, nvidia()).bits; }>,
+         unary_oracle<[](double a) { return std::sqrt(a); }>);
+  append("hrcp", unary<[](Code a) { return fp16::divide<binary16>(one, a, nvidia()).bits; }>,
+         unary_oracle<[](double a) { return 1 / a; }>);
+  append("hrsqrt", unary<[](Code a) { return fp16::math::rsqrt(a, nvidia()).bits; }>, nullptr);
+  append("hexp", unary<[](Code a) { return fp16::math::exp(a, nvidia()).bits; }>, nullptr);
+  append("hexp2", unary<[](Code a) { return fp16::math::exp2(a, nvidia()).bits; }>, nullptr);
+  append("hexp10", unary<[](Code a) { return fp16::math::exp10(a, nvidia()).bits; }>, nullptr);
+  append("hlog", unary<[](Code a) { return fp16::math::log(a, nvidia()).bits; }>, nullptr);
+  append("hlog2", unary<[](Code a) { return fp16::math::log2(a, nvidia()).bits; }>, nullptr);
+  append("hlog10", unary<[](Code a) { return fp16::math::log10(a, nvidia()).bits; }>, nullptr);
+  append("hsin", unary<[](Code a) { return fp16::math::sin(a, nvidia()).bits; }>, nullptr);
+  append("hcos", unary<[](Code a) { return fp16::math::cos(a, nvidia()).bits; }>, nullptr);
+  append("htanh", unary<[](Code a) { return fp16::math::tanh(a, nvidia()).bits; }>, nullptr);
+  append("htanh_approx", unary<[](Code a) { return fp16::math::tanh(a, nvidia()).bits; }>, nullptr);
+}
+
+/// The one-product slice is a * b + c with one product that is not zero; with a binary16 accumulator its
+/// triples can be counted.
+void append_tensor_core(Operations& rows) {
+  for (const char* instruction : {"mma_m16n8k8", "mma_m16n8k16", "wmma_m16n16k16", "wgmma_k16"}) {
+    for (const char* accumulator : {"f32", "f16"}) {
+      const auto append = [&](const char* suffix, const Domain& domain) {
+        rows.push_back({.name = fmt::format("{}_{}{}", instruction, accumulator, suffix),
+                        .family = "tensor core",
+                        .domain = &domain,
+                        .software = nullptr,
+                        .oracle = nullptr,
+                        .subjects = {Subject::gpu}});
+      };
+      append("", tensor_random);
+      append("_structure", tensor_structure);
+      append("_census", tensor_census);
+      if (accumulator == std::string_view("f16")) append("_one_product", every_triple);
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view name_of(Subject subject) {
+  switch (subject) {
+    case Subject::software_half:
+      return "software half";
+    case Subject::cuda_header:
+      return "cuda_fp16.h";
+    case Subject::cuda_header_packed:
+      return "cuda_fp16.h packed";
+    case Subject::gpu:
+      return "GPU";
+    case Subject::gpu_packed:
+      return "GPU packed";
+  }
+  return "unknown";
+}
+
+const std::vector<Operation>& operations() {
+  static const Operations rows = [] {
+    Operations all;
+    append_arithmetic(all);
+    append_fused(all);
+    append_comparisons(all);
+    append_extrema(all);
+    append_signs(all);
+    append_conversions(all);
+    append_functions(all);
+    append_tensor_core(all);
+    return all;
+  }();
+  return rows;
+}
+
+}  // namespace experiments::validate_gpu

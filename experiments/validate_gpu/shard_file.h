@@ -1,0 +1,68 @@
+#pragma once
+/// The finished shards of all rows in one file: a run goes on where it stopped, and two machines are compared
+/// without a reference.
+///
+/// The file: "halflab shards 1", "version 0.1.0" with Halflab's, "revision" with git's, then a line "shards
+/// finished row" for every row, an empty line; then for each row with a finished shard a bitmap, least
+/// significant bit first, and for each finished shard in ascending order its digest (8 bytes), mismatches and
+/// documented deviations (4 each), all little-endian.
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiments/validate_gpu/rows.h"
+
+namespace experiments::validate_gpu {
+
+class ShardFile {
+ public:
+  struct Line {
+    std::string row;  ///< Row::id()
+    std::uint32_t shard_count;
+
+    friend bool operator==(const Line&, const Line&) = default;
+  };
+
+  /// Nothing finished.
+  explicit ShardFile(std::vector<Line> lines);
+
+  enum class Use {
+    go_on,   ///< of the same revision of the source, too
+    compare  ///< of any
+  };
+
+  /// Throws std::runtime_error, naming the file, where it cannot be read, is of another version or of other
+  /// rows, or is damaged.
+  static ShardFile read(const std::filesystem::path& file, std::vector<Line> lines, Use use);
+
+  /// Renamed into place. Throws std::runtime_error, naming the file.
+  void write(const std::filesystem::path& file) const;
+
+  void set(std::size_t row, std::uint32_t shard, const ShardResult& result);
+  bool is_finished(std::size_t row, std::uint32_t shard) const { return finished_[row].contains(shard); }
+  const std::map<std::uint32_t, ShardResult>& finished(std::size_t row) const { return finished_[row]; }
+  const std::vector<Line>& lines() const { return lines_; }
+
+ private:
+  std::string header() const;
+
+  std::vector<Line> lines_;
+  std::vector<std::map<std::uint32_t, ShardResult>> finished_;
+};
+
+/// The lines of rows().
+std::vector<ShardFile::Line> shard_lines();
+
+struct ShardComparison {
+  std::uint64_t shards_in_both = 0;
+  std::uint64_t shards_differing = 0;
+  std::string first_difference = {};  ///< row and shard
+};
+
+/// By their digests. Both are of the same rows.
+ShardComparison compare(const ShardFile& ours, const ShardFile& theirs);
+
+}  // namespace experiments::validate_gpu

@@ -1,0 +1,42 @@
+#pragma once
+/// Tensor-core steps recorded on GPUs, against the model of fp16/mma.h.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fp16/mma.h"
+
+namespace experiments::validate_gpu {
+
+/// A file of recorded single steps: header a0,..,b0,..,c_f32,d_f32,d_f16, then bits in hexadecimal digits.
+/// The binary16 accumulator of d_f16 is c_f32 rounded to nearest-even.
+struct VectorFile {
+  std::string_view name;
+  const fp16::TensorCore& core;
+};
+
+const std::vector<VectorFile>& vector_files();
+
+/// The folder "tensor-core" of HALFLAB_DATA_DIR; nothing where that is not set or has no such folder.
+std::optional<std::filesystem::path> vector_folder();
+
+struct VectorMismatch {
+  int line;  ///< of the file, from 1
+  std::uint32_t result, expected;
+};
+
+struct VectorOutcome {
+  std::string accumulator;  ///< f32 or f16
+  std::uint64_t steps = 0;
+  std::uint64_t mismatches = 0;
+  std::vector<VectorMismatch> counterexamples = {};  ///< the first eight
+};
+
+/// One with each accumulator. Throws std::runtime_error, naming file and line, where it cannot be read.
+std::vector<VectorOutcome> check_vectors(const std::filesystem::path& folder, const VectorFile& file);
+
+}  // namespace experiments::validate_gpu

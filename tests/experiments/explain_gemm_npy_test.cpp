@@ -1,0 +1,138 @@
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/explain_gemm/npy.h"
+#include "experiments/explain_gemm/problem.h"
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
+
+namespace {
+
+using namespace experiments::explain_gemm;
+using test::TemporaryDirectory;
+using Codes = std::vector<std::uint32_t>;
+
+/// A file as numpy.save writes it, of the version whose major number is given.
+std::string npy(const std::string& dictionary, const std::string& data, int major = 1) {
+  std::string header = dictionary;
+  const std::size_t before = major == 1 ? 10 : 12;
+  while ((before + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string bytes = std::string("\x93NUMPY") + static_cast<char>(major) + '\0';
+  for (std::size_t i = 0; i < before - 8; ++i) bytes += static_cast<char>(header.size() >> 8 * i);
+  return bytes + header + data;
+}
+
+std::string dictionary(const std::string& type, const std::string& order, const std::string& shape) {
+  return "{'descr': '" + type + "', 'fortran_order': " + order + ", 'shape': " + shape + ", }";
+}
+
+const std::string six_halves("\x00\x3c\x00\x40\x00\x42\x00\x44\x00\x45\x00\xc6", 12);  // 1 2 3 4 5 -6
+
+std::filesystem::path write(const TemporaryDirectory& directory, const std::string& bytes) {
+  std::ofstream(directory / "m.npy", std::ios::binary) << bytes;
+  return directory / "m.npy";
+}
+
+}  // namespace
+
+TEST_CASE("explain_gemm: matrices are read in both orders, versions and types") {
+  const TemporaryDirectory directory;
+  const Matrix rows = read_npy(write(directory, npy(dictionary("<f2", "False", "(2, 3)"), six_halves)));
+  CHECK(rows.format == fp16::binary16);
+  CHECK(rows.rows == 2);
+  CHECK(rows.columns == 3);
+  CHECK(rows.codes == Codes{0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0xc600});
+
+  const Matrix columns = read_npy(write(directory, npy(dictionary("<f2", "True", "(2, 3)"), six_halves)));
+  CHECK(columns.codes == Codes{0x3c00, 0x4200, 0x4500, 0x4000, 0x4400, 0xc600});
+
+  const std::string floats("\x00\x00\x80\x3f\x01\x02\x03\x84", 8);
+  const Matrix wide = read_npy(write(directory, npy(dictionary("<f4", "False", "(2, 1)"), floats, 2)));
+  CHECK(wide.format == fp16::binary32);
+  CHECK(wide.columns == 1);
+  CHECK(wide.codes == Codes{0x3f800000, 0x84030201});
+}
+
+TEST_CASE("explain_gemm: what is written is NumPy's header, byte for byte, and reads back") {
+  const TemporaryDirectory directory;
+  const Matrix matrix{.rows = 2, .columns = 3, .codes = {0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0xc600}};
+  write_npy(directory / "m.npy", matrix);
+  CHECK(test::content_of(directory / "m.npy") ==
+        "\x93NUMPY\x01" + std::string(1, '\0') + "\x76" + std::string(1, '\0') +
+            "{'descr': '<f2', 'fortran_order': False, 'shape': (2, 3), }" + std::string(58, ' ') + "\n" +
+            six_halves);
+  CHECK(read_npy(directory / "m.npy").codes == matrix.codes);
+}
+
+TEST_CASE("explain_gemm: a file that is not such a matrix is refused in one line that names it") {
+  const TemporaryDirectory directory;
+  const std::string good = dictionary("<f2", "False", "(2, 3)");
+  const std::vector<std::pair<std::string, std::string>> bad{
+      {"", "does not begin with"},
+      {"PK\x03\x04 not one array", "does not begin with"},
+      {"\x93NUMPY", "cut off in its header"},
+      {npy(good, six_halves, 1).substr(0, 40), "cut off in its header"},
+      {npy(good, six_halves, 4), "has version 4; allowed: 1.0, 2.0, 3.0"},
+      {npy(good, six_halves.substr(1)),
+       "has 11 bytes of data where its shape (2, 3) and type want 2 x 3 x 2"},
+      {npy(good, six_halves + "x"), "has 13 bytes of data"},
+      {npy(dictionary("<f8", "False", "(2, 3)"), six_halves), "type '<f8'; allowed: '<f2'"},
+      {npy(dictionary(">f2", "False", "(2, 3)"), six_halves), "type '>f2'"},
+      {npy(dictionary("<f2", "Maybe", "(2, 3)"), six_halves), "no valid entry 'fortran_order'"},
+      {npy(dictionary("<f2", "False", "(6,)"), six_halves), "has the shape (6,); allowed: two dimensions"},
+      {npy(dictionary("<f2", "False", "(1, 2, 3)"), six_halves), "two dimensions"},
+      {npy(dictionary("<f2", "False", "(0, 3)"), ""), "has a dimension of 0"},
+      {npy(dictionary("<f2", "False", "(2, 9223372036854775811)"), six_halves),
+       "has a dimension of 92233720"},
+      {npy(dictionary("<f2", "False", "(2147483648, 4294967295)"), six_halves), "has 12 bytes of data"},
+      {npy("{'descr': '<f2', 'fortran_order': False}", six_halves), "no valid entry 'shape'"},
+      {npy("{" + std::string(5000, ' ') + "}", six_halves), "longer than 4096 bytes"},
+  };
+  for (const auto& [bytes, message] : bad) {
+    const std::filesystem::path file = write(directory, bytes);
+    INFO(message);
+    try {
+      read_npy(file);
+      FAIL("not refused");
+    } catch (const std::runtime_error& error) {
+      const std::string what = error.what();
+      INFO(what);
+      CHECK(what.find(message) != std::string::npos);
+      CHECK(what.find(file.string()) != std::string::npos);
+      CHECK(what.find('\n') == std::string::npos);
+    }
+  }
+  CHECK_THROWS_AS(read_npy(directory / "none.npy"), std::runtime_error);
+}
+
+TEST_CASE("explain_gemm: matrices and factors that do not fit together are refused") {
+  const TemporaryDirectory directory;
+  const auto file = [&](const char* name, std::size_t rows, std::size_t columns,
+                        fp16::Format format = fp16::binary16) {
+    write_npy(directory / name, {format, rows, columns, Codes(rows * columns)});
+    return (directory / name).string();
+  };
+  const std::string a = file("a.npy", 2, 3), b = file("b.npy", 3, 4), d = file("d.npy", 2, 4);
+  const std::string wide = file("wide.npy", 2, 4, fp16::binary32);
+  const Problem problem = read_problem({.a = a, .b = b, .d = d});
+  CHECK(problem.rows == 2);
+  CHECK(problem.depth == 3);
+  CHECK(problem.columns == 4);
+  CHECK(problem.beta == 0);
+  CHECK(read_problem({.a = a, .b = b, .d = wide, .c = d}).beta == 1);
+  CHECK(read_problem({.a = a, .b = b, .d = d, .c = wide}).c.size() == 8);
+  CHECK(read_problem({.a = a, .b = b, .d = d, .c = wide, .beta = 0.0f}).c.empty());
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = ""}), doctest::Contains("--a, --b and --d"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = a, .d = d}), doctest::Contains("--b: the matrix is 2 x 3"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = a}), doctest::Contains("--d: the matrix is 2 x 3"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .c = b}), doctest::Contains("--c: the matrix"));
+  CHECK_THROWS_WITH(read_problem({.a = wide, .b = b, .d = d}), doctest::Contains("holds float32"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .alpha = 0}), doctest::Contains("--alpha"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .beta = 1.0f}), doctest::Contains("--beta"));
+}

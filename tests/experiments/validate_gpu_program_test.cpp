@@ -1,0 +1,144 @@
+/// validate_gpu as its users run it: what a run leaves, how it goes on, and what it refuses.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/experiments/programs.h"
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using programs::Outcome;
+using programs::run;
+using test::contents_of;
+using test::TemporaryDirectory;
+
+/// What does not depend on when and how fast a run was.
+std::map<std::string, std::string> lasting_contents(const std::string& directory) {
+  std::map<std::string, std::string> files = contents_of(directory);
+  CHECK(files.erase("manifest.json") == 1);
+  CHECK(files.erase("timing.csv") == 1);
+  return files;
+}
+
+}  // namespace
+
+TEST_CASE("validate_gpu: the same bytes with 1 and 2 threads, and when it goes on with half the shards") {
+  const TemporaryDirectory directory;
+  const std::string one = directory / "one", two = directory / "two", on = directory / "on";
+  const Outcome first = run("validate_gpu --quick --threads 1 --out " + one);
+  INFO(first.output);
+  REQUIRE(first.exit_code == 0);
+  CHECK(run("validate_gpu --quick --threads 2 --out " + two).exit_code == 0);
+  CHECK(run("validate_gpu --quick --op hadd,hfma,half2ll_rz --out " + on).exit_code == 0);
+  const Outcome continued = run("validate_gpu --quick --out " + on);
+  CHECK(continued.exit_code == 0);
+  CHECK(continued.output.find("held already were not run again") != std::string::npos);
+  const auto files = lasting_contents(one);
+  CHECK(files == lasting_contents(two));
+  CHECK(files == lasting_contents(on));
+  for (const char* file :
+       {"verdicts.csv", "counterexamples.csv", "summary.json", "shards.bin", "verdict.txt"})
+    CHECK(files.contains(file));
+
+  const nlohmann::json summary = programs::summary_of(one);
+  for (const char* key : {"device", "rows", "rows_run", "rows_not_run", "rows_failed", "rows_exhaustive",
+                          "inputs", "mismatches", "documented_deviations", "cuda_fp16.h"})
+    CHECK(summary.contains(key));
+  CHECK(summary.at("mismatches") == 0);
+  CHECK(summary.at("rows_not_run") > 100);
+  CHECK(summary.at("rows_run").get<int>() + summary.at("rows_not_run").get<int>() == summary.at("rows"));
+  CHECK(first.output.find("needs a GPU") != std::string::npos);
+}
+
+TEST_CASE("validate_gpu: an interrupted sweep keeps its shards, and the next run needs not run them again") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out", fresh = directory / "fresh";
+  const Outcome interrupted =
+      run("validate_gpu --exhaustive --op hadd --out " + out, "timeout --preserve-status --signal INT 1 ");
+  INFO(interrupted.output);
+  CHECK(interrupted.exit_code == 130);
+  CHECK(interrupted.output.find("the finished shards are kept") != std::string::npos);
+  CHECK(contents_of(out).size() == 1);
+  const Outcome continued = run("validate_gpu --quick --op hadd --out " + out);
+  CHECK(continued.exit_code == 0);
+  CHECK(run("validate_gpu --quick --op hadd --out " + fresh).exit_code == 0);
+  auto files = lasting_contents(out), others = lasting_contents(fresh);
+  files.erase("shards.bin");  // holds those of the longer sweep, too
+  others.erase("shards.bin");
+  CHECK(files == others);
+}
+
+TEST_CASE("validate_gpu: --help shows an example, the summary keys and every operation") {
+  const Outcome help = run("validate_gpu --help");
+  CHECK(help.exit_code == 0);
+  for (const char* text : {"Example:\n  validate_gpu --op ", "rows_not_run", "hadd_sat", "ull2half_ru",
+                           "mma_m16n8k16_f16_one_product", "recorded_steps"}) {
+    INFO(std::string(text));
+    CHECK(help.output.find(text) != std::string::npos);
+  }
+}
+
+TEST_CASE("validate_gpu: shards of another machine are compared, and a difference is exit code 1") {
+  const TemporaryDirectory directory;
+  const std::string ours = directory / "ours", theirs = directory / "theirs.bin";
+  const std::string command = "validate_gpu --quick --op hrcp --out " + ours;
+  REQUIRE(run(command).exit_code == 0);
+  fs::copy_file(fs::path(ours) / "shards.bin", theirs);
+  CHECK(run(command + " --compare " + theirs).exit_code == 0);
+  CHECK(programs::summary_of(ours).at("shards_compared") == 1);
+  std::string bytes = test::content_of(theirs);
+  bytes[bytes.size() - 16] = static_cast<char>(bytes[bytes.size() - 16] ^ 1);  // the last digest
+  std::ofstream(theirs, std::ios::binary) << bytes;
+  const Outcome differs = run(command + " --compare " + theirs);
+  INFO(differs.output);
+  CHECK(differs.exit_code == 1);
+  CHECK(differs.output.find("1 of 1 shards differ") != std::string::npos);
+  CHECK(differs.output.find("hrcp, software half, shard 0") != std::string::npos);
+}
+
+TEST_CASE("validate_gpu: what it refuses is one line and exit code 2, and nothing is written") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "never", other = directory / "other.bin";
+  std::ofstream(other) << "halflab shards 0\n";
+  const auto refuses = [&](const std::string& arguments, const std::string& must_name) {
+    const Outcome outcome = run("validate_gpu --quick " + arguments + " --out " + out);
+    INFO(arguments, "\n", outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.output.find(must_name) != std::string::npos);
+    CHECK(std::ranges::count(outcome.output, '\n') == 1);
+  };
+  refuses("--op hadf", "did you mean 'hadd'?");
+  refuses("--op ''", "--op");
+  refuses("--device cuda", "needs a program built with CUDA kernels");
+  refuses("--device gpu", "allowed: cpu, cuda");
+  refuses("--samples 0", "--samples");
+  refuses("--compare " + other, "is no shard file of this version");
+  CHECK(!fs::exists(out));
+  fs::create_directory(out);
+  fs::copy_file(other, fs::path(out) / "shards.bin");
+  refuses("", "is no shard file of this version");
+  CHECK(contents_of(out).size() == 1);
+  CHECK(run("validate_gpu --quick --restart --op hrcp --out " + out).exit_code == 0);
+}
+
+TEST_CASE("validate_gpu: --exhaustive goes through whole domains, recorded steps need their folder") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  CHECK(run("validate_gpu --exhaustive --op hsqrt,hrint,half2int_rz --out " + out).exit_code == 0);
+  const nlohmann::json summary = programs::summary_of(out);
+  CHECK(summary.at("rows_exhaustive") == summary.at("rows_run"));
+  const Outcome without = run("validate_gpu --op recorded_steps --out " + out, "env -u HALFLAB_DATA_DIR ");
+  CHECK(without.exit_code == 0);
+  CHECK(without.output.find("needs HALFLAB_DATA_DIR") != std::string::npos);
+  CHECK(programs::summary_of(out).at("rows_not_run") == 6);
+}
