@@ -60,6 +60,16 @@ struct OnCodes<Value(Operands...)> {
   }
 };
 
+}  // namespace detail
+
+/// What a functor of ops.h gives, from codes to the result's code.
+template <typename Functor>
+std::uint64_t apply_to_codes(const OperandCodes& codes) {
+  return detail::OnCodes<SignatureOf<Functor>>::template apply<Functor>(codes);
+}
+
+namespace detail {
+
 template <typename Functor>
 Operation describe() {
   using Codes = OnCodes<SignatureOf<Functor>>;
@@ -67,7 +77,7 @@ Operation describe() {
           .arity = Codes::arity,
           .operand_bits = Codes::operand_bits,
           .result_bits = Codes::result_bits,
-          .apply = Codes::template apply<Functor>};
+          .apply = apply_to_codes<Functor>};
 }
 
 template <typename... Functors>

@@ -7,18 +7,16 @@
 #include <type_traits>
 
 #include "experiments/validate_gpu/operation_list.h"
-#include "fp16/codec.h"
 #include "fp16/integral.h"
 
 namespace experiments::validate_gpu {
 namespace {
 
-using fp16::binary32;
-using fp16::binary64;
+namespace ops = fp16::ops;
 
 template <Rounding rounding, Direction direction>
 struct Mode {
-  static constexpr Rounding software = rounding;
+  static constexpr Rounding rounded = rounding;
   static constexpr Direction oracle = direction;
 };
 using ToNearest = Mode<Rounding::nearest_even, Direction::nearest_even>;
@@ -35,11 +33,6 @@ void for_each_mode(Visit visit) {
   visit.template operator()<Upward>("ru");
 }
 
-template <class Mode>
-std::uint64_t from_single(const Operands& operands) {
-  return fp16::convert<binary16, binary32>(static_cast<std::uint32_t>(operands.a), nvidia(Mode::software))
-      .bits;
-}
 template <class Mode>
 std::uint64_t from_single_oracle(const Operands& operands) {
   return encode(std::bit_cast<float>(static_cast<std::uint32_t>(operands.a)), Mode::oracle);
@@ -61,20 +54,16 @@ void append_float_conversions(Operations& rows) {
                     .subjects = subjects});
   };
   for_each_mode([&]<class Mode>(const char* mode) {
-    append(fmt::format("float2half_{}", mode), singles, from_single<Mode>, from_single_oracle<Mode>, scalars);
+    append(fmt::format("float2half_{}", mode), singles, software<ops::FromFloating<float, Mode::rounded>>,
+           from_single_oracle<Mode>, scalars);
   });
-  append("float2half", singles, from_single<ToNearest>, from_single_oracle<ToNearest>,
+  append("float2half", singles, software<ops::FromFloating<float, ops::rn>>, from_single_oracle<ToNearest>,
          {Subject::cuda_header, Subject::gpu});
   append(
-      "double2half", doubles,
-      [](const Operands& operands) -> std::uint64_t {
-        return fp16::convert<binary16, binary64>(operands.a, nvidia()).bits;
-      },
+      "double2half", doubles, software<ops::FromFloating<double, ops::rn>>,
       [](const Operands& operands) -> std::uint64_t { return encode(std::bit_cast<double>(operands.a)); },
       scalars);
-  append("half2float", codes,
-         unary<[](Code a) { return fp16::convert<binary32, binary16>(a, nvidia()).bits; }>, to_single_oracle,
-         scalars);
+  append("half2float", codes, software<ops::ToFloat>, to_single_oracle, scalars);
 }
 
 /// Out of range is the nearest integer there is, NaN is 0.
@@ -103,13 +92,13 @@ std::uint64_t from_integer_oracle(const Operands& operands) {
 template <fp16::MachineInteger Integer>
 void append_integer_type(Operations& rows, const char* type, const Domain& domain) {
   for_each_mode([&]<class Mode>(const char* mode) {
-    const bool in_header = Mode::software == Rounding::toward_zero;
+    const bool in_header = Mode::rounded == Rounding::toward_zero;
     if (sizeof(Integer) == 1 && !in_header) return;
     rows.push_back({.name = fmt::format("half2{}_{}", type, mode),
                     .family = "integer conversion",
                     .domain = &codes,
                     .software = unary<[](Code a) {
-                      fp16::Attributes attributes = nvidia(Mode::software);
+                      fp16::Attributes attributes = nvidia(Mode::rounded);
                       attributes.saturate = true;
                       return std::make_unsigned_t<Integer>(
                           fp16::to_integer<Integer, binary16>(a, attributes).value);
@@ -117,15 +106,12 @@ void append_integer_type(Operations& rows, const char* type, const Domain& domai
                     .oracle = to_integer_oracle<Integer, Mode::oracle>,
                     .subjects = in_header ? scalars : not_in_header_scalar});
     if (sizeof(Integer) == 1) return;
-    rows.push_back(
-        {.name = fmt::format("{}2half_{}", type, mode),
-         .family = "integer conversion",
-         .domain = &domain,
-         .software = [](const Operands& operands) -> std::uint64_t {
-           return fp16::from_integer<binary16>(static_cast<Integer>(operands.a), nvidia(Mode::software)).bits;
-         },
-         .oracle = from_integer_oracle<Integer, Mode::oracle>,
-         .subjects = scalars});
+    rows.push_back({.name = fmt::format("{}2half_{}", type, mode),
+                    .family = "integer conversion",
+                    .domain = &domain,
+                    .software = software<ops::FromInteger<Integer, Mode::rounded>>,
+                    .oracle = from_integer_oracle<Integer, Mode::oracle>,
+                    .subjects = scalars});
   });
 }
 
@@ -135,8 +121,7 @@ void append_integral(Operations& rows, const char* name) {
       {.name = name,
        .family = "rounding to integers",
        .domain = &codes,
-       .software =
-           unary<[](Code a) { return fp16::round_to_integral<binary16>(a, nvidia(Mode::software)).bits; }>,
+       .software = software<ops::RoundToIntegral<Mode::rounded>>,
        .oracle = unary<[](Code a) { return encode(double_oracle::to_integral(decode(a), Mode::oracle)); }>,
        .subjects = not_in_header});
 }

@@ -7,6 +7,7 @@
 #include "experiments/validate_gpu/double_oracle.h"
 #include "experiments/validate_gpu/operations.h"
 #include "fp16/formats.h"
+#include "fp16/operations.h"
 #include "fp16/rounding.h"
 
 namespace experiments::validate_gpu {
@@ -19,8 +20,6 @@ using fp16::Rounding;
 using Code = std::uint16_t;
 using Operations = std::vector<Operation>;
 
-inline constexpr Code one = 0x3C00;
-
 constexpr fp16::Attributes nvidia(Rounding rounding = Rounding::nearest_even) {
   return {.rounding = rounding, .nan_policy = fp16::NanPolicy::canonical_nvidia};
 }
@@ -29,14 +28,11 @@ template <auto operation>
 std::uint64_t unary(const Operands& operands) {
   return operation(static_cast<Code>(operands.a));
 }
-template <auto operation>
-std::uint64_t binary(const Operands& operands) {
-  return operation(static_cast<Code>(operands.a), static_cast<Code>(operands.b));
-}
-template <auto operation>
-std::uint64_t ternary(const Operands& operands) {
-  return operation(static_cast<Code>(operands.a), static_cast<Code>(operands.b),
-                   static_cast<Code>(operands.c));
+
+/// An operation of fp16/ops.h, which the kernels are held to as well.
+template <class Functor>
+std::uint64_t software(const Operands& operands) {
+  return fp16::ops::apply_to_codes<Functor>({operands.a, operands.b, operands.c});
 }
 
 inline const std::vector<Subject> everywhere{Subject::software_half, Subject::cuda_header,

@@ -9,16 +9,13 @@
 #include <utility>
 
 #include "experiments/validate_gpu/operation_list.h"
-#include "fp16/arithmetic.h"
-#include "fp16/comparison.h"
 #include "fp16/math.h"
-#include "fp16/min_max.h"
 #include "fp16/sign.h"
 
 namespace experiments::validate_gpu {
 namespace {
 
-using fp16::Predicate;
+namespace ops = fp16::ops;
 
 /// Of an operation on doubles the operation on codes, rounded once.
 template <auto operation>
@@ -36,14 +33,6 @@ std::uint64_t ternary_oracle(const Operands& operands) {
 }
 
 /// Clamped to [0, 1] after rounding; a NaN becomes +0.
-constexpr Code saturated(Code code) {
-  if (fp16::is_nan<binary16>(code) || fp16::is_negative<binary16>(code)) return 0;
-  return code > one ? one : code;
-}
-template <Function function>
-std::uint64_t saturating(const Operands& operands) {
-  return saturated(static_cast<Code>(function(operands)));
-}
 template <Function function>
 std::uint64_t saturating_oracle(const Operands& operands) {
   const double result = decode(static_cast<Code>(function(operands)));
@@ -52,24 +41,11 @@ std::uint64_t saturating_oracle(const Operands& operands) {
 
 /// A negative result becomes +0.
 template <Function function>
-std::uint64_t rectified(const Operands& operands) {
-  const auto code = static_cast<Code>(function(operands));
-  return !fp16::is_nan<binary16>(code) && fp16::is_negative<binary16>(code) ? 0 : code;
-}
-template <Function function>
 std::uint64_t rectified_oracle(const Operands& operands) {
   const double result = decode(static_cast<Code>(function(operands)));
   return encode(result <= 0 ? 0 : result);
 }
 
-constexpr auto add = binary<[](Code a, Code b) { return fp16::add<binary16>(a, b, nvidia()).bits; }>;
-constexpr auto subtract =
-    binary<[](Code a, Code b) { return fp16::subtract<binary16>(a, b, nvidia()).bits; }>;
-constexpr auto multiply =
-    binary<[](Code a, Code b) { return fp16::multiply<binary16>(a, b, nvidia()).bits; }>;
-constexpr auto divide = binary<[](Code a, Code b) { return fp16::divide<binary16>(a, b, nvidia()).bits; }>;
-constexpr auto fused =
-    ternary<[](Code a, Code b, Code c) { return fp16::fma<binary16>(a, b, c, nvidia()).bits; }>;
 constexpr auto add_oracle = binary_oracle<[](double a, double b) { return a + b; }>;
 constexpr auto subtract_oracle = binary_oracle<[](double a, double b) { return a - b; }>;
 constexpr auto multiply_oracle = binary_oracle<[](double a, double b) { return a * b; }>;
@@ -86,17 +62,17 @@ void append_arithmetic(Operations& rows) {
                     .oracle = oracle,
                     .subjects = subjects});
   };
-  append("hadd", add, add_oracle, everywhere);
-  append("hsub", subtract, subtract_oracle, everywhere);
-  append("hmul", multiply, multiply_oracle, everywhere);
-  append("hdiv", divide, divide_oracle, everywhere);
-  append("hadd_rn", add, add_oracle, native);
-  append("hsub_rn", subtract, subtract_oracle, native);
-  append("hmul_rn", multiply, multiply_oracle, native);
-  append("hadd_sat", saturating<add>, saturating_oracle<add_oracle>, everywhere);
-  append("hsub_sat", saturating<subtract>, saturating_oracle<subtract_oracle>, everywhere);
-  append("hmul_sat", saturating<multiply>, saturating_oracle<multiply_oracle>, everywhere);
-  append("atomicAdd", add, add_oracle, gpu_only);
+  append("hadd", software<ops::Add>, add_oracle, everywhere);
+  append("hsub", software<ops::Subtract>, subtract_oracle, everywhere);
+  append("hmul", software<ops::Multiply>, multiply_oracle, everywhere);
+  append("hdiv", software<ops::Divide>, divide_oracle, everywhere);
+  append("hadd_rn", software<ops::Add>, add_oracle, native);
+  append("hsub_rn", software<ops::Subtract>, subtract_oracle, native);
+  append("hmul_rn", software<ops::Multiply>, multiply_oracle, native);
+  append("hadd_sat", software<ops::Saturated<ops::Add>>, saturating_oracle<add_oracle>, everywhere);
+  append("hsub_sat", software<ops::Saturated<ops::Subtract>>, saturating_oracle<subtract_oracle>, everywhere);
+  append("hmul_sat", software<ops::Saturated<ops::Multiply>>, saturating_oracle<multiply_oracle>, everywhere);
+  append("atomicAdd", software<ops::Add>, add_oracle, gpu_only);
 }
 
 void append_fused(Operations& rows) {
@@ -109,9 +85,9 @@ void append_fused(Operations& rows) {
                     .subjects = not_in_header,
                     .gpu_domain = &every_triple});
   };
-  append("hfma", fused, fused_oracle);
-  append("hfma_sat", saturating<fused>, saturating_oracle<fused_oracle>);
-  append("hfma_relu", rectified<fused>, rectified_oracle<fused_oracle>);
+  append("hfma", software<ops::FusedMultiplyAdd>, fused_oracle);
+  append("hfma_sat", software<ops::Saturated<ops::FusedMultiplyAdd>>, saturating_oracle<fused_oracle>);
+  append("hfma_relu", software<ops::Relu<ops::FusedMultiplyAdd>>, rectified_oracle<fused_oracle>);
 }
 
 struct Comparison {
@@ -119,33 +95,27 @@ struct Comparison {
   Function software, oracle;
 };
 
-template <unsigned relations, auto oracle_holds>
+template <class Functor, auto oracle_holds>
 constexpr Comparison comparison(const char* name) {
-  return {.name = name,
-          .software = [](const Operands& operands) -> std::uint64_t {
-            return fp16::compare_quiet<binary16>(static_cast<Code>(operands.a),
-                                                 static_cast<Predicate>(relations),
-                                                 static_cast<Code>(operands.b))
-                .holds;
-          },
-          .oracle = [](const Operands& operands) -> std::uint64_t {
-            return oracle_holds(decode(static_cast<Code>(operands.a)), decode(static_cast<Code>(operands.b)));
-          }};
+  return {
+      .name = name, .software = software<Functor>, .oracle = [](const Operands& operands) -> std::uint64_t {
+        return oracle_holds(decode(static_cast<Code>(operands.a)), decode(static_cast<Code>(operands.b)));
+      }};
 }
 
-/// The relations are bits: less 1, equal 2, greater 4, unordered 8.
-const std::array comparisons{comparison<2, ([](double a, double b) { return a == b; })>("eq"),
-                             comparison<1 | 4, ([](double a, double b) { return a < b || a > b; })>("ne"),
-                             comparison<1, ([](double a, double b) { return a < b; })>("lt"),
-                             comparison<1 | 2, ([](double a, double b) { return a <= b; })>("le"),
-                             comparison<4, ([](double a, double b) { return a > b; })>("gt"),
-                             comparison<2 | 4, ([](double a, double b) { return a >= b; })>("ge"),
-                             comparison<2 | 8, ([](double a, double b) { return !(a < b || a > b); })>("equ"),
-                             comparison<1 | 4 | 8, ([](double a, double b) { return a != b; })>("neu"),
-                             comparison<1 | 8, ([](double a, double b) { return !(a >= b); })>("ltu"),
-                             comparison<1 | 2 | 8, ([](double a, double b) { return !(a > b); })>("leu"),
-                             comparison<4 | 8, ([](double a, double b) { return !(a <= b); })>("gtu"),
-                             comparison<2 | 4 | 8, ([](double a, double b) { return !(a < b); })>("geu")};
+const std::array comparisons{
+    comparison<ops::Equal, ([](double a, double b) { return a == b; })>("eq"),
+    comparison<ops::NotEqualOrdered, ([](double a, double b) { return a < b || a > b; })>("ne"),
+    comparison<ops::Less, ([](double a, double b) { return a < b; })>("lt"),
+    comparison<ops::LessEqual, ([](double a, double b) { return a <= b; })>("le"),
+    comparison<ops::Greater, ([](double a, double b) { return a > b; })>("gt"),
+    comparison<ops::GreaterEqual, ([](double a, double b) { return a >= b; })>("ge"),
+    comparison<ops::EqualUnordered, ([](double a, double b) { return !(a < b || a > b); })>("equ"),
+    comparison<ops::NotEqualUnordered, ([](double a, double b) { return a != b; })>("neu"),
+    comparison<ops::LessUnordered, ([](double a, double b) { return !(a >= b); })>("ltu"),
+    comparison<ops::LessEqualUnordered, ([](double a, double b) { return !(a > b); })>("leu"),
+    comparison<ops::GreaterUnordered, ([](double a, double b) { return !(a <= b); })>("gtu"),
+    comparison<ops::GreaterEqualUnordered, ([](double a, double b) { return !(a < b); })>("geu")};
 
 void append_comparisons(Operations& rows) {
   for (const auto& [name, software, oracle] : comparisons) {
@@ -187,21 +157,11 @@ void append_extrema(Operations& rows) {
                     .oracle = oracle,
                     .subjects = everywhere});
   };
-  append("hmax", binary<[](Code a, Code b) { return fp16::maximum_number<binary16>(a, b, nvidia()).bits; }>,
-         extremum_oracle<true, false>);
-  append("hmin", binary<[](Code a, Code b) { return fp16::minimum_number<binary16>(a, b, nvidia()).bits; }>,
-         extremum_oracle<false, false>);
-  append("hmax_nan", binary<[](Code a, Code b) { return fp16::maximum<binary16>(a, b, nvidia()).bits; }>,
-         extremum_oracle<true, true>);
-  append("hmin_nan", binary<[](Code a, Code b) { return fp16::minimum<binary16>(a, b, nvidia()).bits; }>,
-         extremum_oracle<false, true>);
+  append("hmax", software<ops::MaximumNumber>, extremum_oracle<true, false>);
+  append("hmin", software<ops::MinimumNumber>, extremum_oracle<false, false>);
+  append("hmax_nan", software<ops::Maximum>, extremum_oracle<true, true>);
+  append("hmin_nan", software<ops::Minimum>, extremum_oracle<false, true>);
 }
-
-/// 1 and -1 for infinities, as an int.
-constexpr auto infinity_sign = [](Code a) -> std::uint32_t {
-  if (!fp16::is_infinite<binary16>(a)) return 0;
-  return fp16::is_negative<binary16>(a) ? ~std::uint32_t{0} : 1;
-};
 
 void append_signs(Operations& rows) {
   const auto append = [&](std::string name, Function software, Function oracle,
@@ -214,6 +174,7 @@ void append_signs(Operations& rows) {
                     .subjects = subjects,
                     .lane = lane});
   };
+  // The software half's own, not ops::Negate and Absolute: what CUDA does to NaNs is a documented deviation.
   append("hneg", unary<[](Code a) { return fp16::negate<binary16>(a); }>,
          unary<[](Code a) -> Code { return std::isnan(decode(a)) ? a ^ 0x8000 : encode(-decode(a)); }>,
          everywhere);
@@ -221,9 +182,9 @@ void append_signs(Operations& rows) {
       "habs", unary<[](Code a) { return fp16::abs<binary16>(a); }>,
       unary<[](Code a) -> Code { return std::isnan(decode(a)) ? a & 0x7FFF : encode(std::fabs(decode(a))); }>,
       everywhere);
-  append("hisnan", unary<[](Code a) { return fp16::is_nan<binary16>(a); }>,
-         unary<[](Code a) { return std::isnan(decode(a)); }>, everywhere, LaneResult::one);
-  append("hisinf", unary<infinity_sign>, unary<[](Code a) -> std::uint32_t {
+  append("hisnan", software<ops::IsNan>, unary<[](Code a) { return std::isnan(decode(a)); }>, everywhere,
+         LaneResult::one);
+  append("hisinf", software<ops::InfinitySign>, unary<[](Code a) -> std::uint32_t {
            if (!std::isinf(decode(a))) return 0;
            return static_cast<std::uint32_t>(decode(a) > 0 ? 1 : -1);
          }>,
@@ -239,10 +200,8 @@ void append_functions(Operations& rows) {
                     .oracle = oracle,
                     .subjects = oracle != nullptr ? not_in_header : gpu_only});
   };
-  append("hsqrt", unary<[](Code a) { return fp16::sqrt<binary16>(a, nvidia()).bits; }>,
-         unary_oracle<[](double a) { return std::sqrt(a); }>);
-  append("hrcp", unary<[](Code a) { return fp16::divide<binary16>(one, a, nvidia()).bits; }>,
-         unary_oracle<[](double a) { return 1 / a; }>);
+  append("hsqrt", software<ops::SquareRoot>, unary_oracle<[](double a) { return std::sqrt(a); }>);
+  append("hrcp", software<ops::Reciprocal>, unary_oracle<[](double a) { return 1 / a; }>);
   append("hrsqrt", unary<[](Code a) { return fp16::math::rsqrt(a, nvidia()).bits; }>, nullptr);
   append("hexp", unary<[](Code a) { return fp16::math::exp(a, nvidia()).bits; }>, nullptr);
   append("hexp2", unary<[](Code a) { return fp16::math::exp2(a, nvidia()).bits; }>, nullptr);
