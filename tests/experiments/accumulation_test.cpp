@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -19,7 +18,7 @@
 #include "fp16/codec.h"
 #include "fp16/dot.h"
 #include "fp16/mma.h"
-#include "tests/temporary_directory.h"
+#include "tests/experiments/silent_run.h"
 
 namespace {
 
@@ -49,18 +48,6 @@ const Distribution& distribution(const std::string& name) {
   REQUIRE(found != distributions().end());
   return *found;
 }
-
-/// A Run that shows nothing, for its threads.
-struct SilentRun {
-  explicit SilentRun(int threads)
-      : record(directory / "run"),
-        run(record, {.threads = threads, .terminal = nullptr, .warnings = &warnings}) {}
-
-  test::TemporaryDirectory directory;
-  std::ostringstream warnings;
-  sim::RunRecord record;
-  Run run;
-};
 
 cpp_rational exact(double value) {
   return cpp_rational(value);
@@ -225,7 +212,7 @@ TEST_CASE("accumulation: the vectors have their distributions, and short ones be
 TEST_CASE(
     "accumulation: errors are those of exact rationals, keep their bounds, and do not know of threads") {
   const Options options{.seed = 7, .vectors = 3, .max_length_log2 = 8};
-  SilentRun one(1), two(2);
+  test::SilentRun one(1), two(2);
   const Errors errors = measure_errors(all(), options, one.run),
                again = measure_errors(all(), options, two.run);
   const std::size_t rows = distributions().size() * all().size() * lengths(options).size();
@@ -283,7 +270,7 @@ TEST_CASE(
 
 TEST_CASE("accumulation: a sum beyond 65504 has an infinite error and is counted") {
   const Options options{.seed = 0, .vectors = 2, .max_length_log2 = 19};
-  SilentRun silent(2);
+  test::SilentRun silent(2);
   const std::vector<Accumulator> two{named("fp16_exact"), named("fp32")};
   const Errors errors = measure_errors(two, options, silent.run);
   const Measured &past = find(errors.dots, "uniform", "fp16_exact", 19),
@@ -344,7 +331,7 @@ TEST_CASE("accumulation: a mean fails from the batch on from which no larger one
 }
 
 TEST_CASE("accumulation: losses of random predictions fail as their mean magnitudes say") {
-  SilentRun silent(2);
+  test::SilentRun silent(2);
   const std::vector<MeasuredMean> means = measure_means(1, 2, silent.run);
   REQUIRE(means.size() == mean_methods().size());
   for (const MeasuredMean& mean : means) {

@@ -10,7 +10,6 @@
 #include <limits>
 #include <random>
 #include <span>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -18,7 +17,7 @@
 #include "experiments/explain_gemm/record.h"
 #include "experiments/explain_gemm/search.h"
 #include "tests/experiments/explain_gemm_reference.h"
-#include "tests/temporary_directory.h"
+#include "tests/experiments/silent_run.h"
 
 namespace {
 
@@ -32,17 +31,6 @@ using oracle::mma::Fixed;
 using Halves = std::vector<std::uint16_t>;
 using FixedReduction = oracle::gemm::Reduction;
 
-struct SilentRun {
-  explicit SilentRun(int threads = 1)
-      : record(directory / "run"),
-        run(record, {.threads = threads, .terminal = nullptr, .warnings = &warnings}) {}
-
-  test::TemporaryDirectory directory;
-  std::ostringstream warnings;
-  sim::RunRecord record;
-  Run run;
-};
-
 /// What explains a problem, and what its differences are.
 struct Answer {
   Explanation found;
@@ -52,7 +40,7 @@ struct Answer {
 };
 
 Answer answer(const Problem& problem, int threads = 1) {
-  SilentRun silent(threads);
+  test::SilentRun silent(threads);
   const SearchOptions options;
   Explanation found = explain(problem, options, silent.run);
   Classification classes = classify(problem, found, options.most_slices, silent.run);
@@ -403,7 +391,7 @@ TEST_CASE("explain_gemm: bounds hold for all hypotheses of their arithmetic, and
     problem.a[0] = 0x0001;  // subnormal, by which tensor cores do not align
     problem.b[0] = 0x03ff;
     problem.alpha = 0.7f;
-    SilentRun silent;
+    test::SilentRun silent;
     for (const fp16::Format& format : {binary32, binary16}) {
       problem.d.format = format;
       double closest = 0;
@@ -464,7 +452,7 @@ TEST_CASE("explain_gemm: large problems are searched on samples, with the same a
            hypothesis.reduction == Reduction::fp32;
   });
   REQUIRE(planted_one != all.end());
-  SilentRun silent;
+  test::SilentRun silent;
   problem.d.codes = predicted(problem, *planted_one, silent.run);
   problem.d.codes[12345] ^= 0x0200;
   const Answer one = answer(problem, 1), two = answer(problem, 2);

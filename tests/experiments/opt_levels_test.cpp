@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <variant>
@@ -14,8 +13,7 @@
 #include "experiments/opt_levels/operations.h"
 #include "experiments/opt_levels/recipes.h"
 #include "fp16/formats.h"
-#include "sim/record.h"
-#include "tests/temporary_directory.h"
+#include "tests/experiments/silent_run.h"
 
 using namespace experiments::opt_levels;
 using experiments::TrainingBudget;
@@ -50,14 +48,6 @@ std::vector<Use> uses_of(const TrainingSetup& setup, std::string_view recipe) {
   }
   return uses;
 }
-
-/// A run without a terminal, in a directory of its own.
-struct QuietRun {
-  test::TemporaryDirectory directory;
-  sim::RunRecord record{directory / "run"};
-  std::ostringstream warnings;
-  experiments::Run run{record, {.threads = 2, .terminal = nullptr, .warnings = &warnings}};
-};
 
 }  // namespace
 
@@ -210,7 +200,7 @@ TEST_CASE("opt_levels: every recipe runs at both batches, within the bytes, besi
   TrainingOptions training = small_network(8, 4);
   const TrainingSetup setup(training);
   const Options options{.training = training, .recipes = "O1,O2,fp8_unscaled", .seeds = 2, .twin_every = 2};
-  QuietRun quiet;
+  test::SilentRun quiet(2);
   const Findings found = measure(setup, options, quiet.run);
   REQUIRE(found.recipes.size() == 4);
   CHECK(found.equal_bytes[0].batch.batch == 8);
@@ -243,7 +233,7 @@ TEST_CASE("opt_levels: under Adam O3 has no finite loss from the second step on,
   TrainingOptions training = small_network(8, 3);
   training.optimizer = "adam";
   const TrainingSetup setup(training);
-  QuietRun quiet;
+  test::SilentRun quiet(2);
   const Findings found =
       measure(setup, {.training = training, .recipes = "O2,O3", .seeds = 1, .twin_every = 1}, quiet.run);
   CHECK(found.at_default(1).values("first_nonfinite_step") == std::vector<double>{0});
