@@ -1,6 +1,8 @@
 if(HALFLAB_PYTHON)
-  add_test(NAME python_module COMMAND ${CMAKE_COMMAND} -E env
-    "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PYTHONDONTWRITEBYTECODE=1
-    ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python_test.py)
-  set_tests_properties(python_module PROPERTIES LABELS quick)
+  foreach(part documentation formats functions histogram networks operations records scalers sums)
+    add_test(NAME python:${part} COMMAND ${CMAKE_COMMAND} -E env
+      "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PYTHONDONTWRITEBYTECODE=1
+      ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python/${part}_test.py)
+    set_tests_properties(python:${part} PROPERTIES LABELS quick)
+  endforeach()
 endif()

@@ -1,0 +1,69 @@
+"""Exponent histograms against counts by numpy."""
+
+import math
+import random
+import struct
+import unittest
+
+import numpy as np
+
+import halflab
+from oracle import Case, half_of
+
+
+class Histogram(Case):
+    def setUp(self):
+        draw = np.random.default_rng(12)
+        values = np.ldexp(draw.normal(size=3000), draw.integers(-40, 20, size=3000))
+        edges = np.ldexp([1.0, 1 + 2.0**-20, 1 - 2.0**-20, 2 - 2.0**-10, 2 - 2.0**-11], -25)
+        specials = [0.0, -0.0, np.inf, -np.inf, np.nan, 65504.0, 65520.0, 65519.9]
+        self.values = np.concatenate([values, edges, np.ldexp(edges, 10), np.ldexp(edges, 40), specials])
+
+    def test_octaves(self):
+        histogram = halflab.ExponentHistogram(self.values)
+        expected = dict.fromkeys(range(-149, 128), 0)
+        for value in self.values:
+            if value != 0 and math.isfinite(value):
+                expected[math.frexp(value)[1] - 1] += 1
+        self.assertEqual(dict(zip(histogram.exponents.tolist(), histogram.counts.tolist())), expected)
+        np.testing.assert_array_equal(histogram.edges[:-1], np.ldexp(1.0, histogram.exponents))
+        self.assertEqual((histogram.zero, histogram.infinite, histogram.nan), (2, 2, 1))
+        self.assertEqual(histogram.total, len(self.values))
+        self.assertEqual(histogram.max_abs, np.max(np.abs(self.values[np.isfinite(self.values)])))
+
+    def test_predictions_are_what_the_cast_does(self):
+        histogram = halflab.ExponentHistogram(self.values)
+        finite = self.values[np.isfinite(self.values) & (self.values != 0)]
+        scales = np.arange(-30, 31)
+        predicted = [getattr(histogram, f"{zone}_at_scale")(scales) for zone in ("flushed", "subnormal", "overflowed")]
+        for m, flushed, subnormal, overflowed in zip(scales.tolist(), *predicted):
+            halves = np.abs([struct.unpack("<e", struct.pack("<H", half_of(x)))[0] for x in np.ldexp(finite, m)])
+            self.assertEqual(flushed, np.count_nonzero(halves == 0), m)
+            self.assertEqual(subnormal, np.count_nonzero((halves > 0) & (halves < 2.0**-14)), m)
+            self.assertEqual(overflowed, np.count_nonzero(np.isinf(halves)), m)
+            self.assertEqual(sum(histogram.zones(m).values()), histogram.total)
+
+    def test_every_dtype_counts_alike(self):
+        with np.errstate(over="ignore"):
+            halves = self.values.astype(np.float16)
+        histogram = halflab.ExponentHistogram(halves)
+        self.assertEqual(histogram, halflab.ExponentHistogram(halves.astype(np.float32)))
+        self.assertEqual(histogram, halflab.ExponentHistogram(halves.astype(np.float64).reshape(-1, 1)))
+        both = halflab.ExponentHistogram(halves[:100])
+        both += halflab.ExponentHistogram()
+        both.add(halves[100:])
+        self.assertEqual(histogram, both)
+
+    def test_headroom(self):
+        self.assertEqual(halflab.ExponentHistogram([65504.0]).log2_headroom, 0)
+        self.assertEqual(halflab.ExponentHistogram([65505.0]).log2_headroom, -1)
+        self.assertIsNone(halflab.ExponentHistogram([0.0]).log2_headroom)
+        self.assert_refused("[-112, 123]", halflab.ExponentHistogram([1.0]).zones, 124)
+        for method in ("flushed_at_scale", "zones"):
+            self.assert_refused("allowed: integers", getattr(halflab.ExponentHistogram([1.0]), method), 0.5)
+        self.assert_refused("allowed: one integer", halflab.ExponentHistogram([1.0]).zones, [1, 2])
+        self.assertEqual(halflab.ExponentHistogram([1.0]).flushed_at_scale([]).shape, (0,))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,120 @@
+"""Loss scalers against traces."""
+
+import math
+import unittest
+
+import numpy as np
+
+import halflab
+from oracle import Case
+
+
+class Scalers(Case):
+    # log2 S after each step, from 2^10 with a growth interval of 4; X: a step whose gradients are not finite.
+    FIRST = ". . . . X . . . . X X . X . . . . . . ."
+    SECOND = ". . . . X X X X X . . . . X X . X X . . . . . ."
+    TRACES = {
+        "dynamic": (
+            "10 10 10 11 10 10 10 10 11 10 9 9 8 8 8 8 9 9 9 9",
+            "10 10 10 11 10 9 8 7 6 6 6 6 7 6 5 5 4 3 3 3 3 4 4 4",
+        ),
+        "megatron:hysteresis=2": (
+            "10 10 10 11 11 11 11 11 12 12 11 11 10 10 10 10 11 11 11 11",
+            "10 10 10 11 11 10 9 8 7 7 7 7 8 8 7 7 6 5 5 5 5 6 6 6",
+        ),
+        "apex_hysteresis:hysteresis=2": (
+            "10 10 10 11 11 11 11 11 12 12 11 11 11 11 11 11 12 12 12 12",
+            "10 10 10 11 11 10 9 8 7 7 7 7 8 8 7 7 7 6 6 6 6 7 7 7",
+        ),
+        "deepspeed:hysteresis=2": (
+            "10 10 10 10 10 10 10 10 10 9 8 8 7 7 7 7 7 8 8 8",
+            "10 10 10 10 10 9 8 7 6 6 6 6 6 5 4 4 3 2 2 2 2 2 3 3",
+        ),
+        "deepspeed:hysteresis=2:consecutive_hysteresis=1": (
+            "10 10 10 10 10 10 10 10 10 10 9 9 9 9 9 9 9 10 10 10",
+            "10 10 10 10 10 9 8 7 6 6 6 6 6 6 5 5 5 4 4 4 4 4 5 5",
+        ),
+        "deepspeed:hysteresis=1": (
+            "10 10 10 10 9 9 9 9 9 8 7 7 6 6 6 6 6 7 7 7",
+            "10 10 10 10 9 8 7 6 5 5 5 5 5 4 3 3 2 1 1 1 1 1 2 2",
+        ),
+        "paddle:hysteresis=2": (
+            "10 10 10 11 11 11 11 11 12 12 11 11 11 11 11 11 12 12 12 12",
+            "10 10 10 11 11 10 10 9 9 9 9 9 10 10 9 9 9 8 8 8 8 9 9 9",
+        ),
+    }
+    SAME_AS = {
+        "flax": "deepspeed:hysteresis=1",
+        **dict.fromkeys(("apex_amp", "apex_fp16_optimizer", "tensorflow", "keras", "jmp", "mindspore"), "dynamic"),
+    }
+
+    def trace(self, spec, pattern):
+        scaler = halflab.Scaler(spec, init_scale=1024, growth_interval=4)
+        trace = []
+        for mark in pattern.split():
+            self.assertEqual(scaler.update(mark == "X"), "skip" if mark == "X" else "apply")
+            trace.append(math.log2(scaler.scale))
+        return trace
+
+    def test_published_rules_step_by_step(self):
+        specs = {**{spec: spec for spec in self.TRACES}, **self.SAME_AS}
+        for spec, same_as in specs.items():
+            for pattern, trace in zip((self.FIRST, self.SECOND), self.TRACES[same_as]):
+                self.assertEqual(self.trace(spec, pattern), [int(x) for x in trace.split()], spec)
+
+    def test_options_in_either_form(self):
+        self.assertEqual(
+            halflab.Scaler("dynamic:growth_interval=20").options, halflab.Scaler("dynamic", growth_interval=20).options
+        )
+        self.assertEqual(halflab.Scaler("static", scale=8).scale, 8)
+        self.assertEqual(halflab.scalers["dynamic"]["options"]["growth_interval"]["default"], 2000)
+        self.assertEqual(halflab.scalers["dynamic"]["options"]["growth_factor"]["allowed"], "numbers in (1, inf)")
+
+    def test_every_global_scaler_goes_on_from_its_state(self):
+        steps = [halflab.ExponentHistogram([x]) for x in (1.0, np.inf, 100.0, 2.0, np.nan, 1.0, 1.0)]
+        twin = halflab.ExponentHistogram([2.0**-20])
+        for name, row in halflab.scalers.items():
+            if row["kind"] != "global":
+                self.assert_refused(f"scaler '{name}' is of kind {row['kind']}", halflab.Scaler, name)
+                continue
+            first, second = halflab.Scaler(name), halflab.Scaler(name)
+            for step in steps[:4]:
+                first.update(exponents=step, twin=twin)
+            second.restore(first.state)
+            for step in steps[4:]:
+                decisions = [scaler.update(exponents=step, twin=twin) for scaler in (first, second)]
+                self.assertEqual(decisions[0], decisions[1], name)
+                self.assertEqual(first.scale, second.scale, name)
+
+    def test_a_scaler_that_looks_at_exponents(self):
+        scaler = halflab.Scaler("adaptive", headroom=2)
+        self.assertTrue(scaler.needs_exponents)
+        gradients = np.float32([2.0**-30, 2.0**-20])
+        seen = halflab.ExponentHistogram(halflab.round_to(gradients * scaler.scale))
+        self.assertTrue(scaler.wants_twin(exponents=seen))
+        self.assertEqual(scaler.update(exponents=seen, twin=halflab.ExponentHistogram(gradients)), "apply")
+        # 65504 / 2^-20 lies below 2^36, of which 2 octaves stay free.
+        self.assertEqual(scaler.scale, 2.0**33)
+        self.assert_refused("without the exponents", scaler.update, True)
+        self.assert_refused("without the exponents", scaler.wants_twin, True)
+
+    def test_wrong_arguments(self):
+        refused = self.assert_refused
+        refused("unknown scaler 'dinamic'; did you mean 'dynamic'", halflab.Scaler, "dinamic")
+        refused("unknown option 'interval'", halflab.Scaler, "dynamic", interval=3)
+        refused("allowed: numbers in (1, inf)", halflab.Scaler, "dynamic:growth_factor=1")
+        refused("is given twice", halflab.Scaler, "dynamic:growth_interval=3", growth_interval=3)
+        refused("allowed: a number", halflab.Scaler, "dynamic", growth_interval="x")
+        scaler = halflab.Scaler("dynamic")
+        refused("saved state", scaler.restore, {"scale": 1})
+        refused("scale = 'x' is not allowed; allowed: a number", scaler.restore, {**scaler.state, "scale": "x"})
+        refused("saved state", scaler.restore, {1: 2})
+        refused("nothing is known of the step", scaler.update)
+        refused("nothing is known of the step", scaler.wants_twin, max_abs=1)
+        for max_abs in (math.nan, -1, math.inf, 1e39):
+            refused("max_abs = ", scaler.update, False, max_abs)
+        self.assertEqual(scaler.state, halflab.Scaler("dynamic").state)
+
+
+if __name__ == "__main__":
+    unittest.main()
