@@ -81,15 +81,15 @@ sim::PrecisionPolicy policy_from_option(const std::string& policy) {
 
 TrainingSetup::TrainingSetup(TrainingOptions& options)
     : options_(options),
-      model_spec_(from_option("--model", [&] { return sim::parse_spec(options.model); })),
-      row_(*from_option("--model", [&] { return &sim::find_model(model_spec_.name); })) {
-  const sim::GivenOptions model_options = from_option("--model", [&] {
+      model_spec_(from_option(options.model_option, [&] { return sim::parse_spec(options.model); })),
+      row_(*from_option(options.model_option, [&] { return &sim::find_model(model_spec_.name); })) {
+  const sim::GivenOptions model_options = from_option(options.model_option, [&] {
     sim::GivenOptions given = sim::numeric_options(model_spec_);
     row_.options(given);  // rejects them before data are loaded
     return given;
   });
   dataset_ = load_data(options, row_.data);
-  model_ = from_option("--model", [&] { return row_.make(*dataset_, model_options); });
+  model_ = from_option(options.model_option, [&] { return row_.make(*dataset_, model_options); });
   if (options.optimizer.empty()) options.optimizer = row_.optimizer;
   const bool schedule_given = !options.schedule.empty();
   if (!schedule_given) options.schedule = row_.schedule;

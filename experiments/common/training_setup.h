@@ -24,6 +24,7 @@ namespace experiments {
 struct TrainingOptions {
   std::string data = "builtin";
   std::string model = {};
+  std::string_view model_option = "--model";  ///< that an error in `model` is blamed on
   std::string optimizer = {};
   std::string schedule = {};
   std::optional<double> learning_rate = {};

@@ -48,7 +48,11 @@ std::size_t number_of(const sim::Operation& operation) {
 class Recorder {
  public:
   Recorder(const std::string& model, const Options& options)
-      : training_{.model = model, .batch = options.batch, .steps = options.steps, .seed = options.seed},
+      : training_{.model = model,
+                  .model_option = "--models",
+                  .batch = options.batch,
+                  .steps = options.steps,
+                  .seed = options.seed},
         setup_(training_),
         trainer_(setup_.trainer({.seed = options.seed})),
         found_(sim::operations().size()) {}
