@@ -1,5 +1,5 @@
 #pragma once
-/// The only file of fp16/ that looks at compiler macros.
+/// The only file of fp16/ outside cuda/ that looks at compiler macros.
 
 #ifdef __CUDACC__
 #define FP16_HD __host__ __device__

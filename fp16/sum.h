@@ -13,7 +13,6 @@
 /// bounds need rounding to nearest.
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -62,7 +61,7 @@ FP16_HD constexpr Result<F> sum_sequential(std::span<const Bits<F>> values,
 template <const Format& F>
 FP16_HD constexpr Result<F> sum_pairwise(std::span<const Bits<F>> values, const Attributes& attributes = {}) {
   if (values.size() <= 1) return sum_sequential<F>(values, attributes);
-  const std::size_t left = std::bit_ceil(values.size()) / 2;
+  const std::size_t left = std::size_t{1} << (bit_width(values.size() - 1) - 1);
   return detail::FlaggedArithmetic<F>{attributes}.plus(sum_pairwise<F>(values.first(left), attributes),
                                                        sum_pairwise<F>(values.subspan(left), attributes));
 }
@@ -108,7 +107,7 @@ struct BlockedTree {
 template <const Format& F, std::size_t width>
 FP16_HD constexpr Result<F> sum_blocked_tree(std::span<const Bits<F>> values,
                                              const Attributes& attributes = {}) {
-  static_assert(std::has_single_bit(width) && width >= 2);
+  static_assert(width >= 2 && (width & (width - 1)) == 0);
   if (values.empty()) return {.bits = 0, .flags = {}};
   const detail::BlockedTree<F, width> tree{values, attributes};
   int top = 0;

@@ -2,7 +2,6 @@
 /// Numbers taken apart into sign, exponent and significand; put together again with one rounding. What an
 /// operation returns where there is no number to round: NaNs and infinities.
 
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 
