@@ -228,6 +228,12 @@ ordered_json RunRecord::manifest(const ordered_json& settings, const std::vector
                                         fmt::gmtime(std::chrono::system_clock::to_time_t(date_)))},
                    {"wall_time_s", wall_time.count()},
                    {"peak_resident_bytes", peak_resident_bytes()}});
+  if (gpu_) {
+    manifest["gpu"] = {{"name", gpu_->name},
+                       {"driver", gpu_->driver},
+                       {"uuid", gpu_->uuid},
+                       {"compute_capability", gpu_->compute_capability}};
+  }
   manifest["figures"] = ordered_json::array();
   for (const FigureNote& figure : figures_) {
     manifest["figures"].push_back(

@@ -14,6 +14,7 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -73,6 +74,14 @@ struct FigureNote {
   std::string caption;
 };
 
+/// A GPU that a run took place on.
+struct GpuInformation {
+  std::string name;
+  std::string driver;  ///< newest version of CUDA that it knows, such as 13.0
+  std::string uuid;
+  int compute_capability;  ///< 10 * major + minor
+};
+
 class RunRecord {
  public:
   /// Creates the directory (and its parents) and the staging folder in it, and locks it against a second run.
@@ -98,6 +107,9 @@ class RunRecord {
   /// Adds a value to "settings" in manifest.json: what the run was made with beyond its options, such as the
   /// defaults of a scaler.
   void setting(std::string key, const Value& value) { settings_.emplace_back(std::move(key), value); }
+
+  /// What "gpu" in manifest.json says; null without.
+  void gpu(GpuInformation information) { gpu_ = std::move(information); }
 
   /// Adds a paragraph or a table to verdict.txt; an empty line stands between two of them.
   void verdict(std::string_view paragraph);
@@ -126,6 +138,7 @@ class RunRecord {
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<std::pair<std::string, Value>> summary_;
   std::vector<std::pair<std::string, Value>> settings_;
+  std::optional<GpuInformation> gpu_;
   std::vector<FigureNote> figures_;
   std::string verdict_;
   std::chrono::system_clock::time_point date_ = std::chrono::system_clock::now();

@@ -62,6 +62,17 @@ TEST_CASE("a committed run has all its files and no others") {
   CHECK(manifest["date"].get<std::string>().size() == std::string("2000-01-01T00:00:00Z").size());
 }
 
+TEST_CASE("the manifest names the GPU of a run") {
+  const TemporaryDirectory temporary;
+  sim::RunRecord record(temporary / "run");
+  record.gpu({.name = "a GPU", .driver = "13.0", .uuid = "GPU-1", .compute_capability = 90});
+  record.commit({{"experiment", "test"}});
+  const auto manifest = nlohmann::ordered_json::parse(contents_of(temporary / "run").at("manifest.json"));
+  CHECK(manifest["gpu"] ==
+        nlohmann::ordered_json{
+            {"name", "a GPU"}, {"driver", "13.0"}, {"uuid", "GPU-1"}, {"compute_capability", 90}});
+}
+
 TEST_CASE("an exception before the commit leaves nothing behind") {
   const TemporaryDirectory temporary;
   const auto fail = [](const fs::path& directory) {
