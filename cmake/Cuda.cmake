@@ -53,3 +53,18 @@ endif()
 
 # Bits decide here as in the C++ sources: nothing is contracted.
 set(HALFLAB_CUDA_OPTIONS -fmad=false --expt-relaxed-constexpr)
+
+# The emulator of the tests reads PTX as text. The folder of programs is carried, and its device code so takes a fifth of the
+# room; before CUDA 13 not every driver reads it.
+if(NOT HALFLAB_GPU_PROGRAMS)
+  list(APPEND HALFLAB_CUDA_OPTIONS --no-compress)
+elseif(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  list(APPEND HALFLAB_CUDA_OPTIONS --compress-mode=size)
+endif()
+
+# For manifests: what compiled the kernels, for what and how; empty without them.
+set(HALFLAB_CUDA_BUILD "")
+if(HALFLAB_HAS_CUDA)
+  string(REPLACE ";" " " HALFLAB_CUDA_BUILD
+    "nvcc ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}: ${HALFLAB_CUDA_OPTIONS}")
+endif()

@@ -10,6 +10,7 @@
 
 #include "fp16/codec.h"
 #include "fp16/config.h"
+#include "fp16/cuda/device_operations.h"
 #include "fp16/half.h"
 
 namespace fp16::cuda {
@@ -35,8 +36,10 @@ FP16_HD constexpr std::uint64_t partner(std::uint64_t index, int bits) {
 /// Inputs of an operand too wide to exhaust.
 inline constexpr int sampled_index_bits = 24;
 
-/// Around each finite half x three doubles at x and three at the midpoint to the next larger half; then random
-/// bits, of which every second double is in the range of half.
+/// Around each finite half x three doubles at x and three at the midpoint to the half next in magnitude: all
+/// points where a rounding in any direction changes, and their neighbours on both sides. In place of infinity
+/// those around 2^16, which would follow the largest half, and around infinity. Then random bits, of which
+/// every second double is in the range of half.
 FP16_HD constexpr double sampled_double(std::uint64_t index) {
   constexpr std::uint64_t boundaries = 6 * 65536;
   if (index >= boundaries) {
@@ -47,7 +50,12 @@ FP16_HD constexpr double sampled_double(std::uint64_t index) {
   }
   const auto code = static_cast<std::uint16_t>(index / 6);
   const std::uint64_t exact = convert<binary64, binary16>(code).bits;
-  if (!is_finite<binary16>(code)) return std::bit_cast<double>(exact);
+  if (is_infinite<binary16>(code)) {
+    const std::uint64_t sign = exact & std::uint64_t{1} << 63;
+    const std::uint64_t point = index % 6 < 3 ? sign | std::bit_cast<std::uint64_t>(0x1p16) : exact;
+    return std::bit_cast<double>(point + index % 3 - 1);
+  }
+  if (is_nan<binary16>(code)) return std::bit_cast<double>(exact);
   // Beyond the largest finite half the next one would be 2^16.
   const int exponent = (code >> 10 & 31) == 0 ? -14 : (code >> 10 & 31) - 15;
   const double half_ulp = std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent - 11) << 52);
@@ -58,10 +66,17 @@ FP16_HD constexpr double sampled_double(std::uint64_t index) {
   return std::bit_cast<double>(std::bit_cast<std::uint64_t>(point) + index % 3 - 1);
 }
 
+/// All of -2^19 ... 2^19 - 1, or 0 ... 2^20 - 1 without a sign, among which are all the points where a rounding
+/// to a half changes; the powers of two, their negatives, and the neighbours of both; then random bits of every
+/// size from 16 to 64.
 template <typename Integer>
 FP16_HD constexpr Integer sampled_integer(std::uint64_t index) {
-  constexpr std::uint64_t small = std::uint64_t{1} << 20;
+  constexpr std::uint64_t small = std::uint64_t{1} << 20, powers = 64 * 6;
   if (index < small) return static_cast<Integer>(index - (std::is_signed_v<Integer> ? small / 2 : 0));
+  if (index < small + powers) {
+    const std::uint64_t point = index - small, power = std::uint64_t{1} << point / 6;
+    return static_cast<Integer>((point / 3 % 2 == 0 ? power : -power) + point % 3 - 1);
+  }
   const std::uint64_t random = mix(index);
   return static_cast<Integer>(random) >> (index % 48);
 }
@@ -70,6 +85,8 @@ template <typename Value>
 FP16_HD constexpr Value operand(std::uint64_t code) {
   if constexpr (std::is_same_v<Value, double>) {
     return sampled_double(code);
+  } else if constexpr (std::is_same_v<Value, ops::HalfPair>) {
+    return {operand<half>(code), operand<half>(partner(code, 16))};
   } else if constexpr (sizeof(Value) == 8) {
     return sampled_integer<Value>(code);
   } else if constexpr (std::is_same_v<Value, half>) {
@@ -83,7 +100,9 @@ FP16_HD constexpr Value operand(std::uint64_t code) {
 
 template <typename Value>
 inline constexpr int operand_index_bits = sizeof(Value) == 8 ? sampled_index_bits
-                                                             : 8 * static_cast<int>(sizeof(Value));
+                                          : std::is_same_v<Value, ops::HalfPair>
+                                              ? 16
+                                              : 8 * static_cast<int>(sizeof(Value));
 
 template <typename Signature>
 inline constexpr int index_bits = 0;

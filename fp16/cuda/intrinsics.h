@@ -23,6 +23,60 @@
   row(__hfma, scalar, FusedMultiplyAdd)                row(__hfma2, packed, FusedMultiplyAdd) \
   row(__hfma_sat, scalar, Saturated<FusedMultiplyAdd>) row(__hfma2_sat, packed, Saturated<FusedMultiplyAdd>)
 
+/// Operators, by the name of their sign in <functional> or in words; those of half2 end so.
+#define FP16_OPERATORS_OF(row, name, Operation) \
+  row(operator_##name, scalar, Operation)                 row(operator_##name##_half2, packed, Operation)
+#define FP16_OPERATOR_COMPARISONS_OF(row, name, Operation) \
+  row(operator_##name, scalar, Operation)                 row(operator_##name##_half2, both, Operation)
+
+#define FP16_OPERATOR_INTRINSICS(row) \
+  FP16_OPERATORS_OF(row, plus, Add)                 FP16_OPERATORS_OF(row, plus_assign, Add) \
+  FP16_OPERATORS_OF(row, minus, Subtract)           FP16_OPERATORS_OF(row, minus_assign, Subtract) \
+  FP16_OPERATORS_OF(row, multiplies, Multiply)      FP16_OPERATORS_OF(row, multiplies_assign, Multiply) \
+  FP16_OPERATORS_OF(row, divides, Divide)           FP16_OPERATORS_OF(row, divides_assign, Divide) \
+  FP16_OPERATORS_OF(row, increment, Increment)      FP16_OPERATORS_OF(row, postfix_increment, Increment) \
+  FP16_OPERATORS_OF(row, decrement, Decrement)      FP16_OPERATORS_OF(row, postfix_decrement, Decrement) \
+  FP16_OPERATORS_OF(row, negate, Negate)            FP16_OPERATORS_OF(row, unary_plus, Copy) \
+  FP16_OPERATOR_COMPARISONS_OF(row, equal_to, Equal) \
+  FP16_OPERATOR_COMPARISONS_OF(row, not_equal_to, NotEqualUnordered) \
+  FP16_OPERATOR_COMPARISONS_OF(row, less, Less) \
+  FP16_OPERATOR_COMPARISONS_OF(row, less_equal, LessEqual) \
+  FP16_OPERATOR_COMPARISONS_OF(row, greater, Greater) \
+  FP16_OPERATOR_COMPARISONS_OF(row, greater_equal, GreaterEqual) \
+  row(__hcmadd, scalar, ComplexMultiplyAdd)
+
+/// Functions that move codes, and conversions whose operands or answers lie otherwise in a half2 than those of
+/// the others. The overload for half2 of a function that has one for half too ends so.
+#define FP16_MOVES_OF(row, function) \
+  row(function, scalar, Copy)               row(function##_half2, packed, Copy)
+
+#define FP16_MOVE_INTRINSICS(row) \
+  row(__half_as_short, scalar, Copy)        row(__half_as_ushort, scalar, Copy) \
+  row(__short_as_half, scalar, Copy)        row(__ushort_as_half, scalar, Copy) \
+  row(__halves2half2, packed, Copy)         row(make_half2, packed, Copy) \
+  row(__half2half2, packed, Copy)           row(__lowhigh2highlow, packed, Copy) \
+  row(__low2half, packed, Copy)             row(__high2half, packed, Copy) \
+  row(__low2half2, packed, Copy)            row(__high2half2, packed, Copy) \
+  row(__lows2half2, packed, Copy)           row(__highs2half2, packed, Copy) \
+  row(__low2float, packed, ToFloat)         row(__high2float, packed, ToFloat) \
+  row(__float2half2_rn, packed, FP16_FROM_FLOAT) \
+  row(__floats2half2_rn, packed, FP16_FROM_FLOAT) \
+  FP16_MOVES_OF(row, __ldg)  FP16_MOVES_OF(row, __ldcg) FP16_MOVES_OF(row, __ldca) \
+  FP16_MOVES_OF(row, __ldcs) FP16_MOVES_OF(row, __ldlu) FP16_MOVES_OF(row, __ldcv) \
+  FP16_MOVES_OF(row, __stwb) FP16_MOVES_OF(row, __stcg) FP16_MOVES_OF(row, __stcs) \
+  FP16_MOVES_OF(row, __stwt) \
+  FP16_MOVES_OF(row, __shfl_sync)      FP16_MOVES_OF(row, __shfl_up_sync) \
+  FP16_MOVES_OF(row, __shfl_down_sync) FP16_MOVES_OF(row, __shfl_xor_sync)
+#define FP16_FROM_FLOAT FromFloating<float, rn>
+
+/// One atomicAdd to an address, of a half or half2, in global or shared memory. The other half of a word in
+/// which a half is must stay as it was. The _unread ones leave their answer unused, as most callers do, for which a
+/// compiler may choose another instruction, and are held to the sum alone.
+#define FP16_ATOMIC_INTRINSICS(row) \
+  row(atomicAdd_global, scalar, AddInMemory)  row(atomicAdd_global_half2, packed, AddInMemory) \
+  row(atomicAdd_shared, scalar, AddInMemory)  row(atomicAdd_shared_half2, packed, AddInMemory) \
+  row(atomicAdd_global_unread, scalar, Add)   row(atomicAdd_global_unread_half2, packed, Add)
+
 /// These need sm_80.
 #define FP16_SM80_INTRINSICS(row) \
   row(__hfma_relu, scalar, Relu<FusedMultiplyAdd>)     row(__hfma2_relu, packed, Relu<FusedMultiplyAdd>) \
@@ -81,7 +135,8 @@
 
 #define FP16_SWEPT_INTRINSICS(row) \
   FP16_ARITHMETIC_INTRINSICS(row) FP16_FMA_INTRINSICS(row) FP16_SM80_INTRINSICS(row) \
-  FP16_COMPARISON_INTRINSICS(row) FP16_CONVERSION_INTRINSICS(row) FP16_INTEGRAL_INTRINSICS(row)
+  FP16_COMPARISON_INTRINSICS(row) FP16_CONVERSION_INTRINSICS(row) FP16_INTEGRAL_INTRINSICS(row) \
+  FP16_OPERATOR_INTRINSICS(row) FP16_MOVE_INTRINSICS(row) FP16_ATOMIC_INTRINSICS(row)
 
 /// Functions of one half whose values are read out whole: row(function, pipe).
 #define FP16_TABULATED_INTRINSICS(row) \

@@ -4,6 +4,7 @@
 ///
 /// Errors: std::invalid_argument if sizes do not fit together, std::runtime_error as in sweep.h.
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -20,19 +21,13 @@ std::uint16_t sum_blocked_tree(std::span<const std::uint16_t> values);
 /// multiply-add anywhere.
 std::uint16_t dot_blocked_tree(std::span<const std::uint16_t> a, std::span<const std::uint16_t> b);
 
-/// c = a * b, with a rows x depth, b depth x columns, c rows x columns.
-struct HalfProduct {
-  std::size_t rows;
-  std::size_t columns;
-  std::size_t depth;
-  std::span<const std::uint16_t> a;
-  std::span<const std::uint16_t> b;
-  std::span<std::uint16_t> c;
-};
+/// Where atomicAdd adds: a half or a half2, in global memory or first in each block's shared memory.
+enum class AtomicTarget { half_in_global, half2_in_global, half_in_shared, half2_in_shared };
 
-/// Every element a chain of fused multiply-adds (HFMA2) from +0 in ascending k: Accumulation::fp16_fma_chain
-/// of gemm.h.
-void gemm_fma_chain(const HalfProduct& product);
+/// Every value added to one address, which holds +0, by a thread of its own: the first number is the sum. A
+/// half2 has the negated values added in the second number, while the half beside a half stays +0. In which
+/// order is not stated, so that the sum is only certain where every partial sum is a half.
+std::array<std::uint16_t, 2> sum_by_atomics(std::span<const std::uint16_t> values, AtomicTarget target);
 
 /// Independent tiles for one tensor-core instruction each, d = a * b + c: a is 16 x depth, b depth x 8, c and d
 /// are 16 x 8, the tiles one behind the other.

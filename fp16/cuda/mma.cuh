@@ -90,33 +90,47 @@ struct MmaAccumulator<std::uint16_t> {
   }
 };
 
-/// Instruction{}(operands, sums) adds the product of one tile; a warp has one tile.
-template <typename Instruction, int depth, typename Accumulator>
+/// What the instructions m16n8 have in common. An instruction is a type with these members; `step` computes
+/// d = a * b + c by all `threads` threads of a block or warp together, from row-major tiles in shared or global
+/// memory; d may be c. Instruction::multiply_add(operands, sums) is the instruction itself.
+template <typename Instruction, int depth_, typename Value>
+struct MmaM16n8 {
+  static constexpr int rows = mma_rows, columns = mma_columns, depth = depth_, threads = 32;
+  using Accumulator = Value;
+
+  __device__ static void step(const std::uint16_t* a, const std::uint16_t* b, const Accumulator* c,
+                              Accumulator* d) {
+    const MmaOperands<depth> operands(a, b);
+    MmaAccumulator<Accumulator> sums(c);
+    Instruction::multiply_add(operands, sums);
+    sums.store(d);
+  }
+};
+
+/// A warp has one tile.
+template <typename Instruction, typename Accumulator = typename Instruction::Accumulator>
 __global__ void __launch_bounds__(32 * warps_per_block)
     mma_tiles(const std::uint16_t* a, const std::uint16_t* b, const Accumulator* c, Accumulator* d,
               std::size_t tiles) {
   const std::size_t tile = std::size_t{blockIdx.x} * warps_per_block + threadIdx.x / 32;
   if (tile >= tiles) return;
-  const MmaOperands<depth> operands(a + tile * mma_rows * depth, b + tile * depth * mma_columns);
-  MmaAccumulator<Accumulator> sums(c + tile * mma_rows * mma_columns);
-  Instruction{}(operands, sums);
-  sums.store(d + tile * mma_rows * mma_columns);
+  Instruction::step(a + tile * mma_rows * Instruction::depth, b + tile * Instruction::depth * mma_columns,
+                    c + tile * mma_rows * mma_columns, d + tile * mma_rows * mma_columns);
 }
 
-/// Throws std::runtime_error if the code that the device would run was compiled for less than
+/// Loads the kernel. Throws std::runtime_error if the code that the device would run was compiled for less than
 /// `compute_capability`, in tens, and so lacks the instruction.
 inline void require_compiled_for(const void* kernel, int compute_capability) {
-  cudaFuncAttributes attributes{};
-  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
-  if (attributes.ptxVersion < compute_capability)
+  const int compiled_for = load(kernel).ptxVersion;
+  if (compiled_for < compute_capability)
     throw std::runtime_error("mma: the instruction needs sm_" + std::to_string(compute_capability) +
                              ", the code for this device was compiled for sm_" +
-                             std::to_string(attributes.ptxVersion));
+                             std::to_string(compiled_for));
 }
 
-template <typename Instruction, int depth, typename Accumulator>
+template <typename Instruction, typename Accumulator>
 void launch_mma(const MmaTiles<Accumulator>& tiles, int compute_capability) {
-  const auto kernel = reinterpret_cast<const void*>(&mma_tiles<Instruction, depth, Accumulator>);
+  const auto kernel = reinterpret_cast<const void*>(&mma_tiles<Instruction>);
   require_compiled_for(kernel, compute_capability);
   std::size_t count = tiles.d.size() / (mma_rows * mma_columns);
   if (count == 0) return;

@@ -1,4 +1,5 @@
 #include "fp16/cuda/mma.cuh"
+#include "fp16/cuda/tensor_core.cuh"
 
 namespace fp16::cuda {
 
@@ -9,8 +10,8 @@ namespace {
 #define FP16_HAS_M16N8K16
 #endif
 
-struct M16n8k16Binary32 {
-  __device__ void operator()(const MmaOperands<16>& in, MmaAccumulator<float>& sums) const {
+struct mma_m16n8k16_binary32 : MmaM16n8<mma_m16n8k16_binary32, 16, float> {
+  __device__ static void multiply_add(const MmaOperands<16>& in, MmaAccumulator<float>& sums) {
 #ifdef FP16_HAS_M16N8K16
     float* c = sums.values;
     asm volatile(
@@ -22,8 +23,8 @@ struct M16n8k16Binary32 {
   }
 };
 
-struct M16n8k16Binary16 {
-  __device__ void operator()(const MmaOperands<16>& in, MmaAccumulator<std::uint16_t>& sums) const {
+struct mma_m16n8k16_binary16 : MmaM16n8<mma_m16n8k16_binary16, 16, std::uint16_t> {
+  __device__ static void multiply_add(const MmaOperands<16>& in, MmaAccumulator<std::uint16_t>& sums) {
 #ifdef FP16_HAS_M16N8K16
     std::uint32_t* c = sums.values;
     asm volatile(
@@ -37,10 +38,12 @@ struct M16n8k16Binary16 {
 }  // namespace
 
 void mma_m16n8k16(const MmaTiles<float>& tiles) {
-  launch_mma<M16n8k16Binary32, 16>(tiles, 80);
+  launch_mma<mma_m16n8k16_binary32>(tiles, 80);
 }
 void mma_m16n8k16(const MmaTiles<std::uint16_t>& tiles) {
-  launch_mma<M16n8k16Binary16, 16>(tiles, 80);
+  launch_mma<mma_m16n8k16_binary16>(tiles, 80);
 }
+
+FP16_TENSOR_CORE_KERNELS(mma_m16n8k16, [](const void* kernel) { require_compiled_for(kernel, 80); })
 
 }  // namespace fp16::cuda

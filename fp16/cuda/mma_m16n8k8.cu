@@ -1,11 +1,12 @@
 #include "fp16/cuda/mma.cuh"
+#include "fp16/cuda/tensor_core.cuh"
 
 namespace fp16::cuda {
 
 namespace {
 
-struct M16n8k8Binary32 {
-  __device__ void operator()(const MmaOperands<8>& in, MmaAccumulator<float>& sums) const {
+struct mma_m16n8k8_binary32 : MmaM16n8<mma_m16n8k8_binary32, 8, float> {
+  __device__ static void multiply_add(const MmaOperands<8>& in, MmaAccumulator<float>& sums) {
     float* c = sums.values;
     asm volatile(
         "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
@@ -14,8 +15,8 @@ struct M16n8k8Binary32 {
   }
 };
 
-struct M16n8k8Binary16 {
-  __device__ void operator()(const MmaOperands<8>& in, MmaAccumulator<std::uint16_t>& sums) const {
+struct mma_m16n8k8_binary16 : MmaM16n8<mma_m16n8k8_binary16, 8, std::uint16_t> {
+  __device__ static void multiply_add(const MmaOperands<8>& in, MmaAccumulator<std::uint16_t>& sums) {
     std::uint32_t* c = sums.values;
     asm volatile("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%0, %1}, {%2, %3}, {%4}, {%0, %1};"
                  : "+r"(c[0]), "+r"(c[1])
@@ -26,10 +27,12 @@ struct M16n8k8Binary16 {
 }  // namespace
 
 void mma_m16n8k8(const MmaTiles<float>& tiles) {
-  launch_mma<M16n8k8Binary32, 8>(tiles, 75);
+  launch_mma<mma_m16n8k8_binary32>(tiles, 75);
 }
 void mma_m16n8k8(const MmaTiles<std::uint16_t>& tiles) {
-  launch_mma<M16n8k8Binary16, 8>(tiles, 75);
+  launch_mma<mma_m16n8k8_binary16>(tiles, 75);
 }
+
+FP16_TENSOR_CORE_KERNELS(mma_m16n8k8, [](const void* kernel) { require_compiled_for(kernel, 75); })
 
 }  // namespace fp16::cuda

@@ -23,6 +23,20 @@ inline void launch(const void* kernel, dim3 blocks, dim3 threads, std::vector<vo
   check(cudaLaunchKernel(kernel, blocks, threads, arguments.data(), 0, nullptr), "cudaLaunchKernel");
 }
 
+/// Loads the code of `kernel`, which its first launch would do otherwise, and be slower by it.
+inline cudaFuncAttributes load(const void* kernel) {
+  cudaFuncAttributes attributes{};
+  check(cudaFuncGetAttributes(&attributes, kernel), "cudaFuncGetAttributes");
+  return attributes;
+}
+
+inline int device_attribute(cudaDeviceAttr attribute) {
+  int device = 0, value = 0;
+  check(cudaGetDevice(&device), "cudaGetDevice");
+  check(cudaDeviceGetAttribute(&value, attribute, device), "cudaDeviceGetAttribute");
+  return value;
+}
+
 /// Memory of the device.
 template <typename Value>
 class DeviceArray {

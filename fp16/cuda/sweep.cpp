@@ -9,11 +9,19 @@ namespace {
 
 using namespace fp16::ops;
 
+/// Those of device_operations.h are in no list.
+template <typename Functor>
+const Operation* operation_of() {
+  if (const Operation* listed = find_operation(Functor::name())) return listed;
+  static const Operation unlisted = ops::detail::describe<Functor>();
+  return &unlisted;
+}
+
 template <typename Functor>
 Sweep sweep_of(std::string_view function, Pipe pipe) {
   return {.function = function,
           .pipe = pipe,
-          .operation = find_operation(Functor::name()),
+          .operation = operation_of<Functor>(),
           .index_bits = index_bits<SignatureOf<Functor>>};
 }
 
@@ -41,6 +49,10 @@ bool Sweep::exhausts_operands() const {
   int bits = 0;
   for (const int operand : operation->operand_bits) bits += operand;
   return bits == index_bits;
+}
+
+SweepResult run(const Sweep& sweep, std::uint32_t shard) {
+  return run(sweep, shard, {.first = 0, .count = sweep.inputs_of_shard()});
 }
 
 const std::vector<Sweep>& sweeps() {

@@ -10,12 +10,10 @@ namespace fp16::cuda {
 
 namespace {
 
-constexpr unsigned sweep_blocks = 4096;
-
 std::vector<SweepKernels> all_kernels() {
   std::vector<SweepKernels> all;
-  for (const auto list :
-       {arithmetic_kernels, fma_kernels, comparison_kernels, conversion_kernels, integral_kernels}) {
+  for (const auto list : {arithmetic_kernels, fma_kernels, comparison_kernels, conversion_kernels,
+                          integral_kernels, operator_kernels, move_kernels, atomic_kernels}) {
     const std::vector<SweepKernels> kernels = list();
     all.insert(all.end(), kernels.begin(), kernels.end());
   }
@@ -50,22 +48,12 @@ std::string as_text(const cudaUUID_t& uuid) {
   return text;
 }
 
-std::vector<Counterexample> explain_calls(const void* kernel, const Report& report) {
-  std::vector<Counterexample> calls;
-  for (const unsigned long long index : report.first_indices) {
-    if (index != Report::none) calls.push_back({.index = index});
-  }
-  if (calls.empty()) return calls;
-  DeviceArray<Counterexample> on_device{std::span<const Counterexample>(calls)};
-  Counterexample* argument = on_device.data();
-  launch(kernel, 1, static_cast<unsigned>(calls.size()), {&argument});
-  return on_device.to_host();
-}
-
 }  // namespace
 
 std::string unavailable_reason() {
-  int count = 0;
+  int driver = 0, count = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0)
+    return "no CUDA device: no NVIDIA driver is installed";
   const cudaError_t error = cudaGetDeviceCount(&count);
   if (error != cudaSuccess) {
     cudaGetLastError();
@@ -91,27 +79,48 @@ Device device() {
   return result;
 }
 
-SweepResult run(const Sweep& sweep, std::uint32_t shard) {
+SweepResult result_of(const Report& report, const void* explain, std::vector<void*> arguments) {
+  SweepResult result{.mismatches = report.mismatches,
+                     .nan_mismatches = report.nan_mismatches,
+                     .counterexamples = {},
+                     .digest = report.digest};
+  std::vector<Counterexample>& calls = result.counterexamples;
+  for (const unsigned long long index : report.first_indices) {
+    if (index != Report::none) calls.push_back({.index = index});
+  }
+  if (calls.empty()) return result;
+  DeviceArray<Counterexample> on_device{std::span<const Counterexample>(calls)};
+  Counterexample* argument = on_device.data();
+  arguments.push_back(&argument);
+  launch(explain, 1, static_cast<unsigned>(calls.size()), std::move(arguments));
+  on_device.copy_to(calls);
+  return result;
+}
+
+SweepResult run(const Sweep& sweep, std::uint32_t shard, Range range) {
+  const std::string name = "sweep of " + std::string(sweep.function);
+  const std::uint64_t inputs = sweep.inputs_of_shard();
   if (shard >= sweep.shards())
-    throw std::runtime_error("sweep of " + std::string(sweep.function) + ": shard " + std::to_string(shard) +
-                             " of " + std::to_string(sweep.shards()));
+    throw std::runtime_error(name + ": shard " + std::to_string(shard) + " of " +
+                             std::to_string(sweep.shards()));
+  if (range.count == 0 || range.first >= inputs || range.count > inputs - range.first)
+    throw std::runtime_error(name + ": " + std::to_string(range.count) + " inputs from " +
+                             std::to_string(range.first) + " on; a shard has " + std::to_string(inputs));
   const SweepKernels& kernels = kernels_of(sweep.function);
-  Range range{.first = std::uint64_t{shard} << 32, .count = sweep.inputs() / sweep.shards()};
-  Report report;
-  std::ranges::fill(report.first_indices, Report::none);
-  DeviceArray<Report> on_device{std::span<const Report>(&report, 1)};
+  if (kernels.prepare != nullptr) launch(kernels.prepare, 65536 / threads_per_block, threads_per_block, {});
+  range.first += std::uint64_t{shard} << 32;
+  const Report empty;
+  DeviceArray<Report> on_device{std::span<const Report>(&empty, 1)};
   Report* argument = on_device.data();
+  load(kernels.compare);
 
   Stopwatch stopwatch;
-  launch(kernels.compare, sweep_blocks, threads_per_block, {&range, &argument});
+  launch(kernels.compare, blocks_for(range.count), threads_per_block, {&range, &argument});
   const double milliseconds = stopwatch.milliseconds();
-  on_device.copy_to({&report, 1});
-  return {.inputs = range.count,
-          .mismatches = report.mismatches,
-          .nan_mismatches = report.nan_mismatches,
-          .counterexamples = explain_calls(kernels.explain, report),
-          .digest = report.digest,
-          .milliseconds = milliseconds};
+  SweepResult result = result_of(on_device.to_host()[0], kernels.explain);
+  result.inputs = range.count;
+  result.milliseconds = milliseconds;
+  return result;
 }
 
 }  // namespace fp16::cuda

@@ -58,6 +58,13 @@ struct Sweep {
   std::uint64_t inputs() const { return std::uint64_t{1} << index_bits; }
   /// A shard is up to 2^32 consecutive inputs, so that an fma's is all b and c of one a.
   std::uint32_t shards() const { return index_bits > 32 ? 1u << (index_bits - 32) : 1u; }
+  std::uint64_t inputs_of_shard() const { return inputs() / shards(); }
+};
+
+/// Consecutive inputs, by their numbers in a shard.
+struct Range {
+  std::uint64_t first;
+  std::uint64_t count;
 };
 
 /// Every sweep, by function.
@@ -85,8 +92,10 @@ struct SweepResult {
 
 inline constexpr int max_counterexamples = 8;
 
-/// Throws std::runtime_error without a device, or if it lacks the function's instruction.
+/// The shard, or a part of it, which may be small. Throws std::runtime_error without a device, if it lacks the
+/// function's instruction, or if the sweep has no such shard or the shard no such inputs.
 SweepResult run(const Sweep& sweep, std::uint32_t shard);
+SweepResult run(const Sweep& sweep, std::uint32_t shard, Range range);
 
 /// A function of one half whose answers are read out instead of compared.
 struct TabulatedFunction {

@@ -4,6 +4,7 @@
 
 #include <cuda_fp16.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -13,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "fp16/cuda/device_operations.h"
 #include "fp16/cuda/index.h"
+#include "fp16/cuda/report.cuh"
 #include "fp16/cuda/sweep.h"
 #include "fp16/ops.h"
 
@@ -21,30 +24,13 @@ namespace fp16::cuda {
 
 inline constexpr unsigned threads_per_block = 256;
 
-struct Range {
-  std::uint64_t first;
-  std::uint64_t count;
-};
+inline constexpr unsigned most_blocks = 4096;
 
-struct Report {
-  unsigned long long mismatches = 0;
-  unsigned long long nan_mismatches = 0;
-  unsigned long long digest = 0;
-  /// Ascending; `none` behind the last.
-  unsigned long long first_indices[max_counterexamples];
-
-  static constexpr unsigned long long none = ~0ull;
-
-  /// Keeps the lowest of all indices given, in whatever order they come: what one place gives up, the smallest
-  /// that it has not seen being left in it, goes on to the next.
-  __device__ void keep_lowest(unsigned long long index) {
-    if (index > *static_cast<volatile unsigned long long*>(&first_indices[max_counterexamples - 1])) return;
-    for (int i = 0; i < max_counterexamples && index != none; ++i) {
-      const unsigned long long held = atomicMin(&first_indices[i], index);
-      if (held > index) index = held;
-    }
-  }
-};
+/// Enough for `count` threads, but not more than `most_blocks`.
+inline unsigned blocks_for(std::uint64_t count) {
+  return static_cast<unsigned>(
+      std::min<std::uint64_t>((count + threads_per_block - 1) / threads_per_block, most_blocks));
+}
 
 inline __device__ __half native_operand(half a) {
   return __ushort_as_half(a.bits());
@@ -52,6 +38,9 @@ inline __device__ __half native_operand(half a) {
 template <typename Value>
 __device__ Value native_operand(Value a) {
   return a;
+}
+inline __device__ __half2 native_operand(ops::HalfPair a) {
+  return __halves2half2(native_operand(a.first), native_operand(a.second));
 }
 inline __device__ __half2 packed_operand(half first, half second) {
   return __halves2half2(native_operand(first), native_operand(second));
@@ -75,9 +64,23 @@ inline __device__ std::uint64_t code_of(double a) {
 inline __device__ std::uint64_t code_of(bool a) {
   return a;
 }
+inline __device__ std::uint64_t code_of(ops::MemorySum a) {
+  return std::bit_cast<std::uint32_t>(a);
+}
+inline __device__ std::uint64_t code_of(ops::HalfPair a) {
+  return std::bit_cast<std::uint32_t>(a);
+}
 template <std::integral Integer>
 __device__ std::uint64_t code_of(Integer a) {
   return static_cast<std::make_unsigned_t<Integer>>(a);
+}
+
+/// The first number is in the lower half of a word.
+inline __device__ std::uint32_t word_of(__half2 pair) {
+  return std::bit_cast<std::uint32_t>(static_cast<__half2_raw>(pair));
+}
+inline __device__ __half2 pair_of(std::uint32_t word) {
+  return std::bit_cast<__half2_raw>(word);
 }
 
 using CodePair = std::array<std::uint64_t, 2>;
@@ -88,6 +91,9 @@ __device__ CodePair codes_of(Value a) {
 }
 inline __device__ CodePair codes_of(__half2 a) {
   return {code_of(__low2half(a)), code_of(__high2half(a))};
+}
+inline __device__ CodePair codes_of(CodePair a) {
+  return a;
 }
 inline __device__ CodePair codes_of(float2 a) {
   return {code_of(a.x), code_of(a.y)};
@@ -101,11 +107,32 @@ __device__ std::uint64_t expected_code(Value result) {
   return code_of(result);
 }
 
+/// The code, but the same one for every NaN.
 template <typename Value>
-__device__ bool is_nan_code(std::uint64_t code) {
-  if constexpr (std::is_same_v<Value, half>) return is_nan<binary16>(static_cast<std::uint16_t>(code));
-  if constexpr (std::is_same_v<Value, float>) return is_nan<binary32>(static_cast<std::uint32_t>(code));
-  return false;
+__device__ std::uint64_t value_code(std::uint64_t code) {
+  if constexpr (std::is_same_v<Value, half>) {
+    return is_nan<binary16>(code & 0xffff) ? code | 0xffff : code;
+  } else if constexpr (std::is_same_v<Value, float>) {
+    return is_nan<binary32>(code & 0xffffffff) ? code | 0xffffffff : code;
+  } else if constexpr (std::is_same_v<Value, ops::MemorySum>) {
+    return value_code<half>(code);
+  } else if constexpr (std::is_same_v<Value, ops::HalfPair>) {
+    return value_code<half>(code & 0xffff) | value_code<half>(code >> 16) << 16;
+  } else {
+    return code;
+  }
+}
+
+/// Of the operand's two numbers the one that each number of a packed answer comes from, -1 for none: the
+/// numbers themselves, unless Native::lanes says otherwise.
+template <typename Native>
+__device__ constexpr int source_lane(int lane) {
+  if constexpr (requires { Native::lanes; }) {
+    constexpr int first = Native::lanes[0], second = Native::lanes[1];
+    return lane == 0 ? first : second;
+  } else {
+    return lane;
+  }
 }
 
 template <typename Operation, typename Native, Pipe pipe, typename = ops::SignatureOf<Operation>>
@@ -146,7 +173,10 @@ struct Call<Operation, Native, pipe, Value(Operands...)> {
         expected = {result && second_result, 0};
         found = {answer, 0};
       } else {
-        expected = {expected_code<pipe>(result), expected_code<pipe>(second_result)};
+        const auto expected_from = [&](int lane) -> std::uint64_t {
+          return lane < 0 ? 0 : expected_code<pipe>(lane == 0 ? result : second_result);
+        };
+        expected = {expected_from(source_lane<Native>(0)), expected_from(source_lane<Native>(1))};
         if constexpr (pipe == Pipe::mask) {
           found = {answer & 0xffff, answer >> 16};
         } else {
@@ -173,36 +203,24 @@ struct Call<Operation, Native, pipe, Value(Operands...)> {
   }
 
   __device__ bool same_value(int lane) const {
-    return expected[lane] == found[lane] ||
-           (is_nan_code<Value>(expected[lane]) && is_nan_code<Value>(found[lane]));
+    return value_code<Value>(expected[lane]) == value_code<Value>(found[lane]);
   }
 };
 
-/// The sum over the threads of a warp, in its first one.
-inline __device__ unsigned long long warp_sum(unsigned long long value) {
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_down_sync(0xffffffff, value, offset);
-  return value;
-}
-
 template <typename Operation, typename Native, Pipe pipe>
 __global__ void __launch_bounds__(threads_per_block) compare(Range range, Report* report) {
-  unsigned long long mismatches = 0, nan_mismatches = 0, digest = 0;
+  ThreadCounts counts;
   const std::uint64_t stride = std::uint64_t{gridDim.x} * blockDim.x;
   for (std::uint64_t i = std::uint64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < range.count; i += stride) {
     const std::uint64_t index = range.first + i;
     const Call<Operation, Native, pipe> call(index);
-    digest += digest_of(index, call.found[0], call.found[1]);
+    counts.digest += digest_of(index, call.found[0], call.found[1]);
     if (call.agrees()) continue;
-    ++(call.agrees_in_value() ? nan_mismatches : mismatches);
-    report->keep_lowest(index);
+    ++(call.agrees_in_value() ? counts.nan_mismatches : counts.mismatches);
+    // A thread's indices ascend.
+    if (counts.mismatches + counts.nan_mismatches <= max_counterexamples) report->keep_lowest(index);
   }
-  mismatches = warp_sum(mismatches);
-  nan_mismatches = warp_sum(nan_mismatches);
-  digest = warp_sum(digest);
-  if (threadIdx.x % 32 != 0) return;
-  atomicAdd(&report->mismatches, mismatches);
-  atomicAdd(&report->nan_mismatches, nan_mismatches);
-  atomicAdd(&report->digest, digest);
+  report->add(counts);
 }
 
 /// Fills in the calls whose indices are given, one a thread.
@@ -222,6 +240,7 @@ struct SweepKernels {
   std::string_view function;
   const void* compare;
   const void* explain;
+  const void* prepare = nullptr;  ///< run before with 65,536 threads and no arguments, if there is one
 };
 
 template <typename Operation, typename Native, Pipe pipe>
@@ -231,12 +250,18 @@ SweepKernels sweep_kernels(std::string_view function) {
           .explain = reinterpret_cast<const void*>(&explain<Operation, Native, pipe>)};
 }
 
+/// But for `inputs` and `milliseconds`. `explain` fills in counterexamples; its last argument is added here.
+SweepResult result_of(const Report& report, const void* explain, std::vector<void*> arguments = {});
+
 // One function for each list of intrinsics.h.
 std::vector<SweepKernels> arithmetic_kernels();
 std::vector<SweepKernels> fma_kernels();
 std::vector<SweepKernels> comparison_kernels();
 std::vector<SweepKernels> conversion_kernels();
 std::vector<SweepKernels> integral_kernels();
+std::vector<SweepKernels> operator_kernels();
+std::vector<SweepKernels> move_kernels();
+std::vector<SweepKernels> atomic_kernels();
 
 }  // namespace fp16::cuda
 

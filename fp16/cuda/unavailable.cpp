@@ -2,8 +2,14 @@
 
 #include <stdexcept>
 
+#include "fp16/cuda/device_memory.h"
+#include "fp16/cuda/fma_sweep.h"
+#include "fp16/cuda/gemm.h"
+#include "fp16/cuda/histogram_cub.h"
 #include "fp16/cuda/kernels.h"
+#include "fp16/cuda/streaming.h"
 #include "fp16/cuda/sweep.h"
+#include "fp16/cuda/tensor_core.h"
 
 namespace fp16::cuda {
 
@@ -22,7 +28,10 @@ std::string unavailable_reason() {
 Device device() {
   refuse();
 }
-SweepResult run(const Sweep&, std::uint32_t) {
+SweepResult run(const Sweep&, std::uint32_t, Range) {
+  refuse();
+}
+FmaSweepResult run_fma(std::uint16_t, std::uint32_t, std::uint32_t) {
   refuse();
 }
 std::vector<std::vector<std::uint16_t>> tabulate(const TabulatedFunction&) {
@@ -34,13 +43,79 @@ std::uint16_t sum_blocked_tree(std::span<const std::uint16_t>) {
 std::uint16_t dot_blocked_tree(std::span<const std::uint16_t>, std::span<const std::uint16_t>) {
   refuse();
 }
-void gemm_fma_chain(const HalfProduct&) {
+void detail::launch_gemm(const GemmKernel&, const GemmArguments&) {
+  refuse();
+}
+std::array<std::uint16_t, 2> sum_by_atomics(std::span<const std::uint16_t>, AtomicTarget) {
   refuse();
 }
 void mma(const MmaTiles<float>&) {
   refuse();
 }
 void mma(const MmaTiles<std::uint16_t>&) {
+  refuse();
+}
+std::string unavailable_reason(const TensorCoreInstruction&) {
+  return unavailable_reason();
+}
+TensorCoreResult run(const TensorCoreInstruction&, const InputFamily&, const DotRange&, const TensorCore&) {
+  refuse();
+}
+DeviceMemory::DeviceMemory(std::size_t) {
+  refuse();
+}
+void DeviceMemory::fill(unsigned char) {
+  refuse();
+}
+void DeviceMemory::write(const void*, std::size_t) {
+  refuse();
+}
+void DeviceMemory::read(void*, std::size_t) const {
+  refuse();
+}
+void copy_on_device(void*, const void*, std::size_t) {
+  refuse();
+}
+void synchronize() {
+  refuse();
+}
+EventTimer::EventTimer() {
+  refuse();
+}
+double EventTimer::milliseconds() {
+  refuse();
+}
+MemoryInfo memory_info() {
+  refuse();
+}
+DeviceLimits device_limits() {
+  refuse();
+}
+void float_to_half(const float*, std::uint16_t*, std::size_t) {
+  refuse();
+}
+void half_to_float(const std::uint16_t*, float*, std::size_t) {
+  refuse();
+}
+void unscale(const GradientList<std::uint16_t>&, float, std::uint32_t*) {
+  refuse();
+}
+void unscale(const GradientList<float>&, float, std::uint32_t*) {
+  refuse();
+}
+void HalfHistogram::add(const std::uint16_t*, std::size_t) {
+  refuse();
+}
+void FloatHistogram::add(const float*, std::size_t) {
+  refuse();
+}
+CubHalfHistogram::CubHalfHistogram(CubHistogram, std::size_t) {
+  refuse();
+}
+void CubHalfHistogram::count(const std::uint16_t*, std::size_t) {
+  refuse();
+}
+HalfExponents CubHalfHistogram::counts() const {
   refuse();
 }
 

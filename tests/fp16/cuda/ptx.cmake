@@ -9,23 +9,41 @@ set_tests_properties(check_ptx_test PROPERTIES LABELS quick)
 if(NOT HALFLAB_HAS_CUDA)
   return()
 endif()
+# Every function of cuda_fp16.h is in one of the lists, or left out for a stated reason.
+add_test(NAME cuda_fp16_inventory
+  COMMAND ${SYSTEM_PYTHON} -B ${CMAKE_CURRENT_LIST_DIR}/inventory.py
+    --header ${CMAKE_CUDA_TOOLKIT_INCLUDE_DIRECTORIES}/cuda_fp16.h
+    --intrinsics ${PROJECT_SOURCE_DIR}/fp16/cuda/intrinsics.h)
+set_tests_properties(cuda_fp16_inventory PROPERTIES LABELS quick)
 find_program(CUOBJDUMP cuobjdump HINTS /usr/local/cuda/bin)
 execute_process(COMMAND ${CMAKE_CUDA_COMPILER} --list-gpu-arch OUTPUT_VARIABLE known_targets)
 
 set(since_sm_75 75 80 86 89 90 90a 100 120)
 set(since_sm_80 80 86 89 90 90a 100 120)
+set(only_sm_90a 90a)
 # source, targets, kernels whose machine code must have no fused multiply-add
 set(ptx_table
   "sweep_arithmetic|since_sm_75|__hadd_rn,__hsub_rn,__hmul_rn"
   "sweep_fma|since_sm_75|"
+  "sweep_operators|since_sm_75|"
+  "sweep_moves|since_sm_75|"
+  "sweep_atomics|since_sm_75|"
+  "fma_sweep|since_sm_75|"
   "sweep_comparison|since_sm_75|"
   "sweep_conversion|since_sm_75|"
   "sweep_integral|since_sm_75|"
   "tabulate|since_sm_75|"
   "reductions|since_sm_75|SumInput,DotInput"
+  "streaming|since_sm_75|"
+  "histogram|since_sm_75|"
   "gemm_fma_chain|since_sm_75|"
   "mma_m16n8k8|since_sm_75|"
-  "mma_m16n8k16|since_sm_80|")
+  "mma_m16n8k16|since_sm_80|"
+  "tensor_core_wmma|since_sm_75|"
+  "tensor_core_wgmma|only_sm_90a|"
+  "gemm_wmma|since_sm_75|"
+  "gemm_mma_sync|since_sm_75|"
+  "gemm_wgmma|only_sm_90a|")
 
 foreach(row ${ptx_table})
   string(REPLACE "|" ";" cells "${row}")

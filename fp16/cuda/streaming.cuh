@@ -1,0 +1,45 @@
+#pragma once
+/// How kernels that stream through memory go over an array.
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fp16::cuda {
+
+/// What a thread moves at a time, by accesses of 16 bytes.
+template <typename Value>
+struct alignas(16) Pack {
+  static constexpr unsigned size = 8;
+
+  Value values[size];
+};
+
+inline __device__ bool is_pack_aligned(const void* address) {
+  return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+}
+
+/// A thread's share of an array: every `stride`-th from the `first` on.
+struct Share {
+  std::size_t first;
+  std::size_t stride;
+};
+
+/// Calls visit(pack, its index) for a share of the packs. Several are loaded before the first is visited,
+/// because the memory is busy only while 64 bytes or so are under way for each thread.
+template <typename Value, typename Visit>
+__device__ void for_each_pack(const Pack<Value>* packs, std::size_t count, Share share, Visit visit) {
+  constexpr unsigned under_way = 64 / sizeof(Pack<Value>);
+  for (std::size_t first = share.first; first < count; first += under_way * share.stride) {
+    Pack<Value> loaded[under_way];
+#pragma unroll
+    for (unsigned i = 0; i < under_way; ++i) {
+      if (first + i * share.stride < count) loaded[i] = packs[first + i * share.stride];
+    }
+#pragma unroll
+    for (unsigned i = 0; i < under_way; ++i) {
+      if (first + i * share.stride < count) visit(loaded[i], first + i * share.stride);
+    }
+  }
+}
+
+}  // namespace fp16::cuda
