@@ -3,7 +3,7 @@
 /// Given A, B and D, searches over accumulators, slices of k, their reduction and the epilogue for what
 /// reproduces every bit of D, and says of outputs that nothing reproduces whether rounding in another order
 /// can make them, an accumulator overflowed, or they are wrong. Without files it explains a product of its
-/// own.
+/// own; with --cublas those that cuBLAS makes of A and B, in every way it can be asked for them.
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "experiments/common/experiment.h"
+#include "experiments/explain_gemm/census_device.h"
+#include "experiments/explain_gemm/census_record.h"
 #include "experiments/explain_gemm/classification.h"
 #include "experiments/explain_gemm/figures.h"
 #include "experiments/explain_gemm/npy.h"
@@ -26,12 +28,9 @@ namespace {
 struct Options {
   Inputs inputs;
   SearchOptions search;
+  CensusOptions census;
   int example_depth = 1024;
   std::uint64_t seed = 1;
-
-  bool wants_example() const {
-    return inputs.a.empty() && inputs.b.empty() && inputs.c.empty() && inputs.d.empty();
-  }
 };
 
 void write_halves(const std::filesystem::path& file, std::size_t rows, std::size_t columns,
@@ -46,24 +45,45 @@ void write_files(const sim::RunRecord& record, const Problem& problem) {
   write_npy(record.staging() / "d.npy", problem.d);
 }
 
-void run(Run& run, const Options& options) {
-  const Problem problem = options.wants_example()
-                              ? example_problem(static_cast<std::size_t>(options.example_depth), options.seed)
-                              : read_problem(options.inputs);
-  if (options.wants_example()) write_files(run.record(), problem);
+Problem problem_of(const Options& options) {
+  if (options.inputs.any_file()) return read_problem(options.inputs);
+  Problem problem = example_problem(static_cast<std::size_t>(options.example_depth), options.seed);
+  if (options.inputs.by_cublas) problem.alpha = options.inputs.alpha;
+  return problem;
+}
+
+/// D by cuBLAS, in every way.
+void run_census(Run& run, const Options& options) {
+  const Census census = census_on_device(problem_of(options), options.census, options.search, run);
+  run.record().gpu(census.gpu);
+  write_census(run.record(), census);
+  draw_census_figure(run, census);
+  write_census_verdict(run.record(), census);
+  if (const std::string line = census_bug_line(census); !line.empty()) run.fail(line);
+  if (!census.fault.empty()) run.fail("the device failed at " + census.fault);
+}
+
+/// D from a file, or the example's.
+void run_explanation(Run& run, const Options& options) {
+  const Problem problem = problem_of(options);
+  const bool is_example = !options.inputs.any_file();
+  if (is_example) write_files(run.record(), problem);
   Explanation explanation = explain(problem, options.search, run);
   Classification classification = classify(problem, explanation, options.search.most_slices, run);
   const Findings found{problem, std::move(explanation), std::move(classification)};
   write_tables(run.record(), found);
   write_summary(run.record(), found);
   draw_figures(run, found);
-  if (options.wants_example())
+  if (is_example)
     run.record().verdict(
         "No files are given (--a, --b, --d), so this explains an example of its own: planted output by "
-        "output "
-        "as hopper_fp32 with k in 4 slices, reduced in FP32, and rounded once to FP16.");
+        "output as hopper_fp32 with k in 4 slices, reduced in FP32, and rounded once to FP16.");
   write_verdict(run.record(), found);
   if (const std::string line = bug_line(found); !line.empty()) run.fail(line);
+}
+
+void run(Run& run, const Options& options) {
+  options.inputs.by_cublas ? run_census(run, options) : run_explanation(run, options);
 }
 
 }  // namespace
@@ -78,8 +98,8 @@ int main(int argc, char** argv) {
       {.program =
            {.name = "explain_gemm",
             .question =
-                "Which arithmetic made this matrix product? Finds the accumulator, steps, slices of k and "
-                "epilogue that reproduce every bit of D = alpha A B + beta C",
+                "Which arithmetic made this matrix product? Finds the accumulator, steps, slices of k, "
+                "reduction and epilogue that reproduce every bit of D = alpha A B + beta C",
             .example = "explain_gemm --a a.npy --b b.npy --d d.npy --out results/explained",
             .summary_keys =
                 {{"verdict", "explained (by one hypothesis), ambiguous (by several), unexplained"},
@@ -88,7 +108,8 @@ int main(int argc, char** argv) {
                   "real_bug"},
                  {"hypotheses, candidates", "how many were tried, and how many reproduce every bit of D"},
                  {"not_refuted", "further ones that reproduce their sample, beyond --most-verified"},
-                 {"best.accumulator, best.slices, best.slice_length, best.reduction, best.epilogue",
+                 {"best.accumulator, best.slicing, best.slices, best.slice_length, best.reduction, "
+                  "best.order, best.epilogue",
                   "the hypothesis that explains the most outputs"},
                  {"outputs, unexplained", "of D, and those that it does not explain"},
                  {"real_bugs", "unexplained ones beyond the error bound of any order"},
@@ -99,15 +120,26 @@ int main(int argc, char** argv) {
                  {"first_overflow_k",
                   "the smallest k at which an exact partial sum of them leaves FP16's range, "
                   "or \"none\""},
-                 {"first_real_bug.row, first_real_bug.column", "or \"none\""}},
-            .details = "The files are NumPy's, float16 for A and B, float16 or float32 for C and D:\n"
-                       "  import numpy as np\n"
-                       "  np.save('a.npy', a.astype(np.float16))  # m x k\n"
-                       "  np.save('b.npy', b.astype(np.float16))  # k x n\n"
-                       "  np.save('d.npy', d)                     # m x n, as the kernel stored it\n"
-                       "NaNs explain each other whatever their payload; everything else is compared bit for "
-                       "bit. The exit "
-                       "code is 1 when an output is beyond the error bound of every order of summation."},
+                 {"first_real_bug.row, first_real_bug.column", "or \"none\""},
+                 {"device, cublas, cublas_lt", "--cublas alone, as all below: the GPU and the versions"},
+                 {"ways, refused, not_repeating",
+                  "of asking for the product: all, without a result, with other bits the second time"},
+                 {"algorithms_listed", "by cuBLASLt; of these `ways` has a part, see --most-algorithms"},
+                 {"not_asked", "ways that --budget, or a failure of the device, left no time for"},
+                 {"results, results.VERDICT, results.CLASSIFICATION",
+                  "different D: all, and those that are explained, ambiguous, ..., real_bug; not_searched: "
+                  "for lack of time"}},
+            .details =
+                "The files are NumPy's, float16 for A and B, float16 or float32 for C and D:\n"
+                "  import numpy as np\n"
+                "  np.save('a.npy', a.astype(np.float16))  # m x k\n"
+                "  np.save('b.npy', b.astype(np.float16))  # k x n\n"
+                "  np.save('d.npy', d)                     # m x n, as the kernel stored it\n"
+                "With --cublas D is made on the current GPU by cuBLAS and cuBLASLt, whose libraries are "
+                "looked for when it starts.\n"
+                "NaNs explain each other whatever their payload; everything else is compared bit for "
+                "bit. The exit "
+                "code is 1 when an output is beyond the error bound of every order of summation."},
        .options =
            [&](CommandLine& command_line) {
              command_line.add("--a", inputs.a, "A, m x k, .npy of float16", "FILE");
@@ -116,6 +148,18 @@ int main(int argc, char** argv) {
              command_line.add("--c", inputs.c, "C, m x n, .npy of float16 or float32", "FILE");
              command_line.add("--alpha", inputs.alpha, "factor of A B");
              command_line.add("--beta", inputs.beta, "factor of C; default: 1 with --c, 0 without");
+             command_line.add_flag(
+                 "--cublas", inputs.by_cublas,
+                 "explain what cuBLAS makes of A and B (of an example's without files) in every "
+                 "way, instead of a D from a file");
+             command_line.add(
+                 "--most-algorithms", options.census.most_algorithms,
+                 "of cuBLASLt that are tried for each compute and output type, an even part of all",
+                 {.minimum = 1, .maximum = 100000, .quick = 100});
+             command_line.add(
+                 "--budget", options.census.budget_s,
+                 "seconds after which --cublas asks for nothing more and explains no further result",
+                 {.minimum = 0});
              command_line.add("--most-slices", options.search.most_slices,
                               "k is cut into up to so many slices", {.minimum = 1, .maximum = 16});
              command_line.add("--most-verified", options.search.most_verified,

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "experiments/common/parallel.h"
+#include "experiments/explain_gemm/prediction.h"
 #include "fp16/codec.h"
 #include "fp16/elementary.h"
 #include "fp16/exact_accumulator.h"
@@ -54,6 +55,16 @@ double accumulated(const fp16::Format& format, std::size_t depth, int slices) {
 /// n factors of at most 1 + u make a number that much larger, relatively.
 double growth(double n_times_u) {
   return fp16::expm1(n_times_u);
+}
+
+/// Of alpha and beta as halves, relative to them.
+double scale_error(const Problem& problem) {
+  double worst = 0;
+  for (const float factor : {problem.alpha, problem.beta}) {
+    const double error = std::fabs(double{rounded_to_half(factor)} - factor);
+    if (factor != 0 && std::isfinite(error)) worst = std::max(worst, error / std::fabs(double{factor}));
+  }
+  return worst;
 }
 
 double observed_value(const Problem& problem, std::size_t output) {
@@ -111,7 +122,7 @@ bool overflowed(const Problem& problem, std::size_t output) {
   return std::isfinite(exact) && std::fabs(exact) < largest_of(problem.d.format);
 }
 
-void find_overflows(const Problem& problem, std::size_t slice_length, const Run& run, Classification& found) {
+void find_overflows(const Problem& problem, const Slices& slices, const Run& run, Classification& found) {
   struct Row {
     std::size_t count = 0;
     std::optional<std::size_t> output = {}, at = {};
@@ -122,7 +133,7 @@ void find_overflows(const Problem& problem, std::size_t slice_length, const Run&
     for (std::size_t output = i * problem.columns; output < (i + 1) * problem.columns; ++output) {
       if (!overflowed(problem, output)) continue;
       ++rows[i].count;
-      const std::optional<std::size_t> at = first_overflow(problem, output, slice_length);
+      const std::optional<std::size_t> at = first_overflow(problem, output, slices);
       if (at && (!rows[i].at || *at < *rows[i].at)) rows[i].at = at, rows[i].output = output;
     }
     progress.tick();
@@ -151,9 +162,9 @@ std::string_view name_of(Kind kind) {
 
 Arithmetic arithmetic_of(const Hypothesis& hypothesis) {
   if (hypothesis.accumulator->format == binary16) return Arithmetic::fp16_accumulators;
-  const bool in_fp16 = hypothesis.reduction == Reduction::fp16 ||
-                       hypothesis.reduction == Reduction::fp16_partials ||
-                       hypothesis.epilogue == Epilogue::round_product_first;
+  const bool in_fp16 = (hypothesis.reduction != Reduction::none && hypothesis.reduction != Reduction::fp32) ||
+                       hypothesis.epilogue == Epilogue::round_product_first ||
+                       hypothesis.epilogue == Epilogue::round_c_first || is_in_halves(hypothesis.epilogue);
   return in_fp16 ? Arithmetic::fp16_reduction : Arithmetic::fp32;
 }
 
@@ -177,10 +188,13 @@ double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOut
   // Partial sums that are stored, the sums of them, and a rounding before the epilogue.
   const double reductions = 2.0 * most_slices + 1;
   double relative = accumulated(binary32, problem.depth, most_slices) + reductions * u32;
-  double absolute = 0;
+  double absolute = 0, epilogue = 3 * u32;
   if (arithmetic != Arithmetic::fp32) {
     relative += reductions * u16;
-    absolute = alpha * reductions * half_of_smallest_subnormal;
+    // What is rounded may be scaled later.
+    absolute = (std::max(alpha, 1.0) * reductions + std::fabs(double{problem.beta}) + 4) *
+               half_of_smallest_subnormal;
+    epilogue += 4 * u16 + scale_error(problem);
   }
   if (arithmetic == Arithmetic::fp16_accumulators) {
     // A product and a sum are rounded at each k, the product only once on its way.
@@ -188,25 +202,28 @@ double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOut
     absolute += alpha * 2 * static_cast<double>(problem.depth) * half_of_smallest_subnormal;
   }
   double error = growth(relative) * exact.magnitudes + absolute * (1 + growth(relative));
-  if (!problem.is_plain()) error += 3 * u32 * (exact.magnitudes + error) + 0x1p-147;
+  if (!problem.is_plain()) error += epilogue * (exact.magnitudes + error) + 0x1p-147;
   error += reference_error * exact.magnitudes;
   const double largest = std::fabs(exact.value) + error;
   return error + (to_half ? u16 * largest + half_of_smallest_subnormal : u32 * largest + 0x1p-150);
 }
 
-std::optional<std::size_t> first_overflow(const Problem& problem, std::size_t output,
-                                          std::size_t slice_length) {
-  double of_slices = 0, in_slice = 0;  // exact to far beyond FP16's digits
-  for (std::size_t k = 0; k < problem.depth; ++k) {
-    in_slice += product_at(problem, output, k);
-    if (std::fabs(in_slice) >= overflow_threshold) return k;
-    const bool is_last = (k + 1) % slice_length == 0 || k + 1 == problem.depth;
-    if (!is_last) continue;
-    of_slices += in_slice;
-    in_slice = 0;
-    if (std::fabs(of_slices) >= overflow_threshold) return k;
+std::optional<std::size_t> first_overflow(const Problem& problem, std::size_t output, const Slices& slices) {
+  std::optional<std::size_t> first;
+  const auto check = [&](double sum, std::size_t k) {
+    if (std::fabs(sum) >= overflow_threshold) first = std::min(first.value_or(k), k);
+  };
+  double of_slices = 0;  // exact to far beyond FP16's digits
+  for (const std::vector<Range>& slice : slices) {
+    double in_slice = 0;
+    std::size_t k = 0;
+    for (const Range& range : slice) {
+      for (k = range.first; k < range.first + range.length; ++k)
+        check(in_slice += product_at(problem, output, k), k);
+    }
+    check(of_slices += in_slice, k - 1);
   }
-  return std::nullopt;
+  return first;
 }
 
 double Difference::error(const fp16::Format& format) const {
@@ -250,14 +267,14 @@ Classification classify(const Problem& problem, const Explanation& found, int mo
     progress.tick();
   });
   all.arithmetic = deciding_arithmetic(problem, all, best.hypothesis);
-  const std::size_t slice_length = best.hypothesis.slice_length;
+  const Slices slices = slices_of(best.hypothesis, problem.depth);
   for (Difference& difference : all.differences) {
     difference.kind = kind_of(problem, difference, all);
     if (difference.kind == Kind::overflow)
-      difference.overflow_at = first_overflow(problem, difference.output, slice_length);
+      difference.overflow_at = first_overflow(problem, difference.output, slices);
   }
   std::ranges::stable_sort(all.differences, std::greater{}, &Difference::kind);
-  find_overflows(problem, slice_length, run, all);
+  find_overflows(problem, slices, run, all);
   return all;
 }
 

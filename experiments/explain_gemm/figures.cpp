@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace experiments::explain_gemm {
 namespace {
@@ -34,30 +35,29 @@ std::size_t most_slices(const Explanation& explanation) {
 Figure map_figure(const Findings& found) {
   const std::size_t count = accumulators().size();
   const double least = 100.0 / static_cast<double>(found.problem.outputs());
-  return {
-      .name = "map",
-      .title = "What each way of adding up leaves unexplained",
-      .caption = fmt::format(
-          "Share of the outputs whose bits differ, of the best reduction, slice length and epilogue for each "
-          "accumulator and number of slices of k; crosses: every bit is reproduced. Hypotheses that a "
-          "sample refutes are judged by it. {}.",
-          setting(found.problem)),
-      .script =
-          accumulator_tics() +
-          fmt::format("set yrange [{}:-0.5]\nset xrange [0.5:{}.5]\nset xtics 1\n",
-                      static_cast<double>(count) - 0.5, most_slices(found.explanation)) +
-          fmt::format(
-              "set xlabel 'slices of k'\nset cblabel 'outputs unexplained, %' offset 1\nset logscale cb\n"
-              "set cbrange [{}:100]\nset format cb '%g'\nset lmargin 30\nset rmargin 14\n"
-              "set tmargin 4\n{}",
-              least, palette) +
-          "plot 'map.csv' using 'slices':'accumulator_index':(0.48):(0.48):"
-          "(column('fraction_unexplained') > 0 ? 100 * column('fraction_unexplained') : NaN) "
-          "with boxxyerror fillstyle solid noborder linecolor palette, "
-          "'map.csv' using 'slices':(column('fraction_unexplained') == 0 ? column('accumulator_index') : "
-          "NaN) with points pointtype 2 pointsize 1.2 linewidth 3 linecolor rgb vermillion\n",
-      .width = 900,
-      .height = static_cast<int>(120 + 24 * count)};
+  return {.name = "map",
+          .title = "What each way of adding up leaves unexplained",
+          .caption = fmt::format(
+              "Share of the outputs whose bits differ, of the best way to cut, reduce and finish for each "
+              "accumulator and number of slices of k; crosses: every bit is reproduced. Hypotheses that a "
+              "sample refutes are judged by it. {}.",
+              setting(found.problem)),
+          .script =
+              accumulator_tics() +
+              fmt::format("set yrange [{}:-0.5]\nset xrange [0.5:{}.5]\nset xtics 1\n",
+                          static_cast<double>(count) - 0.5, most_slices(found.explanation)) +
+              fmt::format(
+                  "set xlabel 'slices of k'\nset cblabel 'outputs unexplained, %' offset 1\nset logscale cb\n"
+                  "set cbrange [{}:100]\nset format cb '%g'\nset lmargin 30\nset rmargin 14\n"
+                  "set tmargin 4\n{}",
+                  least, palette) +
+              "plot 'map.csv' using 'slices':'accumulator_index':(0.48):(0.48):"
+              "(column('fraction_unexplained') > 0 ? 100 * column('fraction_unexplained') : NaN) "
+              "with boxxyerror fillstyle solid noborder linecolor palette, "
+              "'map.csv' using 'slices':(column('fraction_unexplained') == 0 ? column('accumulator_index') : "
+              "NaN) with points pointtype 2 pointsize 1.2 linewidth 3 linecolor rgb vermillion\n",
+          .width = 900,
+          .height = static_cast<int>(120 + 24 * count)};
 }
 
 /// Outputs of one kind, which stand first in the table, where they can be told from rounding.
@@ -99,6 +99,30 @@ Figure error_figure(const Findings& found) {
 void draw_figures(Run& run, const Findings& found) {
   run.figure(map_figure(found));
   if (!found.classification.differences.empty()) run.figure(error_figure(found));
+}
+
+void draw_census_figure(Run& run, const Census& census) {
+  if (census.results.empty()) return;
+  std::string plot;
+  for (const auto& [verdict, colour] :
+       {std::pair("explained", "#009e73"), std::pair("ambiguous", "#56b4e9"),
+        std::pair("unexplained", "#d55e00"), std::pair("not searched", "#999999")})
+    plot += fmt::format(
+        "{}'results.csv' using 'result':({} ? column('ways') : NaN) with boxes fillstyle solid noborder "
+        "linecolor rgb '{}' title '{}'",
+        plot.empty() ? "plot " : ", ", column_is("verdict", verdict), colour, verdict);
+  run.figure(
+      {.name = "census",
+       .title = "How many ways of asking cuBLAS make the same D",
+       .caption = fmt::format(
+           "Each box is one D, bit for bit, of {} in all, in the order of their first being made. cuBLAS {} "
+           "on {}.",
+           census.results.size(), cublas_version_text(census.cublas_version), census.gpu.name),
+       .script = fmt::format("set xlabel 'D'\nset ylabel 'ways'\nset logscale y\nset yrange [0.5:*]\n"
+                             "set xrange [-0.7:{}.7]\nset boxwidth 0.8\n{}\n",
+                             census.results.size() - 1, plot),
+       .width = 800,
+       .height = 420});
 }
 
 }  // namespace experiments::explain_gemm

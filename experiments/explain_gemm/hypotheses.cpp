@@ -4,14 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <set>
-#include <span>
 #include <utility>
 
-#include "fp16/bulk.h"
+#include "experiments/explain_gemm/prediction.h"
 #include "fp16/mma.h"
 
 namespace experiments::explain_gemm {
@@ -23,6 +21,10 @@ using fp16::binary32;
 constexpr std::size_t shortest_step = 4;
 // Tiles of kernels are that deep, and a slice is a whole number of them.
 constexpr std::array<std::size_t, 4> granules{1, 16, 32, 64};
+// A block's tile is shared out to its warps in stretches of one or a few instructions.
+constexpr std::array<std::size_t, 4> block_lengths{8, 16, 32, 64};
+constexpr std::size_t least_uneven_granule = 16;
+constexpr std::size_t least_in_place_length = 32;
 
 double unit_roundoff(const fp16::Format& format) {
   return std::ldexp(1.0, -format.precision);
@@ -99,74 +101,132 @@ bool is_power_of_two(float factor) {
   return std::fabs(std::frexp(factor, &exponent)) == 0.5f;
 }
 
-std::vector<Epilogue> epilogues_of(const Problem& problem) {
+bool is_half(float value) {
+  return rounded_to_half(value) == value;
+}
+
+/// Whether D may come from arithmetic in binary16, which has room for the factors.
+bool suits_halves(const Problem& problem) {
+  return problem.d.format == binary16 && std::isfinite(rounded_to_half(problem.alpha)) &&
+         std::isfinite(rounded_to_half(problem.beta));
+}
+
+/// Without C. The halves' product differs from the floats' by the rounding of s, and of alpha.
+std::vector<Epilogue> scalings_of(const Problem& problem) {
   if (problem.is_plain()) return {Epilogue::round_once};
-  if (problem.beta == 0) return {Epilogue::scale};
+  if (suits_halves(problem) && !is_power_of_two(problem.alpha))
+    return {Epilogue::scale, Epilogue::half_scale};
+  return {Epilogue::scale};
+}
+
+std::vector<Epilogue> epilogues_of(const Problem& problem) {
+  if (problem.beta == 0) return scalings_of(problem);
   std::vector<Epilogue> all{Epilogue::mul_add};
+  const auto add_if = [&](bool condition, Epilogue epilogue) {
+    if (condition) all.push_back(epilogue);
+  };
   // A power of two makes the product exact but for underflow, and the fused operation the other one.
-  if (!is_power_of_two(problem.alpha)) all.push_back(Epilogue::fma_on_product);
-  if (!is_power_of_two(problem.beta)) all.push_back(Epilogue::fma_on_c);
-  if (problem.d.format == binary16) all.push_back(Epilogue::round_product_first);
-  if (problem.alpha == 1 && problem.beta == 1) all.push_back(Epilogue::start_from_c);
+  const bool alpha_rounds = !is_power_of_two(problem.alpha), beta_rounds = !is_power_of_two(problem.beta);
+  const bool to_half = problem.d.format == binary16;
+  add_if(alpha_rounds, Epilogue::fma_on_product);
+  add_if(beta_rounds, Epilogue::fma_on_c);
+  add_if(to_half, Epilogue::round_product_first);
+  add_if(to_half && (beta_rounds || !std::ranges::all_of(problem.c, is_half)), Epilogue::round_c_first);
+  // With factors of 1 all is one sum of two halves, as round_product_first has it.
+  const bool scales = problem.alpha != 1 || problem.beta != 1;
+  const bool in_halves = suits_halves(problem);
+  add_if(in_halves && scales, Epilogue::half_mul_add);
+  add_if(in_halves && alpha_rounds, Epilogue::half_fma_on_product);
+  add_if(in_halves && beta_rounds, Epilogue::half_fma_on_c);
+  add_if(problem.alpha == 1 && problem.beta == 1, Epilogue::start_from_c);
   return all;
 }
 
-std::vector<Reduction> reductions_of(const Accumulator& accumulator, std::size_t slices) {
-  if (slices == 1) return {Reduction::none};
-  if (accumulator.format == binary16) return {Reduction::fp32, Reduction::fp16};
-  return {Reduction::fp32, Reduction::fp16_partials, Reduction::fp16};
+/// A way to cut k.
+struct Cut {
+  Slicing slicing;
+  std::size_t length;
+  std::size_t slices;
+};
+
+struct Way {
+  Reduction reduction;
+  Order order = Order::ascending;
+};
+
+/// An epilogue in binary16, or one that leaves nothing to be added later, is not gone through once a slice.
+bool goes_with_in_place(Epilogue epilogue) {
+  constexpr std::array allowed{Epilogue::round_once, Epilogue::scale, Epilogue::fma_on_product,
+                               Epilogue::fma_on_c, Epilogue::mul_add};
+  return std::ranges::find(allowed, epilogue) != allowed.end();
 }
 
-/// Descending, which is to say the fewest slices first.
-std::set<std::size_t, std::greater<>> slice_lengths(std::size_t depth, std::size_t most_slices) {
+std::vector<Way> ways_of(const Problem& problem, const Accumulator& accumulator, const Cut& cut,
+                         Epilogue epilogue) {
+  if (cut.slices == 1) return {{Reduction::none}};
+  const bool halves = accumulator.format == binary16;
+  if (cut.slicing == Slicing::uneven) return {{halves ? Reduction::fp16 : Reduction::fp32}};
+  std::vector<Way> ways;
+  for (const Reduction reduction : {Reduction::fp32, Reduction::fp16_partials, Reduction::fp16}) {
+    if (reduction == Reduction::fp16_partials && halves) continue;
+    ways.push_back({reduction, Order::ascending});
+    if (cut.slices > 3) ways.push_back({reduction, Order::pairwise});
+  }
+  // Warps of one block do not meet in D, halves are added to it as fp16 has it, and slices of few steps would pass
+  // for a chain with an FP16 accumulator.
+  const bool in_place = cut.slicing == Slicing::even && problem.d.format == binary16 && !halves &&
+                        cut.length >= least_in_place_length;
+  if (in_place && goes_with_in_place(epilogue)) ways.push_back({Reduction::fp16_in_place});
+  return ways;
+}
+
+std::vector<Cut> even_cuts(std::size_t depth, std::size_t most_slices) {
   std::set<std::size_t, std::greater<>> lengths{depth};
   for (std::size_t slices = 2; slices <= most_slices; ++slices) {
     for (const std::size_t granule : granules)
       lengths.insert(std::min(depth, divide_up(divide_up(depth, slices), granule) * granule));
   }
-  return lengths;
+  std::vector<Cut> cuts;
+  for (const std::size_t length : lengths) cuts.push_back({Slicing::even, length, divide_up(depth, length)});
+  return cuts;
 }
 
-std::vector<std::uint16_t> to_halves(std::span<const float> values) {
-  std::vector<std::uint16_t> halves(values.size());
-  fp16::encode<binary16>(values, halves);
-  return halves;
-}
-
-void round_to_halves(std::vector<float>& values) {
-  fp16::decode<binary16>(to_halves(values), values);
-}
-
-std::vector<float> reduced(const Partials& partials, Reduction reduction) {
-  const bool stored_as_halves = reduction == Reduction::fp16 || reduction == Reduction::fp16_partials;
-  std::vector<float> sum = partials.front();
-  if (stored_as_halves) round_to_halves(sum);
-  for (std::size_t slice = 1; slice < partials.size(); ++slice) {
-    std::vector<float> partial = partials[slice];
-    if (stored_as_halves) round_to_halves(partial);
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += partial[i];
-    // A float has more than twice a half's digits and two, so that rounding twice is rounding once.
-    if (reduction == Reduction::fp16) round_to_halves(sum);
+std::vector<Cut> interleaved_cuts(std::size_t depth, std::size_t most_slices) {
+  std::vector<Cut> cuts;
+  for (std::size_t slices = 2; slices <= std::min(most_slices, most_interleaved); slices *= 2) {
+    for (const std::size_t length : block_lengths) {
+      // With one block each the slices are even ones.
+      if (divide_up(depth, length) > slices) cuts.push_back({Slicing::interleaved, length, slices});
+    }
   }
-  return sum;
+  return cuts;
 }
 
-float finished(const Problem& problem, Epilogue epilogue, float sum, float c) {
-  switch (epilogue) {
-    case Epilogue::round_once:
-    case Epilogue::start_from_c:
-      return sum;
-    case Epilogue::scale:
-      return problem.alpha * sum;
-    case Epilogue::fma_on_product:
-      return std::fma(problem.alpha, sum, problem.beta * c);
-    case Epilogue::fma_on_c:
-      return std::fma(problem.beta, c, problem.alpha * sum);
-    case Epilogue::mul_add:
-    case Epilogue::round_product_first:
-      return problem.alpha * sum + problem.beta * c;
+std::vector<Cut> uneven_cuts(std::size_t depth, const std::vector<Cut>& even) {
+  std::size_t granule = least_uneven_granule;
+  while (divide_up(depth, granule) - 1 > most_uneven_cuts) granule *= 2;
+  std::vector<Cut> cuts;
+  for (std::size_t length = granule; length < depth; length += granule) {
+    const bool is_even =
+        std::ranges::any_of(even, [&](const Cut& cut) { return cut.length == length && cut.slices == 2; });
+    if (!is_even) cuts.push_back({Slicing::uneven, length, 2});
   }
-  return sum;
+  return cuts;
+}
+
+std::vector<Cut> cuts_of(std::size_t depth, std::size_t most_slices) {
+  std::vector<Cut> cuts = even_cuts(depth, most_slices);
+  if (most_slices == 1) return cuts;
+  const std::vector<Cut> uneven = uneven_cuts(depth, cuts),
+                         interleaved = interleaved_cuts(depth, most_slices);
+  cuts.insert(cuts.end(), interleaved.begin(), interleaved.end());
+  cuts.insert(cuts.end(), uneven.begin(), uneven.end());
+  return cuts;
+}
+
+/// A warp's blocks are whole steps, or its steps would reach across blocks.
+bool fits(const Cut& cut, const Accumulator& accumulator) {
+  return cut.slicing != Slicing::interleaved || cut.length % accumulator.products_per_step == 0;
 }
 
 }  // namespace
@@ -176,99 +236,76 @@ const std::vector<Accumulator>& accumulators() {
   return all;
 }
 
+std::string_view name_of(Slicing slicing) {
+  constexpr std::array<std::string_view, 3> names{"even", "interleaved", "uneven"};
+  return names[static_cast<std::size_t>(slicing)];
+}
+
 std::string_view name_of(Reduction reduction) {
-  constexpr std::array<std::string_view, 4> names{"none", "fp32", "fp16_partials", "fp16"};
+  constexpr std::array<std::string_view, 5> names{"none", "fp32", "fp16_partials", "fp16", "fp16_in_place"};
   return names[static_cast<std::size_t>(reduction)];
 }
 
+std::string_view name_of(Order order) {
+  constexpr std::array<std::string_view, 2> names{"ascending", "pairwise"};
+  return names[static_cast<std::size_t>(order)];
+}
+
 std::string_view name_of(Epilogue epilogue) {
-  constexpr std::array<std::string_view, 7> names{
-      "round_once", "scale", "fma_on_product", "fma_on_c", "mul_add", "round_product_first", "start_from_c"};
+  constexpr std::array<std::string_view, 12> names{
+      "round_once",          "scale",         "fma_on_product", "fma_on_c",   "mul_add",
+      "round_product_first", "round_c_first", "start_from_c",   "half_scale", "half_fma_on_product",
+      "half_fma_on_c",       "half_mul_add"};
   return names[static_cast<std::size_t>(epilogue)];
 }
 
 std::string Hypothesis::text() const {
   std::string text = accumulator->name;
-  if (slices > 1)
-    text += fmt::format(", k in {} slices of {} reduced by {}", slices, slice_length, name_of(reduction));
+  if (slices > 1) {
+    const std::string cut = slicing == Slicing::even
+                                ? fmt::format("k in {} slices of {}", slices, slice_length)
+                            : slicing == Slicing::interleaved
+                                ? fmt::format("blocks of {} k to {} slices in turn", slice_length, slices)
+                                : fmt::format("k cut in two at {}", slice_length);
+    text += fmt::format(", {} reduced by {}{}", cut, name_of(reduction),
+                        order == Order::pairwise ? " pairwise" : "");
+  }
   return text + (epilogue == Epilogue::round_once ? "" : fmt::format(", {}", name_of(epilogue)));
 }
 
+Slices slices_of(const Hypothesis& hypothesis, std::size_t depth) {
+  const std::size_t length = hypothesis.slice_length;
+  if (hypothesis.slicing == Slicing::uneven) return {{{0, length}}, {{length, depth - length}}};
+  Slices slices(hypothesis.slices);
+  for (std::size_t first = 0, block = 0; first < depth; first += length, ++block)
+    slices[block % hypothesis.slices].push_back({first, std::min(length, depth - first)});
+  return slices;
+}
+
 std::vector<Hypothesis> hypotheses(const Problem& problem, std::size_t most_slices) {
+  const std::vector<Epilogue> epilogues = epilogues_of(problem);
   std::vector<Hypothesis> all;
-  for (const std::size_t length : slice_lengths(problem.depth, most_slices)) {
-    const std::size_t slices = divide_up(problem.depth, length);
+  for (const Cut& cut : cuts_of(problem.depth, most_slices)) {
     for (const Accumulator& accumulator : accumulators()) {
-      for (const Epilogue epilogue : epilogues_of(problem)) {
-        for (const Reduction reduction : reductions_of(accumulator, slices))
-          all.push_back({&accumulator, length, slices, reduction, epilogue});
+      if (!fits(cut, accumulator)) continue;
+      for (const Epilogue epilogue : epilogues) {
+        for (const Way& way : ways_of(problem, accumulator, cut, epilogue))
+          all.push_back({.accumulator = &accumulator,
+                         .slicing = cut.slicing,
+                         .slice_length = cut.length,
+                         .slices = cut.slices,
+                         .reduction = way.reduction,
+                         .order = way.order,
+                         .epilogue = epilogue});
       }
     }
   }
   return all;
 }
 
-bool have_equal_partials(const Hypothesis& a, const Hypothesis& b) {
-  return a.accumulator == b.accumulator && a.slice_length == b.slice_length &&
-         a.starts_from_c() == b.starts_from_c();
-}
-
-std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
-                      const std::vector<std::size_t>& columns, std::size_t most_rows) {
-  const auto b = std::make_shared<std::vector<std::uint16_t>>();
-  b->reserve(problem.depth * columns.size());
-  for (std::size_t k = 0; k < problem.depth; ++k) {
-    for (const std::size_t j : columns) b->push_back(problem.b[k * problem.columns + j]);
-  }
-  std::vector<Part> parts;
-  for (std::size_t first = 0; first < rows.size(); first += most_rows) {
-    const std::size_t next = std::min(first + most_rows, rows.size());
-    Part part{.rows = {}, .columns = columns, .depth = problem.depth, .a = {}, .b = b, .c = {}, .d = {}};
-    for (std::size_t row = first; row < next; ++row) {
-      const std::size_t i = rows[row];
-      const auto begin = problem.a.begin() + static_cast<std::ptrdiff_t>(i * problem.depth);
-      part.rows.push_back(i);
-      part.a.insert(part.a.end(), begin, begin + static_cast<std::ptrdiff_t>(problem.depth));
-      for (const std::size_t j : columns) {
-        part.d.push_back(problem.d.at(i, j));
-        if (!problem.c.empty()) part.c.push_back(problem.c_at(i * problem.columns + j));
-      }
-    }
-    parts.push_back(std::move(part));
-  }
-  return parts;
-}
-
-Partials partial_sums(const Part& part, const Hypothesis& hypothesis) {
-  const std::size_t rows = part.rows.size(), columns = part.columns.size();
-  Partials partials;
-  for (std::size_t first = 0; first < part.depth; first += hypothesis.slice_length) {
-    const std::size_t length = std::min(hypothesis.slice_length, part.depth - first);
-    const bool from_c = first == 0 && hypothesis.starts_from_c();
-    std::vector<float>& sums = partials.emplace_back(from_c ? part.c : std::vector<float>(part.outputs()));
-    if (from_c && hypothesis.accumulator->format == binary16) round_to_halves(sums);
-    const fp16::MatrixOperand a{part.a.data() + first, binary16, rows, length, part.depth};
-    const fp16::MatrixOperand b{part.b->data() + first * columns, binary16, length, columns, columns};
-    const fp16::GemmOptions options{.start = from_c ? fp16::ChainStart::from_output : fp16::ChainStart::zero};
-    std::visit([&](const auto& way) { fp16::gemm(a, b, sums.data(), columns, way, options); },
-               hypothesis.accumulator->way);
-  }
-  return partials;
-}
-
-std::vector<std::uint32_t> predicted(const Problem& problem, const Part& part, const Hypothesis& hypothesis,
-                                     const Partials& partials) {
-  std::vector<float> sums = reduced(partials, hypothesis.reduction);
-  if (hypothesis.epilogue == Epilogue::round_product_first) round_to_halves(sums);
-  for (std::size_t i = 0; i < sums.size(); ++i)
-    sums[i] = finished(problem, hypothesis.epilogue, sums[i], part.c.empty() ? 0 : part.c[i]);
-  if (problem.d.format == binary16) {
-    const std::vector<std::uint16_t> halves = to_halves(sums);
-    return {halves.begin(), halves.end()};
-  }
-  std::vector<std::uint32_t> codes(sums.size());
-  std::ranges::transform(sums, codes.begin(), [](float sum) { return std::bit_cast<std::uint32_t>(sum); });
-  return codes;
+PartialsKey partials_key(const Hypothesis& hypothesis) {
+  return {hypothesis.accumulator, hypothesis.slicing, hypothesis.slices, hypothesis.slice_length,
+          hypothesis.starts_from_c()};
 }
 
 }  // namespace experiments::explain_gemm

@@ -4,9 +4,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <variant>
 #include <vector>
 
@@ -29,15 +29,30 @@ struct Accumulator {
 /// as its own and shorter by powers of two down to 4, with FP32 and FP16 accumulators.
 const std::vector<Accumulator>& accumulators();
 
-/// How the sums of the slices become one, slice after slice in ascending order.
+/// How k is cut into slices, each of which is summed in ascending k before the slices' sums become one.
+enum class Slicing {
+  even,         ///< contiguous and of equal length, but for the last, which may be shorter
+  interleaved,  ///< blocks of k dealt to the slices in turn, as to the warps of a block that share its tile
+  uneven        ///< two contiguous slices, cut anywhere
+};
+
+/// How the sums of the slices become one.
 enum class Reduction {
   none,           ///< there is one slice
   fp32,           ///< added in binary32
   fp16_partials,  ///< each rounded to binary16 as it is stored, added in binary32
   fp16,           ///< each rounded to binary16, and every sum of them too
+  fp16_in_place   ///< slice after slice, 32 or longer, through the epilogue and added to D, which is binary16
 };
 
-/// How the reduced sum s becomes D, where a rounding to D's format comes last. Float arithmetic.
+/// Which sums of slices are added first.
+enum class Order {
+  ascending,  ///< slice after slice
+  pairwise    ///< neighbours, then neighbouring sums, and so on; what is left over without one waits
+};
+
+/// How the reduced sum s becomes D, where a rounding to D's format comes last. Float arithmetic, unless the
+/// name begins with "half": there alpha, beta, s and c are rounded to binary16 first, as is every result.
 enum class Epilogue {
   round_once,           ///< alpha = 1, beta = 0: nothing but that rounding
   scale,                ///< fl(alpha s), beta = 0
@@ -45,52 +60,60 @@ enum class Epilogue {
   fma_on_c,             ///< fma(beta, c, fl(alpha s))
   mul_add,              ///< fl(fl(alpha s) + fl(beta c))
   round_product_first,  ///< s is rounded to D's format before mul_add
+  round_c_first,        ///< beta c is rounded to D's format before it is added to fl(alpha s)
   start_from_c,         ///< the first slice's chain starts at c; alpha = beta = 1
+  half_scale,
+  half_fma_on_product,
+  half_fma_on_c,
+  half_mul_add
 };
 
+constexpr bool is_in_halves(Epilogue epilogue) {
+  return epilogue >= Epilogue::half_scale;
+}
+
+std::string_view name_of(Slicing slicing);
 std::string_view name_of(Reduction reduction);
+std::string_view name_of(Order order);
 std::string_view name_of(Epilogue epilogue);
 
 struct Hypothesis {
   const Accumulator* accumulator;
-  std::size_t slice_length;  ///< of k; the last slice may be shorter
+  Slicing slicing = Slicing::even;
+  std::size_t slice_length;  ///< of k: of a slice, of an interleaved one's blocks, of the first uneven one
   std::size_t slices;
-  Reduction reduction;
+  Reduction reduction = Reduction::none;
+  Order order = Order::ascending;
   Epilogue epilogue;
 
   bool starts_from_c() const { return epilogue == Epilogue::start_from_c; }
   std::string text() const;
 };
 
-/// Every combination that makes a difference in principle, the fewest slices first. Slices are as long as an
-/// equal share of k, rounded up to a multiple of 1, 16, 32 or 64.
+/// k from `first` on.
+struct Range {
+  std::size_t first;
+  std::size_t length;
+};
+/// Which k each slice adds up, in the order of the additions.
+using Slices = std::vector<std::vector<Range>>;
+Slices slices_of(const Hypothesis& hypothesis, std::size_t depth);
+
+/// At most so many slices interleave.
+inline constexpr std::size_t most_interleaved = 8;
+/// And so many places are tried at which to cut k in two.
+inline constexpr std::size_t most_uneven_cuts = 64;
+
+/// Every combination that makes a difference in principle, with at most `most_slices` slices: even ones first,
+/// then interleaved and uneven ones, of each the fewest slices first.
+///
+/// Even slices are as long as an equal share of k, rounded up to a multiple of 1, 16, 32 or 64. 2, 4 or 8 slices
+/// interleave by blocks of 8, 16, 32 or 64 that are whole steps. Uneven slices are cut at multiples of 16, or of
+/// the power of two above at which there are no more than 64, and reduced in the accumulator's format.
 std::vector<Hypothesis> hypotheses(const Problem& problem, std::size_t most_slices);
 
-/// Whether both have the same sums of slices.
-bool have_equal_partials(const Hypothesis& a, const Hypothesis& b);
-
-/// A part of a problem: some of its rows and columns, or all of them.
-struct Part {
-  std::vector<std::size_t> rows, columns;  ///< which ones, ascending
-  std::size_t depth;
-  std::vector<std::uint16_t> a;                         ///< gathered; as in Problem
-  std::shared_ptr<const std::vector<std::uint16_t>> b;  ///< likewise, common to parts of the same columns
-  std::vector<float> c;                                 ///< empty where beta = 0
-  std::vector<std::uint32_t> d;
-
-  std::size_t outputs() const { return rows.size() * columns.size(); }
-};
-
-/// The parts of at most `most_rows` of these rows that make them up.
-std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
-                      const std::vector<std::size_t>& columns, std::size_t most_rows);
-
-/// The sums of the slices, each row-major over the part's outputs.
-using Partials = std::vector<std::vector<float>>;
-Partials partial_sums(const Part& part, const Hypothesis& hypothesis);
-
-/// The codes of D over the part's outputs.
-std::vector<std::uint32_t> predicted(const Problem& problem, const Part& part, const Hypothesis& hypothesis,
-                                     const Partials& partials);
+/// Equal for hypotheses with the same sums of slices.
+using PartialsKey = std::tuple<const Accumulator*, Slicing, std::size_t, std::size_t, bool>;
+PartialsKey partials_key(const Hypothesis& hypothesis);
 
 }  // namespace experiments::explain_gemm

@@ -50,17 +50,23 @@ double value_of(const fp16::Format& format, std::uint32_t code) {
 }
 
 Problem read_problem(const Inputs& inputs) {
-  if (inputs.a.empty() || inputs.b.empty() || inputs.d.empty())
-    throw std::invalid_argument("--a, --b and --d belong together: give all three, or none for an example");
+  if (inputs.by_cublas && !inputs.d.empty())
+    throw std::invalid_argument("--d: with --cublas D is made, not read");
+  if (inputs.a.empty() || inputs.b.empty() || (inputs.d.empty() && !inputs.by_cublas))
+    throw std::invalid_argument(
+        inputs.by_cublas ? "--a and --b belong together: give both, or none for an example"
+                         : "--a, --b and --d belong together: give all three, or none for an example");
   const Matrix a = read_halves(inputs.a), b = read_halves(inputs.b);
   Problem problem{.rows = a.rows,
                   .depth = a.columns,
                   .columns = b.columns,
                   .a = halves_of(a),
                   .b = halves_of(b),
-                  .d = read_npy(inputs.d),
+                  .d = {.rows = a.rows, .columns = b.columns, .codes = {}},
                   .alpha = inputs.alpha,
                   .beta = inputs.beta.value_or(inputs.c.empty() ? 0.0f : 1.0f)};
+  problem.d.codes.resize(problem.outputs());
+  if (!inputs.by_cublas) problem.d = read_npy(inputs.d);
   require_shape("--b", b, problem.depth, b.columns);
   require_shape("--d", problem.d, problem.rows, problem.columns);
   if (problem.alpha == 0) throw std::invalid_argument("--alpha: 0 leaves nothing of A B to explain");

@@ -17,6 +17,9 @@ struct Inputs {
   std::string c = {};  ///< empty: there is none
   float alpha = 1;
   std::optional<float> beta = {};  ///< without it 1 with C, 0 without
+  bool by_cublas = false;          ///< there is no D: cuBLAS shall make it
+
+  bool any_file() const { return !a.empty() || !b.empty() || !c.empty() || !d.empty(); }
 };
 
 struct Problem {
@@ -25,8 +28,8 @@ struct Problem {
   std::size_t columns = 0;       ///< n, of B and D
   std::vector<std::uint16_t> a;  ///< halves, row-major, rows x depth
   std::vector<std::uint16_t> b;  ///< depth x columns
-  Matrix d;
-  std::vector<float> c = {};  ///< row-major as D; empty where beta = 0
+  Matrix d;                      ///< zeros where cuBLAS shall make it
+  std::vector<float> c = {};     ///< row-major as D; empty where beta = 0
   float alpha = 1;
   float beta = 0;
 

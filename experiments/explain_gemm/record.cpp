@@ -33,16 +33,17 @@ std::string place(const Problem& problem, std::size_t output) {
 
 void write_hypotheses(sim::RunRecord& record, const Findings& found) {
   sim::Table& table = record.table(
-      "hypotheses", {"accumulator", "accumulator_bits", "products_per_step", "slices", "slice_length",
-                     "reduction", "epilogue", "outputs_tried", "outputs_explained", "fraction_explained",
-                     "first_unexplained_row", "first_unexplained_column"});
+      "hypotheses", {"accumulator", "accumulator_bits", "products_per_step", "slicing", "slices",
+                     "slice_length", "reduction", "order", "epilogue", "outputs_tried", "outputs_explained",
+                     "fraction_explained", "first_unexplained_row", "first_unexplained_column"});
   const std::size_t columns = found.problem.columns;
   for (const Tried& tried : found.explanation.tried) {
     const Hypothesis& hypothesis = tried.hypothesis;
     const auto& first = tried.first_unexplained;
     table.row({hypothesis.accumulator->name, hypothesis.accumulator->format.width(),
-               hypothesis.accumulator->products_per_step, hypothesis.slices, hypothesis.slice_length,
-               name_of(hypothesis.reduction), name_of(hypothesis.epilogue), tried.outputs, tried.explained,
+               hypothesis.accumulator->products_per_step, name_of(hypothesis.slicing), hypothesis.slices,
+               hypothesis.slice_length, name_of(hypothesis.reduction), name_of(hypothesis.order),
+               name_of(hypothesis.epilogue), tried.outputs, tried.explained,
                static_cast<double>(tried.explained) / static_cast<double>(tried.outputs),
                or_none(first ? std::optional(*first / columns) : std::nullopt),
                or_none(first ? std::optional(*first % columns) : std::nullopt)});
@@ -151,6 +152,20 @@ std::string rounding_sentence(const Findings& found) {
       classes.count(Kind::rounding), arithmetic);
 }
 
+/// The rows and columns of D between which all differences of a kind lie.
+std::string extent(const Findings& found, Kind kind) {
+  const std::size_t columns = found.problem.columns;
+  std::size_t first_row = found.problem.rows, last_row = 0, first_column = columns, last_column = 0;
+  for (const Difference& difference : found.classification.differences) {
+    if (difference.kind != kind) continue;
+    first_row = std::min(first_row, difference.output / columns);
+    last_row = std::max(last_row, difference.output / columns);
+    first_column = std::min(first_column, difference.output % columns);
+    last_column = std::max(last_column, difference.output % columns);
+  }
+  return fmt::format("rows {} to {} and columns {} to {}", first_row, last_row, first_column, last_column);
+}
+
 TextTable best_hypotheses(const Explanation& explanation) {
   TextTable table{.columns = {"hypothesis", "outputs", "unexplained"}, .rows = {}};
   for (const std::size_t index : explanation.verified) {
@@ -168,6 +183,33 @@ std::string_view verdict_name(const Explanation& explanation) {
   const std::size_t candidates = explanation.candidates();
   if (candidates == 0) return "unexplained";
   return candidates == 1 && explanation.not_refuted == 0 ? "explained" : "ambiguous";
+}
+
+std::string next_step(const Findings& found) {
+  const Classification& classes = found.classification;
+  if (classes.count(Kind::real_bug) > 0)
+    return fmt::format(
+        "Next: look for the bug where the wrong outputs lie, in {} (outputs.csv, errors figure): one tile "
+        "points to "
+        "indexing or synchronisation, a last row or column to the handling of edges, scattered ones to a "
+        "race.",
+        extent(found, Kind::real_bug));
+  if (classes.overflowed > 0)
+    return "Next: keep sums and factors in FP32, or scale A or B down by a power of two and D up again; "
+           "partial sums of "
+           "an output within the range need not be within it.";
+  if (classes.count(Kind::undecided) > 0)
+    return "Next: run once with FP32 accumulators and without reductions in FP16 (cuBLAS: "
+           "CUBLAS_COMPUTE_32F and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION). If the same outputs "
+           "stay, they "
+           "are wrong.";
+  if (classes.count(Kind::rounding) > 0)
+    return "Next: nothing is broken. Hold D to the bounds of outputs.csv instead of a tolerance by eye; for "
+           "the same "
+           "bits as another kernel, make k's cut and the reduction the same.";
+  if (verdict_name(found.explanation) == "explained")
+    return "Next: hold ports and tests to this hypothesis bit for bit; no tolerance is needed.";
+  return {};
 }
 
 std::string bug_line(const Findings& found) {
@@ -202,9 +244,11 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
   record.summary("candidates", explanation.candidates());
   record.summary("not_refuted", explanation.not_refuted);
   record.summary("best.accumulator", best.accumulator->name);
+  record.summary("best.slicing", name_of(best.slicing));
   record.summary("best.slices", best.slices);
   record.summary("best.slice_length", best.slice_length);
   record.summary("best.reduction", name_of(best.reduction));
+  record.summary("best.order", name_of(best.order));
   record.summary("best.epilogue", name_of(best.epilogue));
   record.summary("outputs", explanation.best().outputs);
   record.summary("unexplained", explanation.best().unexplained());
@@ -227,10 +271,11 @@ void write_verdict(sim::RunRecord& record, const Findings& found) {
   if (found.classification.count(Kind::rounding) + found.classification.count(Kind::undecided) > 0)
     record.verdict(rounding_sentence(found));
   record.verdict(best_hypotheses(found.explanation).text());
+  if (const std::string step = next_step(found); !step.empty()) record.verdict(step);
   record.verdict(
-      fmt::format("A is {} x {}, B {} x {}, D holds {}; alpha = {}, beta = {}. Slices of k are contiguous "
-                  "and their sums are "
-                  "reduced in ascending order; products interleaved among warps are not in the list.",
+      fmt::format("A is {} x {}, B {} x {}, D holds {}; alpha = {}, beta = {}. One hypothesis holds for all "
+                  "of D: cuts of k that "
+                  "differ from tile to tile, and slices that are cut again, are not in the list.",
                   problem.rows, problem.depth, problem.depth, problem.columns,
                   problem.d.format == fp16::binary16 ? "FP16" : "FP32", problem.alpha, problem.beta));
 }

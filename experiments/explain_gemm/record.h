@@ -23,6 +23,9 @@ void write_tables(sim::RunRecord& record, const Findings& found);
 void write_summary(sim::RunRecord& record, const Findings& found);
 void write_verdict(sim::RunRecord& record, const Findings& found);
 
+/// What the person who wrote or called the kernel does now; empty where more data would be needed first.
+std::string next_step(const Findings& found);
+
 /// What is wrong with D, in one line; empty without a real bug.
 std::string bug_line(const Findings& found);
 

@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <numeric>
 #include <span>
 
 #include "experiments/common/parallel.h"
+#include "experiments/explain_gemm/prediction.h"
 #include "fp16/classification.h"
 #include "sim/random.h"
 
@@ -49,16 +51,12 @@ std::vector<Part> whole(const Problem& problem) {
 using Group = Indices;
 
 std::vector<Group> groups_of(const std::vector<Tried>& tried, const Indices& alive) {
+  std::map<PartialsKey, std::size_t> places;
   std::vector<Group> groups;
   for (const std::size_t index : alive) {
-    const auto same = std::ranges::find_if(groups, [&](const Group& group) {
-      return have_equal_partials(tried[group.front()].hypothesis, tried[index].hypothesis);
-    });
-    if (same == groups.end()) {
-      groups.push_back({index});
-    } else {
-      same->push_back(index);
-    }
+    const auto [place, is_new] = places.try_emplace(partials_key(tried[index].hypothesis), groups.size());
+    if (is_new) groups.emplace_back();
+    groups[place->second].push_back(index);
   }
   return groups;
 }

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <map>
+#include <numeric>
+#include <utility>
 
 namespace oracle::gemm {
 namespace {
@@ -28,6 +31,40 @@ std::uint32_t rounded_to_half(std::uint32_t binary32) {
   const float value = std::bit_cast<float>(binary32);
   if (std::isinf(value)) return value < 0 ? 0xfc00 : 0x7c00;
   return nearest(exact(binary32, Output::binary32), Output::binary16);
+}
+
+std::uint32_t chained(const Steps& steps, std::span<const std::uint16_t> a, std::span<const std::uint16_t> b,
+                      std::uint32_t sum) {
+  for (std::size_t k = 0; k < a.size(); k += steps.length) {
+    const std::size_t count = std::min(steps.length, a.size() - k);
+    sum = steps.step(a.subspan(k, count), b.subspan(k, count), sum);
+  }
+  return sum;
+}
+
+std::uint32_t through_half(std::uint32_t binary32) {
+  return as_binary32(rounded_to_half(binary32), Output::binary16);
+}
+
+std::uint32_t reduced(const Recipe& recipe, std::vector<std::uint32_t> partials) {
+  const bool in_place = recipe.reduction == Reduction::fp16_in_place;
+  if (recipe.reduction == Reduction::fp16 || recipe.reduction == Reduction::fp16_partials) {
+    for (std::uint32_t& partial : partials) partial = through_half(partial);
+  }
+  const auto sum_of = [&](std::uint32_t x, std::uint32_t y) {
+    const std::uint32_t sum = add(x, y, Output::binary32);
+    return recipe.reduction == Reduction::fp16 || in_place ? through_half(sum) : sum;
+  };
+  if (in_place) partials.front() = through_half(partials.front());
+  if (!recipe.pairwise)
+    return std::accumulate(partials.begin() + 1, partials.end(), partials.front(), sum_of);
+  while (partials.size() > 1) {
+    std::vector<std::uint32_t> next;
+    for (std::size_t i = 0; i < partials.size(); i += 2)
+      next.push_back(i + 1 < partials.size() ? sum_of(partials[i], partials[i + 1]) : partials[i]);
+    partials = std::move(next);
+  }
+  return partials.front();
 }
 
 }  // namespace
@@ -79,23 +116,18 @@ Steps tensor_core(const oracle::mma::Parameters& parameters, Output accumulator)
 
 std::uint32_t dot(const Recipe& recipe, std::span<const std::uint16_t> a, std::span<const std::uint16_t> b,
                   std::uint32_t start) {
-  const Output accumulator = recipe.steps.accumulator;
-  const bool in_halves = recipe.reduction == Reduction::fp16;
-  const bool stored_as_halves = in_halves || recipe.reduction == Reduction::fp16_partials;
-  std::uint32_t total = 0;
-  for (std::size_t first = 0; first < a.size(); first += recipe.slice_length) {
-    const std::size_t end = std::min(first + recipe.slice_length, a.size());
-    std::uint32_t sum = first == 0 ? start : 0;
-    for (std::size_t k = first; k < end; k += recipe.steps.length) {
-      const std::size_t count = std::min(recipe.steps.length, end - k);
-      sum = recipe.steps.step(a.subspan(k, count), b.subspan(k, count), sum);
-    }
-    std::uint32_t partial = as_binary32(sum, accumulator);
-    if (stored_as_halves) partial = as_binary32(rounded_to_half(partial), Output::binary16);
-    total = first == 0 ? partial : add(total, partial, Output::binary32);
-    if (in_halves) total = as_binary32(rounded_to_half(total), Output::binary16);
+  std::map<std::size_t, std::pair<std::vector<std::uint16_t>, std::vector<std::uint16_t>>> slices;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    auto& slice = slices[recipe.slice_of ? recipe.slice_of(k) : k / recipe.slice_length];
+    slice.first.push_back(a[k]);
+    slice.second.push_back(b[k]);
   }
-  return total;
+  std::vector<std::uint32_t> partials;
+  for (const auto& [index, slice] : slices) {
+    const std::uint32_t sum = chained(recipe.steps, slice.first, slice.second, partials.empty() ? start : 0);
+    partials.push_back(as_binary32(sum, recipe.steps.accumulator));
+  }
+  return reduced(recipe, partials);
 }
 
 }  // namespace oracle::gemm

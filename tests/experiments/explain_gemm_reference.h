@@ -28,12 +28,17 @@ Steps fp16_fma_chain();
 Steps fp16_mul_add_chain();
 Steps tensor_core(const oracle::mma::Parameters& parameters, Output accumulator);
 
-enum class Reduction { fp32, fp16_partials, fp16 };
+enum class Reduction { fp32, fp16_partials, fp16, fp16_in_place };
+
+/// Which slice adds up the products of `k`; slices are contiguous or not, and products stay in ascending order.
+using SliceOf = std::function<std::size_t(std::size_t k)>;
 
 struct Recipe {
   Steps steps;
-  std::size_t slice_length;
+  std::size_t slice_length;  ///< of contiguous slices
   Reduction reduction = Reduction::fp32;
+  bool pairwise = false;  ///< neighbouring slices first, in place of one after the other
+  SliceOf slice_of = {};  ///< in the place of slice_length
 };
 
 /// Rounds the exact number to nearest-even.

@@ -39,6 +39,21 @@ halflab_test(explain_gemm_test
   oracle/exact_half.cpp
   LIBRARIES explain_gemm_parts Boost::headers)
 
+# A library in cuBLAS's place that computes on the CPU and tells what it was asked for; the old one lacks a function.
+foreach(fake fake_cublas old_fake_cublas)
+  add_library(${fake} MODULE experiments/fake_cublas.cpp)
+  target_include_directories(${fake} PRIVATE ${PROJECT_SOURCE_DIR})
+endforeach()
+target_compile_definitions(old_fake_cublas PRIVATE FAKE_CUBLAS_IS_OLD)
+halflab_test(cublas_test
+  experiments/cublas_test.cpp
+  experiments/explain_gemm_census_test.cpp
+  experiments/fake_cublas_calls.cpp
+  LIBRARIES explain_gemm_parts)
+target_compile_definitions(cublas_test PRIVATE
+  HALFLAB_FAKE_CUBLAS="$<TARGET_FILE:fake_cublas>" HALFLAB_OLD_FAKE_CUBLAS="$<TARGET_FILE:old_fake_cublas>")
+add_dependencies(cublas_test fake_cublas old_fake_cublas)
+
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
   experiments/program_answers_test.cpp

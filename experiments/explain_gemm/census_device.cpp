@@ -1,0 +1,57 @@
+#include "experiments/explain_gemm/census_device.h"
+
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "experiments/common/gpu_information.h"
+#include "fp16/bulk.h"
+#include "fp16/cuda/device_memory.h"
+#include "fp16/cuda/sweep.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+using fp16::cuda::DeviceMemory;
+
+// What NVIDIA's guide recommends for Hopper; no smaller one rules out an algorithm that PyTorch would use.
+constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
+
+std::vector<float> widened(const std::vector<std::uint16_t>& halves) {
+  std::vector<float> floats(halves.size());
+  fp16::decode<fp16::binary16>(halves, floats);
+  return floats;
+}
+
+}  // namespace
+
+Census census_on_device(const Problem& problem, const CensusOptions& options, const SearchOptions& search,
+                        const Run& run) {
+  if (const std::string reason = fp16::cuda::unavailable_reason(); !reason.empty())
+    throw std::runtime_error("--cublas: " + reason);
+  const sim::GpuInformation gpu = gpu_information(fp16::cuda::device());
+  OpenedCublas cublas = open_cublas();
+  if (!cublas.cublas) throw std::runtime_error("--cublas: " + cublas.absent);
+  OpenedCublasLt cublas_lt = open_cublas_lt();
+  if (!cublas_lt.cublas_lt) throw std::runtime_error("--cublas: " + cublas_lt.absent);
+
+  const DeviceMemory halves_a(problem.a), halves_b(problem.b);
+  const DeviceMemory floats_a(widened(problem.a)), floats_b(widened(problem.b));
+  DeviceMemory d(problem.outputs() * sizeof(float)), workspace(workspace_bytes);
+  const CensusMemory memory{
+      .halves_a = halves_a.as<void>(),
+      .halves_b = halves_b.as<void>(),
+      .floats_a = floats_a.as<void>(),
+      .floats_b = floats_b.as<void>(),
+      .d = d.as<void>(),
+      .workspace = workspace.as<void>(),
+      .workspace_bytes = workspace_bytes,
+      .write_d = [&](std::span<const std::byte> bytes) { d.copy_from(bytes); },
+      .read_d = [&](std::span<std::byte> bytes) { d.copy_to(bytes); },
+  };
+  Census census = take_census(problem, options, search, *cublas.cublas, *cublas_lt.cublas_lt, memory, run);
+  census.gpu = gpu;
+  return census;
+}
+
+}  // namespace experiments::explain_gemm

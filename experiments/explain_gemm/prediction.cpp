@@ -1,0 +1,193 @@
+#include "experiments/explain_gemm/prediction.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "fp16/arithmetic.h"
+#include "fp16/bulk.h"
+#include "fp16/codec.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+using fp16::binary16;
+
+std::vector<std::uint16_t> to_halves(std::span<const float> values) {
+  std::vector<std::uint16_t> halves(values.size());
+  fp16::encode<binary16>(values, halves);
+  return halves;
+}
+
+void round_to_halves(std::vector<float>& values) {
+  fp16::decode<binary16>(to_halves(values), values);
+}
+
+/// sum += term.
+void add(std::vector<float>& sum, const std::vector<float>& term, Reduction reduction) {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+  // A float has more than twice a half's digits and two, so that rounding twice is rounding once.
+  if (reduction == Reduction::fp16) round_to_halves(sum);
+}
+
+std::vector<float> reduced(Partials sums, const Hypothesis& hypothesis) {
+  const Reduction reduction = hypothesis.reduction;
+  if (reduction == Reduction::fp16 || reduction == Reduction::fp16_partials) {
+    for (std::vector<float>& sum : sums) round_to_halves(sum);
+  }
+  const std::size_t count = sums.size();
+  if (hypothesis.order == Order::ascending) {
+    for (std::size_t slice = 1; slice < count; ++slice) add(sums[0], sums[slice], reduction);
+  } else {
+    for (std::size_t stride = 1; stride < count; stride *= 2) {
+      for (std::size_t slice = 0; slice + stride < count; slice += 2 * stride)
+        add(sums[slice], sums[slice + stride], reduction);
+    }
+  }
+  return std::move(sums.front());
+}
+
+struct Factors {
+  float alpha, beta;
+};
+
+float finished(const Factors& factors, Epilogue epilogue, float sum, float c) {
+  switch (epilogue) {
+    case Epilogue::scale:
+      return factors.alpha * sum;
+    case Epilogue::fma_on_product:
+      return std::fma(factors.alpha, sum, factors.beta * c);
+    case Epilogue::fma_on_c:
+      return std::fma(factors.beta, c, factors.alpha * sum);
+    case Epilogue::mul_add:
+    case Epilogue::round_product_first:
+      return factors.alpha * sum + factors.beta * c;
+    case Epilogue::round_c_first:
+      return factors.alpha * sum + rounded_to_half(factors.beta * c);
+    default:
+      return sum;
+  }
+}
+
+/// Of values of binary16. Products of two are exact in binary32, and their sums round twice as once.
+float finished_in_halves(const Factors& factors, Epilogue epilogue, float sum, float c) {
+  const auto fused = [](float a, float b, float addend) {
+    const fp16::Bits<binary16> bits =
+        fp16::fma<binary16>(fp16::float_to_half_bits(a), fp16::float_to_half_bits(b),
+                            fp16::float_to_half_bits(addend))
+            .bits;
+    return fp16::half_bits_to_float(bits);
+  };
+  const float product = rounded_to_half(factors.alpha * sum);
+  if (epilogue == Epilogue::half_scale) return product;
+  const float addend = rounded_to_half(factors.beta * c);
+  if (epilogue == Epilogue::half_fma_on_product) return fused(factors.alpha, sum, addend);
+  if (epilogue == Epilogue::half_fma_on_c) return fused(factors.beta, c, product);
+  return rounded_to_half(product + addend);
+}
+
+/// The sums through the epilogue, with C where there is one.
+void finish(const Factors& factors, Epilogue epilogue, const std::vector<float>& c,
+            std::vector<float>& sums) {
+  if (epilogue == Epilogue::round_product_first) round_to_halves(sums);
+  if (!is_in_halves(epilogue)) {
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] = finished(factors, epilogue, sums[i], c.empty() ? 0 : c[i]);
+    return;
+  }
+  const Factors halves{rounded_to_half(factors.alpha), rounded_to_half(factors.beta)};
+  for (std::size_t i = 0; i < sums.size(); ++i)
+    sums[i] =
+        finished_in_halves(halves, epilogue, rounded_to_half(sums[i]), c.empty() ? 0 : rounded_to_half(c[i]));
+}
+
+/// Each slice's sum times alpha is added to D, the first one's to beta C.
+std::vector<float> accumulated_in_place(const Factors& factors, Epilogue epilogue,
+                                        const std::vector<float>& c, const Partials& partials) {
+  std::vector<float> d = partials.front();
+  finish(factors, epilogue, c, d);
+  round_to_halves(d);
+  const bool is_product = epilogue == Epilogue::round_once || epilogue == Epilogue::scale;
+  for (std::size_t slice = 1; slice < partials.size(); ++slice) {
+    std::vector<float> sum = partials[slice];
+    finish({factors.alpha, 1}, is_product ? Epilogue::mul_add : epilogue, d, sum);
+    round_to_halves(sum);
+    d = std::move(sum);
+  }
+  return d;
+}
+
+}  // namespace
+
+float rounded_to_half(float value) {
+  return fp16::half_bits_to_float(fp16::float_to_half_bits(value));
+}
+
+std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
+                      const std::vector<std::size_t>& columns, std::size_t most_rows) {
+  const auto b = std::make_shared<std::vector<std::uint16_t>>();
+  b->reserve(problem.depth * columns.size());
+  for (std::size_t k = 0; k < problem.depth; ++k) {
+    for (const std::size_t j : columns) b->push_back(problem.b[k * problem.columns + j]);
+  }
+  std::vector<Part> parts;
+  for (std::size_t first = 0; first < rows.size(); first += most_rows) {
+    const std::size_t next = std::min(first + most_rows, rows.size());
+    Part part{.rows = {}, .columns = columns, .depth = problem.depth, .a = {}, .b = b, .c = {}, .d = {}};
+    for (std::size_t row = first; row < next; ++row) {
+      const std::size_t i = rows[row];
+      const auto begin = problem.a.begin() + static_cast<std::ptrdiff_t>(i * problem.depth);
+      part.rows.push_back(i);
+      part.a.insert(part.a.end(), begin, begin + static_cast<std::ptrdiff_t>(problem.depth));
+      for (const std::size_t j : columns) {
+        part.d.push_back(problem.d.at(i, j));
+        if (!problem.c.empty()) part.c.push_back(problem.c_at(i * problem.columns + j));
+      }
+    }
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+Partials partial_sums(const Part& part, const Hypothesis& hypothesis) {
+  const std::size_t rows = part.rows.size(), columns = part.columns.size();
+  Partials partials;
+  for (const std::vector<Range>& slice : slices_of(hypothesis, part.depth)) {
+    const bool from_c = partials.empty() && hypothesis.starts_from_c();
+    std::vector<float>& sums = partials.emplace_back(from_c ? part.c : std::vector<float>(part.outputs()));
+    if (from_c && hypothesis.accumulator->format == binary16) round_to_halves(sums);
+    for (const auto& [first, length] : slice) {
+      const fp16::MatrixOperand a{part.a.data() + first, binary16, rows, length, part.depth};
+      const fp16::MatrixOperand b{part.b->data() + first * columns, binary16, length, columns, columns};
+      const bool starts = !from_c && first == slice.front().first;
+      const fp16::GemmOptions options{.start =
+                                          starts ? fp16::ChainStart::zero : fp16::ChainStart::from_output};
+      std::visit([&](const auto& way) { fp16::gemm(a, b, sums.data(), columns, way, options); },
+                 hypothesis.accumulator->way);
+    }
+  }
+  return partials;
+}
+
+std::vector<std::uint32_t> predicted(const Problem& problem, const Part& part, const Hypothesis& hypothesis,
+                                     const Partials& partials) {
+  const Factors factors{problem.alpha, problem.beta};
+  std::vector<float> sums;
+  if (hypothesis.reduction == Reduction::fp16_in_place) {
+    sums = accumulated_in_place(factors, hypothesis.epilogue, part.c, partials);
+  } else {
+    sums = reduced(partials, hypothesis);
+    finish(factors, hypothesis.epilogue, part.c, sums);
+  }
+  if (problem.d.format == binary16) {
+    const std::vector<std::uint16_t> halves = to_halves(sums);
+    return {halves.begin(), halves.end()};
+  }
+  std::vector<std::uint32_t> codes(sums.size());
+  std::ranges::transform(sums, codes.begin(), [](float sum) { return std::bit_cast<std::uint32_t>(sum); });
+  return codes;
+}
+
+}  // namespace experiments::explain_gemm
