@@ -43,27 +43,33 @@ std::uint64_t to_single_oracle(const Operands& operands) {
   return std::isnan(value) ? 0x7FFFFFFF : std::bit_cast<std::uint32_t>(static_cast<float>(value));
 }
 
+constexpr NumberType single{.bits = 32}, wide{.bits = 64};
+
 void append_float_conversions(Operations& rows) {
   const auto append = [&](std::string name, const Domain& domain, Function software, Function oracle,
-                          const std::vector<Subject>& subjects) {
+                          const std::vector<Subject>& subjects, NumberType operand = single,
+                          NumberType result = {}) {
     rows.push_back({.name = std::move(name),
                     .family = "floating-point conversion",
                     .domain = &domain,
                     .software = software,
                     .oracle = oracle,
-                    .subjects = subjects});
+                    .subjects = subjects,
+                    .operand = operand,
+                    .result = result});
   };
   for_each_mode([&]<class Mode>(const char* mode) {
     append(fmt::format("float2half_{}", mode), singles, software<ops::FromFloating<float, Mode::rounded>>,
-           from_single_oracle<Mode>, scalars);
+           from_single_oracle<Mode>,
+           Mode::rounded == Rounding::nearest_even ? scalars_and_packed_gpu : scalars);
   });
   append("float2half", singles, software<ops::FromFloating<float, ops::rn>>, from_single_oracle<ToNearest>,
          {Subject::cuda_header, Subject::gpu});
   append(
       "double2half", doubles, software<ops::FromFloating<double, ops::rn>>,
       [](const Operands& operands) -> std::uint64_t { return encode(std::bit_cast<double>(operands.a)); },
-      scalars);
-  append("half2float", codes, software<ops::ToFloat>, to_single_oracle, scalars);
+      scalars, wide);
+  append("half2float", codes, software<ops::ToFloat>, to_single_oracle, scalars_and_packed_gpu, {}, single);
 }
 
 /// Out of range is the nearest integer there is, NaN is 0.
@@ -91,6 +97,9 @@ std::uint64_t from_integer_oracle(const Operands& operands) {
 
 template <fp16::MachineInteger Integer>
 void append_integer_type(Operations& rows, const char* type, const Domain& domain) {
+  constexpr NumberType integer{
+      std::signed_integral<Integer> ? NumberKind::signed_integer : NumberKind::unsigned_integer,
+      8 * static_cast<int>(sizeof(Integer))};
   for_each_mode([&]<class Mode>(const char* mode) {
     const bool in_header = Mode::rounded == Rounding::toward_zero;
     if (sizeof(Integer) == 1 && !in_header) return;
@@ -104,14 +113,16 @@ void append_integer_type(Operations& rows, const char* type, const Domain& domai
                           fp16::to_integer<Integer, binary16>(a, attributes).value);
                     }>,
                     .oracle = to_integer_oracle<Integer, Mode::oracle>,
-                    .subjects = in_header ? scalars : not_in_header_scalar});
+                    .subjects = in_header ? scalars : not_in_header_scalar,
+                    .result = integer});
     if (sizeof(Integer) == 1) return;
     rows.push_back({.name = fmt::format("{}2half_{}", type, mode),
                     .family = "integer conversion",
                     .domain = &domain,
                     .software = software<ops::FromInteger<Integer, Mode::rounded>>,
                     .oracle = from_integer_oracle<Integer, Mode::oracle>,
-                    .subjects = scalars});
+                    .subjects = scalars,
+                    .operand = integer});
   });
 }
 

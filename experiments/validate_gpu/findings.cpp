@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <numeric>
 
 #include "experiments/common/text_table.h"
@@ -13,16 +14,6 @@
 
 namespace experiments::validate_gpu {
 namespace {
-
-std::string bits(std::uint64_t value) {
-  const int digits = value >> 32 != 0 ? 16 : value >> 16 != 0 ? 8 : 4;
-  return fmt::format("0x{:0{}x}", value, digits);
-}
-
-std::vector<std::string> example_of(const Trial& trial) {
-  const Operands& operands = trial.operands;
-  return {bits(operands.a), bits(operands.b), bits(operands.c), bits(trial.result), bits(trial.expected)};
-}
 
 /// "2^32" where it is a power of two.
 std::string count_text(std::uint64_t count) {
@@ -34,7 +25,9 @@ std::string count_text(std::uint64_t count) {
 struct Group {
   const Finding* first;
   std::size_t operations = 0;
-  std::uint64_t inputs = 0, inputs_now = 0, mismatches = 0, documented = 0;
+  std::uint64_t inputs = 0, inputs_now = 0, mismatches = 0, documented = 0, other_nans = 0, misrounded = 0;
+  std::uint64_t shards_wanted = 0, shards_finished = 0;
+  std::string failure = {};  ///< the first one's
   double time_s = 0;
 };
 
@@ -43,7 +36,7 @@ std::vector<Group> groups_of(const std::vector<Finding>& findings) {
   for (const Finding& finding : findings) {
     const auto same = [&](const Group& group) {
       return group.first->family == finding.family && group.first->subject == finding.subject &&
-             group.first->needs == finding.needs;
+             group.first->obstacle == finding.obstacle;
     };
     auto group = std::ranges::find_if(groups, same);
     if (group == groups.end()) group = groups.insert(groups.end(), {.first = &finding});
@@ -52,6 +45,11 @@ std::vector<Group> groups_of(const std::vector<Finding>& findings) {
     group->inputs_now += finding.inputs_now;
     group->mismatches += finding.mismatches;
     group->documented += finding.documented;
+    group->other_nans += finding.other_nans;
+    group->misrounded += finding.misrounded;
+    group->shards_wanted += finding.shards_wanted;
+    group->shards_finished += finding.shards_finished;
+    if (group->failure.empty()) group->failure = finding.failure;
     group->time_s += finding.time_s;
   }
   return groups;
@@ -62,23 +60,45 @@ std::size_t count(const std::vector<Finding>& findings, Predicate&& predicate) {
   return static_cast<std::size_t>(std::ranges::count_if(findings, std::forward<Predicate>(predicate)));
 }
 
-std::uint64_t total(const std::vector<Finding>& findings, std::uint64_t Finding::*field) {
+template <typename Field>
+std::uint64_t total(const std::vector<Finding>& findings, Field Finding::*field) {
   return std::accumulate(findings.begin(), findings.end(), std::uint64_t{0},
                          [field](std::uint64_t sum, const Finding& each) { return sum + each.*field; });
 }
 
-std::string verdict_of(const Finding& finding) {
-  if (!finding.ran()) return "needs " + finding.needs;
-  return finding.mismatches == 0 ? "equal" : "MISMATCH";
+/// With thousands separated by commas.
+std::string long_number(std::uint64_t number) {
+  std::string text = fmt::format("{}", number);
+  for (auto end = static_cast<std::ptrdiff_t>(text.size()) - 3; end > 0; end -= 3)
+    text.insert(static_cast<std::size_t>(end), 1, ',');
+  return text;
+}
+
+/// Of a finding or a group of them.
+template <typename Counts>
+std::string verdict_of(const Counts& counts, const std::string& obstacle) {
+  if (!obstacle.empty()) return obstacle;
+  std::string text = counts.mismatches != 0 ? "MISMATCH" : counts.inputs != 0 ? "equal" : "not begun";
+  if (counts.mismatches == 0 && counts.misrounded != 0)
+    text = fmt::format("{} of {} not correctly rounded", long_number(counts.misrounded),
+                       long_number(counts.inputs));
+  if (counts.other_nans != 0) text += ", other NaNs";
+  if (!counts.failure.empty()) text += ", DEVICE FAILED";
+  if (counts.shards_finished != counts.shards_wanted)
+    text += fmt::format(", {} of {} shards", long_number(counts.shards_finished),
+                        long_number(counts.shards_wanted));
+  return text;
 }
 
 std::string examples_text(const std::vector<Finding>& findings) {
-  TextTable table{.columns = {"operation", "subject", "a", "b", "c", "result", "expected"}, .rows = {}};
+  TextTable table{.columns = {"operation", "subject", "what", "a", "b", "c", "result", "expected"},
+                  .rows = {}};
   for (const Finding& finding : findings) {
+    if (finding.mismatches == 0) continue;
     constexpr std::size_t shown = 3;
     for (std::size_t i = 0; i < std::min(shown, finding.examples.size()); ++i) {
-      table.rows.push_back({finding.operation, finding.subject});
-      std::ranges::copy(finding.examples[i], std::back_inserter(table.rows.back()));
+      table.rows.push_back({finding.operation, finding.subject, finding.examples[i].kind});
+      std::ranges::copy(finding.examples[i].bits, std::back_inserter(table.rows.back()));
     }
   }
   return table.text();
@@ -92,30 +112,72 @@ void write_deviations(sim::RunRecord& record, const std::vector<Finding>& findin
     if (std::ranges::find(clauses, clause) == clauses.end()) clauses.push_back(std::move(clause));
   }
   if (!clauses.empty())
-    record.verdict(fmt::format("Unlike the software half, as documented: {}.", fmt::join(clauses, "; ")));
+    record.verdict(fmt::format("Unlike the software half, as NVIDIA's documentation or header says: {}.",
+                               fmt::join(clauses, "; ")));
 }
 
-/// How many rows did not run for want of what.
+/// How many rows did not run, and why.
 std::string missing_sentence(const std::vector<Finding>& findings) {
   std::vector<std::string> clauses;
   for (const Group& group : groups_of(findings)) {
-    const std::string& needs = group.first->needs;
-    const std::size_t rows = count(findings, [&](const Finding& each) { return each.needs == needs; });
-    const std::string clause = fmt::format("{} need{} {}", rows, rows == 1 ? "s" : "", needs);
-    if (!needs.empty() && std::ranges::find(clauses, clause) == clauses.end()) clauses.push_back(clause);
+    const std::string& obstacle = group.first->obstacle;
+    const std::size_t rows = count(findings, [&](const Finding& each) { return each.obstacle == obstacle; });
+    const std::string clause = fmt::format("{} ({})", obstacle, rows);
+    if (!obstacle.empty() && std::ranges::find(clauses, clause) == clauses.end()) clauses.push_back(clause);
   }
   return clauses.empty() ? "" : fmt::format(" Rows not run: {}.", fmt::join(clauses, ", "));
 }
 
+std::string unfinished_sentence(const std::vector<Finding>& findings) {
+  const std::size_t rows = count(findings, [](const Finding& each) { return !each.is_finished(); });
+  if (rows == 0) return "";
+  return fmt::format(" {} not finished: {} of the {} shards wanted are; the next run goes on.",
+                     rows == 1 ? "1 row is" : fmt::format("{} rows are", rows),
+                     long_number(total(findings, &Finding::shards_finished)),
+                     long_number(total(findings, &Finding::shards_wanted)));
+}
+
+/// In the order of time; each once, also where rows share a kernel.
+std::vector<std::string> failures(const std::vector<Finding>& findings) {
+  std::map<int, std::string> ordered;
+  for (const Finding& finding : findings) {
+    if (!finding.failure.empty()) ordered.try_emplace(finding.failure_order, finding.failure);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [order, text] : ordered) texts.push_back(text);
+  return texts;
+}
+
+std::string failure_sentence(const std::vector<Finding>& findings) {
+  const std::size_t rows = count(findings, [](const Finding& each) { return !each.failure.empty(); });
+  if (rows == 0) return "";
+  return fmt::format(" THE DEVICE FAILED at {}: {}.", rows == 1 ? "1 row" : fmt::format("{} rows", rows),
+                     fmt::join(failures(findings), "; "));
+}
+
 std::string conclusion(const std::vector<Finding>& findings) {
   const std::size_t ran = count(findings, &Finding::ran);
-  if (ran == 0) return "Nothing of this runs here.";
+  if (ran == 0)
+    return count(findings, [](const Finding& each) { return each.obstacle.empty(); }) == 0
+               ? "Nothing of this runs here."
+               : "Nothing was tried yet.";
   const std::string all =
       fmt::format("{} rows on {} inputs", ran, count_text(total(findings, &Finding::inputs)));
-  const std::uint64_t wrong = mismatches(findings);
-  if (wrong == 0) return fmt::format("{}: every result is the expected one, bit for bit.", all);
-  return fmt::format("{}: {} results in {} of these rows are not the expected ones.", all, wrong,
-                     count(findings, [](const Finding& each) { return each.mismatches != 0; }));
+  const std::uint64_t wrong = mismatches(findings), misrounded = total(findings, &Finding::misrounded),
+                      nans = total(findings, &Finding::other_nans);
+  if (wrong != 0)
+    return fmt::format("{}: {} results in {} of these rows are not the expected ones.", all,
+                       long_number(wrong),
+                       count(findings, [](const Finding& each) { return each.mismatches != 0; }));
+  std::string text = all + ": every result is the expected one, bit for bit";
+  std::vector<std::string> exceptions;
+  if (nans != 0)
+    exceptions.push_back(fmt::format("{} NaNs of other bits, which are not promised", long_number(nans)));
+  if (misrounded != 0)
+    exceptions.push_back(fmt::format("{} values of functions that are not promised to be correctly rounded",
+                                     long_number(misrounded)));
+  if (!exceptions.empty()) text += fmt::format(", but for {}", fmt::join(exceptions, " and "));
+  return text + '.';
 }
 
 }  // namespace
@@ -133,17 +195,22 @@ Finding finding_of(const RowOutcome& outcome) {
                   .pipe = is_tensor_core    ? "tensor core"
                           : row.is_packed() ? "packed"
                                             : "scalar",
-                  .needs = std::string(row.needs),
+                  .obstacle = outcome.obstacle,
+                  .failure = outcome.failure,
+                  .failure_order = outcome.failure_order,
                   .is_complete_domain = row.domain().is_complete,
-                  .inputs_possible = row.domain().inputs(),
+                  .inputs_possible = row.domain().inputs,
+                  .shards_wanted = outcome.shards_wanted,
+                  .shards_finished = outcome.shards_finished,
                   .inputs = outcome.inputs,
                   .inputs_now = outcome.inputs_now,
                   .mismatches = outcome.mismatches,
                   .documented = outcome.documented,
+                  .other_nans = outcome.other_nans,
+                  .misrounded = outcome.misrounded,
                   .deviation = row.deviation == nullptr ? "" : std::string(row.deviation->meaning),
-                  .examples = {},
+                  .examples = outcome.examples,
                   .time_s = outcome.time_s};
-  for (const Trial& trial : outcome.counterexamples) finding.examples.push_back(example_of(trial));
   return finding;
 }
 
@@ -159,7 +226,7 @@ std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>&
                     .reference = "tensor-core model",
                     .domain = std::string(file.name),
                     .pipe = "tensor core",
-                    .needs = folder ? "" : "HALFLAB_DATA_DIR",
+                    .obstacle = folder ? "" : "needs HALFLAB_DATA_DIR",
                     .is_complete_domain = false,
                     .inputs_possible = outcome.steps,
                     .inputs = outcome.steps,
@@ -167,9 +234,14 @@ std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>&
                     .mismatches = outcome.mismatches,
                     .deviation = {},
                     .examples = {}};
-    for (const VectorMismatch& found : outcome.counterexamples)
-      finding.examples.push_back(
-          {fmt::format("line {}", found.line), "", "", bits(found.result), bits(found.expected)});
+    const NumberType accumulator{.bits = outcome.accumulator == "f32" ? 32 : 16};
+    for (const VectorMismatch& found : outcome.counterexamples) {
+      Example example{.kind = "value", .bits = {}, .values = {}};
+      append_lane(example, {.operand = {}, .result = accumulator, .operand_count = 0},
+                  {.operands = {}, .result = found.result, .expected = found.expected});
+      example.bits[0] = fmt::format("line {}", found.line);
+      finding.examples.push_back(std::move(example));
+    }
     findings.push_back(std::move(finding));
   }
   return findings;
@@ -178,18 +250,22 @@ std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>&
 void write_tables(sim::RunRecord& record, const std::vector<Finding>& findings) {
   sim::Table& verdicts = record.table(
       "verdicts", {"operation", "family", "subject", "pipe", "reference", "domain", "inputs_possible",
-                   "inputs", "mismatches", "documented_deviations", "verdict", "documented"});
-  sim::Table& examples = record.table("counterexamples", {"operation", "subject", "a_bits", "b_bits",
-                                                          "c_bits", "result_bits", "expected_bits"});
+                   "inputs", "shards_wanted", "shards_finished", "mismatches", "documented_deviations",
+                   "other_nans", "not_correctly_rounded", "verdict", "documented"});
+  sim::Table& examples =
+      record.table("counterexamples", {"operation", "subject", "what", "a_bits", "b_bits", "c_bits",
+                                       "result_bits", "expected_bits", "a", "b", "c", "result", "expected"});
   sim::Table& timing =
       record.table("timing", {"operation", "subject", "inputs", "time_s", "rate_inputs_per_s"});
   for (const Finding& finding : findings) {
     verdicts.row({finding.operation, finding.family, finding.subject, finding.pipe, finding.reference,
-                  finding.domain, finding.inputs_possible, finding.inputs, finding.mismatches,
-                  finding.documented, verdict_of(finding), finding.deviation});
-    for (const auto& cells : finding.examples) {
-      std::vector<sim::Value> row{finding.operation, finding.subject};
-      row.insert(row.end(), cells.begin(), cells.end());
+                  finding.domain, finding.inputs_possible, finding.inputs, finding.shards_wanted,
+                  finding.shards_finished, finding.mismatches, finding.documented, finding.other_nans,
+                  finding.misrounded, verdict_of(finding, finding.obstacle), finding.deviation});
+    for (const Example& example : finding.examples) {
+      std::vector<sim::Value> row{finding.operation, finding.subject, example.kind};
+      row.insert(row.end(), example.bits.begin(), example.bits.end());
+      row.insert(row.end(), example.values.begin(), example.values.end());
       examples.row(row);
     }
     if (finding.time_s == 0) continue;
@@ -199,37 +275,39 @@ void write_tables(sim::RunRecord& record, const std::vector<Finding>& findings) 
 }
 
 void write_summary(sim::RunRecord& record, const std::vector<Finding>& findings) {
-  record.summary("device", "cpu");
   record.summary("rows", findings.size());
   record.summary("rows_run", count(findings, &Finding::ran));
   record.summary("rows_not_run", count(findings, [](const Finding& each) { return !each.ran(); }));
-  record.summary("rows_failed", count(findings, [](const Finding& each) { return each.mismatches != 0; }));
+  record.summary("rows_failed", count(findings, &Finding::failed));
   record.summary("rows_exhaustive", count(findings, [](const Finding& each) {
                    return each.ran() && each.is_complete_domain && each.inputs == each.inputs_possible;
                  }));
   record.summary("inputs", total(findings, &Finding::inputs));
   record.summary("mismatches", mismatches(findings));
   record.summary("documented_deviations", total(findings, &Finding::documented));
+  record.summary("other_nans", total(findings, &Finding::other_nans));
+  record.summary("not_correctly_rounded", total(findings, &Finding::misrounded));
+  record.summary("shards_wanted", total(findings, &Finding::shards_wanted));
+  record.summary("shards_finished", total(findings, &Finding::shards_finished));
   record.summary("cuda_fp16.h",
                  cuda_header_version().empty() ? std::string_view("none") : cuda_header_version());
 }
 
 void write_verdict(sim::RunRecord& record, const std::vector<Finding>& findings) {
-  TextTable table{
-      .columns = {"operations", "subject", "rows", "inputs", "mismatches", "documented", "verdict"},
-      .rows = {}};
+  TextTable table{.columns = {"operations", "subject", "rows", "inputs", "mismatches", "documented",
+                              "other NaNs", "not correctly rounded", "verdict"},
+                  .rows = {}};
   for (const Group& group : groups_of(findings)) {
-    const bool ran = group.first->ran();
+    const bool ran = group.inputs != 0;
     const auto number = [ran](const std::string& text) { return ran ? text : "-"; };
     table.rows.push_back({std::string(group.first->family), group.first->subject,
                           fmt::format("{}", group.operations), number(count_text(group.inputs)),
-                          number(fmt::format("{}", group.mismatches)),
-                          number(fmt::format("{}", group.documented)),
-                          !ran                    ? "needs " + group.first->needs
-                          : group.mismatches == 0 ? "equal"
-                                                  : "MISMATCH"});
+                          number(long_number(group.mismatches)), number(long_number(group.documented)),
+                          number(long_number(group.other_nans)), number(long_number(group.misrounded)),
+                          verdict_of(group, group.first->obstacle)});
   }
-  record.verdict(conclusion(findings) + missing_sentence(findings));
+  record.verdict(conclusion(findings) + failure_sentence(findings) + unfinished_sentence(findings) +
+                 missing_sentence(findings));
   record.verdict(table.text());
   if (mismatches(findings) != 0) record.verdict(examples_text(findings));
   write_deviations(record, findings);
@@ -249,6 +327,11 @@ std::string timing_text(const std::vector<Finding>& findings) {
 
 std::uint64_t mismatches(const std::vector<Finding>& findings) {
   return total(findings, &Finding::mismatches);
+}
+
+std::string first_failure(const std::vector<Finding>& findings) {
+  const std::vector<std::string> all = failures(findings);
+  return all.empty() ? "" : all.front();
 }
 
 }  // namespace experiments::validate_gpu

@@ -22,18 +22,25 @@ struct Finding {
   std::string reference;
   std::string domain;
   std::string pipe;                ///< scalar, packed or tensor core
-  std::string needs;               ///< empty where it ran
+  std::string obstacle;            ///< why it did not run; empty where it did
+  std::string failure = {};        ///< of the device; empty for none
+  int failure_order = 0;           ///< of all failures, from 1 on
   bool is_complete_domain = true;  ///< every input there is, not a list
   std::uint64_t inputs_possible = 0;
+  std::uint32_t shards_wanted = 0, shards_finished = 0;  ///< none of recorded steps
   std::uint64_t inputs = 0;
   std::uint64_t inputs_now = 0;  ///< tried by this run
   std::uint64_t mismatches = 0;
   std::uint64_t documented = 0;
-  std::string deviation;                           ///< what is documented; empty for nothing
-  std::vector<std::vector<std::string>> examples;  ///< operands, result, expected
+  std::uint64_t other_nans = 0;
+  std::uint64_t misrounded = 0;
+  std::string deviation;  ///< what is documented; empty for nothing
+  std::vector<Example> examples;
   double time_s = 0;
 
-  bool ran() const { return needs.empty(); }
+  bool ran() const { return inputs != 0; }  ///< at least in part
+  bool is_finished() const { return shards_finished == shards_wanted; }
+  bool failed() const { return mismatches != 0 || !failure.empty(); }
 };
 
 Finding finding_of(const RowOutcome& outcome);
@@ -43,12 +50,15 @@ std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>&
                                      const VectorFile& file);
 
 void write_tables(sim::RunRecord& record, const std::vector<Finding>& findings);
-void write_summary(sim::RunRecord& record, const std::vector<Finding>& findings);
+void write_summary(sim::RunRecord& record, const std::vector<Finding>& findings);  ///< all but the device
 void write_verdict(sim::RunRecord& record, const std::vector<Finding>& findings);
 
 /// Time and rate of each family by subject, for the screen alone.
 std::string timing_text(const std::vector<Finding>& findings);
 
 std::uint64_t mismatches(const std::vector<Finding>& findings);
+
+/// The device's first failure in time; empty without one.
+std::string first_failure(const std::vector<Finding>& findings);
 
 }  // namespace experiments::validate_gpu

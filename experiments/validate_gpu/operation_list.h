@@ -43,9 +43,16 @@ inline const std::vector<Subject> native{Subject::cuda_header, Subject::cuda_hea
                                          Subject::gpu_packed};
 inline const std::vector<Subject> not_in_header{Subject::software_half, Subject::gpu, Subject::gpu_packed};
 inline const std::vector<Subject> not_in_header_scalar{Subject::software_half, Subject::gpu};
+inline const std::vector<Subject> scalars_and_packed_gpu{Subject::software_half, Subject::cuda_header,
+                                                         Subject::gpu, Subject::gpu_packed};
 inline const std::vector<Subject> gpu_only{Subject::gpu, Subject::gpu_packed};
 
 /// To and from floating-point numbers and integers, and to integers within the format.
 void append_conversions(Operations& rows);
+
+/// What has a kernel and is none of `rows`: operators, moves between registers and through memory.
+void append_device_functions(Operations& rows);
+
+void append_tensor_core(Operations& rows);
 
 }  // namespace experiments::validate_gpu

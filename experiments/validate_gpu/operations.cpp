@@ -72,7 +72,6 @@ void append_arithmetic(Operations& rows) {
   append("hadd_sat", software<ops::Saturated<ops::Add>>, saturating_oracle<add_oracle>, everywhere);
   append("hsub_sat", software<ops::Saturated<ops::Subtract>>, saturating_oracle<subtract_oracle>, everywhere);
   append("hmul_sat", software<ops::Saturated<ops::Multiply>>, saturating_oracle<multiply_oracle>, everywhere);
-  append("atomicAdd", software<ops::Add>, add_oracle, gpu_only);
 }
 
 void append_fused(Operations& rows) {
@@ -82,12 +81,12 @@ void append_fused(Operations& rows) {
                     .domain = &triples,
                     .software = software,
                     .oracle = oracle,
-                    .subjects = not_in_header,
-                    .gpu_domain = &every_triple});
+                    .subjects = not_in_header});
   };
   append("hfma", software<ops::FusedMultiplyAdd>, fused_oracle);
   append("hfma_sat", software<ops::Saturated<ops::FusedMultiplyAdd>>, saturating_oracle<fused_oracle>);
   append("hfma_relu", software<ops::Relu<ops::FusedMultiplyAdd>>, rectified_oracle<fused_oracle>);
+  rows.back().has_canonical_nans = true;
 }
 
 struct Comparison {
@@ -125,7 +124,8 @@ void append_comparisons(Operations& rows) {
                         .software = software,
                         .oracle = oracle,
                         .subjects = everywhere,
-                        .lane = LaneResult::one};
+                        .lane = LaneResult::one,
+                        .result = truth};
     rows.push_back(row);
     const auto append_packed = [&](std::string packed_name, LaneResult lane) {
       rows.push_back(row);
@@ -155,7 +155,8 @@ void append_extrema(Operations& rows) {
                     .domain = &pairs,
                     .software = software,
                     .oracle = oracle,
-                    .subjects = everywhere});
+                    .subjects = everywhere,
+                    .has_canonical_nans = true});
   };
   append("hmax", software<ops::MaximumNumber>, extremum_oracle<true, false>);
   append("hmin", software<ops::MinimumNumber>, extremum_oracle<false, false>);
@@ -184,11 +185,13 @@ void append_signs(Operations& rows) {
       everywhere);
   append("hisnan", software<ops::IsNan>, unary<[](Code a) { return std::isnan(decode(a)); }>, everywhere,
          LaneResult::one);
+  rows.back().result = truth;
   append("hisinf", software<ops::InfinitySign>, unary<[](Code a) -> std::uint32_t {
            if (!std::isinf(decode(a))) return 0;
            return static_cast<std::uint32_t>(decode(a) > 0 ? 1 : -1);
          }>,
          scalars);
+  rows.back().result = {NumberKind::signed_integer, 32};
 }
 
 void append_functions(Operations& rows) {
@@ -213,27 +216,6 @@ void append_functions(Operations& rows) {
   append("hcos", unary<[](Code a) { return fp16::math::cos(a, nvidia()).bits; }>, nullptr);
   append("htanh", unary<[](Code a) { return fp16::math::tanh(a, nvidia()).bits; }>, nullptr);
   append("htanh_approx", unary<[](Code a) { return fp16::math::tanh(a, nvidia()).bits; }>, nullptr);
-}
-
-/// The one-product slice is a * b + c with one product that is not zero; with a binary16 accumulator its
-/// triples can be counted.
-void append_tensor_core(Operations& rows) {
-  for (const char* instruction : {"mma_m16n8k8", "mma_m16n8k16", "wmma_m16n16k16", "wgmma_k16"}) {
-    for (const char* accumulator : {"f32", "f16"}) {
-      const auto append = [&](const char* suffix, const Domain& domain) {
-        rows.push_back({.name = fmt::format("{}_{}{}", instruction, accumulator, suffix),
-                        .family = "tensor core",
-                        .domain = &domain,
-                        .software = nullptr,
-                        .oracle = nullptr,
-                        .subjects = {Subject::gpu}});
-      };
-      append("", tensor_random);
-      append("_structure", tensor_structure);
-      append("_census", tensor_census);
-      if (accumulator == std::string_view("f16")) append("_one_product", every_triple);
-    }
-  }
 }
 
 }  // namespace
@@ -264,6 +246,7 @@ const std::vector<Operation>& operations() {
     append_signs(all);
     append_conversions(all);
     append_functions(all);
+    append_device_functions(all);
     append_tensor_core(all);
     return all;
   }();

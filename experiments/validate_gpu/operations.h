@@ -2,12 +2,19 @@
 /// The operations of cuda_fp16.h, what each is in the software half and in the double-precision oracle, and
 /// where it exists.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "experiments/validate_gpu/numbers.h"
 #include "experiments/validate_gpu/operands.h"
+
+namespace fp16::cuda {
+struct TensorCoreInstruction;
+struct InputFamily;
+}  // namespace fp16::cuda
 
 namespace experiments::validate_gpu {
 
@@ -33,13 +40,24 @@ enum class LaneResult : std::uint8_t {
 struct Operation {
   std::string name;  ///< CUDA's, without the underscores in front and the digit 2 of packed forms
   std::string_view family;
-  const Domain* domain;
-  Function software;  ///< null where fp16/ has no such function
-  Function oracle;    ///< null where double arithmetic does not decide
+  const Domain* domain;  ///< null where only a device goes through it
+  Function software;     ///< null where fp16/ has no such function
+  Function oracle;       ///< null where double arithmetic does not decide
   std::vector<Subject> subjects;
   LaneResult lane = LaneResult::code;
-  const Domain* gpu_domain = nullptr;  ///< where it is another one
+  NumberType operand = {}, result = {};
+  /// Whether NVIDIA's header promises the bits of NaN results; PTX leaves those of most instructions open.
+  bool has_canonical_nans = false;
+  /// Of cuda_fp16.h, scalar and packed, where the name does not tell; operators are called in words.
+  std::array<std::string, 2> device_functions = {};
 };
+
+/// What cuda_fp16.h calls it on a GPU: "__hadd2_sat" for hadd_sat, packed.
+std::string cuda_function(const Operation& operation, Subject subject);
+
+/// The name of the operation that holds an instruction to the model, or to itself, on a family of inputs.
+std::string tensor_core_operation(const fp16::cuda::TensorCoreInstruction& instruction,
+                                  const fp16::cuda::InputFamily& family);
 
 const std::vector<Operation>& operations();
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/validate_gpu/cuda_header.h"
+#include "experiments/validate_gpu/driver.h"
 
 namespace experiments::validate_gpu {
 namespace {
@@ -58,25 +59,34 @@ Function header_function(const Operation& operation, Subject subject) {
   return subject == Subject::cuda_header ? found->scalar : found->packed;
 }
 
+std::optional<std::size_t> driver_of(const std::string& id) {
+  const auto& drivers = device_drivers();
+  const auto found = std::ranges::find_if(
+      drivers, [&](const Driver& driver) { return std::ranges::find(driver.rows, id) != driver.rows.end(); });
+  if (found == drivers.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - drivers.begin());
+}
+
 Row make_row(const Operation& operation, Subject subject) {
   Row row{.operation = &operation,
           .subject = subject,
           .function = nullptr,
           .reference = operation.software,
           .deviation = nullptr,
-          .needs = "a GPU"};
+          .driver = std::nullopt};
   if (subject == Subject::software_half) {
     row.function = operation.software;
     row.reference = operation.oracle;
-    row.needs = {};
     return row;
   }
   const auto& deviations = documented_deviations();
   const auto deviation = std::ranges::find(deviations, operation.name, &Deviation::operation);
   if (deviation != deviations.end()) row.deviation = &*deviation;
-  if (row.is_on_gpu()) return row;
-  row.function = header_function(operation, subject);
-  row.needs = row.runs() ? "" : "cuda_fp16.h";
+  if (row.is_on_gpu()) {
+    row.driver = driver_of(row.id());
+  } else {
+    row.function = header_function(operation, subject);
+  }
   return row;
 }
 
@@ -90,20 +100,59 @@ void for_each_trial(const Row& row, std::uint32_t shard, Visit visit) {
 }  // namespace
 
 const std::vector<Deviation>& documented_deviations() {
+  constexpr std::uint64_t top_bit = std::uint64_t{1} << 63;
+  constexpr std::string_view lowest = "a NaN becomes -2^63, not 0", highest = "a NaN becomes 2^63, not 0";
   static const std::vector<Deviation> deviations{
       {"hneg", "a NaN becomes 0x7FFF and keeps neither sign nor payload", is_nan_code, 0x7FFF},
       {"habs", "a NaN becomes 0x7FFF and does not keep its payload", is_nan_code, 0x7FFF},
-      {"half2ll_rz", "a NaN becomes -2^63, not 0", is_nan_code, std::uint64_t{1} << 63},
-      {"half2ull_rz", "a NaN becomes 2^63, not 0", is_nan_code, std::uint64_t{1} << 63}};
+      {"half2ll_rn", lowest, is_nan_code, top_bit},
+      {"half2ll_rz", lowest, is_nan_code, top_bit},
+      {"half2ll_rd", lowest, is_nan_code, top_bit},
+      {"half2ll_ru", lowest, is_nan_code, top_bit},
+      {"half2ull_rn", highest, is_nan_code, top_bit},
+      {"half2ull_rz", highest, is_nan_code, top_bit},
+      {"half2ull_rd", highest, is_nan_code, top_bit},
+      {"half2ull_ru", highest, is_nan_code, top_bit}};
   return deviations;
 }
 
 const Domain& Row::domain() const {
-  return is_on_gpu() && operation->gpu_domain != nullptr ? *operation->gpu_domain : *operation->domain;
+  return driver ? device_drivers()[*driver].domain : *operation->domain;
+}
+
+ExampleTypes Row::example_types() const {
+  return {
+      .operand = operation->operand, .result = operation->result, .operand_count = domain().operand_count};
 }
 
 std::string Row::id() const {
-  return fmt::format("{}, {}", operation->name, name_of(subject));
+  return row_id(*operation, subject);
+}
+
+std::string row_id(const Operation& operation, Subject subject) {
+  return fmt::format("{}, {}", operation.name, name_of(subject));
+}
+
+Example example_of(const Row& row, const Trial& trial) {
+  Example example{.kind = "value", .bits = {}, .values = {}};
+  ExampleTypes types = row.example_types();
+  const Operands& all = trial.operands;
+  if (!row.is_packed()) {
+    append_lane(example, types, {.operands = all, .result = trial.result, .expected = trial.expected});
+    return example;
+  }
+  const LaneResult kind = row.operation->lane;
+  if (kind == LaneResult::one) types.result = half_number;
+  if (kind == LaneResult::mask) types.result = {NumberKind::unsigned_integer, 16};
+  for (const int shift : {0, 16}) {
+    const auto lane = [shift](std::uint64_t both) { return both >> shift & 0xFFFF; };
+    ExampleLane one{.operands = {.a = lane(all.a), .b = lane(all.b), .c = lane(all.c)},
+                    .result = lane(trial.result),
+                    .expected = lane(trial.expected)};
+    if (kind == LaneResult::all && shift == 16) one.result = one.expected = std::nullopt;
+    append_lane(example, types, one);
+  }
+  return example;
 }
 
 const std::vector<Row>& rows() {

@@ -2,11 +2,13 @@
 /// The rows of the verdict: every operation by every subject that has it, with what documents a difference.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "experiments/validate_gpu/operations.h"
+#include "experiments/validate_gpu/shard_result.h"
 
 namespace experiments::validate_gpu {
 
@@ -23,17 +25,19 @@ const std::vector<Deviation>& documented_deviations();
 struct Row {
   const Operation* operation;
   Subject subject;
-  Function function;           ///< null where it does not run here
-  Function reference;          ///< of one lane
-  const Deviation* deviation;  ///< null for none
-  std::string_view needs;      ///< what is missing where function is null
+  Function function;                  ///< null where it is not on the CPU, or without cuda_fp16.h
+  Function reference;                 ///< of one lane
+  const Deviation* deviation;         ///< null for none
+  std::optional<std::size_t> driver;  ///< of device_drivers(); for a row on a GPU that has a kernel
 
-  bool runs() const { return function != nullptr; }
   bool is_packed() const { return subject == Subject::cuda_header_packed || subject == Subject::gpu_packed; }
   bool is_on_gpu() const { return subject == Subject::gpu || subject == Subject::gpu_packed; }
   const Domain& domain() const;
+  ExampleTypes example_types() const;
   std::string id() const;
 };
+
+std::string row_id(const Operation& operation, Subject subject);
 
 /// In the order of operations() and of their subjects; the same in every build of one version.
 const std::vector<Row>& rows();
@@ -47,19 +51,13 @@ struct Trial {
   bool is_mismatch() const { return result != expected; }
 };
 
-struct ShardResult {
-  std::uint64_t digest = 0;  ///< of all results in their order
-  std::uint32_t mismatches = 0;
-  std::uint32_t documented = 0;  ///< documented deviations
-
-  friend bool operator==(const ShardResult&, const ShardResult&) = default;
-};
-
-/// Only for a row that runs, here and below.
+/// Only for a row with a function, here and below.
 Trial trial(const Row& row, std::uint32_t shard, std::uint32_t index);
 ShardResult run_shard(const Row& row, std::uint32_t shard);
 
 /// The first mismatches of a shard.
 std::vector<Trial> counterexamples(const Row& row, std::uint32_t shard, std::size_t limit);
+
+Example example_of(const Row& row, const Trial& trial);
 
 }  // namespace experiments::validate_gpu

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <concepts>
 #include <fstream>
 #include <iterator>
 #include <sstream>
@@ -17,28 +16,62 @@
 namespace experiments::validate_gpu {
 namespace {
 
-constexpr std::size_t result_bytes = 16;
+constexpr std::size_t digest_bytes = 8;
 
-template <std::unsigned_integral Word>
-void append_word(std::string& bytes, Word word) {
-  for (std::size_t byte = 0; byte < sizeof(Word); ++byte)
-    bytes.push_back(static_cast<char>(word >> 8 * byte & 0xFF));
+void append_digest(std::string& bytes, std::uint64_t digest) {
+  for (std::size_t byte = 0; byte < digest_bytes; ++byte)
+    bytes.push_back(static_cast<char>(digest >> 8 * byte & 0xFF));
 }
 
-template <std::unsigned_integral Word>
-Word word_at(const std::string& bytes, std::size_t offset) {
-  Word word = 0;
-  for (std::size_t byte = 0; byte < sizeof(Word); ++byte)
-    word |= static_cast<Word>(Word{static_cast<unsigned char>(bytes[offset + byte])} << 8 * byte);
-  return word;
+void append_count(std::string& bytes, std::uint64_t count) {
+  for (; count >= 0x80; count >>= 7) bytes.push_back(static_cast<char>((count & 0x7F) | 0x80));
+  bytes.push_back(static_cast<char>(count));
 }
 
-constexpr std::string_view kind = "halflab shards 1";
+constexpr std::string_view kind = "halflab shards 2";
+
+constexpr std::uint64_t ShardResult::*counts[] = {&ShardResult::mismatches, &ShardResult::documented,
+                                                  &ShardResult::other_nans, &ShardResult::misrounded};
+
+/// Reads from the front; false where the bytes end too early or a count does not end.
+class Reader {
+ public:
+  explicit Reader(std::string_view bytes) : rest_(bytes) {}
+
+  bool read(std::string_view& bytes, std::size_t size) {
+    if (rest_.size() < size) return false;
+    bytes = rest_.substr(0, size);
+    rest_.remove_prefix(size);
+    return true;
+  }
+  bool read(ShardResult& result) {
+    std::string_view digest;
+    if (!read(digest, digest_bytes)) return false;
+    for (std::size_t byte = 0; byte < digest_bytes; ++byte)
+      result.digest |= std::uint64_t{static_cast<unsigned char>(digest[byte])} << 8 * byte;
+    return std::ranges::all_of(counts, [&](auto count) { return read_count(result.*count); });
+  }
+  bool is_at_end() const { return rest_.empty(); }
+
+ private:
+  bool read_count(std::uint64_t& count) {
+    for (int shift = 0; shift < 64; shift += 7) {
+      std::string_view byte;
+      if (!read(byte, 1)) return false;
+      const auto bits = static_cast<unsigned char>(byte.front());
+      count |= std::uint64_t{bits & 0x7FU} << shift;
+      if ((bits & 0x80) == 0) return true;
+    }
+    return false;
+  }
+
+  std::string_view rest_;
+};
 
 /// Where in `bytes` the binary part begins, and what stands before it.
 struct Header {
   std::size_t end = 0;
-  std::string version, revision;
+  std::string version, revision, gpu;
   std::vector<ShardFile::Line> lines;
   std::vector<std::size_t> finished;  ///< shards of each row
 };
@@ -49,10 +82,12 @@ Header parse_header(const std::string& bytes, const std::string& name) {
         fmt::format("{} is no shard file of this version, which begins with '{}'", name, kind));
   const std::size_t end = bytes.find("\n\n");
   if (end == std::string::npos) throw std::runtime_error(name + ": the list of rows has no end");
-  Header header{.end = end + 2, .version = {}, .revision = {}, .lines = {}, .finished = {}};
+  Header header{.end = end + 2, .version = {}, .revision = {}, .gpu = {}, .lines = {}, .finished = {}};
   std::istringstream text(bytes.substr(kind.size() + 1, end - kind.size()));
   std::string word;
-  text >> word >> header.version >> word >> header.revision >> std::ws;
+  text >> word >> header.version >> word >> header.revision >> word;
+  std::getline(text, header.gpu);
+  if (header.gpu.starts_with(' ')) header.gpu.erase(0, 1);
   for (std::string line; std::getline(text, line);) {
     std::istringstream fields(line);
     ShardFile::Line row{.row = {}, .shard_count = 0};
@@ -96,27 +131,22 @@ ShardFile ShardFile::read(const std::filesystem::path& file, std::vector<Line> l
   require_same(header, parse_header(shards.header(), "this program"), file.string(), use);
   const std::runtime_error damaged(file.string() + ": is damaged, its shards do not fit its list of rows");
 
-  std::size_t offset = header.end;
+  shards.gpu_ = header.gpu;
+  Reader reader(std::string_view(bytes).substr(header.end));
   for (std::size_t row = 0; row < shards.lines_.size(); ++row) {
     if (header.finished[row] == 0) continue;
     const std::uint32_t shard_count = shards.lines_[row].shard_count;
-    const std::size_t bitmap = offset, bitmap_bytes = (shard_count + 7) / 8;
-    if (header.finished[row] > shard_count ||
-        bytes.size() - offset < bitmap_bytes + header.finished[row] * result_bytes)
-      throw damaged;
-    offset += bitmap_bytes;
+    std::string_view bitmap;
+    if (!reader.read(bitmap, (shard_count + 7) / 8)) throw damaged;
     for (std::uint32_t shard = 0; shard < shard_count; ++shard) {
-      if ((static_cast<unsigned char>(bytes[bitmap + shard / 8]) >> shard % 8 & 1) == 0) continue;
-      if (shards.finished_[row].size() == header.finished[row]) throw damaged;
-      shards.set(row, shard,
-                 {.digest = word_at<std::uint64_t>(bytes, offset),
-                  .mismatches = word_at<std::uint32_t>(bytes, offset + 8),
-                  .documented = word_at<std::uint32_t>(bytes, offset + 12)});
-      offset += result_bytes;
+      if ((static_cast<unsigned char>(bitmap[shard / 8]) >> shard % 8 & 1) == 0) continue;
+      ShardResult result;
+      if (!reader.read(result)) throw damaged;
+      shards.set(row, shard, result);
     }
     if (shards.finished_[row].size() != header.finished[row]) throw damaged;
   }
-  if (offset != bytes.size()) throw damaged;
+  if (!reader.is_at_end()) throw damaged;
   return shards;
 }
 
@@ -129,9 +159,8 @@ void ShardFile::write(const std::filesystem::path& file) const {
       bitmap[shard / 8] = static_cast<char>(bitmap[shard / 8] | 1 << shard % 8);
     bytes += bitmap;
     for (const auto& [shard, result] : finished_[row]) {
-      append_word(bytes, result.digest);
-      append_word(bytes, result.mismatches);
-      append_word(bytes, result.documented);
+      append_digest(bytes, result.digest);
+      for (const auto count : counts) append_count(bytes, result.*count);
     }
   }
   sim::write_file(file, bytes);
@@ -141,10 +170,17 @@ void ShardFile::set(std::size_t row, std::uint32_t shard, const ShardResult& res
   finished_[row].insert_or_assign(shard, result);
 }
 
+void ShardFile::set_gpu(const std::string& name) {
+  if (!gpu_.empty() && gpu_ != name)
+    throw std::runtime_error(
+        fmt::format("the shards are of GPU '{}', this one is '{}'; --restart begins anew", gpu_, name));
+  gpu_ = name;
+}
+
 std::string ShardFile::header() const {
   const sim::BuildInformation& build = sim::build_information();
-  std::string text = fmt::format("{}\nversion {}\nrevision {}{}\n", kind, build.version, build.git_revision,
-                                 build.git_dirty ? "+changes" : "");
+  std::string text = fmt::format("{}\nversion {}\nrevision {}{}\ngpu {}\n", kind, build.version,
+                                 build.git_revision, build.git_dirty ? "+changes" : "", gpu_);
   for (std::size_t row = 0; row < lines_.size(); ++row)
     text += fmt::format("{} {} {}\n", lines_[row].shard_count, finished_[row].size(), lines_[row].row);
   return text + '\n';

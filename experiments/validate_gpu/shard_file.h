@@ -2,10 +2,11 @@
 /// The finished shards of all rows in one file: a run goes on where it stopped, and two machines are compared
 /// without a reference.
 ///
-/// The file: "halflab shards 1", "version 0.1.0" with Halflab's, "revision" with git's, then a line "shards
-/// finished row" for every row, an empty line; then for each row with a finished shard a bitmap, least
-/// significant bit first, and for each finished shard in ascending order its digest (8 bytes), mismatches and
-/// documented deviations (4 each), all little-endian.
+/// The file: "halflab shards 2", "version 0.1.0" with Halflab's, "revision" with git's, "gpu" with the name of the
+/// one that rows on a GPU ran on, if any, then a line "shards finished row" for every row, an empty line; then
+/// for each row with a finished shard a bitmap, least significant bit first, and for each finished shard in
+/// ascending order its digest (8 bytes, little-endian), mismatches, documented deviations, other NaNs and
+/// misrounded numbers (each seven bits a byte, the lowest first, 0x80 set in all bytes but the last).
 
 #include <cstdint>
 #include <filesystem>
@@ -30,7 +31,7 @@ class ShardFile {
   explicit ShardFile(std::vector<Line> lines);
 
   enum class Use {
-    go_on,   ///< of the same revision of the source, too
+    go_on,   ///< of the same revision of the source
     compare  ///< of any
   };
 
@@ -46,9 +47,15 @@ class ShardFile {
   const std::map<std::uint32_t, ShardResult>& finished(std::size_t row) const { return finished_[row]; }
   const std::vector<Line>& lines() const { return lines_; }
 
+  /// Empty if no row on a GPU is finished.
+  const std::string& gpu() const { return gpu_; }
+  /// Throws std::runtime_error if shards of a GPU of another name are finished.
+  void set_gpu(const std::string& name);
+
  private:
   std::string header() const;
 
+  std::string gpu_;
   std::vector<Line> lines_;
   std::vector<std::map<std::uint32_t, ShardResult>> finished_;
 };

@@ -21,17 +21,19 @@ struct Outcome {
   std::string output;  ///< stdout and stderr together
 };
 
-inline Outcome run(const std::string& arguments, const std::string& wrapper = "") {
-  const std::string command =
-      wrapper + std::string(HALFLAB_BINARY_DIRECTORY) + "/" + arguments + " 2>&1 < /dev/null";
+inline Outcome run_command(const std::string& command) {
   Outcome outcome{};
-  FILE* pipe = ::popen(command.c_str(), "r");
+  FILE* pipe = ::popen((command + " 2>&1 < /dev/null").c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::array<char, 4096> buffer;
   while (const std::size_t n = std::fread(buffer.data(), 1, buffer.size(), pipe))
     outcome.output.append(buffer.data(), n);
   outcome.exit_code = WEXITSTATUS(::pclose(pipe));
   return outcome;
+}
+
+inline Outcome run(const std::string& arguments, const std::string& wrapper = "") {
+  return run_command(wrapper + HALFLAB_BINARY_DIRECTORY + "/" + arguments);
 }
 
 /// The names that `--list` prints.

@@ -240,6 +240,8 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"explain_gemm --cublas --d d.npy --a a --b b --out {}", "--d: with --cublas D is made, not read"},
       {"explain_gemm --cublas --a a.npy --out {}", "--a and --b belong together"},
       {"explain_gemm --alpha nan --out {}", "--alpha"},
+      {"gpu_throughput --only half_histogramm --out {}", "did you mean 'half_histogram'?"},
+      {"gpu_throughput --size 0 --out {}", "--size"},
       {"scaler_comparison --scalers none,dinamic --out {}", "did you mean 'dynamic'?"},
       {"scaler_comparison --scalers '' --out {}", "--scalers"},
       {"scaler_comparison --scalers static:scale=0 --out {}", "scale = 0"},

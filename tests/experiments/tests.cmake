@@ -25,6 +25,7 @@ halflab_test(experiments_parts_test
   experiments/scale_policy_order_test.cpp
   experiments/scaler_comparison_test.cpp
   experiments/underflow_sweep_test.cpp
+  experiments/validate_gpu_device_test.cpp
   experiments/validate_gpu_test.cpp
   oracle/exact_half.cpp
   LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts master_weights_parts
@@ -38,6 +39,11 @@ halflab_test(explain_gemm_test
   fp16/mma_oracle.cpp
   oracle/exact_half.cpp
   LIBRARIES explain_gemm_parts Boost::headers)
+
+halflab_test(gpu_throughput_test experiments/gpu_throughput_test.cpp
+  LIBRARIES gpu_throughput_parts nlohmann_json::nlohmann_json)
+halflab_test(gpu_throughput_device_test experiments/gpu_throughput_device_test.cpp
+  LIBRARIES gpu_throughput_parts LABEL gpu)
 
 # A library in cuBLAS's place that computes on the CPU and tells what it was asked for; the old one lacks a function.
 foreach(fake fake_cublas old_fake_cublas)
@@ -62,5 +68,20 @@ halflab_test(experiments_programs_test
   experiments/training_test.cpp
   experiments/validate_gpu_program_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
-target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+target_compile_definitions(experiments_programs_test PRIVATE
+  HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
 add_dependencies(experiments_programs_test experiments)
+
+# The programs on an emulated device.
+if(HALFLAB_HAS_CUDA)
+  halflab_emulated_test(gpu_throughput_emulated_test experiments/gpu_throughput_device_test.cpp
+    LIBRARIES gpu_throughput_parts)
+  add_executable(validate_gpu_emulated ${PROJECT_SOURCE_DIR}/experiments/validate_gpu.cpp)
+  target_link_libraries(validate_gpu_emulated PRIVATE validate_gpu_parts)
+  halflab_emulate(validate_gpu_emulated)
+  halflab_test(validate_gpu_emulated_test experiments/validate_gpu_emulated_test.cpp
+    LIBRARIES nlohmann_json::nlohmann_json)
+  target_compile_definitions(validate_gpu_emulated_test PRIVATE
+    HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  add_dependencies(validate_gpu_emulated_test validate_gpu_emulated)
+endif()

@@ -33,7 +33,6 @@ const Row& row_called(const std::string& id) {
 Row with_function(const std::string& id, Function function) {
   Row row = row_called(id);
   row.function = function;
-  row.needs = {};
   return row;
 }
 
@@ -108,8 +107,9 @@ TEST_CASE("validate_gpu: the double oracle computes what exact rationals do") {
 }
 
 TEST_CASE("validate_gpu: a sample has every shard once, borders first, and grows by adding") {
-  for (const Domain* domain : {&codes, &pairs, &singles, &words, &doubles, &long_words, &triples,
-                               &every_triple, &tensor_random, &tensor_structure, &tensor_census}) {
+  for (const Domain* domain :
+       {&codes, &pairs, &singles, &words, &doubles, &long_words, &triples, &device_codes, &device_pairs,
+        &device_words, &device_triples, &device_points}) {
     INFO(domain->name);
     const auto borders = domain->boundary_shards();
     const auto few = sampled_shards(*domain, 40 * domain->shard_size);
@@ -122,9 +122,14 @@ TEST_CASE("validate_gpu: a sample has every shard once, borders first, and grows
     const std::size_t shared = std::min(borders.size(), few.size());
     CHECK(std::equal(borders.begin(), borders.begin() + static_cast<long>(shared), few.begin()));
   }
-  CHECK(pairs.inputs() == std::uint64_t{1} << 32);
-  CHECK(every_triple.inputs() == std::uint64_t{1} << 48);
+  CHECK(pairs.inputs == std::uint64_t{1} << 32);
+  CHECK(device_triples.inputs == std::uint64_t{1} << 48);
   CHECK(sampled_shards(pairs, 65537).size() == 2);
+  Domain short_end = device_codes;
+  short_end.shard_count = 3;
+  short_end.shard_size = 30000;
+  CHECK(short_end.inputs_of(0) == 30000);
+  CHECK(short_end.inputs_of(2) == 5536);
 }
 
 TEST_CASE(
@@ -153,7 +158,7 @@ TEST_CASE(
 TEST_CASE("validate_gpu: every row that runs is right on the first shards") {
   std::size_t ran = 0;
   for (const Row& row : rows()) {
-    if (!row.runs()) continue;
+    if (row.function == nullptr) continue;
     INFO(row.id());
     CHECK(mismatches_of(row, quick_samples / 8) == 0);
     ++ran;
@@ -230,18 +235,18 @@ TEST_CASE("validate_gpu: lanes that are exchanged or ignored are found") {
   CHECK(mismatches_of(with_function("hadd, cuda_fp16.h packed", same), quick_samples) != 0);
 }
 
-TEST_CASE("validate_gpu: rows have names of their own, and say what they need") {
+TEST_CASE("validate_gpu: rows have names of their own, and a function or a kernel") {
   std::set<std::string> ids;
   const bool has_header = !cuda_header_functions().empty();
   for (const Row& row : rows()) {
     INFO(row.id());
     CHECK(ids.insert(row.id()).second);
-    CHECK(row.runs() == row.needs.empty());
-    if (row.is_on_gpu()) CHECK(row.needs == "a GPU");
-    if (row.subject == Subject::software_half) CHECK(row.runs());
+    if (row.subject == Subject::software_half) CHECK((row.function != nullptr));
     if (row.subject == Subject::cuda_header || row.subject == Subject::cuda_header_packed)
-      CHECK(row.needs == (has_header ? "" : "cuda_fp16.h"));
-    if (row.runs()) CHECK((row.reference != nullptr));
+      CHECK((row.function != nullptr) == has_header);
+    if (row.is_on_gpu()) CHECK((row.function == nullptr));
+    if (!row.is_on_gpu()) CHECK(!row.driver);
+    if (row.function != nullptr) CHECK((row.reference != nullptr));
   }
   for (const HeaderFunctions& functions : cuda_header_functions()) {
     INFO(functions.operation);
@@ -249,12 +254,34 @@ TEST_CASE("validate_gpu: rows have names of their own, and say what they need") 
   }
 }
 
+TEST_CASE("validate_gpu: codes are shown with their bits and numbers") {
+  CHECK(bits_text(half_number, 0x3C00) == "0x3c00");
+  CHECK(value_text(half_number, 0x0001) == "5.960464477539063e-08");
+  CHECK(value_text(half_number, 0xFE01) == "nan");
+  CHECK(value_text({.bits = 32}, 0xFF800000) == "-inf");
+  CHECK(value_text({.kind = NumberKind::signed_integer, .bits = 16}, 0xFFFE) == "-2");
+  CHECK(value_text({.kind = NumberKind::unsigned_integer, .bits = 64}, ~std::uint64_t{0}) ==
+        "18446744073709551615");
+  CHECK(bits_text({.kind = NumberKind::signed_integer, .bits = 64}, 1) == "0x0000000000000001");
+  const Row& packed = row_called("hlt, cuda_fp16.h packed");
+  const Example example = example_of(
+      packed, {.operands = {.a = 0xBC003C00, .b = 0x40000000}, .result = 0x3C00, .expected = 0x3C000000});
+  CHECK(example.bits ==
+        std::array<std::string, 5>{"0x3c00 0xbc00", "0x0000 0x4000", "", "0x3c00 0x0000", "0x0000 0x3c00"});
+  CHECK(example.values == std::array<std::string, 5>{"1 -1", "0 2", "", "1 0", "0 1"});
+}
+
 TEST_CASE("validate_gpu: a shard file comes back as it was, and another one is refused in one line") {
   const TemporaryDirectory directory;
   const std::vector<ShardFile::Line> lines{{"one", 20}, {"none", 65536}, {"two", 3}};
   ShardFile shards(lines);
-  const ShardResult result{.digest = 0x123456789ABCDEF0, .mismatches = 7, .documented = 0xFFFFFFFF};
+  const ShardResult result{.digest = 0x123456789ABCDEF0,
+                           .mismatches = 7,
+                           .documented = std::uint64_t{1} << 33,
+                           .other_nans = ~std::uint64_t{0},
+                           .misrounded = 128};
   shards.set(0, 19, result);
+  shards.set_gpu("A GPU, 80GB");
   shards.set(0, 3, {.digest = 1});
   shards.set(2, 0, {.digest = 2});
   const std::string file = directory / "shards.bin";
@@ -263,6 +290,9 @@ TEST_CASE("validate_gpu: a shard file comes back as it was, and another one is r
   for (std::size_t row = 0; row < lines.size(); ++row) CHECK(read.finished(row) == shards.finished(row));
   CHECK(read.finished(0).at(19) == result);
   CHECK(!read.is_finished(0, 4));
+  CHECK(read.gpu() == "A GPU, 80GB");
+  CHECK_THROWS_WITH_AS(shards.set_gpu("B"), doctest::Contains("of GPU 'A GPU, 80GB', this one is 'B'"),
+                       std::runtime_error);
 
   const auto refuses = [&](const std::string& bytes, const std::vector<ShardFile::Line>& wanted,
                            const std::string& must_name) {
@@ -285,12 +315,14 @@ TEST_CASE("validate_gpu: a shard file comes back as it was, and another one is r
   };
   refuses("", lines, "is no shard file");
   refuses("something\nelse\n\n", lines, "is no shard file");
-  refuses(replaced("shards 1", "shards 2"), lines, "is no shard file");
+  refuses(replaced("shards 2", "shards 1"), lines, "is no shard file");
   refuses(replaced("version ", "version 9"), lines, "of version '9");
   refuses(replaced(" one\n", " won\n"), lines, "it has 'won' where this program has 'one'");
   refuses(bytes, {{"one", 20}, {"none", 65536}}, "it has 'two' where this program has 'no more'");
   refuses(bytes, {{"one", 20}, {"none", 65535}, {"two", 3}}, "of other rows");
-  refuses(bytes.substr(0, bytes.size() - 1), lines, "is damaged");
+  for (std::size_t missing = 1; missing < 40; ++missing)
+    refuses(bytes.substr(0, bytes.size() - missing), lines, "is damaged");
+  refuses(bytes.substr(0, bytes.size() - 1) + std::string(20, '\x80'), lines, "is damaged");
   refuses(bytes + 'x', lines, "is damaged");
   refuses(replaced("20 2 one", "20 3 one"), lines, "is damaged");
   refuses(replaced("20 2 one", "20 1 one"), lines, "is damaged");
@@ -342,5 +374,5 @@ TEST_CASE("validate_gpu: recorded tensor-core steps are held to the model") {
   refuses("a0,b0,c_f32,d_f32,d_f16\n", "with 4 products");
   refuses(header + "3c00\n", "line 2: 1 cells; the header has 11");
   refuses(header + "3c00,3c00,0,0,3c00,3c00,0,0,3f800000,xyz,4200\n", "'xyz'");
-  CHECK(vector_findings(std::nullopt, file).front().needs == "HALFLAB_DATA_DIR");
+  CHECK(vector_findings(std::nullopt, file).front().obstacle == "needs HALFLAB_DATA_DIR");
 }

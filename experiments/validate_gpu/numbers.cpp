@@ -1,0 +1,51 @@
+#include "experiments/validate_gpu/numbers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+
+#include "experiments/validate_gpu/double_oracle.h"
+
+namespace experiments::validate_gpu {
+namespace {
+
+void append(std::string& cell, const std::string& text) {
+  if (!cell.empty()) cell += ' ';
+  cell += text;
+}
+
+}  // namespace
+
+std::string bits_text(NumberType type, std::uint64_t code) {
+  return fmt::format("0x{:0{}x}", code, std::max(1, type.bits / 4));
+}
+
+std::string value_text(NumberType type, std::uint64_t code) {
+  if (type.kind == NumberKind::unsigned_integer) return fmt::format("{}", code);
+  if (type.kind == NumberKind::signed_integer) {
+    const int unused = 64 - type.bits;
+    return fmt::format("{}", static_cast<std::int64_t>(code << unused) >> unused);
+  }
+  const auto number_text = [](auto number) {
+    return std::isnan(number) ? "nan" : fmt::format("{}", number);  // a NaN's sign is in its bits
+  };
+  if (type.bits == 64) return number_text(std::bit_cast<double>(code));
+  if (type.bits == 32) return number_text(std::bit_cast<float>(static_cast<std::uint32_t>(code)));
+  return number_text(double_oracle::decode(static_cast<std::uint16_t>(code)));
+}
+
+void append_lane(Example& example, const ExampleTypes& types, const ExampleLane& lane) {
+  const auto put = [&](std::size_t cell, NumberType type, std::uint64_t code) {
+    append(example.bits[cell], bits_text(type, code));
+    append(example.values[cell], value_text(type, code));
+  };
+  const std::array operands{lane.operands.a, lane.operands.b, lane.operands.c};
+  for (std::size_t i = 0; i < static_cast<std::size_t>(types.operand_count); ++i)
+    put(i, types.operand, operands[i]);
+  if (lane.result) put(3, types.result, *lane.result);
+  if (lane.expected) put(4, types.result, *lane.expected);
+}
+
+}  // namespace experiments::validate_gpu
