@@ -1,4 +1,5 @@
 # The libraries the programs are built with; the tests look for their own.
+set(ZLIB_USE_STATIC_LIBS ${HALFLAB_GPU_PROGRAMS})
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
 find_package(fmt REQUIRED)
@@ -6,6 +7,13 @@ find_package(tomlplusplus REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
 find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
+
+# Programs for machines that have none of these: all is linked in but the C library, fmt and toml++ from their headers.
+if(HALFLAB_GPU_PROGRAMS)
+  set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
+  set_target_properties(tomlplusplus::tomlplusplus PROPERTIES INTERFACE_COMPILE_OPTIONS -DTOML_HEADER_ONLY=1)
+  add_link_options(-static-libstdc++ -static-libgcc -Wl,--as-needed)
+endif()
 
 # Random123 states its version nowhere; Debian's package does.
 find_program(DPKG_QUERY_EXECUTABLE dpkg-query)

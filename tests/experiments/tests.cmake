@@ -45,6 +45,10 @@ halflab_test(gpu_throughput_test experiments/gpu_throughput_test.cpp
 halflab_test(gpu_throughput_device_test experiments/gpu_throughput_device_test.cpp
   LIBRARIES gpu_throughput_parts LABEL gpu)
 
+halflab_test(gpu_status_test experiments/gpu_status_test.cpp
+  LIBRARIES gpu_status_parts nlohmann_json::nlohmann_json)
+target_compile_definitions(gpu_status_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
+
 # A library in cuBLAS's place that computes on the CPU and tells what it was asked for; the old one lacks a function.
 foreach(fake fake_cublas old_fake_cublas)
   add_library(${fake} MODULE experiments/fake_cublas.cpp)
@@ -62,6 +66,7 @@ add_dependencies(cublas_test fake_cublas old_fake_cublas)
 
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
+  experiments/lab_gpu_test.cpp
   experiments/program_answers_test.cpp
   experiments/programs_test.cpp
   experiments/training_resume_test.cpp
