@@ -25,6 +25,7 @@
 #include "experiments/validate_gpu/cuda_header.h"
 #include "experiments/validate_gpu/findings.h"
 #include "experiments/validate_gpu/functions.h"
+#include "experiments/validate_gpu/instruction_agreement.h"
 #include "experiments/validate_gpu/nan_census.h"
 #include "experiments/validate_gpu/rows.h"
 #include "experiments/validate_gpu/shard_file.h"
@@ -150,6 +151,24 @@ void write_comparison(Run& run, const ShardFile& ours, const ShardFile& theirs, 
   }
 }
 
+void write_agreement(Run& run, const ShardFile& shards) {
+  const ShardComparison agreement = compare_instructions(shards);
+  run.record().summary("instruction_shards_compared", agreement.shards_in_both);
+  run.record().summary("instruction_shards_differing", agreement.shards_differing);
+  if (agreement.shards_differing != 0) {
+    const std::string text =
+        fmt::format("tensor-core instructions differ on the same dot products in {} of {} shards, first {}",
+                    agreement.shards_differing, agreement.shards_in_both, agreement.first_difference);
+    run.record().verdict(fmt::format("Among each other, {}.", text));
+    run.fail(text);
+  } else if (agreement.shards_in_both != 0) {
+    run.record().verdict(fmt::format(
+        "Tensor-core instructions of one depth and accumulator gave the same bits among each other in all {} "
+        "shards of the same dot products.",
+        agreement.shards_in_both));
+  }
+}
+
 std::string setting_text(const Options& options, const Devices& devices) {
   const std::string header = cuda_header_version().empty()
                                  ? "built without cuda_fp16.h"
@@ -211,6 +230,7 @@ void run(Run& run, const Options& options, std::string& for_screen) {
   if (const std::uint64_t wrong = mismatches(findings); wrong != 0)
     run.fail(fmt::format("{} results are not what is documented; see counterexamples.csv", wrong));
   if (!failure.empty()) run.fail("the device failed at " + failure);
+  if (devices.gpu) write_agreement(run, shards);
   if (others) write_comparison(run, shards, *others, options.other_shards);
   run.record().verdict(setting_text(options, devices));
   for_screen = timing_text(findings);
@@ -248,6 +268,8 @@ int main(int argc, char** argv) {
                  {"not_correctly_rounded", "results of functions without that promise"},
                  {"shards_wanted, shards_finished", "of all rows; fewer are finished after --budget"},
                  {"cuda_fp16.h", "CUDA version of NVIDIA's header, or \"none\""},
+                 {"instruction_shards_compared, instruction_shards_differing",
+                  "on a GPU: shards of the same dot products, by two tensor-core instructions"},
                  {"shards_compared, shards_differing", "with --compare: by their digests"}},
             .details =
                 fmt::format("Finished shards are kept in shards.bin in --out, and a run goes "

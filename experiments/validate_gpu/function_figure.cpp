@@ -98,7 +98,7 @@ Figure figure_of(const std::vector<FunctionErrors>& errors) {
   const int columns = std::min(panels, panel_columns), lines = (panels + columns - 1) / columns;
   Figure figure{
       .name = "ulp_errors",
-      .title = "Errors of functions of half, in units in the last place",
+      .title = "Errors of functions of half against their operand, in units in the last place",
       .caption = fmt::format(
           "Lowest and highest error among {} neighbouring operands; correct rounding stays within half "
           "a unit. Operands in the order of their codes, so that every binade is as wide; "

@@ -192,19 +192,30 @@ std::vector<ShardFile::Line> shard_lines() {
   return lines;
 }
 
-ShardComparison compare(const ShardFile& ours, const ShardFile& theirs) {
+ShardComparison compare(const FinishedShards& ours, const FinishedShards& theirs, const std::string& row) {
   ShardComparison comparison;
-  for (std::size_t row = 0; row < ours.lines().size(); ++row) {
-    for (const auto& [shard, result] : ours.finished(row)) {
-      const auto other = theirs.finished(row).find(shard);
-      if (other == theirs.finished(row).end()) continue;
-      ++comparison.shards_in_both;
-      if (other->second.digest == result.digest) continue;
-      if (comparison.shards_differing++ == 0)
-        comparison.first_difference = fmt::format("{}, shard {}", ours.lines()[row].row, shard);
-    }
+  for (const auto& [shard, result] : ours) {
+    const auto other = theirs.find(shard);
+    if (other == theirs.end()) continue;
+    ++comparison.shards_in_both;
+    if (other->second.digest == result.digest) continue;
+    if (comparison.shards_differing++ == 0)
+      comparison.first_difference = fmt::format("{}, shard {}", row, shard);
   }
   return comparison;
+}
+
+void add(ShardComparison& sum, const ShardComparison& part) {
+  sum.shards_in_both += part.shards_in_both;
+  if (sum.shards_differing == 0) sum.first_difference = part.first_difference;
+  sum.shards_differing += part.shards_differing;
+}
+
+ShardComparison compare(const ShardFile& ours, const ShardFile& theirs) {
+  ShardComparison sum;
+  for (std::size_t row = 0; row < ours.lines().size(); ++row)
+    add(sum, compare(ours.finished(row), theirs.finished(row), ours.lines()[row].row));
+  return sum;
 }
 
 }  // namespace experiments::validate_gpu

@@ -18,6 +18,9 @@
 
 namespace experiments::validate_gpu {
 
+/// Of one row, by their numbers.
+using FinishedShards = std::map<std::uint32_t, ShardResult>;
+
 class ShardFile {
  public:
   struct Line {
@@ -44,7 +47,7 @@ class ShardFile {
 
   void set(std::size_t row, std::uint32_t shard, const ShardResult& result);
   bool is_finished(std::size_t row, std::uint32_t shard) const { return finished_[row].contains(shard); }
-  const std::map<std::uint32_t, ShardResult>& finished(std::size_t row) const { return finished_[row]; }
+  const FinishedShards& finished(std::size_t row) const { return finished_[row]; }
   const std::vector<Line>& lines() const { return lines_; }
 
   /// Empty if no row on a GPU is finished.
@@ -57,7 +60,7 @@ class ShardFile {
 
   std::string gpu_;
   std::vector<Line> lines_;
-  std::vector<std::map<std::uint32_t, ShardResult>> finished_;
+  std::vector<FinishedShards> finished_;
 };
 
 /// The lines of rows().
@@ -69,7 +72,11 @@ struct ShardComparison {
   std::string first_difference = {};  ///< row and shard
 };
 
-/// By their digests. Both are of the same rows.
+/// By their digests, here and below: of one row, which `row` names.
+ShardComparison compare(const FinishedShards& ours, const FinishedShards& theirs, const std::string& row);
+void add(ShardComparison& sum, const ShardComparison& part);
+
+/// Both are of the same rows.
 ShardComparison compare(const ShardFile& ours, const ShardFile& theirs);
 
 }  // namespace experiments::validate_gpu

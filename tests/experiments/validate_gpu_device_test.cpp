@@ -20,6 +20,7 @@
 #include "experiments/validate_gpu/driver.h"
 #include "experiments/validate_gpu/findings.h"
 #include "experiments/validate_gpu/functions.h"
+#include "experiments/validate_gpu/instruction_agreement.h"
 #include "experiments/validate_gpu/nan_census.h"
 #include "experiments/validate_gpu/rows.h"
 #include "experiments/validate_gpu/sweep.h"
@@ -489,6 +490,31 @@ TEST_CASE("validate_gpu: rows on a device that there is no time for are not in t
     CHECK(census.find("hadd,software half,") != std::string::npos);
     CHECK((census.find("hneg,GPU,") == std::string::npos) == (seconds == 0));
   }
+}
+
+TEST_CASE("validate_gpu: tensor-core instructions are compared where they are tried with the same products") {
+  const auto row_called = [](const std::string& operation) { return row_index(operation + ", GPU"); };
+  ShardFile shards(shard_lines());
+  const auto finish = [&](const std::string& operation, std::uint32_t shard, std::uint64_t digest) {
+    shards.set(row_called(operation), shard, {.digest = digest});
+  };
+  finish("mma_m16n8k16_f32_random", 0, 7);
+  finish("mma_m16n8k16_f32_random", 1, 8);
+  CHECK(compare_instructions(shards).shards_in_both == 0);
+  finish("wmma_m16n16k16_f32_random", 0, 7);
+  finish("wgmma_m64n8k16_f32_random", 1, 8);
+  // Of another depth, another accumulator, and of a family that looks at tiles.
+  finish("mma_m16n8k8_f32_random", 0, 9);
+  finish("wmma_m16n16k16_f16_random", 0, 9);
+  finish("mma_m16n8k16_f32_position", 0, 1);
+  finish("wmma_m16n16k16_f32_position", 0, 2);
+  CHECK(compare_instructions(shards).shards_in_both == 2);
+  CHECK(compare_instructions(shards).shards_differing == 0);
+  finish("wgmma_m64n8k16_f32_random", 0, 6);
+  const ShardComparison found = compare_instructions(shards);
+  CHECK(found.shards_in_both == 3);
+  CHECK(found.shards_differing == 1);
+  CHECK(found.first_difference == "wgmma_m64n8k16_f32_random, GPU, shard 0");
 }
 
 TEST_CASE("validate_gpu: errors in ulp are those of the exact value") {
