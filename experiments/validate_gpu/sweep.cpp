@@ -7,6 +7,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <stdexcept>
 #include <utility>
@@ -30,7 +31,7 @@ class Ledger {
     shards_.set(row, shard, result);
     changed_ = true;
     constexpr std::chrono::seconds between_writes{20};
-    if (Clock::now() - written_ >= between_writes) write();
+    if (!written_ || Clock::now() - *written_ >= between_writes) write();
   }
 
   /// For one thread alone.
@@ -49,7 +50,7 @@ class Ledger {
   const std::filesystem::path& file_;
   std::mutex mutex_;
   bool changed_ = false;
-  Clock::time_point written_ = Clock::now();
+  std::optional<Clock::time_point> written_;
 };
 
 /// The time that a run may take.

@@ -77,7 +77,7 @@ int steps_of(const fs::path& checkpoint) {
 
 /// Starts a run and kills it once it has written two checkpoints, the newer one after that many steps.
 void leave_unfinished(const std::string& arguments, const fs::path& out, int steps = 0) {
-  const Process process(arguments, out);
+  const Process process = training::start(arguments, out);
   const auto is_far_enough = [&] {
     const std::vector<fs::path> checkpoints = checkpoints_in(out);
     return checkpoints.size() >= 2 && steps_of(checkpoints.back()) >= steps;
@@ -101,7 +101,7 @@ TEST_CASE("training: killed again and again, at any moment, a run ends with the 
   REQUIRE(whole.exit_code == 0);
   int kills = 0;
   for (auto patience = 60ms;; patience += 45ms) {
-    const Process process(small, directory / "killed");
+    const Process process = training::start(small, directory / "killed");
     std::this_thread::sleep_for(patience);
     process.send(SIGKILL);
     const Outcome outcome = process.wait();
@@ -131,7 +131,7 @@ TEST_CASE("training: a sweep that was killed, or interrupted, goes on, and makes
 
   const fs::path first_cell = cells / "mlp+hidden1=32+hidden2=16-fp32-none-0" / "manifest.json";
   {
-    const Process process(sweep, out);
+    const Process process = training::start(sweep, out);
     while (process.is_running() && !fs::exists(first_cell)) std::this_thread::sleep_for(1ms);
     process.send(SIGKILL);
     process.wait();
@@ -140,7 +140,7 @@ TEST_CASE("training: a sweep that was killed, or interrupted, goes on, and makes
   CHECK(!fs::exists(out / "summary.json"));
   const std::string first_manifest = content_of(first_cell);
   {
-    const Process process(sweep, out);
+    const Process process = training::start(sweep, out);
     std::this_thread::sleep_for(300ms);
     process.send(SIGINT);
     const Outcome interrupted = process.wait();

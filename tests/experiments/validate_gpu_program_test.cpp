@@ -1,15 +1,19 @@
 /// validate_gpu as its users run it: what a run leaves, how it goes on, and what it refuses.
 
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 
+#include "tests/experiments/process.h"
 #include "tests/experiments/programs.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
@@ -17,6 +21,7 @@
 namespace {
 
 namespace fs = std::filesystem;
+using namespace std::chrono_literals;
 using programs::Outcome;
 using programs::run;
 using test::contents_of;
@@ -69,8 +74,11 @@ TEST_CASE("validate_gpu: the same bytes with 1 and 2 threads, and when it goes o
 TEST_CASE("validate_gpu: an interrupted sweep keeps its shards, and the next run needs not run them again") {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", fresh = directory / "fresh";
-  const Outcome interrupted = run("validate_gpu --device cpu --exhaustive --op hadd --out " + out,
-                                  "timeout --preserve-status --signal INT 1 ");
+  const process::Process sweep("validate_gpu --device cpu --exhaustive --op hadd --out " + out,
+                               directory / "log");
+  while (sweep.is_running() && !fs::exists(fs::path(out) / "shards.bin")) std::this_thread::sleep_for(1ms);
+  sweep.send(SIGINT);
+  const process::Outcome interrupted = sweep.wait();
   INFO(interrupted.output);
   CHECK(interrupted.exit_code == 130);
   CHECK(interrupted.output.find("the finished shards are kept") != std::string::npos);
