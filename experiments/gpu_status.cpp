@@ -36,8 +36,9 @@ struct Options {
 };
 
 void write_device(const fs::path& file) {
-  const std::optional<Gpu> device = gpu();
-  sim::write_file(file, gpu_json(device).dump(2) + "\n");
+  const std::optional<sim::GpuInformation> device = gpu();
+  const nlohmann::ordered_json json = device ? sim::as_json(*device) : nlohmann::ordered_json();
+  sim::write_file(file, json.dump(2) + "\n");
   const sim::BuildInformation& build = sim::build_information();
   std::cout << (device ? fmt::format("{}, driver {}, compute capability {}.{}", device->name, device->driver,
                                      device->compute_capability / 10, device->compute_capability % 10)

@@ -91,6 +91,13 @@ std::string Value::text() const {
       content_);
 }
 
+nlohmann::ordered_json as_json(const GpuInformation& gpu) {
+  return {{"name", gpu.name},
+          {"driver", gpu.driver},
+          {"uuid", gpu.uuid},
+          {"compute_capability", gpu.compute_capability}};
+}
+
 nlohmann::ordered_json Value::json() const {
   return std::visit(
       [this](const auto& content) -> ordered_json {
@@ -228,12 +235,7 @@ ordered_json RunRecord::manifest(const ordered_json& settings, const std::vector
                                         fmt::gmtime(std::chrono::system_clock::to_time_t(date_)))},
                    {"wall_time_s", wall_time.count()},
                    {"peak_resident_bytes", peak_resident_bytes()}});
-  if (gpu_) {
-    manifest["gpu"] = {{"name", gpu_->name},
-                       {"driver", gpu_->driver},
-                       {"uuid", gpu_->uuid},
-                       {"compute_capability", gpu_->compute_capability}};
-  }
+  if (gpu_) manifest["gpu"] = as_json(*gpu_);
   manifest["figures"] = ordered_json::array();
   for (const FigureNote& figure : figures_) {
     manifest["figures"].push_back(

@@ -77,10 +77,13 @@ struct FigureNote {
 /// A GPU that a run took place on.
 struct GpuInformation {
   std::string name;
-  std::string driver;  ///< newest version of CUDA that it knows, such as 13.0
-  std::string uuid;
-  int compute_capability;  ///< 10 * major + minor
+  std::string driver;          ///< its version
+  std::string uuid;            ///< as nvidia-smi writes it
+  int compute_capability = 0;  ///< 10 * major + minor
 };
+
+/// As the manifest's "gpu" has it.
+nlohmann::ordered_json as_json(const GpuInformation& gpu);
 
 class RunRecord {
  public:

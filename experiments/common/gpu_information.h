@@ -1,8 +1,6 @@
 #pragma once
 /// A CUDA device as records name it.
 
-#include <fmt/format.h>
-
 #include <string>
 
 #include "fp16/cuda/sweep.h"
@@ -11,15 +9,10 @@
 namespace experiments {
 
 /// "13.0" of CUDA's 13000.
-inline std::string cuda_version_text(int version) {
-  return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
-}
+std::string cuda_version_text(int version);
 
-inline sim::GpuInformation gpu_information(const fp16::cuda::Device& device) {
-  return {.name = device.name,
-          .driver = cuda_version_text(device.driver),
-          .uuid = device.uuid,
-          .compute_capability = device.compute_capability};
-}
+/// The driver's version is NVML's. A machine may lack that library and have a driver all the same: then "for CUDA
+/// 13.0", the newest that the driver supports, stands for it.
+sim::GpuInformation gpu_information(const fp16::cuda::Device& device);
 
 }  // namespace experiments

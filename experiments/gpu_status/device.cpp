@@ -32,48 +32,13 @@ bool driver_has_device() {
   }
 }
 
-/// NVML's nvmlSystemGetDriverVersion. A machine may lack that library and have a driver all the same: then
-/// the CUDA version that the driver supports stands for it.
-std::string driver_version(int cuda_version) {
-  constexpr std::array names{"libnvidia-ml.so.1"};
-  try {
-    const SharedLibrary nvml(names);
-    int (*initialise)() = nullptr;
-    int (*version)(char* text, unsigned size) = nullptr;
-    int (*shut_down)() = nullptr;
-    nvml.find("nvmlInit_v2", initialise);
-    nvml.find("nvmlSystemGetDriverVersion", version);
-    nvml.find("nvmlShutdown", shut_down);
-    std::array<char, 81> text{};  // NVML_SYSTEM_DRIVER_VERSION_BUFFER_SIZE, and a zero
-    if (initialise() == 0) {
-      const bool known = version(text.data(), text.size() - 1) == 0;
-      shut_down();
-      if (known) return text.data();
-    }
-  } catch (const std::runtime_error&) {
-  }
-  return "for CUDA " + cuda_version_text(cuda_version);
-}
-
 }  // namespace
 
-std::optional<Gpu> gpu() {
+std::optional<sim::GpuInformation> gpu() {
   if (const std::string reason = fp16::cuda::unavailable_reason(); !reason.empty())
     throw std::runtime_error(reason);
   if (!driver_has_device()) return std::nullopt;
-  const fp16::cuda::Device device = fp16::cuda::device();
-  return Gpu{.name = device.name,
-             .driver = driver_version(device.driver),
-             .uuid = device.uuid,
-             .compute_capability = device.compute_capability};
-}
-
-ordered_json gpu_json(const std::optional<Gpu>& gpu) {
-  if (!gpu) return nullptr;
-  return {{"name", gpu->name},
-          {"driver", gpu->driver},
-          {"uuid", gpu->uuid},
-          {"compute_capability", gpu->compute_capability}};
+  return gpu_information(fp16::cuda::device());
 }
 
 ordered_json cuda_json() {

@@ -3,23 +3,14 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <string>
+
+#include "sim/record.h"
 
 namespace experiments::gpu_status {
 
-struct Gpu {
-  std::string name;
-  std::string driver;          ///< its version, as nvidia-smi writes it
-  std::string uuid;            ///< likewise
-  int compute_capability = 0;  ///< 10 * major + minor
-};
-
 /// The device that the kernels run on; nothing unless NVIDIA's driver itself answers that it has one, so that
 /// an emulated device is none. Throws std::runtime_error, one line, where kernels cannot run.
-std::optional<Gpu> gpu();
-
-/// The manifest's "gpu": null without one.
-nlohmann::ordered_json gpu_json(const std::optional<Gpu>& gpu);
+std::optional<sim::GpuInformation> gpu();
 
 /// The manifest's "cuda": the kernels' compiler, architectures and flags as one text; null without kernels.
 nlohmann::ordered_json cuda_json();
