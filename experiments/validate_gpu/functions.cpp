@@ -25,10 +25,6 @@ DoubleDouble square_root(double x) {
   return sqrt(DoubleDouble(x));
 }
 
-bool is_nan(std::uint16_t code) {
-  return (code & 0x7FFF) > 0x7C00;
-}
-
 const Operation& operation_called(std::string_view name) {
   return *std::ranges::find(operations(), name, &Operation::name);
 }
@@ -135,8 +131,9 @@ const std::vector<ExactFunction>& exact_functions() {
 AnswerFate fate_of(const ExactFunction& function, std::uint16_t operand, std::uint16_t answer) {
   const std::uint16_t expected = expected_of(function, operand);
   if (answer == expected) return AnswerFate::correct;
-  if (is_nan(expected) && is_nan(answer)) return AnswerFate::other_nan;
-  if (is_nan(expected) || is_nan(answer) || is_documented_at(function, operand)) return AnswerFate::wrong;
+  if (is_nan(half_number, expected) && is_nan(half_number, answer)) return AnswerFate::other_nan;
+  if (is_nan(half_number, expected) || is_nan(half_number, answer) || is_documented_at(function, operand))
+    return AnswerFate::wrong;
   const bool too_far =
       std::isfinite(function.largest_error) &&
       std::fabs(decode(answer) - function.value(decode(operand)).high) > function.largest_error;
@@ -161,7 +158,7 @@ FunctionErrors errors_of(const ExactFunction& function, std::string subject, con
     errors.other_nans += fate == AnswerFate::other_nan;
     errors.misrounded += fate == AnswerFate::misrounded;
     errors.wrong += fate == AnswerFate::wrong;
-    if ((operand & 0x7FFF) >= 0x7C00 || is_nan(answer)) continue;
+    if ((operand & 0x7FFF) >= 0x7C00 || is_nan(half_number, answer)) continue;
     const DoubleDouble exact = function.value(decode(operand));
     if (!std::isfinite(exact.high)) continue;
     const double error = error_ulp(exact, answer);

@@ -29,11 +29,6 @@ std::uint64_t widened(NumberType type, std::uint32_t code) {
          std::uint64_t{code & 0x3FF} << (fraction_bits - 10);
 }
 
-bool is_nan(NumberType type, std::uint64_t code) {
-  const std::uint64_t magnitude = code & ~(std::uint64_t{1} << (type.bits - 1));
-  return magnitude > widened(type, infinity);
-}
-
 std::uint64_t canonical(NumberType type) {
   return type.bits == 16 ? 0x7FFF : 0x7FFFFFFF;
 }

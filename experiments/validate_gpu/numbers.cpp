@@ -7,6 +7,8 @@
 #include <cmath>
 
 #include "experiments/validate_gpu/double_oracle.h"
+#include "fp16/bits.h"
+#include "fp16/formats.h"
 
 namespace experiments::validate_gpu {
 namespace {
@@ -17,6 +19,13 @@ void append(std::string& cell, const std::string& text) {
 }
 
 }  // namespace
+
+bool is_nan(NumberType type, std::uint64_t code) {
+  if (type.kind != NumberKind::floating_point) return false;
+  if (type.bits == 16) return fp16::is_nan<fp16::binary16>(static_cast<std::uint16_t>(code));
+  if (type.bits == 32) return fp16::is_nan<fp16::binary32>(static_cast<std::uint32_t>(code));
+  return fp16::is_nan<fp16::binary64>(code);
+}
 
 std::string bits_text(NumberType type, std::uint64_t code) {
   return fmt::format("0x{:0{}x}", code, std::max(1, type.bits / 4));

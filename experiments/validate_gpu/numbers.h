@@ -21,6 +21,9 @@ struct NumberType {
 inline constexpr NumberType half_number{};
 inline constexpr NumberType truth{NumberKind::unsigned_integer, 1};
 
+/// False of integers.
+bool is_nan(NumberType type, std::uint64_t code);
+
 /// 0x and the digits of all bits.
 std::string bits_text(NumberType type, std::uint64_t code);
 

@@ -11,7 +11,7 @@ namespace experiments::validate_gpu {
 namespace {
 
 bool is_nan_code(const Operands& operands) {
-  return (operands.a & 0x7FFF) > 0x7C00;
+  return is_nan(half_number, operands.a);
 }
 
 /// The operands of the second lane: another pair for every pair, so that a lane that reads or writes the

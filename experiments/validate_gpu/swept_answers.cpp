@@ -14,11 +14,6 @@ Operands operands_of(const fp16::OperandCodes& codes) {
   return {.a = codes[0], .b = codes[1], .c = codes[2]};
 }
 
-bool is_nan(NumberType type, std::uint64_t code) {
-  if (type.kind != NumberKind::floating_point) return false;
-  return type.bits == 32 ? (code & 0x7FFFFFFF) > 0x7F800000 : (code & 0x7FFF) > 0x7C00;
-}
-
 Example example_of(const cuda::Sweep& sweep, ExampleTypes types, const cuda::Counterexample& found) {
   types.operand_count = sweep.operation->arity;
   // Of a predicate's two answers each is a number or a mask.
