@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "experiments/gpu_throughput/work.h"
+#include "experiments/gpu_throughput/timed_work.h"
 #include "fp16/bits.h"
 #include "fp16/formats.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/gpu_throughput/work.h"
+#include "experiments/gpu_throughput/timed_work.h"
 
 namespace experiments::gpu_throughput {
 
