@@ -111,3 +111,6 @@ halflab_test(sim_files_test
   sim/files_test.cpp
   sim/growing_file_test.cpp
   LIBRARIES halflab::sim)
+
+# The kernels that do on a device what the simulator does.
+halflab_test(sim_cuda_gpu_tests sim/cuda/streaming_gpu_test.cpp LIBRARIES halflab::fp16_cuda halflab::sim LABEL gpu)
