@@ -26,6 +26,7 @@ halflab_test(experiments_parts_test
   experiments/scaler_comparison_test.cpp
   experiments/underflow_sweep_test.cpp
   experiments/validate_gpu_device_test.cpp
+  experiments/validate_gpu_functions_test.cpp
   experiments/validate_gpu_test.cpp
   oracle/exact_half.cpp
   LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts master_weights_parts
