@@ -26,30 +26,21 @@ Float calculate(const Modifiers& modifiers, Float a, Float b, Float c) {
   return finish(modifiers, result);
 }
 
-template <typename Float>
-struct Add {
+template <typename Float, HostOperation operation>
+struct OfTwo {
   static Float apply(const Modifiers& modifiers, Float a, Float b) {
-    return calculate<Float, HostOperation::add>(modifiers, a, b, 0);
+    return calculate<Float, operation>(modifiers, a, b, 0);
   }
 };
 template <typename Float>
-struct Subtract {
-  static Float apply(const Modifiers& modifiers, Float a, Float b) {
-    return calculate<Float, HostOperation::subtract>(modifiers, a, b, 0);
-  }
-};
+using Add = OfTwo<Float, HostOperation::add>;
 template <typename Float>
-struct Multiply {
-  static Float apply(const Modifiers& modifiers, Float a, Float b) {
-    return calculate<Float, HostOperation::multiply>(modifiers, a, b, 0);
-  }
-};
+using Subtract = OfTwo<Float, HostOperation::subtract>;
 template <typename Float>
-struct Divide {
-  static Float apply(const Modifiers& modifiers, Float a, Float b) {
-    return calculate<Float, HostOperation::divide>(modifiers, a, b, 0);
-  }
-};
+using Multiply = OfTwo<Float, HostOperation::multiply>;
+template <typename Float>
+using Divide = OfTwo<Float, HostOperation::divide>;
+
 template <typename Float>
 struct FusedMultiplyAdd {
   static Float apply(const Modifiers& modifiers, Float a, Float b, Float c) {
