@@ -106,51 +106,10 @@ std::vector<std::uint64_t> inputs_at(const cuda::Sweep& sweep, const std::vector
   return inputs;
 }
 
-/// The answers to inputs by their numbers, from what a sweep of few inputs says of each: it agrees, and then its
-/// answer is known, or it is a counterexample.
-class SweptAnswers {
- public:
-  SweptAnswers(const cuda::Sweep& sweep, const std::vector<Operands>& operands)
-      : sweep_(sweep), operands_(operands), inputs_(inputs_at(sweep, operands)) {
-    for (const Operands& each : operands)
-      answers_.push_back(sweep.operation->apply({each.a, each.b, each.c}));
-    std::size_t begin = 0;
-    for (std::size_t end = 1; end <= inputs_.size(); ++end) {
-      if (end < inputs_.size() && inputs_[end] == inputs_[end - 1] + 1) continue;
-      read(begin, end);
-      begin = end;
-    }
-  }
-
-  std::vector<std::uint64_t> take() { return std::move(answers_); }
-
- private:
-  /// Of consecutive inputs.
-  void read(std::size_t begin, std::size_t end) {
-    constexpr std::uint64_t shard_size = std::uint64_t{1} << 32;
-    const cuda::SweepResult result =
-        cuda::run(sweep_, static_cast<std::uint32_t>(inputs_[begin] / shard_size),
-                  {.first = inputs_[begin] % shard_size, .count = end - begin});
-    if (result.mismatches + result.nan_mismatches > result.counterexamples.size()) {
-      const std::size_t middle = begin + (end - begin) / 2;
-      read(begin, middle);
-      read(middle, end);
-      return;
-    }
-    for (const cuda::Counterexample& found : result.counterexamples)
-      answers_[begin + (found.index - inputs_[begin])] = found.found[0];
-  }
-
-  const cuda::Sweep& sweep_;
-  const std::vector<Operands>& operands_;
-  std::vector<std::uint64_t> inputs_;
-  std::vector<std::uint64_t> answers_;
-};
-
 }  // namespace
 
 std::vector<std::uint64_t> answers_at(const cuda::Sweep& sweep, const std::vector<Operands>& operands) {
-  return SweptAnswers(sweep, operands).take();
+  return cuda::answers_at(sweep, inputs_at(sweep, operands));
 }
 
 }  // namespace experiments::validate_gpu

@@ -23,7 +23,7 @@ void prepend_value_examples(RowAnswer& row, fp16::cuda::Range range,
 RowAnswer row_answer(const fp16::cuda::Sweep& sweep, const ExampleTypes& types, std::uint32_t shard,
                      const fp16::cuda::SweepResult& result);
 
-/// What a function answers, of a packed one the first lane, which the sweep must exhaust.
+/// What a function answers, of a packed one in the first lane. The sweep must exhaust its operands.
 std::vector<std::uint64_t> answers_at(const fp16::cuda::Sweep& sweep, const std::vector<Operands>& operands);
 
 }  // namespace experiments::validate_gpu

@@ -79,6 +79,26 @@ Device device() {
   return result;
 }
 
+namespace {
+
+void prepare(const SweepKernels& kernels) {
+  if (kernels.prepare != nullptr) launch(kernels.prepare, 65536 / threads_per_block, threads_per_block, {});
+}
+
+static_assert(most_answers <= std::size_t{most_blocks} * threads_per_block);
+
+void fill_in(std::vector<Counterexample>& calls, const void* explain, std::vector<void*> arguments = {}) {
+  if (calls.empty()) return;
+  DeviceArray<Counterexample> on_device{std::span<const Counterexample>(calls)};
+  Counterexample* first = on_device.data();
+  std::size_t count = calls.size();
+  arguments.insert(arguments.end(), {&first, &count});
+  launch(explain, blocks_for(count), threads_per_block, std::move(arguments));
+  on_device.copy_to(calls);
+}
+
+}  // namespace
+
 SweepResult result_of(const Report& report, const void* explain, std::vector<void*> arguments) {
   SweepResult result{.mismatches = report.mismatches,
                      .nan_mismatches = report.nan_mismatches,
@@ -88,12 +108,7 @@ SweepResult result_of(const Report& report, const void* explain, std::vector<voi
   for (const unsigned long long index : report.first_indices) {
     if (index != Report::none) calls.push_back({.index = index});
   }
-  if (calls.empty()) return result;
-  DeviceArray<Counterexample> on_device{std::span<const Counterexample>(calls)};
-  Counterexample* argument = on_device.data();
-  arguments.push_back(&argument);
-  launch(explain, 1, static_cast<unsigned>(calls.size()), std::move(arguments));
-  on_device.copy_to(calls);
+  fill_in(calls, explain, std::move(arguments));
   return result;
 }
 
@@ -107,7 +122,7 @@ SweepResult run(const Sweep& sweep, std::uint32_t shard, Range range) {
     throw std::runtime_error(name + ": " + std::to_string(range.count) + " inputs from " +
                              std::to_string(range.first) + " on; a shard has " + std::to_string(inputs));
   const SweepKernels& kernels = kernels_of(sweep.function);
-  if (kernels.prepare != nullptr) launch(kernels.prepare, 65536 / threads_per_block, threads_per_block, {});
+  prepare(kernels);
   range.first += std::uint64_t{shard} << 32;
   const Report empty;
   DeviceArray<Report> on_device{std::span<const Report>(&empty, 1)};
@@ -121,6 +136,26 @@ SweepResult run(const Sweep& sweep, std::uint32_t shard, Range range) {
   result.inputs = range.count;
   result.milliseconds = milliseconds;
   return result;
+}
+
+std::vector<std::uint64_t> answers_at(const Sweep& sweep, std::span<const std::uint64_t> inputs) {
+  const auto refuse = [&](const std::string& text) {
+    throw std::runtime_error("sweep of " + std::string(sweep.function) + ": " + text);
+  };
+  if (inputs.size() > most_answers)
+    refuse(std::to_string(inputs.size()) + " inputs at once; allowed: " + std::to_string(most_answers));
+  std::vector<Counterexample> calls;
+  for (const std::uint64_t input : inputs) {
+    if (input >= sweep.inputs())
+      refuse("input " + std::to_string(input) + " of " + std::to_string(sweep.inputs()));
+    calls.push_back({.index = input});
+  }
+  const SweepKernels& kernels = kernels_of(sweep.function);
+  prepare(kernels);
+  fill_in(calls, kernels.explain);
+  std::vector<std::uint64_t> answers;
+  for (const Counterexample& call : calls) answers.push_back(call.found[0]);
+  return answers;
 }
 
 }  // namespace fp16::cuda

@@ -6,7 +6,9 @@
 /// Errors: std::runtime_error with one line, such as "cudaMalloc: out of memory" or "no CUDA device: ...".
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -96,6 +98,11 @@ inline constexpr int max_counterexamples = 8;
 /// function's instruction, or if the sweep has no such shard or the shard no such inputs.
 SweepResult run(const Sweep& sweep, std::uint32_t shard);
 SweepResult run(const Sweep& sweep, std::uint32_t shard, Range range);
+
+/// What the device answers to the inputs with these numbers, 0 ... sweep.inputs() - 1, as codes; of two numbers the
+/// first. Throws std::runtime_error as `run`, and for more than `most_answers`.
+std::vector<std::uint64_t> answers_at(const Sweep& sweep, std::span<const std::uint64_t> inputs);
+inline constexpr std::size_t most_answers = std::size_t{1} << 20;
 
 /// A function of one half whose answers are read out instead of compared.
 struct TabulatedFunction {

@@ -225,8 +225,10 @@ __global__ void __launch_bounds__(threads_per_block) compare(Range range, Report
 
 /// Fills in the calls whose indices are given, one a thread.
 template <typename Operation, typename Native, Pipe pipe>
-__global__ void explain(Counterexample* calls) {
-  Counterexample& result = calls[threadIdx.x];
+__global__ void __launch_bounds__(threads_per_block) explain(Counterexample* calls, std::size_t count) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  Counterexample& result = calls[i];
   using This = Call<Operation, Native, pipe>;
   const This call(result.index);
   result.expected = call.expected;
@@ -250,7 +252,7 @@ SweepKernels sweep_kernels(std::string_view function) {
           .explain = reinterpret_cast<const void*>(&explain<Operation, Native, pipe>)};
 }
 
-/// But for `inputs` and `milliseconds`. `explain` fills in counterexamples; its last argument is added here.
+/// But for `inputs` and `milliseconds`. `explain` fills in counterexamples; its last two arguments are added here.
 SweepResult result_of(const Report& report, const void* explain, std::vector<void*> arguments = {});
 
 // One function for each list of intrinsics.h.

@@ -31,6 +31,9 @@ Device device() {
 SweepResult run(const Sweep&, std::uint32_t, Range) {
   refuse();
 }
+std::vector<std::uint64_t> answers_at(const Sweep&, std::span<const std::uint64_t>) {
+  refuse();
+}
 FmaSweepResult run_fma(std::uint16_t, std::uint32_t, std::uint32_t) {
   refuse();
 }

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstdint>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,16 @@ std::vector<cuda::Range> parts_of(const cuda::Sweep& sweep) {
     parts.push_back(
         {.first = inputs / windows * i + cuda::mix(i) % (inputs / windows - window), .count = window});
   return parts;
+}
+
+/// The operands' codes side by side are the input's number.
+fp16::OperandCodes operands_at(const fp16::Operation& operation, std::uint64_t input) {
+  fp16::OperandCodes codes{};
+  for (auto i = static_cast<std::size_t>(operation.arity); i-- > 0;) {
+    codes[i] = input & ((std::uint64_t{1} << operation.operand_bits[i]) - 1);
+    input >>= operation.operand_bits[i];
+  }
+  return codes;
 }
 
 std::uint32_t code_of(float value) {
@@ -120,6 +131,31 @@ TEST_CASE("functions of one half agree with the software on the device") {
       CHECK(result.digest == cuda::run(sweep, 0, part).digest);
     }
   }
+}
+
+TEST_CASE("what the device answers to chosen inputs is what the sweep of each has compared") {
+  if (skipped()) return;
+  for (const cuda::Sweep& sweep : cuda::sweeps()) {
+    const bool is_exact = sweep.operation->name.find("sqrt") == std::string::npos &&
+                          sweep.operation->name.find("divide") == std::string::npos;
+    if (sweep.pipe != cuda::Pipe::scalar || !sweep.exhausts_operands() || !is_exact) continue;
+    CAPTURE(sweep.function);
+    std::vector<std::uint64_t> inputs;  // more than a block, in no order
+    for (std::uint64_t i = 0; i < 300; ++i) inputs.push_back(cuda::mix(i) % sweep.inputs());
+    const std::vector<std::uint64_t> answers = cuda::answers_at(sweep, inputs);
+    REQUIRE(answers.size() == inputs.size());
+    int wrong = 0;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      wrong += answers[i] != sweep.operation->apply(operands_at(*sweep.operation, inputs[i]));
+    CHECK(wrong == 0);
+  }
+  const cuda::Sweep& first = cuda::sweeps().front();
+  CHECK(cuda::answers_at(first, {}).empty());
+  const std::vector<std::uint64_t> behind_the_last{first.inputs()}, too_many(cuda::most_answers + 1);
+  CHECK_THROWS_WITH_AS(cuda::answers_at(first, behind_the_last), doctest::Contains("input "),
+                       std::runtime_error);
+  CHECK_THROWS_WITH_AS(cuda::answers_at(first, too_many), doctest::Contains("inputs at once"),
+                       std::runtime_error);
 }
 
 TEST_CASE("parts of every sweep over more than 65536 inputs agree with the software on the device") {
