@@ -40,9 +40,11 @@ struct Rectifying {
 __device__ std::uint32_t turned(std::uint32_t word) {
   return word >> 16 | word << 16;
 }
-__device__ FmaAnswers turned(const FmaAnswers& answers) {
-  return {
-      .plain = turned(answers.plain), .saturated = turned(answers.saturated), .relu = turned(answers.relu)};
+/// A word with the code in both halves: no instruction, where the code is a result of HFMA2.
+__device__ std::uint32_t doubled(std::uint16_t code) {
+  std::uint32_t word;
+  asm("mov.b32 %0, {%1, %1};" : "=r"(word) : "h"(code));
+  return word;
 }
 
 /// Operands of a call, two codes in a word; a scalar function has the first ones.
@@ -53,6 +55,7 @@ struct Operands {
       : a(a * 0x10001u), b(b * 0x10001u), c(even_c * 0x10001u + 0x10000u) {}
 };
 
+/// What `call` finds are two codes in a word, too; of a scalar function the same one twice.
 struct Hardware {
   static constexpr int functions = 6;
 
@@ -70,7 +73,7 @@ struct Hardware {
   template <typename Kind>
   static __device__ void call(const Operands& operands, std::uint32_t* found) {
     const __half2 a = pair_of(operands.a), b = pair_of(operands.b), c = pair_of(operands.c);
-    found[0] = __half_as_ushort(Kind::scalar(__low2half(a), __low2half(b), __low2half(c)));
+    found[0] = doubled(__half_as_ushort(Kind::scalar(__low2half(a), __low2half(b), __low2half(c))));
     found[1] = word_of(Kind::packed(a, b, c));
   }
 };
@@ -82,7 +85,8 @@ struct Software {
   static __device__ bool is_packed(int) { return false; }
   static __device__ void call(const Operands& operands, std::uint32_t* found) {
     const auto first = [](std::uint32_t word) { return half::from_bits(static_cast<std::uint16_t>(word)); };
-    found[0] = ops::FusedMultiplyAdd{}(first(operands.a), first(operands.b), first(operands.c)).bits();
+    found[0] =
+        doubled(ops::FusedMultiplyAdd{}(first(operands.a), first(operands.b), first(operands.c)).bits());
   }
 };
 
@@ -91,16 +95,22 @@ __device__ FmaAnswers expected_answers(const FmaReference& reference, unsigned o
       __halves2half2(__double2half(reference.sum(offset)), __double2half(reference.sum(offset + 1)))));
 }
 
-/// One call of every function, with two neighbouring triples.
+/// One call of every function, with two neighbouring triples. Of answers in a word the lower half is that to the even
+/// c, whichever number of the call it is.
 struct Turn {
   std::uint32_t a_and_b;  ///< a in the upper half
-  std::uint32_t c;        ///< the first number's in the lower half
+  std::uint32_t c;        ///< both
   std::uint32_t weight;
+  bool odd_first;  ///< whether the first number, all that scalar functions have, is the odd c
 
-  __device__ bool odd_first() const { return c % 2 == 1; }
-  __device__ std::uint64_t triple(int number) const {
-    return std::uint64_t{a_and_b} << 16 | (c >> 16 * number & 0xffff);
+  __device__ std::uint64_t triple(int parity) const {
+    return std::uint64_t{a_and_b} << 16 | (c & 0xfffe) | static_cast<std::uint64_t>(parity);
   }
+  __device__ std::uint32_t by_parity(std::uint32_t found, bool packed) const {
+    return packed && odd_first ? turned(found) : found;
+  }
+  /// The half of a word that a scalar function answers.
+  __device__ std::uint32_t scalar_half() const { return odd_first ? 0xffff0000 : 0xffff; }
 };
 
 /// What a thread knows of one function.
@@ -112,10 +122,10 @@ struct Tally {
   std::uint32_t excess_first;
   std::uint32_t excess_second;
 
-  /// Two answers each, of which a scalar function gives the first alone.
+  /// Two answers each, by parity.
   __device__ void note(const Turn& turn, bool packed, std::uint32_t expected, std::uint32_t found,
                        Report& report) {
-    if (!packed) found = (expected & 0xffff0000) | found;
+    if (!packed) found = (expected & ~turn.scalar_half()) | (found & turn.scalar_half());
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
       const std::uint16_t wanted = expected >> 16 * i, answer = found >> 16 * i;
@@ -124,8 +134,7 @@ struct Tally {
       // A thread meets pairs of triples in ascending order, each with up to four answers.
       if (mismatches + nan_mismatches <= 4 * max_counterexamples) report.keep_lowest(turn.triple(i));
     }
-    const std::uint32_t difference = turn.odd_first() ? turned(found) - turned(expected) : found - expected;
-    (packed && turn.odd_first() ? excess_second : excess_first) += difference * turn.weight;
+    (packed && turn.odd_first ? excess_second : excess_first) += (found - expected) * turn.weight;
   }
 
   __device__ void add_to(Report& report) const {
@@ -146,28 +155,35 @@ __device__ void detour(Values&... values) {
   ((values = std::bit_cast<Values>(static_cast<BitsOf<Values>>(places[i++][threadIdx.x]))), ...);
 }
 
+template <typename Subject>
+struct Found {
+  std::uint32_t words[Subject::functions];
+};
+
+/// Not inline, since it is seldom called: what it needs would cost the loop instructions and registers.
+template <typename Subject>
+__noinline__ __device__ void note_turn(Found<Subject> found, FmaAnswers expected, Turn turn, Tally* tallies,
+                                       Report* reports) {
+  for (int f = 0; f < Subject::functions; ++f)
+    tallies[f].note(turn, Subject::is_packed(f), Subject::expected(expected, f), found.words[f], reports[f]);
+}
+
 /// Makes one call of each function and compares. Without its branch between them, ptxas would make two scalar
 /// calls with neighbouring triples one packed call.
 template <typename Subject>
 __device__ void compare_turn(const Operands& operands, const FmaAnswers& expected, const Turn& turn,
                              Tally* tallies, Report* reports) {
-  std::uint32_t found[Subject::functions];
-  Subject::call(operands, found);
-  std::uint16_t scalar_differences = 0;
-  std::uint32_t packed_differences = 0;
+  Found<Subject> found;
+  Subject::call(operands, found.words);
+  std::uint32_t scalar_differences = 0, packed_differences = 0;
 #pragma unroll
   for (int f = 0; f < Subject::functions; ++f) {
-    const std::uint32_t different = found[f] ^ Subject::expected(expected, f);
-    if (Subject::is_packed(f)) {
-      packed_differences |= different;
-    } else {
-      scalar_differences |= static_cast<std::uint16_t>(different);
-    }
+    found.words[f] = turn.by_parity(found.words[f], Subject::is_packed(f));
+    (Subject::is_packed(f) ? packed_differences : scalar_differences) |=
+        found.words[f] ^ Subject::expected(expected, f);
   }
-  if ((packed_differences | scalar_differences) == 0) return;
-#pragma unroll
-  for (int f = 0; f < Subject::functions; ++f)
-    tallies[f].note(turn, Subject::is_packed(f), Subject::expected(expected, f), found[f], reports[f]);
+  if ((packed_differences | (scalar_differences & turn.scalar_half())) != 0)
+    note_turn<Subject>(found, expected, turn, tallies, reports);
 }
 
 /// The subject's functions on one run.
@@ -182,15 +198,14 @@ __device__ void compare_run(std::uint16_t a, std::uint16_t b, std::uint16_t firs
   std::uint32_t weight = 1;
 #pragma unroll 1
   for (unsigned offset = 0; offset < fma_run_length; offset += 2) {
-    FmaAnswers expected = expected_answers(reference, offset);
+    const FmaAnswers expected = expected_answers(reference, offset);
     weight *= fma_weight_step;
     hashes.plain += expected.plain * weight;
     hashes.saturated += expected.saturated * weight;
     hashes.relu += expected.relu * weight;
 #pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      compare_turn<Subject>(operands, expected, {a_and_b, operands.c, weight}, tallies, reports);
-      expected = turned(expected);
+    for (const bool odd_first : {false, true}) {
+      compare_turn<Subject>(operands, expected, {a_and_b, operands.c, weight, odd_first}, tallies, reports);
       operands.c = turned(operands.c);
     }
     operands.c += 0x20002;
@@ -226,18 +241,18 @@ __global__ void __launch_bounds__(threads_per_block) compare_fma(Part part, Repo
 
 /// Fills in the calls whose numbers are given, one a thread.
 template <typename Subject>
-__global__ void explain_fma(int function, Counterexample* calls) {
-  Counterexample& result = calls[threadIdx.x];
+__global__ void __launch_bounds__(threads_per_block)
+    explain_fma(int function, Counterexample* calls, std::size_t count) {
+  const std::size_t i = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i >= count) return;
+  Counterexample& result = calls[i];
   const auto a = static_cast<std::uint16_t>(result.index >> 32),
              b = static_cast<std::uint16_t>(result.index >> 16), c = static_cast<std::uint16_t>(result.index);
   const std::uint16_t offset = c % fma_run_length;
-  FmaAnswers expected =
+  const FmaAnswers expected =
       expected_answers(FmaReference(a, b, static_cast<std::uint16_t>(c - offset)), offset & ~1u);
   Operands operands(a, b, c & ~1u);
-  if (c % 2 == 1) {
-    expected = turned(expected);
-    operands.c = turned(operands.c);
-  }
+  if (c % 2 == 1) operands.c = turned(operands.c);
   std::uint32_t as_first[Subject::functions], as_second[Subject::functions];
   Subject::call(operands, as_first);
   operands.c = turned(operands.c);
@@ -245,7 +260,7 @@ __global__ void explain_fma(int function, Counterexample* calls) {
 #pragma unroll
   for (int f = 0; f < Subject::functions; ++f) {
     if (f != function) continue;
-    const std::uint64_t wanted = Subject::expected(expected, f) & 0xffff;
+    const std::uint64_t wanted = Subject::expected(expected, f) >> 16 * (c % 2) & 0xffff;
     result.expected = {wanted, 0};
     result.found = {as_first[f] & 0xffff, 0};
     result.operands = {OperandCodes{a, b, c}, OperandCodes{}};

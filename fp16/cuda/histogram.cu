@@ -135,9 +135,8 @@ __global__ void __launch_bounds__(float_threads)
 }
 
 /// As many as the multiprocessors hold at a time, and no more than there is work for.
-unsigned blocks_for(std::size_t count, unsigned threads) {
+unsigned blocks_for(std::size_t count, std::size_t per_block) {
   constexpr std::size_t blocks_per_multiprocessor = 6;  // by their counters, on those with 228 KiB
-  const std::size_t per_block = std::size_t{threads} * Pack<float>::size;
   const std::size_t wanted = (count + per_block - 1) / per_block;
   static const auto multiprocessors = static_cast<std::size_t>(device_limits().multiprocessors);
   return static_cast<unsigned>(std::min(wanted, blocks_per_multiprocessor * multiprocessors));
@@ -148,15 +147,16 @@ unsigned blocks_for(std::size_t count, unsigned threads) {
 void HalfHistogram::add(const std::uint16_t* codes, std::size_t count) {
   if (count == 0) return;
   auto* totals = totals_.as<std::uint64_t>();
-  launch(reinterpret_cast<const void*>(&count_halves), blocks_for(count, half_threads), half_threads,
+  launch(reinterpret_cast<const void*>(&count_halves),
+         blocks_for(count, half_threads * Pack<std::uint16_t>::size), half_threads,
          {&codes, &count, &totals});
 }
 
 void FloatHistogram::add(const float* values, std::size_t count) {
   if (count == 0) return;
   auto* totals = totals_.as<std::uint64_t>();
-  launch(reinterpret_cast<const void*>(&count_floats), blocks_for(count, float_threads), float_threads,
-         {&values, &count, &scale_, &totals});
+  launch(reinterpret_cast<const void*>(&count_floats), blocks_for(count, float_threads * Pack<float>::size),
+         float_threads, {&values, &count, &scale_, &totals});
 }
 
 }  // namespace fp16::cuda

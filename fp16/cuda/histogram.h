@@ -34,7 +34,7 @@ using HalfExponents = ExponentCounts<-24, 15>;
 using FloatExponents = ExponentCounts<-149, 127>;
 
 /// Of binary16 values. 2 bytes an element; every thread has counters of its own in shared memory and executes
-/// some seven instructions an element, whatever the values, which is meant to leave the limit to the memory's
+/// some eight instructions an element, whatever the values, which is meant to leave the limit to the memory's
 /// bandwidth.
 class HalfHistogram {
  public:

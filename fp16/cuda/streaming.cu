@@ -20,17 +20,20 @@ struct Arrays {
 /// out[i] = map(in[i]) by the threads of one block.
 template <typename In, typename Out, typename Map>
 __device__ void map_in_block(Arrays<In, Out> arrays, Map& map) {
+  constexpr unsigned size = sizeof(In) > sizeof(Out) ? Pack<In>::size : Pack<Out>::size;
+  using PackIn = Pack<In, size>;
+  using PackOut = Pack<Out, size>;
   const bool aligned = is_pack_aligned(arrays.in) && is_pack_aligned(arrays.out);
-  const std::size_t packs = aligned ? arrays.count / Pack<In>::size : 0;
-  auto* out = reinterpret_cast<Pack<Out>*>(arrays.out);
-  for_each_pack(reinterpret_cast<const Pack<In>*>(arrays.in), packs, {threadIdx.x, threads},
-                [&](const Pack<In>& pack, std::size_t index) {
-                  Pack<Out> mapped;
+  const std::size_t packs = aligned ? arrays.count / size : 0;
+  auto* out = reinterpret_cast<PackOut*>(arrays.out);
+  for_each_pack(reinterpret_cast<const PackIn*>(arrays.in), packs, {threadIdx.x, threads},
+                [&](const PackIn& pack, std::size_t index) {
+                  PackOut mapped;
 #pragma unroll
-                  for (unsigned i = 0; i < Pack<In>::size; ++i) mapped.values[i] = map(pack.values[i]);
+                  for (unsigned i = 0; i < size; ++i) mapped.values[i] = map(pack.values[i]);
                   out[index] = mapped;
                 });
-  for (std::size_t i = packs * Pack<In>::size + threadIdx.x; i < arrays.count; i += threads)
+  for (std::size_t i = packs * size + threadIdx.x; i < arrays.count; i += threads)
     arrays.out[i] = map(arrays.in[i]);
 }
 

@@ -6,10 +6,11 @@
 
 namespace fp16::cuda {
 
-/// What a thread moves at a time, by accesses of 16 bytes.
-template <typename Value>
-struct alignas(16) Pack {
-  static constexpr unsigned size = 8;
+/// What a thread moves by one access, of 16 bytes or less: neighbouring threads' packs then make whole sectors of
+/// memory.
+template <typename Value, unsigned count = 16 / sizeof(Value)>
+struct alignas(count * sizeof(Value)) Pack {
+  static constexpr unsigned size = count;
 
   Value values[size];
 };
@@ -26,11 +27,11 @@ struct Share {
 
 /// Calls visit(pack, its index) for a share of the packs. Several are loaded before the first is visited,
 /// because the memory is busy only while 64 bytes or so are under way for each thread.
-template <typename Value, typename Visit>
-__device__ void for_each_pack(const Pack<Value>* packs, std::size_t count, Share share, Visit visit) {
-  constexpr unsigned under_way = 64 / sizeof(Pack<Value>);
+template <typename Pack, typename Visit>
+__device__ void for_each_pack(const Pack* packs, std::size_t count, Share share, Visit visit) {
+  constexpr unsigned under_way = 64 / sizeof(Pack);
   for (std::size_t first = share.first; first < count; first += under_way * share.stride) {
-    Pack<Value> loaded[under_way];
+    Pack loaded[under_way];
 #pragma unroll
     for (unsigned i = 0; i < under_way; ++i) {
       if (first + i * share.stride < count) loaded[i] = packs[first + i * share.stride];

@@ -4,7 +4,7 @@
 /// the device is done, and each begins when those before it have ended.
 ///
 /// Results are those of software, NaNs aside: a NaN becomes 0x7FFF or 0x7FFFFFFF. Arrays that are aligned to 16 bytes
-/// go eight elements at a time, others one by one; with the same results.
+/// go several elements at a time, others one by one; with the same results.
 ///
 /// Errors: std::runtime_error as in device_memory.h.
 
