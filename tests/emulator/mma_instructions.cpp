@@ -1,5 +1,9 @@
 /// mma.sync of binary16 operands (PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16").
 
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
 #include "tests/emulator/builder.h"
 #include "tests/emulator/rendezvous.h"
 #include "tests/emulator/tensor_tiles.h"
@@ -36,13 +40,25 @@ HalfTile read_b(Warp& warp, const Slot* slots, int depth) {
   return b;
 }
 
+/// Copies: d may be written to the same registers in another order.
+template <std::size_t count>
+std::array<std::array<std::uint32_t, warp_size>, count> read_c(Warp& warp, const Slot* slots) {
+  std::array<std::array<std::uint32_t, warp_size>, count> registers;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t lane = 0; lane < warp_size; ++lane)
+      registers[i][lane] = Lanes<std::uint32_t>(warp, slots[i])[static_cast<int>(lane)];
+  }
+  return registers;
+}
+
 template <int depth>
 void mma_binary32(Warp& warp, const Instruction& instruction, Mask mask) {
   if (rendezvous_of_all(warp, mask) == 0) return;
   const Slot *d = instruction.vectors.data(), *a = d + 4, *b = a + depth / 4, *c = b + depth / 8;
   const HalfTile a_tile = read_a(warp, a, depth), b_tile = read_b(warp, b, depth);
+  const auto sums = read_c<4>(warp, c);
   for_accumulators(8, [&](int row, int column, int lane, int index) {
-    const std::uint32_t sum = Lanes<std::uint32_t>(warp, c[index])[lane];
+    const std::uint32_t sum = sums[static_cast<std::size_t>(index)][static_cast<std::size_t>(lane)];
     Lanes<std::uint32_t>(warp, d[index])
         .set(lane, multiply_add<fp16::binary32>(a_tile, row, b_tile, column, sum));
   });
@@ -53,8 +69,10 @@ void mma_binary16(Warp& warp, const Instruction& instruction, Mask mask) {
   if (rendezvous_of_all(warp, mask) == 0) return;
   const Slot *d = instruction.vectors.data(), *a = d + 2, *b = a + depth / 4, *c = b + depth / 8;
   const HalfTile a_tile = read_a(warp, a, depth), b_tile = read_b(warp, b, depth);
+  const auto sums = read_c<2>(warp, c);
   for_accumulators(8, [&](int row, int column, int lane, int index) {
-    const std::uint16_t sum = half_of(Lanes<std::uint32_t>(warp, c[index / 2])[lane], index % 2);
+    const std::uint32_t pair = sums[static_cast<std::size_t>(index / 2)][static_cast<std::size_t>(lane)];
+    const std::uint16_t sum = half_of(pair, index % 2);
     const std::uint16_t result = multiply_add<fp16::binary16>(a_tile, row, b_tile, column, sum);
     Lanes<std::uint32_t> registers(warp, d[index / 2]);
     registers.set(lane, with_half(registers[lane], index % 2, result));

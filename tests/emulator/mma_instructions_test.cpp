@@ -147,6 +147,15 @@ TEST_CASE("fragments of mma lie as PTX says") {
   check_binary16("mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {r0,r1}, {r2,r3}, {r4}, {r0,r1};", 8);
 }
 
+TEST_CASE("mma reads all of c before it writes d to the same registers in another order") {
+  const std::string swap = "mov.b32 t, r0; mov.b32 r0, r1; mov.b32 r1, t;";
+  check_binary32(
+      swap + "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {r0,r1,r2,r3}, {r4,r5}, {r6}, {r1,r0,r2,r3};",
+      8);
+  check_binary16(swap + "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {r0,r1}, {r2,r3}, {r4}, {r1,r0};",
+                 8);
+}
+
 TEST_CASE("ldmatrix makes the operands of mma out of tiles by rows") {
   // Shared memory holds a, 16 x 16, and behind it b, 16 x 8.
   Words tiles;
