@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "experiments/explain_gemm/census_record.h"
 #include "experiments/explain_gemm/classification.h"
 #include "experiments/explain_gemm/figures.h"
+#include "experiments/explain_gemm/mistake.h"
 #include "experiments/explain_gemm/npy.h"
 #include "experiments/explain_gemm/problem.h"
 #include "experiments/explain_gemm/record.h"
@@ -70,7 +72,8 @@ void run_explanation(Run& run, const Options& options) {
   if (is_example) write_files(run.record(), problem);
   Explanation explanation = explain(problem, options.search, run);
   Classification classification = classify(problem, explanation, options.search.most_slices, run);
-  const Findings found{problem, std::move(explanation), std::move(classification)};
+  const std::optional<Mistake> mistake = mistake_of(problem, classification);
+  const Findings found{problem, std::move(explanation), std::move(classification), mistake};
   write_tables(run.record(), found);
   write_summary(run.record(), found);
   draw_figures(run, found);
@@ -97,15 +100,13 @@ int main(int argc, char** argv) {
       argc, argv,
       {.program =
            {.name = "explain_gemm",
-            .question =
-                "Which arithmetic made this matrix product? Finds the accumulator, steps, slices of k, "
-                "reduction and epilogue that reproduce every bit of D = alpha A B + beta C",
+            .question = "Which arithmetic made this matrix product? Finds the accumulator, steps, slices of "
+                        "k, reduction and epilogue that reproduce every bit of D = alpha A B + beta C",
             .example = "explain_gemm --a a.npy --b b.npy --d d.npy --out results/explained",
             .summary_keys =
                 {{"verdict", "explained (by one hypothesis), ambiguous (by several), unexplained"},
                  {"classification",
-                  "the worst there is of none, rounding_only, undecided, accumulator_overflow, "
-                  "real_bug"},
+                  "the worst there is of none, rounding_only, undecided, accumulator_overflow, real_bug"},
                  {"hypotheses, candidates", "how many were tried, and how many reproduce every bit of D"},
                  {"not_refuted", "further ones that reproduce their sample, beyond --most-verified"},
                  {"best.accumulator, best.slicing, best.slices, best.slice_length, best.reduction, "
@@ -114,12 +115,18 @@ int main(int argc, char** argv) {
                  {"outputs, unexplained", "of D, and those that it does not explain"},
                  {"real_bugs", "unexplained ones beyond the error bound of any order"},
                  {"undecided",
-                  "beyond that of FP32 sums and within that of FP16 sums, without a hypothesis "
-                  "that explains most outputs"},
+                  "beyond that of FP32 sums and within that of FP16 sums, without a hypothesis that explains "
+                  "most outputs"},
+                 {"rounding_error, chain_error",
+                  "root mean square of |D - exact| over the unexplained outputs within their bounds; over "
+                  "all unexplained ones if fp32_fma_chain made them"},
+                 {"mistake", "what gives every wrong output: none, or one of " +
+                                 std::string(explain_gemm::mistake_names)},
+                 {"beyond_range", "not finite, as the exact value is beyond the range of D's format"},
+                 {"from_operands", "not finite, as an element of A, B or C is not"},
                  {"overflowed", "infinite or NaN though the exact value is within the range"},
                  {"first_overflow_k",
-                  "the smallest k at which an exact partial sum of them leaves FP16's range, "
-                  "or \"none\""},
+                  "the smallest k at which an exact partial sum of them leaves FP16's range, or \"none\""},
                  {"first_real_bug.row, first_real_bug.column", "or \"none\""},
                  {"device, cublas, cublas_lt", "--cublas alone, as all below: the GPU and the versions"},
                  {"ways, refused, not_repeating",
@@ -135,11 +142,40 @@ int main(int argc, char** argv) {
                 "  np.save('a.npy', a.astype(np.float16))  # m x k\n"
                 "  np.save('b.npy', b.astype(np.float16))  # k x n\n"
                 "  np.save('d.npy', d)                     # m x n, as the kernel stored it\n"
+                "A D of float32 whose numbers are all FP16's, though the sums are not, is taken as FP16.\n"
+                "\n"
+                "Accumulators, in ascending k; in each the running sum is rounded after every step:\n"
+                "  fp32_fma_chain, fp16_fma_chain  a fused multiply-add for each k, in FP32 or FP16\n"
+                "  fp16_mul_add_chain              each product is rounded to FP16, then each sum\n"
+                "  hopper/blackwell_fp32, ..._fp16 steps of these tensor cores, whose sums are FP32 or FP16\n"
+                "  ..._step8, ..._step4            the same in steps of 8 or 4 products, fewer than usual\n"
+                "Slices of k, whose sums are added afterwards:\n"
+                "  k in 4 slices of 256            contiguous (split-K)\n"
+                "  blocks of 32 k to 8 slices in turn  block 0 to slice 0, block 1 to slice 1, ... (warps)\n"
+                "  k cut in two at 96              k = 0 to 95, and the rest (stream-K)\n"
+                "How these sums are added, one after the other, or neighbours first (pairwise):\n"
+                "  reduced by fp32                 in FP32\n"
+                "  reduced by fp16                 each is rounded to FP16, and every sum of them; of two "
+                "slices this stands for all that add halves\n"
+                "  reduced by fp16_partials        each is rounded to FP16 as it is stored, then added in "
+                "FP32\n"
+                "  reduced by fp16_in_place        each is added to D, which is FP16, slice after slice\n"
+                "Epilogues, of the reduced sum s; float arithmetic, fl is a rounding, half_... is all in "
+                "FP16:\n"
+                "  scale                           fl(alpha s)\n"
+                "  mul_add                         fl(fl(alpha s) + fl(beta c))\n"
+                "  fma_on_product, fma_on_c        fma(alpha, s, fl(beta c)), fma(beta, c, fl(alpha s))\n"
+                "  round_product_first             s is rounded to D's format before mul_add\n"
+                "  round_c_first                   beta c is rounded to D's format before it is added\n"
+                "  start_from_c                    the first slice's sum starts at c\n"
+                "Bounds are those of Higham (2002, chapter 3) for every order of sums in fp32, in fp32 with "
+                "fp16_reduction, or with fp16_accumulators.\n"
+                "\n"
                 "With --cublas D is made on the current GPU by cuBLAS and cuBLASLt, whose libraries are "
                 "looked for when it starts.\n"
-                "NaNs explain each other whatever their payload; everything else is compared bit for "
-                "bit. The exit "
-                "code is 1 when an output is beyond the error bound of every order of summation."},
+                "NaNs explain each other whatever their payload; everything else is compared bit for bit. "
+                "The exit code is 1 when an output is beyond the error bound of every order of summation, or "
+                "a mistake is found that gives all that are beyond FP32's."},
        .options =
            [&](CommandLine& command_line) {
              command_line.add("--a", inputs.a, "A, m x k, .npy of float16", "FILE");
@@ -148,10 +184,9 @@ int main(int argc, char** argv) {
              command_line.add("--c", inputs.c, "C, m x n, .npy of float16 or float32", "FILE");
              command_line.add("--alpha", inputs.alpha, "factor of A B");
              command_line.add("--beta", inputs.beta, "factor of C; default: 1 with --c, 0 without");
-             command_line.add_flag(
-                 "--cublas", inputs.by_cublas,
-                 "explain what cuBLAS makes of A and B (of an example's without files) in every "
-                 "way, instead of a D from a file");
+             command_line.add_flag("--cublas", inputs.by_cublas,
+                                   "explain what cuBLAS makes of A and B (of an example's without files) in "
+                                   "every way, instead of a D from a file");
              command_line.add(
                  "--most-algorithms", options.census.most_algorithms,
                  "of cuBLASLt that are tried for each compute and output type, an even part of all",

@@ -10,7 +10,6 @@
 #include "experiments/explain_gemm/prediction.h"
 #include "fp16/codec.h"
 #include "fp16/elementary.h"
-#include "fp16/exact_accumulator.h"
 
 namespace experiments::explain_gemm {
 namespace {
@@ -25,8 +24,15 @@ constexpr double half_of_smallest_subnormal = 0x1p-25;
 constexpr double u16 = 0x1p-11, u32 = 0x1p-24;
 constexpr double reference_error = 0x1p-50;  // of a few operations in double
 
+/// From a table: each of many outputs that differ takes the values of a whole row and column.
 double half_value(std::uint16_t code) {
-  return fp16::half_bits_to_float(code);
+  static const std::vector<float> values = [] {
+    std::vector<float> all(0x10000);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = fp16::half_bits_to_float(static_cast<std::uint16_t>(i));
+    return all;
+  }();
+  return values[code];
 }
 
 double product_at(const Problem& problem, std::size_t output, std::size_t k) {
@@ -35,10 +41,22 @@ double product_at(const Problem& problem, std::size_t output, std::size_t k) {
 }
 
 /// Zero, or not below the magnitude that the exponent of alignment stands for.
-double aligned_magnitude(std::uint16_t code) {
-  const double magnitude = std::fabs(half_value(code));
-  return magnitude == 0 ? 0 : std::max(magnitude, smallest_normal);
+double aligned_magnitude(double value) {
+  return value == 0 ? 0 : std::max(std::fabs(value), smallest_normal);
 }
+
+/// Products of finite halves are multiples of 2^-48 and below 2^32, so that 2^47 of them fit.
+class ExactSum {
+ public:
+  void add_product(double a, double b) {
+    sum_ += static_cast<Wide>(static_cast<std::int64_t>(a * 0x1p24)) * static_cast<std::int64_t>(b * 0x1p24);
+  }
+  double value() const { return static_cast<double>(sum_) * 0x1p-48; }
+
+ private:
+  __extension__ using Wide = __int128;
+  Wide sum_ = 0;
+};
 
 /// n u of the worst accumulator of a format, for chains through all of k.
 double accumulated(const fp16::Format& format, std::size_t depth, int slices) {
@@ -116,34 +134,82 @@ Arithmetic deciding_arithmetic(const Problem& problem, const Classification& fou
   return Arithmetic::fp16_accumulators;
 }
 
-bool overflowed(const Problem& problem, std::size_t output) {
-  if (std::isfinite(observed_value(problem, output))) return false;
-  const double exact = exact_output(problem, output).value;
-  return std::isfinite(exact) && std::fabs(exact) < largest_of(problem.d.format);
-}
+/// Some outputs, and the first of them.
+struct Tally {
+  std::size_t count = 0;
+  std::optional<std::size_t> first = {};
 
+  void add(std::size_t output) {
+    ++count;
+    if (!first) first = output;
+  }
+  void add(const Tally& later) {
+    count += later.count;
+    if (!first) first = later.first;
+  }
+};
+
+/// Why outputs are not finite.
 void find_overflows(const Problem& problem, const Slices& slices, const Run& run, Classification& found) {
   struct Row {
     std::size_t count = 0;
     std::optional<std::size_t> output = {}, at = {};
+    Tally beyond = {}, from_operands = {};
   };
   std::vector<Row> rows(problem.rows);
   Progress progress = run.progress("overflows", problem.rows);
   parallel_for_each(problem.rows, run.threads(), [&](std::size_t i) {
     for (std::size_t output = i * problem.columns; output < (i + 1) * problem.columns; ++output) {
-      if (!overflowed(problem, output)) continue;
+      if (std::isfinite(observed_value(problem, output))) continue;
+      const double exact = exact_output(problem, output).value;
+      if (!std::isfinite(exact)) {
+        rows[i].from_operands.add(output);
+        continue;
+      }
+      if (std::fabs(exact) >= largest_of(problem.d.format)) {
+        rows[i].beyond.add(output);
+        continue;
+      }
       ++rows[i].count;
       const std::optional<std::size_t> at = first_overflow(problem, output, slices);
       if (at && (!rows[i].at || *at < *rows[i].at)) rows[i].at = at, rows[i].output = output;
     }
     progress.tick();
   });
+  Tally beyond, from_operands;
   for (const Row& row : rows) {
+    beyond.add(row.beyond);
+    from_operands.add(row.from_operands);
     found.overflowed += row.count;
     if (!row.at || (found.first_overflow_at && *found.first_overflow_at <= *row.at)) continue;
     found.first_overflow_at = row.at;
     found.first_overflow_output = row.output;
   }
+  found.beyond_range = beyond.count;
+  found.first_beyond_range = beyond.first;
+  found.from_operands = from_operands.count;
+  found.first_from_operands = from_operands.first;
+}
+
+/// The root of the mean square of those that are finite; 0 without any.
+double root_mean_square(const std::vector<double>& values) {
+  double squares = 0, count = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    squares += value * value;
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(squares / count);
+}
+
+void measure_errors(const Problem& problem, const std::vector<std::uint32_t>& chain, Classification& all) {
+  std::vector<double> of_d, of_chain;
+  for (const Difference& difference : all.differences) {
+    if (difference.kind == Kind::rounding) of_d.push_back(difference.error(problem.d.format));
+    of_chain.push_back(value_of(problem.d.format, chain[difference.output]) - difference.exact.value);
+  }
+  all.rounding_error = root_mean_square(of_d);
+  all.chain_error = root_mean_square(of_chain);
 }
 
 }  // namespace
@@ -170,15 +236,17 @@ Arithmetic arithmetic_of(const Hypothesis& hypothesis) {
 
 ExactOutput exact_output(const Problem& problem, std::size_t output) {
   const std::size_t row = output / problem.columns, column = output % problem.columns;
-  fp16::ExactAccumulator<binary16> sum;
-  double magnitudes = 0;
+  ExactSum sum;
+  double in_double = 0, magnitudes = 0;
   for (std::size_t k = 0; k < problem.depth; ++k) {
-    const std::uint16_t a = problem.a[row * problem.depth + k], b = problem.b[k * problem.columns + column];
-    sum.add_product(a, b);
+    const double a = half_value(problem.a[row * problem.depth + k]);
+    const double b = half_value(problem.b[k * problem.columns + column]);
+    in_double += a * b;
+    if (std::isfinite(a) && std::isfinite(b)) sum.add_product(a, b);
     magnitudes += aligned_magnitude(a) * aligned_magnitude(b);
   }
   const double c = double{problem.beta} * problem.c_at(output);
-  return {.value = std::fma(double{problem.alpha}, std::bit_cast<double>(sum.rounded<binary64>().bits), c),
+  return {.value = std::fma(double{problem.alpha}, std::isfinite(in_double) ? sum.value() : in_double, c),
           .magnitudes = std::fabs(double{problem.alpha}) * magnitudes + std::fabs(c)};
 }
 
@@ -235,6 +303,12 @@ std::size_t Classification::count(Kind kind) const {
   return static_cast<std::size_t>(std::ranges::count(differences, kind, &Difference::kind));
 }
 
+bool Classification::is_doubtful() const {
+  // Sums on tensor cores, which truncate, are some times as far off as a chain's.
+  constexpr double farthest = 32;
+  return arithmetic == Arithmetic::fp32 && rounding_error > farthest * chain_error;
+}
+
 std::string_view Classification::name() const {
   for (const Kind kind : {Kind::real_bug, Kind::overflow, Kind::undecided, Kind::rounding}) {
     if (count(kind) > 0 || (kind == Kind::overflow && overflowed > 0)) return name_of(kind);
@@ -274,6 +348,8 @@ Classification classify(const Problem& problem, const Explanation& found, int mo
       difference.overflow_at = first_overflow(problem, difference.output, slices);
   }
   std::ranges::stable_sort(all.differences, std::greater{}, &Difference::kind);
+  if (!all.differences.empty())
+    measure_errors(problem, predicted(problem, found.tried.front().hypothesis, run), all);
   find_overflows(problem, slices, run, all);
   return all;
 }

@@ -72,8 +72,20 @@ struct Classification {
   std::size_t overflowed = 0;
   std::optional<std::size_t> first_overflow_output = {};
   std::optional<std::size_t> first_overflow_at = {};  ///< the smallest k of them
+  /// Outputs that are not finite and whose exact values D's format cannot hold, and the first of them.
+  std::size_t beyond_range = 0;
+  std::optional<std::size_t> first_beyond_range = {};
+  /// Outputs that are not finite because an element of A, B or C is not, and the first of them.
+  std::size_t from_operands = 0;
+  std::optional<std::size_t> first_from_operands = {};
+
+  /// Root mean squares: of |D - exact| over the differences that are rounding; over all of them, of what the first
+  /// hypothesis, a chain in FP32, makes there.
+  double rounding_error = 0, chain_error = 0;
 
   std::size_t count(Kind kind) const;
+  /// Whether the differences are within their bounds, which grow with k, but far from what FP32 sums usually make.
+  bool is_doubtful() const;
   /// "none" without differences and overflows, otherwise that of the worst kind.
   std::string_view name() const;
 };

@@ -34,7 +34,7 @@ std::size_t most_slices(const Explanation& explanation) {
 
 Figure map_figure(const Findings& found) {
   const std::size_t count = accumulators().size();
-  const double least = 100.0 / static_cast<double>(found.problem.outputs());
+  const double least = std::min(10.0, 100.0 / static_cast<double>(found.problem.outputs()));
   return {.name = "map",
           .title = "What each way of adding up leaves unexplained",
           .caption = fmt::format(
@@ -60,38 +60,41 @@ Figure map_figure(const Findings& found) {
           .height = static_cast<int>(120 + 24 * count)};
 }
 
+// More are drawn small, so that what lies under them is seen.
+constexpr std::size_t most_large_marks = 200;
+
 /// Outputs of one kind, which stand first in the table, where they can be told from rounding.
 std::string marked(const Findings& found, Kind kind, std::string_view style) {
-  if (found.classification.count(kind) == 0) return {};
-  return fmt::format(", 'outputs.csv' using ({} ? column('column') : NaN):'row' with points {}",
-                     column_is("kind", name_of(kind)), style);
+  const std::size_t count = found.classification.count(kind);
+  if (count == 0) return {};
+  return fmt::format(
+      ", 'outputs.csv' using ({} ? column('column') : NaN):'row' with points {} {}",
+      column_is("kind", name_of(kind)), style,
+      count > most_large_marks ? "pointtype 7 pointsize 0.2" : "pointtype 2 pointsize 1.2 linewidth 2");
 }
 
 Figure error_figure(const Findings& found) {
   const Problem& problem = found.problem;
-  return {
-      .name = "errors",
-      .title = "Where D differs from the best hypothesis",
-      .caption = fmt::format(
-          "Share of the outputs in each part of D that {} does not reproduce; crosses: real bugs, squares: "
-          "overflows, up to 10,000 of them. {}.",
-          found.explanation.best().hypothesis.text(), setting(problem)),
-      .script =
-          fmt::format("set xlabel 'column of D'\nset ylabel 'row of D'\nset xrange [-0.5:{}.5]\n"
-                      "set yrange [{}.5:-0.5]\nset cblabel 'outputs unexplained, %' offset 2\n"
-                      "set cbrange [0:*]\nset format cb '%g'\nset rmargin 14\n{}"
-                      "plot 'error_map.csv' using "
-                      "(column('first_column') + (column('columns') - 1) / 2.0):"
-                      "(column('first_row') + (column('rows') - 1) / 2.0):"
-                      "(column('columns') / 2.0):(column('rows') / 2.0):"
-                      "(100 * column('fraction_unexplained')) "
-                      "with boxxyerror fillstyle solid noborder linecolor palette",
-                      problem.columns - 1, problem.rows - 1, palette) +
-          marked(found, Kind::overflow, "pointtype 4 pointsize 0.8 linecolor rgb purple") +
-          marked(found, Kind::real_bug, "pointtype 2 pointsize 1.2 linewidth 2 linecolor rgb vermillion") +
-          "\n",
-      .width = 750,
-      .height = 600};
+  return {.name = "errors",
+          .title = "Where D differs from the best hypothesis",
+          .caption = fmt::format(
+              "Share of the outputs in each part of D that {} does not reproduce; orange: real bugs, purple: "
+              "overflows, up to 10,000 of them. {}.",
+              found.explanation.best().hypothesis.text(), setting(problem)),
+          .script = fmt::format("set xlabel 'column of D'\nset ylabel 'row of D'\nset xrange [-0.5:{}.5]\n"
+                                "set yrange [{}.5:-0.5]\nset cblabel 'outputs unexplained, %' offset 2\n"
+                                "set cbrange [0:*]\nset format cb '%g'\nset rmargin 14\n{}"
+                                "plot 'error_map.csv' using "
+                                "(column('first_column') + (column('columns') - 1) / 2.0):"
+                                "(column('first_row') + (column('rows') - 1) / 2.0):"
+                                "(column('columns') / 2.0):(column('rows') / 2.0):"
+                                "(100 * column('fraction_unexplained')) "
+                                "with boxxyerror fillstyle solid noborder linecolor palette",
+                                problem.columns - 1, problem.rows - 1, palette) +
+                    marked(found, Kind::overflow, "linecolor rgb purple") +
+                    marked(found, Kind::real_bug, "linecolor rgb vermillion") + "\n",
+          .width = 750,
+          .height = 600};
 }
 
 }  // namespace

@@ -161,14 +161,25 @@ bool goes_with_in_place(Epilogue epilogue) {
   return std::ranges::find(allowed, epilogue) != allowed.end();
 }
 
+/// Whether the sum of the slices is rounded to binary16 before anything else happens to it.
+bool rounds_sum_to_half(const Problem& problem, Epilogue epilogue) {
+  if (is_in_halves(epilogue)) return true;
+  return problem.d.format == binary16 &&
+         (epilogue == Epilogue::round_once || epilogue == Epilogue::start_from_c ||
+          epilogue == Epilogue::round_product_first);
+}
+
 std::vector<Way> ways_of(const Problem& problem, const Accumulator& accumulator, const Cut& cut,
                          Epilogue epilogue) {
   if (cut.slices == 1) return {{Reduction::none}};
   const bool halves = accumulator.format == binary16;
   if (cut.slicing == Slicing::uneven) return {{halves ? Reduction::fp16 : Reduction::fp32}};
+  // One sum of two halves, rounded to a half, is the same whether a float holds it first or not.
+  const bool is_one_sum_of_halves = cut.slices == 2 && rounds_sum_to_half(problem, epilogue);
   std::vector<Way> ways;
   for (const Reduction reduction : {Reduction::fp32, Reduction::fp16_partials, Reduction::fp16}) {
-    if (reduction == Reduction::fp16_partials && halves) continue;
+    if (reduction == Reduction::fp16_partials && (halves || is_one_sum_of_halves)) continue;
+    if (reduction == Reduction::fp32 && halves && is_one_sum_of_halves) continue;
     ways.push_back({reduction, Order::ascending});
     if (cut.slices > 3) ways.push_back({reduction, Order::pairwise});
   }

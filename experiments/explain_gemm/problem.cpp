@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <span>
 #include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include "fp16/codec.h"
 #include "fp16/mma.h"
@@ -30,9 +32,65 @@ Matrix read_halves(const std::string& file) {
 }
 
 void require_shape(const char* option, const Matrix& matrix, std::size_t rows, std::size_t columns) {
-  if (matrix.rows != rows || matrix.columns != columns)
-    throw std::invalid_argument(fmt::format("{}: the matrix is {} x {} where the others want {} x {}", option,
-                                            matrix.rows, matrix.columns, rows, columns));
+  if (matrix.rows == rows && matrix.columns == columns) return;
+  const bool is_transposed = matrix.rows == columns && matrix.columns == rows;
+  throw std::invalid_argument(fmt::format("{}: the matrix is {} x {} where A and B want {} x {}{}", option,
+                                          matrix.rows, matrix.columns, rows, columns,
+                                          is_transposed ? "; its transpose would fit" : ""));
+}
+
+void require_depth(const Matrix& a, const Matrix& b) {
+  if (b.rows == a.columns) return;
+  const bool is_transposed = b.columns == a.columns;
+  throw std::invalid_argument(fmt::format("--b: the matrix is {} x {} where A, {} x {}, wants {} rows{}",
+                                          b.rows, b.columns, a.rows, a.columns, a.columns,
+                                          is_transposed ? "; its transpose would fit" : ""));
+}
+
+bool is_half(double value) {
+  return double{fp16::half_bits_to_float(fp16::float_to_half_bits(static_cast<float>(value)))} == value;
+}
+
+/// alpha A B + beta C in double, which is exact where its sums have few digits.
+double sum_in_double(const Problem& problem, std::size_t output) {
+  const std::size_t row = output / problem.columns, column = output % problem.columns;
+  double sum = 0;
+  for (std::size_t k = 0; k < problem.depth; ++k)
+    sum += double{fp16::half_bits_to_float(problem.a[row * problem.depth + k])} *
+           fp16::half_bits_to_float(problem.b[k * problem.columns + column]);
+  return double{problem.alpha} * sum + double{problem.beta} * problem.c_at(output);
+}
+
+/// Whether D's floats are halves, though what they should be are none.
+bool holds_widened_halves(const Problem& problem) {
+  constexpr std::size_t most_sums = 1024;
+  const auto is_bfloat16 = [](std::uint32_t code) { return (code & 0xffff) == 0; };
+  if (problem.d.format != binary32 || std::ranges::all_of(problem.d.codes, is_bfloat16)) return false;
+  for (const std::uint32_t code : problem.d.codes) {
+    const double value = value_of(binary32, code);
+    if (std::isfinite(value) && !is_half(value)) return false;
+  }
+  const std::size_t sums = std::min(most_sums, problem.outputs());
+  for (std::size_t i = 0; i < sums; ++i) {
+    const std::size_t output = i * problem.outputs() / sums;
+    const double observed = value_of(binary32, problem.d.codes[output]);
+    if (std::isfinite(observed) && observed != 0 && !is_half(sum_in_double(problem, output))) return true;
+  }
+  return false;
+}
+
+void narrow(Problem& problem) {
+  for (std::uint32_t& code : problem.d.codes) code = fp16::float_to_half_bits(std::bit_cast<float>(code));
+  problem.d.format = binary16;
+  problem.was_widened = true;
+}
+
+Problem with_c(Problem problem, const Inputs& inputs) {
+  if (problem.beta == 0) return problem;
+  const Matrix c = read_npy(inputs.c);
+  require_shape("--c", c, problem.rows, problem.columns);
+  for (const std::uint32_t code : c.codes) problem.c.push_back(static_cast<float>(value_of(c.format, code)));
+  return problem;
 }
 
 std::vector<std::uint16_t> normal_halves(std::size_t count, std::uint64_t seed, std::string_view purpose) {
@@ -67,14 +125,12 @@ Problem read_problem(const Inputs& inputs) {
                   .beta = inputs.beta.value_or(inputs.c.empty() ? 0.0f : 1.0f)};
   problem.d.codes.resize(problem.outputs());
   if (!inputs.by_cublas) problem.d = read_npy(inputs.d);
-  require_shape("--b", b, problem.depth, b.columns);
+  require_depth(a, b);
   require_shape("--d", problem.d, problem.rows, problem.columns);
   if (problem.alpha == 0) throw std::invalid_argument("--alpha: 0 leaves nothing of A B to explain");
   if (problem.beta != 0 && inputs.c.empty()) throw std::invalid_argument("--beta: there is no --c");
-  if (problem.beta == 0) return problem;
-  const Matrix c = read_npy(inputs.c);
-  require_shape("--c", c, problem.rows, problem.columns);
-  for (const std::uint32_t code : c.codes) problem.c.push_back(static_cast<float>(value_of(c.format, code)));
+  problem = with_c(std::move(problem), inputs);
+  if (!inputs.by_cublas && holds_widened_halves(problem)) narrow(problem);
   return problem;
 }
 

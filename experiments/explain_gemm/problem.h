@@ -32,12 +32,15 @@ struct Problem {
   std::vector<float> c = {};     ///< row-major as D; empty where beta = 0
   float alpha = 1;
   float beta = 0;
+  bool was_widened = false;  ///< the file of D held its halves as floats
 
   std::size_t outputs() const { return rows * columns; }
   float c_at(std::size_t output) const { return c.empty() ? 0 : c[output]; }
   bool is_plain() const { return alpha == 1 && beta == 0; }
 };
 
+/// D of floats is taken as the halves that it was before, where each of its numbers is one and the sums that it is
+/// made of are not, judged by up to 1024 of them; numbers of bfloat16 alone stay as they are.
 /// Throws std::runtime_error for files that are not as they must be and std::invalid_argument for shapes and
 /// factors that do not fit together, each naming option or file.
 Problem read_problem(const Inputs& inputs);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -23,12 +24,39 @@ sim::Value or_none(const std::optional<std::size_t>& value) {
   return value ? sim::Value(*value) : sim::Value("none");
 }
 
+std::string_view format_name(const Problem& problem) {
+  return problem.d.format == fp16::binary16 ? "FP16" : "FP32";
+}
+
 std::string bits_text(const Problem& problem, std::uint32_t code) {
   return fmt::format("0x{:0{}x}", code, problem.d.format.width() / 4);
 }
 
 std::string place(const Problem& problem, std::size_t output) {
   return fmt::format("D[{}][{}]", output / problem.columns, output % problem.columns);
+}
+
+std::string number_text(double value) {
+  return std::isnan(value) ? "NaN" : fmt::format("{}", value);
+}
+
+bool is_finite_half(std::uint16_t code) {
+  return (code & 0x7c00) != 0x7c00;
+}
+
+std::string operand_text(char name, std::size_t row, std::size_t column, double value) {
+  return fmt::format("{}[{}][{}] is {}", name, row, column, number_text(value));
+}
+
+/// The first element that an output's sum is not finite for, such as "A[9][200] is NaN".
+std::string cause_in_operands(const Problem& problem, std::size_t output) {
+  const std::size_t row = output / problem.columns, column = output % problem.columns;
+  for (std::size_t k = 0; k < problem.depth; ++k) {
+    const std::uint16_t a = problem.a[row * problem.depth + k], b = problem.b[k * problem.columns + column];
+    if (!is_finite_half(a)) return operand_text('A', row, k, value_of(fp16::binary16, a));
+    if (!is_finite_half(b)) return operand_text('B', k, column, value_of(fp16::binary16, b));
+  }
+  return operand_text('C', row, column, problem.c_at(output));
 }
 
 void write_hypotheses(sim::RunRecord& record, const Findings& found) {
@@ -110,8 +138,7 @@ std::string explanation_sentence(const Findings& found) {
                        best.hypothesis.text());
   if (candidates > 0) {
     std::string text = fmt::format(
-        "Ambiguous: {} of {} hypotheses reproduce every bit of all {} outputs, the simplest of them {}. Data "
-        "that rounds more, with more k or operands of more different sizes, would tell them apart.",
+        "Ambiguous: {} of {} hypotheses reproduce every bit of all {} outputs, the simplest of them {}.",
         candidates, all, best.outputs, best.hypothesis.text());
     if (explanation.not_refuted > 0)
       text += fmt::format(" {} more reproduce their whole sample and were not held against all outputs.",
@@ -134,7 +161,39 @@ std::string overflow_sentence(const Findings& found) {
     return text + fmt::format(" The exact partial sums leave FP16's range first at k = {}, for {}.",
                               *classes.first_overflow_at,
                               place(found.problem, *classes.first_overflow_output));
-  return text + " No exact partial sum in ascending k does so: rounding or another order did.";
+  return text + fmt::format(" No exact partial sum in ascending k does so: rounding or another order did{}.",
+                            classes.count(Kind::real_bug) > 0 ? ", or they are real bugs" : "");
+}
+
+std::string range_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::size_t first = *classes.first_beyond_range;
+  const double exact = exact_output(found.problem, first).value;
+  return fmt::format(
+      "Beyond {}'s range: {} of {} outputs are not finite, as their exact values are beyond {}; first {}, "
+      "exact value {}.",
+      format_name(found.problem), classes.beyond_range, found.problem.outputs(),
+      found.problem.d.format == fp16::binary16 ? "65504" : "3.4e38", place(found.problem, first), exact);
+}
+
+std::string operands_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::size_t first = *classes.first_from_operands;
+  return fmt::format("Not finite by their operands: {} of {} outputs; first {}, since {}.",
+                     classes.from_operands, found.problem.outputs(), place(found.problem, first),
+                     cause_in_operands(found.problem, first));
+}
+
+/// ||D - exact|| / ||exact|| over the undecided outputs.
+double relative_error(const Findings& found) {
+  double error = 0, exact = 0;
+  for (const Difference& difference : found.classification.differences) {
+    if (difference.kind != Kind::undecided) continue;
+    const double off = difference.error(found.problem.d.format);
+    if (std::isfinite(off)) error += off * off;
+    exact += difference.exact.value * difference.exact.value;
+  }
+  return std::sqrt(error / exact);
 }
 
 std::string rounding_sentence(const Findings& found) {
@@ -142,14 +201,18 @@ std::string rounding_sentence(const Findings& found) {
   const std::string_view arithmetic = name_of(classes.arithmetic);
   if (const std::size_t undecided = classes.count(Kind::undecided); undecided > 0)
     return fmt::format(
-        "{} outputs are farther from the exact value than any order of FP32 sums puts them, but not farther "
-        "than "
-        "FP16 sums can ({}): either FP16 took part in an order that is not in the list, or they are wrong.",
-        undecided, arithmetic);
+        "{} output{} farther from the exact value than any order of FP32 sums can be, by {} in the root mean "
+        "square, but not farther than FP16 sums can ({}): either FP16 took part in an order that is not in "
+        "the list, or {} wrong.",
+        undecided, undecided == 1 ? " is" : "s are", percent(relative_error(found)), arithmetic,
+        undecided == 1 ? "it is" : "they are");
+  const std::size_t rounding = classes.count(Kind::rounding);
   return fmt::format(
-      "Rounding only: {} unexplained outputs are within the error bound of {}, so that another order of the "
-      "same sums can make them.",
-      classes.count(Kind::rounding), arithmetic);
+      "Rounding only: {} unexplained output{} within the error bound of {}, so that another order of the "
+      "same sums can make {}, and so can a mistake that is as small. Root mean square of the error: {:.3g}, "
+      "and {:.3g} if fp32_fma_chain made the same.",
+      rounding, rounding == 1 ? " is" : "s are", arithmetic, rounding == 1 ? "it" : "them",
+      classes.rounding_error, classes.chain_error);
 }
 
 /// The rows and columns of D between which all differences of a kind lie.
@@ -163,7 +226,11 @@ std::string extent(const Findings& found, Kind kind) {
     first_column = std::min(first_column, difference.output % columns);
     last_column = std::max(last_column, difference.output % columns);
   }
-  return fmt::format("rows {} to {} and columns {} to {}", first_row, last_row, first_column, last_column);
+  const auto stretch = [](std::string_view what, std::size_t first, std::size_t last) {
+    return first == last ? fmt::format("{} {}", what, first) : fmt::format("{}s {} to {}", what, first, last);
+  };
+  return fmt::format("{} and {}", stretch("row", first_row, last_row),
+                     stretch("column", first_column, last_column));
 }
 
 TextTable best_hypotheses(const Explanation& explanation) {
@@ -177,6 +244,48 @@ TextTable best_hypotheses(const Explanation& explanation) {
   return table;
 }
 
+constexpr std::string_view step_to_inputs =
+    "Next: most of D is wrong, so look first whether A, B, C and D are those of one call, and alpha, beta "
+    "and the layouts the kernel's. Then let it multiply matrices of small whole numbers, whose sums are "
+    "exact in every order.";
+
+std::string step_to_bug(const Findings& found) {
+  if (2 * found.classification.count(Kind::real_bug) > found.problem.outputs())
+    return std::string(step_to_inputs);
+  return fmt::format(
+      "Next: look for the bug where the wrong outputs lie, in {} (outputs.csv, errors figure): one tile "
+      "points to indexing or synchronisation, a last row or column to the handling of edges, scattered ones "
+      "to a race.",
+      extent(found, Kind::real_bug));
+}
+
+/// FP16 sums come nearer to values that do not cancel almost completely.
+std::string step_of_undecided(const Findings& found) {
+  constexpr double most_of_fp16_sums = 0.5;
+  if (2 * found.classification.count(Kind::undecided) > found.problem.outputs() &&
+      relative_error(found) > most_of_fp16_sums)
+    return std::string(step_to_inputs);
+  return "Next: run once with FP32 accumulators and without reductions in FP16 (cuBLAS: CUBLAS_COMPUTE_32F "
+         "and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION). If the same outputs stay, they are wrong.";
+}
+
+std::string step_after_rounding(const Findings& found) {
+  if (found.classification.is_doubtful())
+    return fmt::format(
+        "Next: rounding in FP32 is seldom so far off. Take the unexplained outputs, in {}, for wrong until "
+        "an order is known that makes them; small whole numbers as operands, whose sums are exact in every "
+        "order, show whether one is.",
+        extent(found, Kind::rounding));
+  std::string text = fmt::format(
+      "Next: hold D to the bounds of outputs.csv instead of a tolerance by eye; for the same bits as another "
+      "kernel, make k's cut and the reduction the same. The unexplained outputs lie in {}: where these are a "
+      "tile or an edge, look whether it is summed otherwise than the rest.",
+      extent(found, Kind::rounding));
+  if (found.problem.d.format == fp16::binary16)
+    text += " D in FP32 would show more of the order, and smaller mistakes.";
+  return text;
+}
+
 }  // namespace
 
 std::string_view verdict_name(const Explanation& explanation) {
@@ -187,44 +296,39 @@ std::string_view verdict_name(const Explanation& explanation) {
 
 std::string next_step(const Findings& found) {
   const Classification& classes = found.classification;
-  if (classes.count(Kind::real_bug) > 0)
-    return fmt::format(
-        "Next: look for the bug where the wrong outputs lie, in {} (outputs.csv, errors figure): one tile "
-        "points to "
-        "indexing or synchronisation, a last row or column to the handling of edges, scattered ones to a "
-        "race.",
-        extent(found, Kind::real_bug));
+  if (found.mistake) return fmt::format("Next: {}.", found.mistake->next);
+  if (classes.count(Kind::real_bug) > 0) return step_to_bug(found);
   if (classes.overflowed > 0)
     return "Next: keep sums and factors in FP32, or scale A or B down by a power of two and D up again; "
-           "partial sums of "
-           "an output within the range need not be within it.";
-  if (classes.count(Kind::undecided) > 0)
-    return "Next: run once with FP32 accumulators and without reductions in FP16 (cuBLAS: "
-           "CUBLAS_COMPUTE_32F and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION). If the same outputs "
-           "stay, they "
-           "are wrong.";
-  if (classes.count(Kind::rounding) > 0)
-    return "Next: nothing is broken. Hold D to the bounds of outputs.csv instead of a tolerance by eye; for "
-           "the same "
-           "bits as another kernel, make k's cut and the reduction the same.";
+           "partial sums of an output within the range need not be within it.";
+  if (classes.count(Kind::undecided) > 0) return step_of_undecided(found);
+  if (classes.count(Kind::rounding) > 0) return step_after_rounding(found);
+  if (classes.beyond_range > 0)
+    return "Next: store D in FP32, or scale A or B down by a power of two; infinite outputs tell nothing of "
+           "their sums.";
   if (verdict_name(found.explanation) == "explained")
     return "Next: hold ports and tests to this hypothesis bit for bit; no tolerance is needed.";
-  return {};
+  return fmt::format("Next: to tell them apart {}take more k, or operands of more different sizes.",
+                     found.problem.d.format == fp16::binary16 ? "let the kernel store D in FP32, " : "");
 }
 
 std::string bug_line(const Findings& found) {
   const Classification& classes = found.classification;
   const std::size_t bugs = classes.count(Kind::real_bug);
-  if (bugs == 0) return {};
+  if (bugs == 0) return found.mistake ? found.mistake->what : std::string();
   const Difference& first = classes.differences.front();
+  const std::string where = fmt::format("first {} = {} ({})", place(found.problem, first.output),
+                                        number_text(value_of(found.problem.d.format, first.observed)),
+                                        bits_text(found.problem, first.observed));
+  if (!std::isfinite(first.exact.value))
+    return fmt::format("{} output{} of D {} what no order of sums makes; {}, exact value {} since {}", bugs,
+                       bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", where, number_text(first.exact.value),
+                       cause_in_operands(found.problem, first.output));
   return fmt::format(
-      "{} output{} of D {} beyond the error bound of every order of sums in {}; first {} = {} ({}), exact "
-      "value {}, "
-      "bound {:.3g}",
-      bugs, bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", name_of(classes.arithmetic),
-      place(found.problem, first.output), value_of(found.problem.d.format, first.observed),
-      bits_text(found.problem, first.observed), first.exact.value,
-      first.bounds[static_cast<std::size_t>(classes.arithmetic)]);
+      "{} output{} of D {} beyond the error bound of every order of sums in {}; {}, exact value {}, bound "
+      "{:.3g}",
+      bugs, bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", name_of(classes.arithmetic), where,
+      first.exact.value, first.bounds[static_cast<std::size_t>(classes.arithmetic)]);
 }
 
 void write_tables(sim::RunRecord& record, const Findings& found) {
@@ -254,6 +358,11 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
   record.summary("unexplained", explanation.best().unexplained());
   record.summary("real_bugs", classes.count(Kind::real_bug));
   record.summary("undecided", classes.count(Kind::undecided));
+  record.summary("rounding_error", classes.rounding_error);
+  record.summary("chain_error", classes.chain_error);
+  record.summary("mistake", found.mistake ? found.mistake->name : "none");
+  record.summary("beyond_range", classes.beyond_range);
+  record.summary("from_operands", classes.from_operands);
   record.summary("overflowed", classes.overflowed);
   record.summary("first_overflow_k", or_none(classes.first_overflow_at));
   const bool has_bug = classes.count(Kind::real_bug) > 0;
@@ -266,18 +375,22 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
 void write_verdict(sim::RunRecord& record, const Findings& found) {
   const Problem& problem = found.problem;
   record.verdict(explanation_sentence(found));
-  if (const std::string line = bug_line(found); !line.empty()) record.verdict("Real bug: " + line + ".");
+  if (found.classification.count(Kind::real_bug) > 0) record.verdict("Real bug: " + bug_line(found) + ".");
+  if (found.mistake) record.verdict("Mistake: " + found.mistake->what + ".");
   if (found.classification.overflowed > 0) record.verdict(overflow_sentence(found));
+  if (found.classification.beyond_range > 0) record.verdict(range_sentence(found));
+  if (found.classification.from_operands > 0) record.verdict(operands_sentence(found));
   if (found.classification.count(Kind::rounding) + found.classification.count(Kind::undecided) > 0)
     record.verdict(rounding_sentence(found));
   record.verdict(best_hypotheses(found.explanation).text());
-  if (const std::string step = next_step(found); !step.empty()) record.verdict(step);
+  record.verdict(next_step(found));
   record.verdict(
-      fmt::format("A is {} x {}, B {} x {}, D holds {}; alpha = {}, beta = {}. One hypothesis holds for all "
-                  "of D: cuts of k that "
-                  "differ from tile to tile, and slices that are cut again, are not in the list.",
-                  problem.rows, problem.depth, problem.depth, problem.columns,
-                  problem.d.format == fp16::binary16 ? "FP16" : "FP32", problem.alpha, problem.beta));
+      fmt::format("A is {} x {}, B {} x {}, D holds {}{}; alpha = {}, beta = {}. One hypothesis holds for "
+                  "all of D: cuts of k that differ from tile to tile, and slices that are cut again, are not "
+                  "in the list. explain_gemm --help says what the names mean.",
+                  problem.rows, problem.depth, problem.depth, problem.columns, format_name(problem),
+                  problem.was_widened ? " numbers as float32, and is explained as FP16" : "", problem.alpha,
+                  problem.beta));
 }
 
 }  // namespace experiments::explain_gemm

@@ -1,11 +1,13 @@
 #pragma once
 /// Tables, summary and verdict.
 
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "experiments/common/experiment.h"
 #include "experiments/explain_gemm/classification.h"
+#include "experiments/explain_gemm/mistake.h"
 #include "experiments/explain_gemm/search.h"
 
 namespace experiments::explain_gemm {
@@ -14,6 +16,7 @@ struct Findings {
   const Problem& problem;
   Explanation explanation;
   Classification classification;
+  std::optional<Mistake> mistake = {};
 };
 
 /// "explained" by one hypothesis, "ambiguous" by several, or "unexplained".
@@ -23,10 +26,10 @@ void write_tables(sim::RunRecord& record, const Findings& found);
 void write_summary(sim::RunRecord& record, const Findings& found);
 void write_verdict(sim::RunRecord& record, const Findings& found);
 
-/// What the person who wrote or called the kernel does now; empty where more data would be needed first.
+/// What the person who wrote or called the kernel does now.
 std::string next_step(const Findings& found);
 
-/// What is wrong with D, in one line; empty without a real bug.
+/// What is wrong with D, in one line; empty without a real bug or a mistake.
 std::string bug_line(const Findings& found);
 
 }  // namespace experiments::explain_gemm

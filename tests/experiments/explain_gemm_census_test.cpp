@@ -114,13 +114,18 @@ TEST_CASE("explain_gemm census: every way is explained by the arithmetic that th
     const bool halves = scale_type(attempt.way.compute) == CublasType::fp16;
     const int split_k = algorithm ? algorithm->split_k : 1;
     const LtReduction scheme = algorithm ? algorithm->reduction : LtReduction::none;
+    const bool to_half = attempt.way.output == CublasType::fp16;
     // What is rounded to FP16 as it is stored is no other in FP32.
-    const bool in_halves = attempt.way.output == CublasType::fp16 && !halves;
-    const Reduction reduction = split_k == 1                                      ? Reduction::none
-                                : scheme == LtReduction::in_place && in_halves    ? Reduction::fp16_in_place
-                                : scheme == LtReduction::in_place && halves       ? Reduction::fp16
-                                : scheme == LtReduction::output_type && in_halves ? Reduction::fp16_partials
-                                                                                  : Reduction::fp32;
+    const bool in_halves = to_half && !halves;
+    const Reduction scheme_reduction =
+        split_k == 1                                      ? Reduction::none
+        : scheme == LtReduction::in_place && in_halves    ? Reduction::fp16_in_place
+        : scheme == LtReduction::in_place && halves       ? Reduction::fp16
+        : scheme == LtReduction::output_type && in_halves ? Reduction::fp16_partials
+                                                          : Reduction::fp32;
+    // One sum of two halves is the same for all that add halves.
+    const bool adds_halves = scheme_reduction == Reduction::fp16_partials || halves;
+    const Reduction reduction = split_k == 2 && to_half && adds_halves ? Reduction::fp16 : scheme_reduction;
     sliced += split_k > 1;
     const std::vector<Hypothesis> candidates = candidates_of(census, attempt);
     CHECK(std::ranges::any_of(candidates, [&](const Hypothesis& hypothesis) {

@@ -134,5 +134,39 @@ TEST_CASE("explain_gemm: matrices and factors that do not fit together are refus
   CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .c = b}), doctest::Contains("--c: the matrix"));
   CHECK_THROWS_WITH(read_problem({.a = wide, .b = b, .d = d}), doctest::Contains("holds float32"));
   CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .alpha = 0}), doctest::Contains("--alpha"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = file("turned.npy", 4, 2)}),
+                    doctest::Contains("where A and B want 2 x 4; its transpose would fit"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = file("turned.npy", 4, 3), .d = d}),
+                    doctest::Contains("A, 2 x 3, wants 3 rows; its transpose would fit"));
   CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .beta = 1.0f}), doctest::Contains("--beta"));
+}
+
+TEST_CASE("explain_gemm: halves that were saved as floats are halves, sums that happen to be are not") {
+  const TemporaryDirectory directory;
+  const auto file = [&](const char* name, fp16::Format format, std::size_t rows, std::size_t columns,
+                        Codes codes) {
+    write_npy(directory / name, {format, rows, columns, std::move(codes)});
+    return (directory / name).string();
+  };
+  const std::string a = file("a.npy", fp16::binary16, 1, 2, {0x3c01, 0x3c00});  // 1 + 2^-10, 1
+  const std::string b = file("b.npy", fp16::binary16, 2, 2, {0x3c01, 0x4000, 0x0000, 0x4200});
+  const auto read = [&](std::uint32_t first, std::uint32_t second) {
+    return read_problem({.a = a, .b = b, .d = file("d.npy", fp16::binary32, 1, 2, {first, second})});
+  };
+  // (1 + 2^-10)^2 is no half; 2 (1 + 2^-10) + 3 is none either.
+  const Problem widened = read(0x3f804000, 0x40a00000);  // 1 + 2^-9, 5
+  CHECK(widened.was_widened);
+  CHECK(widened.d.format == fp16::binary16);
+  CHECK(widened.d.codes == Codes{0x3c02, 0x4500});
+  CHECK(read(0x7f800000, 0x3f802000).d.codes == Codes{0x7c00, 0x3c01});
+  for (const Problem& stays : {read(0x3f804008, 0x40a00000),  // the exact one
+                               read(0x3f800000, 0x40a00000),  // numbers of bfloat16
+                               read(0x7f800000, 0xff800000)}) {
+    CHECK(!stays.was_widened);
+    CHECK(stays.d.format == fp16::binary32);
+  }
+  const std::string ones = file("ones.npy", fp16::binary16, 1, 2, {0x3c00, 0x3c00});
+  const std::string units = file("units.npy", fp16::binary16, 2, 2, {0x3c01, 0x3c00, 0, 0});
+  const std::string d = file("d.npy", fp16::binary32, 1, 2, {0x3f802000, 0x3f800000});
+  CHECK(!read_problem({.a = ones, .b = units, .d = d}).was_widened);
 }

@@ -370,7 +370,7 @@ TEST_CASE("explain_gemm: one wrong output among interleaved slices or uneven one
     CHECK(result.classes.name() == "real_bug");
     CHECK(result.classes.differences.front().output == 100);
     const Findings findings{problem, result.found, result.classes};
-    CHECK(next_step(findings).find("rows 4 to 4 and columns 4 to 4") != std::string::npos);
+    CHECK(next_step(findings).find("in row 4 and column 4 ") != std::string::npos);
   }
 }
 
@@ -403,7 +403,39 @@ TEST_CASE("explain_gemm: each outcome has its next step") {
   Problem problem = planted(hopper_in_slices(48), binary32);
   CHECK(step_of(problem).starts_with("Next: hold ports and tests to this hypothesis"));
   plant(problem, interleaved);
-  CHECK(step_of(problem).starts_with("Next: nothing is broken."));
+  CHECK(step_of(problem).starts_with("Next: hold D to the bounds of outputs.csv"));
+  problem = planted({oracle::gemm::fp32_chain(), whole}, binary16);
+  for (Halves* operand : {&problem.a, &problem.b}) std::ranges::fill(*operand, 0x3c00);
+  std::ranges::fill(problem.d.codes, 0x5600);  // 96
+  CHECK(step_of(problem).starts_with("Next: to tell them apart let the kernel store D in FP32"));
+  std::ranges::fill(problem.a, 0x7bff);
+  std::ranges::fill(problem.d.codes, 0x7c00);
+  CHECK(step_of(problem).starts_with("Next: store D in FP32, or scale A or B down"));
+  CHECK(answer(problem).classes.beyond_range == problem.outputs());
+  CHECK(answer(problem).classes.first_beyond_range == 0);
+}
+
+TEST_CASE("explain_gemm: hypotheses of two slices that are the same for all operands are tried once") {
+  const auto reductions = [](Problem problem, Epilogue epilogue, const fp16::Format& accumulator) {
+    std::vector<Reduction> found;
+    for (const Hypothesis& hypothesis : hypotheses(problem, 16)) {
+      if (hypothesis.slices == 2 && hypothesis.slice_length == 16 && hypothesis.slicing == Slicing::even &&
+          hypothesis.epilogue == epilogue && hypothesis.accumulator->format == accumulator &&
+          hypothesis.accumulator->products_per_step == 1)
+        found.push_back(hypothesis.reduction);
+    }
+    return found;
+  };
+  using Reductions = std::vector<Reduction>;
+  Problem problem = random_problem(binary16, 32, 2, 2);
+  CHECK(reductions(problem, Epilogue::round_once, binary32) == Reductions{Reduction::fp32, Reduction::fp16});
+  CHECK(reductions(problem, Epilogue::round_once, binary16) == Reductions{Reduction::fp16, Reduction::fp16});
+  problem.alpha = 0.7f;
+  CHECK(reductions(problem, Epilogue::scale, binary32) ==
+        Reductions{Reduction::fp32, Reduction::fp16_partials, Reduction::fp16});
+  problem = random_problem(binary32, 32, 2, 2);
+  CHECK(reductions(problem, Epilogue::round_once, binary32) ==
+        Reductions{Reduction::fp32, Reduction::fp16_partials, Reduction::fp16});
 }
 
 TEST_CASE("explain_gemm: slices hold every k once") {
@@ -639,6 +671,13 @@ TEST_CASE("explain_gemm: NaNs explain each other, zeros of different sign do not
   CHECK(result.found.candidates() == 1);
   CHECK(result.best().accumulator->name == "fp32_fma_chain");
   CHECK(result.classes.name() == "none");
+  CHECK(result.classes.from_operands == problem.columns);
+  CHECK(result.classes.first_from_operands == 2 * problem.columns);
+
+  problem.d.codes[2 * problem.columns + 3] = 0;
+  const Answer lost = answer(problem);
+  CHECK(lost.classes.name() == "real_bug");
+  CHECK(bug_line({problem, lost.found, lost.classes}).ends_with("exact value NaN since A[2][5] is NaN"));
 }
 
 TEST_CASE("explain_gemm: the example is what it says") {

@@ -1,0 +1,279 @@
+/// Mistakes that were made on purpose, on products in double rounded once, are named; and none where there is
+/// none.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <random>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/explain_gemm/mistake.h"
+#include "experiments/explain_gemm/record.h"
+#include "experiments/explain_gemm/search.h"
+#include "fp16/codec.h"
+#include "tests/experiments/silent_run.h"
+
+namespace {
+
+using namespace experiments::explain_gemm;
+using fp16::binary16;
+using fp16::binary32;
+using Value = std::function<double(std::size_t row, std::size_t column)>;
+
+constexpr std::size_t rows = 24, depth = 96, columns = 40;
+
+/// Numbers from 1/8 to 2 of both signs.
+std::vector<std::uint16_t> random_halves(std::size_t count, std::uint64_t seed) {
+  std::mt19937_64 generator(seed);
+  std::vector<std::uint16_t> halves(count);
+  for (std::uint16_t& half : halves) {
+    const std::uint64_t bits = generator();
+    half = static_cast<std::uint16_t>((bits & 0x83ff) | (12 + (bits >> 20) % 4) << 10);
+  }
+  return halves;
+}
+
+double half_at(const std::vector<std::uint16_t>& halves, std::size_t index) {
+  return fp16::half_bits_to_float(halves[index]);
+}
+
+std::uint32_t rounded(const fp16::Format& format, double value) {
+  const auto single = static_cast<float>(value);
+  return format == binary32 ? std::bit_cast<std::uint32_t>(single) : fp16::float_to_half_bits(single);
+}
+
+struct Case {
+  Problem problem;
+
+  explicit Case(const fp16::Format& format, std::size_t m = rows, std::size_t k = depth,
+                std::size_t n = columns)
+      : problem{.rows = m,
+                .depth = k,
+                .columns = n,
+                .a = random_halves(m * k, 1),
+                .b = random_halves(k * n, 2),
+                .d = {format, m, n, std::vector<std::uint32_t>(m * n)}} {
+    write([this](std::size_t i, std::size_t j) { return product(i, j); });
+  }
+
+  double term(std::size_t row, std::size_t column, std::size_t k) const {
+    return half_at(problem.a, row * problem.depth + k) * half_at(problem.b, k * problem.columns + column);
+  }
+
+  /// The sum over k from `first` until before `last`.
+  double product(std::size_t row, std::size_t column, std::size_t first, std::size_t last) const {
+    double sum = 0;
+    for (std::size_t k = first; k < last; ++k) sum += term(row, column, k);
+    return sum;
+  }
+  double product(std::size_t row, std::size_t column) const { return product(row, column, 0, problem.depth); }
+
+  void write(const Value& value, std::size_t from_row = 0) {
+    for (std::size_t i = from_row; i < problem.rows; ++i) {
+      for (std::size_t j = 0; j < problem.columns; ++j)
+        problem.d.codes[i * problem.columns + j] = rounded(problem.d.format, value(i, j));
+    }
+  }
+
+  std::optional<Mistake> mistake() const {
+    test::SilentRun silent(1);
+    const SearchOptions options{.most_slices = 2};
+    const Explanation found = explain(problem, options, silent.run);
+    return mistake_of(problem, classify(problem, found, options.most_slices, silent.run));
+  }
+
+  std::string_view name() const {
+    const std::optional<Mistake> found = mistake();
+    return found ? found->name : "none";
+  }
+};
+
+}  // namespace
+
+TEST_CASE("explain_gemm: a product without a mistake has none, nor one with a few odd outputs") {
+  for (const fp16::Format& format : {binary16, binary32}) {
+    Case right(format);
+    CHECK(right.name() == "none");
+    for (std::size_t i = 0; i < 20; ++i)
+      right.problem.d.codes[37 * i] = rounded(format, 1000 + 13.7 * static_cast<double>(i * i));
+    CHECK(right.name() == "none");
+    right.problem.d.codes[5] = rounded(format, -777);
+    CHECK(right.name() == "none");
+  }
+}
+
+TEST_CASE("explain_gemm: an order of FP16 sums that is not in the list is no mistake") {
+  Case reversed(binary16);
+  reversed.write([&](std::size_t i, std::size_t j) {
+    double sum = 0;
+    for (std::size_t k = depth; k-- > 0;)
+      sum = fp16::half_bits_to_float(
+          fp16::float_to_half_bits(static_cast<float>(sum + reversed.term(i, j, k))));
+    return sum;
+  });
+  CHECK(reversed.name() == "none");
+}
+
+TEST_CASE("explain_gemm: a transposed operand is wrong however far FP16 sums of that depth may be off") {
+  constexpr std::size_t deep = 2000;
+  Case wrong(binary16, 12, deep, 12);
+  const Problem& p = wrong.problem;
+  wrong.write([&](std::size_t i, std::size_t j) {
+    double sum = 0;
+    for (std::size_t k = 0; k < deep; ++k) sum += half_at(p.a, i * deep + k) * half_at(p.b, j * deep + k);
+    return sum;
+  });
+  test::SilentRun silent(1);
+  const SearchOptions options{.most_slices = 2};
+  Explanation found = explain(p, options, silent.run);
+  Classification classes = classify(p, found, options.most_slices, silent.run);
+  CHECK(classes.name() == "undecided");
+  const std::optional<Mistake> mistake = mistake_of(p, classes);
+  REQUIRE(mistake);
+  CHECK(mistake->name == "b_by_columns");
+  CHECK(bug_line({p, found, classes}).empty());
+  CHECK(next_step({p, found, classes}).starts_with("Next: most of D is wrong, so look first"));
+  CHECK(bug_line({p, found, classes, mistake}) == mistake->what);
+}
+
+TEST_CASE("explain_gemm: operands read and results stored by columns are told") {
+  for (const bool is_square : {false, true}) {
+    Case wrong = is_square ? Case(binary16, 32, 32, 32) : Case(binary16);
+    const Problem& p = wrong.problem;
+    const auto sum = [&](const std::function<double(std::size_t)>& term) {
+      double total = 0;
+      for (std::size_t k = 0; k < p.depth; ++k) total += term(k);
+      return total;
+    };
+    const auto a = [&](std::size_t i, std::size_t k) { return half_at(p.a, i * p.depth + k); };
+    const auto b = [&](std::size_t k, std::size_t j) { return half_at(p.b, k * p.columns + j); };
+    const auto turned_a = [&](std::size_t i, std::size_t k) { return half_at(p.a, k * p.rows + i); };
+    const auto turned_b = [&](std::size_t k, std::size_t j) { return half_at(p.b, j * p.depth + k); };
+    wrong.write([&](auto i, auto j) { return sum([&](auto k) { return turned_a(i, k) * b(k, j); }); });
+    CHECK(wrong.name() == "a_by_columns");
+    wrong.write([&](auto i, auto j) { return sum([&](auto k) { return a(i, k) * turned_b(k, j); }); });
+    CHECK(wrong.name() == "b_by_columns");
+    wrong.write([&](auto i, auto j) { return sum([&](auto k) { return turned_a(i, k) * turned_b(k, j); }); });
+    CHECK(wrong.name() == "both_by_columns");
+    wrong.write([&](auto i, auto j) {
+      const std::size_t place = i * p.columns + j;
+      return wrong.product(place % p.rows, place / p.rows);
+    });
+    CHECK(wrong.name() == "d_by_columns");
+    if (!is_square) continue;
+    wrong.write([&](auto i, auto j) { return sum([&](auto k) { return b(i, k) * a(k, j); }); });
+    CHECK(wrong.name() == "operands_swapped");
+  }
+}
+
+TEST_CASE("explain_gemm: products that are missing or come twice are named by their k") {
+  const struct {
+    std::size_t first, last;
+    bool is_repeated;
+    std::string_view name, text;
+  } rows_of_table[] = {{80, 96, false, "products_missing", "the 16 products from k = 80 to 95"},
+                       {91, 96, false, "products_missing", "the 5 products from k = 91 to 95"},
+                       {0, 7, false, "products_missing", "the 7 products from k = 0 to 6"},
+                       {32, 64, false, "products_missing", "the 32 products from k = 32 to 63"},
+                       {48, 64, true, "products_repeated", "the 16 products from k = 48 to 63"},
+                       {64, 96, true, "products_repeated", "the 32 products from k = 64 to 95"}};
+  for (const auto& row : rows_of_table) {
+    for (const std::size_t from_row : {std::size_t{0}, std::size_t{20}}) {
+      Case wrong(binary16);
+      wrong.write(
+          [&](std::size_t i, std::size_t j) {
+            const double part = wrong.product(i, j, row.first, row.last);
+            return wrong.product(i, j) + (row.is_repeated ? part : -part);
+          },
+          from_row);
+      const std::optional<Mistake> mistake = wrong.mistake();
+      INFO(row.text, " ", from_row);
+      REQUIRE(mistake);
+      CHECK(mistake->name == row.name);
+      CHECK(mistake->what.find(row.text) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("explain_gemm: products that are missing are named though the bound of so deep a sum hides them") {
+  constexpr std::size_t deep = 12000, held = 11950;
+  Case wrong(binary16, 6, deep, 6);
+  wrong.write([&](std::size_t i, std::size_t j) { return wrong.product(i, j, 0, held); });
+  test::SilentRun silent(1);
+  const SearchOptions options{.most_slices = 2};
+  const Explanation found = explain(wrong.problem, options, silent.run);
+  const Classification classes = classify(wrong.problem, found, options.most_slices, silent.run);
+  CHECK(classes.name() == "rounding_only");
+  CHECK(classes.is_doubtful());
+  CHECK(
+      next_step({wrong.problem, found, classes}).starts_with("Next: rounding in FP32 is seldom so far off"));
+  const std::optional<Mistake> mistake = mistake_of(wrong.problem, classes);
+  REQUIRE(mistake);
+  CHECK(mistake->what.find("50 products from k = 11950 to 11999") != std::string::npos);
+
+  // Some of them are beyond the bound of FP32 sums then.
+  wrong.write([&](std::size_t i, std::size_t j) { return wrong.product(i, j, 0, held - 150); });
+  CHECK(wrong.name() == "products_missing");
+
+  wrong.write([&](std::size_t i, std::size_t j) { return wrong.product(i, j); });
+  const Explanation right = explain(wrong.problem, options, silent.run);
+  const Classification rounding = classify(wrong.problem, right, options.most_slices, silent.run);
+  CHECK(!rounding.is_doubtful());
+  CHECK(!mistake_of(wrong.problem, rounding));
+}
+
+TEST_CASE("explain_gemm: epilogues that were not told of are named") {
+  Case wrong(binary16);
+  const auto product = [&](std::size_t i, std::size_t j) { return wrong.product(i, j); };
+  wrong.write([&](auto i, auto j) { return std::max(0.0, product(i, j)); });
+  CHECK(wrong.name() == "relu");
+  wrong.problem.d.codes[0] = 0xbc00;
+  CHECK(wrong.name() != "relu");
+
+  wrong.write(product);
+  wrong.write([](auto, auto) { return 0.0; }, 20);
+  CHECK(wrong.name() == "same_value");
+
+  wrong.write([&](auto i, auto j) { return 0.125 * product(i, j); });
+  REQUIRE(wrong.mistake());
+  CHECK(wrong.mistake()->name == "factors");
+  CHECK(wrong.mistake()->next.starts_with("if that is meant, give --alpha 0.125"));
+
+  wrong.write([&](auto i, auto j) { return product(i, j) + 50 + 10.0 * static_cast<double>(j); });
+  CHECK(wrong.name() == "column_bias");
+  wrong.write([&](auto i, auto j) { return product(i, j) - 50 - 10.0 * static_cast<double>(i * i); });
+  CHECK(wrong.name() == "row_bias");
+}
+
+TEST_CASE("explain_gemm: C left out and factors mistaken are named") {
+  Case wrong(binary16);
+  for (std::size_t i = 0; i < wrong.problem.outputs(); ++i)
+    wrong.problem.c.push_back(20 + 7 * static_cast<float>(i % 11));
+  wrong.problem.alpha = 0.5f;
+  wrong.problem.beta = 3;
+  wrong.write([&](auto i, auto j) { return 0.5 * wrong.product(i, j); });
+  CHECK(wrong.name() == "without_c");
+  wrong.write([&](auto i, auto j) {
+    return 2 * wrong.product(i, j) + 1.5 * wrong.problem.c_at(i * wrong.problem.columns + j);
+  });
+  REQUIRE(wrong.mistake());
+  CHECK(wrong.mistake()->name == "factors");
+  CHECK(wrong.mistake()->what.find("beta = 1.5") != std::string::npos);
+}
+
+TEST_CASE("explain_gemm: D cut off at 65504, or kept in bfloat16, is told from wrong sums") {
+  Case large(binary16);
+  for (std::uint16_t& half : large.problem.a) half = static_cast<std::uint16_t>(half + (14 << 10));
+  large.write(
+      [&](std::size_t i, std::size_t j) { return std::clamp(large.product(i, j), -65504.0, 65504.0); });
+  CHECK(large.name() == "saturated");
+
+  Case narrow(binary32);
+  for (std::uint32_t& code : narrow.problem.d.codes) code &= 0xffff0000;
+  CHECK(narrow.name() == "bfloat16");
+}
