@@ -17,6 +17,7 @@ gpu_runs=(
 )
 gpu_kill_after=5
 gpu_tables_limit=40
+gpu_cublas_limit=20
 
 gpu_find_nvcc() {
   local place
@@ -42,6 +43,8 @@ gpu_make_programs() {
 # Nothing is installed where a GPU is.
 gpu_require_programs() {
   [ ! -x "$gpu_programs/gpu_status" ] || return 0
+  # Compiling takes minutes.
+  [ -e /dev/nvidiactl ] || [ -e /dev/dxg ] || stop 2 "gpu: no CUDA device: no NVIDIA driver is installed"
   if gpu_find_nvcc && { [ "${HALFLAB_SKIP_SETUP:-0}" = 1 ] || [ -z "$(missing_packages "${gpu_packages[@]}")" ]; }; then
     gpu_make_programs
   else
@@ -60,6 +63,19 @@ for path in sys.path: print(*glob.glob(path + "/nvidia/*/lib"), sep="\n")' 2>/de
       return
     fi
   done
+}
+
+# Whether there is a cuBLAS, which is no part of a driver; why not is left as the log of the program that needs it.
+gpu_has_cublas() {  # NAME
+  local said code=0
+  said=$(timeout --foreground --kill-after=$gpu_kill_after $gpu_cublas_limit "$gpu_programs/gpu_status" --cublas 2>&1 </dev/null) ||
+    code=$?
+  [ $code -eq 1 ] || return 0
+  said=${said##*$'\n'}
+  [[ $said != *'no library'* ]] ||
+    said+=" (looked for by the dynamic loader, in CUDA_PATH, CUDA_HOME, /usr/local/cuda and among Python's packages)"
+  printf '%s\n' "$said" >"$gpu_work/$1.log"
+  return 1
 }
 
 gpu_limited() {  # LIMIT_S NAME ARGUMENTS...
@@ -82,6 +98,20 @@ gpu_has_new_shards() {
   [ -e "$gpu_work/validate_gpu/shards.bin" ] && ! cmp -s "$gpu_work/validate_gpu/shards.bin" "$gpu_out/shards.bin"
 }
 
+gpu_merge() {
+  "$gpu_programs/gpu_status" --merge "$gpu_work" --out "$gpu_out" || {
+    trap - EXIT
+    stop 1 "gpu: what ran is kept in $gpu_work"
+  }
+}
+
+# A program that cannot run here, which is no failure.
+gpu_pass_over() {  # NAME
+  printf 'lab: %s ... not run: %s\n' "$1" "$(cat "$gpu_work/$1.log")"
+  printf '%s not_run 0\n' "$1" >>"$gpu_work/runs"
+  gpu_merge
+}
+
 # Runs a program within its limit and puts what it left into the record, so that a later failure loses nothing.
 gpu_run() {  # NAME LIMIT_S BUDGET_S ARGUMENTS...
   local name=$1 limit=$2 budget=$3 arguments=("${@:4}") given=() code=0 start=$SECONDS
@@ -98,10 +128,7 @@ gpu_run() {  # NAME LIMIT_S BUDGET_S ARGUMENTS...
   fi
   printf '%s %d %d\n' "$name" $code $((SECONDS - start)) >>"$gpu_work/runs"
   [ $code -eq 0 ] || gpu_failed+=("$name")
-  "$gpu_programs/gpu_status" --merge "$gpu_work" --out "$gpu_out" || {
-    trap - EXIT
-    stop 1 "gpu: what ran is kept in $gpu_work"
-  }
+  gpu_merge
 }
 
 gpu_measure() {  # FMA48 BUDGET
@@ -122,7 +149,11 @@ gpu_measure() {  # FMA48 BUDGET
   else
     for run in "${gpu_runs[@]}"; do
       read -ra words <<<"$run"
-      gpu_run "${words[@]}"
+      if [[ $run == *' --cublas'* ]] && ! gpu_has_cublas "${words[0]}"; then
+        gpu_pass_over "${words[0]}"
+      else
+        gpu_run "${words[@]}"
+      fi
     done
   fi
   cat "$gpu_out/verdict.txt"

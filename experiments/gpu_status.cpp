@@ -29,6 +29,7 @@ struct Options {
   std::string records = "experiments/records";
   std::string readme;
   std::string device;
+  bool cublas = false;
   std::string build;
   std::string merged;
   std::string out;
@@ -47,6 +48,12 @@ void write_device(const fs::path& file) {
                            build.git_dirty ? ", modified" : "");
 }
 
+int print_cublas() {
+  const std::string absent = cublas_absent();
+  std::cout << (absent.empty() ? "cuBLAS can be used" : absent) << '\n';
+  return absent.empty() ? 0 : 1;
+}
+
 void write_table(const fs::path& readme, const std::string& table) {
   const std::optional<std::string> text = sim::contents_of(readme);
   if (!text) throw std::runtime_error(fmt::format("--readme: file '{}' cannot be read", readme.string()));
@@ -63,6 +70,8 @@ int run(int argc, char** argv) {
   command_line.add("--records", options.records, "the folder of the committed records", "DIR");
   command_line.add("--readme", options.readme, "writes the table between the marks of this file", "FILE");
   command_line.add("--device", options.device, "writes the GPU of this machine as JSON", "FILE");
+  command_line.add_flag("--cublas", options.cublas,
+                        "prints whether cuBLAS can be used, or why not; exit code 1 if not");
   command_line.add("--build", options.build, "writes how these programs were built as JSON", "FILE");
   command_line.add("--merge", options.merged, "makes one record of the runs in this folder", "DIR");
   command_line.add("--out", options.out, "with --merge: the directory of the record", "DIR");
@@ -72,6 +81,7 @@ int run(int argc, char** argv) {
   if (options.merged.empty() != options.out.empty())
     throw UsageError("--merge: needs --out, and --out is for --merge alone");
 
+  if (options.cublas) return print_cublas();
   if (!options.device.empty()) write_device(options.device);
   if (!options.build.empty()) sim::write_file(options.build, build_json().dump(2) + "\n");
   if (!options.merged.empty()) merge(options.merged, options.out);

@@ -86,7 +86,8 @@ struct Session {
     progress.tick();
     if (edges.empty()) return;
     OpenedCublas cublas = open_cublas();
-    if (cublas.cublas) run.record().setting("cublas", cublas_version_text(cublas.cublas->version()));
+    run.record().setting("cublas",
+                         cublas.cublas ? cublas_version_text(cublas.cublas->version()) : cublas.absent);
     for (const int edge : edges) {
       measure_products(edge, cublas);
       progress.tick();

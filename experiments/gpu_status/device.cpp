@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "experiments/common/cublas.h"
+#include "experiments/common/cublas_lt.h"
 #include "experiments/common/gpu_information.h"
 #include "experiments/common/shared_library.h"
 #include "fp16/cuda/sweep.h"
@@ -39,6 +41,11 @@ std::optional<sim::GpuInformation> gpu() {
     throw std::runtime_error(reason);
   if (!driver_has_device()) return std::nullopt;
   return gpu_information(fp16::cuda::device());
+}
+
+std::string cublas_absent() {
+  const OpenedCublas cublas = open_cublas();
+  return cublas.cublas ? open_cublas_lt().absent : cublas.absent;
 }
 
 ordered_json cuda_json() {

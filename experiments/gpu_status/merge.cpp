@@ -25,7 +25,7 @@ using nlohmann::ordered_json;
 
 struct ProgramRun {
   std::string name;
-  int exit_code = 0;
+  std::optional<int> exit_code = {};  ///< nothing where it was not run
   double time_s = 0;
 };
 
@@ -58,6 +58,12 @@ std::string last_lines(const std::string& text, int count) {
   return text.substr(start == std::string::npos ? 0 : start + 1);
 }
 
+/// Why a program was not run.
+std::string reason_of(const std::string& log) {
+  const std::string line = last_lines(log, 1);
+  return line.substr(0, line.find('\n'));
+}
+
 int occurrences(const std::string& text, std::string_view part) {
   int count = 0;
   for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
@@ -84,7 +90,8 @@ void summarise_tests(sim::RunRecord& record, const std::string& name, const std:
 
 void add_summary(sim::RunRecord& record, const fs::path& folder, const ProgramRun& run,
                  const std::string& log) {
-  record.summary(run.name + ".exit_code", run.exit_code);
+  if (!run.exit_code) return record.summary(run.name + ".not_run", reason_of(log));
+  record.summary(run.name + ".exit_code", *run.exit_code);
   summarise_tests(record, run.name, log);
   const ordered_json summary = read_object(folder / run.name / "summary.json");
   for (const auto& [key, value] : summary.items()) {
@@ -101,9 +108,9 @@ void add_summary(sim::RunRecord& record, const fs::path& folder, const ProgramRu
   }
 }
 
-std::string outcome_of(const ProgramRun& run) {
+std::string outcome_of(int exit_code) {
   constexpr int ended_by_timeout = 124, killed_by_timeout = 137;
-  switch (run.exit_code) {
+  switch (exit_code) {
     case 0:
       return "done";
     case 1:
@@ -112,14 +119,15 @@ std::string outcome_of(const ProgramRun& run) {
     case killed_by_timeout:
       return "ended by its time limit";
     default:
-      return fmt::format("exit code {}", run.exit_code);
+      return fmt::format("exit code {}", exit_code);
   }
 }
 
 void add_verdict(sim::RunRecord& record, const fs::path& folder, const ProgramRun& run,
                  const std::string& log) {
-  const int shown_lines = run.exit_code == 0 ? 3 : 40;
-  record.verdict(fmt::format("{}: {}.", run.name, outcome_of(run)));
+  if (!run.exit_code) return record.verdict(fmt::format("{}: not run: {}.", run.name, reason_of(log)));
+  const int shown_lines = *run.exit_code == 0 ? 3 : 40;
+  record.verdict(fmt::format("{}: {}.", run.name, outcome_of(*run.exit_code)));
   const bool has_verdict = fs::exists(folder / run.name / "verdict.txt");
   const std::string text = has_verdict ? log : last_lines(log, shown_lines);  // measured times, too
   if (!text.empty()) record.verdict(text);
@@ -173,17 +181,30 @@ void complete_manifest(const fs::path& file, const ordered_json& gpu, double tim
   sim::write_file(file, manifest.dump(2) + "\n");
 }
 
+std::optional<ProgramRun> run_of(const std::string& line) {
+  ProgramRun run;
+  std::string outcome;
+  std::istringstream words(line);
+  if (!(words >> run.name >> outcome >> run.time_s)) return std::nullopt;
+  if (outcome == "not_run") return run;
+  std::istringstream number(outcome);
+  int exit_code = 0;
+  if (!(number >> exit_code) || !number.eof()) return std::nullopt;
+  run.exit_code = exit_code;
+  return run;
+}
+
 std::vector<ProgramRun> read_runs(const fs::path& folder) {
   const fs::path file = folder / "runs";
   std::ifstream stream(file);
   std::vector<ProgramRun> runs;
   for (std::string line; std::getline(stream, line);) {
-    ProgramRun run;
-    std::istringstream words(line);
-    if (!(words >> run.name >> run.exit_code >> run.time_s))
-      throw std::runtime_error(fmt::format("{}: line {}: '{}' must be a name, an exit code and seconds",
-                                           file.string(), runs.size() + 1, line));
-    runs.push_back(std::move(run));
+    std::optional<ProgramRun> run = run_of(line);
+    if (!run)
+      throw std::runtime_error(
+          fmt::format("{}: line {}: '{}' must be a name, an exit code or not_run, and seconds", file.string(),
+                      runs.size() + 1, line));
+    runs.push_back(*std::move(run));
   }
   if (runs.empty()) throw std::runtime_error(fmt::format("{}: cannot be read or is empty", file.string()));
   return runs;
@@ -217,7 +238,7 @@ void merge(const fs::path& folder, const fs::path& out) {
       packed.add(run.name, file.filename().string(), sim::contents_of(file).value_or(""));
     const ordered_json manifest = read_object(folder / run.name / "manifest.json");
     programs.push_back({{"name", run.name},
-                        {"exit_code", run.exit_code},
+                        {"exit_code", run.exit_code ? ordered_json(*run.exit_code) : ordered_json()},
                         {"time_s", run.time_s},
                         {"options", manifest.value("options", ordered_json())},
                         {"settings", manifest.value("settings", ordered_json())}});

@@ -2,7 +2,8 @@
 /// One record of at most eight files from the runs of several programs on one GPU, and back again.
 ///
 /// The folder of the runs: `gpu.json`, the manifest's "gpu"; `runs`, a line "NAME EXIT_CODE SECONDS" for each
-/// program; NAME.log, what it printed; and the folder NAME with what it wrote, if it did.
+/// program, or "NAME not_run 0" for one that cannot run here; NAME.log, what it printed, or why it did not run; and
+/// the folder NAME with what it wrote, if it did.
 ///
 /// The record: `manifest.json` with the GPU, `summary.json` with every program's keys as "NAME.key",
 /// `verdict.txt`, the tables that matter most, the shards to go on from, and `runs.json` with the text files of

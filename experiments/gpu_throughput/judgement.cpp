@@ -12,7 +12,7 @@ const Row* find_peer(const std::vector<Row>& rows, const Row& row, const std::st
 }
 
 Outcome outcome_of(const Judgement& judgement) {
-  if (judgement.ratio == 0) return Outcome::not_measured;
+  if (judgement.ratio == 0) return Outcome::not_judged;
   if (!judgement.target) return Outcome::no_target;
   if (std::min(judgement.row->times->median_s, judgement.peer->times->median_s) < least_judged_s)
     return Outcome::too_short;
@@ -25,7 +25,7 @@ Judgement judgement_of(const std::vector<Row>& rows, const Row& row, const Compa
                       .peer_name = comparison.peer,
                       .target = comparison.target,
                       .ratio = 0,
-                      .outcome = Outcome::not_measured,
+                      .outcome = Outcome::not_judged,
                       .key = row.key()};
   if (&comparison != &row.comparisons.front()) judgement.key += ".over_" + comparison.peer;
   if (row.times && judgement.peer != nullptr && judgement.peer->times)
@@ -46,8 +46,8 @@ std::string_view name_of(Outcome outcome) {
       return "";
     case Outcome::too_short:
       return "too short to judge";
-    case Outcome::not_measured:
-      return "not measured";
+    case Outcome::not_judged:
+      return "not judged";
   }
   return "";
 }

@@ -14,8 +14,8 @@ enum class Outcome {
   reached,
   missed,
   no_target,
-  too_short,    ///< a call of one of the two takes so little time that launching it counts
-  not_measured  ///< one of the two did not run
+  too_short,  ///< a call of one of the two takes so little time that launching it counts
+  not_judged  ///< one of the two was not timed
 };
 
 std::string_view name_of(Outcome outcome);

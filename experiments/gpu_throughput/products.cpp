@@ -4,18 +4,14 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cstdint>
 #include <memory>
-#include <span>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include "experiments/gpu_throughput/buffers.h"
-#include "fp16/bulk.h"
-#include "fp16/cuda/device_memory.h"
+#include "experiments/gpu_throughput/matrices.h"
 #include "fp16/cuda/gemm.h"
-#include "fp16/cuda/index.h"
 #include "fp16/cuda/sweep.h"
 #include "fp16/cuda/tensor_core.h"
 #include "fp16/gemm.h"
@@ -51,172 +47,17 @@ const Peer& peer_of(const Formats& formats) {
   return *found;
 }
 
-/// Matrices of small integers, whose products and sums are exact in every format and order; and of numbers that
-/// fill their formats.
-enum class Contents { integers, dense };
-
-enum class Factor : std::uint64_t { a = 1, b = 2 };
-
-/// Element `index` of a matrix.
-std::uint16_t half_element(Contents contents, Factor factor, std::size_t index) {
-  constexpr std::array<std::uint16_t, 4> minus_one_to_one{0xbc00, 0, 0, 0x3c00};
-  const std::uint64_t random = cuda::mix(static_cast<std::uint64_t>(factor) << 40 | index);
-  const std::uint64_t exponent = 9 + random % 5;
-  return contents == Contents::integers
-             ? minus_one_to_one[random >> 62]
-             : static_cast<std::uint16_t>((random >> 32 & 0x83ff) | exponent << 10);
-}
-
-/// Has digits, too, that binary16 has no room for, unless it is an integer.
-float float_element(Contents contents, Factor factor, std::size_t index) {
-  constexpr std::uint32_t further_digits = 0x1fff;
-  const float value = fp16::half_bits_to_float(half_element(contents, factor, index));
-  if (contents == Contents::integers) return value;
-  const auto random = static_cast<std::uint32_t>(cuda::mix(~index));
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | (random & further_digits));
-}
-
-/// The same as a row takes it: in `format`, widened.
-float operand_element(fp16::Format format, Contents contents, Factor factor, std::size_t index) {
-  return format == fp16::binary32 ? float_element(contents, factor, index)
-                                  : fp16::half_bits_to_float(half_element(contents, factor, index));
-}
-
-template <typename Value, typename Element>
-std::vector<Value> matrix_of(std::size_t elements, Contents contents, Factor factor, Element element) {
-  std::vector<Value> matrix(elements);
-  for (std::size_t i = 0; i < elements; ++i) matrix[i] = element(contents, factor, i);
-  return matrix;
-}
-
-/// A and B in the formats that rows take them in, and D.
-struct Operands {
-  cuda::DeviceMemory half_a, half_b, float_a, float_b, d;
-
-  const void* a(fp16::Format format) const {
-    return (format == fp16::binary32 ? float_a : half_a).as<void>();
-  }
-  const void* b(fp16::Format format) const {
-    return (format == fp16::binary32 ? float_b : half_b).as<void>();
-  }
-};
-
-/// What of D is compared: some columns of the first, a middle and the last row.
-struct Sample {
-  std::vector<std::size_t> rows, columns;
-
-  explicit Sample(std::size_t edge) : rows{0} {
-    for (const std::size_t row : {edge / 2 + 1, edge - 1}) {
-      if (row < edge && row != rows.back()) rows.push_back(row);
-    }
-    constexpr std::size_t wanted = 64;
-    const std::size_t step = std::max<std::size_t>(1, edge / wanted);
-    // Not all in the same place of a tile.
-    for (std::size_t i = 0; i * step < edge; ++i) columns.push_back((i * step + i % 8) % edge);
-  }
-};
-
-class Products {
- public:
-  Products(int edge, bool with_floats)
-      : edge_(static_cast<std::size_t>(edge)), with_floats_(with_floats), sample_(edge_) {
-    const std::size_t elements = edge_ * edge_;
-    const std::size_t sets = sets_beyond_cache(3 * sizeof(std::uint16_t) * elements);
-    const std::size_t bytes_per_element = with_floats ? 16 : 8;
-    require_device_memory((sets + 1) * bytes_per_element * elements);
-    integers_ = std::move(operands_of(Contents::integers, 1).front());
-    sets_ = operands_of(Contents::dense, sets);
-  }
-
-  std::size_t edge() const { return edge_; }
-  Operands& set(std::size_t turn) { return sets_[turn % sets_.size()]; }
-  Operands& integers() { return integers_; }
-  const Sample& sample() const { return sample_; }
-
-  /// The sampled elements of D.
-  std::vector<float> sampled(const Operands& operands, fp16::Format output) const {
-    const bool is_half = output == fp16::binary16;
-    const std::size_t row_bytes = edge_ * (is_half ? 2 : 4);
-    cuda::DeviceMemory one_row(row_bytes);
-    std::vector<float> values, row_values(edge_);
-    for (const std::size_t row : sample_.rows) {
-      cuda::copy_on_device(one_row.as<char>(), operands.d.as<char>() + row * row_bytes, row_bytes);
-      if (is_half) {
-        fp16::half_to_float(one_row.to_host<std::uint16_t>(), row_values);
-      } else {
-        one_row.copy_to(row_values);
-      }
-      for (const std::size_t column : sample_.columns) values.push_back(row_values[column]);
-    }
-    return values;
-  }
-
-  /// What they should be, by the product of fp16/gemm.h that `multiply` chooses, rounded to `output`.
-  template <typename Multiply>
-  std::vector<float> expected(Contents contents, const cuda::GemmKernel& formats, Multiply multiply) const {
-    const std::size_t rows = sample_.rows.size(), columns = sample_.columns.size();
-    std::vector<float> chosen_a(rows * edge_), chosen_b(edge_ * columns), values(rows * columns);
-    for (std::size_t k = 0; k < edge_; ++k) {
-      for (std::size_t i = 0; i < rows; ++i)
-        chosen_a[i * edge_ + k] =
-            operand_element(formats.operands, contents, Factor::a, sample_.rows[i] * edge_ + k);
-      for (std::size_t j = 0; j < columns; ++j)
-        chosen_b[k * columns + j] =
-            operand_element(formats.operands, contents, Factor::b, k * edge_ + sample_.columns[j]);
-    }
-    multiply(fp16::MatrixOperand{chosen_a.data(), fp16::binary32, rows, edge_, edge_},
-             fp16::MatrixOperand{chosen_b.data(), fp16::binary32, edge_, columns, columns}, values.data(),
-             columns);
-    if (formats.output == fp16::binary16) {
-      std::vector<std::uint16_t> rounded(values.size());
-      fp16::float_to_half(values, rounded);
-      fp16::half_to_float(rounded, values);
-    }
-    return values;
-  }
-
- private:
-  /// Of `sets` sets that hold the same numbers in different places.
-  std::vector<Operands> operands_of(Contents contents, std::size_t sets) const {
-    const std::size_t elements = edge_ * edge_;
-    const auto halves = [&](Factor factor) {
-      return matrix_of<std::uint16_t>(elements, contents, factor, half_element);
-    };
-    const auto floats = [&](Factor factor) {
-      return with_floats_ ? matrix_of<float>(elements, contents, factor, float_element)
-                          : std::vector<float>();
-    };
-    const std::vector<std::uint16_t> half_a = halves(Factor::a), half_b = halves(Factor::b);
-    const std::vector<float> float_a = floats(Factor::a), float_b = floats(Factor::b);
-    std::vector<Operands> all;
-    for (std::size_t set = 0; set < sets; ++set) {
-      all.push_back({.half_a = cuda::DeviceMemory(half_a),
-                     .half_b = cuda::DeviceMemory(half_b),
-                     .float_a = cuda::DeviceMemory(float_a),
-                     .float_b = cuda::DeviceMemory(float_b),
-                     .d = cuda::DeviceMemory(sizeof(float) * elements)});
-    }
-    return all;
-  }
-
-  std::size_t edge_;
-  bool with_floats_;
-  Sample sample_;
-  Operands integers_;
-  std::vector<Operands> sets_;
-};
-
-using Shared = std::shared_ptr<Products>;
+using Shared = std::shared_ptr<Matrices>;
 using Launch = std::function<void(Operands&)>;
 
 constexpr unsigned char poison = 0xa5;
 
 /// One product, and its sampled elements against the expected ones.
-Check check_product(Products& products, Operands& operands, const Launch& launch, fp16::Format output,
+Check check_product(Matrices& matrices, Operands& operands, const Launch& launch, fp16::Format output,
                     const std::vector<float>& expected) {
   operands.d.fill(poison);
   launch(operands);
-  return compare(products.sampled(operands, output), expected);
+  return compare(matrices.sampled(operands, output), expected);
 }
 
 Check operator+(const Check& a, const Check& b) {
@@ -236,20 +77,20 @@ void multiply_as(const cuda::GemmKernel& kernel, const fp16::MatrixOperand& a, c
   }
 }
 
-std::vector<float> exact_integers(const Products& products, const cuda::GemmKernel& formats) {
-  return products.expected(Contents::integers, formats,
+std::vector<float> exact_integers(const Matrices& matrices, const cuda::GemmKernel& formats) {
+  return matrices.expected(Contents::integers, formats,
                            [](const auto& a, const auto& b, float* c, std::size_t stride) {
                              fp16::gemm(a, b, c, stride, fp16::Accumulation::fp32_fma_chain);
                            });
 }
 
-double operations(const Products& products) {
-  const auto edge = static_cast<double>(products.edge());
+double operations(const Matrices& matrices) {
+  const auto edge = static_cast<double>(matrices.edge());
   return 2 * edge * edge * edge;
 }
 
-Work kernel_work(const cuda::GemmKernel& kernel, const Shared& products) {
-  const Launch launch = [&kernel, edge = products->edge()](Operands& operands) {
+Work kernel_work(const cuda::GemmKernel& kernel, const Shared& matrices) {
+  const Launch launch = [&kernel, edge = matrices->edge()](Operands& operands) {
     cuda::gemm(kernel, {.m = edge,
                         .n = edge,
                         .k = edge,
@@ -257,17 +98,17 @@ Work kernel_work(const cuda::GemmKernel& kernel, const Shared& products) {
                         .b = operands.b(kernel.operands),
                         .d = operands.d.as<void>()});
   };
-  Work work{.name = std::string(kernel.name), .unit = Unit::flop, .amount = operations(*products)};
+  Work work{.name = std::string(kernel.name), .unit = Unit::flop, .amount = operations(*matrices)};
   work.absent = cuda::unavailable_reason(kernel);
-  work.call = [products, launch](std::size_t turn) { launch(products->set(turn)); };
-  work.check = [products, launch, &kernel] {
+  work.call = [matrices, launch](std::size_t turn) { launch(matrices->dense(turn)); };
+  work.check = [matrices, launch, &kernel] {
     const auto twin = [&](const auto& a, const auto& b, float* c, std::size_t stride) {
       multiply_as(kernel, a, b, c, stride);
     };
-    return check_product(*products, products->integers(), launch, kernel.output,
-                         exact_integers(*products, kernel)) +
-           check_product(*products, products->set(0), launch, kernel.output,
-                         products->expected(Contents::dense, kernel, twin));
+    return check_product(*matrices, matrices->integers(), launch, kernel.output,
+                         exact_integers(*matrices, kernel)) +
+           check_product(*matrices, matrices->dense(0), launch, kernel.output,
+                         matrices->expected(Contents::dense, kernel, twin));
   };
   return work;
 }
@@ -288,13 +129,13 @@ CublasProduct product_of(const Peer& peer, int edge, Operands& operands) {
 }
 
 /// Its order of summation is not known: the integers alone are checked.
-Work peer_work(const Peer& peer, const Shared& products, OpenedCublas& cublas) {
-  Work work{.name = std::string(peer.name), .unit = Unit::flop, .amount = operations(*products)};
+Work peer_work(const Peer& peer, const Shared& matrices, OpenedCublas& cublas) {
+  Work work{.name = std::string(peer.name), .unit = Unit::flop, .amount = operations(*matrices)};
   work.absent = cublas.absent;
   work.is_peer = true;
   if (!cublas.cublas) return work;
   const Launch launch = [&peer, &library = *cublas.cublas,
-                         edge = static_cast<int>(products->edge())](Operands& operands) {
+                         edge = static_cast<int>(matrices->edge())](Operands& operands) {
     const CublasProduct product = product_of(peer, edge, operands);
     if (peer.operands == fp16::binary32) {
       library.sgemm(product);
@@ -302,8 +143,8 @@ Work peer_work(const Peer& peer, const Shared& products, OpenedCublas& cublas) {
       library.gemm(product);
     }
   };
-  work.call = [products, launch](std::size_t turn) { launch(products->set(turn)); };
-  work.check = [products, launch, &peer] {
+  work.call = [matrices, launch](std::size_t turn) { launch(matrices->dense(turn)); };
+  work.check = [matrices, launch, &peer] {
     const cuda::GemmKernel formats{.name = peer.name,
                                    .instruction = {},
                                    .operands = peer.operands,
@@ -311,8 +152,8 @@ Work peer_work(const Peer& peer, const Shared& products, OpenedCublas& cublas) {
                                    .output = peer.output,
                                    .least_capability = {},
                                    .largest_capability = {}};
-    return check_product(*products, products->integers(), launch, peer.output,
-                         exact_integers(*products, formats));
+    return check_product(*matrices, matrices->integers(), launch, peer.output,
+                         exact_integers(*matrices, formats));
   };
   return work;
 }
@@ -346,13 +187,13 @@ Group product_group(int edge, const std::vector<std::string>& chosen, OpenedCubl
   };
   const bool with_floats =
       std::ranges::any_of(cuda::gemm_kernels(), wants_floats) || std::ranges::any_of(peers, wants_floats);
-  const auto products = std::make_shared<Products>(edge, with_floats);
+  const auto matrices = std::make_shared<Matrices>(edge, with_floats);
   Group group{.name = fmt::format("{}", edge), .works = {}};
   for (const cuda::GemmKernel& kernel : cuda::gemm_kernels()) {
-    if (is_chosen(kernel.name)) group.works.push_back(kernel_work(kernel, products));
+    if (is_chosen(kernel.name)) group.works.push_back(kernel_work(kernel, matrices));
   }
   for (const Peer& peer : peers) {
-    if (is_chosen(peer.name)) group.works.push_back(peer_work(peer, products, cublas));
+    if (is_chosen(peer.name)) group.works.push_back(peer_work(peer, matrices, cublas));
   }
   for (Work& work : group.works) work.comparisons = product_comparisons(work.name, edge);
   return group;

@@ -105,7 +105,7 @@ std::string conclusion(const std::vector<Judgement>& judgements) {
   std::string text = fmt::format("{} of {} targets are reached.", reached, targets);
   if (!missed.empty()) text += fmt::format(" Not reached: {}.", fmt::join(missed, ", "));
   if (const std::size_t open = targets - reached - missed.size(); open != 0)
-    text += fmt::format(" {} could not be judged.", open);
+    text += fmt::format(" {} are not judged.", open);
   return text;
 }
 

@@ -2,7 +2,6 @@
 /// The rows that stream through memory, against a copy on the device.
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,11 +9,6 @@
 #include "experiments/gpu_throughput/timed_work.h"
 
 namespace experiments::gpu_throughput {
-
-/// Values as gradients have them: exponents in a heap of some twenty octaves around binary16's smallest normal
-/// number, a sixteenth zeros, and an infinity or a NaN now and then.
-std::vector<float> gradient_floats(std::size_t count);
-std::vector<std::uint16_t> gradient_halves(std::size_t count);
 
 /// The copy first.
 std::vector<std::string> streaming_row_names();

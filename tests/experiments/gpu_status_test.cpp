@@ -253,6 +253,28 @@ TEST_CASE("gpu_status: several runs become one record of at most eight files, an
   CHECK(contains(content_of(out / "gpu_tests/log.txt"), "MESSAGE: skipped: no device\n"));
 }
 
+TEST_CASE(
+    "gpu_status: a program that cannot run there is in the record with its reason, and has not failed") {
+  const TemporaryDirectory directory;
+  const fs::path runs = directory / "runs", record = directory / "records" / "r";
+  write(runs / "gpu.json", gpu("GPU One").dump());
+  write(runs / "runs", "gpu_tests 0 12\nexplain_gemm not_run 0\n");
+  write(runs / "explain_gemm.log", "cuBLAS cannot be used: no library\n");
+  merge(runs, record);
+  CHECK(contains(content_of(record / "verdict.txt"),
+                 "explain_gemm: not run: cuBLAS cannot be used: no library.\n"));
+  const json summary = json::parse(content_of(record / "summary.json"));
+  CHECK(summary.at("explain_gemm.not_run") == "cuBLAS cannot be used: no library");
+  CHECK_FALSE(summary.contains("explain_gemm.exit_code"));
+  const json programs = json::parse(content_of(record / "manifest.json")).at("programs");
+  CHECK(programs.at(0).at("exit_code") == 0);
+  CHECK(programs.at(1).at("exit_code").is_null());
+  CHECK(contains(line_of(status_table(directory / "records"), "products of cuBLAS explained"),
+                 "| not yet run |"));
+  write(runs / "runs", "explain_gemm not-run 0\n");
+  CHECK_THROWS_WITH_AS(merge(runs, record), doctest::Contains("an exit code or not_run"), std::runtime_error);
+}
+
 TEST_CASE("gpu_status: what would make a record too large is left out and named") {
   const TemporaryDirectory directory;
   const fs::path runs = directory / "runs", out = directory / "out";

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experiments/gpu_throughput/buffers.h"
+#include "experiments/gpu_throughput/gradient_values.h"
 #include "experiments/gpu_throughput/judgement.h"
 #include "experiments/gpu_throughput/measurement.h"
 #include "experiments/gpu_throughput/products.h"
@@ -157,11 +158,11 @@ TEST_CASE("gpu_throughput: a rate is judged by its limit's in the same run") {
   CHECK(judgements[2].peer == &rows[1]);
   CHECK(judgements[3].outcome == gpu_throughput::Outcome::no_target);
   CHECK(judgements[4].outcome == gpu_throughput::Outcome::too_short);
-  CHECK(judgements[5].outcome == gpu_throughput::Outcome::not_measured);
+  CHECK(judgements[5].outcome == gpu_throughput::Outcome::not_judged);
   CHECK(judgements[5].peer == nullptr);
-  CHECK(judgements[6].outcome == gpu_throughput::Outcome::not_measured);
+  CHECK(judgements[6].outcome == gpu_throughput::Outcome::not_judged);
   CHECK(conclusion(judgements) ==
-        "2 of 6 targets are reached. Not reached: bad 80.0 % of copy. 3 could not be judged.");
+        "2 of 6 targets are reached. Not reached: bad 80.0 % of copy. 3 are not judged.");
   CHECK(conclusion({}) == "None of these rows has a target.");
 }
 

@@ -20,7 +20,7 @@ using test::contains;
 using test::content_of;
 using test::TemporaryDirectory;
 
-/// A checkout of what `./lab gpu` needs. gpu_status is the real one but for the device.
+/// A checkout of what `./lab gpu` needs. gpu_status is the real one but for the device and its cuBLAS.
 struct Checkout {
   TemporaryDirectory directory;
   fs::path programs = directory / "build-gpu/programs";
@@ -32,12 +32,20 @@ struct Checkout {
     fs::create_directories(programs);
     fs::copy_file(source / "lab", directory / "lab");
     fs::copy_file(source / "cmake/lab_gpu.sh", directory / "cmake/lab_gpu.sh");
+    gpu_status("echo cuBLAS can be used; exit");
+    for (const char* name : {"gpu_tests", "gpu_throughput", "explain_gemm"}) program(name, "echo right\n");
+    program("validate_gpu", "echo right\n");
+  }
+
+  /// `cublas` is what it does when it is asked for it.
+  void gpu_status(const std::string& cublas) const {
     program("gpu_status",
             "[ \"$1\" != --device ] || { echo '{\"name\": \"GPU One\", \"driver\": \"580.1\", "
             "\"uuid\": \"GPU-1\"}' >\"$2\"; echo GPU One; exit; }\n"
-            "exec " HALFLAB_BINARY_DIRECTORY "/gpu_status \"$@\"\n");
-    for (const char* name : {"gpu_tests", "gpu_throughput", "explain_gemm"}) program(name, "echo right\n");
-    program("validate_gpu", "echo right\n");
+            "[ \"$1\" != --cublas ] || { " +
+                cublas +
+                "; }\n"
+                "exec " HALFLAB_BINARY_DIRECTORY "/gpu_status \"$@\"\n");
   }
 
   /// `out` is where it is told to write.
@@ -97,6 +105,50 @@ TEST_CASE("lab gpu: the programs find cuBLAS where CUDA or a Python package has 
   REQUIRE(checkout.lab("", "env PYTHONPATH=" + packages.string() + " LD_LIBRARY_PATH=/first").exit_code == 0);
   CHECK(contains(content_of(checkout.out / "verdict.txt"),
                  "looks in /first:" + (packages / "nvidia/cu13/lib").string() + '\n'));
+}
+
+TEST_CASE("lab gpu: without cuBLAS what needs it is not run, which is no failure") {
+  const Checkout checkout;
+  checkout.program("explain_gemm", "echo 'explain_gemm: --cublas: cuBLAS cannot be used'; exit 2\n");
+  checkout.gpu_status("echo 'cuBLAS cannot be used: no library libcublas.so can be loaded'; exit 1");
+  const Outcome outcome = checkout.lab();
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  const std::string reason =
+      "explain_gemm: not run: cuBLAS cannot be used: no library libcublas.so can be loaded "
+      "(looked for by the dynamic loader, in CUDA_PATH, ";
+  CHECK(contains(outcome.output, "lab: explain_gemm ... not run: cuBLAS cannot be used: "));
+  const std::string verdict = content_of(checkout.out / "verdict.txt");
+  CHECK(contains(verdict, reason));
+  CHECK(contains(verdict, "gpu_throughput: done."));
+  CHECK(contains(content_of(checkout.out / "summary.json"), "\"explain_gemm.not_run\": \"cuBLAS cannot"));
+
+  // What else goes wrong the program itself tells.
+  checkout.gpu_status("exit 2");
+  CHECK(checkout.lab().exit_code == 1);
+  CHECK(contains(content_of(checkout.out / "verdict.txt"), "explain_gemm: exit code 2."));
+}
+
+TEST_CASE("lab gpu: gpu_status says whether cuBLAS can be used") {
+  const TemporaryDirectory directory;
+  const auto asked = [&] {
+    return programs::run("gpu_status --cublas", "env LD_LIBRARY_PATH=" + directory.path().string() + ' ');
+  };
+  // The name that is tried first is here, but is no library.
+  for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so"})
+    std::ofstream(directory / name) << "no library";
+  const Outcome absent = asked();
+  CHECK(absent.exit_code == 1);
+  CHECK(absent.output ==
+        "cuBLAS cannot be used: no library libcublas.so.13, libcublas.so.12, libcublas.so can be loaded\n");
+  for (const char* name : {"libcublas.so.13", "libcublasLt.so.13"}) {
+    fs::remove(directory / name);
+    fs::create_symlink(HALFLAB_FAKE_CUBLAS, directory / name);
+  }
+  const Outcome present = asked();
+  INFO(present.output);
+  CHECK(present.exit_code == 0);
+  CHECK(present.output == "cuBLAS can be used\n");
 }
 
 TEST_CASE("lab gpu: of a program that is ended the tables of its shards are made") {
