@@ -15,29 +15,31 @@
 #include <iterator>
 #include <limits>
 #include <optional>
-#include <ranges>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/common/experiment.h"
 #include "experiments/common/gpu_information.h"
 #include "experiments/validate_gpu/cuda_header.h"
+#include "experiments/validate_gpu/device_failures.h"
 #include "experiments/validate_gpu/findings.h"
 #include "experiments/validate_gpu/functions.h"
 #include "experiments/validate_gpu/instruction_agreement.h"
 #include "experiments/validate_gpu/nan_census.h"
+#include "experiments/validate_gpu/numbers.h"
+#include "experiments/validate_gpu/record.h"
 #include "experiments/validate_gpu/rows.h"
+#include "experiments/validate_gpu/selection.h"
 #include "experiments/validate_gpu/shard_file.h"
 #include "experiments/validate_gpu/stored_vectors.h"
 #include "experiments/validate_gpu/sweep.h"
 #include "fp16/cuda/sweep.h"
-#include "sim/registry.h"
 
 namespace experiments::validate_gpu {
 namespace {
 
-constexpr std::string_view recorded_steps = "recorded_steps";
 constexpr double census_s_beside_budget = 30;
 
 struct Options {
@@ -52,31 +54,7 @@ struct Options {
   std::string other_shards;
 };
 
-std::vector<std::string> operation_names() {
-  std::vector<std::string> names = sim::names_of(operations());
-  names.emplace_back(recorded_steps);
-  return names;
-}
-
 using Chosen = std::function<bool(std::string_view name)>;
-
-/// Throws std::invalid_argument, naming the nearest one, for a name that is none.
-std::vector<std::string> chosen_names(const std::string& text) {
-  const std::vector<std::string> allowed = operation_names();
-  if (text == "all") return allowed;
-  std::vector<std::string> names;
-  for (const auto& part : std::views::split(text, ',')) {
-    const std::string name(part.begin(), part.end());
-    if (std::ranges::find(allowed, name) == allowed.end()) {
-      const auto nearest = sim::nearest_name(name, allowed);
-      throw std::invalid_argument(
-          fmt::format("unknown operation '{}'; {}allowed: all, or names that --help lists", name,
-                      nearest ? "did you mean '" + *nearest + "'? " : ""));
-    }
-    names.push_back(name);
-  }
-  return names;
-}
 
 /// Where rows run.
 struct Devices {
@@ -122,10 +100,11 @@ SweepSettings settings_of(const Options& options, const Devices& devices, const 
   return settings;
 }
 
-std::vector<Finding> find_all(const SweepSettings& settings, const Chosen& is_chosen, ShardFile& shards,
-                              Run& run) {
+/// Of the rows, then of the recorded steps.
+std::vector<Finding> findings_of(const std::vector<RowOutcome>& outcomes, const DeviceFailures& failures,
+                                 const Chosen& is_chosen) {
   std::vector<Finding> findings;
-  for (const RowOutcome& outcome : sweep(settings, shards, run)) findings.push_back(finding_of(outcome));
+  for (const RowOutcome& outcome : outcomes) findings.push_back(finding_of(outcome, failures));
   if (!is_chosen(recorded_steps)) return findings;
   for (const VectorFile& vectors : vector_files())
     std::ranges::move(vector_findings(vector_folder(), vectors), std::back_inserter(findings));
@@ -151,42 +130,38 @@ void write_comparison(Run& run, const ShardFile& ours, const ShardFile& theirs, 
   }
 }
 
-void write_agreement(Run& run, const ShardFile& shards) {
-  const ShardComparison agreement = compare_instructions(shards);
-  run.record().summary("instruction_shards_compared", agreement.shards_in_both);
-  run.record().summary("instruction_shards_differing", agreement.shards_differing);
-  if (agreement.shards_differing != 0) {
-    const std::string text =
-        fmt::format("tensor-core instructions differ on the same dot products in {} of {} shards, first {}",
-                    agreement.shards_differing, agreement.shards_in_both, agreement.first_difference);
-    run.record().verdict(fmt::format("Among each other, {}.", text));
-    run.fail(text);
-  } else if (agreement.shards_in_both != 0) {
-    run.record().verdict(fmt::format(
-        "Tensor-core instructions of one depth and accumulator gave the same bits among each other in all {} "
-        "shards of the same dot products.",
-        agreement.shards_in_both));
-  }
-}
-
-std::string setting_text(const Options& options, const Devices& devices) {
+std::string cpu_sentence(const Options& options) {
   const std::string header = cuda_header_version().empty()
                                  ? "built without cuda_fp16.h"
                                  : fmt::format("cuda_fp16.h of {}", cuda_header_version());
-  const std::string inputs =
-      options.exhaustive
-          ? "whole domains"
-          : fmt::format("at least {} inputs of each larger domain, its borders first", options.samples);
-  std::string text = devices.cpu ? fmt::format("On the CPU, {}: {}.", header, inputs) : "";
-  if (devices.gpu) {
-    const fp16::cuda::Device& device = *devices.gpu;
-    text += fmt::format("{}On {} (compute capability {}.{}, CUDA {} of {}).", text.empty() ? "" : " ",
-                        device.name, device.compute_capability / 10, device.compute_capability % 10,
-                        cuda_version_text(device.runtime), cuda_version_text(device.driver));
-  } else if (options.device == "auto") {
-    text += fmt::format(" Rows on a GPU did not run: {}.", fp16::cuda::unavailable_reason());
+  const std::string inputs = options.exhaustive
+                                 ? "whole domains"
+                                 : fmt::format("at least {} inputs of each larger domain, its borders first",
+                                               long_number(options.samples));
+  return fmt::format("On the CPU, {}: {}.", header, inputs);
+}
+
+std::string gpu_sentence(const fp16::cuda::Device& device) {
+  return fmt::format("On {} (compute capability {}.{}, CUDA {} of {}).", device.name,
+                     device.compute_capability / 10, device.compute_capability % 10,
+                     cuda_version_text(device.runtime), cuda_version_text(device.driver));
+}
+
+/// Where the rows ran, and why those on a GPU did not.
+void write_setting(sim::RunRecord& record, const Options& options, const Devices& devices,
+                   const std::vector<RowOutcome>& outcomes) {
+  const auto is_on_gpu = [](const RowOutcome& outcome) { return rows()[outcome.row].is_on_gpu(); };
+  const bool ran_on_cpu = std::ranges::any_of(
+      outcomes, [&](const RowOutcome& outcome) { return !is_on_gpu(outcome) && outcome.inputs != 0; });
+  std::vector<std::string> sentences;
+  if (ran_on_cpu) sentences.push_back(cpu_sentence(options));
+  if (std::ranges::any_of(outcomes, is_on_gpu)) {
+    if (devices.gpu)
+      sentences.push_back(gpu_sentence(*devices.gpu));
+    else if (options.device == "auto")
+      sentences.push_back(fmt::format("Rows on a GPU did not run: {}.", fp16::cuda::unavailable_reason()));
   }
-  return text;
+  if (!sentences.empty()) record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
 }
 
 void run(Run& run, const Options& options, std::string& for_screen) {
@@ -208,31 +183,32 @@ void run(Run& run, const Options& options, std::string& for_screen) {
 
   SweepSettings settings = settings_of(options, devices, is_chosen);
   settings.file = file;
-  const std::vector<Finding> findings = find_all(settings, is_chosen, shards, run);
-  write_tables(run.record(), findings);
-  run.record().summary("device", devices.name());
-  write_summary(run.record(), findings);
-  write_verdict(run.record(), findings);
-  const std::string failure = first_failure(findings);
-  const bool device_answers = devices.gpu && failure.empty();
-  write_functions(
-      run, function_errors(is_chosen, devices.cpu, device_answers ? fp16::cuda::tabulate : Tabulate()));
+  DeviceFailures failures;
+  const std::vector<RowOutcome> outcomes = sweep(settings, shards, run, failures);
+  const std::vector<FunctionErrors> errors =
+      function_errors(is_chosen, devices.cpu, devices.gpu ? fp16::cuda::tabulate : Tabulate(), failures);
   const std::size_t left_out =
       write_nan_census(run.record(), settings.rows,
                        {.on_cpu = devices.cpu,
-                        .drivers = device_answers ? &device_drivers() : nullptr,
-                        .device_s = options.budget_s ? std::optional(census_s_beside_budget) : std::nullopt});
+                        .drivers = devices.gpu ? &device_drivers() : nullptr,
+                        .device_s = options.budget_s ? std::optional(census_s_beside_budget) : std::nullopt},
+                       failures);
+  const std::vector<Finding> findings = findings_of(outcomes, failures, is_chosen);
+  write_tables(run.record(), findings);
+  run.record().summary("device", devices.name());
+  write_summary(run.record(), findings);
+  write_verdict(run.record(), findings, failures);
+  write_functions(run, errors);
   if (left_out != 0)
     run.record().verdict(
-        fmt::format("{} rows on the GPU are not in nan_census.csv: a run with a budget ends it after "
-                    "{} s.",
+        fmt::format("{} rows on the GPU are not in nan_census.csv: a run with a budget ends it after {} s.",
                     left_out, census_s_beside_budget));
   if (const std::uint64_t wrong = mismatches(findings); wrong != 0)
     run.fail(fmt::format("{} results are not what is documented; see counterexamples.csv", wrong));
-  if (!failure.empty()) run.fail("the device failed at " + failure);
+  if (!failures.all().empty()) run.fail("the device failed at " + failures.all().front().text);
   if (devices.gpu) write_agreement(run, shards);
   if (others) write_comparison(run, shards, *others, options.other_shards);
-  run.record().verdict(setting_text(options, devices));
+  write_setting(run.record(), options, devices, outcomes);
   for_screen = timing_text(findings);
   if (goes_on)
     for_screen +=
@@ -263,27 +239,26 @@ int main(int argc, char** argv) {
                  {"mismatches", "results that are not the expected bits"},
                  {"documented_deviations", "results that differ from the software half as documented"},
                  {"other_nans",
-                  "results that are NaNs, but of other bits; mismatches only where the bits "
-                  "are promised"},
+                  "results that are NaNs, but of other bits; mismatches only where the bits are promised"},
                  {"not_correctly_rounded", "results of functions without that promise"},
                  {"shards_wanted, shards_finished", "of all rows; fewer are finished after --budget"},
                  {"cuda_fp16.h", "CUDA version of NVIDIA's header, or \"none\""},
                  {"instruction_shards_compared, instruction_shards_differing",
                   "on a GPU: shards of the same dot products, by two tensor-core instructions"},
                  {"shards_compared, shards_differing", "with --compare: by their digests"}},
-            .details =
-                fmt::format("Finished shards are kept in shards.bin in --out, and a run goes "
-                            "on where an earlier one of the "
-                            "same revision stopped, on a GPU of the same name.\nTime and rate stand on the "
-                            "screen and in timing.csv alone; errors of functions in functions.csv, "
-                            "NaNs by NaNs in nan_census.csv.\n--device auto is all with a CUDA "
-                            "device, else cpu. A GPU takes whole domains of up to 2^32 inputs; of "
-                            "the 2^48 of a fused multiply-add 64 of the 65,536 shards, of a tensor "
-                            "core up to 2^34 steps.\n\nOperations: {}",
-                            fmt::join(validate_gpu::operation_names(), ", "))},
+            .details = fmt::format(
+                "Finished shards are kept in shards.bin in --out, and a run goes on where an "
+                "earlier one of the same revision stopped (where the source was modified, of the "
+                "same build), on a GPU of the same name.\nTime and rate stand on the screen and "
+                "in timing.csv alone; errors of functions in functions.csv, NaNs by NaNs in "
+                "nan_census.csv.\n--device auto is all with a CUDA device, else cpu. A GPU takes "
+                "whole domains of up to 2^32 inputs; of the 2^48 of a fused multiply-add 64 of "
+                "the 65,536 shards, of a tensor core up to 2^34 steps.\n\nFamilies and their operations:{}",
+                validate_gpu::families_text())},
        .options =
            [&](CommandLine& command_line) {
-             command_line.add("--op", options.operations, "operations, separated by commas, or all", "NAMES");
+             command_line.add("--op", options.operations,
+                              "operations or families, separated by commas, or all", "NAMES");
              command_line.add("--device", options.device, "where the rows run: auto, cpu, cuda, all",
                               "DEVICE");
              command_line.add("--samples", options.samples,
@@ -291,14 +266,13 @@ int main(int argc, char** argv) {
                               {.minimum = 1, .maximum = std::uint64_t{1} << 48, .quick = 1 << 20});
              command_line.add(
                  "--gpu-samples", options.gpu_samples,
-                 "inputs of a row on a GPU, rounded up to whole shards of up to 2^32; of tensor "
-                 "cores a sixteenth",
+                 "inputs of a row on a GPU, rounded up to whole shards of up to 2^32; of tensor cores a "
+                 "sixteenth",
                  {.minimum = 1, .maximum = std::uint64_t{1} << 48, .quick = std::uint64_t{1} << 34});
-             command_line.add(
-                 "--budget", options.budget_s,
-                 "seconds after which no shard is begun; the next run goes on. The census of NaNs on a "
-                 "GPU has 30 more",
-                 {.minimum = 0});
+             command_line.add("--budget", options.budget_s,
+                              "seconds after which no shard is begun; the next run goes on. The census of "
+                              "NaNs on a GPU has 30 more",
+                              {.minimum = 0});
              command_line.add_flag("--fma48", options.all_triples,
                                    "on a GPU all 2^48 operands of the fused multiply-adds");
              command_line.add_flag("--exhaustive", options.exhaustive, "every input of every domain");

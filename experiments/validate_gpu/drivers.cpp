@@ -57,6 +57,7 @@ Driver sweep_driver(const cuda::Sweep& sweep, const Operation& operation, Subjec
   return {.functions = {std::string(sweep.function)},
           .rows = {row_id(operation, subject)},
           .domain = domain_of(sweep),
+          .cost = sweep.shards() > 1 ? 16u : 1u,  // a complex multiply-add
           .run = [&sweep, types = types_of(operation)](std::uint32_t shard) -> DeviceAnswer {
             const cuda::SweepResult result = cuda::run(sweep, shard);
             return {.time_s = 1e-3 * result.milliseconds, .rows = {row_answer(sweep, types, shard, result)}};

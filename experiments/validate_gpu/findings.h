@@ -1,14 +1,15 @@
 #pragma once
-/// What a run found, and its tables, summary and verdict.
+/// What a run found.
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/experiment.h"
-#include "experiments/validate_gpu/shard_file.h"
+#include "experiments/validate_gpu/device_failures.h"
+#include "experiments/validate_gpu/operands.h"
 #include "experiments/validate_gpu/stored_vectors.h"
 #include "experiments/validate_gpu/sweep.h"
 
@@ -23,8 +24,7 @@ struct Finding {
   std::string domain;
   std::string pipe;                ///< scalar, packed or tensor core
   std::string obstacle;            ///< why it did not run; empty where it did
-  std::string failure = {};        ///< of the device; empty for none
-  int failure_order = 0;           ///< of all failures, from 1 on
+  bool device_failed = false;      ///< at a shard, a table or the census of the row
   bool is_complete_domain = true;  ///< every input there is, not a list
   std::uint64_t inputs_possible = 0;
   std::uint32_t shards_wanted = 0, shards_finished = 0;  ///< none of recorded steps
@@ -40,25 +40,13 @@ struct Finding {
 
   bool ran() const { return inputs != 0; }  ///< at least in part
   bool is_finished() const { return shards_finished == shards_wanted; }
-  bool failed() const { return mismatches != 0 || !failure.empty(); }
+  bool failed() const { return mismatches != 0 || device_failed; }
 };
 
-Finding finding_of(const RowOutcome& outcome);
+Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures);
 
 /// Of a file of recorded steps, with each accumulator. Nothing is read without a folder.
 std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>& folder,
                                      const VectorFile& file);
-
-void write_tables(sim::RunRecord& record, const std::vector<Finding>& findings);
-void write_summary(sim::RunRecord& record, const std::vector<Finding>& findings);  ///< all but the device
-void write_verdict(sim::RunRecord& record, const std::vector<Finding>& findings);
-
-/// Time and rate of each family by subject, for the screen alone.
-std::string timing_text(const std::vector<Finding>& findings);
-
-std::uint64_t mismatches(const std::vector<Finding>& findings);
-
-/// The device's first failure in time; empty without one.
-std::string first_failure(const std::vector<Finding>& findings);
 
 }  // namespace experiments::validate_gpu

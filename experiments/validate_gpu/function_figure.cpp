@@ -13,7 +13,8 @@ namespace experiments::validate_gpu {
 namespace {
 
 constexpr int panel_columns = 4, panel_width = 300, panel_height = 190, title_room = 96, key_room = 48,
-              key_gap = 16, panel_gap = 72, axis_room = 44;
+              key_gap = 16, panel_gap = 72, axis_room = 44, label_room = 20, left_room = 84, right_room = 24,
+              column_gap = 72;
 
 std::string number_text(double number) {
   return fmt::format("{:.4f}", number);
@@ -80,7 +81,7 @@ std::string panel_script(const std::string& function, const std::vector<std::str
 /// Names in the colours of the bands, side by side: gnuplot's own key is no wider than a panel.
 std::string key_script(const std::vector<std::string>& subjects, const Figure& figure) {
   std::string script;
-  double left = 0.07 * figure.width;
+  double left = left_room;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     const std::string text = "■ " + subjects[i];
     script += fmt::format(
@@ -106,31 +107,35 @@ Figure figure_of(const std::vector<FunctionErrors>& errors) {
           FunctionErrors::block_size),
       .script = {},
       .width = std::max(640, columns * panel_width),
-      .height = title_room + lines * panel_height};
-  const double height = figure.height;
+      .height = title_room + lines * panel_height + label_room};
+  const double width = figure.width, height = figure.height;
   figure.script = fmt::format(
-      "unset label\nset multiplot layout {},{} title title margins 0.07,0.98,{:.3f},{:.3f} spacing "
-      "0.06,{:.3f}\n"
+      "unset label\nunset xlabel\nset multiplot layout {},{} title title margins {:.3f},{:.3f},{:.3f},{:.3f} "
+      "spacing {:.3f},{:.3f}\n"
       "unset key\n{}"
       "set xrange [-31:31]\nset title offset 0,-0.6 font ',12' noenhanced\n"
       "set tics font ',10'\nset xtics ('-2^{{15}}' -30, '-1' -15, '0' 0, '1' 15, '2^{{15}}' 30)\n"
       "set ylabel 'ulp' offset 1,0\n",
-      lines, columns, axis_room / height, 1 - title_room / height, panel_gap / height,
-      key_script(subjects, figure));
-  for (const std::string& function : functions) figure.script += panel_script(function, subjects, errors);
+      lines, columns, left_room / width, 1 - right_room / width, (axis_room + label_room) / height,
+      1 - title_room / height, column_gap / width, panel_gap / height, key_script(subjects, figure));
+  for (int panel = 0; panel < panels; ++panel) {
+    if (panel == panels - columns)  // from here on no panel has another one below
+      figure.script += "set xlabel 'operand (by exponent, both signs)' offset 0,0.4 font ',11'\n";
+    figure.script += panel_script(functions[static_cast<std::size_t>(panel)], subjects, errors);
+  }
   figure.script += "unset multiplot\n";
   return figure;
 }
 
 std::string errors_text(const std::vector<FunctionErrors>& errors) {
-  TextTable table{.columns = {"function", "subject", "not correctly rounded", "largest error, ulp", "at",
-                              "wrong", "other NaNs", "order breaks"},
+  TextTable table{.columns = {"function", "subject", "not correctly rounded", "largest error, ulp",
+                              "at operand", "wrong", "other NaNs", "order breaks"},
                   .rows = {}};
   for (const FunctionErrors& each : errors) {
-    table.rows.push_back({each.function, each.subject, fmt::format("{}", each.misrounded),
+    table.rows.push_back({each.function, each.subject, long_number(each.misrounded),
                           number_text(each.largest_ulp), value_text(half_number, each.largest_at),
-                          fmt::format("{}", each.wrong), fmt::format("{}", each.other_nans),
-                          fmt::format("{}", each.order_breaks)});
+                          long_number(each.wrong), long_number(each.other_nans),
+                          long_number(each.order_breaks)});
   }
   return table.text();
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "experiments/validate_gpu/double_oracle.h"
+#include "experiments/validate_gpu/rows.h"
 #include "fp16/cuda/index.h"
 #include "fp16/math_kernels.h"
 
@@ -96,6 +97,30 @@ Example example_of(const ExactFunction& function, AnswerFate fate, const std::ve
                  .expected = expected_of(function, call.operand)});
   }
   return example;
+}
+
+FunctionTable rounded_table(const ExactFunction& function) {
+  FunctionTable table(codes_count);
+  for (std::uint32_t code = 0; code < codes_count; ++code)
+    table[code] = expected_of(function, static_cast<std::uint16_t>(code));
+  return table;
+}
+
+void append_device_errors(std::vector<FunctionErrors>& all, const ExactFunction& function, Subject subject,
+                          const Tabulate& tabulate, DeviceFailures& failures) {
+  const Operation& operation = operation_called(function.operation);
+  const std::string name = cuda_function(operation, subject);
+  const auto pipe = subject == Subject::gpu ? fp16::cuda::Pipe::scalar : fp16::cuda::Pipe::packed;
+  const auto tables = failures.attempt({row_id(operation, subject)}, "its table",
+                                       [&] { return tabulate({.function = name, .pipe = pipe}); });
+  if (!tables) return;
+  const std::string text(name_of(subject));
+  if (tables->front() == tables->back()) {
+    all.push_back(errors_of(function, text, tables->front()));
+  } else {
+    all.push_back(errors_of(function, text + ", first", tables->front()));
+    all.push_back(errors_of(function, text + ", second", tables->back()));
+  }
 }
 
 }  // namespace
@@ -196,30 +221,18 @@ RowAnswer judge(const ExactFunction& function, std::span<const FunctionTable> ta
 }
 
 std::vector<FunctionErrors> function_errors(const std::function<bool(std::string_view)>& is_chosen,
-                                            bool software_half, const Tabulate& tabulate) {
+                                            bool software_half, const Tabulate& tabulate,
+                                            DeviceFailures& failures) {
   std::vector<FunctionErrors> all;
   for (const ExactFunction& function : exact_functions()) {
     if (!is_chosen(function.operation)) continue;
-    const Operation& operation = operation_called(function.operation);
     // For the approximation there is none in software.
-    if (software_half && std::isinf(function.largest_error)) {
-      FunctionTable table(codes_count);
-      for (std::uint32_t code = 0; code < codes_count; ++code)
-        table[code] = expected_of(function, static_cast<std::uint16_t>(code));
-      all.push_back(errors_of(function, std::string(name_of(Subject::software_half)), table));
-    }
+    if (software_half && std::isinf(function.largest_error))
+      all.push_back(
+          errors_of(function, std::string(name_of(Subject::software_half)), rounded_table(function)));
     if (!tabulate) continue;
     for (const Subject subject : {Subject::gpu, Subject::gpu_packed}) {
-      const std::string name = cuda_function(operation, subject);
-      const auto pipe = subject == Subject::gpu ? fp16::cuda::Pipe::scalar : fp16::cuda::Pipe::packed;
-      const std::vector<FunctionTable> tables = tabulate({.function = name, .pipe = pipe});
-      const std::string text(name_of(subject));
-      if (tables.front() == tables.back()) {
-        all.push_back(errors_of(function, text, tables.front()));
-      } else {
-        all.push_back(errors_of(function, text + ", first", tables.front()));
-        all.push_back(errors_of(function, text + ", second", tables.back()));
-      }
+      if (!failures.is_device_lost()) append_device_errors(all, function, subject, tabulate, failures);
     }
   }
   return all;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "experiments/common/experiment.h"
+#include "experiments/validate_gpu/device_failures.h"
 #include "experiments/validate_gpu/driver.h"
 #include "experiments/validate_gpu/operations.h"
 #include "fp16/cuda/sweep.h"
@@ -85,9 +86,11 @@ RowAnswer judge(const ExactFunction& function, std::span<const FunctionTable> ta
 using Tabulate = std::function<std::vector<FunctionTable>(const fp16::cuda::TabulatedFunction&)>;
 
 /// Of the software half, and of a device where `tabulate` is given, for the functions that `is_chosen` names. The
-/// lanes of a packed function stand apart only if they differ.
+/// lanes of a packed function stand apart only if they differ. A table that the device fails at is added to
+/// `failures` and left out; a lost device is asked for none.
 std::vector<FunctionErrors> function_errors(const std::function<bool(std::string_view)>& is_chosen,
-                                            bool software_half, const Tabulate& tabulate);
+                                            bool software_half, const Tabulate& tabulate,
+                                            DeviceFailures& failures);
 
 /// The tables functions and ulp_errors, the figure ulp_errors and a paragraph of the verdict. Nothing for none.
 void write_functions(Run& run, const std::vector<FunctionErrors>& errors);

@@ -41,4 +41,22 @@ ShardComparison compare_instructions(const ShardFile& shards) {
   return sum;
 }
 
+void write_agreement(Run& run, const ShardFile& shards) {
+  const ShardComparison agreement = compare_instructions(shards);
+  run.record().summary("instruction_shards_compared", agreement.shards_in_both);
+  run.record().summary("instruction_shards_differing", agreement.shards_differing);
+  if (agreement.shards_differing != 0) {
+    const std::string text =
+        fmt::format("tensor-core instructions differ on the same dot products in {} of {} shards, first {}",
+                    agreement.shards_differing, agreement.shards_in_both, agreement.first_difference);
+    run.record().verdict(fmt::format("Among each other, {}.", text));
+    run.fail(text);
+  } else if (agreement.shards_in_both != 0) {
+    run.record().verdict(fmt::format(
+        "Tensor-core instructions of one depth and accumulator gave the same bits among each other in all {} "
+        "shards of the same dot products.",
+        agreement.shards_in_both));
+  }
+}
+
 }  // namespace experiments::validate_gpu

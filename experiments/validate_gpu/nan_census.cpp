@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <span>
 #include <string_view>
 #include <utility>
 
 #include "experiments/common/interrupt.h"
-#include "experiments/validate_gpu/driver.h"
+#include "experiments/validate_gpu/budget.h"
 
 namespace experiments::validate_gpu {
 namespace {
@@ -107,10 +106,15 @@ void append_numbers(std::vector<Probe>& probes, const Row& row, NumberType type,
   }
 }
 
+bool has_probes(const Row& row) {
+  const bool is_float =
+      row.operation->operand.kind == NumberKind::floating_point && row.operation->result.bits > 1;
+  return is_float && row.operation->software != nullptr;
+}
+
 std::vector<Probe> probes_of(const Row& row) {
+  if (!has_probes(row)) return {};
   const NumberType operand = row.operation->operand, result = row.operation->result;
-  const bool is_float = operand.kind == NumberKind::floating_point && result.bits > 1;
-  if (!is_float || row.operation->software == nullptr) return {};
   std::vector<Probe> probes;
   append_nans(probes, operand, row.domain().operand_count);
   if (result.kind == NumberKind::floating_point)
@@ -139,6 +143,25 @@ Answers answers_of(const Row& row, const Driver& driver) {
   if (!driver.answers || !driver.obstacle().empty()) return {};
   const auto place = static_cast<std::size_t>(std::ranges::find(driver.rows, row.id()) - driver.rows.begin());
   return [&driver, place](const std::vector<Operands>& operands) { return driver.answers(place, operands); };
+}
+
+/// None where the row has none there.
+Answers answers_of(const Row& row, const CensusSource& source) {
+  if (!has_probes(row)) return {};
+  if (row.is_on_gpu())
+    return row.driver && source.drivers != nullptr ? answers_of(row, (*source.drivers)[*row.driver])
+                                                   : Answers();
+  return row.function != nullptr && source.on_cpu ? answers_of(row) : Answers();
+}
+
+void write_lines(sim::Table& table, const Row& row, const std::vector<CensusLine>& lines) {
+  for (const CensusLine& line : lines) {
+    Example example;
+    append_lane(example, row.example_types(),
+                {.operands = line.example, .result = line.example_result, .expected = std::nullopt});
+    table.row({row.operation->name, std::string(name_of(row.subject)), line.input_class, line.operand,
+               line.result, line.count, example.bits[0], example.bits[1], example.bits[2], example.bits[3]});
+  }
 }
 
 }  // namespace
@@ -174,34 +197,25 @@ std::vector<CensusLine> nan_census(const Row& row, const Answers& answers) {
 }
 
 std::size_t write_nan_census(sim::RunRecord& record, const std::vector<std::size_t>& chosen,
-                             const CensusSource& source) {
-  const auto start = std::chrono::steady_clock::now();
-  const auto time_is_up = [&] {
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-    return source.device_s && time.count() >= *source.device_s;
-  };
+                             const CensusSource& source, DeviceFailures& failures) {
+  const Budget budget(source.device_s);
   std::size_t left_out = 0;
   sim::Table& table = record.table("nan_census", {"operation", "subject", "inputs", "nan_operand", "result",
                                                   "count", "a_bits", "b_bits", "c_bits", "result_bits"});
   for (const std::size_t index : chosen) {
     const Row& row = rows()[index];
-    Answers answers;
-    if (row.is_on_gpu() && row.driver && source.drivers != nullptr)
-      answers = answers_of(row, (*source.drivers)[*row.driver]);
-    if (!row.is_on_gpu() && row.function != nullptr && source.on_cpu) answers = answers_of(row);
+    const Answers answers = answers_of(row, source);
     if (!answers) continue;
     throw_if_interrupted();
-    if (row.is_on_gpu() && time_is_up()) {
-      ++left_out;
+    if (!row.is_on_gpu()) {
+      write_lines(table, row, nan_census(row, answers));
+    } else if (failures.is_device_lost()) {
       continue;
-    }
-    for (const CensusLine& line : nan_census(row, answers)) {
-      Example example;
-      append_lane(example, row.example_types(),
-                  {.operands = line.example, .result = line.example_result, .expected = std::nullopt});
-      table.row({row.operation->name, std::string(name_of(row.subject)), line.input_class, line.operand,
-                 line.result, line.count, example.bits[0], example.bits[1], example.bits[2],
-                 example.bits[3]});
+    } else if (!budget.allows()) {
+      ++left_out;
+    } else if (const auto lines =
+                   failures.attempt({row.id()}, "census of NaNs", [&] { return nan_census(row, answers); })) {
+      write_lines(table, row, *lines);
     }
   }
   return left_out;

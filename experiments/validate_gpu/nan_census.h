@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/validate_gpu/device_failures.h"
 #include "experiments/validate_gpu/driver.h"
 #include "experiments/validate_gpu/operands.h"
 #include "experiments/validate_gpu/rows.h"
@@ -40,8 +41,9 @@ struct CensusSource {
   std::optional<double> device_s = std::nullopt;
 };
 
-/// The table nan_census, of the chosen rows that have answers. Returns how many there was no time for.
+/// The table nan_census, of the chosen rows that have answers. A row that the device fails at is added to `failures`;
+/// a lost device is asked for none. Returns how many rows there was no time for.
 std::size_t write_nan_census(sim::RunRecord& record, const std::vector<std::size_t>& chosen,
-                             const CensusSource& source);
+                             const CensusSource& source, DeviceFailures& failures);
 
 }  // namespace experiments::validate_gpu

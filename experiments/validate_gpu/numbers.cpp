@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstddef>
 
 #include "experiments/validate_gpu/double_oracle.h"
 #include "fp16/bits.h"
@@ -43,6 +44,13 @@ std::string value_text(NumberType type, std::uint64_t code) {
   if (type.bits == 64) return number_text(std::bit_cast<double>(code));
   if (type.bits == 32) return number_text(std::bit_cast<float>(static_cast<std::uint32_t>(code)));
   return number_text(double_oracle::decode(static_cast<std::uint16_t>(code)));
+}
+
+std::string long_number(std::uint64_t number) {
+  std::string text = fmt::format("{}", number);
+  for (auto end = static_cast<std::ptrdiff_t>(text.size()) - 3; end > 0; end -= 3)
+    text.insert(static_cast<std::size_t>(end), 1, ',');
+  return text;
 }
 
 void append_lane(Example& example, const ExampleTypes& types, const ExampleLane& lane) {

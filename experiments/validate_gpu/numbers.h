@@ -30,6 +30,9 @@ std::string bits_text(NumberType type, std::uint64_t code);
 /// The shortest decimal that reads back to the same number; nan, inf and -inf by these names.
 std::string value_text(NumberType type, std::uint64_t code);
 
+/// With thousands separated by commas.
+std::string long_number(std::uint64_t number);
+
 /// A result that is not the expected one, for people: operands a, b and c, result, expected, as bits and as
 /// numbers; empty for operands that there are not. Two lanes stand side by side.
 struct Example {

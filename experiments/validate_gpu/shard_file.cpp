@@ -10,6 +10,7 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/validate_gpu/code_identity.h"
 #include "sim/build_information.h"
 #include "sim/record.h"
 
@@ -76,12 +77,18 @@ struct Header {
   std::vector<std::size_t> finished;  ///< shards of each row
 };
 
-Header parse_header(const std::string& bytes, const std::string& name) {
+std::string_view way_out(ShardFile::Use use) {
+  return use == ShardFile::Use::go_on ? "--restart begins anew, another --out keeps it"
+                                      : "give that of a run of this version";
+}
+
+Header parse_header(const std::string& bytes, const std::string& name, ShardFile::Use use) {
   if (!bytes.starts_with(std::string(kind) + '\n'))
-    throw std::runtime_error(
-        fmt::format("{} is no shard file of this version, which begins with '{}'", name, kind));
+    throw std::runtime_error(fmt::format("{} is no shard file of this version, which begins with '{}'; {}",
+                                         name, kind, way_out(use)));
   const std::size_t end = bytes.find("\n\n");
-  if (end == std::string::npos) throw std::runtime_error(name + ": the list of rows has no end");
+  if (end == std::string::npos)
+    throw std::runtime_error(fmt::format("{}: the list of rows has no end; {}", name, way_out(use)));
   Header header{.end = end + 2, .version = {}, .revision = {}, .gpu = {}, .lines = {}, .finished = {}};
   std::istringstream text(bytes.substr(kind.size() + 1, end - kind.size()));
   std::string word;
@@ -103,19 +110,19 @@ Header parse_header(const std::string& bytes, const std::string& name) {
 /// `ours` is what this program would write.
 void require_same(const Header& header, const Header& ours, const std::string& name, ShardFile::Use use) {
   if (header.version != ours.version) {
-    throw std::runtime_error(
-        fmt::format("{} is of version '{}' of Halflab; allowed: {}", name, header.version, ours.version));
+    throw std::runtime_error(fmt::format("{} is of version '{}' of Halflab; allowed: {}; {}", name,
+                                         header.version, ours.version, way_out(use)));
   }
   if (use == ShardFile::Use::go_on && header.revision != ours.revision) {
-    throw std::runtime_error(fmt::format("{} is of revision {}, this program of {}; --restart begins anew",
-                                         name, header.revision, ours.revision));
+    throw std::runtime_error(fmt::format("{} is of revision {}, this program of {}; {}", name,
+                                         header.revision, ours.revision, way_out(use)));
   }
   if (header.lines == ours.lines) return;
   const auto [theirs, own] =
       std::mismatch(header.lines.begin(), header.lines.end(), ours.lines.begin(), ours.lines.end());
-  throw std::runtime_error(fmt::format("{} is of other rows: it has '{}' where this program has '{}'", name,
-                                       theirs == header.lines.end() ? "no more" : theirs->row,
-                                       own == ours.lines.end() ? "no more" : own->row));
+  throw std::runtime_error(fmt::format("{} is of other rows: it has '{}' where this program has '{}'; {}",
+                                       name, theirs == header.lines.end() ? "no more" : theirs->row,
+                                       own == ours.lines.end() ? "no more" : own->row, way_out(use)));
 }
 
 }  // namespace
@@ -127,9 +134,10 @@ ShardFile ShardFile::read(const std::filesystem::path& file, std::vector<Line> l
   if (!stream) throw std::runtime_error(file.string() + ": cannot be read");
   const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
   ShardFile shards(std::move(lines));
-  const Header header = parse_header(bytes, file.string());
-  require_same(header, parse_header(shards.header(), "this program"), file.string(), use);
-  const std::runtime_error damaged(file.string() + ": is damaged, its shards do not fit its list of rows");
+  const Header header = parse_header(bytes, file.string(), use);
+  require_same(header, parse_header(shards.header(), "this program", use), file.string(), use);
+  const std::runtime_error damaged(
+      fmt::format("{}: is damaged, its shards do not fit its list of rows; {}", file.string(), way_out(use)));
 
   shards.gpu_ = header.gpu;
   Reader reader(std::string_view(bytes).substr(header.end));
@@ -172,15 +180,17 @@ void ShardFile::set(std::size_t row, std::uint32_t shard, const ShardResult& res
 
 void ShardFile::set_gpu(const std::string& name) {
   if (!gpu_.empty() && gpu_ != name)
-    throw std::runtime_error(
-        fmt::format("the shards are of GPU '{}', this one is '{}'; --restart begins anew", gpu_, name));
+    throw std::runtime_error(fmt::format(
+        "the shards are of GPU '{}', this one is '{}'; --restart begins anew, another --out keeps them", gpu_,
+        name));
   gpu_ = name;
 }
 
 std::string ShardFile::header() const {
   const sim::BuildInformation& build = sim::build_information();
-  std::string text = fmt::format("{}\nversion {}\nrevision {}{}\ngpu {}\n", kind, build.version,
-                                 build.git_revision, build.git_dirty ? "+changes" : "", gpu_);
+  static const std::string identity = code_identity(build, "/proc/self/exe");
+  std::string text =
+      fmt::format("{}\nversion {}\nrevision {}\ngpu {}\n", kind, build.version, identity, gpu_);
   for (std::size_t row = 0; row < lines_.size(); ++row)
     text += fmt::format("{} {} {}\n", lines_[row].shard_count, finished_[row].size(), lines_[row].row);
   return text + '\n';

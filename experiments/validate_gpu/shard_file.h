@@ -2,11 +2,11 @@
 /// The finished shards of all rows in one file: a run goes on where it stopped, and two machines are compared
 /// without a reference.
 ///
-/// The file: "halflab shards 2", "version 0.1.0" with Halflab's, "revision" with git's, "gpu" with the name of the
-/// one that rows on a GPU ran on, if any, then a line "shards finished row" for every row, an empty line; then
-/// for each row with a finished shard a bitmap, least significant bit first, and for each finished shard in
-/// ascending order its digest (8 bytes, little-endian), mismatches, documented deviations, other NaNs and
-/// misrounded numbers (each seven bits a byte, the lowest first, 0x80 set in all bytes but the last).
+/// The file: "halflab shards 2", "version 0.1.0" with Halflab's, "revision" with code_identity(), "gpu" with the
+/// name of the one that rows on a GPU ran on, if any, then a line "shards finished row" for every row, an empty
+/// line; then for each row with a finished shard a bitmap, least significant bit first, and for each finished
+/// shard in ascending order its digest (8 bytes, little-endian), mismatches, documented deviations, other NaNs
+/// and misrounded numbers (each seven bits a byte, the lowest first, 0x80 set in all bytes but the last).
 
 #include <cstdint>
 #include <filesystem>
@@ -34,7 +34,7 @@ class ShardFile {
   explicit ShardFile(std::vector<Line> lines);
 
   enum class Use {
-    go_on,   ///< of the same revision of the source
+    go_on,   ///< of the same code, by code_identity
     compare  ///< of any
   };
 

@@ -5,91 +5,32 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
-#include <stdexcept>
 #include <utility>
 
 #include "experiments/common/interrupt.h"
 #include "experiments/common/parallel.h"
+#include "experiments/validate_gpu/budget.h"
+#include "experiments/validate_gpu/ledger.h"
+#include "experiments/validate_gpu/repetitions.h"
 
 namespace experiments::validate_gpu {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
-
-/// The shards that all threads write to, and the file that they are saved in.
-class Ledger {
- public:
-  Ledger(ShardFile& shards, const std::filesystem::path& file) : shards_(shards), file_(file) {}
-
-  void enter(std::size_t row, std::uint32_t shard, const ShardResult& result) {
-    const std::scoped_lock lock(mutex_);
-    shards_.set(row, shard, result);
-    changed_ = true;
-    constexpr std::chrono::seconds between_writes{20};
-    if (!written_ || Clock::now() - *written_ >= between_writes) write();
-  }
-
-  /// For one thread alone.
-  void save() {
-    if (changed_) write();
-  }
-
- private:
-  void write() {
-    shards_.write(file_);
-    written_ = Clock::now();
-    changed_ = false;
-  }
-
-  ShardFile& shards_;
-  const std::filesystem::path& file_;
-  std::mutex mutex_;
-  bool changed_ = false;
-  std::optional<Clock::time_point> written_;
-};
-
-/// The time that a run may take.
-class Budget {
- public:
-  explicit Budget(std::optional<double> seconds) : seconds_(seconds) {}
-
-  bool allows(Seconds next) const {
-    return !seconds_ || Seconds(Clock::now() - start_) + next <= Seconds(*seconds_);
-  }
-
- private:
-  Clock::time_point start_ = Clock::now();
-  std::optional<double> seconds_;
-};
-
-/// Nothing where the device fails, and then `failure` says how.
-std::optional<DeviceAnswer> answer_of(const Driver& driver, std::uint32_t shard, std::string& failure) {
-  try {
-    return driver.run(shard);
-  } catch (const Interrupted&) {
-    throw;
-  } catch (const std::runtime_error& error) {
-    failure = fmt::format("{}, shard {}: {}", driver.rows.front(), shard, error.what());
-    return std::nullopt;
-  }
-}
-
-/// What a kernel's fault leaves of the device answers all later calls with it.
-constexpr int most_failures_in_a_row = 3;
 
 class Sweeper {
  public:
-  Sweeper(const SweepSettings& settings, ShardFile& shards, Run& run)
+  Sweeper(const SweepSettings& settings, ShardFile& shards, Run& run, DeviceFailures& failures)
       : settings_(settings),
         shards_(shards),
         run_(run),
+        failures_(failures),
         ledger_(shards, settings.file),
-        budget_(settings.budget_s) {
+        budget_(settings.budget_s),
+        repetitions_(failures, budget_) {
     for (const std::size_t row : settings.rows)
       outcomes_.push_back({.row = row, .obstacle = obstacle_of(row)});
   }
@@ -225,7 +166,6 @@ class Sweeper {
       for (const std::uint32_t shard : work.missing) units += progress_units(*work.driver, shard);
     }
     Progress progress = run_.progress("GPU", units);
-    int in_a_row = 0;
     while (true) {
       std::erase_if(all, [](const DeviceWork& work) { return work.missing.empty(); });
       if (all.empty()) return;
@@ -234,40 +174,30 @@ class Sweeper {
           work.missing.clear();
           continue;
         }
-        in_a_row = run_next(work, progress) ? 0 : in_a_row + 1;
-        device_failed_ = in_a_row == most_failures_in_a_row;
-        if (device_failed_) return;
+        run_next(work, progress);
+        if (failures_.is_device_lost()) return;
       }
     }
   }
 
-  /// One shard; whether the device did it.
-  bool run_next(DeviceWork& work, Progress& progress) {
+  /// One shard. Where the device fails at it, that was the last one of its rows.
+  void run_next(DeviceWork& work, Progress& progress) {
     const std::uint32_t shard = work.missing.extract(work.missing.begin()).value();
+    const Driver& driver = *work.driver;
     const Clock::time_point start = Clock::now();
-    std::string failure;
-    std::optional<DeviceAnswer> answer = answer_of(*work.driver, shard, failure);
+    std::optional<DeviceAnswer> answer =
+        failures_.attempt(driver.rows, fmt::format("shard {}", shard), [&] { return driver.run(shard); });
     if (!answer) {
-      ++failures_;
-      for (RowOutcome* const outcome : work.outcomes) {
-        if (outcome != nullptr) fail(*outcome, failure);
-      }
       work.missing.clear();
-      return false;
+      return;
     }
     enter(work, shard, *answer);
     work.last = Clock::now() - start;
     const bool has_examples =
         std::ranges::any_of(answer->rows, [](const RowAnswer& row) { return !row.examples.empty(); });
     if (has_examples && work.kept++ < settings_.counterexamples)
-      first_answers_.try_emplace({work.driver, shard}, *std::move(answer), work.last);
-    progress.tick(progress_units(*work.driver, shard));
-    return true;
-  }
-
-  void fail(RowOutcome& outcome, const std::string& failure) const {
-    outcome.failure = failure;
-    outcome.failure_order = failures_;
+      repetitions_.keep(driver, shard, *std::move(answer), work.last);
+    progress.tick(progress_units(driver, shard));
   }
 
   void enter(const DeviceWork& work, std::uint32_t shard, const DeviceAnswer& answer) {
@@ -311,7 +241,7 @@ class Sweeper {
       return;
     }
     throw_if_interrupted();
-    const std::optional<DeviceAnswer>& repetition = repeated(driver_of(outcome.row), shard, outcome);
+    const std::optional<DeviceAnswer>& repetition = repetitions_.answer_of(driver_of(outcome.row), shard);
     if (!repetition) return;
     const RowAnswer& again = repetition->rows.at(place_of(outcome.row));
     if (again.result != result) {
@@ -327,47 +257,21 @@ class Sweeper {
                         std::back_inserter(outcome.examples));
   }
 
-  std::optional<DeviceAnswer> answer_again(const Driver& driver, std::uint32_t shard, RowOutcome& outcome) {
-    std::string failure;
-    std::optional<DeviceAnswer> answer = answer_of(driver, shard, failure);
-    if (!answer) {
-      ++failures_;
-      fail(outcome, failure);
-    }
-    return answer;
-  }
-
-  /// Rows of one driver ask for the same shards. With the budget spent, or where the device fails, the first answer
-  /// has to do; nothing where there is none.
-  const std::optional<DeviceAnswer>& repeated(const Driver& driver, std::uint32_t shard,
-                                              RowOutcome& outcome) {
-    const auto [place, is_new] = repeated_.try_emplace({&driver, shard});
-    if (!is_new) return place->second;
-    const auto first = first_answers_.find({&driver, shard});
-    const bool is_known = first != first_answers_.end();
-    if (!device_failed_ && (!is_known || budget_.allows(first->second.second)))
-      place->second = answer_again(driver, shard, outcome);
-    if (!place->second && is_known) place->second = first->second.first;
-    return place->second;
-  }
-
   const SweepSettings& settings_;
   ShardFile& shards_;
   Run& run_;
+  DeviceFailures& failures_;
   Ledger ledger_;
   Budget budget_;
+  Repetitions repetitions_;
   std::vector<RowOutcome> outcomes_;
-  using Place = std::pair<const Driver*, std::uint32_t>;
-  std::map<Place, std::pair<DeviceAnswer, Seconds>> first_answers_;  ///< of this run, with examples; some
-  std::map<Place, std::optional<DeviceAnswer>> repeated_;
-  int failures_ = 0;
-  bool device_failed_ = false;  ///< and answers nothing more
 };
 
 }  // namespace
 
-std::vector<RowOutcome> sweep(const SweepSettings& settings, ShardFile& shards, Run& run) {
-  return Sweeper(settings, shards, run).run();
+std::vector<RowOutcome> sweep(const SweepSettings& settings, ShardFile& shards, Run& run,
+                              DeviceFailures& failures) {
+  return Sweeper(settings, shards, run, failures).run();
 }
 
 }  // namespace experiments::validate_gpu

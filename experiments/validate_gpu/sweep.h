@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "experiments/common/experiment.h"
+#include "experiments/validate_gpu/device_failures.h"
 #include "experiments/validate_gpu/driver.h"
 #include "experiments/validate_gpu/rows.h"
 #include "experiments/validate_gpu/shard_file.h"
@@ -31,10 +32,8 @@ struct SweepSettings {
 };
 
 struct RowOutcome {
-  std::size_t row;           ///< index into rows()
-  std::string obstacle;      ///< why it does not run here; empty where it does
-  std::string failure = {};  ///< of the device at one of its shards, which ended them; empty for none
-  int failure_order = 0;     ///< 1 for the first failure of the run, to which the next ones may be due
+  std::size_t row;       ///< index into rows()
+  std::string obstacle;  ///< why it does not run here; empty where it does
   std::uint32_t shards_wanted = 0;
   std::uint32_t shards_finished = 0;  ///< of these, now or earlier; the following are of them alone
   std::uint64_t inputs = 0;
@@ -50,7 +49,9 @@ struct RowOutcome {
 /// One outcome for each of settings.rows, in their order, of the wanted shards alone. `shards` holds what is
 /// finished, and is written to the file every 20 seconds, at the end and when the run is interrupted or fails.
 /// Shards with examples are run a second time on a device for these, while the budget lasts; other results then are a
-/// mismatch, too. A shard that the device fails at ends the shards of its rows; three such in a row end all.
-std::vector<RowOutcome> sweep(const SweepSettings& settings, ShardFile& shards, Run& run);
+/// mismatch, too. A shard that the device fails at is added to `failures` and ends the shards of its rows; a lost
+/// device ends all.
+std::vector<RowOutcome> sweep(const SweepSettings& settings, ShardFile& shards, Run& run,
+                              DeviceFailures& failures);
 
 }  // namespace experiments::validate_gpu

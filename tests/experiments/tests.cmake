@@ -26,6 +26,7 @@ halflab_test(experiments_parts_test
   experiments/scaler_comparison_test.cpp
   experiments/underflow_sweep_test.cpp
   experiments/validate_gpu_device_test.cpp
+  experiments/validate_gpu_failures_test.cpp
   experiments/validate_gpu_functions_test.cpp
   experiments/validate_gpu_test.cpp
   oracle/exact_half.cpp
@@ -34,6 +35,7 @@ halflab_test(experiments_parts_test
     scaler_comparison_parts underflow_sweep_parts validate_gpu_parts Boost::headers)
 
 halflab_test(explain_gemm_test
+  experiments/explain_gemm_mistake_test.cpp
   experiments/explain_gemm_npy_test.cpp
   experiments/explain_gemm_reference.cpp
   experiments/explain_gemm_test.cpp
@@ -75,8 +77,9 @@ halflab_test(experiments_programs_test
   experiments/validate_gpu_program_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 target_compile_definitions(experiments_programs_test PRIVATE
-  HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
-add_dependencies(experiments_programs_test experiments)
+  HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"
+  HALFLAB_FAKE_CUBLAS="$<TARGET_FILE:fake_cublas>")
+add_dependencies(experiments_programs_test experiments fake_cublas)
 
 # The programs on an emulated device.
 if(HALFLAB_HAS_CUDA)

@@ -3,103 +3,34 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
-#include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <tuple>
 #include <vector>
 
-#include "experiments/common/interrupt.h"
 #include "experiments/validate_gpu/driver.h"
-#include "experiments/validate_gpu/findings.h"
-#include "experiments/validate_gpu/functions.h"
 #include "experiments/validate_gpu/instruction_agreement.h"
-#include "experiments/validate_gpu/nan_census.h"
 #include "experiments/validate_gpu/rows.h"
-#include "experiments/validate_gpu/sweep.h"
 #include "experiments/validate_gpu/swept_answers.h"
 #include "fp16/cuda/fma_sweep.h"
 #include "fp16/cuda/index.h"
 #include "fp16/cuda/sweep.h"
 #include "fp16/cuda/tensor_core.h"
-#include "tests/experiments/validate_gpu_rows.h"
-#include "tests/file_contents.h"
+#include "tests/experiments/validate_gpu_invented_device.h"
 #include "tests/temporary_directory.h"
 
 namespace {
 
 namespace cuda = fp16::cuda;
 using namespace experiments::validate_gpu;
-using experiments::Interrupted;
+using test::InventedDevice;
 using test::row_index;
+using test::settings_for;
+using test::some_rows;
+using test::Swept;
+using test::swept;
 using test::TemporaryDirectory;
-
-/// Answers that depend on row and shard alone.
-DeviceAnswer invented_answer(const Driver& driver, std::uint32_t shard) {
-  DeviceAnswer answer{.time_s = 0.25, .rows = {}};
-  for (const std::string& id : driver.rows)
-    answer.rows.push_back(
-        {.result = {.digest = cuda::mix(std::hash<std::string>{}(id) + shard)}, .examples = {}});
-  return answer;
-}
-
-/// The program's drivers, with kernels that invent answers and count their runs.
-struct InventedDevice {
-  std::vector<Driver> drivers = device_drivers();
-  int runs = 0;
-
-  InventedDevice() {
-    for (Driver& driver : drivers) {
-      driver.run = [this, id = driver.rows.front(), copy = driver](std::uint32_t shard) {
-        ++runs;
-        return invented_answer(copy, shard);
-      };
-      driver.obstacle = [] { return std::string(); };
-      driver.answers = {};
-    }
-  }
-  InventedDevice(const InventedDevice&) = delete;
-
-  Driver& driver_of(const std::string& id) { return drivers.at(rows().at(row_index(id)).driver.value()); }
-};
-
-struct Swept {
-  std::vector<RowOutcome> outcomes;
-  std::string bytes;  ///< of the shard file
-};
-
-SweepSettings settings_for(const std::vector<std::string>& ids, const InventedDevice& device) {
-  SweepSettings settings{.rows = {},
-                         .file = {},
-                         .on_gpu = true,
-                         .gpu_samples = std::uint64_t{1} << 34,
-                         .drivers = &device.drivers};
-  for (const std::string& id : ids) settings.rows.push_back(row_index(id));
-  return settings;
-}
-
-/// Goes on with the shards that the directory holds.
-Swept swept(const TemporaryDirectory& directory, SweepSettings settings) {
-  const std::string file = directory / "shards.bin";
-  settings.file = file;
-  std::ostringstream warnings;
-  sim::RunRecord record(directory / "run");
-  experiments::Run run(record, {.threads = 2, .terminal = nullptr, .warnings = &warnings});
-  ShardFile shards = std::filesystem::exists(file)
-                         ? ShardFile::read(file, shard_lines(), ShardFile::Use::go_on)
-                         : ShardFile(shard_lines());
-  Swept result{.outcomes = sweep(settings, shards, run), .bytes = {}};
-  if (std::filesystem::exists(file)) result.bytes = test::content_of(file);
-  return result;
-}
-
-const std::vector<std::string> some_rows{"hadd, GPU", "hfma, GPU", "hfma_relu, GPU packed", "hexp, GPU",
-                                         "hadd, software half"};
 
 }  // namespace
 
@@ -235,138 +166,6 @@ TEST_CASE("validate_gpu: every row gets its first shard before another gets its 
                                                                      product, fused, product});
 }
 
-TEST_CASE("validate_gpu: where the device fails at a row, the others go on, unless it fails at all of them") {
-  const auto fails = [](std::uint32_t) -> DeviceAnswer {
-    throw std::runtime_error("cudaMemcpy: an illegal memory access was encountered");
-  };
-  const TemporaryDirectory directory;
-  InventedDevice device;
-  device.driver_of("hsub, GPU").run = fails;
-  const std::vector<RowOutcome> outcomes =
-      swept(directory, settings_for({"hsub, GPU", "hadd, GPU", "hfma, GPU"}, device)).outcomes;
-  CHECK(outcomes[0].failure == "hsub, GPU, shard 0: cudaMemcpy: an illegal memory access was encountered");
-  CHECK(outcomes[0].shards_finished == 0);
-  CHECK(outcomes[1].failure.empty());
-  CHECK(outcomes[1].shards_finished == 1);
-  CHECK(outcomes[2].shards_finished == 4);
-
-  const TemporaryDirectory other;
-  for (Driver& driver : device.drivers) driver.run = fails;
-  const std::vector<RowOutcome> lost =
-      swept(other, settings_for({"hsub, GPU", "hadd, GPU", "hmul, GPU", "hdiv, GPU"}, device)).outcomes;
-  CHECK(std::ranges::count_if(lost, [](const RowOutcome& each) { return !each.failure.empty(); }) == 3);
-
-  // The first failure is the first in time, not in the order of the rows.
-  const TemporaryDirectory third;
-  std::vector<Finding> late;
-  for (const RowOutcome& outcome : swept(third, settings_for({"hadd, GPU", "hexp, GPU"}, device)).outcomes)
-    late.push_back(finding_of(outcome));
-  CHECK(first_failure(late).starts_with("hexp, GPU, shard 0: "));
-
-  const TemporaryDirectory written;
-  std::vector<Finding> findings;
-  for (const RowOutcome& outcome : outcomes) findings.push_back(finding_of(outcome));
-  CHECK(first_failure(findings) == outcomes[0].failure);
-  {
-    sim::RunRecord record(written / "run");
-    write_tables(record, findings);
-    write_summary(record, findings);
-    write_verdict(record, findings);
-    CHECK(record.verdict().find("THE DEVICE FAILED at 1 row: " + outcomes[0].failure + ".") !=
-          std::string::npos);
-    CHECK(record.verdict().find("equal, DEVICE FAILED") != std::string::npos);
-    record.commit({});
-  }
-  CHECK(test::content_of(written / "run/verdicts.csv").find("\"not begun, DEVICE FAILED") !=
-        std::string::npos);
-  CHECK(nlohmann::json::parse(test::content_of(written / "run/summary.json")).at("rows_failed") == 1);
-}
-
-TEST_CASE("validate_gpu: a device that fails when examples are asked for again leaves what it said before") {
-  const TemporaryDirectory directory;
-  InventedDevice device;
-  int calls = 0;
-  device.driver_of("hsub, GPU").run = [&](std::uint32_t) -> DeviceAnswer {
-    if (++calls > 1) throw std::runtime_error("cudaMemcpy: unspecified launch failure");
-    return {.time_s = 1,
-            .rows = {{.result = {.digest = 1, .mismatches = 3},
-                      .examples = {{.kind = "value", .bits = {}, .values = {}}}}}};
-  };
-  const RowOutcome outcome = swept(directory, settings_for({"hsub, GPU"}, device)).outcomes[0];
-  CHECK(outcome.mismatches == 3);
-  CHECK(outcome.failure == "hsub, GPU, shard 0: cudaMemcpy: unspecified launch failure");
-  CHECK(outcome.examples.size() == 1);
-}
-
-TEST_CASE("validate_gpu: a run that failed or was interrupted goes on, and ends with the same bytes") {
-  const TemporaryDirectory whole, parts;
-  InventedDevice device;
-  const Swept expected = swept(whole, settings_for(some_rows, device));
-  int left = 0;
-  for (Driver& driver : device.drivers) {
-    driver.run = [&left, run = driver.run](std::uint32_t shard) {
-      if (left-- <= 0) throw std::runtime_error("cudaMemcpy: an illegal memory access was encountered");
-      return run(shard);
-    };
-  }
-  const int needed = device.runs;
-  for (int attempt = 1; attempt < needed; ++attempt) {
-    left = 1;
-    const std::vector<RowOutcome> outcomes = swept(parts, settings_for(some_rows, device)).outcomes;
-    CHECK(std::ranges::any_of(outcomes, [](const RowOutcome& each) { return !each.failure.empty(); }));
-    CHECK(device.runs == needed + attempt);
-  }
-  device.driver_of("hfma, GPU").run = [](std::uint32_t) -> DeviceAnswer { throw Interrupted("by hand"); };
-  CHECK_THROWS_WITH_AS(swept(parts, settings_for(some_rows, device)),
-                       doctest::Contains("the finished shards are kept in"), Interrupted);
-  InventedDevice sound;
-  const Swept result = swept(parts, settings_for(some_rows, sound));
-  CHECK(sound.runs == 1);
-  CHECK(result.bytes == expected.bytes);
-  for (std::size_t i = 0; i < some_rows.size(); ++i)
-    CHECK(result.outcomes[i].inputs == expected.outcomes[i].inputs);
-}
-
-TEST_CASE("validate_gpu: after the budget no shard is begun, and the row says how many are finished") {
-  const TemporaryDirectory directory;
-  InventedDevice device;
-  SweepSettings settings = settings_for({"hfma, GPU", "hadd, GPU"}, device);
-  settings.all_triples = true;
-  settings.budget_s = 0.0;
-  CHECK(swept(directory, settings).outcomes[0].shards_finished == 0);
-  CHECK(device.runs == 0);
-
-  Driver& fused = device.driver_of("hfma, GPU");
-  fused.run = [run = fused.run](std::uint32_t shard) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(40));
-    return run(shard);
-  };
-  settings.budget_s = 0.3;
-  const auto start = std::chrono::steady_clock::now();
-  const RowOutcome first = swept(directory, settings).outcomes[0];
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(5));
-  CHECK(first.shards_wanted == 65536);
-  CHECK(first.shards_finished >= 1);
-  CHECK(first.shards_finished <= 8);
-  CHECK(first.inputs == std::uint64_t{first.shards_finished} << 32);
-  const std::vector<RowOutcome> outcomes = swept(directory, settings).outcomes;
-  CHECK(outcomes[0].shards_finished > first.shards_finished);
-  CHECK(outcomes[1].shards_finished == 1);  // the shorter one came first
-
-  const TemporaryDirectory written;
-  {
-    sim::RunRecord record(written / "run");
-    write_tables(record, {finding_of(outcomes[0]), finding_of(outcomes[1])});
-    write_verdict(record, {finding_of(outcomes[0]), finding_of(outcomes[1])});
-    CHECK(record.verdict().find(std::to_string(outcomes[0].shards_finished) + " of 65,536 shards") !=
-          std::string::npos);
-    CHECK(record.verdict().find("the next run goes on") != std::string::npos);
-    record.commit({});
-  }
-  CHECK(test::content_of(written / "run/verdicts.csv")
-            .find(std::to_string(outcomes[0].shards_finished) + " of 65,536 shards\"") != std::string::npos);
-}
-
 TEST_CASE("validate_gpu: what kernels find is added up, shown and judged by what is promised") {
   const TemporaryDirectory directory;
   InventedDevice device;
@@ -401,25 +200,6 @@ TEST_CASE("validate_gpu: what kernels find is added up, shown and judged by what
   CHECK(outcomes[4].examples.at(0).kind == "repetition");
 }
 
-TEST_CASE("validate_gpu: with the budget spent examples are not asked for again") {
-  const TemporaryDirectory directory;
-  InventedDevice device;
-  int calls = 0;
-  device.driver_of("hmul, GPU").run = [&](std::uint32_t) {
-    ++calls;
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    return DeviceAnswer{.time_s = 1,
-                        .rows = {{.result = {.digest = 1, .other_nans = 1},
-                                  .examples = {{.kind = "NaN", .bits = {}, .values = {}}}}}};
-  };
-  SweepSettings settings = settings_for({"hmul, GPU"}, device);
-  settings.budget_s = 0.4;
-  const RowOutcome outcome = swept(directory, settings).outcomes[0];
-  CHECK(calls == 1);
-  CHECK(outcome.mismatches == 0);
-  CHECK(outcome.examples.at(0).kind == "NaN");
-}
-
 TEST_CASE("validate_gpu: a wrong value behind many NaNs of other bits is found and shown first") {
   const auto example = [](const std::string& kind) {
     return Example{.kind = kind, .bits = {}, .values = {}};
@@ -449,28 +229,6 @@ TEST_CASE("validate_gpu: a wrong value behind many NaNs of other bits is found a
   RowAnswer nans{.result = {.other_nans = 1}, .examples = {example("NaN")}};
   prepend_value_examples(nans, {.first = 0, .count = 8}, [](cuda::Range) -> RowAnswer { throw 0; });
   CHECK(nans.examples.size() == 1);
-}
-
-TEST_CASE("validate_gpu: rows on a device that there is no time for are not in the census of NaNs") {
-  InventedDevice device;
-  for (const char* id : {"hadd, GPU", "hneg, GPU"})
-    device.driver_of(id).answers = [](std::size_t, const std::vector<Operands>& operands) {
-      return std::vector<std::uint64_t>(operands.size(), 0x7FFF);
-    };
-  const std::vector<std::size_t> chosen{row_index("hadd, GPU"), row_index("hneg, GPU"),
-                                        row_index("hadd, software half")};
-  for (const double seconds : {0.0, 1e9}) {
-    const TemporaryDirectory directory;
-    {
-      sim::RunRecord record(directory / "run");
-      CHECK(write_nan_census(record, chosen, {.drivers = &device.drivers, .device_s = seconds}) ==
-            (seconds == 0 ? 2 : 0));
-      record.commit({});
-    }
-    const std::string census = test::content_of(directory / "run/nan_census.csv");
-    CHECK(census.find("hadd,software half,") != std::string::npos);
-    CHECK((census.find("hneg,GPU,") == std::string::npos) == (seconds == 0));
-  }
 }
 
 TEST_CASE("validate_gpu: tensor-core instructions are compared where they are tried with the same products") {

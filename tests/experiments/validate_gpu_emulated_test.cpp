@@ -13,11 +13,13 @@
 #include "tests/experiments/programs.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
+#include "tests/text.h"
 
 namespace {
 
 namespace fs = std::filesystem;
 using programs::Outcome;
+using test::contains;
 using test::TemporaryDirectory;
 
 /// Of functions of 65,536 inputs, for which the interpreter is fast enough.
@@ -81,6 +83,33 @@ TEST_CASE("validate_gpu: a device that fails leaves what it did, and the next ru
   CHECK(lasting_contents(whole) == lasting_contents(parts));
 }
 
+TEST_CASE("validate_gpu: a device that fails after its sweep loses no verdict") {
+  const std::map<std::string, std::string> fails_at{
+      {"--device cuda --quick --op hneg,hisnan,half2float,hrint ", "hneg, GPU, census of NaNs: "},
+      {"--device all --quick --op hsqrt,hneg ", "hsqrt, GPU, its table: "}};
+  for (const auto& [arguments, where] : fails_at) {
+    const TemporaryDirectory directory;
+    const std::string out = directory / "out";
+    REQUIRE(run(arguments + "--out " + out).exit_code == 0);
+    const auto sound = lasting_contents(out);
+    const nlohmann::json clean = programs::summary_of(out);
+    // Of finished shards nothing is launched: the first launch is that of what comes after them.
+    const Outcome failed = run(arguments + "--out " + out, "launch=1");
+    INFO(failed.output);
+    CHECK(failed.exit_code == 1);
+    CHECK(contains(failed.output, "validate_gpu: check failed: the device failed at " + where));
+    CHECK(contains(failed.output, "THE DEVICE FAILED at 3 rows: " + where));
+    CHECK(contains(failed.output, "After these it was asked for nothing more."));
+    const nlohmann::json summary = programs::summary_of(out);
+    CHECK(summary.at("rows_failed") == 3);
+    for (const char* key : {"rows_run", "rows_exhaustive", "inputs", "mismatches", "shards_finished"})
+      CHECK(summary.at(key) == clean.at(key));
+    CHECK(contains(test::content_of(fs::path(out) / "verdicts.csv"), "\"equal, DEVICE FAILED\""));
+    CHECK(run(arguments + "--out " + out).exit_code == 0);
+    CHECK(lasting_contents(out) == sound);
+  }
+}
+
 TEST_CASE("validate_gpu: without a usable device --device cuda is refused in one line") {
   const TemporaryDirectory directory;
   const auto refuses = [&](const std::string& fault, const std::string& must_name) {
@@ -97,7 +126,7 @@ TEST_CASE("validate_gpu: without a usable device --device cuda is refused in one
   refuses("capability=75", "no kernel image");
 }
 
-TEST_CASE("validate_gpu: what functions of two and three operands make of NaNs is asked call by call") {
+TEST_CASE("validate_gpu: a device is asked what functions of two and three operands make of NaNs") {
   const TemporaryDirectory directory;
   const std::string out = directory / "out";
   const Outcome outcome = run("--device cuda --budget 0 --op hmin_nan,hfma_relu --out " + out);

@@ -115,11 +115,13 @@ TEST_CASE("validate_gpu: of a packed function both lanes count") {
   CHECK(answer.result.misrounded == 1);
   REQUIRE(answer.examples.size() == 1);
   CHECK(answer.examples[0].bits[0].ends_with(" 0x3555"));
+  DeviceFailures failures;
   const auto lanes_apart = function_errors(
       [](std::string_view name) { return name == "hexp2"; }, false,
       [&](const cuda::TabulatedFunction& function) {
         return function.pipe == cuda::Pipe::scalar ? std::vector<FunctionTable>{tables[0]} : tables;
-      });
+      },
+      failures);
   REQUIRE(lanes_apart.size() == 3);
   CHECK(lanes_apart[1].subject == "GPU packed, first");
   CHECK(lanes_apart[1].misrounded == 0);
@@ -131,7 +133,9 @@ TEST_CASE("validate_gpu: of a packed function both lanes count") {
         asked.emplace_back(function.function);
         const auto& exact = function_called(asked.back().ends_with("approx") ? "htanh" : "hexp2");
         return std::vector<FunctionTable>(function.pipe == cuda::Pipe::scalar ? 1 : 2, rounded_table(exact));
-      });
+      },
+      failures);
+  CHECK(failures.all().empty());
   CHECK(asked == std::vector<std::string>{"hexp2", "h2exp2", "htanh_approx", "h2tanh_approx"});
   CHECK(errors.size() == 3 + 2);  // both lanes are alike
 }

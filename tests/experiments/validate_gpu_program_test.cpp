@@ -17,6 +17,7 @@
 #include "tests/experiments/programs.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
+#include "tests/text.h"
 
 namespace {
 
@@ -24,6 +25,7 @@ namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 using programs::Outcome;
 using programs::run;
+using test::contains;
 using test::contents_of;
 using test::TemporaryDirectory;
 
@@ -96,10 +98,54 @@ TEST_CASE("validate_gpu: --help shows an example, the summary keys and every ope
   const Outcome help = run("validate_gpu --help");
   CHECK(help.exit_code == 0);
   for (const char* text : {"Example:\n  validate_gpu --op ", "rows_not_run", "hadd_sat", "ull2half_ru",
-                           "mma_m16n8k16_f16_one_product", "recorded_steps"}) {
+                           "mma_m16n8k16_f16_one_product", "recorded_steps",
+                           "\nminimum, maximum: hmax, hmin, hmax_nan, hmin_nan\n"}) {
     INFO(std::string(text));
     CHECK(help.output.find(text) != std::string::npos);
   }
+}
+
+TEST_CASE("validate_gpu: families are chosen by the names that the verdict has for them") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const Outcome chosen =
+      run("validate_gpu --device cpu --quick --op 'minimum, maximum,hneg,functions,tensor core' --out " + out,
+          "env -u HALFLAB_DATA_DIR ");
+  INFO(chosen.output);
+  REQUIRE(chosen.exit_code == 0);
+  const std::string verdicts = test::content_of(fs::path(out) / "verdicts.csv");
+  for (const char* line : {"\nhmin_nan,\"minimum, maximum\",software half,",
+                           "\nhneg,sign and class,software half,", "\nhtanh_approx,functions,GPU,",
+                           "\nmma_m16n8k16_f16_one_product,tensor core,GPU,", "tensor core,recorded steps,"})
+    CHECK_MESSAGE(contains(verdicts, line), line);
+  for (const char* line : {"\nhadd,", "\nhabs,"}) CHECK_MESSAGE(!contains(verdicts, line), line);
+  CHECK(contains(chosen.output, "  65,536  "));  // of hneg
+  CHECK(contains(chosen.output, "  2^22  "));    // of the minima and maxima
+  CHECK(contains(chosen.output, "largest error, ulp              at operand  wrong"));
+  const std::string script = test::content_of(fs::path(out) / "ulp_errors.gp");
+  CHECK(contains(script, "set xlabel 'operand (by exponent, both signs)'"));
+  CHECK(contains(script, "set ylabel 'ulp'"));
+}
+
+TEST_CASE("validate_gpu: the verdict names the places of rows that ran or were asked for, and no others") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const auto verdict_of = [&](const std::string& operation) {
+    const Outcome outcome = run("validate_gpu --quick --restart --op " + operation + " --out " + out,
+                                "env -u HALFLAB_DATA_DIR CUDA_VISIBLE_DEVICES= ");
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 0);
+    return outcome.output;
+  };
+  const std::string cpu = "On the CPU, ", gpu = "Rows on a GPU did not run: ";
+  const std::string both = verdict_of("hadd"), device = verdict_of("mma_m16n8k16_f16_one_product"),
+                    recorded = verdict_of("recorded_steps");
+  CHECK(contains(both, cpu));
+  CHECK(contains(both, gpu));
+  CHECK(!contains(device, cpu));
+  CHECK(contains(device, gpu));
+  CHECK(!contains(recorded, cpu));
+  CHECK(!contains(recorded, gpu));
 }
 
 TEST_CASE("validate_gpu: shards of another machine are compared, and a difference is exit code 1") {
@@ -131,17 +177,20 @@ TEST_CASE("validate_gpu: what it refuses is one line and exit code 2, and nothin
     CHECK(outcome.output.find(must_name) != std::string::npos);
     CHECK(std::ranges::count(outcome.output, '\n') == 1);
   };
-  refuses("--op hadf", "did you mean 'hadd'?");
+  refuses("--op hadf", "did you mean 'hadd'? allowed: all, families, or names that --help lists");
+  refuses("--op hadd,arithmetik", "unknown operation 'arithmetik'; did you mean 'arithmetic'?");
+  refuses("--op 'minimum, maxima'", "unknown operation 'minimum'");
+  refuses("--op hadd,", "unknown operation ''");
   refuses("--op ''", "--op");
   refuses("--device gpu", "'gpu' is not allowed; allowed: auto, cpu, cuda, all");
   refuses("--budget -1", "--budget");
   refuses("--gpu-samples 0", "--gpu-samples");
   refuses("--samples 0", "--samples");
-  refuses("--compare " + other, "is no shard file of this version");
+  refuses("--compare " + other, "begins with 'halflab shards 2'; give that of a run of this version");
   CHECK(!fs::exists(out));
   fs::create_directory(out);
   fs::copy_file(other, fs::path(out) / "shards.bin");
-  refuses("", "is no shard file of this version");
+  refuses("", "begins with 'halflab shards 2'; --restart begins anew, another --out keeps it");
   CHECK(contents_of(out).size() == 1);
   CHECK(run("validate_gpu --device cpu --quick --restart --op hrcp --out " + out).exit_code == 0);
 }

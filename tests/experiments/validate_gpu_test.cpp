@@ -6,14 +6,17 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "experiments/validate_gpu/code_identity.h"
 #include "experiments/validate_gpu/cuda_header.h"
 #include "experiments/validate_gpu/double_oracle.h"
 #include "experiments/validate_gpu/findings.h"
 #include "experiments/validate_gpu/rows.h"
 #include "experiments/validate_gpu/shard_file.h"
 #include "experiments/validate_gpu/stored_vectors.h"
+#include "sim/build_information.h"
 #include "tests/file_contents.h"
 #include "tests/oracle/exact_half.h"
 #include "tests/temporary_directory.h"
@@ -255,6 +258,10 @@ TEST_CASE("validate_gpu: rows have names of their own, and a function or a kerne
 }
 
 TEST_CASE("validate_gpu: codes are shown with their bits and numbers") {
+  CHECK(long_number(0) == "0");
+  CHECK(long_number(999) == "999");
+  CHECK(long_number(1000) == "1,000");
+  CHECK(long_number(std::uint64_t{1} << 32) == "4,294,967,296");
   CHECK(bits_text(half_number, 0x3C00) == "0x3c00");
   CHECK(value_text(half_number, 0x0001) == "5.960464477539063e-08");
   CHECK(value_text(half_number, 0xFE01) == "nan");
@@ -328,9 +335,35 @@ TEST_CASE("validate_gpu: a shard file comes back as it was, and another one is r
   refuses(replaced("20 2 one", "20 1 one"), lines, "is damaged");
   std::ofstream(directory / "revision.bin", std::ios::binary) << replaced("revision ", "revision x");
   CHECK_NOTHROW(ShardFile::read(directory / "revision.bin", lines, ShardFile::Use::compare));
-  CHECK_THROWS_AS(ShardFile::read(directory / "revision.bin", lines, ShardFile::Use::go_on),
-                  std::runtime_error);
+  CHECK_THROWS_WITH_AS(ShardFile::read(directory / "revision.bin", lines, ShardFile::Use::go_on),
+                       doctest::Contains("--restart begins anew, another --out keeps it"),
+                       std::runtime_error);
   CHECK_THROWS_AS(ShardFile::read(directory / "nowhere", lines, ShardFile::Use::go_on), std::runtime_error);
+}
+
+TEST_CASE("validate_gpu: shards are of a revision, and of one program where the source is no revision") {
+  const TemporaryDirectory directory;
+  const std::string one = directory / "one", copy = directory / "copy", other = directory / "other";
+  std::ofstream(one) << "program";
+  std::ofstream(copy) << "program";
+  std::ofstream(other) << "prograM";
+  sim::BuildInformation build = sim::build_information();
+  build.git_revision = "0123456789abcdef";
+  build.git_dirty = false;
+  CHECK(code_identity(build, other) == "0123456789abcdef");
+  for (const auto& [revision, is_dirty] :
+       {std::pair("0123456789abcdef", true), std::pair("unknown", false)}) {
+    build.git_revision = revision;
+    build.git_dirty = is_dirty;
+    const std::string identity = code_identity(build, one);
+    CHECK(identity.starts_with(revision + std::string("+")));
+    CHECK(identity.size() == build.git_revision.size() + 17);
+    CHECK(identity == code_identity(build, copy));
+    CHECK(identity != code_identity(build, other));
+    CHECK_THROWS_WITH_AS(code_identity(build, directory / "none"), doctest::Contains("cannot be read"),
+                         std::runtime_error);
+  }
+  CHECK(!code_identity(build, "/proc/self/exe").empty());
 }
 
 TEST_CASE("validate_gpu: shards of two machines are compared where both have them") {
