@@ -39,7 +39,7 @@ Figure map_figure(const Findings& found) {
           .title = "What each way of adding up leaves unexplained",
           .caption = fmt::format(
               "Share of the outputs whose bits differ, of the best way to cut, reduce and finish for each "
-              "accumulator and number of slices of k; crosses: every bit is reproduced. Hypotheses that a "
+              "accumulator and number of slices of k. Hypotheses that a "
               "sample refutes are judged by it. {}.",
               setting(found.problem)),
           .script =
@@ -49,13 +49,14 @@ Figure map_figure(const Findings& found) {
               fmt::format(
                   "set xlabel 'slices of k'\nset cblabel 'outputs unexplained, %' offset 1\nset logscale cb\n"
                   "set cbrange [{}:100]\nset format cb '%g'\nset lmargin 30\nset rmargin 14\n"
-                  "set tmargin 4\n{}",
+                  "{}set key on\n",
                   least, palette) +
               "plot 'map.csv' using 'slices':'accumulator_index':(0.48):(0.48):"
               "(column('fraction_unexplained') > 0 ? 100 * column('fraction_unexplained') : NaN) "
-              "with boxxyerror fillstyle solid noborder linecolor palette, "
+              "with boxxyerror fillstyle solid noborder linecolor palette notitle, "
               "'map.csv' using 'slices':(column('fraction_unexplained') == 0 ? column('accumulator_index') : "
-              "NaN) with points pointtype 2 pointsize 1.2 linewidth 3 linecolor rgb vermillion\n",
+              "NaN) with points pointtype 2 pointsize 1.2 linewidth 3 linecolor rgb vermillion "
+              "title 'every bit reproduced'\n",
           .width = 900,
           .height = static_cast<int>(120 + 24 * count)};
 }
@@ -64,13 +65,16 @@ Figure map_figure(const Findings& found) {
 constexpr std::size_t most_large_marks = 200;
 
 /// Outputs of one kind, which stand first in the table, where they can be told from rounding.
-std::string marked(const Findings& found, Kind kind, std::string_view style) {
+std::string marked(const Findings& found, Kind kind, std::string_view color, std::string_view title) {
   const std::size_t count = found.classification.count(kind);
   if (count == 0) return {};
+  const bool are_large = count <= most_large_marks;
+  const std::string style =
+      fmt::format("with points linecolor rgb {} {}", color,
+                  are_large ? "pointtype 2 linewidth 2 pointsize " : "pointtype 7 pointsize ");
   return fmt::format(
-      ", 'outputs.csv' using ({} ? column('column') : NaN):'row' with points {} {}",
-      column_is("kind", name_of(kind)), style,
-      count > most_large_marks ? "pointtype 7 pointsize 0.2" : "pointtype 2 pointsize 1.2 linewidth 2");
+      ", 'outputs.csv' using ({} ? column('column') : NaN):'row' {}{} notitle, keyentry {}1 title '{}'",
+      column_is("kind", name_of(kind)), style, are_large ? "1.2" : "0.2", style, title);
 }
 
 Figure error_figure(const Findings& found) {
@@ -78,21 +82,21 @@ Figure error_figure(const Findings& found) {
   return {.name = "errors",
           .title = "Where D differs from the best hypothesis",
           .caption = fmt::format(
-              "Share of the outputs in each part of D that {} does not reproduce; orange: real bugs, purple: "
-              "overflows, up to 10,000 of them. {}.",
+              "Share of the outputs in each part of D that {} does not reproduce; marks: up to 10,000 "
+              "outputs that rounding does not explain. {}.",
               found.explanation.best().hypothesis.text(), setting(problem)),
           .script = fmt::format("set xlabel 'column of D'\nset ylabel 'row of D'\nset xrange [-0.5:{}.5]\n"
                                 "set yrange [{}.5:-0.5]\nset cblabel 'outputs unexplained, %' offset 2\n"
-                                "set cbrange [0:*]\nset format cb '%g'\nset rmargin 14\n{}"
+                                "set cbrange [0:*]\nset format cb '%g'\nset rmargin 14\n{}set key on\n"
                                 "plot 'error_map.csv' using "
                                 "(column('first_column') + (column('columns') - 1) / 2.0):"
                                 "(column('first_row') + (column('rows') - 1) / 2.0):"
                                 "(column('columns') / 2.0):(column('rows') / 2.0):"
                                 "(100 * column('fraction_unexplained')) "
-                                "with boxxyerror fillstyle solid noborder linecolor palette",
+                                "with boxxyerror fillstyle solid noborder linecolor palette notitle",
                                 problem.columns - 1, problem.rows - 1, palette) +
-                    marked(found, Kind::overflow, "linecolor rgb purple") +
-                    marked(found, Kind::real_bug, "linecolor rgb vermillion") + "\n",
+                    marked(found, Kind::overflow, "purple", "overflow") +
+                    marked(found, Kind::real_bug, "vermillion", "real bug") + "\n",
           .width = 750,
           .height = 600};
 }

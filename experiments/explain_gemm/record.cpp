@@ -233,6 +233,16 @@ std::string extent(const Findings& found, Kind kind) {
                      stretch("column", first_column, last_column));
 }
 
+std::string mistake_sentences(const Findings& found) {
+  const Classification& classes = found.classification;
+  const Kind kind = classes.count(Kind::real_bug) > 0 ? Kind::real_bug : Kind::undecided;
+  const std::size_t count = classes.count(kind);
+  std::string text = fmt::format("Mistake: {}.", found.mistake->what);
+  if (count > 0 && count < found.problem.outputs())
+    text += fmt::format(" The wrong outputs lie in {}.", extent(found, kind));
+  return text;
+}
+
 TextTable best_hypotheses(const Explanation& explanation) {
   TextTable table{.columns = {"hypothesis", "outputs", "unexplained"}, .rows = {}};
   for (const std::size_t index : explanation.verified) {
@@ -376,7 +386,7 @@ void write_verdict(sim::RunRecord& record, const Findings& found) {
   const Problem& problem = found.problem;
   record.verdict(explanation_sentence(found));
   if (found.classification.count(Kind::real_bug) > 0) record.verdict("Real bug: " + bug_line(found) + ".");
-  if (found.mistake) record.verdict("Mistake: " + found.mistake->what + ".");
+  if (found.mistake) record.verdict(mistake_sentences(found));
   if (found.classification.overflowed > 0) record.verdict(overflow_sentence(found));
   if (found.classification.beyond_range > 0) record.verdict(range_sentence(found));
   if (found.classification.from_operands > 0) record.verdict(operands_sentence(found));
