@@ -175,7 +175,7 @@ int main(int argc, char** argv) {
                 "looked for when it starts.\n"
                 "NaNs explain each other whatever their payload; everything else is compared bit for bit. "
                 "The exit code is 1 when an output is beyond the error bound of every order of summation, or "
-                "a mistake is found that gives all that are beyond FP32's."},
+                "a mistake is named."},
        .options =
            [&](CommandLine& command_line) {
              command_line.add("--a", inputs.a, "A, m x k, .npy of float16", "FILE");

@@ -1,7 +1,6 @@
 #include "experiments/explain_gemm/classification.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -16,7 +15,6 @@ namespace {
 
 using fp16::binary16;
 using fp16::binary32;
-using fp16::binary64;
 
 constexpr double overflow_threshold = 65520;  // half an ulp beyond 65504 rounds to infinity
 constexpr double smallest_normal = 0x1p-14;

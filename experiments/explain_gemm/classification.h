@@ -35,8 +35,8 @@ ExactOutput exact_output(const Problem& problem, std::size_t output);
 /// With u the unit roundoff, each of n roundings of a sum changes it by at most u times its magnitudes, all
 /// of them together by (1 + u)^n - 1 <= e^(n u) - 1 times all magnitudes (Higham, "Accuracy and Stability of
 /// Numerical Algorithms", 2nd edition, 2002, chapter 3), and by 2^-25 each where results are subnormal
-/// halves; factors that are rounded to FP16 change their products by as much. In place of u a step of L products on a tensor core has (L + 1) 2^-F for its truncated terms and
-/// that of its rounding (mma.h).
+/// halves; factors that are rounded to FP16 change their products by as much. In place of u a step of L
+/// products on a tensor core has (L + 1) 2^-F for its truncated terms and that of its rounding (mma.h).
 double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOutput& exact, int most_slices);
 
 /// The smallest k at which an exact sum of products leaves FP16's range, by an absolute value of 65520 or more:

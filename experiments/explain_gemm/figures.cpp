@@ -39,8 +39,7 @@ Figure map_figure(const Findings& found) {
           .title = "What each way of adding up leaves unexplained",
           .caption = fmt::format(
               "Share of the outputs whose bits differ, of the best way to cut, reduce and finish for each "
-              "accumulator and number of slices of k. Hypotheses that a "
-              "sample refutes are judged by it. {}.",
+              "accumulator and number of slices of k. Hypotheses that a sample refutes are judged by it. {}.",
               setting(found.problem)),
           .script =
               accumulator_tics() +
@@ -48,8 +47,7 @@ Figure map_figure(const Findings& found) {
                           static_cast<double>(count) - 0.5, most_slices(found.explanation)) +
               fmt::format(
                   "set xlabel 'slices of k'\nset cblabel 'outputs unexplained, %' offset 1\nset logscale cb\n"
-                  "set cbrange [{}:100]\nset format cb '%g'\nset lmargin 30\nset rmargin 14\n"
-                  "{}set key on\n",
+                  "set cbrange [{}:100]\nset format cb '%g'\nset lmargin 30\nset rmargin 14\n{}set key on\n",
                   least, palette) +
               "plot 'map.csv' using 'slices':'accumulator_index':(0.48):(0.48):"
               "(column('fraction_unexplained') > 0 ? 100 * column('fraction_unexplained') : NaN) "

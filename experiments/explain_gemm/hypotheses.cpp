@@ -7,7 +7,6 @@
 #include <cmath>
 #include <functional>
 #include <set>
-#include <utility>
 
 #include "experiments/explain_gemm/prediction.h"
 #include "fp16/mma.h"

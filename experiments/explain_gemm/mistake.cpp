@@ -74,8 +74,10 @@ double bound_around(const Problem& problem, const Wrong& wrong, double value) {
   return wrong.bound + std::ldexp(std::fabs(value), -problem.d.format.precision);
 }
 
+/// Nothing fits where an operand is infinite: within that bound everything would.
 bool fits(const Problem& problem, const Wrong& wrong, double value) {
-  return std::fabs(wrong.observed - value) <= bound_around(problem, wrong, value);
+  const double bound = bound_around(problem, wrong, value);
+  return std::isfinite(bound) && std::fabs(wrong.observed - value) <= bound;
 }
 
 template <class Value>
@@ -93,7 +95,8 @@ std::optional<Mistake> rounded_to_bfloat16(const Problem& problem, const Wrongs&
       problem.d.format == fp16::binary32 &&
       std::ranges::all_of(problem.d.codes, [](std::uint32_t code) { return (code & 0xffff) == 0; }) &&
       std::ranges::all_of(wrong, [](const Wrong& w) {
-        return std::fabs(w.observed - w.exact) <= 0x1p-7 * std::fabs(w.exact) + w.bound;
+        return std::isfinite(w.exact) &&
+               std::fabs(w.observed - w.exact) <= 0x1p-7 * std::fabs(w.exact) + w.bound;
       });
   if (!is_rounded) return {};
   return Mistake{"bfloat16", "D holds numbers of bfloat16 alone, which no hypothesis stores",

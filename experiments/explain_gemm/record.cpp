@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "experiments/common/text_table.h"
+#include "fp16/bits.h"
 
 namespace experiments::explain_gemm {
 namespace {
@@ -40,10 +40,6 @@ std::string number_text(double value) {
   return std::isnan(value) ? "NaN" : fmt::format("{}", value);
 }
 
-bool is_finite_half(std::uint16_t code) {
-  return (code & 0x7c00) != 0x7c00;
-}
-
 std::string operand_text(char name, std::size_t row, std::size_t column, double value) {
   return fmt::format("{}[{}][{}] is {}", name, row, column, number_text(value));
 }
@@ -53,8 +49,8 @@ std::string cause_in_operands(const Problem& problem, std::size_t output) {
   const std::size_t row = output / problem.columns, column = output % problem.columns;
   for (std::size_t k = 0; k < problem.depth; ++k) {
     const std::uint16_t a = problem.a[row * problem.depth + k], b = problem.b[k * problem.columns + column];
-    if (!is_finite_half(a)) return operand_text('A', row, k, value_of(fp16::binary16, a));
-    if (!is_finite_half(b)) return operand_text('B', k, column, value_of(fp16::binary16, b));
+    if (!fp16::is_finite<fp16::binary16>(a)) return operand_text('A', row, k, value_of(fp16::binary16, a));
+    if (!fp16::is_finite<fp16::binary16>(b)) return operand_text('B', k, column, value_of(fp16::binary16, b));
   }
   return operand_text('C', row, column, problem.c_at(output));
 }
@@ -184,7 +180,7 @@ std::string operands_sentence(const Findings& found) {
                      cause_in_operands(found.problem, first));
 }
 
-/// ||D - exact|| / ||exact|| over the undecided outputs.
+/// ||D - exact|| / ||exact|| over the undecided outputs; infinite where all of these cancel exactly.
 double relative_error(const Findings& found) {
   double error = 0, exact = 0;
   for (const Difference& difference : found.classification.differences) {
@@ -199,13 +195,15 @@ double relative_error(const Findings& found) {
 std::string rounding_sentence(const Findings& found) {
   const Classification& classes = found.classification;
   const std::string_view arithmetic = name_of(classes.arithmetic);
-  if (const std::size_t undecided = classes.count(Kind::undecided); undecided > 0)
+  if (const std::size_t undecided = classes.count(Kind::undecided); undecided > 0) {
+    const double error = relative_error(found);
     return fmt::format(
-        "{} output{} farther from the exact value than any order of FP32 sums can be, by {} in the root mean "
-        "square, but not farther than FP16 sums can ({}): either FP16 took part in an order that is not in "
-        "the list, or {} wrong.",
-        undecided, undecided == 1 ? " is" : "s are", percent(relative_error(found)), arithmetic,
-        undecided == 1 ? "it is" : "they are");
+        "{} output{} farther from the exact value than any order of FP32 sums can be{}, but not farther than "
+        "FP16 sums can ({}): either FP16 took part in an order that is not in the list, or {} wrong.",
+        undecided, undecided == 1 ? " is" : "s are",
+        std::isfinite(error) ? fmt::format(", by {} in the root mean square", percent(error)) : "",
+        arithmetic, undecided == 1 ? "it is" : "they are");
+  }
   const std::size_t rounding = classes.count(Kind::rounding);
   return fmt::format(
       "Rounding only: {} unexplained output{} within the error bound of {}, so that another order of the "

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -104,6 +104,17 @@ TEST_CASE("explain_gemm: a product without a mistake has none, nor one with a fe
     CHECK(right.name() == "none");
     right.problem.d.codes[5] = rounded(format, -777);
     CHECK(right.name() == "none");
+  }
+}
+
+TEST_CASE("explain_gemm: finite outputs where an element of A is infinite are told from every mistake") {
+  for (const float beta : {0.0f, 1.0f}) {
+    Case wrong(binary16);
+    wrong.problem.beta = beta;
+    if (beta != 0) wrong.problem.c.assign(wrong.problem.outputs(), 1);
+    wrong.write([&](std::size_t i, std::size_t j) { return wrong.product(i, j) + beta; });
+    wrong.problem.a[3 * depth + 5] = 0x7c00;
+    CHECK(wrong.name() == "none");
   }
 }
 

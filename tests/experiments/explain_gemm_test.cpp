@@ -7,7 +7,6 @@
 #include <bit>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <random>
 #include <span>
 #include <string>
