@@ -1,9 +1,5 @@
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <stdexcept>
 #include <string_view>
 #include <utility>
 
@@ -101,7 +97,7 @@ Driver fused_driver() {
   return driver;
 }
 
-/// Where there is a sweep of the same function, too, both have to give the same answers.
+/// Where there is a sweep of the same function, too, other answers of that are a mismatch.
 DeviceAnswer answer_of(const cuda::TabulatedFunction& tabulated, const ExactFunction& function,
                        const cuda::Sweep* sweep) {
   RowAnswer row = judge(function, cuda::tabulate(tabulated));
@@ -109,9 +105,10 @@ DeviceAnswer answer_of(const cuda::TabulatedFunction& tabulated, const ExactFunc
   if (sweep != nullptr) {
     const cuda::SweepResult result = cuda::run(*sweep, 0);
     time_s = 1e-3 * result.milliseconds;
-    if (result.digest != row.result.digest)
-      throw std::runtime_error(
-          fmt::format("{}: two calls with the same operands gave different answers", tabulated.function));
+    if (result.digest != row.result.digest) {
+      ++row.result.mismatches;
+      row.examples.insert(row.examples.begin(), repetition_example(result.digest, row.result.digest));
+    }
   }
   return {.time_s = time_s, .rows = {std::move(row)}};
 }

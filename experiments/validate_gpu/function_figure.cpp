@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <span>
-#include <string_view>
 
 #include "experiments/common/text_table.h"
 #include "experiments/validate_gpu/double_oracle.h"

@@ -37,7 +37,7 @@ std::vector<CensusLine> nan_census(const Row& row, const Answers& answers);
 struct CensusSource {
   bool on_cpu = true;
   const std::vector<Driver>* drivers = nullptr;
-  /// Seconds after which no row on the device is begun, whose every call is a kernel of its own.
+  /// Seconds after which no row on the device is begun.
   std::optional<double> device_s = std::nullopt;
 };
 

@@ -65,4 +65,11 @@ void append_lane(Example& example, const ExampleTypes& types, const ExampleLane&
   if (lane.expected) put(4, types.result, *lane.expected);
 }
 
+Example repetition_example(std::uint64_t digest, std::uint64_t before) {
+  Example example{.kind = "repetition", .bits = {}, .values = {}};
+  example.bits[3] = fmt::format("digest 0x{:016x}", digest);
+  example.bits[4] = fmt::format("digest 0x{:016x}", before);
+  return example;
+}
+
 }  // namespace experiments::validate_gpu

@@ -246,10 +246,7 @@ class Sweeper {
     const RowAnswer& again = repetition->rows.at(place_of(outcome.row));
     if (again.result != result) {
       ++outcome.mismatches;
-      Example example{.kind = "repetition", .bits = {}, .values = {}};
-      example.bits[3] = fmt::format("digest 0x{:016x}", again.result.digest);
-      example.bits[4] = fmt::format("digest 0x{:016x}", result.digest);
-      outcome.examples.push_back(std::move(example));
+      outcome.examples.push_back(repetition_example(again.result.digest, result.digest));
       return;
     }
     std::ranges::copy_n(again.examples.begin(),

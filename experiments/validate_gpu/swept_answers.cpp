@@ -40,6 +40,28 @@ bool is_value(const Example& example) {
   return example.kind.starts_with("value");
 }
 
+RowAnswer plain_answer(const cuda::Sweep& sweep, const ExampleTypes& types, const cuda::SweepResult& result) {
+  return {.result = {.digest = result.digest,
+                     .mismatches = result.mismatches,
+                     .documented = 0,
+                     .other_nans = result.nan_mismatches,
+                     .misrounded = 0},
+          .examples = examples_of(sweep, types, result)};
+}
+
+/// The numbers of the inputs with these operands.
+std::vector<std::uint64_t> inputs_at(const cuda::Sweep& sweep, const std::vector<Operands>& all) {
+  std::vector<std::uint64_t> inputs;
+  for (const Operands& operands : all) {
+    const fp16::OperandCodes codes{operands.a, operands.b, operands.c};
+    std::uint64_t input = 0;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(sweep.operation->arity); ++i)
+      input = input << sweep.operation->operand_bits[i] | codes[i];
+    inputs.push_back(input);
+  }
+  return inputs;
+}
+
 }  // namespace
 
 std::vector<Example> examples_of(const cuda::Sweep& sweep, const ExampleTypes& types,
@@ -69,19 +91,6 @@ void prepend_value_examples(RowAnswer& row, cuda::Range range,
   row.examples.insert(row.examples.begin(), more.begin(), more.end());
 }
 
-namespace {
-
-RowAnswer plain_answer(const cuda::Sweep& sweep, const ExampleTypes& types, const cuda::SweepResult& result) {
-  return {.result = {.digest = result.digest,
-                     .mismatches = result.mismatches,
-                     .documented = 0,
-                     .other_nans = result.nan_mismatches,
-                     .misrounded = 0},
-          .examples = examples_of(sweep, types, result)};
-}
-
-}  // namespace
-
 RowAnswer row_answer(const cuda::Sweep& sweep, const ExampleTypes& types, std::uint32_t shard,
                      const cuda::SweepResult& result) {
   RowAnswer row = plain_answer(sweep, types, result);
@@ -90,23 +99,6 @@ RowAnswer row_answer(const cuda::Sweep& sweep, const ExampleTypes& types, std::u
   });
   return row;
 }
-
-namespace {
-
-/// The numbers of the inputs with these operands.
-std::vector<std::uint64_t> inputs_at(const cuda::Sweep& sweep, const std::vector<Operands>& all) {
-  std::vector<std::uint64_t> inputs;
-  for (const Operands& operands : all) {
-    const fp16::OperandCodes codes{operands.a, operands.b, operands.c};
-    std::uint64_t input = 0;
-    for (std::size_t i = 0; i < static_cast<std::size_t>(sweep.operation->arity); ++i)
-      input = input << sweep.operation->operand_bits[i] | codes[i];
-    inputs.push_back(input);
-  }
-  return inputs;
-}
-
-}  // namespace
 
 std::vector<std::uint64_t> answers_at(const cuda::Sweep& sweep, const std::vector<Operands>& operands) {
   return cuda::answers_at(sweep, inputs_at(sweep, operands));

@@ -232,13 +232,13 @@ TEST_CASE("validate_gpu: with the budget spent examples are not asked for again"
   int calls = 0;
   device.driver_of("hmul, GPU").run = [&](std::uint32_t) {
     ++calls;
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
     return DeviceAnswer{.time_s = 1,
                         .rows = {{.result = {.digest = 1, .other_nans = 1},
                                   .examples = {{.kind = "NaN", .bits = {}, .values = {}}}}}};
   };
   SweepSettings settings = settings_for({"hmul, GPU"}, device);
-  settings.budget_s = 0.4;
+  settings.budget_s = 1.0;  // less than two shards take
   const RowOutcome outcome = swept(directory, settings).outcomes[0];
   CHECK(calls == 1);
   CHECK(outcome.mismatches == 0);

@@ -6,7 +6,6 @@
 #include <functional>
 #include <sstream>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "experiments/common/experiment.h"
@@ -54,7 +53,7 @@ struct InventedDevice {
 
   InventedDevice() {
     for (Driver& driver : drivers) {
-      driver.run = [this, id = driver.rows.front(), copy = driver](std::uint32_t shard) {
+      driver.run = [this, copy = driver](std::uint32_t shard) {
         ++runs;
         return invented_answer(copy, shard);
       };
