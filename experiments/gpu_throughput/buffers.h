@@ -22,6 +22,9 @@ std::size_t sets_beyond_cache(std::size_t working_set);
 /// Throws std::runtime_error, one line, if the device has less free memory.
 void require_device_memory(std::size_t bytes);
 
+/// The bytes of results that are all wrong until they are written.
+inline constexpr unsigned char poison = 0xa5;
+
 inline bool is_same(std::uint16_t a, std::uint16_t b) {
   return a == b || (fp16::is_nan<fp16::binary16>(a) && fp16::is_nan<fp16::binary16>(b));
 }

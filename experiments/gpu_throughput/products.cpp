@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
-#include <utility>
 
 #include "experiments/gpu_throughput/buffers.h"
 #include "experiments/gpu_throughput/matrices.h"
@@ -49,8 +48,6 @@ const Peer& peer_of(const Formats& formats) {
 
 using Shared = std::shared_ptr<Matrices>;
 using Launch = std::function<void(Operands&)>;
-
-constexpr unsigned char poison = 0xa5;
 
 /// One product, and its sampled elements against the expected ones.
 Check check_product(Matrices& matrices, Operands& operands, const Launch& launch, fp16::Format output,

@@ -19,9 +19,6 @@ using Floats = std::vector<float>;
 
 constexpr float checked_inverse_scale = 0x1p-10f;
 
-/// A cell of results that are all wrong until they are written.
-constexpr unsigned char poison = 0xa5;
-
 /// Layers of a network: 40 tensors of several sizes.
 template <typename Unscaled>
 cuda::GradientList<Unscaled> gradient_list(const std::uint16_t* scaled, Unscaled* unscaled,
