@@ -22,22 +22,6 @@ constexpr double half_of_smallest_subnormal = 0x1p-25;
 constexpr double u16 = 0x1p-11, u32 = 0x1p-24;
 constexpr double reference_error = 0x1p-50;  // of a few operations in double
 
-/// From a table: each of many outputs that differ takes the values of a whole row and column.
-double half_value(std::uint16_t code) {
-  static const std::vector<float> values = [] {
-    std::vector<float> all(0x10000);
-    for (std::size_t i = 0; i < all.size(); ++i)
-      all[i] = fp16::half_bits_to_float(static_cast<std::uint16_t>(i));
-    return all;
-  }();
-  return values[code];
-}
-
-double product_at(const Problem& problem, std::size_t output, std::size_t k) {
-  const std::size_t row = output / problem.columns, column = output % problem.columns;
-  return half_value(problem.a[row * problem.depth + k]) * half_value(problem.b[k * problem.columns + column]);
-}
-
 /// Zero, or not below the magnitude that the exponent of alignment stands for.
 double aligned_magnitude(double value) {
   return value == 0 ? 0 : std::max(std::fabs(value), smallest_normal);
@@ -233,12 +217,10 @@ Arithmetic arithmetic_of(const Hypothesis& hypothesis) {
 }
 
 ExactOutput exact_output(const Problem& problem, std::size_t output) {
-  const std::size_t row = output / problem.columns, column = output % problem.columns;
   ExactSum sum;
   double in_double = 0, magnitudes = 0;
   for (std::size_t k = 0; k < problem.depth; ++k) {
-    const double a = half_value(problem.a[row * problem.depth + k]);
-    const double b = half_value(problem.b[k * problem.columns + column]);
+    const double a = half_value(problem.a_of(output, k)), b = half_value(problem.b_of(output, k));
     in_double += a * b;
     if (std::isfinite(a) && std::isfinite(b)) sum.add_product(a, b);
     magnitudes += aligned_magnitude(a) * aligned_magnitude(b);

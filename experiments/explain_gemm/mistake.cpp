@@ -215,10 +215,6 @@ constexpr std::array<Reading, 5> readings{{
      false, false, true},
 }};
 
-double half_at(const std::vector<std::uint16_t>& halves, std::size_t index) {
-  return fp16::half_bits_to_float(halves[index]);
-}
-
 double value_by(const Problem& problem, const Reading& reading, std::size_t output) {
   std::size_t row = output / problem.columns, column = output % problem.columns;
   if (reading.d_by_columns) row = output % problem.rows, column = output / problem.rows;
@@ -227,7 +223,7 @@ double value_by(const Problem& problem, const Reading& reading, std::size_t outp
   for (std::size_t k = 0; k < problem.depth; ++k) {
     const std::size_t a = reading.a_by_columns ? k * problem.rows + row : row * problem.depth + k;
     const std::size_t b = reading.b_by_columns ? column * problem.depth + k : k * problem.columns + column;
-    sum += half_at(left, a) * half_at(right, b);
+    sum += half_value(left[a]) * half_value(right[b]);
   }
   return problem.alpha * sum + added_c(problem, output);
 }
@@ -268,10 +264,7 @@ std::optional<Mistake> miscounted(const Problem& problem, const Wrongs& sample) 
   std::vector<Span> left = spans(problem.depth);
   std::vector<double> sums(problem.depth + 1);  // of the products before k
   for (const Wrong& w : sample) {
-    const std::size_t row = w.output / problem.columns, column = w.output % problem.columns;
-    for (std::size_t k = 0; k < problem.depth; ++k)
-      sums[k + 1] = sums[k] + half_at(problem.a, row * problem.depth + k) *
-                                  half_at(problem.b, k * problem.columns + column);
+    for (std::size_t k = 0; k < problem.depth; ++k) sums[k + 1] = sums[k] + product_at(problem, w.output, k);
     std::erase_if(left, [&](const Span& span) {
       const auto [first, length] = span.range;
       const double part = problem.alpha * (sums[first + length] - sums[first]);

@@ -53,11 +53,8 @@ bool is_half(double value) {
 
 /// alpha A B + beta C in double, which is exact where its sums have few digits.
 double sum_in_double(const Problem& problem, std::size_t output) {
-  const std::size_t row = output / problem.columns, column = output % problem.columns;
   double sum = 0;
-  for (std::size_t k = 0; k < problem.depth; ++k)
-    sum += double{fp16::half_bits_to_float(problem.a[row * problem.depth + k])} *
-           fp16::half_bits_to_float(problem.b[k * problem.columns + column]);
+  for (std::size_t k = 0; k < problem.depth; ++k) sum += product_at(problem, output, k);
   return double{problem.alpha} * sum + double{problem.beta} * problem.c_at(output);
 }
 

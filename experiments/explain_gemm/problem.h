@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "experiments/explain_gemm/npy.h"
+#include "fp16/codec.h"
 
 namespace experiments::explain_gemm {
 
@@ -35,6 +36,9 @@ struct Problem {
   bool was_widened = false;  ///< the file of D held its halves as floats
 
   std::size_t outputs() const { return rows * columns; }
+  /// What the k-th product of an output is of.
+  std::uint16_t a_of(std::size_t output, std::size_t k) const { return a[output / columns * depth + k]; }
+  std::uint16_t b_of(std::size_t output, std::size_t k) const { return b[k * columns + output % columns]; }
   float c_at(std::size_t output) const { return c.empty() ? 0 : c[output]; }
   bool is_plain() const { return alpha == 1 && beta == 0; }
 };
@@ -49,6 +53,22 @@ Problem read_problem(const Inputs& inputs);
 /// other with FP32 accumulators, k in four slices, whose sums are added in FP32 and rounded once; output by
 /// output, from the scalar definition.
 Problem example_problem(std::size_t depth, std::uint64_t seed);
+
+/// From a table: each of many outputs that differ takes the values of a whole row and column.
+inline double half_value(std::uint16_t code) {
+  static const std::vector<float> values = [] {
+    std::vector<float> all(0x10000);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      all[i] = fp16::half_bits_to_float(static_cast<std::uint16_t>(i));
+    return all;
+  }();
+  return values[code];
+}
+
+/// Exact.
+inline double product_at(const Problem& problem, std::size_t output, std::size_t k) {
+  return half_value(problem.a_of(output, k)) * half_value(problem.b_of(output, k));
+}
 
 /// The value of a code of binary16 or binary32.
 double value_of(const fp16::Format& format, std::uint32_t code);

@@ -48,7 +48,7 @@ std::string operand_text(char name, std::size_t row, std::size_t column, double 
 std::string cause_in_operands(const Problem& problem, std::size_t output) {
   const std::size_t row = output / problem.columns, column = output % problem.columns;
   for (std::size_t k = 0; k < problem.depth; ++k) {
-    const std::uint16_t a = problem.a[row * problem.depth + k], b = problem.b[k * problem.columns + column];
+    const std::uint16_t a = problem.a_of(output, k), b = problem.b_of(output, k);
     if (!fp16::is_finite<fp16::binary16>(a)) return operand_text('A', row, k, value_of(fp16::binary16, a));
     if (!fp16::is_finite<fp16::binary16>(b)) return operand_text('B', k, column, value_of(fp16::binary16, b));
   }

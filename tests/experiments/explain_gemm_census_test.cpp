@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <random>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -14,6 +13,7 @@
 #include "experiments/explain_gemm/figures.h"
 #include "experiments/explain_gemm/record.h"
 #include "fp16/codec.h"
+#include "tests/experiments/explain_gemm_halves.h"
 #include "tests/experiments/fake_cublas.h"
 #include "tests/experiments/silent_run.h"
 
@@ -21,16 +21,7 @@ namespace {
 
 using namespace experiments;
 using namespace experiments::explain_gemm;
-
-std::vector<std::uint16_t> random_halves(std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 generator(seed);
-  std::vector<std::uint16_t> halves(count);
-  for (std::uint16_t& half : halves) {
-    const std::uint64_t bits = generator();
-    half = static_cast<std::uint16_t>((bits & 0x83ff) | (12 + (bits >> 20) % 4) << 10);
-  }
-  return halves;
-}
+using test::random_halves;
 
 std::vector<float> widened(const std::vector<std::uint16_t>& halves) {
   std::vector<float> floats;

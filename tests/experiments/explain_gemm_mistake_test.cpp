@@ -7,7 +7,6 @@
 #include <bit>
 #include <functional>
 #include <optional>
-#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "experiments/explain_gemm/record.h"
 #include "experiments/explain_gemm/search.h"
 #include "fp16/codec.h"
+#include "tests/experiments/explain_gemm_halves.h"
 #include "tests/experiments/silent_run.h"
 
 namespace {
@@ -23,20 +23,10 @@ namespace {
 using namespace experiments::explain_gemm;
 using fp16::binary16;
 using fp16::binary32;
+using test::random_halves;
 using Value = std::function<double(std::size_t row, std::size_t column)>;
 
 constexpr std::size_t rows = 24, depth = 96, columns = 40;
-
-/// Numbers from 1/8 to 2 of both signs.
-std::vector<std::uint16_t> random_halves(std::size_t count, std::uint64_t seed) {
-  std::mt19937_64 generator(seed);
-  std::vector<std::uint16_t> halves(count);
-  for (std::uint16_t& half : halves) {
-    const std::uint64_t bits = generator();
-    half = static_cast<std::uint16_t>((bits & 0x83ff) | (12 + (bits >> 20) % 4) << 10);
-  }
-  return halves;
-}
 
 double half_at(const std::vector<std::uint16_t>& halves, std::size_t index) {
   return fp16::half_bits_to_float(halves[index]);

@@ -35,6 +35,7 @@ halflab_test(experiments_parts_test
     scaler_comparison_parts underflow_sweep_parts validate_gpu_parts Boost::headers)
 
 halflab_test(explain_gemm_test
+  experiments/explain_gemm_classification_test.cpp
   experiments/explain_gemm_mistake_test.cpp
   experiments/explain_gemm_npy_test.cpp
   experiments/explain_gemm_reference.cpp
