@@ -116,27 +116,12 @@ Arithmetic deciding_arithmetic(const Problem& problem, const Classification& fou
   return Arithmetic::fp16_accumulators;
 }
 
-/// Some outputs, and the first of them.
-struct Tally {
-  std::size_t count = 0;
-  std::optional<std::size_t> first = {};
-
-  void add(std::size_t output) {
-    ++count;
-    if (!first) first = output;
-  }
-  void add(const Tally& later) {
-    count += later.count;
-    if (!first) first = later.first;
-  }
-};
-
 /// Why outputs are not finite.
 void find_overflows(const Problem& problem, const Slices& slices, const Run& run, Classification& found) {
   struct Row {
     std::size_t count = 0;
     std::optional<std::size_t> output = {}, at = {};
-    Tally beyond = {}, from_operands = {};
+    Tally beyond_range = {}, from_operands = {};
   };
   std::vector<Row> rows(problem.rows);
   Progress progress = run.progress("overflows", problem.rows);
@@ -149,7 +134,7 @@ void find_overflows(const Problem& problem, const Slices& slices, const Run& run
         continue;
       }
       if (std::fabs(exact) >= largest_of(problem.d.format)) {
-        rows[i].beyond.add(output);
+        rows[i].beyond_range.add(output);
         continue;
       }
       ++rows[i].count;
@@ -158,19 +143,14 @@ void find_overflows(const Problem& problem, const Slices& slices, const Run& run
     }
     progress.tick();
   });
-  Tally beyond, from_operands;
   for (const Row& row : rows) {
-    beyond.add(row.beyond);
-    from_operands.add(row.from_operands);
+    found.beyond_range.add(row.beyond_range);
+    found.from_operands.add(row.from_operands);
     found.overflowed += row.count;
     if (!row.at || (found.first_overflow_at && *found.first_overflow_at <= *row.at)) continue;
     found.first_overflow_at = row.at;
     found.first_overflow_output = row.output;
   }
-  found.beyond_range = beyond.count;
-  found.first_beyond_range = beyond.first;
-  found.from_operands = from_operands.count;
-  found.first_from_operands = from_operands.first;
 }
 
 /// The root of the mean square of those that are finite; 0 without any.

@@ -64,6 +64,21 @@ struct Difference {
   double error(const fp16::Format& format) const;
 };
 
+/// Some outputs, and the first of them.
+struct Tally {
+  std::size_t count = 0;
+  std::optional<std::size_t> first = {};
+
+  void add(std::size_t output) {
+    ++count;
+    if (!first) first = output;
+  }
+  void add(const Tally& later) {
+    count += later.count;
+    if (!first) first = later.first;
+  }
+};
+
 struct Classification {
   Arithmetic arithmetic;                ///< whose bound decides
   bool majority;                        ///< the best hypothesis explains more than half of the outputs
@@ -72,12 +87,8 @@ struct Classification {
   std::size_t overflowed = 0;
   std::optional<std::size_t> first_overflow_output = {};
   std::optional<std::size_t> first_overflow_at = {};  ///< the smallest k of them
-  /// Outputs that are not finite and whose exact values D's format cannot hold, and the first of them.
-  std::size_t beyond_range = 0;
-  std::optional<std::size_t> first_beyond_range = {};
-  /// Outputs that are not finite because an element of A, B or C is not, and the first of them.
-  std::size_t from_operands = 0;
-  std::optional<std::size_t> first_from_operands = {};
+  Tally beyond_range = {};   ///< not finite, whose exact values D's format cannot hold
+  Tally from_operands = {};  ///< not finite because an element of A, B or C is not
 
   /// Root mean squares: of |D - exact| over the differences that are rounding; over all of them, of what the first
   /// hypothesis, a chain in FP32, makes there.

@@ -163,20 +163,20 @@ std::string overflow_sentence(const Findings& found) {
 
 std::string range_sentence(const Findings& found) {
   const Classification& classes = found.classification;
-  const std::size_t first = *classes.first_beyond_range;
+  const std::size_t first = *classes.beyond_range.first;
   const double exact = exact_output(found.problem, first).value;
   return fmt::format(
       "Beyond {}'s range: {} of {} outputs are not finite, as their exact values are beyond {}; first {}, "
       "exact value {}.",
-      format_name(found.problem), classes.beyond_range, found.problem.outputs(),
+      format_name(found.problem), classes.beyond_range.count, found.problem.outputs(),
       found.problem.d.format == fp16::binary16 ? "65504" : "3.4e38", place(found.problem, first), exact);
 }
 
 std::string operands_sentence(const Findings& found) {
   const Classification& classes = found.classification;
-  const std::size_t first = *classes.first_from_operands;
+  const std::size_t first = *classes.from_operands.first;
   return fmt::format("Not finite by their operands: {} of {} outputs; first {}, since {}.",
-                     classes.from_operands, found.problem.outputs(), place(found.problem, first),
+                     classes.from_operands.count, found.problem.outputs(), place(found.problem, first),
                      cause_in_operands(found.problem, first));
 }
 
@@ -311,7 +311,7 @@ std::string next_step(const Findings& found) {
            "partial sums of an output within the range need not be within it.";
   if (classes.count(Kind::undecided) > 0) return step_of_undecided(found);
   if (classes.count(Kind::rounding) > 0) return step_after_rounding(found);
-  if (classes.beyond_range > 0)
+  if (classes.beyond_range.count > 0)
     return "Next: store D in FP32, or scale A or B down by a power of two; infinite outputs tell nothing of "
            "their sums.";
   if (verdict_name(found.explanation) == "explained")
@@ -369,8 +369,8 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
   record.summary("rounding_error", classes.rounding_error);
   record.summary("chain_error", classes.chain_error);
   record.summary("mistake", found.mistake ? found.mistake->name : "none");
-  record.summary("beyond_range", classes.beyond_range);
-  record.summary("from_operands", classes.from_operands);
+  record.summary("beyond_range", classes.beyond_range.count);
+  record.summary("from_operands", classes.from_operands.count);
   record.summary("overflowed", classes.overflowed);
   record.summary("first_overflow_k", or_none(classes.first_overflow_at));
   const bool has_bug = classes.count(Kind::real_bug) > 0;
@@ -386,8 +386,8 @@ void write_verdict(sim::RunRecord& record, const Findings& found) {
   if (found.classification.count(Kind::real_bug) > 0) record.verdict("Real bug: " + bug_line(found) + ".");
   if (found.mistake) record.verdict(mistake_sentences(found));
   if (found.classification.overflowed > 0) record.verdict(overflow_sentence(found));
-  if (found.classification.beyond_range > 0) record.verdict(range_sentence(found));
-  if (found.classification.from_operands > 0) record.verdict(operands_sentence(found));
+  if (found.classification.beyond_range.count > 0) record.verdict(range_sentence(found));
+  if (found.classification.from_operands.count > 0) record.verdict(operands_sentence(found));
   if (found.classification.count(Kind::rounding) + found.classification.count(Kind::undecided) > 0)
     record.verdict(rounding_sentence(found));
   record.verdict(best_hypotheses(found.explanation).text());

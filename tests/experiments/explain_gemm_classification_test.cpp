@@ -118,8 +118,8 @@ TEST_CASE("explain_gemm: each outcome has its next step") {
   std::ranges::fill(problem.a, 0x7bff);
   std::ranges::fill(problem.d.codes, 0x7c00);
   CHECK(step_of(problem).starts_with("Next: store D in FP32, or scale A or B down"));
-  CHECK(answer(problem).classes.beyond_range == problem.outputs());
-  CHECK(answer(problem).classes.first_beyond_range == 0);
+  CHECK(answer(problem).classes.beyond_range.count == problem.outputs());
+  CHECK(answer(problem).classes.beyond_range.first == 0);
 }
 
 TEST_CASE("explain_gemm: an order that is not in the list is rounding only") {

@@ -316,8 +316,8 @@ TEST_CASE("explain_gemm: NaNs explain each other, zeros of different sign do not
   CHECK(result.found.candidates() == 1);
   CHECK(result.best().accumulator->name == "fp32_fma_chain");
   CHECK(result.classes.name() == "none");
-  CHECK(result.classes.from_operands == problem.columns);
-  CHECK(result.classes.first_from_operands == 2 * problem.columns);
+  CHECK(result.classes.from_operands.count == problem.columns);
+  CHECK(result.classes.from_operands.first == 2 * problem.columns);
 
   problem.d.codes[2 * problem.columns + 3] = 0;
   const Answer lost = answer(problem);
