@@ -136,7 +136,7 @@ FP16_HD constexpr Result<F> rounded(const Attributes& attributes, Compute comput
 
 /// a + b
 template <const Format& F>
-FP16_HD constexpr Result<F> add(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> add(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   b = read_operand<F>(b, attributes);
   if (is_nan<F>(a) || is_nan<F>(b)) return propagate_nan<F>(attributes, a, b);
@@ -150,14 +150,14 @@ FP16_HD constexpr Result<F> add(Bits<F> a, Bits<F> b, const Attributes& attribut
 
 /// a - b; a NaN `b` keeps its sign.
 template <const Format& F>
-FP16_HD constexpr Result<F> subtract(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> subtract(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   if (is_nan<F>(a) || is_nan<F>(b)) return propagate_nan<F>(attributes, a, b);
   return add<F>(a, negate<F>(b), attributes);
 }
 
 /// a * b; infinity * 0 is invalid.
 template <const Format& F>
-FP16_HD constexpr Result<F> multiply(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> multiply(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   b = read_operand<F>(b, attributes);
   if (is_nan<F>(a) || is_nan<F>(b)) return propagate_nan<F>(attributes, a, b);
@@ -171,7 +171,7 @@ FP16_HD constexpr Result<F> multiply(Bits<F> a, Bits<F> b, const Attributes& att
 
 /// a / b; 0 / 0 and infinity / infinity are invalid, finite / 0 is an infinity with divide_by_zero.
 template <const Format& F>
-FP16_HD constexpr Result<F> divide(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> divide(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   b = read_operand<F>(b, attributes);
   if (is_nan<F>(a) || is_nan<F>(b)) return propagate_nan<F>(attributes, a, b);
@@ -188,7 +188,7 @@ FP16_HD constexpr Result<F> divide(Bits<F> a, Bits<F> b, const Attributes& attri
 
 /// The square root; sqrt(-0) is -0, of anything else negative it is invalid.
 template <const Format& F>
-FP16_HD constexpr Result<F> sqrt(Bits<F> a, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> sqrt(Code<F> a, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   if (is_nan<F>(a)) return propagate_nan<F>(attributes, a);
   if (is_zero<F>(a)) return {.bits = a, .flags = {}};
@@ -200,7 +200,7 @@ FP16_HD constexpr Result<F> sqrt(Bits<F> a, const Attributes& attributes = {}) {
 
 /// a * b + c with one rounding.
 template <const Format& F>
-FP16_HD constexpr Result<F> fma(Bits<F> a, Bits<F> b, Bits<F> c, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> fma(Code<F> a, Code<F> b, Code<F> c, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   b = read_operand<F>(b, attributes);
   c = read_operand<F>(c, attributes);

@@ -2,6 +2,7 @@
 /// Codes of a format: the unsigned integers that hold them, their fields and their classes. Bits of the
 /// integer above the format's width must be zero.
 
+#include <concepts>
 #include <cstdint>
 #include <type_traits>
 
@@ -16,6 +17,29 @@ requires(F.is_valid()) using Bits =
     std::conditional_t<F.width() <= 8, std::uint8_t,
                        std::conditional_t<F.width() <= 16, std::uint16_t,
                                           std::conditional_t<F.width() <= 32, std::uint32_t, std::uint64_t>>>;
+
+namespace detail {
+
+/// Also half, _Float16 and what else converts to double.
+template <typename Value>
+concept NumberButInteger = !std::integral<Value> && std::convertible_to<Value, double>;
+
+}  // namespace detail
+
+/// A parameter that takes a code of F, an integer. Of a plain integer `add<binary16>(1.5, 2.5)` would take the
+/// values, cut, for codes. The code of a half is its bits().
+template <const Format& F>
+class Code {
+ public:
+  FP16_HD constexpr Code(Bits<F> bits) : bits_(bits) {}
+  template <detail::NumberButInteger Value>
+  Code(Value) = delete;  // takes a code, not a value; encode() makes one
+
+  FP16_HD constexpr operator Bits<F>() const { return bits_; }
+
+ private:
+  Bits<F> bits_;
+};
 
 /// 0 in a format without a sign.
 template <const Format& F>
@@ -59,33 +83,33 @@ requires(F.has_nan()) inline constexpr Bits<F> default_nan_bits = static_cast<Bi
 
 /// The code with its sign bit cleared.
 template <const Format& F>
-FP16_HD constexpr Bits<F> magnitude(Bits<F> bits) {
+FP16_HD constexpr Bits<F> magnitude(Code<F> bits) {
   return static_cast<Bits<F>>(bits & ~sign_mask<F>);
 }
 
 /// Zero stays +0 in a format without -0, and everything positive in a format without a sign.
 template <const Format& F>
-FP16_HD constexpr Bits<F> with_sign(Bits<F> magnitude, bool negative) {
+FP16_HD constexpr Bits<F> with_sign(Code<F> magnitude, bool negative) {
   const bool has_negative = F.has_negative_zero() || magnitude != 0;
   return static_cast<Bits<F>>(magnitude | (negative && has_negative ? sign_mask<F> : 0));
 }
 
 /// -a (IEEE 754-2019 clause 5.5.1), NaNs included; +0 and the NaN of a format without -0 stay as they are.
 template <const Format& F>
-FP16_HD constexpr Bits<F> negate(Bits<F> bits) {
+FP16_HD constexpr Bits<F> negate(Code<F> bits) {
   const bool has_negative = F.has_negative_zero() || magnitude<F>(bits) != 0;
   return static_cast<Bits<F>>(bits ^ (has_negative ? sign_mask<F> : 0));
 }
 
 template <const Format& F>
-FP16_HD constexpr bool is_nan(Bits<F> bits) {
+FP16_HD constexpr bool is_nan(Code<F> bits) {
   if constexpr (F.encoding == Encoding::fnuz) return bits == sign_mask<F>;
   if constexpr (F.encoding == Encoding::ieee) return magnitude<F>(bits) > infinity_bits<F>;
   return magnitude<F>(bits) > max_finite_bits<F>;
 }
 
 template <const Format& F>
-FP16_HD constexpr bool is_infinite(Bits<F> bits) {
+FP16_HD constexpr bool is_infinite(Code<F> bits) {
   if constexpr (!F.has_infinity()) {
     return false;
   } else {
@@ -94,24 +118,24 @@ FP16_HD constexpr bool is_infinite(Bits<F> bits) {
 }
 
 template <const Format& F>
-FP16_HD constexpr bool is_finite(Bits<F> bits) {
+FP16_HD constexpr bool is_finite(Code<F> bits) {
   if constexpr (F.encoding == Encoding::fnuz) return !is_nan<F>(bits);
   return magnitude<F>(bits) <= max_finite_bits<F>;
 }
 
 /// The sign bit is set; true of negative NaNs too.
 template <const Format& F>
-FP16_HD constexpr bool is_negative(Bits<F> bits) {
+FP16_HD constexpr bool is_negative(Code<F> bits) {
   return (bits & sign_mask<F>) != 0;
 }
 
 template <const Format& F>
-FP16_HD constexpr bool is_zero(Bits<F> bits) {
+FP16_HD constexpr bool is_zero(Code<F> bits) {
   return F.has_zero() && magnitude<F>(bits) == 0 && !is_nan<F>(bits);
 }
 
 template <const Format& F>
-FP16_HD constexpr bool is_subnormal(Bits<F> bits) {
+FP16_HD constexpr bool is_subnormal(Code<F> bits) {
   if constexpr (!F.has_zero()) {
     return false;
   } else {
@@ -120,7 +144,7 @@ FP16_HD constexpr bool is_subnormal(Bits<F> bits) {
 }
 
 template <const Format& F>
-FP16_HD constexpr bool is_signalling_nan(Bits<F> bits) {
+FP16_HD constexpr bool is_signalling_nan(Code<F> bits) {
   return F.has_nan_payload() && is_nan<F>(bits) && (bits & quiet_bit<F>) == 0;
 }
 

@@ -79,6 +79,8 @@ template <const BlockFormat& B>
 struct BlockCodes {
   using Element = Bits<B.element>;
   using Scale = Bits<B.scale>;
+  using ElementCode = Code<B.element>;
+  using ScaleCode = Code<B.scale>;
   using ElementResult = Result<B.element>;
 };
 
@@ -88,6 +90,10 @@ template <const BlockFormat& B>
 using ElementBits = typename detail::BlockCodes<B>::Element;
 template <const BlockFormat& B>
 using ScaleBits = typename detail::BlockCodes<B>::Scale;
+template <const BlockFormat& B>
+using ElementCode = typename detail::BlockCodes<B>::ElementCode;
+template <const BlockFormat& B>
+using ScaleCode = typename detail::BlockCodes<B>::ScaleCode;
 template <const BlockFormat& B>
 using ElementResult = typename detail::BlockCodes<B>::ElementResult;
 
@@ -225,7 +231,7 @@ FP16_HD constexpr ScaleBits<B> block_scale(float amax, const BlockOptions& optio
 /// sign of x, since whatever the element it decodes to zero, and counts as underflow where x is not zero. Of
 /// a finite scale and a NaN or infinite x the element is what `convert` makes of x.
 template <const BlockFormat& B>
-FP16_HD constexpr ElementResult<B> encode_element(float x, ScaleBits<B> scale, float tensor_scale = 1,
+FP16_HD constexpr ElementResult<B> encode_element(float x, ScaleCode<B> scale, float tensor_scale = 1,
                                                   Attributes attributes = {}) {
   attributes.saturate = true;
   const auto tensor_bits = std::bit_cast<std::uint32_t>(tensor_scale);
@@ -247,7 +253,7 @@ FP16_HD constexpr ElementResult<B> encode_element(float x, ScaleBits<B> scale, f
 /// element * scale * tensor_scale, exact; `tensor_scale` is 1 in formats that have none. A NaN if any factor
 /// is one.
 template <const BlockFormat& B>
-FP16_HD constexpr double decode_element(ElementBits<B> element, ScaleBits<B> scale, float tensor_scale = 1) {
+FP16_HD constexpr double decode_element(ElementCode<B> element, ScaleCode<B> scale, float tensor_scale = 1) {
   // At most 4 + 4 + 24 digits.
   const std::uint64_t block_value =
       multiply<binary64>(convert<binary64, B.element>(element).bits, convert<binary64, B.scale>(scale).bits)

@@ -23,12 +23,12 @@ enum class NumberClass {
 
 /// Neither zero nor subnormal nor infinite nor a NaN.
 template <const Format& F>
-FP16_HD constexpr bool is_normal(Bits<F> bits) {
+FP16_HD constexpr bool is_normal(Code<F> bits) {
   return is_finite<F>(bits) && !is_zero<F>(bits) && !is_subnormal<F>(bits);
 }
 
 template <const Format& F>
-FP16_HD constexpr NumberClass classify(Bits<F> bits) {
+FP16_HD constexpr NumberClass classify(Code<F> bits) {
   if (is_nan<F>(bits))
     return is_signalling_nan<F>(bits) ? NumberClass::signalling_nan : NumberClass::quiet_nan;
   const bool negative = is_negative<F>(bits);

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <limits>
 
 #include "fp16/config.h"
 #include "fp16/unpacked.h"
@@ -31,6 +32,18 @@ FP16_HD constexpr Result<To> convert_nan(Bits<From> bits, const Attributes& attr
   }
 }
 
+/// `value` rounded to odd (rounding.h) in binary64.
+constexpr double to_odd_double(long double value) {
+  constexpr double largest = std::numeric_limits<double>::max();
+  const bool finite = value - value == 0;
+  if (finite && (value < -largest || value > largest)) return value < 0 ? -largest : largest;
+  const auto nearest = static_cast<double>(value);
+  const auto bits = std::bit_cast<std::uint64_t>(nearest);
+  if (!finite || nearest == value || bits % 2 != 0) return nearest;
+  const bool too_small = value < 0 ? nearest > value : nearest < value;
+  return std::bit_cast<double>(too_small ? bits + 1 : bits - 1);
+}
+
 }  // namespace detail
 
 /// The value of `bits` in the format To, rounded once. Infinities and zeros keep their sign. A NaN keeps its
@@ -41,7 +54,7 @@ FP16_HD constexpr Result<To> convert_nan(Bits<From> bits, const Attributes& attr
 /// F16C hardware in its four directions, every binary16 tie with its neighbours in all six against exact
 /// rationals. Widening conversions are exact. IEEE 754-2019 clause 5.4.2.
 template <const Format& To, const Format& From>
-FP16_HD constexpr Result<To> convert(Bits<From> bits, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<To> convert(Code<From> bits, const Attributes& attributes = {}) {
   bits = read_operand<From>(bits, attributes);
   const bool negative = is_negative<From>(bits);
   if (is_nan<From>(bits)) return detail::convert_nan<To, From>(bits, attributes);
@@ -70,9 +83,17 @@ FP16_HD constexpr Result<F> encode(double value, const Attributes& attributes = 
   return convert<F, binary64>(std::bit_cast<std::uint64_t>(value), attributes);
 }
 
+/// The code of F for `value`, rounded once from all its bits, but in stochastic rounding: that sees the
+/// fraction as far as binary64 reaches, with a sticky bit at its end.
+template <const Format& F>
+requires(F.exponent_bits < 11 &&
+         F.precision <= 51) constexpr Result<F> encode(long double value, const Attributes& attributes = {}) {
+  return encode<F>(detail::to_odd_double(value), attributes);
+}
+
 /// The exact value of a code.
 template <const Format& F>
-FP16_HD constexpr double decode(Bits<F> bits) {
+FP16_HD constexpr double decode(Code<F> bits) {
   return std::bit_cast<double>(convert<binary64, F>(bits).bits);
 }
 
@@ -87,7 +108,7 @@ FP16_HD constexpr std::uint16_t double_to_half_bits(double value) {
 }
 
 /// Exact.
-FP16_HD constexpr float half_bits_to_float(std::uint16_t bits) {
+FP16_HD constexpr float half_bits_to_float(Code<binary16> bits) {
   return std::bit_cast<float>(convert<binary32, binary16>(bits).bits);
 }
 

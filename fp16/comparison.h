@@ -42,7 +42,7 @@ struct Comparison {
 /// A number's place among the numbers of its format: it grows by one from each number to the next larger one,
 /// both zeros have the same, and an infinity comes after the largest finite number. No NaNs.
 template <const Format& F>
-FP16_HD constexpr std::int64_t ordinal(Bits<F> bits) {
+FP16_HD constexpr std::int64_t ordinal(Code<F> bits) {
   const auto distance = static_cast<std::int64_t>(magnitude<F>(bits));
   return is_negative<F>(bits) ? -distance : distance;
 }
@@ -50,7 +50,7 @@ FP16_HD constexpr std::int64_t ordinal(Bits<F> bits) {
 /// -0 equals +0; a NaN is unordered with everything, itself too. Of the attributes only `denormals_are_zero`
 /// matters, here and in all comparisons.
 template <const Format& F>
-FP16_HD constexpr Relation relation(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Relation relation(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   if (is_nan<F>(a) || is_nan<F>(b)) return Relation::unordered;
   const std::int64_t x = ordinal<F>(read_operand<F>(a, attributes));
   const std::int64_t y = ordinal<F>(read_operand<F>(b, attributes));
@@ -59,7 +59,7 @@ FP16_HD constexpr Relation relation(Bits<F> a, Bits<F> b, const Attributes& attr
 
 /// compareQuiet...: only a signalling NaN is invalid (IEEE 754-2019 clause 5.6.1).
 template <const Format& F>
-FP16_HD constexpr Comparison compare_quiet(Bits<F> a, Predicate predicate, Bits<F> b,
+FP16_HD constexpr Comparison compare_quiet(Code<F> a, Predicate predicate, Code<F> b,
                                            const Attributes& attributes = {}) {
   const auto found = static_cast<unsigned>(relation<F>(a, b, attributes));
   return {.holds = (found & static_cast<unsigned>(predicate)) != 0,
@@ -68,7 +68,7 @@ FP16_HD constexpr Comparison compare_quiet(Bits<F> a, Predicate predicate, Bits<
 
 /// compareSignaling...: any NaN is invalid.
 template <const Format& F>
-FP16_HD constexpr Comparison compare_signalling(Bits<F> a, Predicate predicate, Bits<F> b,
+FP16_HD constexpr Comparison compare_signalling(Code<F> a, Predicate predicate, Code<F> b,
                                                 const Attributes& attributes = {}) {
   const bool holds = compare_quiet<F>(a, predicate, b, attributes).holds;
   return {.holds = holds, .flags = {.invalid = is_nan<F>(a) || is_nan<F>(b)}};
@@ -76,7 +76,7 @@ FP16_HD constexpr Comparison compare_signalling(Bits<F> a, Predicate predicate, 
 
 /// The relation as the language writes it.
 template <const Format& F>
-FP16_HD constexpr std::partial_ordering compare(Bits<F> a, Bits<F> b) {
+FP16_HD constexpr std::partial_ordering compare(Code<F> a, Code<F> b) {
   if (is_nan<F>(a) || is_nan<F>(b)) return std::partial_ordering::unordered;
   return ordinal<F>(a) <=> ordinal<F>(b);
 }
@@ -97,13 +97,13 @@ FP16_HD constexpr std::int64_t total_ordinal(Bits<F> bits) {
 /// signalling, then quiet NaNs, each by growing payload. The only NaN of a fnuz format has its sign bit set
 /// and comes first.
 template <const Format& F>
-FP16_HD constexpr bool total_order(Bits<F> a, Bits<F> b) {
+FP16_HD constexpr bool total_order(Code<F> a, Code<F> b) {
   return detail::total_ordinal<F>(a) <= detail::total_ordinal<F>(b);
 }
 
 /// totalOrderMag(a, b): the same of |a| and |b|.
 template <const Format& F>
-FP16_HD constexpr bool total_order_mag(Bits<F> a, Bits<F> b) {
+FP16_HD constexpr bool total_order_mag(Code<F> a, Code<F> b) {
   return total_order<F>(abs<F>(a), abs<F>(b));
 }
 

@@ -15,3 +15,8 @@
 #else
 #define FP16_VECTOR_CLONES
 #endif
+
+/// The compiler's own binary16 type. In device code nvcc has none.
+#if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__)
+#define FP16_HAS_NATIVE_HALF
+#endif

@@ -23,7 +23,7 @@ struct FractionAndExponent {
 /// a * 2^n for any n, rounded once (scaleB, IEEE 754-2019 clause 5.3.3).
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr Result<F> scalb(Bits<F> a, int n, const Attributes& attributes = {}) {
+    constexpr Result<F> scalb(Code<F> a, int n, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   if (is_nan<F>(a)) return propagate_nan<F>(attributes, a);
   if (is_infinite<F>(a)) return infinite_result<F>(is_negative<F>(a), attributes);
@@ -38,7 +38,7 @@ requires(F.has_arithmetic()) FP16_HD
 /// floor(log2(|a|)), exact for subnormal numbers too. Invalid: the smallest int for a zero or a NaN, the
 /// largest for an infinity (logB with an integral logBFormat, IEEE 754-2019 clause 5.3.3; C's ilogb).
 template <const Format& F>
-FP16_HD constexpr IntegerResult<int> ilogb(Bits<F> a, const Attributes& attributes = {}) {
+FP16_HD constexpr IntegerResult<int> ilogb(Code<F> a, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   if (is_infinite<F>(a)) return {.value = std::numeric_limits<int>::max(), .flags = {.invalid = true}};
   if (is_nan<F>(a) || is_zero<F>(a))
@@ -50,7 +50,7 @@ FP16_HD constexpr IntegerResult<int> ilogb(Bits<F> a, const Attributes& attribut
 /// The same as a number of the format (logB with a floating-point logBFormat): of an infinity +infinity, of a
 /// zero -infinity with divide_by_zero. Exact but in E5M2, whose three digits round the larger exponents.
 template <const Format& F>
-requires(F.has_arithmetic()) FP16_HD constexpr Result<F> logb(Bits<F> a, const Attributes& attributes = {}) {
+requires(F.has_arithmetic()) FP16_HD constexpr Result<F> logb(Code<F> a, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   if (is_nan<F>(a)) return propagate_nan<F>(attributes, a);
   if (is_infinite<F>(a)) return infinite_result<F>(false, attributes);
@@ -63,7 +63,7 @@ requires(F.has_arithmetic()) FP16_HD constexpr Result<F> logb(Bits<F> a, const A
 /// subnormal, the fraction is rounded, also to 1.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr FractionAndExponent<F> frexp(Bits<F> a, const Attributes& attributes = {}) {
+    constexpr FractionAndExponent<F> frexp(Code<F> a, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   const bool has_exponent = is_finite<F>(a) && !is_zero<F>(a);
   const int exponent = has_exponent ? ilogb<F>(a).value + 1 : 0;

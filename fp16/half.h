@@ -20,19 +20,49 @@
 
 namespace fp16 {
 
+class half;
+
+namespace detail {
+
+template <typename Value>
+concept FitsLongDouble = std::floating_point<Value> &&
+                         std::numeric_limits<Value>::digits <= std::numeric_limits<long double>::digits;
+
+/// One is a half, the other an integer.
+template <typename B, typename A>
+concept MixesWith = (std::same_as<A, half> && std::integral<B>) ||
+                    (std::integral<A> && std::same_as<B, half>);
+
+}  // namespace detail
+
 /// A binary16 number. Every operation is exact and then rounded once to nearest-even; other directions and
-/// the exception flags are in arithmetic.h and codec.h, on `bits()`. Mixed expressions such as `h * 2.0f`,
-/// `h + 1` or `h * 2.0` compute in the other type, in float with an integer, and need half(...) to come back.
+/// the exception flags are in arithmetic.h and codec.h, on `bits()`.
+///
+/// Mixed expressions are those of the built-in types. Beside a float or a double a half takes part as one:
+/// `h * 2.0f` is a float, and needs half(...) to come back. An integer becomes a half first: `h + 1` is a
+/// half, with 2049 it adds 2048. Compared with either, a half is a float.
 class half {
  public:
   constexpr half() = default;
   /// Rounds once from the type given, to nearest-even; beyond the largest finite half the result is infinite.
+  /// Explicit, because it rounds, and because a half that made itself of any number would leave `h * 2.0f`
+  /// ambiguous.
   FP16_HD explicit constexpr half(float value) : bits_(float_to_half_bits(value)) {}
   FP16_HD explicit constexpr half(double value) : bits_(double_to_half_bits(value)) {}
+  /// From long double and the other floating-point types of C++23.
+  template <detail::FitsLongDouble Value>
+  explicit constexpr half(Value value) : bits_(encode<binary16>(static_cast<long double>(value)).bits) {}
   template <std::integral Integer>
   FP16_HD explicit constexpr half(Integer value) : bits_(from_integer<binary16>(+value).bits) {}
 
-  FP16_HD static constexpr half from_bits(std::uint16_t bits) {
+  template <std::integral Integer>
+  FP16_HD constexpr half& operator=(Integer value) {
+    return *this = half(value);
+  }
+  template <std::floating_point Value>
+  half& operator=(Value) = delete;  // would round unseen: half(...) says so
+
+  FP16_HD static constexpr half from_bits(Code<binary16> bits) {
     half result;
     result.bits_ = bits;
     return result;
@@ -41,10 +71,6 @@ class half {
 
   /// Exact; a signalling NaN becomes quiet.
   FP16_HD constexpr operator float() const { return half_bits_to_float(bits_); }
-  /// A half is no code: without this, `add<binary16>(h, h)` would take its value, cut to an integer, for one.
-  template <typename Code>
-  requires(std::same_as<Code, std::uint16_t> || std::same_as<Code, std::uint8_t>) operator Code() const =
-      delete;
 
   FP16_HD constexpr half operator+() const { return *this; }
   /// Flips the sign bit, of a NaN too.
@@ -63,10 +89,67 @@ class half {
     return from_bits(divide<binary16>(a.bits_, b.bits_).bits);
   }
 
+  /// An integer beside a half becomes one.
+  template <typename A, detail::MixesWith<A> B>
+  FP16_HD friend constexpr half operator+(A a, B b) {
+    return half(a) + half(b);
+  }
+  template <typename A, detail::MixesWith<A> B>
+  FP16_HD friend constexpr half operator-(A a, B b) {
+    return half(a) - half(b);
+  }
+  template <typename A, detail::MixesWith<A> B>
+  FP16_HD friend constexpr half operator*(A a, B b) {
+    return half(a) * half(b);
+  }
+  template <typename A, detail::MixesWith<A> B>
+  FP16_HD friend constexpr half operator/(A a, B b) {
+    return half(a) / half(b);
+  }
+
   FP16_HD constexpr half& operator+=(half other) { return *this = *this + other; }
   FP16_HD constexpr half& operator-=(half other) { return *this = *this - other; }
   FP16_HD constexpr half& operator*=(half other) { return *this = *this * other; }
   FP16_HD constexpr half& operator/=(half other) { return *this = *this / other; }
+
+  template <std::integral Integer>
+  FP16_HD constexpr half& operator+=(Integer other) {
+    return *this = *this + other;
+  }
+  template <std::integral Integer>
+  FP16_HD constexpr half& operator-=(Integer other) {
+    return *this = *this - other;
+  }
+  template <std::integral Integer>
+  FP16_HD constexpr half& operator*=(Integer other) {
+    return *this = *this * other;
+  }
+  template <std::integral Integer>
+  FP16_HD constexpr half& operator/=(Integer other) {
+    return *this = *this / other;
+  }
+
+  template <std::floating_point Value>
+  half& operator+=(Value) = delete;  // half(h + x) or h + half(x)? They differ; write one
+  template <std::floating_point Value>
+  half& operator-=(Value) = delete;  // half(h - x) or h - half(x)? They differ; write one
+  template <std::floating_point Value>
+  half& operator*=(Value) = delete;  // half(h * x) or h * half(x)? They differ; write one
+  template <std::floating_point Value>
+  half& operator/=(Value) = delete;  // half(h / x) or h / half(x)? They differ; write one
+
+  FP16_HD constexpr half& operator++() { return *this += 1; }
+  FP16_HD constexpr half& operator--() { return *this -= 1; }
+  FP16_HD constexpr half operator++(int) {
+    const half before = *this;
+    ++*this;
+    return before;
+  }
+  FP16_HD constexpr half operator--(int) {
+    const half before = *this;
+    --*this;
+    return before;
+  }
 
   FP16_HD friend constexpr bool operator==(half a, half b) {
     return (a <=> b) == std::partial_ordering::equivalent;
@@ -74,6 +157,11 @@ class half {
   FP16_HD friend constexpr std::partial_ordering operator<=>(half a, half b) {
     return compare<binary16>(a.bits_, b.bits_);
   }
+
+#ifdef FP16_HAS_NATIVE_HALF
+  /// The same number; NaNs keep their bits.
+  explicit constexpr half(_Float16 value) : bits_(std::bit_cast<std::uint16_t>(value)) {}
+#endif
 
  private:
   std::uint16_t bits_ = 0;

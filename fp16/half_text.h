@@ -1,5 +1,5 @@
 #pragma once
-/// Text of halves: streams, the literal `1.5_h`, and reading with exceptions.
+/// Text of halves: strings, streams, the literal `1.5_h`, and reading with exceptions.
 
 #include <array>
 #include <cctype>
@@ -72,6 +72,24 @@ inline half parse_half(std::string_view text, const Attributes& attributes = {})
   return half::from_bits(result.bits);
 }
 
+/// The texts of text.h.
+inline std::string to_shortest(half a) {
+  return to_shortest<binary16>(a.bits());
+}
+inline std::string to_exact(half a) {
+  return to_exact<binary16>(a.bits());
+}
+inline std::string to_hex(half a) {
+  return to_hex<binary16>(a.bits());
+}
+inline std::string to_fields(half a) {
+  return to_fields<binary16>(a.bits());
+}
+/// `to_shortest`, not the six places that std::to_string gives a float.
+inline std::string to_string(half a) {
+  return to_shortest(a);
+}
+
 /// The shortest decimal that reads back (`to_shortest`), with the stream's width, fill, adjustment, sign and
 /// upper case. Where the stream's precision is not the initial 6, or its notation is fixed, scientific,
 /// hexfloat or showpoint, the exact value as the stream writes a double.
@@ -80,7 +98,7 @@ inline std::ostream& operator<<(std::ostream& stream, half a) {
   const bool as_double = (flags & (std::ios_base::floatfield | std::ios_base::showpoint)) != 0;
   if (as_double || stream.precision() != 6) return stream << static_cast<double>(a);
 
-  std::string text = to_shortest<binary16>(a.bits());
+  std::string text = to_shortest(a);
   if ((flags & std::ios_base::uppercase) != 0) {
     for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }

@@ -40,7 +40,7 @@ struct Parts {
 /// The 8 that 7.5, the largest number of E2M3, rounds to overflows.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr Result<F> round_to_integral_exact(Bits<F> a, const Attributes& attributes = {}) {
+    constexpr Result<F> round_to_integral_exact(Code<F> a, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   if (is_nan<F>(a)) return propagate_nan<F>(attributes, a);
   if (is_infinite<F>(a)) return infinite_result<F>(is_negative<F>(a), attributes);
@@ -59,7 +59,7 @@ requires(F.has_arithmetic()) FP16_HD
 /// ...TowardPositive and ...TowardNegative, by `attributes.rounding`.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr Result<F> round_to_integral(Bits<F> a, const Attributes& attributes = {}) {
+    constexpr Result<F> round_to_integral(Code<F> a, const Attributes& attributes = {}) {
   Result<F> result = round_to_integral_exact<F>(a, attributes);
   result.flags.inexact = result.flags.overflow;
   return result;
@@ -68,7 +68,7 @@ requires(F.has_arithmetic()) FP16_HD
 /// Both parts are exact, but for a tiny fraction that `flush_to_zero` flushes. Of an infinity the fraction is
 /// a zero of its sign; of a NaN both parts are NaNs.
 template <const Format& F>
-requires(F.has_arithmetic()) FP16_HD constexpr Parts<F> modf(Bits<F> a, const Attributes& attributes = {}) {
+requires(F.has_arithmetic()) FP16_HD constexpr Parts<F> modf(Code<F> a, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   Attributes truncating = attributes;
   truncating.rounding = Rounding::toward_zero;
@@ -108,7 +108,7 @@ FP16_HD constexpr IntegerResult<Integer> invalid_integer(bool nan, bool negative
 /// smallest signed or the largest unsigned integer; with `saturate`, invalid too, the nearest integer that
 /// there is, and 0 for a NaN (Arm, WebAssembly, CUDA).
 template <MachineInteger Integer, const Format& F>
-FP16_HD constexpr IntegerResult<Integer> to_integer_exact(Bits<F> a, const Attributes& attributes = {}) {
+FP16_HD constexpr IntegerResult<Integer> to_integer_exact(Code<F> a, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);
   const bool negative = is_negative<F>(a);
   const auto invalid = [&] {
@@ -129,7 +129,7 @@ FP16_HD constexpr IntegerResult<Integer> to_integer_exact(Bits<F> a, const Attri
 
 /// The same without inexact: convertToIntegerTiesToEven and so on, by `attributes.rounding`.
 template <MachineInteger Integer, const Format& F>
-FP16_HD constexpr IntegerResult<Integer> to_integer(Bits<F> a, const Attributes& attributes = {}) {
+FP16_HD constexpr IntegerResult<Integer> to_integer(Code<F> a, const Attributes& attributes = {}) {
   IntegerResult<Integer> result = to_integer_exact<Integer, F>(a, attributes);
   result.flags.inexact = false;
   return result;

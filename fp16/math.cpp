@@ -49,7 +49,7 @@ detail::DoubleDouble exact_value(const UnaryFunction::Definition& function, std:
 
 }  // namespace
 
-Result<binary16> UnaryFunction::operator()(std::uint16_t a, const Attributes& attributes) const {
+Result<binary16> UnaryFunction::operator()(Code<binary16> a, const Attributes& attributes) const {
   a = read_operand<binary16>(a, attributes);
   if (is_nan<binary16>(a)) return propagate_nan<binary16>(attributes, a);
   return detail::round_from_odd(to_odd()[a], is_finite<binary16>(a), attributes);

@@ -23,7 +23,6 @@
 
 #include <array>
 #include <atomic>
-#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -60,12 +59,9 @@ class UnaryFunction {
 
   explicit constexpr UnaryFunction(const Definition& definition) : definition_(definition) {}
 
-  template <std::floating_point Value>
-  Result<binary16> operator()(Value, const Attributes& = {}) const = delete;  // a value is no code
-
   std::string_view name() const { return definition_.name; }
 
-  Result<binary16> operator()(std::uint16_t a, const Attributes& attributes = {}) const;
+  Result<binary16> operator()(Code<binary16> a, const Attributes& attributes = {}) const;
   Result<binary16> operator()(half a, const Attributes& attributes) const {
     return (*this)(a.bits(), attributes);
   }
@@ -168,15 +164,15 @@ extern const UnaryFunction softplus;
 /// operands NaNs or not, though a signalling NaN gives a NaN. x = ±0: a pole for finite y < 0, infinite for
 /// y = -inf, zero for y > 0; negative where x is and y is an odd integer. x < 0 is outside the domain unless
 /// y is an integer or infinite. Infinities otherwise behave as limits.
-Result<binary16> pow(std::uint16_t x, std::uint16_t y, const Attributes& attributes = {});
+Result<binary16> pow(Code<binary16> x, Code<binary16> y, const Attributes& attributes = {});
 
 /// sqrt(x^2 + y^2). +inf if either operand is infinite, even if the other is a quiet NaN; hypot(±0, ±0) = +0.
-Result<binary16> hypot(std::uint16_t x, std::uint16_t y, const Attributes& attributes = {});
+Result<binary16> hypot(Code<binary16> x, Code<binary16> y, const Attributes& attributes = {});
 
 /// The angle of the point (x, y) in [-pi, pi]; note the order of the arguments. The sign is y's. atan2(±0, x)
 /// is ±0 for positive x and +0, ±pi (rounded, inexact) for negative x and -0; infinities behave as limits,
 /// with odd multiples of pi/4 where both are infinite. Nothing is invalid or a pole.
-Result<binary16> atan2(std::uint16_t y, std::uint16_t x, const Attributes& attributes = {});
+Result<binary16> atan2(Code<binary16> y, Code<binary16> x, const Attributes& attributes = {});
 
 /// out[i] = function(in[i], attributes); by lookup in `function.results` where only the direction is asked
 /// for, and nothing is counted. The output may be an input, but must not overlap one otherwise. Errors are
@@ -184,7 +180,7 @@ Result<binary16> atan2(std::uint16_t y, std::uint16_t x, const Attributes& attri
 void apply(const UnaryFunction& function, std::span<const std::uint16_t> in, std::span<std::uint16_t> out,
            const Attributes& attributes = {}, const ArrayOptions& options = {});
 
-using PairFunction = Result<binary16> (*)(std::uint16_t, std::uint16_t, const Attributes&);
+using PairFunction = Result<binary16> (*)(Code<binary16>, Code<binary16>, const Attributes&);
 
 /// out[i] = function(a[i], b[i], attributes), for pow, hypot and atan2; one element at a time.
 void apply(PairFunction function, std::span<const std::uint16_t> a, std::span<const std::uint16_t> b,

@@ -171,7 +171,7 @@ Result<binary16> zero(bool negative) {
 
 }  // namespace
 
-Result<binary16> pow(std::uint16_t x, std::uint16_t y, const Attributes& attributes) {
+Result<binary16> pow(Code<binary16> x, Code<binary16> y, const Attributes& attributes) {
   x = read_operand<binary16>(x, attributes);
   y = read_operand<binary16>(y, attributes);
   const bool signalling = is_signalling_nan<binary16>(x) || is_signalling_nan<binary16>(y);
@@ -197,7 +197,7 @@ Result<binary16> pow(std::uint16_t x, std::uint16_t y, const Attributes& attribu
   return with_sign(negative, detail::pow_to_odd(exact_value(base), exact_value(y)), attributes);
 }
 
-Result<binary16> hypot(std::uint16_t x, std::uint16_t y, const Attributes& attributes) {
+Result<binary16> hypot(Code<binary16> x, Code<binary16> y, const Attributes& attributes) {
   x = read_operand<binary16>(x, attributes);
   y = read_operand<binary16>(y, attributes);
   const bool signalling = is_signalling_nan<binary16>(x) || is_signalling_nan<binary16>(y);
@@ -208,7 +208,7 @@ Result<binary16> hypot(std::uint16_t x, std::uint16_t y, const Attributes& attri
   return with_sign(false, detail::hypot_to_odd(absolute_value(x), absolute_value(y)), attributes);
 }
 
-Result<binary16> atan2(std::uint16_t y, std::uint16_t x, const Attributes& attributes) {
+Result<binary16> atan2(Code<binary16> y, Code<binary16> x, const Attributes& attributes) {
   y = read_operand<binary16>(y, attributes);
   x = read_operand<binary16>(x, attributes);
   if (is_nan<binary16>(y) || is_nan<binary16>(x)) return propagate_nan<binary16>(attributes, y, x);

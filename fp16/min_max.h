@@ -44,11 +44,11 @@ FP16_HD constexpr Result<F> extremum(Bits<F> a, Bits<F> b, const Attributes& att
 
 /// IEEE 754-2019 clause 9.6: a NaN operand makes the result a NaN.
 template <const Format& F>
-FP16_HD constexpr Result<F> minimum(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> minimum(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes, {.nan_operand = detail::NanOperand::propagates});
 }
 template <const Format& F>
-FP16_HD constexpr Result<F> maximum(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> maximum(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes,
                              {.nan_operand = detail::NanOperand::propagates, .larger = true});
 }
@@ -56,11 +56,11 @@ FP16_HD constexpr Result<F> maximum(Bits<F> a, Bits<F> b, const Attributes& attr
 /// IEEE 754-2019 clause 9.6: a NaN counts as missing data, a signalling one too; the result is a NaN only if
 /// both operands are.
 template <const Format& F>
-FP16_HD constexpr Result<F> minimum_number(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> minimum_number(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes, {.nan_operand = detail::NanOperand::is_missing});
 }
 template <const Format& F>
-FP16_HD constexpr Result<F> maximum_number(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> maximum_number(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes,
                              {.nan_operand = detail::NanOperand::is_missing, .larger = true});
 }
@@ -68,11 +68,11 @@ FP16_HD constexpr Result<F> maximum_number(Bits<F> a, Bits<F> b, const Attribute
 /// IEEE 754-2008 clause 5.3.1: a quiet NaN counts as missing data, a signalling one makes the result a NaN.
 /// Not associative, for which reason the standard of 2019 dropped them.
 template <const Format& F>
-FP16_HD constexpr Result<F> min_num(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> min_num(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes, {.nan_operand = detail::NanOperand::is_missing_if_quiet});
 }
 template <const Format& F>
-FP16_HD constexpr Result<F> max_num(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> max_num(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes,
                              {.nan_operand = detail::NanOperand::is_missing_if_quiet, .larger = true});
 }
@@ -80,36 +80,36 @@ FP16_HD constexpr Result<F> max_num(Bits<F> a, Bits<F> b, const Attributes& attr
 /// The operand whose magnitude is smaller or larger; of equal magnitudes what the kind of the same name
 /// without magnitude gives.
 template <const Format& F>
-FP16_HD constexpr Result<F> minimum_magnitude(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> minimum_magnitude(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes,
                              {.nan_operand = detail::NanOperand::propagates, .by_magnitude = true});
 }
 template <const Format& F>
-FP16_HD constexpr Result<F> maximum_magnitude(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> maximum_magnitude(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(
       a, b, attributes,
       {.nan_operand = detail::NanOperand::propagates, .larger = true, .by_magnitude = true});
 }
 template <const Format& F>
-FP16_HD constexpr Result<F> minimum_magnitude_number(Bits<F> a, Bits<F> b,
+FP16_HD constexpr Result<F> minimum_magnitude_number(Code<F> a, Code<F> b,
                                                      const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes,
                              {.nan_operand = detail::NanOperand::is_missing, .by_magnitude = true});
 }
 template <const Format& F>
-FP16_HD constexpr Result<F> maximum_magnitude_number(Bits<F> a, Bits<F> b,
+FP16_HD constexpr Result<F> maximum_magnitude_number(Code<F> a, Code<F> b,
                                                      const Attributes& attributes = {}) {
   return detail::extremum<F>(
       a, b, attributes,
       {.nan_operand = detail::NanOperand::is_missing, .larger = true, .by_magnitude = true});
 }
 template <const Format& F>
-FP16_HD constexpr Result<F> min_num_mag(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> min_num_mag(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(a, b, attributes,
                              {.nan_operand = detail::NanOperand::is_missing_if_quiet, .by_magnitude = true});
 }
 template <const Format& F>
-FP16_HD constexpr Result<F> max_num_mag(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+FP16_HD constexpr Result<F> max_num_mag(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::extremum<F>(
       a, b, attributes,
       {.nan_operand = detail::NanOperand::is_missing_if_quiet, .larger = true, .by_magnitude = true});

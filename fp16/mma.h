@@ -65,7 +65,7 @@ struct TensorCore {
   /// Whether 64 bits hold the sum of a step: products below 4 * 2^fraction_bits, and the accumulator.
   constexpr bool is_valid() const {
     return products_per_step >= 1 && fraction_bits >= 0 &&
-           fraction_bits + 3 + std::bit_width(static_cast<unsigned>(products_per_step)) <= 63;
+           fraction_bits + 3 + bit_width(static_cast<unsigned>(products_per_step)) <= 63;
   }
 
   template <const Format& Accumulator>
@@ -194,7 +194,7 @@ FP16_HD constexpr StepSpecials find_specials(std::span<const std::uint16_t> a,
 /// evaluated in 512-bit fixed point, 200,000 boundary-weighted steps with each accumulator.
 template <const Format& Accumulator>
 FP16_HD constexpr Bits<Accumulator> mma_step(const TensorCore& core, std::span<const std::uint16_t> a,
-                                             std::span<const std::uint16_t> b, Bits<Accumulator> c) {
+                                             std::span<const std::uint16_t> b, Code<Accumulator> c) {
   static_assert(Accumulator == binary32 || Accumulator == binary16);
   const detail::StepSpecials specials = detail::find_specials<Accumulator>(a, b, c);
   if (specials.any()) return specials.result<Accumulator>();
@@ -225,7 +225,7 @@ FP16_HD constexpr Bits<Accumulator> mma_step(const TensorCore& core, std::span<c
 /// product that goes through k in ascending order without splitting it.
 template <const Format& Accumulator>
 FP16_HD constexpr Bits<Accumulator> mma_dot(const TensorCore& core, std::span<const std::uint16_t> a,
-                                            std::span<const std::uint16_t> b, Bits<Accumulator> c) {
+                                            std::span<const std::uint16_t> b, Code<Accumulator> c) {
   const auto step = static_cast<std::size_t>(core.products_per_step);
   for (std::size_t k = 0; k < a.size(); k += step) {
     const std::size_t count = a.size() - k < step ? a.size() - k : step;

@@ -33,14 +33,14 @@ FP16_HD constexpr Result<F> step(Bits<F> a, bool upward, const Attributes& attri
 /// itself.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr Result<F> next_up(Bits<F> a, const Attributes& attributes = {}) {
+    constexpr Result<F> next_up(Code<F> a, const Attributes& attributes = {}) {
   return detail::step<F>(a, true, attributes);
 }
 
 /// nextDown: -next_up(-a).
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr Result<F> next_down(Bits<F> a, const Attributes& attributes = {}) {
+    constexpr Result<F> next_down(Code<F> a, const Attributes& attributes = {}) {
   return detail::step<F>(a, false, attributes);
 }
 
@@ -49,7 +49,7 @@ requires(F.has_arithmetic()) FP16_HD
 /// infinities, overflow).
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr Result<F> next_after(Bits<F> a, Bits<F> target, const Attributes& attributes = {}) {
+    constexpr Result<F> next_after(Code<F> a, Code<F> target, const Attributes& attributes = {}) {
   if (is_nan<F>(a) || is_nan<F>(target)) return propagate_nan<F>(attributes, a, target);
   const Relation found = relation<F>(a, target);
   if (found == Relation::equal) return {.bits = target, .flags = {}};
@@ -59,7 +59,7 @@ requires(F.has_arithmetic()) FP16_HD
 /// How many steps of next_up or next_down lead from `a` to `b`, the two zeros being one number; all ones if
 /// either is a NaN.
 template <const Format& F>
-FP16_HD constexpr std::uint64_t ulp_distance(Bits<F> a, Bits<F> b) {
+FP16_HD constexpr std::uint64_t ulp_distance(Code<F> a, Code<F> b) {
   if (is_nan<F>(a) || is_nan<F>(b)) return std::numeric_limits<std::uint64_t>::max();
   const auto x = static_cast<std::uint64_t>(ordinal<F>(a));
   const auto y = static_cast<std::uint64_t>(ordinal<F>(b));

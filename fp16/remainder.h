@@ -57,7 +57,7 @@ FP16_HD constexpr Result<F> remainder(Bits<F> a, Bits<F> b, const Attributes& at
 /// `b` the result is `a`. Invalid for infinite `a` or zero `b`.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr Result<F> remainder(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+    constexpr Result<F> remainder(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::remainder<F>(a, b, attributes, [](const detail::Division& division) {
     Unpacked<std::uint64_t> rest = division.rest;
     const std::uint64_t complement = division.divisor - rest.significand;
@@ -73,7 +73,7 @@ requires(F.has_arithmetic()) FP16_HD
 /// fmod).
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
-    constexpr Result<F> fmod(Bits<F> a, Bits<F> b, const Attributes& attributes = {}) {
+    constexpr Result<F> fmod(Code<F> a, Code<F> b, const Attributes& attributes = {}) {
   return detail::remainder<F>(a, b, attributes,
                               [](const detail::Division& division) { return division.rest; });
 }

@@ -9,14 +9,15 @@ namespace fp16 {
 
 /// |a|; the NaN of a fnuz format, whose code is the sign bit, stays as it is.
 template <const Format& F>
-FP16_HD constexpr Bits<F> abs(Bits<F> a) {
-  return F.encoding == Encoding::fnuz && is_nan<F>(a) ? a : magnitude<F>(a);
+FP16_HD constexpr Bits<F> abs(Code<F> a) {
+  if (F.encoding == Encoding::fnuz && is_nan<F>(a)) return a;
+  return magnitude<F>(a);
 }
 
 /// `a` with the sign bit of `sign`, where the format has that number: +0 stays +0 in a fnuz format, and
 /// everything positive in a format without a sign.
 template <const Format& F>
-FP16_HD constexpr Bits<F> copy_sign(Bits<F> a, Bits<F> sign) {
+FP16_HD constexpr Bits<F> copy_sign(Code<F> a, Code<F> sign) {
   return with_sign<F>(abs<F>(a), is_negative<F>(sign));
 }
 

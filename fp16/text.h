@@ -169,27 +169,27 @@ constexpr std::string text_of(Bits<F> bits, const char* zero, void (*append_numb
 /// How it is known: every binary16 code by a search among exact rationals; binary64 and binary32 against
 /// std::to_chars; every code of the formats of up to 8 bits reads back.
 template <const Format& F>
-constexpr std::string to_shortest(Bits<F> bits) {
+constexpr std::string to_shortest(Code<F> bits) {
   return detail::text_of<F>(bits, "0", detail::append_shortest<F>);
 }
 
 /// Every digit of the exact value, without an exponent; zeros, infinities and NaNs as in `to_shortest`.
 template <const Format& F>
-constexpr std::string to_exact(Bits<F> bits) {
+constexpr std::string to_exact(Code<F> bits) {
   return detail::text_of<F>(bits, "0", detail::append_positional<F>);
 }
 
 /// The exact value in hexadecimal with a power of two: `0x1.8p-3`, as printf's `%a` writes a normal number;
 /// subnormal numbers too start with 1. Zero is `0x0p+0`, infinities and NaNs as in `to_shortest`.
 template <const Format& F>
-constexpr std::string to_hex(Bits<F> bits) {
+constexpr std::string to_hex(Code<F> bits) {
   return detail::text_of<F>(bits, "0x0p+0", detail::append_hexadecimal<F>);
 }
 
 /// Sign, biased exponent and trailing significand in binary, with spaces between: `0 10100 1010000000`.
 /// Fields that F does not have are left out.
 template <const Format& F>
-constexpr std::string to_fields(Bits<F> bits) {
+constexpr std::string to_fields(Code<F> bits) {
   std::string text;
   for (int bit = F.width() - 1; bit >= 0; --bit) {
     text += (bits >> bit & 1) != 0 ? '1' : '0';

@@ -50,7 +50,7 @@ FP16_HD constexpr int bit_width(UInt value) {
 
 /// `bits` must be finite.
 template <const Format& F, typename UInt = WideSignificand<F>>
-FP16_HD constexpr Unpacked<UInt> unpack(Bits<F> bits) {
+FP16_HD constexpr Unpacked<UInt> unpack(Code<F> bits) {
   const int biased_exponent = static_cast<int>(magnitude<F>(bits) >> F.trailing_bits());
   const UInt trailing = bits & trailing_mask<F>;
   const bool normal = biased_exponent != 0 || !F.has_zero();
@@ -61,9 +61,9 @@ FP16_HD constexpr Unpacked<UInt> unpack(Bits<F> bits) {
 
 /// The operand as an operation reads it: with `denormals_are_zero`, a subnormal number as zero.
 template <const Format& F>
-FP16_HD constexpr Bits<F> read_operand(Bits<F> bits, const Attributes& attributes) {
-  return attributes.denormals_are_zero && is_subnormal<F>(bits) ? with_sign<F>(0, is_negative<F>(bits))
-                                                                : bits;
+FP16_HD constexpr Bits<F> read_operand(Code<F> bits, const Attributes& attributes) {
+  if (attributes.denormals_are_zero && is_subnormal<F>(bits)) return with_sign<F>(0, is_negative<F>(bits));
+  return bits;
 }
 
 /// The NaN that `policy` gives where no operand is one; +0 in a format without NaN.
@@ -93,8 +93,8 @@ FP16_HD constexpr Result<F> invalid_operation(const Attributes& attributes = {})
 /// The NaN that `attributes.nan_policy` chooses; invalid if any operand is a signalling NaN. At least one
 /// operand must be a NaN.
 template <const Format& F>
-FP16_HD constexpr Result<F> propagate_nan(const Attributes& attributes, Bits<F> a, Bits<F> b = 0,
-                                          Bits<F> c = 0) {
+FP16_HD constexpr Result<F> propagate_nan(const Attributes& attributes, Code<F> a, Code<F> b = 0,
+                                          Code<F> c = 0) {
   const Bits<F> first = is_nan<F>(a) ? a : is_nan<F>(b) ? b : c;
   const bool signalling = is_signalling_nan<F>(a) || is_signalling_nan<F>(b) || is_signalling_nan<F>(c);
   const Bits<F> bits = attributes.nan_policy == NanPolicy::first_operand

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <bit>
 #include <cmath>
 #include <compare>
 #include <cstddef>
@@ -24,9 +25,20 @@ static_assert(sizeof(half) == 2 && alignof(half) == 2);
 static_assert(std::is_trivially_copyable_v<half>);
 static_assert(std::is_convertible_v<half, float> && std::is_convertible_v<half, double>);
 static_assert(!std::is_convertible_v<float, half> && !std::is_convertible_v<int, half>);
-static_assert(std::is_constructible_v<half, double> && !std::is_constructible_v<half, long double>);
+static_assert(std::is_constructible_v<half, double> && std::is_constructible_v<half, long double>);
 static_assert(std::is_same_v<decltype(half() + half()), half>);
-static_assert(std::is_same_v<decltype(half() * 2.0f), float> && std::is_same_v<decltype(2 * half()), float>);
+static_assert(std::is_same_v<decltype(half() * 2.0f), float> &&
+              std::is_same_v<decltype(2.0 * half()), double>);
+static_assert(std::is_same_v<decltype(2 * half()), half> && std::is_same_v<decltype(half() - 'a'), half>);
+static_assert(std::is_same_v<decltype(std::size_t{2} / half()), half>);
+static_assert(std::is_same_v<decltype(half() + 1.0L), long double>);
+static_assert(!std::is_assignable_v<half&, float> && std::is_assignable_v<half&, int>);
+template <typename Value>
+concept can_be_added_to_a_half = requires(half h, Value value) {
+  h += value;
+};
+static_assert(can_be_added_to_a_half<half> && can_be_added_to_a_half<unsigned long>);
+static_assert(!can_be_added_to_a_half<float> && !can_be_added_to_a_half<long double>);
 
 static_assert(half().bits() == 0);
 static_assert(half(1.5f) + half(0.25f) == half(1.75));
@@ -105,6 +117,81 @@ TEST_CASE("construction rounds once from the type given") {
   for (int i = -70'000; i <= 70'000; ++i) {
     if (half(i).bits() != double_to_half_bits(i)) FAIL_CHECK("half(" << i << ")");
   }
+}
+
+TEST_CASE("a long double is rounded once, from all its digits") {
+  const long double tie = 1 + 0x1p-11L, tiny = std::numeric_limits<long double>::epsilon();
+  CHECK(half(tie).bits() == 0x3c00);
+  CHECK(half(tie + tiny).bits() == (tie + tiny > tie ? 0x3c01 : 0x3c00));
+  CHECK(half(-tie - tiny).bits() == (tie + tiny > tie ? 0xbc01 : 0xbc00));
+  CHECK(encode<binary16>(1 + tiny, {Rounding::toward_positive}).bits == 0x3c01);
+  CHECK(encode<binary16>(1 - tiny, {Rounding::toward_negative}).bits == 0x3bff);
+  const long double beyond_double = std::numeric_limits<long double>::max();
+  CHECK(half(beyond_double).bits() == 0x7c00);
+  CHECK(encode<binary16>(-beyond_double, {Rounding::toward_zero}).bits == 0xfbff);
+  CHECK(half(std::numeric_limits<long double>::infinity()).bits() == 0x7c00);
+  CHECK(isnan(half(std::numeric_limits<long double>::quiet_NaN())));
+  const long double below_double = std::numeric_limits<long double>::denorm_min();
+  CHECK(encode<binary16>(-below_double, {Rounding::toward_negative}).bits == 0x8001);
+  CHECK(half(-below_double).bits() == 0x8000);
+  for (int code = 0; code < 0x7c00; ++code) {
+    const auto lower = static_cast<std::uint16_t>(code);
+    const long double middle =
+        (decode<binary16>(lower) + (lower == 0x7bff ? 65536.0 : decode<binary16>(lower + 1))) / 2;
+    const int even = code + (code & 1);
+    if (half(middle).bits() != even || half(std::nextafter(middle, 1e9L)).bits() != code + 1 ||
+        half(-std::nextafter(middle, 0.0L)).bits() != (0x8000 | code))
+      FAIL_CHECK("around the tie above code " << code);
+  }
+}
+
+#ifdef FP16_HAS_NATIVE_HALF
+TEST_CASE("the compiler's own binary16 is the same number") {
+  int wrong = 0;
+  for (int code = 0; code < 0x10000; ++code) {
+    const auto bits = static_cast<std::uint16_t>(code);
+    wrong += half(std::bit_cast<_Float16>(bits)).bits() != bits;
+  }
+  CHECK(wrong == 0);
+  CHECK(static_cast<_Float16>(half(1.5)) == static_cast<_Float16>(1.5));
+}
+#endif
+
+TEST_CASE("an integer beside a half is a half, and so is the result") {
+  half h = half(0.5);
+  CHECK((2 * h).bits() == 0x3c00);
+  CHECK((h + 2049) == half(2048));  // 2048.5 from 2048, 2050 from 2049
+  CHECK((1 - h) == half(0.5));
+  CHECK((h / 3u) == h / half(3));
+  CHECK((h += 1) == half(1.5));
+  CHECK((h -= std::int64_t{1}) == half(0.5));
+  CHECK((h *= 4) == half(2));
+  CHECK((h /= 8) == half(0.25));
+  CHECK((h = 3) == half(3));
+  CHECK(h == 3);
+  CHECK(h < 3.5f);
+  CHECK(3.5 > h);
+  CHECK(half(2048) != 2049);
+}
+
+TEST_CASE("increment and decrement add and subtract one") {
+  half h = half(0.5);
+  CHECK(++h == half(1.5));
+  CHECK(h++ == half(1.5));
+  CHECK(h == half(2.5));
+  CHECK(--h == half(1.5));
+  CHECK(h-- == half(1.5));
+  CHECK(h == half(0.5));
+  half large = half(2048);
+  CHECK(++large == half(2048));
+}
+
+TEST_CASE("a half converts to every integer type as a float does") {
+  const half h(200.75);
+  CHECK(static_cast<std::uint8_t>(h) == 200);
+  CHECK(static_cast<std::uint16_t>(h) == 200);
+  CHECK(static_cast<short>(h) == 200);
+  CHECK(static_cast<long long>(h) == 200);
 }
 
 TEST_CASE("operators are the operations of arithmetic.h, and compound ones the plain ones") {

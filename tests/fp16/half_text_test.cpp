@@ -38,6 +38,15 @@ static_assert(!compiles_as_literal<'0', 'b', '1', '1'>);
 static_assert(!compiles_as_literal<'6', '5', '5', '2', '0'>);
 static_assert(!compiles_as_literal<'1', 'e'>);
 
+TEST_CASE("a half has the texts of its code") {
+  const half third = half(1) / 3;
+  CHECK(to_shortest(third) == "0.3333");
+  CHECK(to_string(third) == "0.3333");
+  CHECK(to_exact(third) == "0.333251953125");
+  CHECK(to_hex(third) == "0x1.554p-2");
+  CHECK(to_fields(third) == "0 01101 0101010101");
+}
+
 TEST_CASE("parse_half reads the whole text, in any direction") {
   CHECK(parse_half("-1.5e0").bits() == 0xbe00);
   CHECK(parse_half("1.0001").bits() == 0x3c00);

@@ -1,7 +1,7 @@
 # The scalar number type and its bulk conversions.
 halflab_test(fp16_number_tests
   oracle/exact_half.cpp oracle/exact_half_test.cpp
-  fp16/formats_test.cpp fp16/rounding_test.cpp fp16/unpacked_test.cpp fp16/codec_test.cpp fp16/arithmetic_test.cpp
+  fp16/formats_test.cpp fp16/bits_test.cpp fp16/rounding_test.cpp fp16/unpacked_test.cpp fp16/codec_test.cpp fp16/arithmetic_test.cpp
   fp16/arithmetic_hardware_test.cpp fp16/half_test.cpp fp16/half_functions_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
 halflab_test(fp16_bulk_tests fp16/bulk_test.cpp LIBRARIES halflab::fp16_bulk)
@@ -38,7 +38,7 @@ halflab_test(fp16_gemm_tests fp16/gemm_test.cpp fp16/gemm_tensor_core_test.cpp
 halflab_test(fp16_text_tests
   oracle/exact_half.cpp fp16/parse_test.cpp fp16/text_test.cpp fp16/half_text_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
-halflab_test(fp16_fmt_tests fp16/fmt_test.cpp LIBRARIES halflab::fp16 fmt::fmt)
+halflab_test(fp16_fmt_tests fp16/fmt_test.cpp fp16/std_format_test.cpp LIBRARIES halflab::fp16 fmt::fmt)
 halflab_test(fp16_eigen_tests fp16/eigen_test.cpp LIBRARIES halflab::fp16 Eigen3::Eigen)
 
 # Block formats, sums and dot products.

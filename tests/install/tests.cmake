@@ -14,6 +14,18 @@ install_test("the build installs" install -D BUILD=${PROJECT_BINARY_DIR})
 set_tests_properties("install:the build installs" PROPERTIES FIXTURES_REQUIRED "" FIXTURES_SETUP installed)
 install_test("every header compiles on its own" headers
   -D COMPILER=${CMAKE_CXX_COMPILER} -D OTHER_INCLUDES=${eigen_include_directory})
+# Clang sees conversions that GCC does not.
+find_program(HALFLAB_CLANG NAMES clang++ clang++-16 clang++-14)
+if(HALFLAB_CLANG)
+  install_test("every header compiles on its own with clang" headers
+    -D COMPILER=${HALFLAB_CLANG} -D OTHER_INCLUDES=${eigen_include_directory})
+else()
+  add_test(NAME "install:every header compiles on its own with clang"
+    COMMAND ${CMAKE_COMMAND} -E echo "skipped: clang++ was not found")
+  set_tests_properties("install:every header compiles on its own with clang" PROPERTIES LABELS quick
+    SKIP_REGULAR_EXPRESSION "skipped: ")
+endif()
+install_test("wrong calls are refused with a reason" refusals -D COMPILER=${CMAKE_CXX_COMPILER})
 install_test("a project finds, builds and runs" consumer
   -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/install/consumer -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/consumer
   -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
