@@ -2,7 +2,7 @@
 /// Fixed-point decimals of a format's own size: where its numbers meet decimal text, exactly.
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <cstdint>
 
 #include "fp16/format.h"
@@ -99,7 +99,8 @@ class Decimal {
   static constexpr int unit_exponent = F.emin_subnormal() - 66;  ///< u
   static constexpr std::uint32_t base = 1'000'000'000;
   static constexpr int digits_per_limb = 9;
-  static constexpr std::array<std::uint32_t, digits_per_limb> powers_of_ten{
+  // Not std::array, whose index is unsigned.
+  static constexpr std::uint32_t powers_of_ten[digits_per_limb]{
       1, 10, 100, 1'000, 10'000, 100'000, 1'000'000, 10'000'000, 100'000'000};
   /// Limbs below the decimal point, which is also the index of the limb of ones.
   static constexpr int point = -unit_exponent / digits_per_limb + 1;
@@ -147,8 +148,8 @@ class Decimal {
     while (low_ < high_ && limbs_[high_ - 1] == 0) --high_;
   }
 
-  std::array<std::uint32_t, limb_count> limbs_{};  ///< from the lowest to the highest
-  int low_ = limb_count;                           ///< limbs outside low_ .. high_ - 1 are zero
+  std::uint32_t limbs_[std::size_t{limb_count}]{};  ///< from the lowest to the highest
+  int low_ = limb_count;                            ///< limbs outside low_ .. high_ - 1 are zero
   int high_ = 0;
   bool more_below_ = false;  ///< a digit below the lowest limb is not zero
   bool too_large_ = false;   ///< a digit above the highest limb is not zero

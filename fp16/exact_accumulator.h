@@ -1,7 +1,6 @@
 #pragma once
 /// Exact sums of values and products: a fixed-point integer that holds every bit of them.
 
-#include <array>
 #include <cstdint>
 
 #include "fp16/arithmetic.h"
@@ -31,7 +30,7 @@ requires(F.has_arithmetic()) class ExactAccumulator {
   /// The accumulator holds any sum of at most 2^max_terms_log2 terms.
   static constexpr int max_terms_log2 = 64 * limb_count - 1 - term_bits;
 
-  FP16_HD constexpr void add(Bits<F> a) {
+  FP16_HD constexpr void add(Code<F> a) {
     if (is_nan<F>(a)) {
       add_nan(is_signalling_nan<F>(a));
     } else if (is_infinite<F>(a)) {
@@ -42,7 +41,7 @@ requires(F.has_arithmetic()) class ExactAccumulator {
   }
 
   /// The exact product; infinity * 0 is invalid.
-  FP16_HD constexpr void add_product(Bits<F> a, Bits<F> b) {
+  FP16_HD constexpr void add_product(Code<F> a, Code<F> b) {
     if (is_nan<F>(a) || is_nan<F>(b)) {
       add_nan(is_signalling_nan<F>(a) || is_signalling_nan<F>(b));
     } else if (is_finite<F>(a) && is_finite<F>(b)) {
@@ -109,9 +108,8 @@ requires(F.has_arithmetic()) class ExactAccumulator {
     const int shift = offset % 64;
     const uint128 low = term.significand << shift;
     const uint128 high = shift == 0 ? 0 : term.significand >> (128 - shift);
-    const std::array<std::uint64_t, 3> parts{static_cast<std::uint64_t>(low),
-                                             static_cast<std::uint64_t>(low >> 64),
-                                             static_cast<std::uint64_t>(high)};
+    const std::uint64_t parts[3]{static_cast<std::uint64_t>(low), static_cast<std::uint64_t>(low >> 64),
+                                 static_cast<std::uint64_t>(high)};
     std::uint64_t carry = term.negative;
     for (int i = offset / 64, k = 0; i < limb_count; ++i, ++k) {
       const std::uint64_t part = k < 3 ? parts[k] : 0;
@@ -148,7 +146,8 @@ requires(F.has_arithmetic()) class ExactAccumulator {
     return {.negative = negative, .exponent = unit_exponent + discarded_bits, .significand = kept | lost};
   }
 
-  std::array<std::uint64_t, limb_count> limbs_{};  // from the lowest up
+  // Not std::array, whose index is unsigned.
+  std::uint64_t limbs_[std::size_t{limb_count}]{};  // from the lowest up
   bool positive_term_ = false, negative_term_ = false;
   bool positive_infinity_ = false, negative_infinity_ = false;
   bool nan_ = false, invalid_ = false;

@@ -155,7 +155,7 @@ constexpr Unpacked<uint128> hexadecimal_value(const Numeral& numeral, bool negat
 
 /// Largest payload of a NaN of F, counted without the quiet bit.
 template <const Format& F>
-inline constexpr std::uint64_t max_nan_payload = F.has_nan_payload() ? quiet_bit<F> - 1 : 0;
+inline constexpr std::uint64_t max_nan_payload = F.has_nan_payload() ? quiet_bit<F> - std::uint64_t{1} : 0;
 
 /// "(payload)" in decimal or hexadecimal; `if_absent`, with nothing taken, where no such thing follows. A
 /// payload that is too large comes back as some number that is too large.
@@ -168,7 +168,8 @@ constexpr std::uint64_t take_payload(Cursor& cursor, std::uint64_t if_absent) {
   if (digit < 0) return if_absent;
   std::uint64_t payload = 0;
   for (; digit >= 0; digit = ahead.take_digit(base)) {
-    if (payload <= max_nan_payload<F>) payload = base * payload + static_cast<unsigned>(digit);
+    if (payload <= max_nan_payload<F>)
+      payload = static_cast<unsigned>(base) * payload + static_cast<unsigned>(digit);
   }
   if (!ahead.take(')')) return if_absent;
   cursor = ahead;

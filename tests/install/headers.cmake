@@ -1,21 +1,30 @@
-# Compiles every header under PREFIX on its own. OTHER_INCLUDES is where the libraries are that optional headers adapt to.
+# Compiles every header under PREFIX on its own, and a program that calls every function of them, with all warnings that
+# users of a header may have switched on. OTHER_INCLUDES is where the libraries are that optional headers adapt to.
+set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
 file(GLOB_RECURSE headers RELATIVE ${PREFIX}/include ${PREFIX}/include/*.h)
 list(LENGTH headers count)
 if(count LESS 20)
   message(FATAL_ERROR "${PREFIX}/include holds ${count} headers: '${headers}'")
 endif()
+
+# The headers are not looked for as a system's, whose warnings no compiler shows.
+function(compile name source)
+  execute_process(
+    COMMAND ${COMPILER} -std=c++20 -S -o ${PREFIX}/compiled.s ${warnings} -I${PREFIX}/include -isystem ${OTHER_INCLUDES} ${source}
+    RESULT_VARIABLE result ERROR_VARIABLE complaints)
+  if(NOT result EQUAL 0)
+    set(refused ${refused} ${name} PARENT_SCOPE)
+    message("${complaints}")
+  endif()
+endfunction()
+
 foreach(header ${headers})
   set(source ${PREFIX}/one_header.cpp)
   file(WRITE ${source} "#include \"${header}\"\n")
-  execute_process(
-    COMMAND ${COMPILER} -std=c++20 -fsyntax-only -Wall -Wextra -Werror -I${PREFIX}/include -isystem ${OTHER_INCLUDES} ${source}
-    RESULT_VARIABLE result ERROR_VARIABLE complaints)
-  if(NOT result EQUAL 0)
-    list(APPEND incomplete ${header})
-    message("${complaints}")
-  endif()
+  compile(${header} ${source})
 endforeach()
-if(incomplete)
-  message(FATAL_ERROR "These do not compile on their own: ${incomplete}")
+compile(every_function.cpp ${CMAKE_CURRENT_LIST_DIR}/every_function.cpp)
+if(refused)
+  message(FATAL_ERROR "${COMPILER} does not compile these without a warning: ${refused}")
 endif()
-message("${count} headers compile on their own")
+message("${count} headers, and calls of their functions, compile without a warning")
