@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "fp16/config.h"
+#include "fp16/environment.h"
 #include "fp16/parts.h"
 
 namespace fp16 {
@@ -277,10 +278,9 @@ void require_valid(std::span<const float> values, const BlockAxis& axis, const B
                                 ", as the values");
 }
 
-}  // namespace
-
-void round_to_blocks(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
-                     const BlockArrayOptions& options) {
+/// In the default floating-point environment, which the tensor scale needs too.
+void round_in_default_environment(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
+                                  const BlockArrayOptions& options) {
   const BlockRounding to(row_of(format), options);
   require_valid(values, axis, options);
   if (values.empty()) return;
@@ -297,6 +297,13 @@ void round_to_blocks(const BlockFormat& format, std::span<float> values, const B
                             round_blocks<true>(to, values, axis, options.random_bits.data(), first, last);
                           }
                         });
+}
+
+}  // namespace
+
+void round_to_blocks(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
+                     const BlockArrayOptions& options) {
+  detail::in_default_environment([&] { round_in_default_environment(format, values, axis, options); });
 }
 
 }  // namespace fp16

@@ -32,8 +32,8 @@ struct BlockArrayOptions {
 /// tensor scales when it is finished.
 ///
 /// How it is known: every format, rule and axis, both roundings, against encode_blocks over 20,000
-/// boundary-weighted arrays. Works in binary64 under the default floating-point environment; the bits do not
-/// depend on the processor.
+/// boundary-weighted arrays. Works in binary64; the bits depend neither on the processor nor on the
+/// caller's floating-point environment, which is left as it was.
 ///
 /// Throws std::invalid_argument for a format that is no row of block_formats, when the lines of `axis` do not
 /// make up `values`, when there are random bits for another number of values, and for fewer than one thread.

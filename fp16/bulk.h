@@ -4,8 +4,8 @@
 ///
 /// All arrays of a call must have the same length, else std::invalid_argument is thrown, as it is for a path
 /// that this processor lacks. The output must not overlap an input; any alignment that the types allow will
-/// do. Needs halflab::fp16_bulk. The floating-point environment must be the default one (round to nearest,
-/// subnormals kept); its status flags are left unspecified.
+/// do. Needs halflab::fp16_bulk. The caller's floating-point environment has no say: another rounding direction,
+/// FTZ and DAZ are set aside for the call. Afterwards it is as it was, status flags included.
 
 #include <array>
 #include <bit>

@@ -12,6 +12,7 @@ install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLU
   PATTERN bulk_f16c.h EXCLUDE
   PATTERN bulk_loops.h EXCLUDE
   PATTERN double_double.h EXCLUDE
+  PATTERN environment.h EXCLUDE
   PATTERN gemm_kernels.h EXCLUDE
   PATTERN gemm_tensor_core.h EXCLUDE
   PATTERN math_kernels.h EXCLUDE

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "fp16/codec.h"
+#include "fp16/environment.h"
 #include "fp16/math_kernels.h"
 
 namespace fp16 {
@@ -33,8 +34,10 @@ template <typename Table, typename Fill>
 const Table& table_in(std::atomic<const Table*>& slot, Fill fill) {
   if (const Table* table = slot.load(std::memory_order_acquire)) return *table;
   auto filled = std::make_unique<Table>();
-  for (std::size_t code = 0; code < code_count; ++code)
-    (*filled)[code] = fill(static_cast<std::uint16_t>(code));
+  detail::in_default_environment([&] {
+    for (std::size_t code = 0; code < code_count; ++code)
+      (*filled)[code] = fill(static_cast<std::uint16_t>(code));
+  });
   const Table* present = nullptr;
   if (!slot.compare_exchange_strong(present, filled.get(), std::memory_order_acq_rel)) return *present;
   return *filled.release();

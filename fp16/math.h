@@ -14,8 +14,8 @@
 /// Each function holds a table of its values at the 65,536 halves, rounded to odd in binary32, which has
 /// enough digits and range to lose nothing to the rounding that follows (Boldo and Melquiond, "Emulation of
 /// FMA and correctly rounded sums", 2008). A table is filled at first use, by double-double arithmetic of our
-/// own in a few tens of milliseconds; threads may share all of this. The floating-point environment must be
-/// the default one then, and in every call of pow, hypot and atan2. Needs halflab::fp16_bulk.
+/// own in a few tens of milliseconds; threads may share all of this. The caller's floating-point
+/// environment has no say in it, nor in pow, hypot and atan2, and is left as it was. Needs halflab::fp16_bulk.
 ///
 /// How it is known: every entry of every table, every direction and all flags against MPFR; pow, hypot and
 /// atan2 on boundary-weighted pairs likewise, and to odd, from which all other directions follow, for all

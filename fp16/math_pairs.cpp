@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "fp16/environment.h"
 #include "fp16/math.h"
 #include "fp16/math_kernels.h"
 
@@ -169,9 +170,7 @@ Result<binary16> zero(bool negative) {
   return {.bits = fp16::with_sign<binary16>(0, negative), .flags = {}};
 }
 
-}  // namespace
-
-Result<binary16> pow(Code<binary16> x, Code<binary16> y, const Attributes& attributes) {
+Result<binary16> power(Code<binary16> x, Code<binary16> y, const Attributes& attributes) {
   x = read_operand<binary16>(x, attributes);
   y = read_operand<binary16>(y, attributes);
   const bool signalling = is_signalling_nan<binary16>(x) || is_signalling_nan<binary16>(y);
@@ -197,7 +196,7 @@ Result<binary16> pow(Code<binary16> x, Code<binary16> y, const Attributes& attri
   return with_sign(negative, detail::pow_to_odd(exact_value(base), exact_value(y)), attributes);
 }
 
-Result<binary16> hypot(Code<binary16> x, Code<binary16> y, const Attributes& attributes) {
+Result<binary16> hypotenuse(Code<binary16> x, Code<binary16> y, const Attributes& attributes) {
   x = read_operand<binary16>(x, attributes);
   y = read_operand<binary16>(y, attributes);
   const bool signalling = is_signalling_nan<binary16>(x) || is_signalling_nan<binary16>(y);
@@ -208,7 +207,7 @@ Result<binary16> hypot(Code<binary16> x, Code<binary16> y, const Attributes& att
   return with_sign(false, detail::hypot_to_odd(absolute_value(x), absolute_value(y)), attributes);
 }
 
-Result<binary16> atan2(Code<binary16> y, Code<binary16> x, const Attributes& attributes) {
+Result<binary16> angle(Code<binary16> y, Code<binary16> x, const Attributes& attributes) {
   y = read_operand<binary16>(y, attributes);
   x = read_operand<binary16>(x, attributes);
   if (is_nan<binary16>(y) || is_nan<binary16>(x)) return propagate_nan<binary16>(attributes, y, x);
@@ -226,6 +225,20 @@ Result<binary16> atan2(Code<binary16> y, Code<binary16> x, const Attributes& att
   const double rise = both_infinite ? 1 : exact_value(height);
   const double run = both_infinite ? 1 : exact_value(width);
   return with_sign(negative, detail::atan2_to_odd(rise, run, second_quadrant), attributes);
+}
+
+}  // namespace
+
+Result<binary16> pow(Code<binary16> x, Code<binary16> y, const Attributes& attributes) {
+  return detail::in_default_environment([&] { return power(x, y, attributes); });
+}
+
+Result<binary16> hypot(Code<binary16> x, Code<binary16> y, const Attributes& attributes) {
+  return detail::in_default_environment([&] { return hypotenuse(x, y, attributes); });
+}
+
+Result<binary16> atan2(Code<binary16> y, Code<binary16> x, const Attributes& attributes) {
+  return detail::in_default_environment([&] { return angle(y, x, attributes); });
 }
 
 }  // namespace math

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "fp16/environment.h"
+
 namespace fp16::detail {
 namespace {
 
@@ -116,14 +118,14 @@ void for_each_part(std::size_t count, int threads, std::size_t granule,
     throw std::invalid_argument("threads: " + std::to_string(threads) + " is not allowed; at least 1");
   const std::size_t granules = (count + granule - 1) / granule;
   const auto parts = std::max<std::size_t>(1, std::min<std::size_t>(threads, granules));
-  if (parts == 1) return work(0, count);
+  if (parts == 1) return in_default_environment([&] { work(0, count); });
   const auto border = [&](std::size_t part) { return std::min(count, granules * part / parts * granule); };
 
   std::exception_ptr failure;
   std::mutex mutex;
   const PartWork guarded = [&](std::size_t part) {
     try {
-      work(border(part), border(part + 1));
+      in_default_environment([&] { work(border(part), border(part + 1)); });
     } catch (...) {
       const std::scoped_lock lock(mutex);
       failure = std::current_exception();

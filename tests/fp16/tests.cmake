@@ -77,6 +77,9 @@ halflab_test(fp16_elementary_double_tests fp16/elementary_double_test.cpp LIBRAR
 halflab_test(fp16_elementary_double_exhaustive_tests oracle/sweep.cpp fp16/elementary_double_exhaustive_test.cpp
   LIBRARIES halflab::fp16 Threads::Threads mpfr gmp LABEL exhaustive)
 halflab_test(fp16_block_arrays_tests fp16/block_arrays_test.cpp LIBRARIES halflab::fp16_bulk)
+# Such an environment is what the compiler takes for granted that nobody sets.
+halflab_test(fp16_environment_tests fp16/environment_test.cpp LIBRARIES halflab::fp16_bulk)
+target_compile_options(fp16_environment_tests PRIVATE -frounding-math)
 halflab_test(fp16_parts_tests fp16/parts_test.cpp LIBRARIES halflab::fp16_bulk Threads::Threads)
 
 halflab_test(fp16_ops_tests fp16/ops_test.cpp LIBRARIES halflab::fp16)

@@ -1,0 +1,56 @@
+#pragma once
+/// Internal to the compiled parts: the floating-point environment that they compute in, whatever the caller's.
+
+#ifdef __SSE__
+#include <xmmintrin.h>
+#else
+#include <cfenv>
+#endif
+
+namespace fp16::detail {
+
+/// While it lives, this thread rounds to nearest, keeps subnormals and traps nothing. Afterwards its
+/// environment, status flags included, is what it was.
+class DefaultEnvironment {
+ public:
+  DefaultEnvironment(const DefaultEnvironment&) = delete;
+  DefaultEnvironment& operator=(const DefaultEnvironment&) = delete;
+
+#ifdef __SSE__
+  // Reading the register costs next to nothing, writing it some ten cycles: it is written where it must be.
+  DefaultEnvironment() : callers_(_mm_getcsr()) {
+    if ((callers_ & ~status_flags) != default_control) _mm_setcsr(default_control);
+  }
+  ~DefaultEnvironment() {
+    if (_mm_getcsr() != callers_) _mm_setcsr(callers_);
+  }
+
+ private:
+  static constexpr unsigned status_flags = 0x3f;
+  static constexpr unsigned default_control = 0x1f80;  ///< all traps masked, nearest, no FTZ, no DAZ
+  unsigned callers_;
+#else
+  DefaultEnvironment() {
+    std::fegetenv(&callers_);
+    std::fesetenv(FE_DFL_ENV);
+  }
+  ~DefaultEnvironment() {
+    std::fesetenv(&callers_);
+  }
+
+ private:
+  std::fenv_t callers_;
+#endif
+};
+
+/// work(), in the default environment. It is called through a pointer that the compiler cannot see
+/// through, lest it computes before the environment is set or after it is restored.
+template <typename Work>
+auto in_default_environment(const Work& work) {
+  using Result = decltype(work());
+  Result (*volatile call)(const Work&) = [](const Work& called) -> Result { return called(); };
+  const DefaultEnvironment environment;
+  return call(work);
+}
+
+}  // namespace fp16::detail
