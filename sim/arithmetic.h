@@ -61,14 +61,4 @@ inline float rounded_to_binary16(float x) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(result) | sign);
 }
 
-/// sum = sum + term, rounded to `reductions`. For binary16 both hold values of binary16, and the binary32 sum
-/// of two halves rounds to binary16 as their exact sum does: 24 >= 2 * 11 + 2 (Figueroa 1995).
-inline void add_term(float& sum, float term, fp16::Format reductions) {
-  sum += term;
-  if (reductions == fp16::binary16) sum = rounded_to_binary16(sum);
-}
-inline void add_term(double& sum, double term, fp16::Format) {
-  sum += term;
-}
-
 }  // namespace sim

@@ -314,27 +314,29 @@ PrecisionPolicy make_precision_policy(std::string_view text) {
 
 std::vector<std::pair<std::string, std::string>> roles_of(const PrecisionPolicy& policy) {
   const auto format = [](fp16::Format f) { return std::string(fp16::name_of(f)); };
-  return {{"casts", name_of(policy.casts)},
-          {"model", format(policy.model)},
-          {"lower_precision", format(policy.lower_precision)},
-          {"full_precision", format(policy.full_precision)},
-          {"keep_batchnorm_fp32", policy.keep_batchnorm_fp32 ? "true" : "false"},
-          {"weights", format(policy.weights)},
-          {"unscaled_gradients", format(policy.unscaled_gradients)},
-          {"optimizer_state", format(policy.optimizer_state)},
-          {"update_operations", format(policy.update_operations)},
-          {"operand_activations", sim::name_of(policy.operands.activations)},
-          {"operand_weights", sim::name_of(policy.operands.weights)},
-          {"operand_gradients", sim::name_of(policy.operands.gradients)},
-          {"accumulation", sim::name_of(policy.products)},
-          {"accumulation_order", policy.products.tensor_core ? "k ascending, by steps of the tensor core"
-                                                             : "k ascending, one chain for each output"},
-          {"reductions", format(policy.reductions)},
-          {"reductions_order", "16 interleaved partial sums, then these; down columns rows ascending"},
-          {"activation_rounding", name_of(policy.activation_rounding)},
-          {"gradient_rounding", name_of(policy.gradient_rounding)},
-          {"weight_rounding", name_of(policy.weight_rounding)},
-          {"loss_scaling", policy.scaler_spec()}};
+  return {
+      {"casts", name_of(policy.casts)},
+      {"model", format(policy.model)},
+      {"lower_precision", format(policy.lower_precision)},
+      {"full_precision", format(policy.full_precision)},
+      {"keep_batchnorm_fp32", policy.keep_batchnorm_fp32 ? "true" : "false"},
+      {"weights", format(policy.weights)},
+      {"unscaled_gradients", format(policy.unscaled_gradients)},
+      {"optimizer_state", format(policy.optimizer_state)},
+      {"update_operations", format(policy.update_operations)},
+      {"operand_activations", sim::name_of(policy.operands.activations)},
+      {"operand_weights", sim::name_of(policy.operands.weights)},
+      {"operand_gradients", sim::name_of(policy.operands.gradients)},
+      {"accumulation", sim::name_of(policy.products)},
+      {"accumulation_order", policy.products.tensor_core ? "k ascending, by steps of the tensor core"
+                                                         : "k ascending, one chain for each output"},
+      {"reductions", format(policy.reductions)},
+      {"reductions_order",
+       "rows in blocks of 16 (binary16: in one), blocks pairwise; a single row as 16 interleaved columns"},
+      {"activation_rounding", name_of(policy.activation_rounding)},
+      {"gradient_rounding", name_of(policy.gradient_rounding)},
+      {"weight_rounding", name_of(policy.weight_rounding)},
+      {"loss_scaling", policy.scaler_spec()}};
 }
 
 }  // namespace sim

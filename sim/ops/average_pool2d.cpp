@@ -51,19 +51,17 @@ void join(const Windows& windows, const std::vector<Real>& parts, Real* plane) {
 }
 
 /// inputs: x (NCHW); options.window. Windows next to each other; the rest at the right and at the bottom is
-/// left out. Each window is summed from zero, row by row, every partial sum rounded to `reductions`.
+/// left out. The elements of a window, row by row, are the terms of a column.
 Tensor forward(OperationCall& call) {
   const Windows windows(average_pool2d, *call.inputs[0], call.options.window);
-  return with_accumulation(call.arithmetic.reductions, [&](auto accumulate) {
-    return pool_forward(call, windows, [&]<class Real>(const Real* x, Real* y) {
-      const std::vector<Real> parts = split(windows, x);
-      const std::size_t count = windows.count();
-      const auto elements = static_cast<Real>(windows.elements());
-      std::fill_n(y, count, Real{0});
-      for (std::size_t element = 0; element < windows.elements(); ++element)
-        apply_in_place(accumulate, count, y, parts.data() + element * count);
-      apply_in_place([elements](Real sum) { return sum / elements; }, count, y);
-    });
+  return pool_forward(call, windows, [&]<class Real>(const Real* x, Real* y) {
+    const std::vector<Real> parts = split(windows, x);
+    const std::size_t count = windows.count();
+    ColumnSums<Real> sums(call.arithmetic.reductions, count);
+    for (std::size_t element = 0; element < windows.elements(); ++element)
+      sums.add_row([part = parts.data() + element * count](std::size_t j) { return part[j]; });
+    apply_to_each([elements = static_cast<Real>(windows.elements())](Real sum) { return sum / elements; },
+                  count, y, std::move(sums).totals().data());
   });
 }
 

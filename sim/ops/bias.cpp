@@ -2,6 +2,7 @@
 
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/operation.h"
+#include "sim/ops/sum_of_elements.h"
 
 namespace sim {
 namespace {
@@ -37,12 +38,9 @@ Tensor forward(OperationCall& call) {
 }
 
 void backward(const OperationGradient& g) {
-  const std::size_t columns = g.inputs[1]->size();
   if (g.input_gradients[0].tensor) cast.backward(g);
-  if (g.input_gradients[1].tensor) {
-    sum_over_rows(g.input_gradients[1], g.output_gradient.matrix(g.output_gradient.size() / columns, columns),
-                  g.arithmetic);
-  }
+  if (g.input_gradients[1].tensor)
+    sum_over_rows(g.input_gradients[1], g.output_gradient, g.arithmetic.reductions);
 }
 
 }  // namespace

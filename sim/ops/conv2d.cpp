@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "fp16/parts.h"
+#include "sim/ops/channels.h"
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/operation.h"
 #include "sim/ops/patches.h"
@@ -186,16 +187,16 @@ void weight_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
   store(g.input_gradients[1], 0, std::span<const Real>(gradient));
 }
 
-/// The sum of all pixels of a channel in the same order.
+/// The interleaved sum of the pixels of a channel, one image after the other.
 template <class Real>
-void bias_gradient(const OperationGradient& g, const ConvolutionSizes& s) {
-  const std::size_t capacity = images_at_a_time<Real>(s, g.arithmetic);
-  ChannelRows<Real> dy;
-  dy.shape(s, capacity);
-  std::vector<Real> sums(s.out_channels);
-  for_each_chunk({0, s.batch}, capacity, [&](Range chunk) {
-    add_rows(dy.gather(g.output_gradient, chunk).transposed(), sums.data(), g.arithmetic.reductions);
-  });
+void bias_gradient(const OperationGradient& g) {
+  const Channels layout(g.output_gradient);
+  std::vector<Real> values, sums(layout.channels);
+  for (std::size_t channel = 0; channel < layout.channels; ++channel) {
+    layout.gather(g.output_gradient, channel, 1, values);
+    sums[channel] = interleaved_sum<Real>(g.arithmetic.reductions, values.size(),
+                                          [&values](std::size_t i) { return values[i]; });
+  }
   store(g.input_gradients[2], 0, std::span<const Real>(sums));
 }
 
@@ -231,7 +232,7 @@ void backward(const OperationGradient& g) {
                     });
     }
     if (g.input_gradients[1].tensor) weight_gradient<Real>(g, s);
-    if (g.inputs.size() == 3 && g.input_gradients[2].tensor) bias_gradient<Real>(g, s);
+    if (g.inputs.size() == 3 && g.input_gradients[2].tensor) bias_gradient<Real>(g);
   });
 }
 

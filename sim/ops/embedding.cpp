@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "sim/ops/operation.h"
+#include "sim/ops/sums.h"
 
 namespace sim {
 namespace {
@@ -33,18 +34,21 @@ Tensor forward(OperationCall& call) {
   return output;
 }
 
-/// The gradients of rows that read the same entry are added in ascending order of the rows.
+/// The gradient of an entry is the sum of those of the rows that read it, down their columns in ascending
+/// order.
 void backward(const OperationGradient& g) {
   const std::size_t features = g.inputs[0]->shape()[1];
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
-    std::vector<Real> buffer(features), sums(g.inputs[0]->size());
+    std::vector<Real> buffer(features);
+    std::vector<ColumnSums<Real>> sums(g.inputs[0]->shape()[0], {g.arithmetic.reductions, features});
     for (std::size_t row = 0; row < g.options.labels.size(); ++row) {
       const Real* dy = read(g.output_gradient, row * features, features, buffer);
-      Real* sum = sums.data() + static_cast<std::size_t>(g.options.labels[row]) * features;
-      for (std::size_t j = 0; j < features; ++j) add_term(sum[j], dy[j], g.arithmetic.reductions);
+      sums[static_cast<std::size_t>(g.options.labels[row])].add_row([dy](std::size_t j) { return dy[j]; });
     }
-    store(g.input_gradients[0], 0, std::span<const Real>(sums));
+    for (std::size_t entry = 0; entry < sums.size(); ++entry) {
+      store(g.input_gradients[0], entry * features, std::span<const Real>(std::move(sums[entry]).totals()));
+    }
   });
 }
 

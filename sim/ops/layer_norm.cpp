@@ -80,23 +80,23 @@ void input_gradient(const OperationGradient& g, const SavedRows<Real>& saved) {
                       });
 }
 
-/// dweight = sum of dy xhat, dbias = sum of dy; over the rows in ascending order.
+/// dweight = sum of dy xhat, dbias = sum of dy, each down its column.
 template <class Real>
 void parameter_gradients(const OperationGradient& g, const SavedRows<Real>& saved) {
   const std::size_t columns = g.inputs[1]->size();
-  std::vector<Real> dweight(columns), dbias(columns), x_buffer(columns), dy_buffer(columns);
-  with_accumulation(g.arithmetic.reductions, [&](auto accumulate) {
-    for (std::size_t row = 0; row < g.inputs[0]->size() / columns; ++row) {
-      const Real* x = read(*g.inputs[0], row * columns, columns, std::span(x_buffer));
-      const Real* dy = read(g.output_gradient, row * columns, columns, std::span(dy_buffer));
-      const Real mean = saved.means[row], inverse = saved.inverses[row];
-      add_row(dweight.data(), columns, accumulate,
-              [=](std::size_t j) { return dy[j] * ((x[j] - mean) * inverse); });
-      add_row(dbias.data(), columns, accumulate, [=](std::size_t j) { return dy[j]; });
-    }
-  });
-  if (g.input_gradients[1].tensor) store(g.input_gradients[1], 0, std::span<const Real>(dweight));
-  if (g.input_gradients[2].tensor) store(g.input_gradients[2], 0, std::span<const Real>(dbias));
+  std::vector<Real> x_buffer(columns), dy_buffer(columns);
+  ColumnSums<Real> dweight(g.arithmetic.reductions, columns), dbias(g.arithmetic.reductions, columns);
+  for (std::size_t row = 0; row < g.inputs[0]->size() / columns; ++row) {
+    const Real* x = read(*g.inputs[0], row * columns, columns, std::span(x_buffer));
+    const Real* dy = read(g.output_gradient, row * columns, columns, std::span(dy_buffer));
+    const Real mean = saved.means[row], inverse = saved.inverses[row];
+    dweight.add_row([=](std::size_t j) { return dy[j] * ((x[j] - mean) * inverse); });
+    dbias.add_row([=](std::size_t j) { return dy[j]; });
+  }
+  if (g.input_gradients[1].tensor)
+    store(g.input_gradients[1], 0, std::span<const Real>(std::move(dweight).totals()));
+  if (g.input_gradients[2].tensor)
+    store(g.input_gradients[2], 0, std::span<const Real>(std::move(dbias).totals()));
 }
 
 void backward(const OperationGradient& g) {

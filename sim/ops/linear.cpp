@@ -1,5 +1,6 @@
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/operation.h"
+#include "sim/ops/sum_of_elements.h"
 
 namespace sim {
 namespace {
@@ -53,11 +54,10 @@ void weight_gradient(const OperationGradient& g) {
 }
 
 void backward(const OperationGradient& g) {
-  const auto [batch, in, out] = sizes_of(g.inputs);
   if (g.input_gradients[0].tensor) input_gradient(g);
   if (g.input_gradients[1].tensor) weight_gradient(g);
   if (g.inputs.size() == 3 && g.input_gradients[2].tensor) {
-    sum_over_rows(g.input_gradients[2], g.output_gradient.matrix(batch, out), g.arithmetic);
+    sum_over_rows(g.input_gradients[2], g.output_gradient, g.arithmetic.reductions);
   }
 }
 

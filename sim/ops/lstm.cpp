@@ -6,6 +6,7 @@
 #include "sim/ops/elementary.h"
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/operation.h"
+#include "sim/ops/sums.h"
 #include "sim/tensor_contents.h"
 
 namespace sim {
@@ -187,7 +188,7 @@ std::vector<Real> earlier_outputs(const Tensor& output, const Sizes& s) {
   return earlier;
 }
 
-/// Weight gradients are chains over all rows in ascending order, so is the sum of the bias.
+/// Weight gradients are chains over all rows in ascending order; the bias's is summed down the rows.
 void backward(const OperationGradient& g) {
   const Sizes s = sizes_of(g.inputs, g.options);
   with_real(is_binary64(g.output_gradient), [&](auto real) {
@@ -206,9 +207,10 @@ void backward(const OperationGradient& g) {
     product(1, dg.transposed(), operand(x, s.rows(), s.inputs));
     product(2, dg.transposed(), operand(earlier, s.rows(), s.hidden));
     if (g.input_gradients[3].tensor) {
-      std::vector<Real> sums(s.gates());
-      add_rows(dg, sums.data(), g.arithmetic.reductions);
-      store(g.input_gradients[3], 0, std::span<const Real>(sums));
+      ColumnSums<Real> sums(g.arithmetic.reductions, s.gates());
+      for (std::size_t row = 0; row < s.rows(); ++row)
+        sums.add_row([of_row = d_gates.data() + row * s.gates()](std::size_t j) { return of_row[j]; });
+      store(g.input_gradients[3], 0, std::span<const Real>(std::move(sums).totals()));
     }
   });
 }

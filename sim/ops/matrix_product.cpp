@@ -55,28 +55,6 @@ void matrix_product(const RoundedOutput& out, const fp16::MatrixOperand& a, cons
   with_real(binary64, [&](auto real) { product_in<decltype(real)>(out, a, b, arithmetic, completion); });
 }
 
-// Adding t to s and rounding once is fma(1, t, s): a sum is a product with ones.
-void add_rows(const fp16::MatrixOperand& m, float* sums, fp16::Format reductions) {
-  const std::vector<float> ones(m.rows, 1);
-  fp16::gemm(
-      operand(ones, 1, m.rows), m, sums, m.columns,
-      reductions == fp16::binary16 ? fp16::Accumulation::fp16_fma_chain : fp16::Accumulation::fp32_fma_chain,
-      {.start = fp16::ChainStart::from_output});
-}
-
-void add_rows(const fp16::MatrixOperand& m, double* sums, fp16::Format) {
-  const std::vector<double> ones(m.rows, 1);
-  fp16::gemm(operand(ones, 1, m.rows), m, sums, m.columns, {.start = fp16::ChainStart::from_output});
-}
-
-void sum_over_rows(const RoundedOutput& out, const fp16::MatrixOperand& m, const Arithmetic& arithmetic) {
-  with_real(is_binary64(m), [&](auto real) {
-    std::vector<decltype(real)> sums(m.columns);
-    add_rows(m, sums.data(), arithmetic.reductions);
-    store(out, 0, std::span<const decltype(real)>(sums));
-  });
-}
-
 int threads_for(std::size_t products, int threads) {
   constexpr std::size_t worth_a_thread = std::size_t{1} << 21;  // of FP32 chains tens of microseconds
   return products < worth_a_thread ? 1 : threads;

@@ -1,6 +1,6 @@
 #pragma once
-/// The sums behind linear maps, each with a stated order, shared by matmul, linear, conv2d, bias, attention
-/// and lstm.
+/// The products behind linear maps, each with a stated order, shared by matmul, linear, conv2d, attention and
+/// lstm.
 
 #include <span>
 #include <vector>
@@ -33,14 +33,6 @@ void multiply_each(std::span<Real> sums, double factor) {
   if (factor == 1) return;
   for (Real& sum : sums) sum = static_cast<Real>(sum * factor);
 }
-
-/// sums[j] = sums[j] + m[0][j] + m[1][j] + ...: rows in ascending order, every addition rounded to
-/// `reductions`; for binary16 all must be values of that. The double form is binary64 throughout.
-void add_rows(const fp16::MatrixOperand& m, float* sums, fp16::Format reductions);
-void add_rows(const fp16::MatrixOperand& m, double* sums, fp16::Format reductions);
-
-/// out[j] = the sum of column j of m, as above, from 0; then one rounding to out's format.
-void sum_over_rows(const RoundedOutput& out, const fp16::MatrixOperand& m, const Arithmetic& arithmetic);
 
 /// Where to form `count` sums that belong to the output from element `offset` on: there, when it holds Real,
 /// else in `scratch`. store() then rounds them into their place.

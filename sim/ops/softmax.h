@@ -12,10 +12,12 @@ namespace sim {
 
 /// The largest of `count` elements; NaNs are passed over.
 template <class Real>
-Real largest_of(const Real* values, std::size_t count) {
+FP16_VECTOR_CLONES Real largest_of(const Real* values, std::size_t count) {
   const auto larger = [](Real a, Real b) { return b > a ? b : a; };
-  return reduce_interleaved(-std::numeric_limits<Real>::infinity(), count, larger,
-                            [values](std::size_t i) { return values[i]; });
+  Lanes<Real> lanes;
+  lanes.fill(-std::numeric_limits<Real>::infinity());
+  combine_interleaved(lanes, count, larger, [values](std::size_t i) { return values[i]; });
+  return fold(lanes, larger);
 }
 
 /// exponentials[i] = exp(values[i] - largest) for i < computed; returns the sum of the first `count`, in the

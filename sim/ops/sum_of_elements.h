@@ -1,5 +1,5 @@
 #pragma once
-/// Sums over all elements of tensors.
+/// Sums over all elements of tensors, and down the columns of matrices.
 
 #include <array>
 #include <span>
@@ -16,7 +16,7 @@ template <class Real, std::size_t Count, class Function, class Change>
 Real sum_of_elements(const std::array<const Tensor*, Count>& inputs, fp16::Format reductions,
                      Function function, Change change) {
   constexpr std::size_t piece = 2048;
-  static_assert(piece % interleaved_lanes == 0, "or the order would depend on it");
+  static_assert(piece % InterleavedSum<Real>::block == 0, "or the order would depend on it");
   Real terms[piece];
   std::array<std::array<Real, piece>, Count> buffers;
   InterleavedSum<Real> sum(reductions);
@@ -27,9 +27,9 @@ Real sum_of_elements(const std::array<const Tensor*, Count>& inputs, fp16::Forma
       values[input] = read(*inputs[input], offset, n, buffers[input]);
     std::apply([&](auto... input) { apply_to_each(function, n, terms, input...); }, values);
     change(offset, std::span(terms, n));
-    sum.add(std::span<const Real>(terms, n));
+    sum.add(n, [&terms](std::size_t i) { return terms[i]; });
   }
-  return sum.total();
+  return std::move(sum).total();
 }
 
 template <class Real, std::size_t Count, class Function>
@@ -42,6 +42,21 @@ Real sum_of_elements(const std::array<const Tensor*, Count>& inputs, fp16::Forma
 template <class Real>
 Real sum_of_elements(const Tensor& x, fp16::Format reductions) {
   return sum_of_elements<Real, 1>({&x}, reductions, [](Real value) { return value; });
+}
+
+/// out[j] = the sum of column j of m, whose rows are as long as `out`.
+inline void sum_over_rows(const RoundedOutput& out, const Tensor& m, fp16::Format reductions) {
+  const std::size_t columns = out.tensor->size();
+  with_real(is_binary64(m), [&](auto real) {
+    using Real = decltype(real);
+    std::vector<Real> buffer(columns);
+    ColumnSums<Real> sums(reductions, columns);
+    for (std::size_t offset = 0; offset < m.size(); offset += columns) {
+      const Real* row = read(m, offset, columns, std::span(buffer));
+      sums.add_row([row](std::size_t j) { return row[j]; });
+    }
+    store(out, 0, std::span<const Real>(std::move(sums).totals()));
+  });
 }
 
 /// A scalar, rounded once to the output's format. A NaN becomes the default one: which of several a sum hands

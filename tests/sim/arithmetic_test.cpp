@@ -38,25 +38,3 @@ TEST_CASE("accumulations: a twin computes in its own format alone") {
   CHECK(sim::name_of(single.products) == "fp32");
   CHECK(single.reductions == fp16::binary32);
 }
-
-TEST_CASE("add_term: a sum in binary16 is the sum of halves at every step, in binary32 that of floats") {
-  const sim::RandomStream random(1, "terms");
-  float in_half = 0, in_float = 0;
-  double in_double = 0, in_double_whatever = 0;
-  fp16::half halves(0.0f);
-  float floats = 0;
-  for (int i = 0; i < 5000; ++i) {
-    const fp16::half term(random.normal(i) + 0.5f);
-    sim::add_term(in_half, term, fp16::binary16);
-    sim::add_term(in_float, term, fp16::binary32);
-    sim::add_term(in_double, double{float(term)}, fp16::binary64);
-    sim::add_term(in_double_whatever, double{float(term)}, fp16::binary16);
-    halves += term;
-    floats += float(term);
-    REQUIRE(in_half == float(halves));
-    REQUIRE(in_float == floats);
-  }
-  CHECK(in_half != in_float);
-  CHECK(in_double == doctest::Approx(in_float).epsilon(1e-6));
-  CHECK(in_double_whatever == in_double);
-}

@@ -95,6 +95,7 @@ halflab_test(sim_operations_test
   sim/ops/normalisation_test.cpp
   sim/ops/pooling_test.cpp
   sim/ops/reduction_test.cpp
+  sim/ops/sum_error_test.cpp
   LIBRARIES halflab::sim)
 halflab_test(sim_models_tests
   sim/models/anchors_test.cpp

@@ -10,6 +10,7 @@
 
 #include "sim/ops/operation.h"
 #include "tests/sim/ops/linear_maps.h"
+#include "tests/sim/ops/sum_oracle.h"
 
 namespace {
 
@@ -116,11 +117,12 @@ void check_convolution(const Convolution& c, const Setting& setting, bool with_b
     });
     if (!with_bias) continue;
     check(gradients[2], back, "db", [&](std::size_t channel) {
-      Reduction sum{back.arithmetic.reductions};
+      std::vector<double> terms;
       for (std::size_t image = 0; image < c.batch; ++image) {
-        for (std::size_t pixel = 0; pixel < c.pixels(); ++pixel) sum.add(dy_at(image, channel, pixel));
+        for (std::size_t pixel = 0; pixel < c.pixels(); ++pixel)
+          terms.push_back(dy_at(image, channel, pixel));
       }
-      return sum.sum;
+      return sum_oracle::along_row(back.arithmetic.reductions, terms);
     });
   }
 }

@@ -111,7 +111,7 @@ struct Sum {
   double value() const { return arithmetic.products.tensor_core && !binary64 ? on_tensor_core() : chain(); }
 };
 
-/// Terms added one after another, each sum rounded to the format of reductions.
+/// Terms added one after another, each sum rounded to the format of reductions: what meets at a pixel.
 struct Reduction {
   fp16::Format format;
   double sum = 0;

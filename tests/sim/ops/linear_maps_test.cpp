@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/ops/operation.h"
+#include "tests/sim/ops/sum_oracle.h"
 
 using linear_maps::backward_settings;
 using linear_maps::check;
@@ -17,7 +18,6 @@ using linear_maps::Evaluation;
 using linear_maps::MatrixProduct;
 using linear_maps::normal_values;
 using linear_maps::plus;
-using linear_maps::Reduction;
 using linear_maps::Setting;
 using linear_maps::settings;
 using sim::Shape;
@@ -75,16 +75,16 @@ TEST_CASE("linear: with and without a bias, which is added to the finished chain
         check(gradients[1], back, "dw", [&](std::size_t i) { return dw(i / in, i % in); });
         if (!with_bias) continue;
         check(gradients[2], back, "db", [&](std::size_t j) {
-          Reduction sum{back.arithmetic.reductions};
-          for (std::size_t row = 0; row < batch; ++row) sum.add(dy.element(row * out + j));
-          return sum.sum;
+          std::vector<double> terms;
+          for (std::size_t row = 0; row < batch; ++row) terms.push_back(dy.element(row * out + j));
+          return sum_oracle::down_column(back.arithmetic.reductions, terms);
         });
       }
     }
   }
 }
 
-TEST_CASE("bias: one addition forward, rows in ascending order backward") {
+TEST_CASE("bias: one addition forward, a sum down the rows backward") {
   constexpr std::size_t rows = 3000, columns = 5;  // more than one piece of rows
   for (const Setting& setting : settings()) {
     const Evaluation layer{
@@ -99,9 +99,9 @@ TEST_CASE("bias: one addition forward, rows in ascending order backward") {
     const std::vector<Tensor> gradients = layer.backward(setting, y, dy);
     check(gradients[0], setting, "dx", [&](std::size_t i) { return dy.element(i); });
     check(gradients[1], setting, "db", [&](std::size_t j) {
-      Reduction sum{setting.arithmetic.reductions};
-      for (std::size_t row = 0; row < rows; ++row) sum.add(dy.element(row * columns + j));
-      return sum.sum;
+      std::vector<double> terms;
+      for (std::size_t row = 0; row < rows; ++row) terms.push_back(dy.element(row * columns + j));
+      return sum_oracle::down_column(setting.arithmetic.reductions, terms);
     });
   }
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/sim/ops/evaluation.h"
+#include "tests/sim/ops/sum_oracle.h"
 
 namespace {
 
@@ -16,6 +17,7 @@ using fp16::binary32;
 using fp16::binary64;
 using sim::AutocastClass;
 using sim::Tensor;
+using sum_oracle::roundings_along_row;
 
 constexpr double u = 0x1p-24;
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -93,8 +95,8 @@ TEST_CASE("softmax_cross_entropy in binary32 lies within rounding of the exact o
     // A row: the sum's relative error is the absolute one of its logarithm; terms are at most exp of a range
     // of 30, whose rounding counts for 30 u; the logarithm, the shifts and the final difference for the rest.
     // Then the interleaved sum over rows, all terms positive, and the division.
-    const double row_error = (30 + 1.8 + classes / 16.0 + 5 + 2 * largest_loss + 30) * u;
-    const double bound = 1.01 * (row_error + (rows / 16.0 + 6) * u * exact);
+    const double row_error = (30 + 1.8 + roundings_along_row(classes) + 2 * largest_loss + 30) * u;
+    const double bound = 1.01 * (row_error + (roundings_along_row(rows) + 1) * u * exact);
     const Evaluation e(sim::softmax_cross_entropy, {logits}, {.labels = labels});
     CHECK(std::abs(e.output.element(0) - exact) <= bound);
   }
@@ -164,7 +166,7 @@ TEST_CASE("binary cross entropy with logits neither overflows nor cancels, and a
   }
   // Terms of at most 10 + 10 + 0.7 with a handful of roundings each, and a sum of 210 of them.
   CHECK(std::abs(loss_of(sim::binary_cross_entropy_with_logits, logits, targets) - exact) <=
-        (21 * 5 + 20 * (210 / 16.0 + 6)) * u);
+        (21 * 5 + 20 * (roundings_along_row(210) + 1)) * u);
 }
 
 TEST_CASE("element-wise losses: rows have weights, those of weight 0 are left out, whatever they hold") {

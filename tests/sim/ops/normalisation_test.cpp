@@ -12,6 +12,7 @@
 
 #include "fp16/elementary.h"
 #include "tests/sim/ops/evaluation.h"
+#include "tests/sim/ops/sum_oracle.h"
 
 namespace {
 
@@ -25,10 +26,9 @@ constexpr double u = 0x1p-24;
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 
-/// Rounding errors of an interleaved sum of n terms of one sign, relative: n/16 + 1 additions in a partial
-/// sum and 4 to fold them, gamma(n/16 + 5) <= 1.01 (n/16 + 5) u.
+/// Rounding errors of an interleaved sum of n terms of one sign, relative.
 double sum_error(std::size_t n) {
-  return 1.01 * (static_cast<double>(n) / 16 + 5) * u;
+  return sum_oracle::gamma(sum_oracle::roundings_along_row(n));
 }
 
 std::span<const double> row(const std::vector<double>& values, std::size_t index, std::size_t columns) {
