@@ -21,6 +21,7 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation gelu{.name = "gelu",
                                .description = "x times the normal distribution function of x, exact form",
+                               .casts = {.apex_o1 = AutocastClass::full_precision},
                                .forward = forward,
                                .backward = backward};
 

@@ -56,6 +56,8 @@ constexpr Expected table[]{
     // var is on Apex's list alone; mean is on it only for torch before 1.1
     {"variance", input_type, full_precision},
     {"mean", input_type, input_type},
+    // gelu is on Apex's list alone, among the functions of torch.nn.functional
+    {"gelu", input_type, full_precision},
     // torch leaves + and * to its type promotion; Apex patches them
     {"add", input_type, promote},
     {"mul", input_type, promote},
@@ -65,7 +67,6 @@ constexpr Expected table[]{
     {"cast", input_type, input_type},
     {"embedding", input_type, input_type},
     {"relu", input_type, input_type},
-    {"gelu", input_type, input_type},
     {"tanh", input_type, input_type},
     {"sigmoid", input_type, input_type},
     {"scale", input_type, input_type},
