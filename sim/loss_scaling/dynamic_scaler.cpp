@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace sim {
 
@@ -42,22 +43,51 @@ Decision DynamicScaler::bad_step() {
 Decision DynamicScaler::clean_step() {
   state_.consecutive_bad = 0;
   if (rule_.consecutive_hysteresis) state_.bad_steps = 0;
-  if (++state_.growth_tracker >= rule_.growth_interval) grow();
+  if (counts_to_growth()) grow();
   return Decision::apply;
 }
 
+bool DynamicScaler::counts_to_growth() {
+  constexpr int most = std::numeric_limits<int>::max();
+  const int count = state_.growth_tracker = std::min(state_.growth_tracker, most - 1) + 1;
+  const int interval = rule_.growth_interval;
+  switch (rule_.growth_test) {
+    case GrowthTest::equal:
+      return count == interval;
+    case GrowthTest::equal_or_wrap:
+      if (count != interval) state_.growth_tracker %= interval;
+      return count == interval;
+    case GrowthTest::at_least:
+      return count >= interval;
+    case GrowthTest::every_multiple:
+      return count > 0 && count % interval == 0;
+  }
+  return false;
+}
+
 void DynamicScaler::back_off() {
-  const double lowered = rule_.divides ? state_.scale / factor(rule_.growth_factor)
-                                       : state_.scale * factor(rule_.backoff_factor);
-  state_.scale = std::max(stored(lowered), floor());
+  state_.scale = std::max(stored(lowered()), floor());
   if (rule_.backoff_clears_count) state_.bad_steps = 0;
+}
+
+double DynamicScaler::lowered() const {
+  switch (rule_.back_off) {
+    case BackOff::by_backoff_factor:
+      return state_.scale * factor(rule_.backoff_factor);
+    case BackOff::by_division:
+      return state_.scale / factor(rule_.growth_factor);
+    case BackOff::by_reciprocal:
+      return state_.scale * (1 / factor(rule_.growth_factor));
+  }
+  return state_.scale;
 }
 
 void DynamicScaler::grow() {
   double grown = stored(state_.scale * factor(rule_.growth_factor));
-  if (rule_.max_scale > 0) grown = std::min<double>(grown, rule_.max_scale);
+  if (rule_.max_scale > 0) grown = std::min(grown, rule_.max_scale);
   if (std::isfinite(grown) || !rule_.growth_stays_finite) state_.scale = grown;
-  state_.growth_tracker = rule_.late_after_growth ? -1 : 0;
+  if (rule_.growth_test != GrowthTest::every_multiple)
+    state_.growth_tracker = rule_.late_after_growth ? -1 : 0;
   state_.bad_steps = 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <string>
+#include <type_traits>
 
 #include "sim/loss_scaling/loss_scaler.h"
 #include "sim/loss_scaling/scheduler.h"
@@ -15,18 +16,34 @@ enum class ScaleArithmetic {
   binary64,              ///< both are binary64 (numbers of Python); scale() is S rounded to binary32
 };
 
+/// How the count of clean steps is held against growth_interval. All agree while the interval stays the same;
+/// a count restored above a smaller interval is where they part.
+enum class GrowthTest {
+  equal,           ///< grows where it is the interval, then restarts; a count above it never is
+  equal_or_wrap,   ///< the same, but where it is not the interval it is kept modulo that
+  at_least,        ///< grows where it is the interval or more, then restarts
+  every_multiple,  ///< grows at every multiple of the interval; only a bad step restarts it
+};
+
+/// How S backs off.
+enum class BackOff {
+  by_backoff_factor,  ///< S * backoff_factor
+  by_division,        ///< S / growth_factor; there is no backoff_factor
+  by_reciprocal,      ///< S * (1 / growth_factor), the reciprocal rounded before
+};
+
 /// Dynamic loss scaling. A step is bad when a weight gradient is infinite or NaN, else clean.
 ///   bad step: skipped. The count of clean steps restarts. From the hysteresis-th bad step on S is multiplied
 ///   by backoff_factor, but not below min_scale.
-///   clean step: applied. The growth_interval-th in a row multiplies S by growth_factor, but not above
-///   max_scale. It clears the count of bad steps and restarts that of clean ones.
+///   clean step: applied. The growth_interval-th in a row (growth_test) multiplies S by growth_factor, but not
+///   above max_scale. It clears the count of bad steps and restarts that of clean ones.
 struct DynamicRule {
-  float init_scale = 65536;
+  double init_scale = 65536;
   double growth_factor = 2;
   double backoff_factor = 0.5;
   int growth_interval = 2000;
-  float min_scale = 0;                    ///< 0: no floor
-  float max_scale = 0;                    ///< 0: no ceiling
+  double min_scale = 0;                   ///< 0: no floor
+  double max_scale = 0;                   ///< 0: no ceiling
   int hysteresis = 1;                     ///< the bad step, counted from 1, at which S starts to back off
   bool consecutive_hysteresis = false;    ///< any clean step clears the count of bad steps
   bool raise_error_at_min_scale = false;  ///< a bad step that finds S at min_scale ends the run
@@ -38,7 +55,8 @@ struct DynamicRule {
   bool state_lacks_counters = false;   ///< saved state holds S alone, so that a resumed run counts anew
 
   // No options: how an original differs without leaving a choice.
-  bool divides = false;               ///< backs off by S / growth_factor; there is no backoff_factor
+  GrowthTest growth_test = GrowthTest::equal;
+  BackOff back_off = BackOff::by_backoff_factor;
   bool backoff_clears_count = false;  ///< S backs off at every hysteresis-th bad step only
   bool growth_stays_finite = false;   ///< growth is refused when the result is not finite
   bool late_after_backoff = false;    ///< the first clean step, also after a bad one, does not count
@@ -51,12 +69,19 @@ struct DynamicRule {
     const Interval not_negative{.lower = 0, .includes_lower = true};
     const Interval flag = closed_interval(0, 1);
     const Interval count = closed_interval(1, std::numeric_limits<int>::max());
-    field("init_scale", self.init_scale, positive);
+    // Scales are options in the numbers that S is kept in.
+    const auto scale_field = [&](std::string_view name, auto& scale, const Interval& allowed) {
+      if (self.arithmetic == ScaleArithmetic::binary64) return field(name, scale, allowed);
+      auto single = static_cast<float>(scale);
+      field(name, single, allowed);
+      if constexpr (!std::is_const_v<std::remove_reference_t<decltype(scale)>>) scale = single;
+    };
+    scale_field("init_scale", self.init_scale, positive);
     field("growth_factor", self.growth_factor, Interval{.lower = 1});
     field("backoff_factor", self.backoff_factor, Interval{.lower = 0, .upper = 1});
     field("growth_interval", self.growth_interval, count);
-    field("min_scale", self.min_scale, not_negative);
-    field("max_scale", self.max_scale, not_negative);
+    scale_field("min_scale", self.min_scale, not_negative);
+    scale_field("max_scale", self.max_scale, not_negative);
     field("hysteresis", self.hysteresis, count);
     field("consecutive_hysteresis", self.consecutive_hysteresis, flag);
     field("raise_error_at_min_scale", self.raise_error_at_min_scale, flag);
@@ -108,7 +133,9 @@ class DynamicScaler final : public LossScaler {
   Decision decide(const GradientSummary& summary) override;
   Decision bad_step();
   Decision clean_step();
+  bool counts_to_growth();
   void back_off();
+  double lowered() const;
   void grow();
   Decision abort(const std::string& reason);
   State initial_state(double scale) const;

@@ -23,7 +23,7 @@ inline constexpr DynamicScheduler apex_amp{
     .name = "apex_amp",
     .description = "Apex amp: counts backward passes, one scaler a loss; ceiling 2^24",
     .options = {"init_scale", "growth_interval", "min_scale", "max_scale", "num_losses", "delay_unscale"},
-    .rule = {.max_scale = 0x1p24F, .updates_per_backward = true, .arithmetic = ScaleArithmetic::binary64}};
+    .rule = {.max_scale = 0x1p24, .updates_per_backward = true, .arithmetic = ScaleArithmetic::binary64}};
 
 /// NVIDIA/apex apex/fp16_utils/loss_scaler.py. Its check sums each gradient and looks at the sum, so that a
 /// finite gradient whose sum overflows counts as bad; here the elements decide.
@@ -31,10 +31,11 @@ inline constexpr DynamicScheduler apex_fp16_optimizer{
     .name = "apex_fp16_optimizer",
     .description = "Apex FP16_Optimizer (fp16_utils): starts at 2^32; floor 1, no ceiling",
     .options = {"init_scale", "growth_factor", "growth_interval"},
-    .rule = {.init_scale = 0x1p32F,
+    .rule = {.init_scale = 0x1p32,
              .growth_interval = 1000,
              .min_scale = 1,
-             .divides = true,
+             .growth_test = GrowthTest::every_multiple,
+             .back_off = BackOff::by_division,
              .arithmetic = ScaleArithmetic::binary64}};
 
 /// NVIDIA/apex csrc/update_scale_hysteresis.cu. The kernel takes all numbers as arguments: these defaults are
@@ -55,7 +56,7 @@ inline constexpr DynamicScheduler megatron{
     .description = "Megatron-LM: forgives one bad step between two growths; starts at 2^32, floor 1",
     .options = {"init_scale", "growth_factor", "backoff_factor", "growth_interval", "min_scale",
                 "hysteresis"},
-    .rule = {.init_scale = 0x1p32F, .growth_interval = 1000, .min_scale = 1, .hysteresis = 2}};
+    .rule = {.init_scale = 0x1p32, .growth_interval = 1000, .min_scale = 1, .hysteresis = 2}};
 
 /// hpcaitech/ColossalAI colossalai/amp/naive_amp/grad_scaler/dynamic_grad_scaler.py. The original saves S
 /// alone and counts anew after a resume: state_lacks_counters.
@@ -80,7 +81,8 @@ inline constexpr DynamicScheduler deepspeed{
              .hysteresis = 2,
              .raise_error_at_min_scale = true,
              .unscale_by_updated_scale = true,
-             .divides = true,
+             .growth_test = GrowthTest::every_multiple,
+             .back_off = BackOff::by_division,
              .late_after_backoff = true,
              .arithmetic = ScaleArithmetic::binary64}};
 
@@ -90,14 +92,22 @@ inline constexpr DynamicScheduler openseq2seq_backoff{
     .name = "openseq2seq_backoff",
     .description = "OpenSeq2Seq Backoff: starts at its ceiling 2^14; floor 1",
     .options = {"init_scale", "growth_factor", "growth_interval", "min_scale", "max_scale"},
-    .rule = {.init_scale = 0x1p14F, .min_scale = 1, .max_scale = 0x1p14F, .divides = true}};
+    .rule = {.init_scale = 0x1p14,
+             .min_scale = 1,
+             .max_scale = 0x1p14,
+             .growth_test = GrowthTest::every_multiple,
+             .back_off = BackOff::by_division}};
 
 /// tensorflow/tensorflow python/training/experimental/loss_scale.py, DynamicLossScale.
 inline constexpr DynamicScheduler tensorflow{
     .name = "tensorflow",
     .description = "TensorFlow DynamicLossScale: starts at 2^15; floor 1, growth stays finite",
     .options = {"init_scale", "growth_factor", "growth_interval"},
-    .rule = {.init_scale = 0x1p15F, .min_scale = 1, .divides = true, .growth_stays_finite = true}};
+    .rule = {.init_scale = 0x1p15,
+             .min_scale = 1,
+             .growth_test = GrowthTest::at_least,
+             .back_off = BackOff::by_division,
+             .growth_stays_finite = true}};
 
 /// keras-team/keras keras/src/optimizers/loss_scale_optimizer.py. The factors are fixed; S may reach 0 or
 /// infinity.
@@ -105,7 +115,7 @@ inline constexpr DynamicScheduler keras{
     .name = "keras",
     .description = "Keras 3 LossScaleOptimizer: starts at 2^15; neither floor nor ceiling",
     .options = {"init_scale", "growth_interval"},
-    .rule = {.init_scale = 0x1p15F}};
+    .rule = {.init_scale = 0x1p15}};
 
 /// google-deepmind/jmp jmp/_src/loss_scale.py, DynamicLossScale. The original has no default scale; its
 /// examples take 2^15. min_scale does not survive a jit there: jit_forgets_min_scale.
@@ -113,7 +123,11 @@ inline constexpr DynamicScheduler jmp{
     .name = "jmp",
     .description = "jmp DynamicLossScale: floor 1, growth stays finite",
     .options = {"init_scale", "growth_factor", "growth_interval", "min_scale", "jit_forgets_min_scale"},
-    .rule = {.init_scale = 0x1p15F, .min_scale = 1, .divides = true, .growth_stays_finite = true}};
+    .rule = {.init_scale = 0x1p15,
+             .min_scale = 1,
+             .growth_test = GrowthTest::equal_or_wrap,
+             .back_off = BackOff::by_division,
+             .growth_stays_finite = true}};
 
 /// google/flax flax/training/dynamic_scale.py. S grows at the clean step that follows growth_interval of
 /// them; the ceiling is the largest binary32 number, which is no power of two.
@@ -150,7 +164,11 @@ inline constexpr DynamicScheduler mindspore{
     .name = "mindspore",
     .description = "MindSpore amp.DynamicLossScaler: floor 1, growth stays finite",
     .options = {"init_scale", "growth_factor", "growth_interval"},
-    .rule = {.init_scale = 0x1p24F, .min_scale = 1, .divides = true, .growth_stays_finite = true}};
+    .rule = {.init_scale = 0x1p24,
+             .min_scale = 1,
+             .growth_test = GrowthTest::equal_or_wrap,
+             .back_off = BackOff::by_division,
+             .growth_stays_finite = true}};
 
 /// mindspore-ai/mindspore python/mindspore/train/loss_scale_manager.py, DynamicLossScaleManager.
 inline constexpr DynamicScheduler mindspore_manager{
@@ -158,10 +176,11 @@ inline constexpr DynamicScheduler mindspore_manager{
     .description =
         "MindSpore DynamicLossScaleManager: floor 1; more than 1000 bad steps in a row end the run",
     .options = {"init_scale", "growth_factor", "growth_interval", "max_consecutive_bad"},
-    .rule = {.init_scale = 0x1p24F,
+    .rule = {.init_scale = 0x1p24,
              .min_scale = 1,
              .max_consecutive_bad = 1000,
-             .divides = true,
+             .growth_test = GrowthTest::every_multiple,
+             .back_off = BackOff::by_reciprocal,
              .arithmetic = ScaleArithmetic::binary64}};
 
 }  // namespace sim::dynamic_schedulers

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 
 #include "tests/sim/loss_scaling/scaler_traces.h"
@@ -242,6 +243,66 @@ TEST_CASE("ColossalAI's saved state lacks the counters when asked to, and a resu
   CHECK(follow(*whole, ".X") == Trace{11, 11});
   CHECK(follow(*lossy, ".X..XX") == Trace{10, 10, 10, 10, 9, 8});
   CHECK_THROWS_AS(lossy->restore(whole->state()), std::invalid_argument);
+}
+
+TEST_CASE("a count of clean steps above the interval is held against it as the original does") {
+  const auto resumed_at = [](const char* name, double count) {
+    const auto scaler = sim::make_scaler(name, {{"init_scale", 1024}, {"growth_interval", 5}});
+    sim::NamedValues state = scaler->state();
+    for (auto& [entry, value] : state) {
+      if (entry == "growth_tracker") value = count;
+    }
+    scaler->restore(state);
+    return follow(*scaler, "......");
+  };
+  const Trace never{10, 10, 10, 10, 10, 10}, at_the_fifth{10, 10, 10, 10, 11, 11},
+      at_the_sixth{10, 10, 10, 10, 10, 11}, at_once{11, 11, 11, 11, 11, 12};
+  for (const char* name : {"dynamic", "apex_amp", "apex_hysteresis", "megatron", "colossalai", "keras",
+                           "flax", "paddle", "paddle_static"}) {
+    CAPTURE(name);
+    CHECK(resumed_at(name, 20) == never);
+    const auto scaler = sim::make_scaler(name, {{"init_scale", 1024}, {"growth_interval", 5}});
+    scaler->restore({{"scale", 1024},
+                     {"growth_tracker", std::numeric_limits<int>::max()},
+                     {"bad_steps", 0},
+                     {"consecutive_bad", 0}});
+    CHECK(follow(*scaler, "......") == never);
+  }
+  CHECK(resumed_at("tensorflow", 20) == at_once);
+  for (const char* name : {"apex_fp16_optimizer", "deepspeed", "mindspore_manager", "jmp", "mindspore"}) {
+    CAPTURE(name);
+    CHECK(resumed_at(name, 20) == at_the_fifth);
+  }
+  for (const char* name : {"apex_fp16_optimizer", "deepspeed", "mindspore_manager"}) {
+    CAPTURE(name);
+    CHECK(resumed_at(name, 19) == at_once);
+  }
+  for (const char* name : {"jmp", "mindspore"}) CHECK(resumed_at(name, 19) == at_the_sixth);
+}
+
+TEST_CASE("MindSpore's manager multiplies by a rounded reciprocal, where the others divide") {
+  const auto after_bad_step = [](const char* name) {
+    const auto scaler = sim::make_scaler(name, {{"init_scale", 5}, {"growth_factor", 3}});
+    follow(*scaler, "X");
+    return scaler->state()[0].second;
+  };
+  CHECK(after_bad_step("mindspore_manager") == 5 * (1 / 3.0));
+  CHECK(after_bad_step("apex_fp16_optimizer") == 5 / 3.0);
+  CHECK(5 * (1 / 3.0) != 5 / 3.0);
+}
+
+TEST_CASE("scales are options in the numbers that the original keeps them in") {
+  const double start = 114447.8889920287, least = 0.1;
+  const auto wide = sim::make_scaler(
+      "deepspeed",
+      {{"init_scale", start}, {"min_scale", least}, {"hysteresis", 1}, {"raise_error_at_min_scale", 0}});
+  CHECK(wide->state()[0].second == start);
+  CHECK(wide->options()[0] == std::pair<std::string, double>("init_scale", start));
+  follow(*wide, std::string(30, 'X'));
+  CHECK(wide->state()[0].second == least);
+  const auto narrow = sim::make_scaler("dynamic", {{"init_scale", start}});
+  CHECK(narrow->state()[0].second == static_cast<float>(start));
+  CHECK(narrow->options()[0].second == static_cast<float>(start));
 }
 
 TEST_CASE("a scale is rounded once, by a factor in the numbers of the original") {
