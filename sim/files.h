@@ -1,8 +1,12 @@
 #pragma once
-/// Files as wholes, and the errors of those that cannot be written.
+/// Files as wholes, and the errors of those that cannot be read or written.
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,7 +15,33 @@ namespace sim {
 /// Throws std::runtime_error "file 'FILE' cannot be written (...)" with the message of that errno.
 [[noreturn]] void throw_not_written(const std::filesystem::path& file, int error);
 
-/// The bytes of a file; nothing where it cannot be read.
+/// A regular file that is open for reading. Directories, FIFOs and devices are refused, so that nobody waits for
+/// one that never speaks or reads one that never ends.
+class InputFile {
+ public:
+  /// Throws std::runtime_error "file 'FILE' cannot be read (...)" with the reason, here and below.
+  explicit InputFile(std::filesystem::path file);
+  ~InputFile();
+  InputFile(const InputFile&) = delete;
+  InputFile& operator=(const InputFile&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::uint64_t size() const { return size_; }
+
+  /// Fills `bytes` as far as the file goes and returns how many were read.
+  std::size_t read(std::span<std::byte> bytes);
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  std::uint64_t size_ = 0;
+};
+
+/// The bytes of a regular file. Throws as InputFile does, for a file of more than `most_bytes` too.
+std::string read_file(const std::filesystem::path& file,
+                      std::uint64_t most_bytes = std::numeric_limits<std::uint64_t>::max());
+
+/// The bytes of a regular file; nothing where there is none that can be read.
 std::optional<std::string> contents_of(const std::filesystem::path& file);
 
 /// Throws as throw_not_written does.

@@ -1,19 +1,17 @@
 #include "sim/data/idx.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstddef>
-#include <cstring>
-#include <memory>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include "sim/data/gzip_file.h"
 
 namespace sim {
 namespace {
@@ -29,37 +27,8 @@ constexpr int max_label = 9;
   throw std::runtime_error(fmt::format("{}: {}", path.string(), message));
 }
 
-/// Reads a file's bytes, decompressed when they are gzip's.
-class Reader {
- public:
-  explicit Reader(const fs::path& path) : path_(path), file_(gzopen(path.c_str(), "rb"), gzclose) {
-    if (!file_) fail(path_, "cannot be opened for reading");
-  }
-
-  const fs::path& path() const { return path_; }
-
-  /// Fills `bytes` as far as the file goes and returns how many were read.
-  std::size_t read(std::span<std::uint8_t> bytes) {
-    const int count = gzread(file_.get(), bytes.data(), static_cast<unsigned>(bytes.size()));
-    int status = Z_OK;
-    gzerror(file_.get(), &status);
-    if (status == Z_BUF_ERROR) {
-      fail(path_, "truncated: the compressed data end early, a whole gzip file is needed");
-    }
-    if (status == Z_DATA_ERROR) {
-      fail(path_, "damaged: the compressed data do not fit their checksum or are not gzip's");
-    }
-    if (count < 0) fail(path_, fmt::format("cannot be read: {}", std::strerror(errno)));
-    return static_cast<std::size_t>(count);
-  }
-
- private:
-  fs::path path_;
-  std::unique_ptr<gzFile_s, int (*)(gzFile)> file_;
-};
-
 /// Magic number and dimensions.
-std::vector<std::uint32_t> read_header(Reader& reader, std::size_t dimensions) {
+std::vector<std::uint32_t> read_header(GzipFile& reader, std::size_t dimensions) {
   const auto next_word = [&](std::string_view what) {
     std::array<std::uint8_t, 4> word{};
     if (const std::size_t count = reader.read(word); count < word.size()) {
@@ -94,7 +63,7 @@ std::vector<std::uint32_t> read_header(Reader& reader, std::size_t dimensions) {
   return sizes;
 }
 
-std::vector<std::uint8_t> read_values(Reader& reader, std::uint64_t expected) {
+std::vector<std::uint8_t> read_values(GzipFile& reader, std::uint64_t expected) {
   constexpr std::uint64_t chunk_size = 1 << 20;
   std::vector<std::uint8_t> values;
   while (values.size() < expected) {
@@ -149,7 +118,7 @@ ImageFiles read_set(const fs::path& directory, std::string_view set) {
 }  // namespace
 
 IdxFile read_idx(const fs::path& path, std::size_t dimensions) {
-  Reader reader(path);
+  GzipFile reader(path);
   IdxFile file{.dimensions = read_header(reader, dimensions), .values = {}};
   std::uint64_t size = 1;
   for (std::uint32_t dimension : file.dimensions) size *= dimension;

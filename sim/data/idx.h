@@ -17,8 +17,8 @@ struct IdxFile {
 
 /// Reads one IDX file, which must hold unsigned bytes in `dimensions` dimensions (1 for labels, 3 for
 /// images), each of at least 1. Memory grows with what the file really holds, not with what its header
-/// claims. Throws std::runtime_error, naming the file, when it is missing, unreadable, truncated (also within
-/// its compressed data), longer than its header says, or not such a file.
+/// claims. Throws std::runtime_error, naming the file, when it is missing, no regular file, unreadable, truncated
+/// or damaged (also within its compressed data, see gzip_file.h), longer than its header says, or not such a file.
 IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions);
 
 /// The four files of MNIST and its drop-in replacements: train-images-idx3-ubyte, train-labels-idx1-ubyte and

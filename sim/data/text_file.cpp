@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <utility>
+
+#include "sim/files.h"
 
 namespace sim {
 namespace {
@@ -30,25 +29,11 @@ fs::path only_text_in(const fs::path& directory) {
   return found;
 }
 
-std::string bytes_of(const fs::path& path) {
-  if (!fs::is_regular_file(path)) fail(path, "no such file; a text file is needed");
-  const std::uintmax_t size = fs::file_size(path);
-  if (size > TextDataset::longest_text)
-    fail(path, fmt::format("{} bytes found, at most {} are allowed", size, TextDataset::longest_text));
-  std::string bytes(size, '\0');
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(path, fmt::format("cannot be opened for reading: {}", std::strerror(errno)));
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) {
-    fail(path, fmt::format("cannot be read: {} bytes of {} found", file.gcount(), size));
-  }
-  return bytes;
-}
-
 }  // namespace
 
 TextDataset read_text(const fs::path& path, std::size_t context) {
   const fs::path file = fs::is_directory(path) ? only_text_in(path) : path;
-  std::string bytes = bytes_of(file);
+  std::string bytes = read_file(file, TextDataset::longest_text);
   if (bytes.size() < TextDataset::shortest_text(context)) {
     fail(file, fmt::format("{} bytes found, at least {} are needed for a context of {} tokens", bytes.size(),
                            TextDataset::shortest_text(context), context));

@@ -1,7 +1,9 @@
 #include "sim/files.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
@@ -28,6 +30,32 @@ TEST_CASE("what is missing or a directory has no contents") {
   const TemporaryDirectory directory;
   CHECK_FALSE(sim::contents_of(directory / "none"));
   CHECK_FALSE(sim::contents_of(directory.path()));
+}
+
+TEST_CASE("what is no regular file, or too long, is refused at once with the reason") {
+  const TemporaryDirectory directory;
+  const fs::path fifo = directory / "fifo", file = directory / "file";
+  REQUIRE(::mkfifo(fifo.c_str(), 0600) == 0);
+  const auto error_of = [](const fs::path& path, std::uint64_t most_bytes) {
+    try {
+      sim::read_file(path, most_bytes);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  CHECK(error_of(fifo, 9) ==
+        "file '" + fifo.string() + "' cannot be read (it is a FIFO, a regular file is needed)");
+  CHECK(error_of("/dev/zero", 9) ==
+        "file '/dev/zero' cannot be read (it is a device, a regular file is needed)");
+  CHECK(error_of("/", 9) == "file '/' cannot be read (it is a directory, a regular file is needed)");
+  CHECK(error_of("/none", 9) == "file '/none' cannot be read (No such file or directory)");
+  sim::write_contents(file, "123456789");
+  CHECK(sim::read_file(file, 9) == "123456789");
+  CHECK(error_of(file, 8) ==
+        "file '" + file.string() + "' cannot be read (it has 9 bytes, at most 8 are allowed)");
+  CHECK(error_of("/proc/self/status", 8).find("at most 8 are allowed") != std::string::npos);
+  CHECK_FALSE(sim::contents_of(fifo));
 }
 
 TEST_CASE("a file that cannot be written is named with the reason") {

@@ -1,8 +1,10 @@
 #include "sim/data/idx.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +12,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/data/registry.h"
@@ -149,7 +152,8 @@ TEST_CASE("missing directories and files") {
   write_data_set(directory.path(), write_plain);
   fs::remove(directory / "t10k-labels-idx1-ubyte");
   fs::create_directory(directory / "t10k-labels-idx1-ubyte");
-  CHECK(error_of(directory.path()) == "DIR/t10k-labels-idx1-ubyte: cannot be read: Is a directory");
+  CHECK(error_of(directory.path()) ==
+        "file 'DIR/t10k-labels-idx1-ubyte' cannot be read (it is a directory, a regular file is needed)");
 }
 
 TEST_CASE("bad files are refused with one line: file, found, allowed") {
@@ -201,32 +205,88 @@ TEST_CASE("training and test images of different sizes are refused") {
         "DIR: training images are 2x3, test images 3x2; they must be of one size");
 }
 
-TEST_CASE("compressed files cut short anywhere, or damaged, are refused") {
+/// The one-line error of a data set whose file of that name has these bytes.
+std::string error_with(const TemporaryDirectory& directory, const std::string& name, const Bytes& bytes) {
+  write_plain(directory / name, bytes);
+  return error_of(directory.path());
+}
+
+TEST_CASE("compressed files cut short anywhere, damaged or followed by anything are refused") {
+  // Read a chunk at a time, larger files end elsewhere in the decompressor than those that fit into its buffers.
+  constexpr std::uint32_t side = 600;
+  const struct {
+    std::string name;
+    Bytes contents;
+  } files[] = {{"train-images-idx3-ubyte", idx_bytes({3, 2, 3}, counting(18))},
+               {"train-images-idx3-ubyte", idx_bytes({3, side, side}, counting(3 * side * side))},
+               {"train-labels-idx1-ubyte", idx_bytes({3}, {4, 0, 7})}};
+  for (const auto& [name, contents] : files) {
+    CAPTURE(name);
+    const std::string where = "DIR/" + name + ": ";
+    const TemporaryDirectory directory;
+    write_data_set(directory.path(), write_plain);
+    write_gzip(directory / name, contents);
+    std::ifstream stream(directory / name, std::ios::binary);
+    const Bytes whole{std::istreambuf_iterator<char>(stream), {}};
+    constexpr std::size_t gzip_header_size = 10, trailer_size = 8;
+    const auto first = [&whole](std::size_t size) {
+      return Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size));
+    };
+    const std::size_t step = std::max<std::size_t>(1, whole.size() / 50);
+    for (std::size_t size = gzip_header_size + 1; size < whole.size();
+         size += size + 2 * trailer_size < whole.size() ? step : 1) {
+      CAPTURE(size);
+      CHECK(error_with(directory, name, first(size)) ==
+            where + "truncated: the compressed data end early, a whole gzip file is needed");
+    }
+    for (std::size_t size = 0; size <= gzip_header_size; ++size) {
+      CAPTURE(size);
+      CHECK(error_with(directory, name, first(size)).starts_with(where));
+    }
+    for (std::size_t byte = whole.size() - trailer_size; byte < whole.size(); ++byte) {
+      CAPTURE(byte);
+      Bytes damaged = whole;
+      damaged[byte] ^= 1;
+      CHECK(error_with(directory, name, damaged) ==
+            where + "damaged: the compressed data do not fit their checksum or are not gzip's");
+    }
+    Bytes flipped_and_cut = first(whole.size() - trailer_size);
+    flipped_and_cut[flipped_and_cut.size() - 3] ^= 4;
+    CHECK(error_with(directory, name, flipped_and_cut).starts_with(where));
+    for (const Bytes& more : {Bytes{0}, Bytes{'j', 'u', 'n', 'k'}}) {
+      Bytes longer = whole;
+      longer.insert(longer.end(), more.begin(), more.end());
+      CHECK(error_with(directory, name, longer) ==
+            where + "trailing bytes after the gzip data; nothing may follow them");
+    }
+    Bytes half_another = whole;
+    half_another.insert(half_another.end(), whole.begin(), whole.end() - 4);
+    CHECK(error_with(directory, name, half_another).starts_with(where));
+  }
+}
+
+TEST_CASE("several gzip members, one after the other, are one file") {
   const TemporaryDirectory directory;
   write_data_set(directory.path(), write_plain);
   const fs::path name = directory / "train-images-idx3-ubyte";
-  write_gzip(name, idx_bytes({3, 2, 3}, counting(18)));
-  std::ifstream stream(name, std::ios::binary);
-  const Bytes whole{std::istreambuf_iterator<char>(stream), {}};
-  constexpr std::size_t gzip_header_size = 10;
-  for (std::size_t size = gzip_header_size + 1; size < whole.size(); ++size) {
-    CAPTURE(size);
-    write_plain(name, Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
-    CHECK(
-        error_of(directory.path()) ==
-        "DIR/train-images-idx3-ubyte: truncated: the compressed data end early, a whole gzip file is needed");
+  const Bytes contents = idx_bytes({3, 2, 3}, counting(18));
+  Bytes members;
+  for (const auto& [from, to] : {std::pair(0, 5), std::pair(5, 20), std::pair(20, 34)}) {
+    write_gzip(name, Bytes(contents.begin() + from, contents.begin() + to));
+    std::ifstream stream(name, std::ios::binary);
+    members.insert(members.end(), std::istreambuf_iterator<char>(stream), {});
   }
-  for (std::size_t size = 0; size <= gzip_header_size; ++size) {
-    CAPTURE(size);
-    write_plain(name, Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
-    CHECK(error_of(directory.path()).starts_with("DIR/train-images-idx3-ubyte: "));
-  }
-  Bytes damaged = whole;
-  damaged[damaged.size() - 6] ^= 1;
-  write_plain(name, damaged);
+  write_plain(name, members);
+  check_data_set(read_idx_directory(directory.path()));
+}
+
+TEST_CASE("a FIFO in the place of a file is refused at once") {
+  const TemporaryDirectory directory;
+  write_data_set(directory.path(), write_plain);
+  fs::remove(directory / "train-images-idx3-ubyte");
+  REQUIRE(::mkfifo((directory / "train-images-idx3-ubyte").c_str(), 0600) == 0);
   CHECK(error_of(directory.path()) ==
-        "DIR/train-images-idx3-ubyte: damaged: the compressed data do not fit their checksum or are not "
-        "gzip's");
+        "file 'DIR/train-images-idx3-ubyte' cannot be read (it is a FIFO, a regular file is needed)");
 }
 
 TEST_CASE("MNIST's own files, when HALFLAB_DATA_DIR has them") {

@@ -57,7 +57,8 @@ TEST_CASE("a file's bytes are its tokens, whatever they are") {
 
 TEST_CASE("missing and unfit files are refused with one line: file, found, allowed") {
   const TemporaryDirectory directory;
-  CHECK(error_of(directory / "none.txt", directory) == "DIR/none.txt: no such file; a text file is needed");
+  CHECK(error_of(directory / "none.txt", directory) ==
+        "file 'DIR/none.txt' cannot be read (No such file or directory)");
   CHECK(error_of(directory.path(), directory) == "DIR: 0 files named *.txt found, exactly 1 is needed");
   write(directory / "a.txt", "");
   CHECK(error_of(directory / "a.txt", directory) ==
@@ -71,8 +72,9 @@ TEST_CASE("missing and unfit files are refused with one line: file, found, allow
   CHECK(error_of(directory.path(), directory) == "DIR: 2 files named *.txt found, exactly 1 is needed");
   fs::resize_file(directory / "b.txt", TextDataset::longest_text + 1);
   CHECK(error_of(directory / "b.txt", directory) ==
-        "DIR/b.txt: 268435457 bytes found, at most 268435456 are allowed");
-  CHECK(error_of("/dev/zero", directory) == "/dev/zero: no such file; a text file is needed");
+        "file 'DIR/b.txt' cannot be read (it has 268435457 bytes, at most 268435456 are allowed)");
+  CHECK(error_of("/dev/zero", directory) ==
+        "file '/dev/zero' cannot be read (it is a device, a regular file is needed)");
   CHECK_THROWS_AS(read_text(directory / "a.txt", 0), std::invalid_argument);
 }
 
