@@ -82,9 +82,9 @@ void bind(CommandLine& command_line, Options& options) {
                    "training steps of the detector, whose two losses are scaled",
                    {.minimum = 1, .maximum = 1000000, .quick = 4});
   command_line.add("--clip-norm", options.max_norm, "C, the largest norm of all gradients together",
-                   {.minimum = 0, .minimum_excluded = true});
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
   command_line.add("--clip-value", options.max_value, "largest magnitude of a gradient",
-                   {.minimum = 0, .minimum_excluded = true});
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
   command_line.add("--scale-log2", options.scale_log2, "log2 of the S that runs begin with",
                    {.minimum = 8, .maximum = 64});
   command_line.add("--growth-interval", options.growth_interval, "clean steps after which S doubles",

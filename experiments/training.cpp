@@ -276,9 +276,9 @@ void bind(experiments::CommandLine& command_line, Options& options) {
   command_line.add("--accumulation-steps", options.accumulation_steps,
                    "micro-batches of a step, of --batch examples each", {.minimum = 1, .maximum = 65536});
   command_line.add("--clip-norm", options.clip_norm, "largest norm of all gradients together",
-                   {.minimum = 0, .minimum_excluded = true});
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
   command_line.add("--clip-value", options.clip_value, "largest magnitude of a gradient",
-                   {.minimum = 0, .minimum_excluded = true});
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
   command_line.add_flag("--clip-before-unscale", options.clip_before_unscale,
                         "clip while S is still on the gradients: the well-known mistake");
   command_line.add("--twin-every", options.twin_every,

@@ -39,6 +39,9 @@ struct Interval {
   double upper = std::numeric_limits<double>::infinity();
   bool includes_lower = false;
   bool includes_upper = false;
+  /// Of a double that is rounded to binary32 where it is computed with: it must stay in the interval there, and
+  /// keep its precision (keeps_precision_in_binary32).
+  bool in_binary32 = false;
 
   constexpr bool contains(double value) const {
     return (includes_lower ? value >= lower : value > lower) &&
@@ -51,8 +54,19 @@ constexpr Interval closed_interval(double lower, double upper) {
   return {.lower = lower, .upper = upper, .includes_lower = true, .includes_upper = true};
 }
 
+constexpr Interval computed_in_binary32(Interval interval) {
+  interval.in_binary32 = true;
+  return interval;
+}
+
 /// Shortest decimal text that reads back as the same double.
 std::string number_text(double value);
+
+/// Whether it is 0 or a normal number after rounding to binary32: a rate that became 0 or subnormal there would
+/// be another one.
+inline bool keeps_precision_in_binary32(double value) {
+  return value == 0 || std::isnormal(static_cast<float>(value));
+}
 
 /// As in mathematics: "(0, 1]" excludes 0 and includes 1.
 std::string interval_text(const Interval& interval);
@@ -84,7 +98,7 @@ constexpr Interval clipped(Interval interval, const Interval& bounds) {
 }
 
 /// The value as a Number. Throws OptionError unless it lies in the interval, before and after rounding to
-/// Number; where Number is an integer type, unless it is a whole number within +-(2^31 - 1).
+/// Number and, where the interval asks for that, to binary32; where Number is an integer type, unless it is a whole number within +-(2^31 - 1).
 template <class Number>
 Number checked_option(std::string_view subject, std::string_view name, double given,
                       const Interval& allowed) {
@@ -95,11 +109,14 @@ Number checked_option(std::string_view subject, std::string_view name, double gi
     throw OptionError(subject, name, given, "whole numbers in " + interval_text(within));
   } else {
     const auto rounded = static_cast<Number>(given);
-    const bool fits = allowed.contains(static_cast<double>(rounded));  // 1e-50 as a float is 0
-    if (fits && allowed.contains(given)) return rounded;
+    const double computed_with =
+        allowed.in_binary32 ? static_cast<double>(static_cast<float>(given)) : static_cast<double>(rounded);
+    const bool is_precise = !allowed.in_binary32 || keeps_precision_in_binary32(given);
+    if (allowed.contains(given) && allowed.contains(computed_with) && is_precise) return rounded;
     throw OptionError(subject, name, given,
                       "numbers in " + interval_text(allowed) +
-                          (allowed.contains(given) ? " after rounding to binary32" : ""));
+                          (allowed.contains(given) ? " after rounding to binary32" : "") +
+                          (is_precise ? "" : ", at least 2^-126 where not 0"));
   }
 }
 

@@ -91,6 +91,7 @@ CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::
   if (!config_file_.empty()) read_config();
   set_preset();
   if (quick_) set_quick_defaults();
+  require_distinct_seeds();
   if (words_ != nullptr && words_->empty()) {
     throw UsageError(fmt::format("{} is missing; at least one must be given", words_type_name_));
   }
@@ -239,6 +240,16 @@ void CommandLine::set_quick_defaults() {
   for (Binding& binding : bindings_) {
     if (!binding.given && !binding.quick_default.empty()) binding.assign(binding.quick_default);
   }
+}
+
+/// Seeds are counted up from the first one, and there is none after 2^64 - 1.
+void CommandLine::require_distinct_seeds() const {
+  if (seed_ == nullptr || seeds_ == nullptr) return;
+  const std::uint64_t last_first =
+      std::numeric_limits<std::uint64_t>::max() - static_cast<std::uint64_t>(*seeds_ - 1);
+  if (*seed_ <= last_first) return;
+  throw UsageError(fmt::format("--seed: '{}' is not allowed with --seeds {}; must be an integer from 0 to {}",
+                               *seed_, *seeds_, last_first));
 }
 
 std::string CommandLine::footer() const {

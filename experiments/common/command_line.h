@@ -54,6 +54,8 @@ struct Numeric {
   T maximum = std::numeric_limits<T>::max();
   bool minimum_excluded = false;
   std::optional<T> quick = std::nullopt;
+  /// It is computed with in binary32 and must keep its precision there (sim/options.h).
+  bool in_binary32 = false;
 };
 
 /// Defaults that suit one purpose, under one name.
@@ -145,6 +147,7 @@ class CommandLine {
   void print_list(std::ostream& out) const;
   void read_config();
   void set_quick_defaults();
+  void require_distinct_seeds() const;
   void set_preset();
   std::string footer() const;
 
@@ -155,6 +158,8 @@ class CommandLine {
   std::string words_help_;
   std::vector<Preset> presets_;
   const std::string* preset_ = nullptr;  ///< the name of the chosen one
+  const std::uint64_t* seed_ = nullptr;
+  const int* seeds_ = nullptr;
   bool quick_ = false;
   std::string config_file_;
   std::string listed_;

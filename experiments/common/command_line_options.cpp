@@ -11,6 +11,7 @@
 
 #include "experiments/common/command_line.h"
 #include "experiments/common/families.h"
+#include "sim/options.h"
 #include "sim/registry.h"
 #include "sim/spec.h"
 
@@ -26,7 +27,9 @@ std::optional<T> parse_number(std::string_view text, const Numeric<T>& numeric) 
   if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
   const bool in_range = number <= numeric.maximum &&
                         (numeric.minimum_excluded ? number > numeric.minimum : number >= numeric.minimum);
-  return in_range ? std::optional(number) : std::nullopt;
+  const bool is_precise =
+      !numeric.in_binary32 || sim::keeps_precision_in_binary32(static_cast<double>(number));
+  return in_range && is_precise ? std::optional(number) : std::nullopt;
 }
 
 template <OptionNumber T>
@@ -42,6 +45,7 @@ std::string describe(const Numeric<T>& numeric) {
   if (has_minimum)
     text += fmt::format(" {} {}", numeric.minimum_excluded ? "above" : "of at least", numeric.minimum);
   if (has_maximum) text += fmt::format("{} at most {}", has_minimum ? " and" : " of", numeric.maximum);
+  if (numeric.in_binary32) text += ", normal in binary32 (2^-126 and more)";
   return text;
 }
 
@@ -252,7 +256,7 @@ void CommandLine::add_batch(std::optional<int>& batch) {
 void CommandLine::add_learning_rate(std::optional<double>& learning_rate) {
   add("--lr", learning_rate,
       "learning rate (default: the model's own, or its default for an optimizer of another kind)",
-      {.minimum = 0, .maximum = 1000, .minimum_excluded = true});
+      {.minimum = 0, .maximum = 1000, .minimum_excluded = true, .in_binary32 = true});
 }
 
 void CommandLine::add_steps(int& steps, std::optional<int> quick) {
@@ -266,10 +270,12 @@ void CommandLine::add_steps(std::optional<int>& steps, std::optional<int> quick)
 
 void CommandLine::add_seed(std::uint64_t& seed) {
   add("--seed", seed, "key of all random numbers");
+  seed_ = &seed;
 }
 
 void CommandLine::add_seeds(int& seeds, std::optional<int> quick) {
   add("--seeds", seeds, "runs with different seeds", {.minimum = 1, .maximum = 1000, .quick = quick});
+  seeds_ = &seeds;
 }
 
 void CommandLine::add_twin_every(int& twin_every, std::optional<int> quick) {

@@ -23,9 +23,9 @@ std::string label_of(const SeedGroup& group) {
 Curve step_curve(const Comparison& comparison, const SeedGroup& group, std::string_view y,
                  std::string style) {
   return {.table = "steps",
-          .where = fmt::format("{} && {} && {} && column('seed') == {}",
-                               column_is("model", comparison.model()), column_is("policy", group.policy),
-                               column_is("scaler", group.scaler), comparison.first_seed()),
+          .where = fmt::format("{} && {} && {} && {}", column_is("model", comparison.model()),
+                               column_is("policy", group.policy), column_is("scaler", group.scaler),
+                               seed_is(comparison.first_seed())),
           .x = "column('step')",
           .y = std::string(y),
           .style = std::move(style)};

@@ -384,6 +384,10 @@ unset output
 
 Drawing draw(const Figure& figure, const std::filesystem::path& directory) {
   const std::string script = figure.name + ".gp";
+std::string seed_is(std::uint64_t seed) {
+  return column_is("seed", fmt::format("{}", seed));
+}
+
   sim::write_file(directory / script, gnuplot_script(figure));
   const ChildResult result = run_gnuplot(script, directory);
   if (result.spawn_error == ENOENT) {

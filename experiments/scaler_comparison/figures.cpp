@@ -47,8 +47,8 @@ struct DrawnStrategies {
 Curve step_curve(const TrainingRun& run, std::string_view y, std::string style,
                  std::string_view condition = "1") {
   return {.table = "steps",
-          .where = fmt::format("{} && column('seed') == {} && {}", column_is("strategy", run.strategy),
-                               run.seed, condition),
+          .where = fmt::format("{} && {} && {}", column_is("strategy", run.strategy), seed_is(run.seed),
+                               condition),
           .x = "column('step')",
           .y = std::string(y),
           .style = std::move(style)};

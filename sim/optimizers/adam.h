@@ -13,9 +13,9 @@ struct AdamOptions {
 
   static constexpr std::string_view subject = "optimizer 'adam'";
   static void visit(auto& self, auto&& field) {
-    constexpr Interval decay{.lower = 0, .upper = 1, .includes_lower = true};
-    constexpr Interval at_least_0{.lower = 0, .includes_lower = true};
-    field("learning_rate", self.learning_rate, Interval{.lower = 0});
+    constexpr Interval decay = computed_in_binary32({.lower = 0, .upper = 1, .includes_lower = true});
+    constexpr Interval at_least_0 = computed_in_binary32({.lower = 0, .includes_lower = true});
+    field("learning_rate", self.learning_rate, computed_in_binary32({.lower = 0}));
     field("beta1", self.beta1, decay);
     field("beta2", self.beta2, decay);
     field("epsilon", self.epsilon, at_least_0);

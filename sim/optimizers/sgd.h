@@ -12,10 +12,10 @@ struct SgdOptions {
 
   static constexpr std::string_view subject = "optimizer 'sgd'";
   static void visit(auto& self, auto&& field) {
-    field("learning_rate", self.learning_rate, Interval{.lower = 0});
-    field("momentum", self.momentum, Interval{.lower = 0, .upper = 1, .includes_lower = true});
+    field("learning_rate", self.learning_rate, computed_in_binary32({.lower = 0}));
+    field("momentum", self.momentum, computed_in_binary32({.lower = 0, .upper = 1, .includes_lower = true}));
     field("nesterov", self.nesterov, closed_interval(0, 1));
-    field("weight_decay", self.weight_decay, Interval{.lower = 0, .includes_lower = true});
+    field("weight_decay", self.weight_decay, computed_in_binary32({.lower = 0, .includes_lower = true}));
   }
 };
 

@@ -42,7 +42,7 @@ Parsed parse(std::vector<const char*> arguments) {
   command_line.add_steps(options.steps, 20);
   command_line.add_seeds(options.seeds, 1);
   command_line.add("--lr", options.learning_rate, "learning rate",
-                   {.minimum = 0, .maximum = 1000, .minimum_excluded = true});
+                   {.minimum = 0, .maximum = 1000, .minimum_excluded = true, .in_binary32 = true});
   command_line.add_seed(options.seed);
   command_line.add("--scale", options.scale, "loss scale", {.minimum = 0, .minimum_excluded = true});
   command_line.add_choice("--format", options.format, "formats", "the format");
@@ -81,8 +81,9 @@ class ConfigFile {
 }  // namespace
 
 TEST_CASE("options reach the fields they are bound to, in both spellings") {
-  const Parsed parsed = parse({"--steps", "12", "--lr=1e-3", "--seed", "18446744073709551615", "--format",
-                               "binary32", "--formats", "binary64,binary16", "--verbose", "--scale", "1024"});
+  const Parsed parsed =
+      parse({"--steps", "12", "--lr=1e-3", "--seed", "18446744073709551615", "--seeds", "1", "--format",
+             "binary32", "--formats", "binary64,binary16", "--verbose", "--scale", "1024"});
   CHECK(parsed.error == "");
   CHECK(parsed.options.steps == 12);
   CHECK(parsed.options.learning_rate == 1e-3);
@@ -91,7 +92,7 @@ TEST_CASE("options reach the fields they are bound to, in both spellings") {
   CHECK(parsed.options.formats == std::vector<std::string>{"binary64", "binary16"});
   CHECK(parsed.options.verbose);
   CHECK(parsed.options.scale == 1024.0);
-  CHECK(parsed.options.seeds == 2);
+  CHECK(parsed.options.seeds == 1);
 }
 
 TEST_CASE("all names every member of a family") {
@@ -137,7 +138,12 @@ TEST_CASE("a wrong value is answered by option, value and what is allowed") {
     CHECK(error ==
           "--steps: '" + std::string(bad) + "' is not allowed; must be an integer from 1 to 1000000");
   }
-  CHECK(parse({"--lr", "0"}).error == "--lr: '0' is not allowed; must be a number above 0 and at most 1000");
+  for (const char* bad : {"0", "1e-320", "1e-40"}) {
+    CHECK(parse({"--lr", bad}).error ==
+          "--lr: '" + std::string(bad) +
+              "' is not allowed; must be a number above 0 and at most 1000, normal in "
+              "binary32 (2^-126 and more)");
+  }
   CHECK(parse({"--scale", "-1"}).error == "--scale: '-1' is not allowed; must be a number above 0");
   for (const char* bad : {"nan", "inf", "1e999"}) {
     CHECK(parse({"--scale", bad}).error ==
@@ -163,6 +169,14 @@ TEST_CASE("a wrong value is answered by option, value and what is allowed") {
   CHECK(parse({"--verbose=perhaps"}).error == "--verbose: 'perhaps' is not allowed; must be true or false");
   CHECK(parse({"--list", "things"})
             .error.starts_with("--list: 'things' is not allowed; must be one of formats"));
+}
+
+TEST_CASE("seeds do not go round: the last of them is 2^64 - 1") {
+  CHECK(parse({"--seed", "18446744073709551615", "--seeds", "1"}).error == "");
+  CHECK(parse({"--seed", "18446744073709551613", "--seeds", "3"}).options.seed == 18446744073709551613u);
+  CHECK(parse({"--seed", "18446744073709551614", "--seeds", "3"}).error ==
+        "--seed: '18446744073709551614' is not allowed with --seeds 3; must be an integer from 0 to "
+        "18446744073709551613");
 }
 
 TEST_CASE("a missing value, an unknown option, a repeated one and a stray word are errors") {

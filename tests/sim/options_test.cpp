@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <stdexcept>
+#include <string>
 
 namespace {
 
@@ -17,6 +18,15 @@ struct Sample {
     field("scale", self.scale, sim::Interval{.lower = 0});
     field("decay", self.decay, sim::Interval{.lower = 0, .upper = 1, .includes_lower = true});
     field("interval", self.interval, sim::closed_interval(1, 100));
+  }
+};
+
+struct Rate {
+  double rate = 1;
+
+  static constexpr std::string_view subject = "rate";
+  static void visit(auto& self, auto&& field) {
+    field("rate", self.rate, sim::computed_in_binary32({.lower = 0, .upper = 2, .includes_lower = true}));
   }
 };
 
@@ -52,6 +62,22 @@ TEST_CASE("a value is judged as the type that will hold it") {
       "sample: scale = 1e+50 is not allowed; allowed: numbers in (0, inf) after rounding to binary32",
       sim::OptionError);
   CHECK_NOTHROW(sim::options_from<Sample>({{"scale", 0x1p-149}}));
+}
+
+TEST_CASE("a double that is computed with in binary32 keeps its bounds and its precision there") {
+  const auto error_of = [](double rate) {
+    try {
+      sim::options_from<Rate>({{"rate", rate}});
+    } catch (const sim::OptionError& error) {
+      return error.allowed();
+    }
+    return std::string();
+  };
+  for (const double good : {0.0, 0x1p-126, 1e-30, 0.1, 0x1.fffffep0}) CHECK(error_of(good).empty());
+  for (const double vanishing : {1e-320, 0x1p-150, 0x1p-149, 1e-40})
+    CHECK(error_of(vanishing) == "numbers in [0, 2) after rounding to binary32, at least 2^-126 where not 0");
+  CHECK(error_of(0x1.ffffffp0) == "numbers in [0, 2) after rounding to binary32");
+  CHECK(error_of(2) == "numbers in [0, 2)");
 }
 
 TEST_CASE("a whole number has the bounds of int where its interval has none") {
