@@ -2,14 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
-#include <optional>
 #include <sstream>
-#include <stdexcept>
 
-#include "sim/files.h"
+#include "sim/toml_file.h"
 
 namespace experiments {
 namespace {
@@ -43,16 +40,10 @@ void add_entries(const toml::table& table, const std::string& prefix, std::vecto
 }  // namespace
 
 std::vector<ConfigEntry> read_config_file(const std::string& file) {
-  const std::optional<std::string> text = sim::contents_of(file);
-  if (!text) throw std::runtime_error(fmt::format("file '{}' cannot be read", file));
-  try {
-    std::vector<ConfigEntry> entries;
-    add_entries(toml::parse(*text, file), "", entries);
-    std::ranges::stable_sort(entries, {}, &ConfigEntry::line);
-    return entries;
-  } catch (const toml::parse_error& error) {
-    throw std::runtime_error(fmt::format("{}:{}: {}", file, error.source().begin.line, error.description()));
-  }
+  std::vector<ConfigEntry> entries;
+  add_entries(sim::read_toml_file(file), "", entries);
+  std::ranges::stable_sort(entries, {}, &ConfigEntry::line);
+  return entries;
 }
 
 }  // namespace experiments

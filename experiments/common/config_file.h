@@ -14,8 +14,7 @@ struct ConfigEntry {
   std::size_t line = 0;  ///< from 1
 };
 
-/// All entries in the order of the file. Throws std::runtime_error, "FILE:LINE: what is wrong", for what is not
-/// TOML, and "file 'FILE' cannot be read" for what cannot be.
+/// All entries in the order of the file. Throws as sim::read_toml_file() does.
 std::vector<ConfigEntry> read_config_file(const std::string& file);
 
 }  // namespace experiments

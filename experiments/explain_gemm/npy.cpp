@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <optional>
 #include <regex>
 #include <stdexcept>
 #include <string>
@@ -75,9 +74,8 @@ std::size_t dimension(const std::filesystem::path& file, const std::string& text
 }  // namespace
 
 Matrix read_npy(const std::filesystem::path& file) {
-  const std::optional<std::string> bytes = sim::contents_of(file);
-  if (!bytes) refuse(file, "cannot be read");
-  const Sections sections = split(file, *bytes);
+  const std::string bytes = sim::read_file(file);
+  const Sections sections = split(file, bytes);
   // The regular expressions need no more of it, and libstdc++'s recurse once for each character.
   if (sections.header.size() > 4096) refuse(file, "has a bad header: it is longer than 4096 bytes");
   const std::string header(sections.header);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -196,7 +195,7 @@ std::optional<ProgramRun> run_of(const std::string& line) {
 
 std::vector<ProgramRun> read_runs(const fs::path& folder) {
   const fs::path file = folder / "runs";
-  std::ifstream stream(file);
+  std::istringstream stream(sim::read_file(file));
   std::vector<ProgramRun> runs;
   for (std::string line; std::getline(stream, line);) {
     std::optional<ProgramRun> run = run_of(line);

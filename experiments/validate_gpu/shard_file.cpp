@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
@@ -12,6 +10,7 @@
 
 #include "experiments/validate_gpu/code_identity.h"
 #include "sim/build_information.h"
+#include "sim/files.h"
 #include "sim/record.h"
 
 namespace experiments::validate_gpu {
@@ -130,9 +129,7 @@ void require_same(const Header& header, const Header& ours, const std::string& n
 ShardFile::ShardFile(std::vector<Line> lines) : lines_(std::move(lines)), finished_(lines_.size()) {}
 
 ShardFile ShardFile::read(const std::filesystem::path& file, std::vector<Line> lines, Use use) {
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw std::runtime_error(file.string() + ": cannot be read");
-  const std::string bytes{std::istreambuf_iterator<char>(stream), {}};
+  const std::string bytes = sim::read_file(file);
   ShardFile shards(std::move(lines));
   const Header header = parse_header(bytes, file.string(), use);
   require_same(header, parse_header(shards.header(), "this program", use), file.string(), use);

@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <limits>
@@ -9,9 +8,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/files.h"
 #include "sim/networks/network_description.h"
 #include "sim/registry.h"
+#include "sim/toml_file.h"
 
 namespace sim {
 namespace {
@@ -27,9 +26,7 @@ class NetworkFile {
   explicit NetworkFile(std::string file) { description_.file = std::move(file); }
 
   NetworkDescription read() && {
-    const std::optional<std::string> text = contents_of(description_.file);
-    if (!text) throw std::runtime_error(fmt::format("file '{}' cannot be read", description_.file));
-    const toml::table root = parse(*text);
+    const toml::table root = read_toml_file(description_.file);
     require_keys(root, "the network", {"name", "symbols", "input", "blocks"}, {"source"});
     description_.name = text_at(root, "name");
     if (root.contains("source")) description_.source = text_at(root, "source");
@@ -50,15 +47,6 @@ class NetworkFile {
  private:
   [[noreturn]] void reject(const toml::node& node, const std::string& what) const {
     throw std::runtime_error(fmt::format("{}:{}: {}", description_.file, node.source().begin.line, what));
-  }
-
-  toml::table parse(const std::string& text) const {
-    try {
-      return toml::parse(text, description_.file);
-    } catch (const toml::parse_error& error) {
-      throw std::runtime_error(
-          fmt::format("{}:{}: {}", description_.file, error.source().begin.line, error.description()));
-    }
   }
 
   void require_keys(const toml::table& table, const std::string& what,

@@ -289,9 +289,11 @@ TEST_CASE("errors in a configuration file name the file, the line and the key") 
     CHECK(std::ranges::count(error, '\n') == 0);
   }
   CHECK(parse({"--config", "/nowhere.toml"}).error ==
-        "--config: file '/nowhere.toml' cannot be read; must be a TOML file of KEY = VALUE");
+        "--config: file '/nowhere.toml' cannot be read (No such file or directory); must be a TOML file of "
+        "KEY = VALUE");
   CHECK(parse({"--config", "/tmp"}).error ==
-        "--config: file '/tmp' cannot be read; must be a TOML file of KEY = VALUE");
+        "--config: file '/tmp' cannot be read (it is a directory, a regular file is needed); must be a TOML "
+        "file of KEY = VALUE");
 }
 
 TEST_CASE("effective options are what the body runs with") {

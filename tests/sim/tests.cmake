@@ -49,7 +49,8 @@ halflab_test(sim_network_test
   sim/networks/memory_model_test.cpp
   sim/networks/network_description_test.cpp
   sim/networks/tape_memory_test.cpp
-  LIBRARIES halflab::networks)
+  sim/toml_file_test.cpp
+  LIBRARIES halflab::networks tomlplusplus::tomlplusplus)
 halflab_test(sim_data_test
   sim/data/dataset_test.cpp
   sim/data/digits_test.cpp

@@ -193,5 +193,6 @@ TEST_CASE("network description: symbols that are unknown, zero or absent files")
   CHECK_THROWS_WITH(
       written.network({{"batch", 0}}),
       "network 'images': batch = 0 is not allowed; allowed: whole numbers from 1 to 2147483647");
-  CHECK_THROWS_WITH(sim::read_network_file("/nowhere/net.toml"), "file '/nowhere/net.toml' cannot be read");
+  CHECK_THROWS_WITH(sim::read_network_file("/nowhere/net.toml"),
+                    "file '/nowhere/net.toml' cannot be read (No such file or directory)");
 }
