@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "experiments/common/command_line.h"
 #include "experiments/common/experiment.h"
+#include "experiments/common/printable.h"
 #include "experiments/report/page.h"
 #include "experiments/report/site.h"
 #include "sim/record.h"
@@ -32,6 +34,19 @@ void create_parent_directories(const std::filesystem::path& file) {
   if (error) {
     throw std::runtime_error(fmt::format("--out: directory '{}' cannot be created ({})",
                                          file.parent_path().string(), error.message()));
+  }
+}
+
+/// A page in the place of a run's own file would be the end of that run.
+void require_none_of_the_runs_files(const std::filesystem::path& out,
+                                    const std::vector<report::RunDirectory>& runs) {
+  const std::filesystem::path page = std::filesystem::weakly_canonical(out);
+  for (const report::RunDirectory& run : runs) {
+    for (const std::string& file : run.files) {
+      if (page == std::filesystem::weakly_canonical(run.path / file))
+        throw std::invalid_argument(
+            fmt::format("--out: '{}' is a file of the run itself; must be another", out.string()));
+    }
   }
 }
 
@@ -71,6 +86,7 @@ int write_report(int argc, char** argv) {
   if (!options.notebooks.empty()) notebooks = pages_in(options.notebooks);
   std::vector<report::RunDirectory> runs;
   for (const std::string& directory : options.run_directories) runs.push_back(report::read_run(directory));
+  require_none_of_the_runs_files(options.out, runs);
   if (options.site) {
     create_parent_directories(options.out);
     report::write_site({.index = options.out, .title = options.title, .runs = runs, .notebooks = notebooks});
@@ -80,9 +96,9 @@ int write_report(int argc, char** argv) {
     sim::write_file(options.out, page);
   }
   for (const report::RunDirectory& run : runs) {
-    std::cout << fmt::format("{}: {}\n\n", run.directory, report::headline(run));
+    std::cout << experiments::printable(fmt::format("{}: {}\n\n", run.directory, report::headline(run)));
   }
-  std::cout << fmt::format("Report: {}\n", options.out);
+  std::cout << experiments::printable(fmt::format("Report: {}\n", options.out));
   return 0;
 }
 

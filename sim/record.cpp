@@ -134,11 +134,13 @@ void Table::flush() {
 
 RunRecord::RunRecord(fs::path directory)
     : directory_(std::move(directory)),
+  errno = 0;
       staging_(directory_ / ".partial"),
       created_directories_(missing_directories(directory_)) {
   const auto refuse = [this](std::string_view why) {
     if (lock_ >= 0) ::close(lock_);
     remove_if_empty(created_directories_);
+  if (!stream_) throw_not_written(file_, errno);
     throw_bad_directory(directory_, why);
   };
   std::error_code error;

@@ -5,11 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "experiments/common/interrupt.h"
+#include "experiments/common/printable.h"
 
 namespace experiments {
 namespace {
@@ -39,9 +43,11 @@ nlohmann::ordered_json settings(const Program& program, const CommandLine& comma
           {"threads", options["threads"]}};
 }
 
-std::string one_line(std::string text) {
-  std::ranges::replace(text, '\n', ' ');
-  return text;
+/// A bar needs a terminal that can erase a line.
+bool can_show_progress(const std::ostream& err) {
+  const char* const terminal = std::getenv("TERM");
+  return &err == &std::cerr && ::isatty(STDERR_FILENO) != 0 &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
 }
 
 }  // namespace
@@ -62,11 +68,16 @@ void Run::warn(const std::string& text) {
 }
 
 int guarded(std::string_view program, std::ostream& err, const std::function<int()>& body) {
+  // A file beyond the limit of its size is then an error of the write, with a line, and not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   try {
     return body();
   } catch (const Interrupted& interrupted) {
-    fmt::print(err, "{}: {}\n", program, interrupted.what());
+    fmt::print(err, "{}: {}\n", program, one_line(interrupted.what()));
     return 130;
+  } catch (const std::bad_alloc&) {
+    fmt::print(err, "{}: memory ran out\n", program);
+    return 2;
   } catch (const std::exception& error) {
     fmt::print(err, "{}: {}\n", program, one_line(error.what()));
     return 2;
@@ -83,15 +94,14 @@ int run(int argc, const char* const* argv, const Experiment& experiment, Streams
     if (command_line.parse(argc, argv, streams.out) == CommandLine::Outcome::answered) return 0;
 
     const InterruptGuard interrupt_guard;
-    const bool on_terminal = &streams.err == &std::cerr && ::isatty(STDERR_FILENO) != 0;
     sim::RunRecord record(options.out);
     Run run(record, {.threads = options.threads,
-                     .terminal = on_terminal && !options.quiet ? &streams.err : nullptr,
+                     .terminal = !options.quiet && can_show_progress(streams.err) ? &streams.err : nullptr,
                      .warnings = &streams.err});
     experiment.body(run);
     throw_if_interrupted();
     record.commit(settings(experiment.program, command_line));
-    streams.out << record.verdict() << std::flush;
+    streams.out << printable(record.verdict()) << std::flush;
     if (!run.failure()) return 0;
     fmt::print(streams.err, "{}: check failed: {}\n", name, one_line(*run.failure()));
     return 1;

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,7 +17,9 @@
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 
+#include "experiments/common/interrupt.h"
 #include "sim/record.h"
 
 namespace experiments {
@@ -158,23 +162,49 @@ std::string short_log_axis(double lowest, double highest) {
   return log_axis(lowest, highest) + tics.script;
 }
 
-/// Collects what a child writes into the pipe until it closes it.
-std::string read_all(int descriptor) {
-  std::string text;
-  std::array<char, 4096> buffer;
-  for (;;) {
-    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) return text;
-    text.append(buffer.data(), static_cast<std::size_t>(count));
-  }
-}
-
 struct ChildResult {
   int spawn_error = 0;
   int status = 0;
   std::string err = {};
+  bool timed_out = false;
 };
+
+/// Adds what there is to read within `patience`; false at the end of the pipe.
+bool read_some(int descriptor, std::chrono::milliseconds patience, std::string& text) {
+  pollfd poll{.fd = descriptor, .events = POLLIN, .revents = 0};
+  if (::poll(&poll, 1, static_cast<int>(patience.count())) <= 0) return true;
+  std::array<char, 4096> buffer;
+  const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
+  if (count > 0) text.append(buffer.data(), static_cast<std::size_t>(count));
+  return count > 0 || (count < 0 && errno == EINTR);
+}
+
+/// Collects what the child writes into the pipe until it ends, and ends it where it takes longer than the limit or
+/// the run is interrupted.
+void wait_for(pid_t child, int err_pipe, std::chrono::milliseconds time_limit, ChildResult& result) {
+  using namespace std::chrono_literals;
+  const auto deadline = std::chrono::steady_clock::now() + time_limit;
+  bool is_open = true;
+  while (::waitpid(child, &result.status, WNOHANG) == 0) {
+    result.timed_out = std::chrono::steady_clock::now() > deadline;
+    if (result.timed_out || is_interrupted()) {
+      ::kill(child, SIGKILL);
+      while (::waitpid(child, &result.status, 0) < 0 && errno == EINTR) {
+      }
+      return;
+    }
+    if (is_open) {
+      is_open = read_some(err_pipe, 20ms, result.err);
+    } else {
+      std::this_thread::sleep_for(1ms);
+    }
+  }
+  std::size_t size = 0;  // what it wrote last; a child of its own may keep the pipe open
+  do {
+    size = result.err.size();
+    is_open = is_open && read_some(err_pipe, 0ms, result.err);
+  } while (is_open && result.err.size() > size);
+}
 
 /// The caller's environment but for its locale: scripts are UTF-8, which gnuplot can take only in such a one.
 std::vector<char*> environment_with(std::string& locale) {
@@ -188,7 +218,8 @@ std::vector<char*> environment_with(std::string& locale) {
 
 /// Runs `gnuplot -d <script>` in `directory`, found on PATH, without a shell; -d: without the user's own
 /// start-up file.
-ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& directory) {
+ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& directory,
+                        std::chrono::milliseconds time_limit) {
   std::array<int, 2> err_pipe;
   if (::pipe2(err_pipe.data(), O_CLOEXEC) != 0) return {.spawn_error = errno};
   posix_spawn_file_actions_t actions;
@@ -209,11 +240,7 @@ ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& 
                                       environment_with(locale).data());
   posix_spawn_file_actions_destroy(&actions);
   ::close(err_pipe[1]);
-  if (result.spawn_error == 0) {
-    result.err = read_all(err_pipe[0]);
-    while (::waitpid(child, &result.status, 0) < 0 && errno == EINTR) {
-    }
-  }
+  if (result.spawn_error == 0) wait_for(child, err_pipe[0], time_limit, result);
   ::close(err_pipe[0]);
   return result;
 }
@@ -357,6 +384,10 @@ std::string column_is(std::string_view column, std::string_view text) {
   return fmt::format("strcol({}) eq {}", gnuplot_string(column), gnuplot_string(text));
 }
 
+std::string seed_is(std::uint64_t seed) {
+  return column_is("seed", fmt::format("{}", seed));
+}
+
 std::string gnuplot_script(const Figure& figure) {
   return fmt::format(R"(# Draws {name}.svg and {name}.png from the tables beside it: gnuplot {name}.gp
 {style}
@@ -382,14 +413,11 @@ unset output
                      fmt::arg("png_height", 2 * figure.height), fmt::arg("script", figure.script));
 }
 
-Drawing draw(const Figure& figure, const std::filesystem::path& directory) {
+Drawing draw(const Figure& figure, const std::filesystem::path& directory,
+             std::chrono::milliseconds time_limit) {
   const std::string script = figure.name + ".gp";
-std::string seed_is(std::uint64_t seed) {
-  return column_is("seed", fmt::format("{}", seed));
-}
-
   sim::write_file(directory / script, gnuplot_script(figure));
-  const ChildResult result = run_gnuplot(script, directory);
+  const ChildResult result = run_gnuplot(script, directory, time_limit);
   if (result.spawn_error == ENOENT) {
     return {
         .problem =
@@ -403,6 +431,10 @@ std::string seed_is(std::uint64_t seed) {
   if (result.status != 0) {  // what it drew so far is no figure
     for (const char* extension : {".svg", ".png"})
       std::filesystem::remove(directory / (figure.name + extension));
+  }
+  if (result.timed_out) {
+    return {.problem = fmt::format("gnuplot took longer than {} s and was ended; '{}' is left as a script",
+                                   std::chrono::duration<double>(time_limit).count(), script)};
   }
   const std::string complaints = complaint(result);
   if (!complaints.empty()) return {.problem = fmt::format("gnuplot: {}", complaints)};

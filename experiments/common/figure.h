@@ -139,8 +139,9 @@ struct Drawing {
 };
 
 /// Writes `<name>.gp` into the directory, which holds the CSV files, and lets gnuplot draw it there. A
-/// drawing that fails is no exception: hours of results must not be lost for it. Throws std::runtime_error
-/// when the script cannot be written.
-Drawing draw(const Figure& figure, const std::filesystem::path& directory);
+/// drawing that fails, or takes longer than `time_limit`, is no exception: hours of results must not be lost for it.
+/// An interrupt (interrupt.h) ends gnuplot too. Throws std::runtime_error when the script cannot be written.
+Drawing draw(const Figure& figure, const std::filesystem::path& directory,
+             std::chrono::milliseconds time_limit = std::chrono::minutes(1));
 
 }  // namespace experiments

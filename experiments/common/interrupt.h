@@ -12,10 +12,14 @@ struct Interrupted : std::runtime_error {
       : std::runtime_error(what) {}
 };
 
-/// Throws Interrupted once SIGINT or SIGTERM has arrived under an InterruptGuard.
+/// Whether SIGINT, SIGTERM or SIGHUP has arrived under an InterruptGuard.
+bool is_interrupted();
+
+/// Throws Interrupted if it has.
 void throw_if_interrupted();
 
-/// While it lives, the first SIGINT or SIGTERM is only noted; a second one ends the process as usual.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP is only noted; a second one ends the process as usual. A
+/// SIGHUP that is ignored (nohup) stays ignored.
 class InterruptGuard {
  public:
   InterruptGuard();
@@ -26,6 +30,7 @@ class InterruptGuard {
  private:
   struct sigaction old_interrupt_;
   struct sigaction old_terminate_;
+  struct sigaction old_hang_up_;
 };
 
 }  // namespace experiments

@@ -1,6 +1,8 @@
 #include "experiments/common/progress.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +15,13 @@ namespace {
 constexpr std::chrono::milliseconds quiet_time{2000};
 constexpr std::chrono::milliseconds redraw_time{100};
 
+/// Of the terminal behind stderr; 80 where it does not tell.
+std::size_t columns() {
+  winsize size{};
+  const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+  return is_known ? size.ws_col : 80;
+}
+
 std::string clock_text(double seconds) {
   const auto total = static_cast<long long>(std::ceil(seconds));
   if (total < 3600) return fmt::format("{}:{:02}", total / 60, total % 60);
@@ -22,14 +31,17 @@ std::string clock_text(double seconds) {
 }  // namespace
 
 std::string progress_line(const std::string& label, double fraction_done,
-                          std::chrono::duration<double> elapsed) {
-  constexpr int width = 30;
+                          std::chrono::duration<double> elapsed, std::size_t columns) {
+  constexpr std::size_t widest_bar = 30, brackets = 2;
   const double fraction = std::clamp(fraction_done, 0.0, 1.0);
-  const int filled = static_cast<int>(fraction * width);
   const std::string remaining =
       fraction > 0 ? clock_text(elapsed.count() * (1 - fraction) / fraction) : std::string("-:--");
-  return fmt::format("[{:#<{}}{:.<{}}] {:3} %  ETA {}  {}", "", filled, "", width - filled,
-                     static_cast<int>(fraction * 100), remaining, label);
+  const std::string text =
+      fmt::format(" {:3} %  ETA {}  {}", static_cast<int>(fraction * 100), remaining, label);
+  const std::size_t used = text.size() + brackets, room = columns - 1;
+  const std::size_t width = room > used ? std::min(room - used, widest_bar) : 0;
+  const auto filled = static_cast<std::size_t>(fraction * static_cast<double>(width));
+  return fmt::format("[{:#<{}}{:.<{}}]{}", "", filled, "", width - filled, text).substr(0, room);
 }
 
 Progress::Progress(std::string label, std::size_t total, std::ostream* terminal)
@@ -52,7 +64,7 @@ void Progress::draw(std::size_t done) {
   next_drawing_ = now + redraw_time;
   drawn_ = true;
   const double fraction = total_ == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total_);
-  *terminal_ << '\r' << progress_line(label_, fraction, now - start_) << "\033[K" << std::flush;
+  *terminal_ << '\r' << progress_line(label_, fraction, now - start_, columns()) << "\033[K" << std::flush;
 }
 
 }  // namespace experiments

@@ -10,12 +10,13 @@
 
 namespace experiments {
 
-/// One line without a line end: bar, percentage, remaining time (in proportion to the time so far), label.
+/// One line without a line end: bar, percentage, remaining time (in proportion to the time so far), label. It is
+/// shorter than `columns`, so that no terminal wraps it: first the bar gives way, then the end of the line.
 std::string progress_line(const std::string& label, double fraction_done,
-                          std::chrono::duration<double> elapsed);
+                          std::chrono::duration<double> elapsed, std::size_t columns = 80);
 
 /// Counts the steps of a run, from any thread, and draws a bar once the run has lasted two seconds.
-/// The bar vanishes with the object.
+/// The bar vanishes with the object, and is never wider than the terminal.
 class Progress {
  public:
   /// `terminal` is where the bar is drawn; none without one.

@@ -172,18 +172,38 @@ TEST_CASE("a drawing that fails is told in gnuplot's words") {
   CHECK_FALSE(fs::exists(directory.path() / "squares.svg"));
 }
 
+/// The drawing of the figure by a gnuplot that is this shell script.
+experiments::Drawing drawn_by(const std::string& script,
+                              std::chrono::milliseconds time_limit = std::chrono::minutes(1)) {
+  const FigureDirectory directory;
+  const test::TemporaryDirectory programs;
+  std::ofstream(programs / "gnuplot") << "#!/bin/sh\n" << script << '\n';
+  fs::permissions(programs / "gnuplot", fs::perms::owner_all);
+  const Variable path("PATH", programs.path());
+  const experiments::Drawing drawing = experiments::draw(figure, directory.path(), time_limit);
+  CHECK(fs::exists(directory.path() / "squares.gp"));
+  if (!drawing.problem.empty()) CHECK_FALSE(fs::exists(directory.path() / "squares.svg"));
+  return drawing;
+}
+
 TEST_CASE("a gnuplot that says nothing is told by its exit code or signal") {
-  const auto problem_with = [](const std::string& last_words) {
-    const FigureDirectory directory;
-    const test::TemporaryDirectory programs;
-    std::ofstream(programs / "gnuplot") << "#!/bin/sh\n" << last_words << '\n';
-    fs::permissions(programs / "gnuplot", fs::perms::owner_all);
-    const Variable path("PATH", programs.path());
-    return experiments::draw(figure, directory.path()).problem;
-  };
-  CHECK(problem_with("exit 0") == "");
-  CHECK(problem_with("exit 3") == "gnuplot: ended with exit code 3");
-  CHECK(problem_with("kill -9 $$") == "gnuplot: was ended by signal 9");
+  CHECK(drawn_by("exit 0").problem == "");
+  CHECK(drawn_by("exit 3").problem == "gnuplot: ended with exit code 3");
+  CHECK(drawn_by("kill -9 $$").problem == "gnuplot: was ended by signal 9");
+  CHECK(drawn_by("echo '\"squares.gp\" line 1: why' >&2; exit 1").problem ==
+        "gnuplot: \"squares.gp\" line 1: why");
+}
+
+TEST_CASE("a gnuplot that hangs is ended, and the figure left as a script") {
+  using namespace std::chrono_literals;
+  for (const char* hanging : {"echo > squares.svg; while :; do :; done", "exec 2>&-; while :; do :; done"}) {
+    CHECK(drawn_by(hanging, 200ms).problem ==
+          "gnuplot took longer than 0.2 s and was ended; 'squares.gp' is left as a script");
+  }
+  // What it leaves running behind itself is not waited for.
+  const auto start = std::chrono::steady_clock::now();
+  CHECK(drawn_by("/bin/sleep 20 & exit 0").problem == "");
+  CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
 TEST_CASE("without gnuplot script and tables are written, and one line warns once") {

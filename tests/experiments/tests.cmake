@@ -9,6 +9,7 @@ halflab_test(experiments_common_test
   experiments/common_instruments_test.cpp
   experiments/common_parallel_test.cpp
   experiments/common_progress_test.cpp
+  experiments/common_printable_test.cpp
   experiments/common_text_table_test.cpp
   experiments/common_training_setup_test.cpp
   LIBRARIES halflab_experiments nlohmann_json::nlohmann_json)

@@ -1,0 +1,16 @@
+#pragma once
+/// Texts for a terminal. Names come from users and from files, and what they hold is shown, never obeyed.
+
+#include <string>
+#include <string_view>
+
+namespace experiments {
+
+/// Control characters, and bytes that are no UTF-8, as "\x1b"; ends of lines stay.
+std::string printable(std::string_view text);
+
+/// The same as one line, its lines parted by blanks. Of more than 2,000 bytes the middle is left out: what is wrong
+/// stands at the beginning, what is allowed at the end.
+std::string one_line(std::string_view text);
+
+}  // namespace experiments
