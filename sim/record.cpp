@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cmath>
 #include <ctime>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
@@ -18,6 +19,7 @@
 #include "fp16/vector_path.h"
 #include "sim/build_information.h"
 #include "sim/files.h"
+#include "sim/growing_file.h"
 #include "sim/machine_information.h"
 
 namespace sim {
@@ -49,10 +51,22 @@ void remove_if_empty(const std::vector<fs::path>& outermost_first) {
   }
 }
 
+constexpr const char* manifest_name = "manifest.json";
+
+/// Of a directory's run; no object where there is none that can be read.
+ordered_json manifest_in(const fs::path& directory) {
+  return ordered_json::parse(contents_of(directory / manifest_name).value_or(""), nullptr,
+                             /*allow_exceptions=*/false);
+}
+
+/// CRC-32 of a file that may be missing, then of no bytes.
+std::string checksum_of(const fs::path& file) {
+  return fmt::format("{:08x}", mark_of(file, std::numeric_limits<std::uint64_t>::max()).checksum);
+}
+
 /// The files in the directory that its present manifest lists; none when there is no readable one.
 std::vector<std::string> listed_files(const fs::path& directory) {
-  std::ifstream stream(directory / "manifest.json");
-  const ordered_json manifest = ordered_json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  const ordered_json manifest = manifest_in(directory);
   std::vector<std::string> files;
   if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_array()) return files;
   for (const ordered_json& entry : manifest["files"]) {
@@ -120,11 +134,13 @@ void Table::row(const std::vector<Value>& cells) {
     throw std::logic_error(fmt::format("{}: a row of {} cells in a table of {} columns",
                                        file_.filename().string(), cells.size(), columns_));
   }
+  errno = 0;
   for (std::size_t column = 0; column < columns_; ++column) {
     if (column > 0) stream_ << ',';
     stream_ << quoted_where_needed(cells[column].text());
   }
   stream_ << '\n';
+  if (!stream_) throw_not_written(file_, errno);
 }
 
 void Table::flush() {
@@ -134,13 +150,11 @@ void Table::flush() {
 
 RunRecord::RunRecord(fs::path directory)
     : directory_(std::move(directory)),
-  errno = 0;
       staging_(directory_ / ".partial"),
       created_directories_(missing_directories(directory_)) {
   const auto refuse = [this](std::string_view why) {
     if (lock_ >= 0) ::close(lock_);
     remove_if_empty(created_directories_);
-  if (!stream_) throw_not_written(file_, errno);
     throw_bad_directory(directory_, why);
   };
   std::error_code error;
@@ -198,19 +212,19 @@ void RunRecord::commit(const ordered_json& settings) {
     files.push_back(entry.path().filename().string());
   }
   std::sort(files.begin(), files.end());
-  write_contents(staging_ / "manifest.json", manifest(settings, files).dump(2) + "\n");
+  write_contents(staging_ / manifest_name, manifest(settings, files).dump(2) + "\n");
 
   for (const std::string& file : files) {
     if (fs::is_directory(directory_ / file)) throw_not_written(directory_ / file, EISDIR);
   }
-  const fs::path manifest_file = directory_ / "manifest.json";
+  const fs::path manifest_file = directory_ / manifest_name;
   const std::vector<std::string> old_files = listed_files(directory_);
   fs::remove(manifest_file);
   for (const std::string& file : old_files) {
     if (!std::binary_search(files.begin(), files.end(), file)) fs::remove(directory_ / file);
   }
   for (const std::string& file : files) fs::rename(staging_ / file, directory_ / file);
-  fs::rename(staging_ / "manifest.json", manifest_file);
+  fs::rename(staging_ / manifest_name, manifest_file);
   committed_ = true;
 }
 
@@ -244,7 +258,20 @@ ordered_json RunRecord::manifest(const ordered_json& settings, const std::vector
         {{"name", figure.name}, {"title", figure.title}, {"caption", figure.caption}});
   }
   manifest["files"] = files;
+  for (const std::string& file : files) manifest["checksums"][file] = checksum_of(staging_ / file);
   return manifest;
+}
+
+std::vector<std::string> damaged_files(const fs::path& directory) {
+  const ordered_json manifest = manifest_in(directory);
+  if (!manifest.is_object() || !manifest.contains("checksums") || !manifest["checksums"].is_object())
+    return {manifest_name};
+  std::vector<std::string> damaged;
+  for (const auto& [file, checksum] : manifest["checksums"].items()) {
+    if (!fs::is_regular_file(directory / file) || checksum != checksum_of(directory / file))
+      damaged.push_back(file);
+  }
+  return damaged;
 }
 
 void write_file(const fs::path& file, std::string_view content) {

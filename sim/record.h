@@ -125,8 +125,8 @@ class RunRecord {
   void flush();
 
   /// Publishes the run. `settings` is the part of the manifest that belongs to the program (its name,
-  /// options, seed, threads); build, machine, date, wall time, peak memory, figures and files are added here,
-  /// and stand nowhere else. Throws std::runtime_error, naming the file, when something cannot be written.
+  /// options, seed, threads); build, machine, date, wall time, peak memory, figures, files and their checksums
+  /// (CRC-32) are added here, and stand nowhere else. Throws std::runtime_error, naming the file, when something cannot be written.
   void commit(const nlohmann::ordered_json& settings);
 
  private:
@@ -147,6 +147,10 @@ class RunRecord {
   std::chrono::system_clock::time_point date_ = std::chrono::system_clock::now();
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
+
+/// Of a committed run's files those that are missing or have other bytes than the run wrote, by the checksums in its
+/// manifest; the manifest alone, where it cannot be read or tells none. Nothing where all is whole.
+std::vector<std::string> damaged_files(const std::filesystem::path& directory);
 
 /// Writes the whole file under a temporary name beside it, then renames it into place.
 /// Throws std::runtime_error, naming the file and the reason.

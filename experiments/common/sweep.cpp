@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <fstream>
 #include <limits>
 #include <map>
 #include <memory>
@@ -15,6 +14,7 @@
 
 #include "experiments/common/counted_gradients.h"
 #include "experiments/common/interrupt.h"
+#include "sim/files.h"
 #include "sim/record.h"
 #include "sim/statistics/log2.h"
 
@@ -311,8 +311,8 @@ ordered_json options_of(const sim::RunIdentity& identity) {
 
 /// Null where the file is missing or no JSON.
 ordered_json read_json(const fs::path& file) {
-  std::ifstream stream(file);
-  ordered_json content = ordered_json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  ordered_json content =
+      ordered_json::parse(sim::contents_of(file).value_or(""), nullptr, /*allow_exceptions=*/false);
   return content.is_discarded() ? ordered_json() : content;
 }
 
@@ -321,30 +321,19 @@ ordered_json read_json(const fs::path& file) {
                                        summary.string(), what));
 }
 
-/// Throws std::runtime_error where the summary lacks what every run of the plan ends with.
-void require_results(const CellRun& plan) {
-  const CellResult result = read_cell(plan.cell.directory);
-  for (const char* key : {"final_loss", "steps", "skipped_steps", "final_scale_log2", "fraction_swallowed",
-                          "scaler_twins", "peak_tensor_bytes"})
-    result.value(key);
-  if (plan.setup.model().is_classifier()) result.value("final_accuracy");
-  if (plan.choice.twin_every != 0) result.value("mean_relative_error");
-}
-
 /// The manifest comes last into a directory, and is the first to leave it.
 bool is_finished(const CellRun& plan, Run& run) {
-  const ordered_json manifest = read_json(plan.cell.directory / "manifest.json");
-  const auto exists = [&](const char* file) { return fs::exists(plan.cell.directory / file); };
-  if (!manifest.is_object() || manifest.value("options", ordered_json()) != options_of(plan.identity) ||
-      !exists("summary.json") || !std::ranges::all_of(cell_tables, exists))
+  const fs::path& directory = plan.cell.directory;
+  if (!fs::exists(directory / "manifest.json")) return false;
+  const ordered_json manifest = read_json(directory / "manifest.json");
+  // Another run's cell is replaced without a word, whole or not.
+  if (manifest.is_object() && manifest.value("options", ordered_json()) != options_of(plan.identity))
     return false;
-  try {
-    require_results(plan);
-    return true;
-  } catch (const std::runtime_error& damaged) {
-    run.warn(fmt::format("{}, as is done now", damaged.what()));
-    return false;
-  }
+  const std::vector<std::string> damaged = sim::damaged_files(directory);
+  if (damaged.empty()) return true;
+  run.warn(fmt::format("file '{}' is missing or not what its run wrote; the run is made again",
+                       (directory / damaged.front()).string()));
+  return false;
 }
 
 }  // namespace

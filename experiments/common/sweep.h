@@ -53,7 +53,7 @@ struct CellRun {
 
 /// Trains the cell, from its newest checkpoint if there is one, and commits its directory: steps.csv, skips.csv,
 /// parameters.csv, summary.json, verdict.txt and a manifest whose options are the identity. Does nothing if the
-/// directory holds all that of the same run; where the summary there is damaged, warns and makes it again.
+/// directory holds all that of the same run; where a file of it is missing or damaged, names it and makes it again.
 ///
 /// While it runs, steps and skips grow in steps.partial.csv and skips.partial.csv beside the checkpoints, so that
 /// time and disk grow linearly with the steps. Ticks `progress` once for every step, those that need not be made

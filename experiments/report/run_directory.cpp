@@ -70,8 +70,8 @@ RunDirectory run_of(const ordered_json& manifest, const fs::path& directory) {
       .verdict = read_text(directory, "verdict.txt"),
       .figures = {},
       .options = facts(manifest.value("options", ordered_json::object())),
-      .circumstances =
-          facts(manifest, {"experiment", "question", "options", "seed", "threads", "figures", "files"}),
+      .circumstances = facts(manifest, {"experiment", "question", "options", "seed", "threads", "figures",
+                                        "files", "checksums"}),
       .summary = facts(read_object(directory, "summary.json")),
       .files = {std::string{manifest_file}},
   };

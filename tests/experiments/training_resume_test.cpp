@@ -241,23 +241,57 @@ TEST_CASE("training: no checkpoint is larger than the first, and what steps wrot
   CHECK(contains(refused.output, "remove"));
 }
 
-TEST_CASE("training: a damaged summary of a finished cell is named, and its run made again") {
+TEST_CASE("training: a damaged file of a finished cell is named, and its run made again") {
   const TemporaryDirectory directory;
-  const fs::path out = directory / "out",
-                 summary = out / "cells" / "mlp+hidden1=8-amp-dynamic-1" / "summary.json";
+  const fs::path out = directory / "out", cell = out / "cells" / "mlp+hidden1=8-amp-dynamic-1";
   const std::string sweep = "--sweep --quick --model mlp:hidden1=8 --batch 4 --steps 4 --seeds 2";
   REQUIRE(run(sweep, out).exit_code == 0);
   const Files whole = results_of(out);
-  const std::string content = content_of(summary);
-  for (const std::string& damaged : {std::string("{}"), content.substr(0, content.size() / 2),
-                                     std::string("[1]"), std::string("{\"final_loss\": null}")}) {
-    std::ofstream(summary, std::ios::binary) << damaged;
+  const auto makes_again = [&](const std::string& named) {
     const Outcome again = run(sweep, out);
     INFO(again.output);
     CHECK(again.exit_code == 0);
-    CHECK(again.output.starts_with("warning: file '" + summary.string() + "' "));
+    CHECK(again.output.starts_with("warning: file '" + (cell / named).string() +
+                                   "' is missing or not what its run wrote; the run is made again\n"));
+    CHECK(!contains(again.output.substr(again.output.find('\n')), "warning"));
     check_equal(results_of(out), whole);
+    CHECK(!contains(run(sweep, out).output, "warning"));
+  };
+  const auto put = [&](const std::string& name, const std::string& content) {
+    std::ofstream(cell / name, std::ios::binary) << content;
+  };
+  const auto with = [](std::string text, const std::string& old, const std::string& replacement) {
+    const std::size_t at = text.find(old);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, old.size(), replacement);
+  };
+  for (const char* name : {"steps.csv", "skips.csv", "parameters.csv", "summary.json", "verdict.txt"}) {
+    INFO(name);
+    const std::string content = content_of(cell / name);
+    put(name, content.substr(0, content.size() / 2));
+    makes_again(name);
+    put(name, content + content.back());
+    makes_again(name);
+    fs::remove(cell / name);
+    makes_again(name);
   }
+  const std::string summary = content_of(cell / "summary.json");
+  put("summary.json", with(summary, "\"final_loss\": ", "\"final_loss\": 1"));
+  makes_again("summary.json");
+
+  const std::string manifest = content_of(cell / "manifest.json");
+  const std::size_t sums = manifest.find("\"checksums\"");
+  REQUIRE(sums != std::string::npos);
+  const std::size_t digit =
+      manifest.find("\"skips.csv\": \"", sums) + std::string("\"skips.csv\": \"").size();
+  std::string altered = manifest;
+  altered[digit] = altered[digit] == '0' ? '1' : '0';
+  put("manifest.json", altered);
+  makes_again("skips.csv");
+  put("manifest.json", with(manifest, "\"checksums\"", "\"checksum\""));
+  makes_again("manifest.json");
+  put("manifest.json", manifest.substr(0, manifest.size() / 2));
+  makes_again("manifest.json");
 }
 
 TEST_CASE("training: skips.csv and parameters.csv tell of the whole run, killed or not") {

@@ -42,6 +42,26 @@ std::string message_of(const fs::path& directory) {
 
 }  // namespace
 
+TEST_CASE("damaged and missing files of a committed run are named") {
+  const TemporaryDirectory temporary;
+  const fs::path run = temporary / "run";
+  using Names = std::vector<std::string>;
+  write_run(run, 3);
+  CHECK(sim::damaged_files(run).empty());
+  std::ofstream(run / "other.csv") << "a file of the user's";
+  CHECK(sim::damaged_files(run).empty());
+  std::string table = content_of(run / "loss.csv");
+  table[20] ^= 1;
+  std::ofstream(run / "loss.csv", std::ios::binary) << table;
+  CHECK(sim::damaged_files(run) == Names{"loss.csv"});
+  fs::remove(run / "verdict.txt");
+  fs::create_directory(run / "verdict.txt");
+  CHECK(sim::damaged_files(run) == Names{"loss.csv", "verdict.txt"});
+  fs::resize_file(run / "manifest.json", 40);
+  CHECK(sim::damaged_files(run) == Names{"manifest.json"});
+  CHECK(sim::damaged_files(temporary / "none") == Names{"manifest.json"});
+}
+
 TEST_CASE("a committed run has all its files and no others") {
   const TemporaryDirectory temporary;
   write_run(temporary / "a" / "b", 3);
@@ -52,9 +72,10 @@ TEST_CASE("a committed run has all its files and no others") {
   CHECK(contents.at("verdict.txt") == "It ran.\n");
   const auto manifest = nlohmann::ordered_json::parse(contents.at("manifest.json"));
   for (const char* key :
-       {"experiment", "threads", "version", "git_revision", "git_dirty", "compiler", "compiler_flags",
-        "libraries", "cpu", "instruction_sets", "vector_path", "cuda", "driver", "gpu", "date", "wall_time_s",
-        "peak_resident_bytes", "figures", "files"}) {
+       {"experiment",     "threads",   "version", "git_revision",     "git_dirty",           "compiler",
+        "compiler_flags", "libraries", "cpu",     "instruction_sets", "vector_path",         "cuda",
+        "driver",         "gpu",       "date",    "wall_time_s",      "peak_resident_bytes", "figures",
+        "files",          "checksums"}) {
     CHECK_MESSAGE(manifest.contains(key), key);
   }
   CHECK(manifest["gpu"].is_null());
