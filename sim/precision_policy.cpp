@@ -6,6 +6,7 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "fp16/format_names.h"
 #include "fp16/formats.h"
 #include "fp16/rounding_names.h"
 #include "sim/registry.h"
@@ -141,11 +142,7 @@ std::string name_of(CastList casts) {
 }
 
 fp16::Format format_named(std::string_view name) {
-  // The names that torch and Apex use are understood too.
-  if (name == "float64") name = "binary64";
-  if (name == "float32") name = "binary32";
-  if (name == "float16") name = "binary16";
-  return find_by_name(tensor_formats, "format", name).format;
+  return find_by_name(tensor_formats, "format", fp16::name_in_table(name)).format;
 }
 fp16::Rounding rounding_named(std::string_view name) {
   return find_by_name(fp16::named_roundings, "rounding", name).rounding;

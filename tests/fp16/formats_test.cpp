@@ -10,6 +10,7 @@
 #include <string>
 
 #include "fp16/codec.h"
+#include "fp16/format_names.h"
 
 namespace fp16 {
 namespace {
@@ -102,6 +103,20 @@ TEST_CASE("names are unique and lead back from the format") {
   }
   CHECK(names.size() == formats.size());
   CHECK(name_of(Format{.exponent_bits = 6, .precision = 10}) == "unnamed");
+}
+
+TEST_CASE("aliases mean a row, once each, and no alias hides a row") {
+  std::set<std::string_view> names;
+  for (const NamedFormat& row : formats) {
+    names.insert(row.name);
+    CHECK(name_in_table(row.name) == row.name);
+  }
+  for (const NamedFormat& alias : format_aliases) {
+    CHECK(names.insert(alias.name).second);
+    CHECK(name_in_table(alias.name) == name_of(alias.format));
+  }
+  CHECK(name_in_table("float16") == "binary16");
+  CHECK(name_in_table("float17") == "float17");
 }
 
 TEST_CASE("rows that cannot exist are told from those that can") {
