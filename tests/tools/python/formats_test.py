@@ -162,6 +162,31 @@ class Formats(Case):
         self.assertTrue(np.isnan(halflab.round_to_blocks(x, "nvfp4")).all())
         self.assertEqual(halflab.round_to_blocks(np.ones((3, 0)), "mxfp4").shape, (3, 0))
 
+    def test_names_and_dtypes_that_mean_a_format(self):
+        for meant, names in {
+            "binary16": ("float16", "half", "fp16", np.float16, np.dtype(">f2")),
+            "binary32": ("float32", "single", "fp32", np.float32),
+            "binary64": ("float64", "double", "fp64", np.float64, float),
+            "bfloat16": ("bf16",),
+            "e4m3": ("float8_e4m3fn",),
+            "e5m2_fnuz": ("float8_e5m2fnuz",),
+        }.items():
+            for name in names:
+                self.assert_same(halflab.round_to(math.pi, name), halflab.round_to(math.pi, meant), name)
+                self.assertTrue(halflab.formats[meant].contains(name))
+        self.assert_refused("unknown format 'Float16'; did you mean 'float16'?", halflab.encode, 1, "Float16")
+        self.assert_refused("unknown format 'int16'", halflab.encode, 1, np.int16)
+        self.assert_refused("format = None is not allowed; allowed: a name", halflab.encode, 1, None)
+
+    def test_doubles_and_wide_integers_are_not_cut(self):
+        self.assertEqual(halflab.round_to(1 / 3, "binary64"), 1 / 3)
+        self.assert_refused("9007199254740993 is not allowed", halflab.round_to, np.array([2**53 + 1]), "binary64")
+        self.assert_refused("2^53", halflab.round_to, np.array([2**64 - 1], dtype=np.uint64), rounding="toward_zero")
+        self.assert_refused(f"{np.dtype(np.longdouble)} is not allowed", halflab.encode, np.longdouble(1) / 3)
+        quiet = np.array([0x7E01], dtype=np.uint16).view(np.float16)
+        self.assertEqual(halflab.next_up(quiet).view(np.uint64), np.uint64(0x7FF8040000000000))
+        self.assertEqual(halflab.ExponentHistogram([1.0 + 2.0**-40]).max_abs, 1.0 + 2.0**-40)
+
     def test_wrong_arguments(self):
         refused = self.assert_refused
         refused("unknown format 'binary61'; did you mean 'binary64'?", halflab.encode, 1, "binary61")
@@ -169,7 +194,6 @@ class Formats(Case):
         refused("unknown rounding 'nearest'", halflab.encode, 1, rounding="nearest")
         refused("needs a seed", halflab.encode, 1, rounding="stochastic")
         refused("seed", halflab.encode, 1, seed=1)
-        refused("allowed: True, False", halflab.encode, 1, saturate="perhaps")
         refused("allowed: a halflab.Counts", halflab.encode, 1, counts=3)
         refused("complex128 is not allowed", halflab.encode, 1j)
         refused("2^53", halflab.encode, 2**53 + 1)
@@ -181,6 +205,7 @@ class Formats(Case):
         for values in ([1.0], []):
             refused("unknown block format 'mxfp5'; did you mean", halflab.round_to_blocks, values, "mxfp5")
             refused("unknown scale_rule", halflab.round_to_blocks, values, "mxfp4", "flor")
+            refused("scale_rule = 'ceil' is not allowed with nvfp4", halflab.round_to_blocks, values, "nvfp4", "ceil")
         refused("seed = -1 is not allowed", halflab.round_to_blocks, [1.0], "mxfp4", seed=-1)
         for n in (2**31, 0.5, [1, 2]):
             refused(f"n = {n} is not allowed; allowed: one integer", halflab.scalb, 1, n)

@@ -49,6 +49,8 @@ class Sums(Case):
         np.testing.assert_array_equal(halflab.partial_sums(np.ones((2, 3))), [[1, 2, 3], [1, 2, 3]])
         np.testing.assert_array_equal(halflab.sum(np.ones((2, 0))), [0, 0])
         np.testing.assert_array_equal(halflab.dot(np.ones((2, 3)), np.arange(3.0)), [3, 3])
+        self.assertEqual(halflab.dot(np.ones((2, 1, 3)), np.ones((5, 3))).shape, (2, 5))
+        np.testing.assert_array_equal(halflab.dot(np.ones((2, 0)), np.ones(0)), [0, 0])
 
     def test_dot_products(self):
         a, b = self.values(60, 8), self.values(60, 9)
@@ -92,6 +94,10 @@ class Sums(Case):
         refused("did you mean 'pairwise'", halflab.sum, [1.0], "pairwize")
         refused("partial_sums", halflab.sum, [1.0], rounding="stochastic", seed=1)
         refused("a scalar is not allowed", halflab.sum, 1.0)
+        refused("dot: a has 3 values along its last axis and b 1; allowed: equal", halflab.dot, [1.0, 2.0, 3.0], [2.0])
+        refused("dot: a has 1 values", halflab.dot, np.ones((3, 1)), np.ones((3, 2)))
+        refused("dot: a scalar is not allowed", halflab.dot, [1.0, 2.0], 2.0)
+        refused("broadcast", halflab.dot, np.ones((2, 3)), np.ones((4, 3)))
         refused("did you mean 'hopper_fp32'", halflab.matmul, [1.0], [1.0], "hoper_fp32")
         refused("a has 1 columns and b 2 rows", halflab.matmul, [1.0], [1.0, 2.0])
         refused("3 dimensions", halflab.matmul, np.ones((1, 1, 1)), [1.0])

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "fp16/format_names.h"
 #include "sim/random.h"
 #include "sim/registry.h"
 
@@ -11,8 +12,30 @@ namespace {
 constexpr std::array attribute_names{"rounding",           "seed",  "saturate", "flush_to_zero",
                                      "denormals_are_zero", "counts"};
 
+std::size_t item_size(const py::array& array) {
+  return py::cast<std::size_t>(array.attr("itemsize"));
+}
+
+/// Whether `values` is a masked array, or a list with one in it.
+bool has_mask(const py::handle& values, const py::handle& masked_array) {
+  if (PyFloat_Check(values.ptr()) || PyLong_Check(values.ptr())) return false;
+  if (!PyList_Check(values.ptr()) && !PyTuple_Check(values.ptr()))
+    return py::isinstance(values, masked_array);
+  return std::any_of(values.begin(), values.end(),
+                     [&](const py::handle& value) { return has_mask(value, masked_array); });
+}
+
+/// numpy's array of whatever it takes, but for masked arrays, whose mask it would drop.
+py::array as_array(std::string_view subject, const py::object& values, const py::object& dtype = py::none()) {
+  if (has_mask(values, py::module_::import("numpy.ma").attr("MaskedArray")))
+    throw std::invalid_argument(
+        std::string(subject) +
+        ": a masked array is not allowed; allowed: its .filled(value) or .compressed()");
+  return py::module_::import("numpy").attr("asarray")(values, dtype, "C");
+}
+
 py::array reject_dtype(const py::array& array) {
-  throw std::invalid_argument("values: " + py::cast<std::string>(py::str(array.dtype())) +
+  throw std::invalid_argument("values: " + shortened(py::str(array.dtype())) +
                               " is not allowed; allowed: float16, float32, float64, integers, bool");
 }
 
@@ -28,19 +51,18 @@ void require_exact_doubles(const py::array& array) {
 
 /// An array of integers, of objects where Python's own are too large for numpy's or beside others of 64 bits.
 py::array integers(const py::object& bits) {
-  const py::object asarray = py::module_::import("numpy").attr("asarray");
-  const py::array array = asarray(bits);
+  const py::array array = as_array("bits", bits);
   const char kind = array.dtype().kind();
   if (kind == 'i' || kind == 'u' || array.size() == 0) return array;
   if (!py::isinstance<py::array>(bits)) {
-    const py::array objects = asarray(bits, py::arg("dtype") = "O");
+    const py::array objects = as_array("bits", bits, py::str("O"));
     const auto is_integer = [](const py::handle& each) {
       return PyIndex_Check(each.ptr()) && !PyBool_Check(each.ptr());
     };
     const py::list elements(objects.attr("ravel")());
     if (std::all_of(elements.begin(), elements.end(), is_integer)) return objects;
   }
-  throw std::invalid_argument("bits: " + py::cast<std::string>(py::str(array.dtype())) +
+  throw std::invalid_argument("bits: " + shortened(py::str(array.dtype())) +
                               " is not allowed; allowed: integers");
 }
 
@@ -88,7 +110,7 @@ RoundingArguments rounding_arguments(const py::kwargs& arguments) {
   RoundingArguments result;
   for (const auto& [key, value] : arguments) {
     const auto name = py::cast<std::string>(key);
-    const auto flag = [&, &given = value] { return checked_cast<bool>(name, given, "True, False"); };
+    const auto flag = [&, &given = value] { return checked_cast<bool>(name, given, allowed_values<bool>()); };
     if (name == "rounding") {
       const auto rounding = checked_cast<std::string>(name, value, "names of roundings");
       result.attributes.rounding = sim::find_by_name(fp16::named_roundings, "rounding", rounding).rounding;
@@ -116,25 +138,36 @@ RoundingArguments rounding_arguments(const py::kwargs& arguments) {
 
 const NamedFormat& format_argument(const py::object& format) {
   if (py::isinstance<NamedFormat>(format)) return py::cast<const NamedFormat&>(format);
-  return sim::find_by_name(fp16::formats, "format",
-                           checked_cast<std::string>("format", format, "a name or a halflab.Format"));
+  const bool is_dtype = PyType_Check(format.ptr()) || py::isinstance<py::dtype>(format);
+  const auto name = checked_cast<std::string>(
+      "format", is_dtype ? py::module_::import("numpy").attr("dtype")(format).attr("name") : format,
+      "a name, a halflab.Format, a numpy dtype");
+  const auto row = std::ranges::find(fp16::formats, fp16::name_in_table(name), &NamedFormat::name);
+  if (row != fp16::formats.end()) return *row;
+  std::vector<std::string> allowed = sim::names_of(fp16::formats);
+  std::ranges::copy(sim::names_of(fp16::format_aliases), std::back_inserter(allowed));
+  throw std::invalid_argument(sim::unknown_name_message("format", name, allowed));
+}
+
+bool are_floats(const py::array& array, std::size_t bytes) {
+  return array.dtype().kind() == 'f' && item_size(array) == bytes;
 }
 
 py::array reals(const py::object& values) {
-  py::array array = py::module_::import("numpy").attr("asarray")(values, py::arg("order") = "C");
+  py::array array = as_array("values", values);
   if (!py::cast<bool>(array.dtype().attr("isnative")))
     array = array.attr("astype")(array.dtype().attr("newbyteorder")("="));
   switch (array.dtype().kind()) {
     case 'b':
       return array;
     case 'i':
-      if (array.itemsize() == 8) require_exact_doubles<std::int64_t>(array);
+      if (item_size(array) == 8) require_exact_doubles<std::int64_t>(array);
       return array;
     case 'u':
-      if (array.itemsize() == 8) require_exact_doubles<std::uint64_t>(array);
+      if (item_size(array) == 8) require_exact_doubles<std::uint64_t>(array);
       return array;
     case 'f':
-      return array.itemsize() <= 8 ? array : reject_dtype(array);
+      return item_size(array) <= 8 ? array : reject_dtype(array);
     default:
       return reject_dtype(array);
   }
@@ -146,9 +179,8 @@ py::array integers_up_to(std::uint64_t last, const py::object& bits, std::string
   const py::object lowest = array.attr("min")(), highest = array.attr("max")();
   if (lowest < py::int_(0) || highest > py::int_(last)) {
     const py::object wrong = lowest < py::int_(0) ? lowest : highest;
-    throw std::invalid_argument("bits: " + py::cast<std::string>(py::str(wrong)) + " is no code of " +
-                                std::string(format) + "; allowed: integers from 0 to " +
-                                std::to_string(last));
+    throw std::invalid_argument("bits: " + shown(py::int_(wrong)) + " is no code of " + std::string(format) +
+                                "; allowed: integers from 0 to " + std::to_string(last));
   }
   return array;
 }
@@ -180,10 +212,6 @@ std::vector<py::array> broadcast(const std::vector<py::object>& values) {
 
 py::object unwrapped(const py::array& array) {
   return array[py::tuple()];
-}
-
-std::string documented(std::string_view signature, std::string_view text) {
-  return std::string(signature) + "\n--\n\n" + std::string(text);
 }
 
 }  // namespace halflab_python

@@ -14,6 +14,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fp16/bits.h"
@@ -21,6 +22,7 @@
 #include "fp16/formats.h"
 #include "fp16/rounding_names.h"
 #include "sim/options.h"
+#include "tools/python/bindings/calls.h"
 
 namespace halflab_python {
 
@@ -56,17 +58,6 @@ struct Counts {
   }
 };
 
-/// `value` as a T; the error says what `name` allows.
-template <class T>
-T checked_cast(std::string_view name, const py::handle& value, std::string_view allowed) {
-  try {
-    return py::cast<T>(value);
-  } catch (const py::cast_error&) {
-    throw std::invalid_argument(std::string(name) + " = " + py::cast<std::string>(py::repr(value)) +
-                                " is not allowed; allowed: " + std::string(allowed));
-  }
-}
-
 /// A seed, or none.
 std::optional<std::uint64_t> seed_argument(const py::handle& seed);
 
@@ -86,7 +77,7 @@ struct RoundingArguments {
 };
 RoundingArguments rounding_arguments(const py::kwargs& arguments);
 
-/// A name or a Format.
+/// A Format, its name, another name of it or a numpy dtype.
 const NamedFormat& format_argument(const py::object& format);
 
 [[noreturn]] void reject_format(std::string_view subject, std::string_view name,
@@ -108,6 +99,10 @@ void with_format(const NamedFormat& format, std::string_view subject, Allowed, V
 inline constexpr auto any_format = [](const Format&) { return true; };
 inline constexpr auto has_arithmetic = [](const Format& format) { return format.has_arithmetic(); };
 
+/// Whether an array holds floating-point numbers of that many bytes. Asked of Python: where pybind11 is older than
+/// numpy 2, the size that its own classes read in numpy's structures is not there.
+bool are_floats(const py::array& array, std::size_t bytes);
+
 /// A numpy array of float16, float32, float64, integers of magnitude up to 2^53 or booleans, nothing rounded yet.
 py::array reals(const py::object& values);
 /// As double, which is exact.
@@ -121,10 +116,15 @@ py::array integers_up_to(std::uint64_t last, const py::object& bits, std::string
 /// Arrays of one shape, as numpy broadcasts them.
 std::vector<py::array> broadcast(const std::vector<py::object>& values);
 
-/// An empty array of the shape of another.
+/// A new array. Made from a number of elements, not a shape, its strides would be those of numpy 1 alone.
+template <class T>
+py::array_t<T> new_array(std::vector<py::ssize_t> shape) {
+  return py::array_t<T>(std::move(shape));
+}
+/// A new array of the shape of another.
 template <class T>
 py::array_t<T> empty_like(const py::array& shape) {
-  return py::array_t<T>(std::vector<py::ssize_t>(shape.shape(), shape.shape() + shape.ndim()));
+  return new_array<T>({shape.shape(), shape.shape() + shape.ndim()});
 }
 
 /// The array, or the scalar that an array without dimensions holds.
@@ -151,7 +151,7 @@ template <const Format& F>
 std::vector<Bits<F>> exact_codes(const py::array& reals, std::string_view operand) {
   const auto size = static_cast<std::size_t>(reals.size());
   std::vector<Bits<F>> result(size);
-  if (F == fp16::binary16 && reals.itemsize() == 2 && reals.dtype().kind() == 'f') {
+  if (F == fp16::binary16 && are_floats(reals, sizeof(std::uint16_t))) {
     const Array<std::uint16_t> halves = reals.attr("view")("uint16");  // NaNs keep all their bits
     std::ranges::copy(span_of(halves), result.begin());
     return result;
@@ -192,8 +192,5 @@ void transform_elements(const Operation& operation, std::span<Bits<F>> out, cons
   };
   fp16::transform<F>(counted, out, rounding.attributes, options, in...);
 }
-
-/// A docstring with a signature that inspect and help() understand.
-std::string documented(std::string_view signature, std::string_view text);
 
 }  // namespace halflab_python

@@ -37,8 +37,20 @@ void with_block_format(std::string_view name, Visit&& visit) {
   if (!found) throw std::invalid_argument(sim::unknown_name_message("block format", name, names));
 }
 
-py::object round_to_blocks(const py::object& values, const std::string& format, const std::string& scale_rule,
-                           const py::object& seed_or_none) {
+/// The rule of a block format's scales. NVFP4's are no powers of two and follow from the format alone.
+template <const fp16::BlockFormat& B>
+fp16::ScaleRule checked_rule(const std::optional<std::string>& name) {
+  if (!name) return fp16::ScaleRule::floor;
+  const fp16::ScaleRule rule = rule_named(*name);
+  if constexpr (B.has_tensor_scale) {
+    throw std::invalid_argument("scale_rule = '" + *name + "' is not allowed with " + std::string(B.name) +
+                                ", whose scales are no powers of two; allowed: None");
+  }
+  return rule;
+}
+
+py::object round_to_blocks(const py::object& values, const std::string& format,
+                           const std::optional<std::string>& scale_rule, const py::object& seed_or_none) {
   const py::array given = reals(values);
   if (given.ndim() == 0)
     throw std::invalid_argument(
@@ -51,10 +63,9 @@ py::object round_to_blocks(const py::object& values, const std::string& format, 
       .seed = seed};
   const std::vector<std::uint32_t> random = rounding.random_bits(numbers.size());
   py::array_t<double> result = empty_like<double>(given);
-  const fp16::ScaleRule rule = rule_named(scale_rule);
   with_block_format(format, [&]<const fp16::BlockFormat & B>() {
+    fp16::BlockArrayOptions options{.scale_rule = checked_rule<B>(scale_rule), .random_bits = random};
     if (numbers.empty()) return;
-    fp16::BlockArrayOptions options{.scale_rule = rule, .random_bits = random};
     if constexpr (B.has_tensor_scale)
       options.tensor_scale = fp16::tensor_scale<B>(fp16::absolute_maximum(numbers));
     fp16::round_to_blocks(B, numbers, {.length = static_cast<std::size_t>(given.shape(given.ndim() - 1))},
@@ -83,19 +94,18 @@ py::dict block_formats() {
 }  // namespace
 
 void bind_blocks(py::module_& module) {
-  module.def(
-      "round_to_blocks", round_to_blocks, py::arg("values"), py::arg("format"),
-      py::arg("scale_rule") = "floor", py::arg("seed") = py::none(),
-      documented(
-          "round_to_blocks(values, format, scale_rule='floor', seed=None)",
-          "What one of halflab.block_formats keeps of float32 values (others are first rounded to float32):\n"
-          "element * scale, blocks along the last axis, a shorter one at its end. scale_rule, of scales that "
-          "are\n"
-          "powers of two: 'floor' (MX), 'ceil', 'rceil' (NVIDIA), 'even'. With a seed elements round\n"
-          "stochastically. NVFP4 has the usual scale of the whole array. An infinity or NaN makes its block "
-          "NaN,\n"
-          "of NVFP4 the whole array.")
-          .c_str());
+  define(module, "round_to_blocks(values, format, scale_rule=None, seed=None)",
+         "What one of halflab.block_formats keeps of float32 values (others are first rounded to float32):\n"
+         "element * scale, blocks along the last axis, a shorter one at its end. scale_rule, of scales that "
+         "are\n"
+         "powers of two: 'floor' (MX; the one that None stands for), 'ceil', 'rceil' (NVIDIA), 'even'. With "
+         "a seed\n"
+         "elements round stochastically. NVFP4 has the usual scale of the whole array. An infinity or NaN "
+         "makes\n"
+         "its block NaN, of NVFP4 the whole array.\n\n"
+         ">>> halflab.round_to_blocks([1.0, 2.2, 40.0], 'mxfp4')\n"
+         "array([ 0.,  4., 32.])",
+         round_to_blocks);
   module.attr("block_formats") = block_formats();
 }
 

@@ -31,7 +31,7 @@ py::array_t<double> numbers_of(const NamedFormat& named) {
                                 std::to_string(format.finite_values()) +
                                 " numbers; allowed: formats of up to " + std::to_string(widest) + " bits");
   }
-  py::array_t<double> numbers(static_cast<py::ssize_t>(format.finite_values()));
+  py::array_t<double> numbers = new_array<double>({static_cast<py::ssize_t>(format.finite_values())});
   with_format(named, "values", any_format, [&]<const Format & F>() {
     double* out = numbers.mutable_data();
     if constexpr (F.is_signed()) {
@@ -66,8 +66,8 @@ py::array_t<Bits<F>> encoded_doubles(const Array<double>& values, const Rounding
 
 template <const Format& F>
 py::array_t<Bits<F>> encoded(const py::array& values, const RoundingArguments& rounding) {
-  const bool are_floats = values.dtype().kind() == 'f' && values.itemsize() <= 4;
-  if (are_floats && rounding.counts == nullptr) return encoded_floats<F>(Array<float>(values), rounding);
+  const bool fit_floats = are_floats(values, sizeof(std::uint16_t)) || are_floats(values, sizeof(float));
+  if (fit_floats && rounding.counts == nullptr) return encoded_floats<F>(Array<float>(values), rounding);
   return encoded_doubles<F>(as_doubles(values), rounding);
 }
 
@@ -239,23 +239,23 @@ void bind_format_class(py::module_& module) {
                              "Whether NaNs carry a payload and are quiet or signalling.")
       .def_property_readonly("has_arithmetic", own([](const Format& f) { return f.has_arithmetic(); }),
                              "False of formats of scales, which only convert.")
-      .def(
-          "contains",
-          [](const NamedFormat& wide, const py::object& narrow) {
-            return fp16::contains(wide.format, format_argument(narrow).format);
-          },
-          py::arg("narrow"),
-          documented("contains($self, narrow)", "Whether every number of `narrow` is one of this format.")
-              .c_str())
-      .def("values", numbers_of,
-           documented("values($self)",
-                      "All finite numbers, ascending, both zeros as one. Formats of up to 20 bits.")
-               .c_str())
       .def("__repr__",
            [](const NamedFormat& named) { return "halflab.formats['" + std::string(named.name) + "']"; })
       .def("__eq__", [](const NamedFormat& a, const NamedFormat& b) { return a.format == b.format; })
       .def("__eq__", [](const NamedFormat&, const py::object&) { return false; })
       .def("__hash__", [](const NamedFormat& named) { return py::hash(py::str(std::string(named.name))); });
+  define(format, "contains($self, narrow)",
+         "Whether every number of `narrow` is one of this format.\n\n"
+         ">>> halflab.binary32.contains('binary16')\n"
+         "True",
+         [](const NamedFormat& wide, const py::object& narrow) {
+           return fp16::contains(wide.format, format_argument(narrow).format);
+         });
+  define(format, "values($self)",
+         "All finite numbers, ascending, both zeros as one. Formats of up to 20 bits.\n\n"
+         ">>> halflab.e2m1.values()[7:]\n"
+         "array([0. , 0.5, 1. , 1.5, 2. , 3. , 4. , 6. ])",
+         numbers_of);
 
   py::dict table;
   for (const NamedFormat& row : fp16::formats) table[py::str(std::string(row.name))] = row;
@@ -266,50 +266,49 @@ void bind_format_class(py::module_& module) {
 
 void bind_formats(py::module_& module) {
   bind_format_class(module);
-  const auto format = py::arg("format") = "binary16";
-
-  module.def(
-      "encode", encode, py::arg("values"), format,
-      documented(
-          "encode(values, format='binary16', **attributes)",
-          "The codes of `values`, each rounded once, in the smallest unsigned dtype that holds a code.\n\n"
-          "Infinities and NaNs stay what they are where the format has them; what it lacks: an infinity\n"
-          "overflows to a NaN or, saturating or without NaNs, to the largest number; a NaN becomes +0.\n"
-          "For **attributes see help(halflab).")
-          .c_str());
-  module.def("decode", decode, py::arg("bits"), format,
-             documented("decode(bits, format='binary16')", "The exact values of codes, as float64.").c_str());
-  module.def("round_to", round_to, py::arg("values"), format,
-             documented("round_to(values, format='binary16', **attributes)",
-                        "`values` rounded once to numbers of the format, as float64: decode(encode(...)).")
-                 .c_str());
-  module.def(
-      "fields", fields, py::arg("bits"), format,
-      documented(
-          "fields(bits, format='binary16')",
-          "What codes consist of, a dict of arrays: `sign` (0, 1), `biased_exponent` and\n"
-          "`trailing_significand` as stored; `exponent` and `significand` such that the value is\n"
-          "(-1)^sign * significand * 2^exponent, with 1 <= significand < 2 of normal and < 1 of subnormal\n"
-          "numbers (infinities and NaNs: emax + 1 and the value itself); `number_class`, IEEE 754's.")
-          .c_str());
-  module.def(
-      "text", text, py::arg("bits"), format, py::arg("style") = "shortest",
-      documented(
-          "text(bits, format='binary16', style='shortest')",
-          "Codes as text: 'shortest', the fewest decimal digits that read back; 'exact', all digits; 'hex',\n"
-          "as 0x1.8p-3; 'fields', sign, exponent and significand in binary.")
-          .c_str());
-  module.def(
-      "ulp", ulp, py::arg("values"), format,
-      documented(
-          "ulp(values, format='binary16')",
-          "The unit in the last place of numbers of the format, 2^(max(e, emin) - p + 1): the spacing from\n"
-          "|x| upward. Of an infinity an infinity, of a NaN a NaN.")
-          .c_str());
-  module.def("ulp_distance", ulp_distance, py::arg("a"), py::arg("b"), format,
-             documented("ulp_distance(a, b, format='binary16')",
-                        "How many numbers one passes from a to b, as uint64; all ones where either is a NaN.")
-                 .c_str());
+  define(module, "encode(values, format='binary16', **attributes)",
+         "The codes of `values`, each rounded once, in the smallest unsigned dtype that holds a code.\n\n"
+         "Infinities and NaNs stay what they are where the format has them; what it lacks: an infinity\n"
+         "overflows to a NaN or, saturating or without NaNs, to the largest number; a NaN becomes +0.\n"
+         "For **attributes see help(halflab).\n\n"
+         ">>> halflab.encode([0.1, 70000.0], rounding='toward_zero')\n"
+         "array([11878, 31743], dtype=uint16)",
+         encode);
+  define(module, "decode(bits, format='binary16')",
+         "The exact values of codes, as float64.\n\n"
+         ">>> halflab.decode([0x3C00, 0x7BFF])\n"
+         "array([1.0000e+00, 6.5504e+04])",
+         decode);
+  define(module, "round_to(values, format='binary16', **attributes)",
+         "`values` rounded once to numbers of the format, as float64: decode(encode(...)).\n\n"
+         ">>> halflab.round_to([0.3, 500.0], 'e4m3', saturate=True)\n"
+         "array([3.125e-01, 4.480e+02])",
+         round_to);
+  define(module, "fields(bits, format='binary16')",
+         "What codes consist of, a dict of arrays: `sign` (0, 1), `biased_exponent` and\n"
+         "`trailing_significand` as stored; `exponent` and `significand` such that the value is\n"
+         "(-1)^sign * significand * 2^exponent, with 1 <= significand < 2 of normal and < 1 of subnormal\n"
+         "numbers (infinities and NaNs: emax + 1 and the value itself); `number_class`, IEEE 754's.\n\n"
+         ">>> halflab.fields([0x3C00, 0x0001])['exponent']\n"
+         "array([  0, -14])",
+         fields);
+  define(module, "text(bits, format='binary16', style='shortest')",
+         "Codes as text: 'shortest', the fewest decimal digits that read back; 'exact', all digits; 'hex',\n"
+         "as 0x1.8p-3; 'fields', sign, exponent and significand in binary.\n\n"
+         ">>> print(halflab.text(halflab.encode(0.1), style='exact'))\n"
+         "0.0999755859375",
+         text);
+  define(module, "ulp(values, format='binary16')",
+         "The unit in the last place of numbers of the format, 2^(max(e, emin) - p + 1): the spacing from\n"
+         "|x| upward. Of an infinity an infinity, of a NaN a NaN.\n\n"
+         ">>> halflab.ulp([1.0, 2048.0])\n"
+         "array([9.765625e-04, 2.000000e+00])",
+         ulp);
+  define(module, "ulp_distance(a, b, format='binary16')",
+         "How many numbers one passes from a to b, as uint64; all ones where either is a NaN.\n\n"
+         ">>> print(halflab.ulp_distance(1.0, 1.5))\n"
+         "512",
+         ulp_distance);
 }
 
 }  // namespace halflab_python

@@ -65,26 +65,23 @@ void bind_functions(py::module_& module) {
   py::list names;
   for (const UnaryFunction* function : fp16::math::unary_functions()) {
     const std::string name(function->name());
-    math.def(
-        name.c_str(),
-        [function](const py::object& x, const py::kwargs& attributes) {
-          return unary(*function, x, attributes);
-        },
-        py::arg("x"),
-        documented(name + "(x, **attributes)", name + " of binary16 numbers, correctly rounded.").c_str());
+    define(math, name + "(x, **attributes)",
+           name + " of binary16 numbers, correctly rounded.\n\n>>> y = halflab.math." + name + "([0.5, 1.0])",
+           [function](const py::object& x, const py::kwargs& attributes) {
+             return unary(*function, x, attributes);
+           });
     names.append(name);
   }
   math.attr("functions") = py::tuple(names);
   for (const Pair& pair : pairs) {
-    const std::string signature =
-        std::string(pair.name) + "(" + pair.operands[0] + ", " + pair.operands[1] + ", **attributes)";
-    math.def(
-        pair.name,
+    const std::string arguments = std::string("(") + pair.operands[0] + ", " + pair.operands[1];
+    define(
+        math, pair.name + arguments + ", **attributes)",
+        std::string(pair.text) + " Correctly rounded.\n\n>>> z = halflab.math." + pair.name +
+            "(3.0, [0.5, 2.0])",
         [function = pair.function](const py::object& a, const py::object& b, const py::kwargs& attributes) {
           return binary(function, a, b, attributes);
-        },
-        py::arg(pair.operands[0]), py::arg(pair.operands[1]),
-        documented(signature, std::string(pair.text) + " Correctly rounded.").c_str());
+        });
   }
 }
 

@@ -23,20 +23,20 @@ int checked_log2_scale(std::int64_t log2_scale) {
 }
 
 py::array_t<std::int64_t> exponents() {
-  py::array_t<std::int64_t> result(octaves);
+  py::array_t<std::int64_t> result = new_array<std::int64_t>({octaves});
   for (int i = 0; i < octaves; ++i) result.mutable_at(i) = ExponentHistogram::min_exponent + i;
   return result;
 }
 
 py::array_t<double> edges() {
-  py::array_t<double> result(octaves + 1);
+  py::array_t<double> result = new_array<double>({octaves + 1});
   for (int i = 0; i <= octaves; ++i)
     result.mutable_at(i) = std::ldexp(1.0, ExponentHistogram::min_exponent + i);
   return result;
 }
 
 py::array_t<std::int64_t> counts(const ExponentHistogram& histogram) {
-  py::array_t<std::int64_t> result(octaves);
+  py::array_t<std::int64_t> result = new_array<std::int64_t>({octaves});
   for (int i = 0; i < octaves; ++i) {
     result.mutable_at(i) =
         static_cast<std::int64_t>(histogram.octave(ExponentHistogram::min_exponent + i).total);
@@ -49,7 +49,7 @@ py::array log2_scales(const py::object& log2_scale) {
   const py::array given = reals(log2_scale);
   const char kind = given.dtype().kind();
   if (kind == 'i' || kind == 'u' || given.size() == 0) return given;
-  throw std::invalid_argument("log2_scale: " + py::cast<std::string>(py::str(given.dtype())) +
+  throw std::invalid_argument("log2_scale: " + shortened(py::str(given.dtype())) +
                               " is not allowed; allowed: integers");
 }
 
@@ -88,10 +88,9 @@ py::dict zones(const ExponentHistogram& histogram, const py::object& log2_scale)
 
 void add_to(ExponentHistogram& histogram, const py::object& values) {
   const py::array given = reals(values);
-  const bool is_float = given.dtype().kind() == 'f';
-  if (is_float && given.itemsize() == 2) {
+  if (are_floats(given, sizeof(std::uint16_t))) {
     histogram.add(span_of(Array<std::uint16_t>(given.attr("view")("uint16"))));
-  } else if (is_float && given.itemsize() == 4) {
+  } else if (are_floats(given, sizeof(float))) {
     histogram.add(span_of(Array<float>(given)));
   } else {
     histogram.add(span_of(as_doubles(given)));
@@ -99,28 +98,32 @@ void add_to(ExponentHistogram& histogram, const py::object& values) {
 }
 
 void bind_histogram(py::module_& module) {
-  const auto at_scale = [](const char* name, const char* text) {
-    return documented(
-        std::string(name) + "($self, log2_scale)",
-        std::string("How many non-zero finite values the cast of 2^log2_scale * x to binary16 ") + text +
-            ";\nlog2_scale is an integer or an array of them. Exact.");
-  };
-  py::class_<ExponentHistogram>(module, "ExponentHistogram",
-                                "Counts of values by binary exponent. From one pass over an array follows "
-                                "exactly what a cast to binary16\n"
-                                "(nearest-even) loses at every scale 2^m: shifted by m octaves, this is the "
-                                "histogram of the scaled values.\n"
-                                "|S x| <= 2^-25 becomes zero, below 2^-14 subnormal, from 65520 on infinite.")
-      .def(py::init([](const py::object& values) {
-             ExponentHistogram histogram;
-             if (!values.is_none()) add_to(histogram, values);
-             return histogram;
-           }),
-           py::arg("values") = py::none(), documented("__init__(self, values=None)", "").c_str())
-      .def("add", add_to, py::arg("values"),
-           documented("add($self, values)", "Counts the values of an array, any shape.").c_str())
-      .def("__iadd__",
-           [](ExponentHistogram& histogram, const ExponentHistogram& other) { return histogram += other; })
+  py::class_<ExponentHistogram> histogram(
+      module, "ExponentHistogram",
+      "Counts of values by binary exponent. From one pass over an array follows exactly what a cast to "
+      "binary16\n"
+      "(nearest-even) loses at every scale 2^m: shifted by m octaves, this is the histogram of the scaled "
+      "values.\n"
+      "|S x| <= 2^-25 becomes zero, below 2^-14 subnormal, from 65520 on infinite.");
+  define_constructor(histogram, "ExponentHistogram(values=())",
+                     "Of the values of an array, any shape.\n\n"
+                     ">>> halflab.ExponentHistogram([0.75, -0.5, 0.0])\n"
+                     "ExponentHistogram of 3 values",
+                     [](const py::object& values) {
+                       ExponentHistogram result;
+                       add_to(result, values);
+                       return result;
+                     });
+  define(histogram, "add($self, values)",
+         "Counts the values of an array, any shape.\n\n>>> halflab.ExponentHistogram().add([0.75, 1.5])",
+         add_to);
+  histogram
+      .def(
+          "__iadd__",
+          [](ExponentHistogram& own, const ExponentHistogram& other) -> ExponentHistogram& {
+            return own += other;
+          },
+          py::is_operator())
       .def(
           "__eq__", [](const ExponentHistogram& a, const ExponentHistogram& b) { return a == b; },
           py::is_operator())
@@ -145,21 +148,27 @@ void bind_histogram(py::module_& module) {
                              "The highest octave with a value, or None.")
       .def_property_readonly("log2_headroom", &ExponentHistogram::log2_headroom,
                              "The largest m for which 2^m keeps every finite value within 65504, or None.")
-      .def("flushed_at_scale", prediction(&ExponentHistogram::flushed_at_scale), py::arg("log2_scale"),
-           at_scale("flushed_at_scale", "turns into zeros").c_str())
-      .def("subnormal_at_scale", prediction(&ExponentHistogram::subnormal_at_scale), py::arg("log2_scale"),
-           at_scale("subnormal_at_scale", "turns into subnormal numbers").c_str())
-      .def("overflowed_at_scale", prediction(&ExponentHistogram::overflowed_at_scale), py::arg("log2_scale"),
-           at_scale("overflowed_at_scale", "turns into infinities").c_str())
-      .def("zones", zones, py::arg("log2_scale") = 0,
-           documented("zones($self, log2_scale=0)",
-                      "Where the cast of 2^log2_scale * x to binary16 puts all values, a dict of counts: "
-                      "zero, flushed,\n"
-                      "subnormal, normal, overflowed, infinite, nan. zero, infinite and nan were so before.")
-               .c_str())
-      .def("__repr__", [](const ExponentHistogram& histogram) {
-        return "ExponentHistogram of " + std::to_string(histogram.total()) + " values";
+      .def("__repr__", [](const ExponentHistogram& own) {
+        return "ExponentHistogram of " + std::to_string(own.total()) + " values";
       });
+  const auto define_prediction = [&](const std::string& name, const char* text, Prediction predicted) {
+    define(histogram, name + "($self, log2_scale)",
+           std::string("How many non-zero finite values the cast of 2^log2_scale * x to binary16 ") + text +
+               ";\nlog2_scale is an integer or an array of them. Exact.\n\n"
+               ">>> n = halflab.ExponentHistogram([2.0**-30, 3e4])." +
+               name + "([0, 8])",
+           prediction(predicted));
+  };
+  define_prediction("flushed_at_scale", "turns into zeros", &ExponentHistogram::flushed_at_scale);
+  define_prediction("subnormal_at_scale", "turns into subnormal numbers",
+                    &ExponentHistogram::subnormal_at_scale);
+  define_prediction("overflowed_at_scale", "turns into infinities", &ExponentHistogram::overflowed_at_scale);
+  define(histogram, "zones($self, log2_scale=0)",
+         "Where the cast of 2^log2_scale * x to binary16 puts all values, a dict of counts: zero, flushed,\n"
+         "subnormal, normal, overflowed, infinite, nan. zero, infinite and nan were so before.\n\n"
+         ">>> halflab.ExponentHistogram([2.0**-30, 1.0]).zones(8)['subnormal']\n"
+         "1",
+         zones);
 }
 
 }  // namespace halflab_python

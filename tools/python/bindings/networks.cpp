@@ -12,6 +12,7 @@
 #include "sim/registry.h"
 #include "sim/spec.h"
 #include "tools/python/bindings/bindings.h"
+#include "tools/python/bindings/calls.h"
 
 namespace halflab_python {
 namespace {
@@ -21,9 +22,9 @@ using Symbols = std::map<std::string, std::uint64_t>;
 /// A network under a policy, with all that it refers to.
 class NetworkUnderPolicy {
  public:
-  NetworkUnderPolicy(const std::string& file, const Symbols& symbols, const std::string& policy)
+  NetworkUnderPolicy(const std::string& file, const py::dict& symbols, const std::string& policy)
       : policy_(sim::make_precision_policy(policy)),
-        network_(read(file, symbols)),
+        network_(read(file, py::cast<Symbols>(symbols))),
         typed_(sim::typed(network_, policy_)) {}
   NetworkUnderPolicy(const NetworkUnderPolicy&) = delete;
   NetworkUnderPolicy& operator=(const NetworkUnderPolicy&) = delete;
@@ -61,7 +62,7 @@ sim::Recomputation recomputation_named(std::string_view name) {
   return sim::find_by_name(rows, "recomputation", name).recomputation;
 }
 
-py::dict memory(const std::string& file, const Symbols& symbols, const std::string& policy,
+py::dict memory(const std::string& file, const py::dict& symbols, const std::string& policy,
                 const std::string& optimizer, const std::string& recomputation) {
   const NetworkUnderPolicy model(file, symbols, policy);
   const sim::StepMemory step =
@@ -75,7 +76,7 @@ py::dict memory(const std::string& file, const Symbols& symbols, const std::stri
   return result;
 }
 
-py::dict activations(const std::string& file, const Symbols& symbols, const std::string& policy,
+py::dict activations(const std::string& file, const py::dict& symbols, const std::string& policy,
                      const std::string& recomputation) {
   const NetworkUnderPolicy model(file, symbols, policy);
   const sim::Activations kept = sim::activations(model.typed(), recomputation_named(recomputation));
@@ -90,7 +91,7 @@ py::dict activations(const std::string& file, const Symbols& symbols, const std:
   return py::dict("name"_a = names, "values"_a = values, "saved"_a = saved, "masks"_a = masks);
 }
 
-py::dict kernels(const std::string& file, const Symbols& symbols, const std::string& policy) {
+py::dict kernels(const std::string& file, const py::dict& symbols, const std::string& policy) {
   const NetworkUnderPolicy model(file, symbols, policy);
   py::list operators, names, phases, classes, flop, bytes;
   for (const sim::Kernel& kernel : sim::kernels_of(model.typed())) {
@@ -120,10 +121,13 @@ py::dict policies() {
 
 // The package puts names of networks in the place of files and says in its docstrings what comes back.
 void bind_networks(py::module_& module) {
-  module.def("memory", memory);
-  module.def("activations", activations);
-  module.def("kernels", kernels);
-  module.def("unknown_name_message", &sim::unknown_name_message);
+  define(module, "memory(network, symbols, policy, optimizer, recomputation)", "", memory);
+  define(module, "activations(network, symbols, policy, recomputation)", "", activations);
+  define(module, "kernels(network, symbols, policy)", "", kernels);
+  module.def("unknown_network_message", [](const py::str& name, const std::vector<std::string>& allowed) {
+    return sim::unknown_name_message("network", shortened(name), allowed);
+  });
+  module.def("shown", &shown);
   module.attr("policies") = policies();
   module.attr("optimizers") = py::tuple(py::cast(sim::names_of(sim::optimizers())));
 }

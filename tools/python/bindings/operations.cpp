@@ -90,33 +90,32 @@ py::object applied(std::string_view name, const Operation& operation, const std:
 }
 
 template <std::size_t arity, class Operation>
-void define(py::module_& module, const char* name, const Operation& operation, const char* text) {
-  const auto format = py::arg("format") = "binary16";
-  const std::string arguments = arity == 1 ? "(a, " : arity == 2 ? "(a, b, " : "(a, b, c, ";
-  const std::string doc = documented(name + arguments + "format='binary16', **attributes)", text);
+void define_operation(py::module_& module, const std::string& name, const Operation& operation,
+                      const std::string& text) {
   constexpr std::make_index_sequence<arity> indices;
+  const auto apply = [=](const std::vector<py::object>& operands, const py::object& format,
+                         const py::kwargs& attributes) {
+    return applied(name, operation, operands, format, attributes, indices);
+  };
+  const auto define_with = [&](const std::string& operands, const std::string& example,
+                               const auto& function) {
+    define(module, name + "(" + operands + ", format='binary16', **attributes)",
+           text + "\n\n>>> x = halflab." + name + "(" + example + ")", function);
+  };
+  using Value = const py::object&;
   if constexpr (arity == 1) {
-    module.def(
-        name,
-        [=](const py::object& a, const py::object& f, const py::kwargs& kwargs) {
-          return applied(name, operation, {a}, f, kwargs, indices);
-        },
-        py::arg("a"), format, doc.c_str());
+    define_with("a", "[1.0, 2.0]", [=](Value a, Value format, const py::kwargs& attributes) {
+      return apply({a}, format, attributes);
+    });
   } else if constexpr (arity == 2) {
-    module.def(
-        name,
-        [=](const py::object& a, const py::object& b, const py::object& f, const py::kwargs& kwargs) {
-          return applied(name, operation, {a, b}, f, kwargs, indices);
-        },
-        py::arg("a"), py::arg("b"), format, doc.c_str());
+    define_with("a, b", "[1.0, 2.0], 3.0", [=](Value a, Value b, Value format, const py::kwargs& attributes) {
+      return apply({a, b}, format, attributes);
+    });
   } else {
-    module.def(
-        name,
-        [=](const py::object& a, const py::object& b, const py::object& c, const py::object& f,
-            const py::kwargs& kwargs) {
-          return applied(name, operation, {a, b, c}, f, kwargs, indices);
-        },
-        py::arg("a"), py::arg("b"), py::arg("c"), format, doc.c_str());
+    define_with("a, b, c", "[1.0, 2.0], 3.0, 4.0",
+                [=](Value a, Value b, Value c, Value format, const py::kwargs& attributes) {
+                  return apply({a, b, c}, format, attributes);
+                });
   }
 }
 
@@ -175,41 +174,44 @@ py::object total_order(const py::object& a, const py::object& b, const py::objec
 }  // namespace
 
 void bind_operations(py::module_& module) {
-  define<2>(module, "add", add,
-            "a + b, rounded once. An exact zero sum of opposite signs is +0, toward_negative -0.");
-  define<2>(module, "subtract", subtract, "a - b, rounded once.");
-  define<2>(module, "multiply", multiply, "a * b, rounded once. infinity * 0 is invalid: a NaN.");
-  define<2>(module, "divide", divide,
-            "a / b, rounded once. 0 / 0 and infinity / infinity are invalid, finite / 0 is an infinity.");
-  define<3>(module, "fma", fma, "a * b + c with one rounding.");
-  define<1>(module, "sqrt", sqrt,
-            "The square root, rounded once. sqrt(-0) is -0, of other negative numbers a NaN.");
-  define<2>(module, "remainder", remainder,
-            "a - b * n for the integer n nearest to a / b, the even one of two (IEEE 754). Exact.");
-  define<2>(module, "fmod", fmod, "a - b * n with n = a / b rounded toward zero (C's fmod). Exact.");
-  define<1>(module, "next_up", next_up,
-            "The least number larger than a; of the largest an infinity where there is one.");
-  define<1>(module, "next_down", next_down, "The greatest number smaller than a.");
-  define<2>(module, "next_after", next_after, "The neighbour of a on the side of b; b where they are equal.");
+  define_operation<2>(module, "add", add,
+                      "a + b, rounded once. An exact zero sum of opposite signs is +0, toward_negative -0.");
+  define_operation<2>(module, "subtract", subtract, "a - b, rounded once.");
+  define_operation<2>(module, "multiply", multiply, "a * b, rounded once. infinity * 0 is invalid: a NaN.");
+  define_operation<2>(
+      module, "divide", divide,
+      "a / b, rounded once. 0 / 0 and infinity / infinity are invalid, finite / 0 is an infinity.");
+  define_operation<3>(module, "fma", fma, "a * b + c with one rounding.");
+  define_operation<1>(module, "sqrt", sqrt,
+                      "The square root, rounded once. sqrt(-0) is -0, of other negative numbers a NaN.");
+  define_operation<2>(module, "remainder", remainder,
+                      "a - b * n for the integer n nearest to a / b, the even one of two (IEEE 754). Exact.");
+  define_operation<2>(module, "fmod", fmod,
+                      "a - b * n with n = a / b rounded toward zero (C's fmod). Exact.");
+  define_operation<1>(module, "next_up", next_up,
+                      "The least number larger than a; of the largest an infinity where there is one.");
+  define_operation<1>(module, "next_down", next_down, "The greatest number smaller than a.");
+  define_operation<2>(module, "next_after", next_after,
+                      "The neighbour of a on the side of b; b where they are equal.");
 
-  const auto format = py::arg("format") = "binary16";
-  module.def(
-      "scalb", scalb, py::arg("a"), py::arg("n"), format,
-      documented("scalb(a, n, format='binary16', **attributes)", "a * 2^n, rounded once, for one integer n.")
-          .c_str());
-  module.def("compare", compare, py::arg("a"), py::arg("predicate"), py::arg("b"), format,
-             documented("compare(a, predicate, b, format='binary16')",
-                        "Whether a predicate of halflab.predicates holds (IEEE 754-2019 tables 5.1 to 5.3), "
-                        "as bool. -0 equals\n"
-                        "+0; a NaN is unordered with everything.")
-                 .c_str());
-  module.def(
-      "total_order", total_order, py::arg("a"), py::arg("b"), format,
-      documented(
-          "total_order(a, b, format='binary16')",
-          "Whether a comes before b or is the same code, NaNs and signs of zeros included (IEEE 754-2019\n"
-          "clause 5.10).")
-          .c_str());
+  define(module, "scalb(a, n, format='binary16', **attributes)",
+         "a * 2^n, rounded once, for one integer n.\n\n"
+         ">>> halflab.scalb([1.0, 1.5], 3)\n"
+         "array([ 8., 12.])",
+         scalb);
+  define(module, "compare(a, predicate, b, format='binary16')",
+         "Whether a predicate of halflab.predicates holds (IEEE 754-2019 tables 5.1 to 5.3), as bool. -0 "
+         "equals\n"
+         "+0; a NaN is unordered with everything.\n\n"
+         ">>> halflab.compare([1.0, 3.0], 'less', 2.0)\n"
+         "array([ True, False])",
+         compare);
+  define(module, "total_order(a, b, format='binary16')",
+         "Whether a comes before b or is the same code, NaNs and signs of zeros included (IEEE 754-2019\n"
+         "clause 5.10).\n\n"
+         ">>> halflab.total_order([-0.0, 0.0], -0.0)\n"
+         "array([ True, False])",
+         total_order);
   py::list names;
   for (const NamedPredicate& row : predicates) names.append(row.name);
   module.attr("predicates") = py::tuple(names);

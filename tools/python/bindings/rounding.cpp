@@ -10,11 +10,18 @@ void bind_rounding(py::module_& module) {
   for (const fp16::NamedRounding& row : fp16::named_roundings) names.append(row.name);
   module.attr("roundings") = py::tuple(names);
 
-  py::class_<Counts>(
+  py::class_<Counts> counts(
       module, "Counts",
       "What rounding did to the elements of arrays. Pass one as counts= to functions that round, and it\n"
-      "adds up over the calls. Every element is in exactly one of exact, inexact and overflowed.")
-      .def(py::init<>())
+      "adds up over the calls. Every element is in exactly one of exact, inexact and overflowed.");
+  define_constructor(counts, "Counts()", "All zero.\n\n>>> counts = halflab.Counts()",
+                     [] { return Counts{}; });
+  define(counts, "as_dict($self)",
+         "All counts by name.\n\n"
+         ">>> halflab.Counts().as_dict()['inexact']\n"
+         "0",
+         [](const Counts& c) { return c.as_dict(); });
+  counts
       .def_property_readonly(
           "exact", [](const Counts& c) { return c.rounding.exact; },
           "Also NaNs, infinities that stay infinite, invalid operands.")
@@ -33,7 +40,6 @@ void bind_rounding(py::module_& module) {
       .def_readonly("divide_by_zero", &Counts::divide_by_zero, "Raised the flag of that name.")
       .def_readonly("invalid", &Counts::invalid, "Raised the invalid flag.")
       .def_property_readonly("total", &Counts::total, "Elements counted.")
-      .def("as_dict", &Counts::as_dict, documented("as_dict($self)", "All counts by name.").c_str())
       .def("__repr__",
            [](const Counts& c) { return "Counts(" + py::cast<std::string>(py::str(c.as_dict())) + ")"; });
 }

@@ -124,57 +124,58 @@ void restore(LossScaler& scaler, const py::dict& state) {
 }  // namespace
 
 void bind_scalers(py::module_& module) {
-  const auto found_inf = py::arg("found_inf") = py::none();
-  const auto max_abs = py::arg("max_abs") = py::none();
-  const auto exponents = py::arg("exponents") = py::none();
-  py::class_<LossScaler>(
+  py::class_<LossScaler> scaler(
       module, "Scaler",
       "A global loss scaler: a state machine that chooses the factor S of the loss from what each step's "
       "gradients\n"
       "were. Scaler('dynamic:growth_interval=20') and Scaler('dynamic', growth_interval=20) are the same;\n"
-      "halflab.scalers lists names, options with their defaults, and kinds, of which this one is 'global'.")
-      .def(py::init(&make_scaler), py::arg("spec"), documented("__init__(self, spec, **options)", "").c_str())
-      .def_property_readonly("name", &LossScaler::name)
+      "halflab.scalers lists names, options with their defaults, and kinds, of which this one is 'global'.");
+  define_constructor(scaler, "Scaler(spec, **options)",
+                     "Of a name, its options behind colons or as keywords.\n\n"
+                     ">>> halflab.Scaler('dynamic', growth_interval=20)\n"
+                     "Scaler('dynamic'), S = 65536",
+                     make_scaler);
+  define(
+      scaler, "update($self, found_inf=None, max_abs=None, exponents=None, twin=None)",
+      "Takes what is known of the step's SCALED gradients, moves `scale` for the next step and returns\n"
+      "what becomes of this one: 'apply', 'skip' or 'abort'.\n\n"
+      "found_inf: an infinity or NaN was found; max_abs: the largest finite magnitude. Both follow from\n"
+      "exponents, an ExponentHistogram, where they are not given; without either, max_abs is 0, from which\n"
+      "openseq2seq_log_max, the only one to look at it, learns nothing. twin: an ExponentHistogram of\n"
+      "unscaled gradients in a wide format.\n\n"
+      ">>> halflab.Scaler('dynamic').update(found_inf=True)\n"
+      "'skip'",
+      update);
+  define(scaler, "wants_twin($self, found_inf=None, max_abs=None, exponents=None)",
+         "Whether update() of the step just made should bring a twin.\n\n"
+         ">>> halflab.Scaler('dynamic').wants_twin(found_inf=True)\n"
+         "False",
+         wants_twin);
+  define(scaler, "restore($self, state)",
+         "Goes on from a `state`.\n\n"
+         ">>> halflab.Scaler('dynamic').restore(halflab.Scaler('dynamic').state)",
+         restore);
+  scaler.def_property_readonly("name", &LossScaler::name)
       .def_property_readonly("scale", &LossScaler::scale, "S of the coming step.")
       .def_property_readonly("unscale_scale", &LossScaler::unscale_scale,
                              "What the gradients of the step just updated are divided by.")
-      .def("update", update, found_inf, max_abs, exponents, py::arg("twin") = py::none(),
-           documented(
-               "update($self, found_inf=None, max_abs=None, exponents=None, twin=None)",
-               "Takes what is known of the step's SCALED gradients, moves `scale` for the next step "
-               "and returns\n"
-               "what becomes of this one: 'apply', 'skip' or 'abort'.\n\n"
-               "found_inf: an infinity or NaN was found; max_abs: the largest finite magnitude. Both "
-               "follow from\n"
-               "exponents, an ExponentHistogram, where they are not given; without either, max_abs is 0, "
-               "from which\n"
-               "openseq2seq_log_max, the only one to look at it, learns nothing. twin: an "
-               "ExponentHistogram of\n"
-               "unscaled gradients in a wide format.")
-               .c_str())
-      .def("wants_twin", wants_twin, found_inf, max_abs, exponents,
-           documented("wants_twin($self, found_inf=None, max_abs=None, exponents=None)",
-                      "Whether update() of the step just made should bring a twin.")
-               .c_str())
       .def_property_readonly("needs_exponents", &LossScaler::needs_exponents,
                              "Whether update() needs an ExponentHistogram.")
       .def_property_readonly("abort_reason", &LossScaler::abort_reason,
                              "Why update() last said 'abort', in one line.")
       .def_property_readonly(
           "updates_per_backward",
-          [](const LossScaler& scaler) {
-            return scaler.update_granularity() == sim::UpdateGranularity::per_backward;
+          [](const LossScaler& own) {
+            return own.update_granularity() == sim::UpdateGranularity::per_backward;
           },
           "Whether update() is called after each micro-batch, not once a step.")
       .def_property_readonly(
-          "options", [](const LossScaler& scaler) { return dict_of(scaler.options()); }, "Options in force.")
+          "options", [](const LossScaler& own) { return dict_of(own.options()); }, "Options in force.")
       .def_property_readonly(
-          "state", [](const LossScaler& scaler) { return dict_of(scaler.state()); },
+          "state", [](const LossScaler& own) { return dict_of(own.state()); },
           "All that the next decision depends on besides the options.")
-      .def("restore", restore, py::arg("state"),
-           documented("restore($self, state)", "Goes on from a `state`.").c_str())
-      .def("__repr__", [](const LossScaler& scaler) {
-        return "Scaler('" + std::string(scaler.name()) + "'), S = " + sim::number_text(scaler.scale());
+      .def("__repr__", [](const LossScaler& own) {
+        return "Scaler('" + std::string(own.name()) + "'), S = " + sim::number_text(own.scale());
       });
   module.attr("scalers") = scaler_table();
 }

@@ -40,7 +40,7 @@ using Row = std::span<const Bits<F>>;
 /// The value of reduce(i) for each row i, counted.
 template <const Format& F, class Reduce>
 py::object reduced(const Reduction& rows, const RoundingArguments& rounding, const Reduce& reduce) {
-  py::array_t<double> sums(rows.shape);
+  py::array_t<double> sums = new_array<double>(rows.shape);
   for (std::size_t row = 0; row < static_cast<std::size_t>(sums.size()); ++row) {
     const fp16::Result<F> sum = reduce(row);
     sums.mutable_data()[row] = fp16::decode<F>(sum.bits);
@@ -89,6 +89,11 @@ py::object dot(const py::object& a, const py::object& b, const std::string& orde
                const py::kwargs& attributes) {
   const RoundingArguments rounding = rounding_arguments(attributes);
   rounding.reject_stochastic("dot");
+  const std::size_t length = Reduction("dot", reals(a)).length, other = Reduction("dot", reals(b)).length;
+  if (length != other)  // an axis that is summed is never broadcast
+    throw std::invalid_argument("dot: a has " + std::to_string(length) +
+                                " values along its last axis and b " + std::to_string(other) +
+                                "; allowed: equal numbers");
   const std::vector<py::array> given = broadcast({a, b});
   const Reduction rows("dot", given[0]);
   py::object dots;
@@ -167,7 +172,7 @@ py::object matmul(const py::object& a, const py::object& b, const std::string& a
   } else {
     fp16::gemm(x.operand(), y.operand(), sums.data(), stride, accumulation.chain, options);
   }
-  py::array_t<double> product(shape);
+  py::array_t<double> product = new_array<double>(shape);
   std::ranges::copy(sums, product.mutable_data());
   return unwrapped(product);
 }
@@ -189,41 +194,37 @@ py::dict tensor_cores() {
 }  // namespace
 
 void bind_sums(py::module_& module) {
-  const auto format = py::arg("format") = "binary16";
-  module.def("sum", sum, py::arg("values"), py::arg("order") = "sequential", format,
-             documented("sum(values, order='sequential', format='binary16', **attributes)",
-                        "Sums along the last axis in one of halflab.sum_orders; every partial sum is a "
-                        "number of `format`,\n"
-                        "which is the accumulator: sum(halves, format='binary32') adds halves in FP32. "
-                        "`counts` counts each\n"
-                        "sum once, by all its flags. An infinity makes a NaN of 'kahan' and 'neumaier'.")
-                 .c_str());
-  module.def(
-      "partial_sums", partial_sums, py::arg("values"), format,
-      documented(
-          "partial_sums(values, format='binary16', **attributes)",
-          "v[0], v[0] + v[1], (v[0] + v[1]) + v[2], ... along the last axis, each rounded once; stochastic\n"
-          "rounding draws anew for every addition.")
-          .c_str());
-  module.def("dot", dot, py::arg("a"), py::arg("b"), py::arg("order") = "fma", format,
-             documented("dot(a, b, order='fma', format='binary16', **attributes)",
-                        "Dot products along the last axis in one of halflab.dot_orders: 'fma' rounds once a "
-                        "step, 'mul_add'\n"
-                        "twice, 'binary32' accumulates in FP32 and rounds the sum to `format`, 'exact' "
-                        "rounds the exact sum.")
-                 .c_str());
-  module.def(
-      "matmul", matmul, py::arg("a"), py::arg("b"), py::arg("accumulation") = "fp32",
-      py::arg("c") = py::none(),
-      documented(
-          "matmul(a, b, accumulation='fp32', c=None)",
-          "The product of matrices of binary16 numbers, (m, k) and (k, n), or of vectors as numpy's @ takes\n"
-          "them; each output is one chain over k in ascending order, by one of halflab.accumulations: "
-          "'fp32',\n"
-          "'fp16_fma' and 'fp16_mul_add' step by step, the others as that tensor core with that "
-          "accumulator.\n"
-          "The sums start from c, which must be numbers of the accumulator; they are not rounded at the end.")
-          .c_str());
+  define(
+      module, "sum(values, order='sequential', format='binary16', **attributes)",
+      "Sums along the last axis in one of halflab.sum_orders; every partial sum is a number of `format`,\n"
+      "which is the accumulator: sum(halves, format='binary32') adds halves in FP32. `counts` counts each\n"
+      "sum once, by all its flags. An infinity makes a NaN of 'kahan' and 'neumaier'.\n\n"
+      ">>> halflab.sum([[2048.0, 1.0, 1.0], [1.0, 1.0, 2048.0]], 'sequential')\n"
+      "array([2048., 2050.])",
+      sum);
+  define(module, "partial_sums(values, format='binary16', **attributes)",
+         "v[0], v[0] + v[1], (v[0] + v[1]) + v[2], ... along the last axis, each rounded once; stochastic\n"
+         "rounding draws anew for every addition.\n\n"
+         ">>> halflab.partial_sums([1.0, 2048.0, 1.0])\n"
+         "array([1.000e+00, 2.048e+03, 2.048e+03])",
+         partial_sums);
+  define(
+      module, "dot(a, b, order='fma', format='binary16', **attributes)",
+      "Dot products along the last axis in one of halflab.dot_orders: 'fma' rounds once a step, 'mul_add'\n"
+      "twice, 'binary32' accumulates in FP32 and rounds the sum to `format`, 'exact' rounds the exact sum.\n"
+      "The last axes must be of one length; the others are broadcast.\n\n"
+      ">>> halflab.dot([[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0])\n"
+      "array([17., 39.])",
+      dot);
+  define(
+      module, "matmul(a, b, accumulation='fp32', c=None)",
+      "The product of matrices of binary16 numbers, (m, k) and (k, n), or of vectors as numpy's @ takes\n"
+      "them; each output is one chain over k in ascending order, by one of halflab.accumulations: 'fp32',\n"
+      "'fp16_fma' and 'fp16_mul_add' step by step, the others as that tensor core with that accumulator.\n"
+      "The sums start from c, which must be numbers of the accumulator; they are not rounded at the end.\n\n"
+      ">>> halflab.matmul([[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0], 'hopper_fp32')\n"
+      "array([17., 39.])",
+      matmul);
   module.attr("sum_orders") = py::tuple(py::cast(sim::names_of(fp16::sum_orders<fp16::binary16>)));
   module.attr("dot_orders") = py::tuple(py::cast(sim::names_of(fp16::dot_orders<fp16::binary16>)));
   module.attr("accumulations") = py::tuple(py::cast(sim::product_accumulation_names()));

@@ -15,7 +15,8 @@
 
 Values are whatever numpy takes (float16, float32, float64, integers; any shape, broadcast); results are float64, which
 holds every number of every format exactly. Codes ("bits") are unsigned integers. Every format has a row in
-halflab.formats and is an attribute too (halflab.binary16, halflab.e4m3); `format=` takes it or its name.
+halflab.formats and is an attribute too (halflab.binary16, halflab.e4m3); `format=` takes it, its name, what numpy or
+PyTorch call it ('float16', 'float8_e4m3fn') or a numpy dtype. A masked array is refused: its mask would be lost.
 
 Operands of an operation must be numbers of its format, as round_to() gives them and as every numpy.float16 is one of
 binary16: nothing is rounded but the exact result, once.
@@ -29,7 +30,8 @@ binary16: nothing is rounded but the exact result, once.
     denormals_are_zero  subnormal operands are read as zeros
     counts              a halflab.Counts, to which what rounding did is added
 
-Wrong names and values are a ValueError of one line that says what is allowed.
+Wrong names and values are a ValueError of one line that says what is allowed; a call that does not fit its function is
+a TypeError of one line with an example.
 
 Formats:     formats, Format, encode, decode, round_to, fields, text, ulp, ulp_distance, next_up, next_down, next_after,
              block_formats, round_to_blocks, Counts, roundings

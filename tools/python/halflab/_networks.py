@@ -18,7 +18,7 @@ def _file_of(network):
     if name.endswith(".toml"):
         return name
     if name not in networks:
-        raise ValueError(_halflab.unknown_name_message("network", name, networks) + ", a FILE.toml")
+        raise ValueError(_halflab.unknown_network_message(name, networks) + ", a FILE.toml")
     return str(_directory / f"{name}.toml")
 
 
@@ -30,7 +30,7 @@ def _checked(symbols):
         except TypeError:
             checked[name] = -1
         if isinstance(value, bool) or not 0 <= checked[name] < 2**64:
-            raise ValueError(f"symbol {name} = {value!r} is not allowed; allowed: whole numbers")
+            raise ValueError(f"symbol {name} = {_halflab.shown(value)} is not allowed; allowed: whole numbers")
     return checked
 
 
@@ -57,6 +57,10 @@ def activations(network, policy="amp", recomputation="none", **symbols):
 
     Fields: name; values (of operands, counted for the first operator that needs them), saved (statistics, indices), masks.
     What is recomputed at a time is in memory()["activations"] alone. Arguments as of memory().
+
+    >>> print(halflab.activations("mlp", batch=16)["name"])
+    ['mlp.hidden1' 'mlp.relu1' 'mlp.hidden2' 'mlp.relu2' 'mlp.output'
+     'mlp.loss']
     """
     return structured(_halflab.activations(_file_of(network), _checked(symbols), policy, recomputation))
 
@@ -66,5 +70,9 @@ def kernels(network, policy="amp", **symbols):
 
     Fields: operator, kernel, phase ("forward", "backward"), operator_class, flop, bytes (read and written). Arguments as of
     memory().
+
+    >>> kernels = halflab.kernels("mlp", "fp32", batch=16)
+    >>> print(kernels["kernel"][0], kernels["phase"][0])
+    product forward
     """
     return structured(_halflab.kernels(_file_of(network), _checked(symbols), policy))
