@@ -4,7 +4,6 @@
 
 #include "experiments/common/training_setup.h"
 #include "experiments/memory_anatomy/networks.h"
-#include "sim/data/dataset.h"
 #include "sim/networks/memory_model.h"
 #include "sim/networks/tape_memory.h"
 #include "sim/precision_policy.h"
@@ -16,7 +15,8 @@ struct Prediction {
   std::uint64_t tape = 0, needed = 0;
 };
 
-Prediction predicted(sim::MemoryRole role, const sim::StepMemory& step, const sim::TapeMemory& tape) {
+Prediction predicted(sim::MemoryRole role, const sim::TypedNetwork& network, const sim::StepMemory& step,
+                     const sim::TapeMemory& tape) {
   switch (role) {
     case sim::MemoryRole::weights:
       return {step.weights, step.weights};
@@ -25,7 +25,7 @@ Prediction predicted(sim::MemoryRole role, const sim::StepMemory& step, const si
     case sim::MemoryRole::optimizer_state:
       return {step.optimizer_state, step.optimizer_state};
     case sim::MemoryRole::activations:
-      return {tape.activations, step.activations + step.cast_weights};
+      return {tape.activations, sim::kept_for_backward(network)};
     case sim::MemoryRole::gradients:
       return {tape.gradients, step.gradients + step.unscaled_gradients};
     case sim::MemoryRole::buffers:
@@ -36,17 +36,6 @@ Prediction predicted(sim::MemoryRole role, const sim::StepMemory& step, const si
   return {};
 }
 
-/// The network of the model's name, of the sizes that the setup has.
-NetworkChoice network_for(const TrainingSetup& setup, const TrainingOptions& options) {
-  NetworkChoice choice = find_network(options.model);
-  choice.symbols["batch"] = static_cast<std::uint64_t>(*options.batch);
-  if (const auto* text = dynamic_cast<const sim::TextDataset*>(&setup.dataset())) {
-    choice.symbols["sequence"] = text->context();
-    choice.symbols["vocabulary"] = text->vocabulary().size();
-  }
-  return choice;
-}
-
 }  // namespace
 
 std::vector<Allocation> measure_allocations(const std::vector<std::string>& models,
@@ -55,7 +44,7 @@ std::vector<Allocation> measure_allocations(const std::vector<std::string>& mode
   for (const std::string& model : models) {
     TrainingOptions options{.model = model};
     const TrainingSetup setup(options);
-    const sim::Network network = network_for(setup, options).network();
+    const sim::Network network = find_network(model).network();
     for (const std::string& name : policies) {
       const sim::PrecisionPolicy policy = sim::make_precision_policy(name);
       sim::Trainer trainer = setup.trainer({.policy = name, .threads = threads});
@@ -65,7 +54,7 @@ std::vector<Allocation> measure_allocations(const std::vector<std::string>& mode
       const sim::TapeMemory tape = sim::tape_memory(typed);
       for (const sim::MemoryRole role : sim::memory_roles) {
         if (role == sim::MemoryRole::temporaries) continue;
-        const Prediction prediction = predicted(role, memory, tape);
+        const Prediction prediction = predicted(role, typed, memory, tape);
         rows.push_back({.model = model,
                         .policy = name,
                         .role = role,

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 
 namespace experiments::memory_anatomy {
@@ -126,6 +127,30 @@ void add_activations(std::vector<PublishedRow>& rows, const sim::Network& networ
   add(sim::Recomputation::full, "2sbh", sbh * 2);
 }
 
+/// Measured by tests/experiments/pytorch_saved_bytes_test.py.
+void add_saved_for_backward(std::vector<PublishedRow>& rows) {
+  struct Saved {
+    const char *network, *policy;
+    double bytes;
+  };
+  constexpr std::array saved{Saved{"mlp", "fp32", 800'772},
+                             Saved{"mlp", "amp", 673'284},
+                             Saved{"cnn", "fp32", 15'877'380},
+                             Saved{"cnn", "amp", 9'212'964},
+                             Saved{"transformer", "fp32", 39'162'372},
+                             Saved{"transformer", "amp", 30'141'700}};
+  for (const auto& [name, policy, bytes] : saved) {
+    const sim::Network network = find_network(name).network();
+    rows.push_back(
+        {.key = fmt::format("saved_for_backward.{}.{}", name, policy),
+         .quantity = fmt::format("{} under {}: bytes saved for backward", name, policy),
+         .published = bytes,
+         .ours = as_double(sim::kept_for_backward(sim::typed(network, sim::find_precision_policy(policy)))),
+         .source = "PyTorch 2.15, saved_tensors_hooks under CUDA autocast",
+         .note = "PyTorch saves besides indices, running statistics, and under autocast FP16 logits"});
+  }
+}
+
 void add_flop(std::vector<PublishedRow>& rows, const sim::Network& network, const Bert& bert) {
   const sim::TypedNetwork typed = sim::typed(network, sim::find_precision_policy("O3"));
   std::uint64_t layer_forward = 0, layer_backward = 0;
@@ -192,6 +217,7 @@ std::vector<PublishedRow> published_rows() {
   add_bytes_per_parameter(rows);
   add_bert_memory(rows);
   add_activations(rows, network, bert);
+  add_saved_for_backward(rows);
   add_flop(rows, network, bert);
   add_shares(rows);
   return rows;

@@ -139,6 +139,21 @@ Activations activations(const TypedNetwork& network, Recomputation recomputation
   return Keeping(network, recomputation).result();
 }
 
+std::uint64_t kept_for_backward(const TypedNetwork& network) {
+  std::uint64_t bytes = activations(network).total();
+  for (std::size_t i = 0; i < network.operators.size(); ++i) {
+    const Network::Operator& op = network.network->operators[i];
+    const bool hands_on = std::ranges::any_of(
+        network.operators[i].inputs, [&](std::size_t input) { return network.values[input].needs_gradient; });
+    if (op.operation->operator_class != OperatorClass::tensor_contraction || op.parameters.empty() ||
+        !hands_on)
+      continue;
+    const TypedNetwork::Parameter& weight = network.parameters[op.parameters.front()];
+    if (weight.cast) bytes += bytes_of(weight.elements, *weight.cast);
+  }
+  return bytes;
+}
+
 OptimizerState::OptimizerState(const Spec& optimizer, const PrecisionPolicy& policy)
     : spec_(optimizer), arithmetic_(policy.update_arithmetic(0, 1)) {
   allocated(1);

@@ -52,6 +52,11 @@ struct Activations {
 
 Activations activations(const TypedNetwork& network, Recomputation recomputation = Recomputation::none);
 
+/// Bytes that backward finds from the forward pass, without recomputation: activations, and casts of the weights
+/// by which a contraction multiplies the gradient it hands on. Other casts, of biases and of weights whose layer
+/// has no gradient to hand on (a first layer), end with autocast's cache.
+std::uint64_t kept_for_backward(const TypedNetwork& network);
+
 /// Bytes of moments that an optimizer keeps for a parameter of some size: asked of the optimizer itself, and
 /// of large parameters extrapolated from block to block (DynamicMap::block), which is exact for a state that
 /// is the same for every block.
@@ -72,7 +77,7 @@ class OptimizerState {
 /// In bytes.
 struct StepMemory {
   std::uint64_t weights = 0;         ///< in the format of the model
-  std::uint64_t cast_weights = 0;    ///< copies that autocast keeps for the step
+  std::uint64_t cast_weights = 0;    ///< copies in autocast's cache, which the forward pass leaves behind
   std::uint64_t master_weights = 0;  ///< where the optimizer changes others than those of the model
   std::uint64_t gradients = 0;       ///< of the parameters, as backward gives them
   /// The same in a wider format, where unscaling gives another; else it happens in place.

@@ -63,7 +63,7 @@ class Transformer(nn.Module):
         self.register_buffer("mask", torch.full((context, context), float("-inf")).triu(1))
 
     def forward(self, tokens):
-        x = self.token(tokens) + self.position(torch.arange(tokens.shape[1]))
+        x = self.token(tokens) + self.position(torch.arange(tokens.shape[1], device=tokens.device))
         for block in self.blocks:
             x = block(x, self.mask)
         return self.output(self.norm(x)).flatten(0, 1)
@@ -81,23 +81,26 @@ def seconds_per_step(model, optimizer, inputs, labels):
     return statistics.median(times)
 
 
+def case(name, device="cpu"):
+    """Model, optimizer, inputs, and the rows and classes of the labels."""
+    with torch.device(device):
+        if name == "mlp":
+            model = nn.Sequential(
+                nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
+            )
+            return model, torch.optim.SGD(model.parameters(), 0.05, 0.9), torch.rand(128, 784), (128, 10)
+        if name == "cnn":
+            model = Cnn()
+            return model, torch.optim.SGD(model.parameters(), 0.05, 0.9), torch.rand(64, 1, 28, 28), (64, 10)
+        model = Transformer()
+        return model, torch.optim.AdamW(model.parameters(), 1e-3), torch.randint(67, (16, 64)), (16 * 64, 67)
+
+
 def main():
-    mlp = nn.Sequential(
-        nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10)
-    )
-    cnn, transformer = Cnn(), Transformer()
-    cases = {
-        "mlp": (mlp, torch.optim.SGD(mlp.parameters(), 0.05, 0.9), torch.rand(128, 784), (128, 10)),
-        "cnn": (cnn, torch.optim.SGD(cnn.parameters(), 0.05, 0.9), torch.rand(64, 1, 28, 28), (64, 10)),
-        "transformer": (
-            transformer,
-            torch.optim.AdamW(transformer.parameters(), 1e-3),
-            torch.randint(67, (16, 64)),
-            (16 * 64, 67),
-        ),
-    }
-    for name, (model, optimizer, inputs, (rows, classes)) in cases.items():
+    for name in ("mlp", "cnn", "transformer"):
+        model, optimizer, inputs, (rows, classes) = case(name)
         print(name, seconds_per_step(model, optimizer, inputs, torch.randint(classes, (rows,))), flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()

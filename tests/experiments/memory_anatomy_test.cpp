@@ -1,8 +1,10 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <map>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "experiments/common/training_setup.h"
 #include "experiments/memory_anatomy/allocation.h"
@@ -33,15 +35,14 @@ TEST_CASE("memory anatomy: ResNet-50 takes 4.09 billion multiply-adds an image")
         doctest::Approx(4.09e9).epsilon(0.001));
 }
 
-TEST_CASE("memory anatomy: descriptions of the simulator's models have the parameters of these") {
+TEST_CASE("memory anatomy: descriptions of the simulator's models have their parameters and their batch") {
   for (const char* name : {"mlp", "cnn", "transformer"}) {
     experiments::TrainingOptions options{.model = name};
     const experiments::TrainingSetup setup(options);
-    anatomy::NetworkChoice choice = anatomy::find_network(name);
-    if (const auto* text = dynamic_cast<const sim::TextDataset*>(&setup.dataset()))
-      choice.symbols = {{"sequence", text->context()}, {"vocabulary", text->vocabulary().size()}};
+    const sim::Network network = anatomy::find_network(name).network();
+    CHECK(network.input.front() == static_cast<std::size_t>(setup.budget().batch));
     std::vector<std::size_t> described, built;
-    for (const sim::ParameterSpec& spec : choice.network().parameters)
+    for (const sim::ParameterSpec& spec : network.parameters)
       described.push_back(sim::element_count(spec.shape));
     for (const sim::ParameterSpec& spec : setup.model().parameters())
       built.push_back(sim::element_count(spec.shape));
@@ -59,6 +60,30 @@ TEST_CASE("memory anatomy: training steps of the simulator allocate what is pred
     CHECK(row.predicted_bytes == row.allocated_bytes);
     CHECK(row.needed_bytes <= row.allocated_bytes);
   }
+}
+
+TEST_CASE("memory anatomy: backward keeps what PyTorch saves, but for what the model leaves out") {
+  // Indices are 64-bit; a loss saves one number besides. Under autocast PyTorch keeps the logits before their cast
+  // to FP32, and a convolution keeps its weight's cast even where nothing upstream needs a gradient.
+  constexpr double loss = 4, running_statistics = 2 * 4 * (16 + 32 + 32 + 64), first_convolution = 2 * 16 * 9;
+  constexpr double images = 128, small_images = 64, tokens = 16 * 64, positions = 64;
+  const std::map<std::string_view, double> left_out{
+      {"mlp.fp32", images * 8 + loss},
+      {"mlp.amp", images * 8 + loss + 2 * images * 10},
+      {"cnn.fp32", small_images * 8 + loss + running_statistics},
+      {"cnn.amp", small_images * 8 + loss + running_statistics + 2 * small_images * 10 + first_convolution},
+      {"transformer.fp32", (2 * tokens + positions) * 8 + loss},
+      {"transformer.amp", (2 * tokens + positions) * 8 + loss + 2 * tokens * 67}};
+  constexpr std::string_view prefix = "saved_for_backward.";
+  std::size_t compared = 0;
+  for (const anatomy::PublishedRow& row : anatomy::published_rows()) {
+    if (!row.key.starts_with(prefix)) continue;
+    INFO(row.key);
+    CHECK(row.published - row.ours == left_out.at(std::string_view(row.key).substr(prefix.size())));
+    CHECK(row.ratio() > 0.99);
+    ++compared;
+  }
+  CHECK(compared == left_out.size());
 }
 
 TEST_CASE("memory anatomy: published figures that follow from definitions are met exactly") {

@@ -35,6 +35,11 @@ halflab_test(experiments_parts_test
     memory_anatomy_parts op_precision_parts opt_levels_parts report_parts scale_policy_order_parts
     scaler_comparison_parts underflow_sweep_parts validate_gpu_parts Boost::headers)
 
+add_test(NAME memory_anatomy:pytorch COMMAND sh -c
+  "exec \"\${HALFLAB_TORCH_PYTHON:-python3}\" '${CMAKE_CURRENT_LIST_DIR}/pytorch_saved_bytes_test.py' '$<TARGET_FILE:memory_anatomy>'")
+set_tests_properties(memory_anatomy:pytorch PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3
+  ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+
 halflab_test(explain_gemm_test
   experiments/explain_gemm_classification_test.cpp
   experiments/explain_gemm_mistake_test.cpp
