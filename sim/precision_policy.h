@@ -31,7 +31,7 @@ enum class AutocastClass {
 enum class CastList {
   none,            ///< no list: every operation runs in the format of the model, losses in binary32
   torch_autocast,  ///< torch.autocast on CUDA
-  apex_o1,         ///< Apex O1, which patches torch's functions
+  apex_o1,         ///< Apex O1, which patched torch's functions until Apex removed it in 2025
 };
 
 struct PrecisionPolicy {

@@ -17,16 +17,18 @@ inline constexpr DynamicScheduler pytorch{
     .options = {"init_scale", "growth_factor", "backoff_factor", "growth_interval"},
     .rule = {.growth_stays_finite = true, .arithmetic = ScaleArithmetic::binary32_by_binary64}};
 
-/// NVIDIA/apex apex/amp/scaler.py and handle.py. One scaler for each of num_losses losses; S moves at each
-/// backward pass, and growth_interval counts backward passes, unless delay_unscale. The factor 2 is fixed.
+/// NVIDIA/apex apex/amp/scaler.py and handle.py, which cb65b8e removed (2025-05-08). One scaler for each of
+/// num_losses losses; S moves at each backward pass, and growth_interval counts backward passes, unless
+/// delay_unscale. The factor 2 is fixed.
 inline constexpr DynamicScheduler apex_amp{
     .name = "apex_amp",
     .description = "Apex amp: counts backward passes, one scaler a loss; ceiling 2^24",
     .options = {"init_scale", "growth_interval", "min_scale", "max_scale", "num_losses", "delay_unscale"},
     .rule = {.max_scale = 0x1p24, .updates_per_backward = true, .arithmetic = ScaleArithmetic::binary64}};
 
-/// NVIDIA/apex apex/fp16_utils/loss_scaler.py. Its check sums each gradient and looks at the sum, so that a
-/// finite gradient whose sum overflows counts as bad; here the elements decide.
+/// NVIDIA/apex apex/fp16_utils/loss_scaler.py, which cb65b8e removed (2025-05-08). Its check sums each
+/// gradient and looks at the sum, so that a finite gradient whose sum overflows counts as bad; here the
+/// elements decide.
 inline constexpr DynamicScheduler apex_fp16_optimizer{
     .name = "apex_fp16_optimizer",
     .description = "Apex FP16_Optimizer (fp16_utils): starts at 2^32; floor 1, no ceiling",

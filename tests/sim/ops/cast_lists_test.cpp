@@ -1,8 +1,8 @@
 /// In which format each operation runs under torch.autocast, Apex O1 and policies without a list. The
 /// expected classes were read by hand from PyTorch's aten/src/ATen/autocast_mode.h (CUDA) and Apex's
-/// apex/amp/lists/{torch,functional,tensor}_overrides.py; an operation of ours that is several of theirs
-/// (softmax_cross_entropy: log_softmax and nll_loss; attention: bmm or scaled_dot_product_attention; bias:
-/// add) has the class of these.
+/// apex/amp/lists/{torch,functional,tensor}_overrides.py, which cb65b8e removed (2025-05-08); an operation of
+/// ours that is several of theirs (softmax_cross_entropy: log_softmax and nll_loss; attention: bmm or
+/// scaled_dot_product_attention; bias: add) has the class of these.
 
 #include <doctest/doctest.h>
 
