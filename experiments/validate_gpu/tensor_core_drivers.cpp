@@ -41,6 +41,13 @@ Example example_of(const cuda::TensorCoreInstruction& instruction, const cuda::I
   put(2, accumulator, product.c);
   put(3, accumulator, found.found);
   put(4, accumulator, found.expected);
+  if (family.family == cuda::DotFamily::open_questions) {
+    const auto question =
+        std::ranges::find(cuda::open_questions(), instruction.accumulator, &cuda::OpenQuestion::accumulator);
+    example.kind =
+        fmt::format("{}: {}", question->name,
+                    found.found == question->mma_sim_answer ? "MMA-Sim's answer" : "a third answer");
+  }
   if (example.values[3] == "nan" && example.values[4] == "nan") example.kind = "NaN";
   if (!family.needs_model()) example.kind += fmt::format(", variant {}", found.variant);
   return example;
@@ -74,8 +81,14 @@ DeviceAnswer answer_of(const cuda::TensorCoreInstruction& instruction, const cud
 
 bool is_enumerated(const cuda::TensorCoreInstruction& instruction, cuda::DotFamily family) {
   const bool all_triples = instruction.accumulator == cuda::AccumulatorFormat::binary16;
-  return family == cuda::DotFamily::structure || family == cuda::DotFamily::specials ||
-         (family == cuda::DotFamily::one_product && all_triples);
+  return family == cuda::DotFamily::open_questions || family == cuda::DotFamily::structure ||
+         family == cuda::DotFamily::specials || (family == cuda::DotFamily::one_product && all_triples);
+}
+
+/// Before all functions, but for wgmma (sweep.cpp says why).
+bool is_asked_first(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family) {
+  constexpr int warp = 32;
+  return family.family == cuda::DotFamily::open_questions && instruction.threads == warp;
 }
 
 Driver driver_of(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family) {
@@ -93,7 +106,7 @@ Driver driver_of(const cuda::TensorCoreInstruction& instruction, const cuda::Inp
   return {.functions = {},
           .rows = {row_id(operation, Subject::gpu)},
           .domain = domain,
-          .cost = 16,
+          .cost = is_asked_first(instruction, family) ? 1u : 16u,
           .run = [&](std::uint32_t shard) { return answer_of(instruction, family, shard); },
           .obstacle = [&] { return cuda::unavailable_reason(instruction); }};
 }

@@ -54,10 +54,11 @@ struct DotProduct {
 
 enum class DotFamily {
   // Compared with the model
-  random,       ///< a mixture of distributions in fixed proportions
-  structure,    ///< exponent gaps, signs, edge significands, positions and carries, enumerated
-  specials,     ///< every NaN and infinity, in every slot and in c
-  one_product,  ///< c + a * b: with a binary16 accumulator all 2^48, with binary32 a sample of c
+  open_questions,  ///< where a published model answers otherwise, and no recorded step decides
+  random,          ///< a mixture of distributions in fixed proportions
+  structure,       ///< exponent gaps, signs, edge significands, positions and carries, enumerated
+  specials,        ///< every NaN and infinity, in every slot and in c
+  one_product,     ///< c + a * b: with a binary16 accumulator all 2^48, with binary32 a sample of c
   // Compared with another result of the instruction, which has to be the same or what is said
   permutation,   ///< another order of the products within a step of the model
   negation,      ///< a and c negated: the result negated, but +0 for a sum of zero
@@ -75,8 +76,8 @@ struct InputFamily {
   bool needs_model() const { return family <= DotFamily::one_product; }
   /// Whether the numbers end; otherwise they are random, and any below 2^64 - 1 is one.
   bool is_enumerated() const {
-    return family == DotFamily::structure || family == DotFamily::specials ||
-           family == DotFamily::one_product;
+    return family == DotFamily::open_questions || family == DotFamily::structure ||
+           family == DotFamily::specials || family == DotFamily::one_product;
   }
   /// The numbers 0 ... inputs - 1 are all of an enumerated family, and what a default run takes of another.
   std::uint64_t inputs(const TensorCoreInstruction& instruction) const;
@@ -90,6 +91,17 @@ const std::vector<InputFamily>& input_families();
 /// The dot product of a number, as the device makes it too; of families without model the one that the others
 /// are derived from.
 DotProduct dot_product(const TensorCoreInstruction& instruction, DotFamily family, std::uint64_t number);
+
+/// The number 0 of DotFamily::open_questions with one accumulator: a step to which `mma_dot` and MMA-Sim (Xie et
+/// al., arXiv:2511.10909) give two answers, in codes of the accumulator. A GPU gives one of them.
+struct OpenQuestion {
+  AccumulatorFormat accumulator;
+  std::string_view name;
+  std::uint32_t model_answer;
+  std::uint32_t mma_sim_answer;
+};
+
+const std::vector<OpenQuestion>& open_questions();
 
 /// What the model says: the code of the accumulator's format.
 std::uint32_t model_result(const TensorCore& core, const TensorCoreInstruction& instruction,

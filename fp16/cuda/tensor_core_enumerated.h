@@ -9,6 +9,19 @@
 
 namespace fp16::cuda::inputs {
 
+// Open questions: one with each accumulator.
+
+FP16_HD constexpr DotProduct open_question_product(const DotShape& shape) {
+  DotProduct product;
+  if (shape.has_binary16()) {
+    set_factors(product, 0, 0x8001, 0x2c00);  // -2^-28
+  } else {
+    set_factors(product, 0, 0, 0x54d4);  // 0 * 77.25
+    product.c = 1;                       // 2^-149
+  }
+  return product;
+}
+
 // Structure: `carries` large terms and a small one, `gap` octaves below. Terms are the products and c.
 
 inline constexpr int structure_gaps = 61;

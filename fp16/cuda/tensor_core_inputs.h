@@ -43,6 +43,8 @@ FP16_HD constexpr DotProduct sparse_product(std::uint64_t number, const DotShape
 
 FP16_HD constexpr DotProduct dot_product(DotFamily family, std::uint64_t number, const DotShape& shape) {
   switch (family) {
+    case DotFamily::open_questions:
+      return open_question_product(shape);
     case DotFamily::structure:
       return structure_product(number, shape);
     case DotFamily::specials:

@@ -125,6 +125,19 @@ TEST_CASE("tensor-core inputs: the families hold what they say") {
   CHECK(product.c == 0x9abc);
 }
 
+TEST_CASE("tensor-core inputs: an open question has one answer of the model, and another one of MMA-Sim") {
+  for (const TensorCoreInstruction& instruction : cuda::tensor_core_instructions()) {
+    const auto question =
+        std::ranges::find(cuda::open_questions(), instruction.accumulator, &cuda::OpenQuestion::accumulator);
+    REQUIRE(question != cuda::open_questions().end());
+    REQUIRE(family(DotFamily::open_questions).inputs(instruction) == 1);
+    const DotProduct product = cuda::dot_product(instruction, DotFamily::open_questions, 0);
+    for (const TensorCore& core : fp16::tensor_cores)
+      CHECK(cuda::model_result(core, instruction, product) == question->model_answer);
+    CHECK(question->mma_sim_answer != question->model_answer);
+  }
+}
+
 TEST_CASE("tensor-core inputs: a number is the same dot product everywhere") {
   // Digests of results can be compared between machines only if compilers agree on this.
   const TensorCoreInstruction instruction = distinct_instructions()[2];
