@@ -13,11 +13,12 @@ namespace fp16::cuda::inputs {
 
 FP16_HD constexpr DotProduct open_question_product(const DotShape& shape) {
   DotProduct product;
+  const int last = shape.depth - 1;  // a further step would make +0 of either zero
   if (shape.has_binary16()) {
-    set_factors(product, 0, 0x8001, 0x2c00);  // -2^-28
+    set_factors(product, last, 0x8001, 0x2c00);  // -2^-28
   } else {
-    set_factors(product, 0, 0, 0x54d4);  // 0 * 77.25
-    product.c = 1;                       // 2^-149
+    set_factors(product, last, 0, 0x54d4);  // 0 * 77.25
+    product.c = 1;                          // 2^-149
   }
   return product;
 }

@@ -144,6 +144,7 @@ TEST_CASE("tensor-core inputs: a number is the same dot product everywhere") {
   REQUIRE(instruction.depth == 16);
   std::uint64_t digest = 0;
   for (const InputFamily& inputs : cuda::input_families()) {
+    if (inputs.family == DotFamily::open_questions) continue;  // has one number
     for (std::uint64_t number = 1000; number < 3000; ++number) {
       const DotProduct product = cuda::dot_product(instruction, inputs.family, number);
       for (int k = 0; k < instruction.depth; ++k)
