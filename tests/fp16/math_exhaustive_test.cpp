@@ -25,7 +25,7 @@ double value_of(std::uint16_t code) {
 /// A function of two halves in the library, and in the host's arithmetic with a bound on the relative error.
 struct PairFunction {
   std::string name;
-  Result<binary16> (*function)(std::uint16_t a, std::uint16_t b, const Attributes& attributes);
+  math::PairFunction function;
   std::uint32_t (*to_odd)(double a, double b);  ///< for a > 0 and b != 0
   long double (*host)(double a, double b);
   long double host_error;

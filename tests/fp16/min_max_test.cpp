@@ -26,7 +26,7 @@ enum class Nan { propagates, is_missing, is_missing_if_quiet };
 template <const Format& F>
 struct Kind {
   std::string_view name;
-  Result<F> (*compute)(Bits<F>, Bits<F>, const Attributes&);
+  Result<F> (*compute)(Code<F>, Code<F>, const Attributes&);
   Nan nan;
   bool larger, by_magnitude;
 };

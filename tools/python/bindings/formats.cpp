@@ -101,7 +101,7 @@ py::object each(const Array<Bits<F>>& bits, Piece piece) {
 }
 
 template <const Format& F>
-py::object each_text(const Array<Bits<F>>& bits, std::string (*text_of)(Bits<F>)) {
+py::object each_text(const Array<Bits<F>>& bits, std::string (*text_of)(fp16::Code<F>)) {
   py::list texts;
   for (const Bits<F> code : span_of(bits)) texts.append(text_of(code));
   const py::module_ numpy = py::module_::import("numpy");
@@ -131,10 +131,10 @@ py::dict fields(const py::object& bits, const py::object& format) {
       return static_cast<std::int64_t>(fp16::magnitude<F>(code) >> F.trailing_bits());
     });
     result["trailing_significand"] =
-        each<F>(given, [](Bits<F> code) -> std::int64_t { return code & fp16::trailing_mask<F>; });
-    result["exponent"] = each<F>(given, [](Bits<F> code) -> std::int64_t { return exponent_of<F>(code); });
-    result["significand"] = each<F>(given, [](Bits<F> code) { return significand_of<F>(code); });
-    result["number_class"] = each_text<F>(given, [](Bits<F> code) {
+        each<F>(given, [](fp16::Code<F> code) -> std::int64_t { return code & fp16::trailing_mask<F>; });
+    result["exponent"] = each<F>(given, [](fp16::Code<F> code) -> std::int64_t { return exponent_of<F>(code); });
+    result["significand"] = each<F>(given, [](fp16::Code<F> code) { return significand_of<F>(code); });
+    result["number_class"] = each_text<F>(given, [](fp16::Code<F> code) {
       return std::string(number_classes[static_cast<std::size_t>(fp16::classify<F>(code))]);
     });
   });
@@ -144,7 +144,7 @@ py::dict fields(const py::object& bits, const py::object& format) {
 template <const Format& F>
 struct TextStyle {
   std::string_view name;
-  std::string (*text_of)(Bits<F> code);
+  std::string (*text_of)(fp16::Code<F> code);
 };
 template <const Format& F>
 constexpr std::array text_styles{
