@@ -149,7 +149,8 @@ std::vector<experiments::Cell> cells_of(const Options& options, const fs::path& 
 
 /// What cannot be is said before hours of what can be.
 void reject_impossible(const std::vector<experiments::Cell>& cells, const Networks& networks,
-                       const Options& options) {
+                       const Options& options, int threads) {
+  const experiments::SideBySide runs(experiments::runs_at_one_time(cells.size(), threads));
   for (const experiments::Cell& cell : cells) {
     if (cell.seed == options.training.seed)
       network_of(cell, networks).setup.trainer(choice_of(cell, options, 1));
@@ -200,7 +201,7 @@ void run(experiments::Run& run, Options& options) {
   Networks networks;
   for (const std::string& model : options.models)
     networks.push_back(std::make_unique<Network>(options.training, model));
-  reject_impossible(cells, networks, options);
+  reject_impossible(cells, networks, options, run.threads());
   train(run, cells, networks, options);
 
   std::vector<experiments::Comparison> comparisons;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/allocation_trace.h"
+
 namespace sim {
 namespace {
 
@@ -49,12 +51,14 @@ AllocationScope::~AllocationScope() {
 
 MemoryCharge::MemoryCharge(std::size_t bytes)
     : account_(current.account), role_(current.role), bytes_(bytes) {
+  AllocationTrace::allocated(bytes_);
   if (account_ == nullptr) return;
   account_->total_.add(bytes_);
   account_->of(role_).add(bytes_);
 }
 
 MemoryCharge::~MemoryCharge() {
+  if (bytes_ != 0) AllocationTrace::freed(bytes_);
   if (account_ == nullptr) return;
   account_->total_.current -= bytes_;
   account_->of(role_).current -= bytes_;

@@ -15,6 +15,11 @@ fp16::Format model_format(const PrecisionPolicy& policy, const ParameterSpec& sp
   return policy.keep_batchnorm_fp32 && spec.of_batch_norm ? fp16::binary32 : policy.model;
 }
 
+fp16::Format kept_format(const PrecisionPolicy& policy, const ParameterSpec& spec) {
+  const fp16::Format seen = model_format(policy, spec);
+  return fp16::contains(seen, policy.weights) ? seen : policy.weights;
+}
+
 ModelState ModelState::initial(const Model& model, std::uint64_t seed,
                                const std::optional<UnitScaling>& unit_scaling) {
   ModelState state{.specs = model.parameters(), .weights = {}, .buffers = {}, .unit_scaling = unit_scaling};

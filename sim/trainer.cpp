@@ -111,7 +111,7 @@ void Trainer::take_state(ModelState initial) {
   state_ = std::move(initial);
   for (std::size_t i = 0; i < state_.weights.size(); ++i) {
     const fp16::Format seen = model_format(policy_, state_.specs[i]);
-    const fp16::Format kept = fp16::contains(seen, policy_.weights) ? seen : policy_.weights;
+    const fp16::Format kept = kept_format(policy_, state_.specs[i]);
     const AllocationScope scope(memory_.get(),
                                 kept == seen ? MemoryRole::weights : MemoryRole::master_weights);
     state_.weights[i] = rounded(state_.weights[i], kept);

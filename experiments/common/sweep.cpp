@@ -14,6 +14,7 @@
 
 #include "experiments/common/counted_gradients.h"
 #include "experiments/common/interrupt.h"
+#include "experiments/common/memory_need.h"
 #include "sim/files.h"
 #include "sim/record.h"
 #include "sim/statistics/log2.h"
@@ -252,7 +253,10 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
   const auto steps = static_cast<std::uint64_t>(plan.setup.steps());
   const auto every = static_cast<std::uint64_t>(plan.checkpoint_every);
   while (training.trainer.steps_done() < steps) {
-    const sim::StepRecord step = training.trainer.step();
+    const sim::StepRecord step =
+        while_doing(fmt::format("training {} under {}, at step {} of {}", plan.cell.model, plan.cell.policy,
+                                training.trainer.steps_done() + 1, steps),
+                    [&] { return training.trainer.step(); });
     training.totals.add(step);
     journal.add(step, plan.choice.clipping);
     if (step.decision == sim::Decision::abort) {
@@ -276,7 +280,10 @@ void write_parameters(sim::RunRecord& record, const Training& training) {
 
 void write_results(sim::RunRecord& record, const Training& training, const CellRun& plan) {
   const sim::Evaluation evaluation =
-      sim::evaluate(plan.setup.model(), plan.setup.dataset(), training.trainer.state(), plan.choice.threads);
+      while_doing(fmt::format("evaluating {} after its last step", plan.cell.model), [&] {
+        return sim::evaluate(plan.setup.model(), plan.setup.dataset(), training.trainer.state(),
+                             plan.choice.threads);
+      });
   const Totals& totals = training.totals;
   record.summary("final_loss", evaluation.loss);
   if (plan.setup.model().is_classifier()) record.summary("final_accuracy", evaluation.accuracy);

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <stdexcept>
 #include <vector>
 
 #include "experiments/common/command_line.h"
+#include "experiments/common/memory_need.h"
+#include "experiments/common/parallel.h"
 #include "sim/data/registry.h"
 #include "sim/optimizers/registry.h"
 #include "sim/schedules/registry.h"
@@ -38,8 +41,10 @@ std::string models_by_data() {
 
 std::unique_ptr<sim::Dataset> load_data(const TrainingOptions& options, sim::DataKind kind) {
   try {
-    return sim::load_dataset(options.data,
-                             {.kind = kind, .context = static_cast<std::size_t>(options.context)});
+    return while_doing(fmt::format("reading --data '{}'", options.data), [&] {
+      return sim::load_dataset(options.data,
+                               {.kind = kind, .context = static_cast<std::size_t>(options.context)});
+    });
   } catch (const std::invalid_argument& error) {
     throw std::invalid_argument(
         fmt::format("--data: {}; models by data: {}", error.what(), models_by_data()));
@@ -55,6 +60,38 @@ void reject_endless_warmup(const TrainingOptions& options) {
         "schedule '{}': warmup_steps = {} is longer than the run; allowed with --steps {}: at most {}", name,
         value, *options.steps, *options.steps));
   }
+}
+
+/// Another one with the same options; one without a name in the registry is of an experiment's own, and takes what
+/// none takes.
+sim::AnyScaler same_again(const sim::AnyScaler& scaler) {
+  if (const auto* unit = std::get_if<sim::UnitScaling>(&scaler)) return *unit;
+  const auto name = [](const auto& kind) -> std::string_view {
+    if constexpr (requires { kind.name(); })
+      return kind.name();
+    else
+      return kind->name();
+  };
+  const sim::NamedValues options = sim::options_of(scaler);
+  try {
+    return sim::make_any_scaler(std::visit(name, scaler), {options.begin(), options.end()});
+  } catch (const std::invalid_argument&) {
+    return sim::make_any_scaler("none");
+  }
+}
+
+/// What there was before any run of this process took some of it.
+const sim::AvailableMemory& memory_at_first() {
+  static const sim::AvailableMemory available = sim::available_memory();
+  return available;
+}
+
+/// What a run's memory depends on besides the setup.
+std::string kind_of_run(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                        const TrainingBudget& budget) {
+  return fmt::format("{} {} {} batch {} {} {} {} {}", policy.name, choice.policy, choice.scaler, budget.batch,
+                     choice.accumulation_steps > 1, choice.twin_every != 0, fp16::name_of(choice.twin_format),
+                     SideBySide::count());
 }
 
 }  // namespace
@@ -120,6 +157,46 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::Precisio
 
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
                                     sim::AnyScaler scaler, const TrainingBudget& budget) const {
+  require_memory(choice, policy, scaler, budget);
+  return unchecked_trainer(choice, policy, std::move(scaler), budget);
+}
+
+void TrainingSetup::require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                                   const sim::AnyScaler& scaler, const TrainingBudget& budget) const {
+  const std::scoped_lock lock(fitting_mutex_);
+  const std::string kind = kind_of_run(choice, policy, budget);
+  if (fitting_.contains(kind)) return;
+  const MemoryDemand demand{.run = fmt::format("{} under {}", options_.model, policy.name),
+                            .batch = static_cast<std::uint64_t>(budget.batch),
+                            .side_by_side = SideBySide::count(),
+                            .available = memory_at_first()};
+  require_parameters_fit(demand, from_option("--optimizer", [&] {
+                           return parameter_bytes(*model_, policy, options_.optimizer);
+                         }));
+  const sim::MemoryForecast needed = while_doing(
+      fmt::format("trying a step of {} with two examples, where {} {}; allowed: a smaller network",
+                  demand.run, bytes_text(demand.available.bytes), demand.available.bound),
+      [&] { return forecast(choice, policy, scaler, budget); });
+  require_steps_fit(demand, needed);
+  fitting_.insert(kind);
+}
+
+sim::MemoryForecast TrainingSetup::forecast(const RunChoice& given, const sim::PrecisionPolicy& policy,
+                                            const sim::AnyScaler& scaler,
+                                            const TrainingBudget& budget) const {
+  RunChoice choice = given;
+  // The third micro-batch finds what the second one found, and a twin what every other one does.
+  choice.accumulation_steps = std::min<std::size_t>(choice.accumulation_steps, 2);
+  choice.twin_every = std::min<std::size_t>(choice.twin_every, 1);
+  return sim::MemoryForecast([&](std::size_t batch) {
+    return unchecked_trainer(
+        choice, policy, same_again(scaler),
+        {.batch = static_cast<int>(batch), .steps = budget.steps, .learning_rate = budget.learning_rate});
+  });
+}
+
+sim::Trainer TrainingSetup::unchecked_trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                                              sim::AnyScaler scaler, const TrainingBudget& budget) const {
   auto optimizer = from_option("--optimizer", [&] {
     auto [name, given] = sim::parse_numeric_spec(options_.optimizer);
     given.insert_or_assign("learning_rate", budget.learning_rate);
@@ -174,7 +251,7 @@ std::string seeds_text(std::uint64_t first, int count) {
 
 void train(sim::Trainer& trainer, int steps, Progress& progress) {
   for (int step = 0; step < steps; ++step) {
-    trainer.step();
+    while_doing(fmt::format("training, at step {} of {}", step + 1, steps), [&] { trainer.step(); });
     progress.tick();
   }
 }

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -11,6 +13,7 @@
 #include "experiments/common/progress.h"
 #include "fp16/formats.h"
 #include "sim/data/dataset.h"
+#include "sim/memory_forecast.h"
 #include "sim/models/registry.h"
 #include "sim/optimizers/optimizer.h"
 #include "sim/record.h"
@@ -78,13 +81,18 @@ class TrainingSetup {
   std::string_view model_name() const { return row_.name; }
   int steps() const { return *options_.steps; }
 
-  /// Throws std::invalid_argument as the constructor does.
+  /// Throws std::invalid_argument as the constructor does, and std::runtime_error, before anything large is
+  /// allocated, where as many such runs as there are side by side (parallel.h) would not fit into memory.
   sim::Trainer trainer(const RunChoice& choice) const;
   /// The same under a policy that no name stands for; that of the choice is not looked at.
   sim::Trainer trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy) const;
   /// The same with a scaler that no name stands for, too, and for another budget than that of the options.
   sim::Trainer trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy, sim::AnyScaler scaler,
                        const TrainingBudget& budget) const;
+
+  /// What the tensors of such a run take at most, by its batch; that of the budget is not looked at.
+  sim::MemoryForecast forecast(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                               const sim::AnyScaler& scaler, const TrainingBudget& budget) const;
 
   /// That of the options.
   TrainingBudget budget() const { return {*options_.batch, *options_.steps, *options_.learning_rate}; }
@@ -97,11 +105,18 @@ class TrainingSetup {
   std::string quality(const sim::Evaluation& evaluation) const;
 
  private:
+  sim::Trainer unchecked_trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                                 sim::AnyScaler scaler, const TrainingBudget& budget) const;
+  void require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                      const sim::AnyScaler& scaler, const TrainingBudget& budget) const;
+
   const TrainingOptions& options_;
   sim::Spec model_spec_;
   const sim::ModelRow& row_;
   std::unique_ptr<sim::Dataset> dataset_;
   std::unique_ptr<sim::Model> model_;
+  mutable std::mutex fitting_mutex_;
+  mutable std::set<std::string> fitting_;  ///< kinds of runs that were found to fit
 };
 
 /// "seeds 0 to 2", "seed 7".

@@ -7,9 +7,10 @@ halflab_test(experiments_common_test
   experiments/common_figure_test.cpp
   experiments/common_gradient_sites_test.cpp
   experiments/common_instruments_test.cpp
+  experiments/common_memory_need_test.cpp
   experiments/common_parallel_test.cpp
-  experiments/common_progress_test.cpp
   experiments/common_printable_test.cpp
+  experiments/common_progress_test.cpp
   experiments/common_text_table_test.cpp
   experiments/common_training_setup_test.cpp
   LIBRARIES halflab_experiments nlohmann_json::nlohmann_json)
@@ -78,6 +79,7 @@ add_dependencies(cublas_test fake_cublas old_fake_cublas)
 halflab_test(experiments_programs_test
   experiments/lab_gpu_test.cpp
   experiments/program_answers_test.cpp
+  experiments/program_limits_test.cpp
   experiments/programs_test.cpp
   experiments/training_resume_test.cpp
   experiments/training_test.cpp
