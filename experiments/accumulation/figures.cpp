@@ -49,8 +49,8 @@ std::string growth_labels() {
 std::string growth_lines() {
   const auto lines = [](const fp16::Format& format, std::string_view titles) {
     return fmt::format(
-        ", n_u(x, 2.0**-{0}) with lines linecolor rgb grey linewidth 1 dashtype (8,4) {1}, "
-        "sqrt_n_u(x, 2.0**-{0}) with lines linecolor rgb grey linewidth 1 dashtype (2,3) {2}",
+        ", n_u(x, 2.0**-{0}) with lines linecolor rgb grey linewidth 1 dashtype 2 {1}, "
+        "sqrt_n_u(x, 2.0**-{0}) with lines linecolor rgb grey linewidth 1 dashtype 3 {2}",
         format.precision, titles.empty() ? "notitle" : "title 'n u'",
         titles.empty() ? "notitle" : "title '√n u'");
   };

@@ -66,7 +66,8 @@ Figure error_figure(const Findings& found, const Options& options) {
     sim::AllReduce how;
     std::string title;
     std::string_view y = error_without_overflow;
-    std::string_view style = "";
+    std::string_view kind = "linespoints";
+    std::string_view dashes = "";
   };
   std::vector<Line> lines;
   for (const sim::AllReduceAlgorithm algorithm : sim::all_reduce_algorithms)
@@ -77,7 +78,8 @@ Figure error_figure(const Findings& found, const Options& options) {
   lines.push_back({.how = {},
                    .title = "one rounding",
                    .y = "column('relative_error_of_one_rounding')",
-                   .style = "pointsize 0 dashtype 2"});
+                   .kind = "lines",
+                   .dashes = "dashtype 2"});
   std::vector<std::string> titles;
   for (const Line& line : lines) titles.push_back(line.title);
   const KeyColumn key(titles);
@@ -90,7 +92,7 @@ Figure error_figure(const Findings& found, const Options& options) {
            .where = rows_of(source, line.how) + rows_at("scale_log2", found.scale_log2),
            .x = "column('workers')",
            .y = std::string(line.y),
-           .style = fmt::format("with linespoints linetype {} {}", curves.size() + 1, line.style),
+           .style = fmt::format("with {} linetype {} {}", line.kind, curves.size() + 1, line.dashes),
            .title = source == sources.front() ? line.title : ""});
     }
     script += panel(static_cast<int>(source), static_cast<int>(sources.size())) + key.script() +
@@ -169,8 +171,8 @@ std::string windows_script(const Findings& found, const Options& options) {
                     .y = "column('inputs_overflow_from_log2')",
                     .style = "with lines linecolor rgb black dashtype 3",
                     .title = "workers' own overflow"});
-  return workers_axis(options) +
-         fmt::format("set yrange [-0.5:{}]\nset ytics {}\nset ylabel \"log_2 of the loss scale S\"\n",
+  return workers_axis(options) + "set key maxcols 2\n" +
+         fmt::format("set yrange [-0.5:{}]\nset ytics {}\nset ylabel \"log₂ of the loss scale S\"\n",
                      found.max_scale_log2 + 0.5, octaves_between_tics(found.max_scale_log2, 8)) +
          plot(curves);
 }

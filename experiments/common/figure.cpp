@@ -44,7 +44,6 @@ set border 3 linecolor rgb "#444444" linewidth 1
 set tics nomirror out scale 0.5 textcolor rgb "#222222"
 set grid xtics ytics linetype 1 linecolor rgb "#E3E3E3" linewidth 0.75
 set format "%h"
-set tmargin 4.6
 set key at graph 0, graph 1.03 left bottom horizontal Left reverse maxcols 5 width -1 samplen 2.6 font ",12" textcolor rgb "#222222"
 set style fill solid 1.0 noborder
 )";
@@ -61,7 +60,7 @@ int width_of_a_map(std::size_t maps) {
 }
 
 int names_width(const HeatMapAxes& axes) {
-  return text_width(axes.tensors) * 10 / 12 + 15;  // in a smaller font than other tics
+  return text_width(axes.tensors, 10) + 15;  // in a smaller font than other tics
 }
 
 /// The beginning of a multiplot of heat maps, and what they all have.
@@ -288,7 +287,7 @@ std::string marks(const std::vector<Mark>& marks) {
     const bool left = mark.side == Mark::Side::left, above = mark.label_height >= 1;
     script += fmt::format(
         "set arrow from first {0}, graph 0 to first {0}, graph {1} nohead front linecolor rgb black "
-        "linewidth 1 dashtype (8,4)\n"
+        "linewidth 1 dashtype 2\n"
         "set label {2} at first {3}, graph {4} {5} offset character {6}, {7} front font ',12'\n",
         mark.x, above ? 1 : 0.92, gnuplot_string(mark.label), mark.label_x.value_or(mark.x),
         mark.label_height, left ? "right" : "left", left ? -0.4 : 0.4, above ? 0.7 : 0.0);
@@ -297,19 +296,12 @@ std::string marks(const std::vector<Mark>& marks) {
 }
 
 std::string panel(int index, int count) {
-  constexpr double top = 0.94, axis_room = 0.10, key_room = 0.07;
+  constexpr double top = 0.94, axis_room = 0.085, key_room = 0.07;
   const double height = top / count, bottom = top - height * (index + 1);
   return fmt::format(
       "unset object\nunset arrow\nunset label\n{}set bmargin at screen {:.4f}\nset tmargin at screen "
       "{:.4f}\n",
       index == 0 ? "eval draw_title\n" : "", bottom + axis_room, bottom + height - key_room);
-}
-
-int text_width(std::span<const std::string> texts) {
-  constexpr double widest_mean_character = 8.4;
-  std::size_t longest = 0;
-  for (const std::string& text : texts) longest = std::max(longest, text.size());
-  return static_cast<int>(std::ceil(widest_mean_character * static_cast<double>(longest)));
 }
 
 KeyColumn::KeyColumn(std::span<const std::string> titles) {
@@ -389,6 +381,7 @@ std::string seed_is(std::uint64_t seed) {
 }
 
 std::string gnuplot_script(const Figure& figure) {
+  constexpr double title_and_key = 86, axis = 58;  // pixels
   return fmt::format(R"(# Draws {name}.svg and {name}.png from the tables beside it: gnuplot {name}.gp
 {style}
 title = {title}
@@ -396,10 +389,14 @@ draw_title = 'set label title at graph 0, screen 0.965 left noenhanced font ",15
 do for [kind in "svg png"] {{
   unset label; unset arrow; unset object
   if (kind eq "svg") {{
-    set terminal svg size {width}, {height} font "Arial,13" background "#ffffff"
+    set terminal svg size {width}, {height} font "sans-serif,13" background "#ffffff"
+    set xtics offset 0, 0.38; set ytics offset 0.6, 0; set xlabel offset 0, 0.95; set ylabel offset 0.9, 0; set key spacing 1
   }} else {{
-    set terminal pngcairo size {png_width}, {png_height} font "Arial,13" fontscale 2 linewidth 2 pointscale 2 background "#ffffff"
+    # In pixels as the SVG: a point is 4/3 of a pixel, and of pixels there are twice as many.
+    set terminal pngcairo size {png_width}, {png_height} font "sans-serif,13" fontscale 2 * 3/4. linewidth 2 pointscale 2.7 dashlength 0.5 background "#ffffff"
+    set xtics offset 0, 0.2; set ytics offset 0, 0; set xlabel offset 0, 0.42; set ylabel offset 0, 0; set key spacing 1.2
   }}
+  set tmargin at screen {top:.4f}; set bmargin at screen {bottom:.4f}
   set output '{name}.'.kind
   eval draw_title
 
@@ -410,7 +407,9 @@ unset output
                      fmt::arg("name", figure.name), fmt::arg("style", style),
                      fmt::arg("title", gnuplot_string(figure.title)), fmt::arg("width", figure.width),
                      fmt::arg("height", figure.height), fmt::arg("png_width", 2 * figure.width),
-                     fmt::arg("png_height", 2 * figure.height), fmt::arg("script", figure.script));
+                     fmt::arg("png_height", 2 * figure.height),
+                     fmt::arg("top", 1 - title_and_key / figure.height),
+                     fmt::arg("bottom", axis / figure.height), fmt::arg("script", figure.script));
 }
 
 Drawing draw(const Figure& figure, const std::filesystem::path& directory,

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/common/text_width.h"
+
 namespace experiments {
 
 /// A figure that gnuplot draws from the CSV files of its run directory.
@@ -58,9 +60,6 @@ std::string marks(const std::vector<Mark>& marks);
 /// Begins panel `index` (from the top, from 0) of `count` stacked ones, after "set multiplot": its place,
 /// room for its key, and no zones or marks left from the one before.
 std::string panel(int index, int count);
-
-/// Pixels that the longest of the texts takes in the size of tics and keys, rather too many than too few.
-int text_width(std::span<const std::string> texts);
 
 /// A figure's keys in a column of their own at the right, for titles that have no room above the plot; as wide
 /// as the longest of them needs. All panels have the same edges.

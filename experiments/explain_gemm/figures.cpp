@@ -6,9 +6,12 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace experiments::explain_gemm {
 namespace {
+
+constexpr int map_width = 900, error_width = 750;
 
 constexpr std::string_view palette =
     "set palette defined (0 '#deebf7', 0.5 '#4292c6', 1 '#08306b')\nunset key\nunset grid\n";
@@ -18,6 +21,19 @@ std::string accumulator_tics() {
   for (std::size_t i = 0; i < accumulators().size(); ++i)
     tics += fmt::format("{}{} {}", i == 0 ? "" : ", ", gnuplot_string(accumulators()[i].name), i);
   return tics + ") noenhanced\n";
+}
+
+/// Pixels between the names at the left and the scale of colours at the right.
+std::string side_margins(int left, int width) {
+  constexpr int scale_of_colours = 130;
+  return fmt::format("set lmargin at screen {:.4f}\nset rmargin at screen {:.4f}\n",
+                     static_cast<double>(left) / width, 1 - static_cast<double>(scale_of_colours) / width);
+}
+
+int names_width() {
+  std::vector<std::string> names;
+  for (const Accumulator& accumulator : accumulators()) names.emplace_back(accumulator.name);
+  return text_width(names) + 20;
 }
 
 std::string setting(const Problem& problem) {
@@ -47,15 +63,15 @@ Figure map_figure(const Findings& found) {
                           static_cast<double>(count) - 0.5, most_slices(found.explanation)) +
               fmt::format(
                   "set xlabel 'slices of k'\nset cblabel 'outputs unexplained, %' offset 1\nset logscale cb\n"
-                  "set cbrange [{}:100]\nset format cb '%g'\nset lmargin 30\nset rmargin 14\n{}set key on\n",
-                  least, palette) +
+                  "set cbrange [{}:100]\nset format cb '%g'\n{}{}set key on\n",
+                  least, side_margins(names_width(), map_width), palette) +
               "plot 'map.csv' using 'slices':'accumulator_index':(0.48):(0.48):"
               "(column('fraction_unexplained') > 0 ? 100 * column('fraction_unexplained') : NaN) "
               "with boxxyerror fillstyle solid noborder linecolor palette notitle, "
               "'map.csv' using 'slices':(column('fraction_unexplained') == 0 ? column('accumulator_index') : "
               "NaN) with points pointtype 2 pointsize 1.2 linewidth 3 linecolor rgb vermillion "
               "title 'every bit reproduced'\n",
-          .width = 900,
+          .width = map_width,
           .height = static_cast<int>(120 + 24 * count)};
 }
 
@@ -77,26 +93,27 @@ std::string marked(const Findings& found, Kind kind, std::string_view color, std
 
 Figure error_figure(const Findings& found) {
   const Problem& problem = found.problem;
-  return {.name = "errors",
-          .title = "Where D differs from the best hypothesis",
-          .caption = fmt::format(
-              "Share of the outputs in each part of D that {} does not reproduce; marks: up to 10,000 "
-              "outputs that rounding does not explain. {}.",
-              found.explanation.best().hypothesis.text(), setting(problem)),
-          .script = fmt::format("set xlabel 'column of D'\nset ylabel 'row of D'\nset xrange [-0.5:{}.5]\n"
-                                "set yrange [{}.5:-0.5]\nset cblabel 'outputs unexplained, %' offset 2\n"
-                                "set cbrange [0:*]\nset format cb '%g'\nset rmargin 14\n{}set key on\n"
-                                "plot 'error_map.csv' using "
-                                "(column('first_column') + (column('columns') - 1) / 2.0):"
-                                "(column('first_row') + (column('rows') - 1) / 2.0):"
-                                "(column('columns') / 2.0):(column('rows') / 2.0):"
-                                "(100 * column('fraction_unexplained')) "
-                                "with boxxyerror fillstyle solid noborder linecolor palette notitle",
-                                problem.columns - 1, problem.rows - 1, palette) +
-                    marked(found, Kind::overflow, "purple", "overflow") +
-                    marked(found, Kind::real_bug, "vermillion", "real bug") + "\n",
-          .width = 750,
-          .height = 600};
+  return {
+      .name = "errors",
+      .title = "Where D differs from the best hypothesis",
+      .caption = fmt::format(
+          "Share of the outputs in each part of D that {} does not reproduce; marks: up to 10,000 "
+          "outputs that rounding does not explain. {}.",
+          found.explanation.best().hypothesis.text(), setting(problem)),
+      .script = fmt::format("set xlabel 'column of D'\nset ylabel 'row of D'\nset xrange [-0.5:{}.5]\n"
+                            "set yrange [{}.5:-0.5]\nset cblabel 'outputs unexplained, %' offset 2\n"
+                            "set cbrange [0:*]\nset format cb '%g'\n{}{}set key on\n"
+                            "plot 'error_map.csv' using "
+                            "(column('first_column') + (column('columns') - 1) / 2.0):"
+                            "(column('first_row') + (column('rows') - 1) / 2.0):"
+                            "(column('columns') / 2.0):(column('rows') / 2.0):"
+                            "(100 * column('fraction_unexplained')) "
+                            "with boxxyerror fillstyle solid noborder linecolor palette notitle",
+                            problem.columns - 1, problem.rows - 1, side_margins(90, error_width), palette) +
+                marked(found, Kind::overflow, "purple", "overflow") +
+                marked(found, Kind::real_bug, "vermillion", "real bug") + "\n",
+      .width = error_width,
+      .height = 600};
 }
 
 }  // namespace

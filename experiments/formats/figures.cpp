@@ -30,7 +30,7 @@ std::string octaves_panel() {
                       .title = std::string(name)});
   }
   return "set xlabel \"binary exponent of the octave\"\nset xrange [-155:135]\nset xtics 20\nset grid ytics\n"
-         "set ylabel \"numbers in the octave, log_2\"\nset yrange [0:25]\nset ytics 5\n"
+         "set ylabel \"numbers in the octave, log₂\"\nset yrange [0:25]\nset ytics 5\n"
          "set key maxcols 7\n" +
          plot(curves);
 }
@@ -47,7 +47,7 @@ std::string numbers_panel() {
         "linewidth 1 linecolor rgb {} notitle",
         separator, column_is("format", name), row, name == "e8m0" ? "grey" : "blue");
   }
-  return "set xlabel \"log_2 of the number\"\nset xrange [-17:17]\nset xtics 2\nset ylabel \"\"\n"
+  return "set xlabel \"log₂ of the number\"\nset xrange [-17:17]\nset xtics 2\nset ylabel \"\"\n"
          "set grid noytics\n" +
          fmt::format("set yrange [0.4:{}.6]\nset ytics ({})\nplot {}\n", row, tics, plots);
 }
@@ -80,7 +80,7 @@ std::string spread_script() {
   return first_panel() +
          fmt::format(
              "set xrange [0:{}]\nset xtics 1\nset key maxcols 4\n"
-             "set xlabel \"spread of the rows' magnitudes, octaves (standard deviation of log_2)\"\n"
+             "set xlabel \"spread of the rows' magnitudes, octaves (standard deviation of log₂)\"\n"
              "set ylabel \"relative error of a row, mean\"\nset logscale y\nset yrange [1e-4:2]\n"
              "set format y \"10^{{%T}}\"\n",
              largest_spread) +

@@ -63,6 +63,7 @@ std::string histogram_script(std::string_view table, const Pooled& above, const 
 std::string ridges_panel(const std::vector<Moment>& moments, Pooled Moment::*quantity, double lowest) {
   double tallest = 0;
   for (const Moment& moment : moments) tallest = std::max(tallest, tallest_bar(moment.*quantity));
+  constexpr double room_for_zones = 0.12;  // their names, of the plot's height
   const double gap = 0.55 * tallest;
   const std::string& name = (moments.front().*quantity).name;
   std::string tics;
@@ -85,7 +86,7 @@ std::string ridges_panel(const std::vector<Moment>& moments, Pooled Moment::*qua
   return fmt::format(
              "unset key\nset lmargin at screen 0.26\nset grid xtics noytics\nset title \"{}\" offset 0,1.2\n"
              "set yrange [0:{}]\nset ytics ({})\n",
-             name, gap * static_cast<double>(moments.size() - 1) + 1.3 * tallest, tics) +
+             name, (gap * static_cast<double>(moments.size() - 1) + tallest) / (1 - room_for_zones), tics) +
          fp16_zones(lowest) + plot(curves);
 }
 
@@ -195,7 +196,7 @@ void draw_figures(Run& run, const Findings& found, std::string_view model, const
            "experiment on master weights counts them.",
            setting),
        .script = histogram_script("weights", found.weights, found.updates, left_edge(found.updates),
-                                  "binary exponent, floor(log_2 |x|)"),
+                                  "binary exponent, floor(log₂ |x|)"),
        .height = 640});
   if (found.moments.size() > 1) run.figure(ridges_figure(found, lowest, model, setting));
 }

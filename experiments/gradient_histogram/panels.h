@@ -7,7 +7,7 @@
 
 namespace experiments::gradient_histogram {
 
-constexpr std::string_view exponent_label = "binary exponent of |gradient|, floor(log_2 |g|)";
+constexpr std::string_view exponent_label = "binary exponent of |gradient|, floor(log₂ |g|)";
 
 /// From `lowest` on: what FP16 makes of the magnitudes.
 std::string fp16_zones(double lowest);

@@ -57,7 +57,7 @@ std::string shifted_panels(const Pooled& gradients, int scale_log2, double lowes
                       .title = fmt::format("S = {}: {} more become zero, {} are left", scale_text(scale_log2),
                                            share(flushed), share(100 - zero - flushed))}) +
          exponents_axes(lowest, 1.3 * tallest,
-                        fmt::format("log_2 of |gradient|{}", scale_log2 == 0 ? "" : " times S")) +
+                        fmt::format("log₂ of |gradient|{}", scale_log2 == 0 ? "" : " times S")) +
          fp16_zones(lowest) +
          fmt::format(
              "plot \"paper3.csv\" using (column('scale_log2') == {} && strcol('lower_log2') ne 'zero' ? "

@@ -31,7 +31,7 @@ std::string memory_script(const FigureSetting& setting) {
   std::string script = fmt::format(
       "set style data histograms\nset style histogram rowstacked\nset boxwidth 0.7\nset grid noxtics\n"
       "set yrange [0:{:.6g}]\nset ylabel \"memory, GiB\"\n"
-      "set tmargin 3\nset key outside right top vertical Left reverse invert noenhanced maxcols 1\n",
+      "set key outside right top vertical Left reverse invert noenhanced maxcols 1\n",
       1.1 * (is_drawn ? std::max(available, highest) : highest));
   if (is_drawn) {
     script += fmt::format(

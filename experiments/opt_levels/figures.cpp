@@ -26,9 +26,14 @@ std::vector<std::string> names_of(const Findings& found) {
   return names;
 }
 
+int names_width(const std::vector<std::string>& labels) {
+  constexpr int tics = 32;
+  return text_width(labels) + tics;
+}
+
 /// A panel with a row for each recipe, from the top; labels at the first panel alone.
 std::string rows_panel(const Findings& found, int index, const std::vector<std::string>& labels, int width) {
-  const int names = text_width(labels) + 20;
+  const int names = names_width(labels);
   const double left = names + index * (panel_width + panel_gap), height = figure_height(found);
   std::vector<std::string> tics;
   for (std::size_t i = 0; i < labels.size(); ++i)
@@ -42,7 +47,7 @@ std::string rows_panel(const Findings& found, int index, const std::vector<std::
 }
 
 int rows_width(const std::vector<std::string>& labels, int panels) {
-  return text_width(labels) + 20 + panels * panel_width + (panels - 1) * panel_gap + 25;
+  return names_width(labels) + panels * panel_width + (panels - 1) * panel_gap + 25;
 }
 
 /// An axis of differences to FP32 in percentage points, or in the loss. A recipe that ruins a network would
@@ -103,11 +108,11 @@ class DifferenceAxis {
             .title = std::move(title)};
   }
 
-  /// Of a single seed there is no interval: both ends are the value itself.
+  /// Of a single seed there is no interval: both ends are the value itself. As a number a missing end would take the
+  /// point with it.
   static constexpr std::string_view functions =
-      "either(value, otherwise) = value == value ? value : otherwise\n"
-      "low(name) = either(column(name.'_lower'), column(name))\n"
-      "high(name) = either(column(name.'_upper'), column(name))\n";
+      "low(name) = strcol(name.'_lower') eq 'nan' ? column(name) : column(name.'_lower')\n"
+      "high(name) = strcol(name.'_upper') eq 'nan' ? column(name) : column(name.'_upper')\n";
 
  private:
   double factor_, most_, sign_;  ///< the sign of what is worse

@@ -92,7 +92,7 @@ Figure operations_figure(const Findings& found) {
   const std::vector<std::string> operations = operations_of(found);
   std::vector<std::string> recipes;
   for (const Recipe& recipe : found.recipes) recipes.push_back(recipe.name);
-  const int left = text_width(operations) + 20;
+  const int left = text_width(operations) + 32;
   const int width = left + column_width * static_cast<int>(recipes.size()) + 30;
   const int height = top + row_height * static_cast<int>(operations.size()) + name_row;
   std::string cells;

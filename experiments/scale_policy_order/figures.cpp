@@ -94,7 +94,7 @@ Figure rate_figure(const Findings& found, const Options& options, const std::str
         fmt::format("set label {} at graph 0, graph 1.06 left noenhanced font ',11'\n",
                     gnuplot_string(recipe.name)) +
         (i == 0
-             ? "set label 'log_2 of the factor on the learning rate, over the steps' at screen "
+             ? "set label 'log₂ of the factor on the learning rate, over the steps' at screen "
                "0.018, screen 0.48 center rotate by 90 font ',13'\n"
                "set key at screen 0.985, screen 0.992 right top vertical maxrows 3 samplen 1.5 font ',11'\n"
              : "") +

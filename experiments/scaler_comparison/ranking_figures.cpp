@@ -29,7 +29,7 @@ struct RankAxes {
   explicit RankAxes(const RankingFindings& found) : strategies(best_first(found.regimes)) {
     for (const RegimeFindings& regime : found.regimes) regimes.emplace_back(name_of(regime.regime));
   }
-  int names_width() const { return text_width(strategies) * 10 / 12 + 15; }
+  int names_width() const { return text_width(strategies, 10) + 15; }
   int map_width() const { return std::max(cell_width * static_cast<int>(regimes.size()), 2 * cell_width); }
   int width(std::size_t maps) const {
     return names_width() + static_cast<int>(maps) * (map_width() + map_gap) + scale_room;

@@ -15,7 +15,7 @@
 namespace experiments::underflow_sweep {
 namespace {
 
-constexpr std::string_view scale_label = "log_2 of the loss scale S";
+constexpr std::string_view scale_label = "log₂ of the loss scale S";
 constexpr std::array percent_axis{0.0001, 100.0};
 
 std::size_t last_scale(const std::vector<ScaleResult>& results) {
@@ -35,15 +35,24 @@ Curve share_curve(std::string_view share, int linetype, bool predicted) {
           .x = "column('scale_log2')",
           .y = fmt::format("column('fraction_{0}{1}') > 0 ? 100 * column('fraction_{0}{1}') : NaN", share,
                            predicted ? "_predicted" : ""),
-          .style = fmt::format("with {} linetype {}", predicted ? "lines" : "points", linetype),
-          .title = predicted ? "" : std::string(share)};
+          .style = fmt::format("with {} linetype {}", predicted ? "lines" : "points", linetype)};
+}
+
+/// Both together in the key, itself out of sight.
+Curve share_key(std::string_view share, int linetype) {
+  return {.table = "sweep",
+          .x = "-1",
+          .y = "1",
+          .style = fmt::format("with linespoints linetype {}", linetype),
+          .title = std::string(share)};
 }
 
 std::string sweep_script(const std::vector<ScaleResult>& results) {
   std::vector<Curve> shares;
   int linetype = 0;
   for (const std::string_view share : {"subnormal", "flushed", "overflow"}) {
-    shares.push_back(share_curve(share, ++linetype, false));
+    shares.push_back(share_key(share, ++linetype));
+    shares.push_back(share_curve(share, linetype, false));
     shares.push_back(share_curve(share, linetype, true));
   }
   shares.push_back(

@@ -119,6 +119,16 @@ TEST_CASE("a logarithmic axis has labelled tics, and none of the values lies bey
   CHECK(axis({}) == axis({0.3}));
 }
 
+TEST_CASE("text width: the widest text counts, letter by letter, and characters beyond ASCII once") {
+  const auto width = [](const std::vector<std::string>& texts) {
+    return experiments::text_width(texts, 100);
+  };
+  CHECK(width({}) == 0);
+  CHECK(width({"i", "mm", "W"}) == 195);  // 2 * 0.974 em
+  CHECK(width({"√"}) == width({"→"}));
+  CHECK(experiments::text_width(std::vector<std::string>{"mm"}, 200) == 390);
+}
+
 TEST_CASE("a figure grows with the longest title of its key") {
   const std::vector<std::string> shorter{"fp32", "amp"}, longer{"fp32", std::string(60, 'w')};
   const experiments::KeyColumn narrow(shorter), wide(longer);

@@ -90,6 +90,13 @@ target_compile_definitions(experiments_programs_test PRIVATE
   HALFLAB_FAKE_CUBLAS="$<TARGET_FILE:fake_cublas>")
 add_dependencies(experiments_programs_test experiments fake_cublas)
 
+# What their figures look like.
+halflab_test(experiments_figures_test experiments/figures_test.cpp
+  LIBRARIES nlohmann_json::nlohmann_json fmt::fmt PNG::PNG)
+target_compile_definitions(experiments_figures_test PRIVATE
+  HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+add_dependencies(experiments_figures_test experiments)
+
 # The programs on an emulated device.
 if(HALFLAB_HAS_CUDA)
   halflab_emulated_test(gpu_throughput_emulated_test experiments/gpu_throughput_device_test.cpp

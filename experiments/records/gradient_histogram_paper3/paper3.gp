@@ -18,7 +18,6 @@ set border 3 linecolor rgb "#444444" linewidth 1
 set tics nomirror out scale 0.5 textcolor rgb "#222222"
 set grid xtics ytics linetype 1 linecolor rgb "#E3E3E3" linewidth 0.75
 set format "%h"
-set tmargin 4.6
 set key at graph 0, graph 1.03 left bottom horizontal Left reverse maxcols 5 width -1 samplen 2.6 font ",12" textcolor rgb "#222222"
 set style fill solid 1.0 noborder
 
@@ -27,10 +26,14 @@ draw_title = 'set label title at graph 0, screen 0.965 left noenhanced font ",15
 do for [kind in "svg png"] {
   unset label; unset arrow; unset object
   if (kind eq "svg") {
-    set terminal svg size 800, 860 font "Arial,13" background "#ffffff"
+    set terminal svg size 800, 860 font "sans-serif,13" background "#ffffff"
+    set xtics offset 0, 0.38; set ytics offset 0.6, 0; set xlabel offset 0, 0.95; set ylabel offset 0.9, 0; set key spacing 1
   } else {
-    set terminal pngcairo size 1600, 1720 font "Arial,13" fontscale 2 linewidth 2 pointscale 2 background "#ffffff"
+    # In pixels as the SVG: a point is 4/3 of a pixel, and of pixels there are twice as many.
+    set terminal pngcairo size 1600, 1720 font "sans-serif,13" fontscale 2 * 3/4. linewidth 2 pointscale 2.7 dashlength 0.5 background "#ffffff"
+    set xtics offset 0, 0.2; set ytics offset 0, 0; set xlabel offset 0, 0.42; set ylabel offset 0, 0; set key spacing 1.2
   }
+  set tmargin at screen 0.9000; set bmargin at screen 0.0674
   set output 'paper3.'.kind
   eval draw_title
 
@@ -41,7 +44,7 @@ unset object
 unset arrow
 unset label
 eval draw_title
-set bmargin at screen 0.7267
+set bmargin at screen 0.7117
 set tmargin at screen 0.8700
 set lmargin at screen 0.09
 set rmargin at screen 0.17
@@ -64,7 +67,7 @@ set yrange [0:12.501993320457025]
 set xtics 4
 set ytics autofreq
 set ylabel ""
-set xlabel "log_2 of |gradient|"
+set xlabel "log₂ of |gradient|"
 set offsets 0, 0, graph 0.2, 0
 set object rectangle from first -40, graph 0 to first -25, graph 1 behind fillcolor rgb vermillion fillstyle transparent solid 0.10 noborder
 set label 'zero in FP16' at first -32.5, graph 0.955 center textcolor rgb "#444444" font ',12'
@@ -77,7 +80,7 @@ plot "paper3.csv" using (column('scale_log2') == 0 && strcol('lower_log2') ne 'z
 unset object
 unset arrow
 unset label
-set bmargin at screen 0.4133
+set bmargin at screen 0.3983
 set tmargin at screen 0.5567
 set lmargin at screen 0.09
 set rmargin at screen 0.17
@@ -100,7 +103,7 @@ set yrange [0:12.501993320457025]
 set xtics 4
 set ytics autofreq
 set ylabel ""
-set xlabel "log_2 of |gradient| times S"
+set xlabel "log₂ of |gradient| times S"
 set offsets 0, 0, graph 0.2, 0
 set object rectangle from first -40, graph 0 to first -25, graph 1 behind fillcolor rgb vermillion fillstyle transparent solid 0.10 noborder
 set label 'zero in FP16' at first -32.5, graph 0.955 center textcolor rgb "#444444" font ',12'
@@ -113,7 +116,7 @@ plot "paper3.csv" using (column('scale_log2') == 3 && strcol('lower_log2') ne 'z
 unset object
 unset arrow
 unset label
-set bmargin at screen 0.1000
+set bmargin at screen 0.0850
 set tmargin at screen 0.2433
 set lmargin at screen 0.09
 set rmargin at screen 0.17
@@ -136,7 +139,7 @@ set yrange [0:12.501993320457025]
 set xtics 4
 set ytics autofreq
 set ylabel ""
-set xlabel "log_2 of |gradient| times S"
+set xlabel "log₂ of |gradient| times S"
 set offsets 0, 0, graph 0.2, 0
 set object rectangle from first -40, graph 0 to first -25, graph 1 behind fillcolor rgb vermillion fillstyle transparent solid 0.10 noborder
 set label 'zero in FP16' at first -32.5, graph 0.955 center textcolor rgb "#444444" font ',12'
