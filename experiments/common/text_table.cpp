@@ -7,8 +7,12 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "experiments/common/glossary.h"
+
 namespace experiments {
 namespace {
+
+constexpr std::string_view note_mark = "* ";
 
 /// Every byte of UTF-8 but the continuations begins a character.
 bool begins_character(char byte) {
@@ -94,16 +98,23 @@ std::string TextTable::text() const {
   }
   std::string text;
   for (const std::string& line : lines) text += without_trailing_spaces(line) + '\n';
+  for (const std::string& column : columns) {
+    if (const std::string_view meaning = meaning_of(column); !meaning.empty())
+      text += fmt::format("{}{}: {}.\n", note_mark, column, meaning);
+  }
+  for (const std::string& note : notes) text += fmt::format("{}{}\n", note_mark, note);
   return text;
 }
 
 bool parse_text_table(std::string_view text, TextTable& table) {
-  const std::vector<std::string_view> lines = lines_of(text);
+  std::vector<std::string_view> lines = lines_of(text);
   if (lines.size() < 2 || !lines[1].starts_with('-') ||
       lines[1].find_first_not_of("- ") != std::string_view::npos) {
     return false;
   }
   table = {};
+  for (; lines.back().starts_with(note_mark); lines.pop_back())
+    table.notes.insert(table.notes.begin(), std::string(lines.back().substr(note_mark.size())));
   table.rows.resize(lines.size() - 2);
   for (std::size_t begin = 0; begin != std::string_view::npos;) {
     const std::size_t end = std::min(lines[1].find(' ', begin), lines[1].size());

@@ -10,9 +10,10 @@ namespace experiments {
 struct TextTable {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;  ///< each of columns.size() cells
+  std::vector<std::string> notes = {};         ///< below the table, besides those of the glossary
 
   /// Columns of numbers are aligned to the right, others to the left, two spaces apart; UTF-8 characters
-  /// count as one.
+  /// count as one. Below stand the notes, each after a star: first what the glossary says of the heads of columns.
   std::string text() const;
 };
 
@@ -24,7 +25,7 @@ bool looks_numeric(std::string_view cell);
 bool is_numeric_column(const TextTable& table, std::size_t column);
 
 /// Reads back what text() wrote; true, and the table filled, only if the text is such a table. Cells come
-/// trimmed.
+/// trimmed; all notes come as the table's own.
 bool parse_text_table(std::string_view text, TextTable& table);
 
 /// "12.3 %", with more digits for small shares: "0.012 %"; "0 %" only for an exact

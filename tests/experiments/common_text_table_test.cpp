@@ -30,6 +30,23 @@ TEST_CASE("a table reads back from its text") {
   CHECK(table.rows == scalers.rows);
 }
 
+TEST_CASE("heads that the glossary explains are explained below the table, and read back as notes") {
+  const TextTable explained{
+      .columns = {"policy", "swallowed"}, .rows = {{"O3", "12 %"}}, .notes = {"a note"}};
+  CHECK(explained.text() ==
+        "policy  swallowed\n"
+        "------  ---------\n"
+        "O3           12 %\n"
+        "* swallowed: updates that left the weight as it was, since rounding undid them.\n"
+        "* a note\n");
+  TextTable table;
+  REQUIRE(parse_text_table(explained.text(), table));
+  CHECK(table.rows == explained.rows);
+  REQUIRE(table.notes.size() == 2);
+  CHECK(table.notes[0].starts_with("swallowed: "));
+  CHECK(table.notes[1] == "a note");
+}
+
 TEST_CASE("prose is not a table") {
   TextTable table;
   for (const char* text : {"", "One line.", "Two lines,\nof prose.", "Title\n\nText", "a\n--x--\n"}) {
