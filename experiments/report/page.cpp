@@ -9,9 +9,11 @@ namespace experiments::report {
 namespace {
 
 constexpr std::string_view style_sheet = R"(
-:root { color-scheme: light dark; --ink: #1c1c1c; --soft: #5c5c5c; --line: #d8d8d8; --paper: #ffffff; }
+:root { color-scheme: light dark; --ink: #1c1c1c; --soft: #5c5c5c; --line: #d8d8d8; --paper: #ffffff;
+  --shade: rgb(0 0 0 / 0.25); }
 @media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e6e6; --soft: #a8a8a8; --line: #444444; --paper: #191919; }
+  :root { --ink: #e6e6e6; --soft: #a8a8a8; --line: #444444; --paper: #191919;
+    --shade: rgb(255 255 255 / 0.3); }
 }
 body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 52rem; background: var(--paper); color: var(--ink);
   font: 1rem/1.55 system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif; }
@@ -21,7 +23,16 @@ p { margin: 0.6rem 0; }
 .name { color: var(--soft); font-size: 0.85rem; }
 .headline { font-size: 1.1rem; }
 .text { white-space: pre-line; }
-.wide { overflow-x: auto; }
+.wide { width: max-content; min-width: 100%; max-width: calc(100vw - 3rem); margin-left: 50%; transform: translateX(-50%);
+  overflow-x: auto; scrollbar-width: thin;
+  background: linear-gradient(to right, var(--paper) 40%, transparent) left / 3rem 100% local no-repeat,
+    linear-gradient(to left, var(--paper) 40%, transparent) right / 3rem 100% local no-repeat,
+    linear-gradient(to right, var(--shade), transparent) left / 1rem 100% scroll no-repeat,
+    linear-gradient(to left, var(--shade), transparent) right / 1rem 100% scroll no-repeat; }
+.wide::-webkit-scrollbar { height: 0.5rem; }
+.wide::-webkit-scrollbar-thumb { border-radius: 0.25rem; background: var(--soft); }
+.wide th:first-child, .wide td:first-child { position: sticky; left: 0; background: var(--paper); }
+.note { margin: 0.2rem 0; color: var(--soft); font-size: 0.85rem; }
 table { margin: 0.8rem 0; border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid var(--line); text-align: left;
   vertical-align: top; }
@@ -30,15 +41,18 @@ th { color: var(--soft); font-weight: 600; }
 td.value { overflow-wrap: anywhere; }
 hr { margin: 2.5rem 0; border: 0; border-top: 1px solid var(--line); }
 figure { margin: 1.2rem 0 2rem; break-inside: avoid; }
-figure svg { display: block; width: 100%; height: auto; border-radius: 4px; background: #ffffff; }
+figure svg { display: block; min-width: 100%; height: auto; border-radius: 4px; background: #ffffff; }
 nav { display: flex; flex-wrap: wrap; gap: 0.4rem 1.6rem; margin-bottom: 1.2rem; font-size: 0.9rem; }
 a { color: inherit; text-decoration-color: var(--soft); text-underline-offset: 0.15em; }
-.answer { display: grid; grid-template-columns: 13rem 1fr; gap: 0 1.4rem; align-items: start; break-inside: avoid;
+.answer { display: grid; grid-template-columns: 20rem 1fr; gap: 0 1.4rem; align-items: start; break-inside: avoid;
   margin: 1.6rem 0; padding-top: 1.2rem; border-top: 1px solid var(--line); }
 .answer h2 { margin-top: 0; }
-.answer p { font-size: 0.95rem; }
+.answer p { display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 6; overflow: hidden; font-size: 0.95rem; }
 .answer img { width: 100%; height: auto; border-radius: 4px; background: #ffffff; }
-@media (max-width: 38rem) { .answer { grid-template-columns: 1fr; } }
+@media (max-width: 38rem) {
+  .answer { grid-template-columns: 1fr; }
+  .wide th:first-child, .wide td:first-child { min-width: 5rem; max-width: 8rem; overflow-wrap: anywhere; }
+}
 figcaption { margin-top: 0.5rem; color: var(--soft); font-size: 0.9rem; }
 details { margin: 0.6rem 0; border-top: 1px solid var(--line); padding-top: 0.6rem; }
 summary { cursor: pointer; }
@@ -49,15 +63,19 @@ h3 { margin: 1.2rem 0 0; font-size: 0.95rem; }
   body { max-width: none; padding: 0; font-size: 10pt; }
   h2 { break-after: avoid; }
   tr { break-inside: avoid; }
-  .wide { overflow: visible; }
+  .wide { width: auto; max-width: none; margin-left: 0; transform: none; overflow: visible; background: none; }
+  figure svg { width: 100%; }
   .wide table { font-size: 6.5pt; }
   .wide th, .wide td { padding: 0.1rem 0.45rem 0.1rem 0; }
 }
 )";
 
+/// Begins what may be wider than the text, and scrolls where it is wider than the window; by the keyboard too.
+constexpr std::string_view wide = "<div class=\"wide\" tabindex=\"0\">";
+
 std::string html_table(const TextTable& table) {
   std::vector<std::string_view> classes;
-  std::string html = "<div class=\"wide\"><table>\n<thead><tr>";
+  std::string html = std::string(wide) + "<table>\n<thead><tr>";
   for (std::size_t column = 0; column < table.columns.size(); ++column) {
     classes.push_back(is_numeric_column(table, column) ? " class=\"number\"" : "");
     html += fmt::format("<th{}>{}</th>", classes[column], typeset(table.columns[column]));
@@ -70,7 +88,10 @@ std::string html_table(const TextTable& table) {
     }
     html += "</tr>\n";
   }
-  return html + "</tbody></table></div>\n";
+  html += "</tbody></table></div>\n";
+  for (const std::string& note : table.notes)
+    html += fmt::format("<p class=\"note\">{}</p>\n", typeset(note));
+  return html;
 }
 
 std::string verdict_html(const RunDirectory& run) {
@@ -93,8 +114,8 @@ std::string figure_element(const RunDirectory::Figure& figure, int number) {
                                         "directory draws it.</p>",
                                         escaped(figure.title), escaped(figure.script))
                                   : inline_svg(figure.svg, fmt::format("figure{}-", number), figure.title);
-  return fmt::format("<figure>\n{}\n<figcaption><b>Figure {}.</b> {}</figcaption>\n</figure>\n", picture,
-                     number, typeset(figure.caption));
+  return fmt::format("<figure>\n{}{}</div>\n<figcaption><b>Figure {}.</b> {}</figcaption>\n</figure>\n", wide,
+                     picture, number, typeset(figure.caption));
 }
 
 std::string facts_table(std::string_view heading, const RunDirectory::Facts& facts) {
@@ -125,9 +146,10 @@ std::string document(std::string_view title, std::string_view body) {
 }
 
 std::string run_section(const RunDirectory& run, int& figure_number) {
-  std::string html =
-      fmt::format("<section>\n<h2>{}: {}</h2>\n<div class=\"name\">{}</div>\n{}", escaped(run.directory),
-                  escaped(run.question), escaped(run.name), verdict_html(run));
+  std::string html = fmt::format("<section>\n<h2>{}</h2>\n<div class=\"name\">{}{}</div>\n{}",
+                                 escaped(run.question), escaped(run.directory),
+                                 run.name == run.directory ? "" : fmt::format(" ({})", escaped(run.name)),
+                                 verdict_html(run));
   for (const RunDirectory::Figure& figure : run.figures) html += figure_element(figure, ++figure_number);
   return html + "</section>\n";
 }

@@ -50,7 +50,9 @@ void write_run(const fs::path& directory, const std::string& verdict) {
   record.figure({.name = "undrawn", .title = "Undrawn", .caption = "None."});
   record.summary("loss", 0.5);
   record.verdict(verdict);
-  record.verdict(experiments::TextTable{.columns = {"scaler", "loss"}, .rows = {{"<none>", "0.5"}}}.text());
+  record.verdict(experiments::TextTable{
+      .columns = {"scaler", "loss"}, .rows = {{"<none>", "0.5"}}, .notes = {"swallowed: by 2^-11"}}
+                     .text());
   record.commit(
       {{"experiment", "probe"}, {"question", "Is it so?"}, {"options", {{"steps", 3}, {"scale", nullptr}}}});
 }
@@ -111,13 +113,28 @@ TEST_CASE("a page holds of each run verdict and figures, then details, with uniq
   const std::string page = report::report_page("A <title>", runs);
   check_ids(page);
   std::size_t position = 0;
-  for (const char* part :
-       {"<title>A &lt;title&gt;</title>", "<h2>a: Is it so?</h2>",
-        "FP16 loses 1 &amp; 2 below 2<sup>-25</sup>,", "<td>&lt;none&gt;</td><td class=\"number\">0.5</td>",
-        "<figure>", "aria-label=\"A &lt;sketch&gt;\"", "<b>Figure 1.</b> Caption with 2<sup>-24</sup>.",
-        "gnuplot undrawn.gp", "<b>Figure 2.</b>", "</section>", "<h2>b: Is it so?</h2>", "Second.",
-        "<b>Figure 4.</b>", "<summary>a (probe)</summary>", "loss", "steps", "git_revision",
-        "<summary>b (probe)</summary>"}) {
+  for (const char* part : {"<title>A &lt;title&gt;</title>",
+                           "<h2>Is it so?</h2>",
+                           "<div class=\"name\">a (probe)</div>",
+                           "FP16 loses 1 &amp; 2 below 2<sup>-25</sup>,",
+                           "<div class=\"wide\" tabindex=\"0\"><table>",
+                           "<td>&lt;none&gt;</td><td class=\"number\">0.5</td>",
+                           "<p class=\"note\">swallowed: by 2<sup>-11</sup></p>",
+                           "<figure>\n<div class=\"wide\" tabindex=\"0\"><svg",
+                           "aria-label=\"A &lt;sketch&gt;\"",
+                           "<b>Figure 1.</b> Caption with 2<sup>-24</sup>.",
+                           "gnuplot undrawn.gp",
+                           "<b>Figure 2.</b>",
+                           "</section>",
+                           "<h2>Is it so?</h2>",
+                           "<div class=\"name\">b (probe)</div>",
+                           "Second.",
+                           "<b>Figure 4.</b>",
+                           "<summary>a (probe)</summary>",
+                           "loss",
+                           "steps",
+                           "git_revision",
+                           "<summary>b (probe)</summary>"}) {
     const std::size_t found = page.find(part, position);
     REQUIRE_MESSAGE(found != std::string::npos, part);
     position = found;
