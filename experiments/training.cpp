@@ -183,12 +183,11 @@ void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, c
 }
 
 void draw(experiments::Run& run, const experiments::Comparison& comparison, std::string_view suffix) {
-  const auto draw_one = [&](experiments::Figure figure) {
-    figure.name += suffix;
-    run.figure(figure);
-  };
-  draw_one(experiments::loss_figure(comparison));
-  if (comparison.groups().size() > 1) draw_one(experiments::comparison_figure(comparison));
+  run.figure(experiments::loss_figure(run.record(), comparison, fmt::format("loss{}", suffix)));
+  if (comparison.groups().size() == 1) return;
+  experiments::Figure differences = experiments::comparison_figure(comparison);
+  differences.name += suffix;
+  run.figure(differences);
 }
 
 void run(experiments::Run& run, Options& options) {

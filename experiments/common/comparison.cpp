@@ -9,6 +9,7 @@
 #include <fstream>
 #include <limits>
 #include <stdexcept>
+#include <system_error>
 
 #include "experiments/common/instruments.h"
 #include "experiments/common/text_table.h"
@@ -24,16 +25,23 @@ double rank_of(const SeedGroup& group) {
   return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }
 
-/// The rows of all cells' tables of that name, each with the cell it belongs to.
+/// The rows of all cells' tables of that name; of a single cell its own file, which lies on the disk once where the
+/// file system can give it a second name.
 void merge(const std::filesystem::path& file, std::span<const Cell> cells) {
+  const std::filesystem::path first = cells.front().directory / file.filename();
+  if (cells.size() == 1) {
+    std::error_code problem;
+    std::filesystem::create_hard_link(first, file, problem);
+    if (problem) std::filesystem::copy_file(first, file);
+    return;
+  }
   std::ofstream merged(file, std::ios::binary);
   for (const Cell& cell : cells) {
     std::ifstream table(cell.directory / file.filename(), std::ios::binary);
     std::string line;
     std::getline(table, line);
-    if (&cell == &cells.front()) fmt::print(merged, "model,policy,scaler,seed,{}\n", line);
-    while (std::getline(table, line))
-      fmt::print(merged, "{},{},{},{},{}\n", cell.model, cell.policy, cell.scaler, cell.seed, line);
+    if (&cell == &cells.front()) fmt::print(merged, "{}\n", line);
+    while (std::getline(table, line)) fmt::print(merged, "{}\n", line);
   }
   if (!merged.flush()) throw std::runtime_error(fmt::format("file '{}' cannot be written", file.string()));
 }

@@ -87,8 +87,9 @@ void write_summary(sim::RunRecord& record, std::span<const Comparison> compariso
 
 void write_verdict(sim::RunRecord& record, const Comparison& comparison);
 
-/// Loss and loss scale over the steps of the first seed, from steps.csv.
-Figure loss_figure(const Comparison& comparison);
+/// Loss, its difference to FP32 where there is one, and loss scale over the steps of the first seed, from
+/// <name>.csv, which this writes.
+Figure loss_figure(sim::RunRecord& record, const Comparison& comparison, const std::string& name);
 
 /// A dot and an interval for each group, from comparison.csv.
 Figure comparison_figure(const Comparison& comparison);

@@ -1,7 +1,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <sstream>
+
 #include "experiments/common/comparison.h"
+#include "experiments/common/curve_table.h"
 
 namespace experiments {
 namespace {
@@ -19,16 +25,39 @@ std::string label_of(const SeedGroup& group) {
                                     : fmt::format("{} ({})", group.strategy(), group.divergence());
 }
 
-/// A column of the merged steps of a group's first seed.
-Curve step_curve(const Comparison& comparison, const SeedGroup& group, std::string_view y,
-                 std::string style) {
-  return {.table = "steps",
-          .where = fmt::format("{} && {} && {} && {}", column_is("model", comparison.model()),
-                               column_is("policy", group.policy), column_is("scaler", group.scaler),
-                               seed_is(comparison.first_seed())),
-          .x = "column('step')",
-          .y = std::string(y),
-          .style = std::move(style)};
+/// What the figure shows of a run's steps.
+struct StepCurves {
+  std::vector<Point> loss = {};
+  std::vector<Point> scale_log2 = {};
+  std::vector<Point> skipped = {};  ///< the scales of skipped steps
+};
+
+/// From the steps.csv of the group's first seed; its cells hold no commas.
+StepCurves first_steps_of(const SeedGroup& group) {
+  std::ifstream file(group.results.front().file.parent_path() / "steps.csv");
+  std::string line;
+  const auto cells = [&] {
+    std::vector<std::string> cells;
+    std::istringstream stream(line);
+    for (std::string cell; std::getline(stream, cell, ',');) cells.push_back(cell);
+    return cells;
+  };
+  std::getline(file, line);
+  const std::vector<std::string> columns = cells();
+  const auto place_of = [&](std::string_view column) {
+    return static_cast<std::size_t>(std::ranges::find(columns, column) - columns.begin());
+  };
+  const std::size_t step = place_of("step"), loss = place_of("loss"), scale = place_of("scale_log2"),
+                    decision = place_of("decision");
+  StepCurves curves;
+  while (std::getline(file, line)) {
+    const std::vector<std::string> row = cells();
+    const auto number = [&](std::size_t place) { return std::strtod(row.at(place).c_str(), nullptr); };
+    curves.loss.push_back({number(step), number(loss)});
+    curves.scale_log2.push_back({number(step), number(scale)});
+    if (row.at(decision) == "skip") curves.skipped.push_back(curves.scale_log2.back());
+  }
+  return curves;
 }
 
 KeyColumn key_of(const Comparison& comparison) {
@@ -39,32 +68,52 @@ KeyColumn key_of(const Comparison& comparison) {
   return KeyColumn(titles);
 }
 
-std::string loss_script(const Comparison& comparison) {
-  std::vector<Curve> losses, scales, skips;
+/// Curves of the panels, from the top; the reference has a loss alone.
+struct LossPanels {
+  std::vector<Curve> losses = {};
+  std::vector<Curve> excesses = {};  ///< over the reference
+  std::vector<Curve> scales = {};
+
+  int count() const { return excesses.empty() ? 2 : 3; }
+};
+
+LossPanels loss_panels(const Comparison& comparison, CurveTable& table) {
+  LossPanels panels;
+  std::vector<Curve> skips;
+  std::vector<Point> reference;
+  std::size_t drawn = 0;
   for (std::size_t i = 0; i < comparison.groups().size(); ++i) {
     if (!is_drawn(comparison, i)) continue;
     const SeedGroup& group = comparison.groups()[i];
-    const std::string line =
-        comparison.is_reference(group)
-            ? "linecolor rgb black linewidth 2.5"
-            : fmt::format("linetype {} linewidth 1.3", losses.size() + 1 - comparison.has_reference());
-    losses.push_back(step_curve(comparison, group, "column('loss')", "with lines " + line));
-    losses.back().title = label_of(group);
-    scales.push_back(step_curve(comparison, group, "column('scale_log2')", "with steps " + line));
-    if (group.results.front().value("skipped_steps") == 0) continue;
-    skips.push_back(step_curve(comparison, group, "column('scale_log2')",
-                               "with points pointtype 2 pointsize 0.7 linewidth 1.3 linecolor rgb black"));
-    skips.back().where += " && " + column_is("decision", "skip");
-    if (skips.size() == 1) skips.back().title = "skipped step";
+    const StepCurves steps = first_steps_of(group);
+    const bool is_reference = comparison.is_reference(group);
+    const std::string line = is_reference ? "linecolor rgb black linewidth 2.5" : line_style(drawn++);
+    const std::string& name = group.strategy();
+    panels.losses.push_back(table.add("loss of " + name, steps.loss, "with lines " + line, label_of(group)));
+    if (is_reference) reference = steps.loss;
+    if (!is_reference && comparison.has_reference())
+      panels.excesses.push_back(table.add("loss over fp32's, %: " + name,
+                                          excess_percent(steps.loss, reference), "with lines " + line));
+    panels.scales.push_back(table.add("log2 S of " + name, steps.scale_log2, "with steps " + line));
+    if (steps.skipped.empty()) continue;
+    skips.push_back(table.add("skipped steps of " + name, steps.skipped,
+                              "with points pointtype 2 pointsize 0.7 linewidth 1.3 linecolor rgb black",
+                              skips.empty() ? "skipped step" : ""));
   }
-  scales.insert(scales.end(), skips.begin(), skips.end());
-  const KeyColumn key = key_of(comparison);
-  return "set multiplot\nset xlabel \"step\"\n" + panel(0, 2) + key.script() +
-         "set offsets 0, 0, 0, 0\nset ylabel \"loss of the step's batch\"\n" + plot(losses) + panel(1, 2) +
-         key.script() +
-         "set offsets 0, 0, 1, 1\n"
-         "set ylabel \"log_2 of the loss scale S\"\n" +
-         plot(scales) + "unset multiplot\n";
+  panels.scales.insert(panels.scales.end(), skips.begin(), skips.end());
+  return panels;
+}
+
+std::string loss_script(const LossPanels& panels, const KeyColumn& key) {
+  const int count = panels.count();
+  std::string script = "set multiplot\nset xlabel \"step\"\n" + panel(0, count) + key.script() +
+                       "set offsets 0, 0, 0, 0\nset ylabel \"loss of the step's batch\"\n" +
+                       plot(panels.losses);
+  if (!panels.excesses.empty())
+    script += panel(1, count) + key.script() + "set ylabel \"loss over fp32's, %\"\n" + plot(panels.excesses);
+  return script + panel(count - 1, count) + key.script() +
+         "set offsets 0, 0, 1, 1\nset ylabel \"log₂ of the loss scale S\"\n" + plot(panels.scales) +
+         "unset multiplot\n";
 }
 
 /// Of the comparison's figure, in pixels: what the labels at the left take, and room enough for the texts above
@@ -123,17 +172,23 @@ std::string comparison_script(const Comparison& comparison) {
 
 }  // namespace
 
-Figure loss_figure(const Comparison& comparison) {
+Figure loss_figure(sim::RunRecord& record, const Comparison& comparison, const std::string& name) {
   const bool all = comparison.groups().size() <= first_curves + last_curves;
   const std::string which =
       all ? "" : fmt::format(", of the first {} and the last {} in the table", first_curves, last_curves);
-  return {
-      .name = "loss",
-      .title = fmt::format("Training {}", comparison.setup().model_name()),
-      .caption = fmt::format("{} Drawn is seed {}{}.", comparison.setting(), comparison.first_seed(), which),
-      .script = loss_script(comparison),
-      .width = key_of(comparison).figure_width(),
-      .height = 720};
+  CurveTable table(record, name);
+  const LossPanels panels = loss_panels(comparison, table);
+  const KeyColumn key = key_of(comparison);
+  return {.name = name,
+          .title = fmt::format("Training {}", comparison.setup().model_name()),
+          .caption =
+              fmt::format("{} Drawn is seed {}{}.{}", comparison.setting(), comparison.first_seed(), which,
+                          panels.excesses.empty()
+                              ? ""
+                              : " In the middle the difference to FP32 on the same batch, of FP32's loss."),
+          .script = loss_script(panels, key),
+          .width = key.figure_width(),
+          .height = 360 * panels.count()};
 }
 
 Figure comparison_figure(const Comparison& comparison) {

@@ -157,17 +157,31 @@ std::vector<sim::Value> step_cells(const sim::StepRecord& step, const sim::Clipp
 constexpr const char* steps_file = "steps.partial.csv";
 constexpr const char* skips_file = "skips.partial.csv";
 
+/// The columns of a cell's table: those that name the cell, then `columns`.
+std::vector<std::string> cell_columns(const std::vector<std::string>& columns) {
+  std::vector<std::string> all{"model", "policy", "scaler", "seed"};
+  all.insert(all.end(), columns.begin(), columns.end());
+  return all;
+}
+
+std::vector<sim::Value> cell_row(const Cell& cell, const std::vector<sim::Value>& values) {
+  std::vector<sim::Value> all{cell.model, cell.policy, cell.scaler, cell.seed};
+  all.insert(all.end(), values.begin(), values.end());
+  return all;
+}
+
 /// What an unfinished run has written down of its steps.
 class Journal {
  public:
   /// Goes on from the marks of a checkpoint, or without them begins.
-  Journal(const fs::path& directory, const std::vector<sim::FileMark>& marks)
-      : steps_(begin_or_go_on(directory / steps_file, marks, step_columns())),
-        skips_(begin_or_go_on(directory / skips_file, marks, skip_columns())) {}
+  Journal(const Cell& cell, const std::vector<sim::FileMark>& marks)
+      : cell_(cell),
+        steps_(begin_or_go_on(cell.directory / steps_file, marks, step_columns())),
+        skips_(begin_or_go_on(cell.directory / skips_file, marks, skip_columns())) {}
 
   void add(const sim::StepRecord& step, const sim::Clipping& clipping) {
-    steps_->append(line_of(step_cells(step, clipping)));
-    if (step.skip) skips_->append(line_of(skip_cells(step)));
+    steps_->append(line_of(cell_row(cell_, step_cells(step, clipping))));
+    if (step.skip) skips_->append(line_of(cell_row(cell_, skip_cells(step))));
   }
 
   std::vector<sim::FileMark> marks() { return {steps_->mark(), skips_->mark()}; }
@@ -184,10 +198,11 @@ class Journal {
     const auto mark = std::ranges::find(marks, file.filename().string(), &sim::FileMark::name);
     if (mark != marks.end()) return std::make_unique<sim::GrowingFile>(file, *mark);
     auto begun = std::make_unique<sim::GrowingFile>(file);
-    begun->append(header_of(columns));
+    begun->append(header_of(cell_columns(columns)));
     return begun;
   }
 
+  const Cell& cell_;
   std::unique_ptr<sim::GrowingFile> steps_;
   std::unique_ptr<sim::GrowingFile> skips_;
 };
@@ -270,11 +285,11 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
   }
 }
 
-void write_parameters(sim::RunRecord& record, const Training& training) {
-  sim::Table& table = record.table("parameters", {"parameter", "updates", "swallowed"});
+void write_parameters(sim::RunRecord& record, const Training& training, const Cell& cell) {
+  sim::Table& table = record.table("parameters", cell_columns({"parameter", "updates", "swallowed"}));
   for (std::size_t i = 0; i < training.totals.parameters.size(); ++i) {
     const auto& [updates, swallowed] = training.totals.parameters[i];
-    table.row({training.trainer.state().specs[i].name, updates, swallowed});
+    table.row(cell_row(cell, {training.trainer.state().specs[i].name, updates, swallowed}));
   }
 }
 
@@ -378,11 +393,11 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   const std::vector<sim::FileMark> marks = resume(training, plan, run);
   const std::uint64_t resumed_at = training.trainer.steps_done();
   sim::RunRecord record(plan.cell.directory);
-  Journal journal(plan.cell.directory, marks);
+  Journal journal(plan.cell, marks);
   progress.tick(resumed_at);
   train(training, journal, plan, progress);
   journal.copy_to(record.staging());
-  write_parameters(record, training);
+  write_parameters(record, training, plan.cell);
   write_results(record, training, plan);
   record.setting("resumed_at_step", resumed_at);
   throw_if_interrupted();

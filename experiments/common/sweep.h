@@ -78,7 +78,7 @@ struct CellResult {
 /// Throws std::runtime_error, in one line with the file and what to do, when that is no summary of a cell.
 CellResult read_cell(const std::filesystem::path& directory);
 
-/// The tables of a cell, each the rows of the run without the columns that name it.
+/// The tables of a cell, each with the columns that name it first.
 inline constexpr std::array cell_tables{"steps.csv", "skips.csv", "parameters.csv"};
 
 }  // namespace experiments

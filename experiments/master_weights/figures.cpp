@@ -84,9 +84,12 @@ struct PanelGrid {
   }
 };
 
+/// Dashes of later curves let the earlier ones be seen under them.
 std::string loss_style(std::size_t storage) {
-  return fmt::format("with lines linecolor rgb {} linewidth {}{}", colour_of(storage),
-                     storage == reference ? 5 : 1.6, storage == masters ? " dashtype 2" : "");
+  constexpr std::array dash_types{1, 2, 1, 4, 2, 5};
+  static_assert(dash_types.size() == storages.size());
+  return fmt::format("with lines linecolor rgb {} linewidth {} dashtype {}", colour_of(storage),
+                     storage == reference ? 5 : 1.6, dash_types[storage]);
 }
 
 /// Training losses of a condition, means over the seeds.

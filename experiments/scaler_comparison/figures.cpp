@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 
+#include "experiments/common/curve_table.h"
 #include "experiments/common/figure.h"
+#include "sim/statistics/log2.h"
 
 namespace experiments::scaler_comparison {
 namespace {
@@ -43,33 +45,63 @@ struct DrawnStrategies {
   std::vector<const Strategy*> drawn = {};
 };
 
-/// One column of steps.csv over the steps of one run.
-Curve step_curve(const TrainingRun& run, std::string_view y, std::string style,
-                 std::string_view condition = "1") {
-  return {.table = "steps",
-          .where = fmt::format("{} && {} && {}", column_is("strategy", run.strategy), seed_is(run.seed),
-                               condition),
-          .x = "column('step')",
-          .y = std::string(y),
-          .style = std::move(style)};
+/// A number of every step of the run that fulfils the condition.
+std::vector<Point> step_points(const TrainingRun& run, auto&& number, auto&& condition) {
+  std::vector<Point> points;
+  for (const sim::StepRecord& step : run.steps) {
+    if (condition(step)) points.push_back({static_cast<double>(step.step), number(step)});
+  }
+  return points;
 }
 
-std::string loss_script(const DrawnStrategies& strategies, const KeyColumn& key) {
-  std::vector<Curve> curves;
+bool is_any(const sim::StepRecord&) {
+  return true;
+}
+bool is_skipped(const sim::StepRecord& step) {
+  return step.skipped();
+}
+bool is_measured(const sim::StepRecord& step) {
+  return !step.twin.empty();
+}
+
+double loss_of(const sim::StepRecord& step) {
+  return step.loss;
+}
+double scale_log2_of(const sim::StepRecord& step) {
+  return sim::log2_of(step.scale);
+}
+double flushed_percent_of(const sim::StepRecord& step) {
+  return 100 * sim::total_of(step.twin).fraction_flushed();
+}
+
+std::string run_name(const TrainingRun& run) {
+  return fmt::format("{}, seed {}", run.label, run.seed);
+}
+
+std::string loss_script(const DrawnStrategies& strategies, const KeyColumn& key, CurveTable& table) {
+  std::vector<Curve> curves, excesses;
+  std::vector<std::vector<Point>> references;  // by seed
   std::vector<double> losses;
-  int linetype = 0;
+  std::size_t drawn = 0;
   for (const Strategy* s : strategies.drawn) {
-    const std::string style = s->is_reference()
-                                  ? "with lines linecolor rgb black linewidth 3"
-                                  : fmt::format("with lines linetype {} linewidth 1.3", ++linetype);
-    for (const TrainingRun* run : s->runs) {
-      curves.push_back(step_curve(*run, "column('loss')", style));
-      if (run == s->runs.front()) curves.back().title = s->label;
-      for (const sim::StepRecord& step : run->steps) losses.push_back(step.loss);
+    const std::string style =
+        "with lines " + (s->is_reference() ? "linecolor rgb black linewidth 3" : line_style(drawn++));
+    for (std::size_t seed = 0; seed < s->runs.size(); ++seed) {
+      const TrainingRun& run = *s->runs[seed];
+      const std::vector<Point> points = step_points(run, loss_of, is_any);
+      curves.push_back(table.add("loss of " + run_name(run), points, style, seed == 0 ? s->label : ""));
+      for (const Point& point : points) losses.push_back(point.y);
+      if (s->is_reference())
+        references.push_back(points);
+      else
+        excesses.push_back(table.add("loss over fp32's, %: " + run_name(run),
+                                     excess_percent(points, references.at(seed)), style));
     }
   }
-  return key.script() + "set xlabel \"step\"\nset ylabel \"training loss of the step's batch\"\n" +
-         log_axis(losses) + plot(curves);
+  return "set multiplot\nset xlabel \"step\"\n" + panel(0, 2) + key.script() +
+         "set ylabel \"training loss of the step's batch\"\n" + log_axis(losses) + plot(curves) +
+         panel(1, 2) + key.script() + "unset logscale y\nset yrange [*:*]\nset ytics autofreq\n" +
+         "set ylabel \"loss over fp32's, %\"\n" + plot(excesses) + "unset multiplot\n";
 }
 
 /// Of the first seed of each strategy but the reference.
@@ -78,34 +110,33 @@ struct ScaleCurves {
   std::vector<Curve> flushed = {};
 };
 
-ScaleCurves scale_curves(const DrawnStrategies& strategies) {
+ScaleCurves scale_curves(const DrawnStrategies& strategies, CurveTable& table) {
   std::vector<Curve> scales, skips, flushed;
   for (const Strategy* s : strategies.drawn) {
     if (s->is_reference()) continue;
     const TrainingRun& run = *s->runs.front();
     const std::size_t linetype = scales.size() + 1;
-    scales.push_back(
-        step_curve(run, "column('scale_log2')", fmt::format("with steps linetype {}", linetype)));
-    scales.back().title = s->label;
-    if (run.result.value("skipped_steps") > 0) {
-      skips.push_back(step_curve(run, "column('scale_log2')",
-                                 "with points pointtype 2 pointsize 0.8 linewidth 1.5 linecolor rgb black",
-                                 "column('skipped') == 1"));
-      if (skips.size() == 1) skips.back().title = "skipped step";
-    }
-    flushed.push_back(step_curve(run, "100 * column('fraction_flushed')",
-                                 fmt::format("with linespoints linetype {} pointsize 0.4", linetype),
-                                 "column('measured') == 1"));
+    scales.push_back(table.add("log2 S of " + run_name(run), step_points(run, scale_log2_of, is_any),
+                               fmt::format("with steps linetype {}", linetype), s->label));
+    if (run.result.value("skipped_steps") > 0)
+      skips.push_back(table.add("skipped steps of " + run_name(run),
+                                step_points(run, scale_log2_of, is_skipped),
+                                "with points pointtype 2 pointsize 0.8 linewidth 1.5 linecolor rgb black",
+                                skips.empty() ? "skipped step" : ""));
+    flushed.push_back(table.add("flushed, %: " + run_name(run),
+                                step_points(run, flushed_percent_of, is_measured),
+                                fmt::format("with linespoints linetype {} pointsize 0.4", linetype)));
   }
   scales.insert(scales.end(), skips.begin(), skips.end());
   return {.scales = std::move(scales), .flushed = std::move(flushed)};
 }
 
-std::string scale_script(const DrawnStrategies& strategies, const KeyColumn& key, int steps) {
-  const ScaleCurves curves = scale_curves(strategies);
+std::string scale_script(const DrawnStrategies& strategies, const KeyColumn& key, int steps,
+                         CurveTable& table) {
+  const ScaleCurves curves = scale_curves(strategies, table);
   return fmt::format("set multiplot\nset xlabel \"step\"\nset xrange [0:{}]\n", steps) + panel(0, 2) +
          key.script() +
-         "set ylabel \"log_2 of the loss scale S\"\nset yrange [*:*]\nset offsets 0, 0, 1, 1\n" +
+         "set ylabel \"log₂ of the loss scale S\"\nset yrange [*:*]\nset offsets 0, 0, 1, 1\n" +
          plot(curves.scales) + panel(1, 2) + key.script() +
          "set offsets 0, 0, 0, 0\nset ylabel \"flushed, % of non-zero values\"\nset yrange [0:*]\n" +
          plot(curves.flushed) + "unset multiplot\n";
@@ -116,22 +147,25 @@ std::string scale_script(const DrawnStrategies& strategies, const KeyColumn& key
 void draw_figures(Run& run, const Findings& found) {
   const DrawnStrategies strategies(found.strategies);
   const KeyColumn key(strategies.labels());
-  run.figure(
-      {.name = "loss",
-       .title = fmt::format("Training {} under each loss-scaling strategy", found.setup.model_name()),
-       .caption = fmt::format("{} One line per seed; the thick black lines are the FP32 trajectories.{}{}",
-                              found.setting(),
-                              found.puts_in_growth_interval()
-                                  ? " PyTorch's growth interval, 2000, would not move in so few steps."
-                                  : "",
-                              strategies.note()),
-       .script = loss_script(strategies, key),
-       .width = key.figure_width()});
+  CurveTable losses(run.record(), "loss"), scales(run.record(), "scale");
+  run.figure({.name = "loss",
+              .title = fmt::format("Training {} under each loss-scaling strategy", found.setup.model_name()),
+              .caption = fmt::format(
+                  "{} One line per seed; the thick black lines are the FP32 trajectories. Below the "
+                  "difference to FP32 with the same seed on the same batch, of FP32's loss.{}{}",
+                  found.setting(),
+                  found.puts_in_growth_interval()
+                      ? " PyTorch's growth interval, 2000, would not move in so few steps."
+                      : "",
+                  strategies.note()),
+              .script = loss_script(strategies, key, losses),
+              .width = key.figure_width(),
+              .height = 720});
   run.figure({.name = "scale",
               .title = "The loss scale, and what was flushed in spite of it",
               .caption = fmt::format("{} Seed {}. Flushed: non-zero in the FP32 twin and zero in the run.{}",
                                      found.setting(), found.options.training.seed, strategies.note()),
-              .script = scale_script(strategies, key, found.setup.steps()),
+              .script = scale_script(strategies, key, found.setup.steps(), scales),
               .width = key.figure_width(),
               .height = 640});
 }

@@ -6,8 +6,8 @@
 
 namespace experiments::scaler_comparison {
 
-/// Losses of all runs, and loss scale and flushed share of the first seed, from steps.csv. Of more strategies
-/// than can be told apart both ends by their final loss.
+/// Losses of all runs and their differences to FP32, and loss scale and flushed share of the first seed, from
+/// loss.csv and scale.csv, which it writes. Of more strategies than can be told apart both ends by their final loss.
 void draw_figures(Run& run, const Findings& found);
 
 }  // namespace experiments::scaler_comparison

@@ -3,6 +3,7 @@ halflab_test(experiments_common_test
   experiments/common_comparison_test.cpp
   experiments/common_confidence_test.cpp
   experiments/common_counted_gradients_test.cpp
+  experiments/common_curve_table_test.cpp
   experiments/common_experiment_test.cpp
   experiments/common_figure_test.cpp
   experiments/common_gradient_sites_test.cpp

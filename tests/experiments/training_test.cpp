@@ -122,6 +122,8 @@ TEST_CASE("training: a finished run of other options is replaced, and steps.csv 
     ++steps;
   }
   CHECK(steps == 8);
+  CHECK(content_of(out / "run" / "steps.csv") == content_of(out / "steps.csv"));
+  CHECK(fs::equivalent(out / "run" / "steps.csv", out / "steps.csv"));  // on the disk once
   const nlohmann::json summary = json_of(out / "summary.json");
   CHECK(summary.at("skipped_steps") == 8);
   // 4 bytes for each of 535,818 weights and for its momentum.
