@@ -274,7 +274,7 @@ std::string vanishing_sentence(const InstrumentedRun& run) {
                        measured->step);
   }
   const auto site = static_cast<std::size_t>(nearest - measured->twin.begin());
-  return fmt::format("Why: at step {} and S = 1 {}.", measured->step,
+  return fmt::format("At step {} and S = 1 {}.", measured->step,
                      octaves_alive_clause(run.sites[site].name, nearest->octaves_alive()));
 }
 

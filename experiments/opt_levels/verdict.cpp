@@ -64,12 +64,25 @@ bool has_enough_seeds(const Findings& found) {
   return static_cast<std::size_t>(found.options.seeds) >= Estimate::enough_values;
 }
 
+/// Whether the reference's accuracy is one that guessing reaches: at most three standard deviations of the share of n
+/// test examples that p = 1 / classes names by chance, sqrt(p (1 - p) / n), above p.
+bool has_learnt_nothing(const Findings& found) {
+  const auto* images = dynamic_cast<const sim::ImageDataset*>(&found.setup.dataset());
+  if (!found.is_classifier() || images == nullptr) return false;
+  const double p = 1.0 / images->classes(), n = static_cast<double>(images->test_size());
+  return found.at_default(0).estimate("final_accuracy").mean <= p + 3 * std::sqrt(p * (1 - p) / n);
+}
+
 std::string accuracy_paragraph(const Findings& found) {
   Judgements judgements;
   for (std::size_t i = 1; i < found.recipes.size(); ++i)
     judge(judgements, found, found.at_default(i), found.at_default(0));
-  const std::string reached = fmt::format("{} (FP32) reaches {}.", reference,
-                                          with_unit(found, found.at_default(0).estimate(found.quality())));
+  const std::string reached = fmt::format(
+      "{} (FP32) reaches {}{}.", reference, with_unit(found, found.at_default(0).estimate(found.quality())),
+      has_learnt_nothing(found) ? fmt::format(", as guessing does: in {} steps it has learnt nothing, so "
+                                              "that differences to it say nothing",
+                                              found.setup.budget().steps)
+                                : "");
   if (found.recipes.size() == 1) return reached;
   if (!has_enough_seeds(found))
     return fmt::format("{} Whether anything differs from it is judged from {} seeds on.", reached,

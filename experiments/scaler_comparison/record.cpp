@@ -65,9 +65,12 @@ std::string excess(const Strategy& strategy, const Strategy& fp32) {
       estimate_difference(fp32.group.values("final_loss"), strategy.group.values("final_loss"));
   const double percent = 100 / fp32.estimate("final_loss").mean;
   if (!std::isfinite(percent * difference.mean)) return "-";
-  std::string text = fmt::format("{:+.1f}", percent * difference.mean);
+  const auto shown = [percent](double value) {  // without a sign where only the sign would be left
+    return std::abs(percent * value) < 0.05 ? 0.0 : percent * value;
+  };
+  std::string text = fmt::format("{:+.1f}", shown(difference.mean));
   if (difference.is_judged())
-    text += fmt::format(" [{:.1f}, {:.1f}]", percent * difference.lower(), percent * difference.upper());
+    text += fmt::format(" [{:.1f}, {:.1f}]", shown(difference.lower()), shown(difference.upper()));
   return text + " %";
 }
 
@@ -90,6 +93,19 @@ std::string headline(const Findings& found) {
                      std::isfinite(fp32_loss.mean) ? "reaches a test loss of " + loss_text(fp32_loss)
                                                    : "ends without a finite test loss",
                      found.options.policy, fmt::join(outcomes, ", "));
+}
+
+/// Whether a run without scaling pays for what vanishes at S = 1, so far as the seeds tell; empty where they do not, or
+/// no such run was made.
+std::string unscaled_sentence(const Findings& found) {
+  const auto unscaled = std::ranges::find(found.strategies, "none", &Strategy::name);
+  if (unscaled == found.strategies.end()) return {};
+  const Estimate difference =
+      estimate_difference(found.fp32().group.values("final_loss"), unscaled->group.values("final_loss"));
+  if (unscaled->group.diverged_runs() > 0) return "Without scaling the loss does not stay finite. ";
+  if (!difference.is_judged()) return {};
+  return difference.lower() > 0 ? "Without scaling the loss ends above FP32's. "
+                                : "Without scaling the loss does not end above FP32's. ";
 }
 
 /// "500"; of runs that their scaler ended "5, ended", or "252, 1 of 2 ended".
@@ -156,8 +172,9 @@ void write_verdict(sim::RunRecord& record, const Findings& found) {
   const auto first_scaled =
       std::ranges::find_if(runs, [](const InstrumentedRun& run) { return run.strategy != reference; });
   record.verdict(headline(found));
-  for (const std::string& paragraph :
-       {vanishing_sentence(*first_scaled), skips_paragraph(runs), scaler_twins_sentence(runs)}) {
+  const std::string vanishing = vanishing_sentence(*first_scaled);
+  for (const std::string& paragraph : {vanishing.empty() ? "" : unscaled_sentence(found) + vanishing,
+                                       skips_paragraph(runs), scaler_twins_sentence(runs)}) {
     if (!paragraph.empty()) record.verdict(paragraph);
   }
   record.verdict(verdict_table(found).text());

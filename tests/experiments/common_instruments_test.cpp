@@ -85,11 +85,10 @@ TEST_CASE("instruments: what vanishes is none of rounding noise and none without
     return experiments::vanishing_sentence({.strategy = "none", .steps = steps, .sites = sites});
   };
   CHECK(sentence({noise, edge, lost, {}}) ==
-        "Why: at step 1 and S = 1 the largest gradient of hidden2 is 2^-30.0, 5.0 octaves below the 2^-25 "
+        "At step 1 and S = 1 the largest gradient of hidden2 is 2^-30.0, 5.0 octaves below the 2^-25 "
         "where nearest-even rounding reaches zero.");
-  CHECK(
-      sentence({noise, edge, alive, {}})
-          .starts_with("Why: at step 1 and S = 1 the largest gradient of hidden1 is 2^-25.0, 0.0 octaves "));
+  CHECK(sentence({noise, edge, alive, {}})
+            .starts_with("At step 1 and S = 1 the largest gradient of hidden1 is 2^-25.0, 0.0 octaves "));
   const std::string none = "At step 1 and S = 1 no gradient tensor's largest value is below 2^-25.";
   CHECK(sentence({noise, alive, alive, {}}) == none);
   CHECK(sentence({noise, {}, {}, {}}) == none);

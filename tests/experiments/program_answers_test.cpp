@@ -144,6 +144,35 @@ TEST_CASE("programs: a run that its scaler ends shows in the verdict, the table 
   CHECK(outcome.output.find(" " + std::to_string(steps) + ", ended  ") != std::string::npos);
 }
 
+TEST_CASE(
+    "programs: that scaling was needed is said where the loss without it ends above FP32's, and only there") {
+  const TemporaryDirectory directory;
+  const auto verdict = [&](const std::string& arguments) {
+    const Outcome outcome = run("scaler_comparison --quick --scalers none " + arguments + "--out " +
+                                (directory / "out").string());
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.output.find("the largest gradient of encoder1 is 2^-31.3") != std::string::npos);
+    return outcome.output;
+  };
+  CHECK(verdict("").find("Without scaling the loss does not end above FP32's. At step 0") !=
+        std::string::npos);
+  CHECK(verdict("--optimizer momentum ").find("Without scaling the loss ends above FP32's. At step 0") !=
+        std::string::npos);
+  CHECK(verdict("--seeds 1 ").find("Without scaling") == std::string::npos);
+}
+
+TEST_CASE("programs: recipes of a network that has learnt nothing are not compared without a word") {
+  const TemporaryDirectory directory;
+  const auto verdict = [&](const std::string& arguments) {
+    const Outcome outcome =
+        run("opt_levels --quick --recipes O0,O3 " + arguments + "--out " + (directory / "out").string());
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.output;
+  };
+  CHECK(verdict("").find("as guessing does: in 8 steps it has learnt nothing") != std::string::npos);
+  CHECK(verdict("--model mlp --steps 20 ").find("guessing") == std::string::npos);
+}
+
 TEST_CASE("programs: where nothing was measured, nothing is said of the gradient") {
   const TemporaryDirectory directory;
   const std::string out = directory / "out";
