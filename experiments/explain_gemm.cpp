@@ -80,7 +80,7 @@ void run_explanation(Run& run, const Options& options) {
   if (is_example)
     run.record().verdict(
         "No files are given (--a, --b, --d), so this explains an example of its own: planted output by "
-        "output as hopper_fp32 with k in 4 slices, reduced in FP32, and rounded once to FP16.");
+        "output as hopper_fp32 with k in 4 slices, reduced in FP32.");
   write_verdict(run.record(), found);
   if (const std::string line = bug_line(found); !line.empty()) run.fail(line);
 }
@@ -104,14 +104,25 @@ int main(int argc, char** argv) {
                         "k, reduction and epilogue that reproduce every bit of D = alpha A B + beta C",
             .example = "explain_gemm --a a.npy --b b.npy --d d.npy --out results/explained",
             .summary_keys =
-                {{"verdict", "explained (by one hypothesis), ambiguous (by several), unexplained"},
+                {{"verdict",
+                  "explained (by one hypothesis), ambiguous (by several, which are the same for these "
+                  "operands), "
+                  "undetermined (by what chance may have left), unexplained"},
                  {"classification",
                   "the worst there is of none, rounding_only, undecided, accumulator_overflow, real_bug"},
                  {"hypotheses, candidates", "how many were tried, and how many reproduce every bit of D"},
                  {"not_refuted", "further ones that reproduce their sample, beyond --most-verified"},
+                 {"chance_survivors",
+                  "how many hypotheses would reproduce D by chance; from 0.01 on it is undetermined"},
+                 {"rival, rival.outputs, rival.unexplained",
+                  "the nearest hypothesis that does not reproduce D, and how many of the outputs that it was "
+                  "held "
+                  "against refute it"},
+                 {"more_outputs", "so many times as many outputs would tell; none where they need not"},
                  {"best.accumulator, best.slicing, best.slices, best.slice_length, best.reduction, "
                   "best.order, best.epilogue",
-                  "the hypothesis that explains the most outputs"},
+                  "the hypothesis that explains the most outputs; none where none explains any"},
+                 {"triples", "of A, B and D"},
                  {"outputs, unexplained", "of D, and those that it does not explain"},
                  {"real_bugs", "unexplained ones beyond the error bound of any order"},
                  {"undecided",
@@ -127,7 +138,7 @@ int main(int argc, char** argv) {
                  {"overflowed", "infinite or NaN though the exact value is within the range"},
                  {"first_overflow_k",
                   "the smallest k at which an exact partial sum of them leaves FP16's range, or \"none\""},
-                 {"first_real_bug.row, first_real_bug.column", "or \"none\""},
+                 {"first_real_bug.triple, first_real_bug.row, first_real_bug.column", "or \"none\""},
                  {"device, cublas, cublas_lt", "--cublas alone, as all below: the GPU and the versions"},
                  {"ways, refused, not_repeating",
                   "of asking for the product: all, without a result, with other bits the second time"},
@@ -143,6 +154,19 @@ int main(int argc, char** argv) {
                 "  np.save('b.npy', b.astype(np.float16))  # k x n\n"
                 "  np.save('d.npy', d)                     # m x n, as the kernel stored it\n"
                 "A D of float32 whose numbers are all FP16's, though the sums are not, is taken as FP16.\n"
+                "Several products of one kernel and shape are explained together: --a A1.npy,A2.npy --b "
+                "B1.npy,B2.npy --d D1.npy,D2.npy.\n"
+                "\n"
+                "Rounding D to FP16 leaves about 1 of 1000 outputs that tells orders of FP32 sums apart, so "
+                "that "
+                "wrong ones may reproduce all of a small D. How many would is estimated from the others: one "
+                "that "
+                "misses m of all outputs counts (2/3)^(m + 1), the chance that an order half as far off "
+                "misses "
+                "none, where all rates of misses are alike beforehand and outputs of other operands "
+                "independent. "
+                "An order that is nearer to a listed one may pass for it. D in FP32 tells with far fewer "
+                "outputs.\n"
                 "\n"
                 "Accumulators, in ascending k; in each the running sum is rounded after every step:\n"
                 "  fp32_fma_chain, fp16_fma_chain  a fused multiply-add for each k, in FP32 or FP16\n"
@@ -175,13 +199,13 @@ int main(int argc, char** argv) {
                 "looked for when it starts.\n"
                 "NaNs explain each other whatever their payload; everything else is compared bit for bit. "
                 "The exit code is 1 when an output is beyond the error bound of every order of summation, or "
-                "a mistake is named."},
+                "a mistake is named; otherwise 0, whatever the verdict."},
        .options =
            [&](CommandLine& command_line) {
-             command_line.add("--a", inputs.a, "A, m x k, .npy of float16", "FILE");
-             command_line.add("--b", inputs.b, "B, k x n, .npy of float16", "FILE");
-             command_line.add("--d", inputs.d, "D, m x n, .npy of float16 or float32", "FILE");
-             command_line.add("--c", inputs.c, "C, m x n, .npy of float16 or float32", "FILE");
+             command_line.add("--a", inputs.a, "A, m x k, .npy of float16", "FILES");
+             command_line.add("--b", inputs.b, "B, k x n, .npy of float16", "FILES");
+             command_line.add("--d", inputs.d, "D, m x n, .npy of float16 or float32", "FILES");
+             command_line.add("--c", inputs.c, "C, m x n, .npy of float16 or float32", "FILES");
              command_line.add("--alpha", inputs.alpha, "factor of A B");
              command_line.add("--beta", inputs.beta, "factor of C; default: 1 with --c, 0 without");
              command_line.add_flag("--cublas", inputs.by_cublas,

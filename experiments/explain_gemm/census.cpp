@@ -14,8 +14,8 @@
 #include <utility>
 
 #include "experiments/common/interrupt.h"
+#include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/prediction.h"
-#include "experiments/explain_gemm/record.h"
 #include "fp16/codec.h"
 
 namespace experiments::explain_gemm {
@@ -225,7 +225,7 @@ void explain_results(const SearchOptions& search, const Clock& clock, const Run&
 }  // namespace
 
 std::string_view Result::verdict() const {
-  return is_searched() ? verdict_name(explanation) : "not searched";
+  return is_searched() ? name_of(evidence_of(explanation).verdict) : "not searched";
 }
 
 std::string_view name_of(Source source) {

@@ -184,7 +184,7 @@ void write_census(sim::RunRecord& record, const Census& census) {
   record.summary("not_repeating", not_repeating(census));
   record.summary("not_asked", census.ways_not_asked);
   record.summary("results", census.results.size());
-  for (const char* verdict : {"explained", "ambiguous", "unexplained"})
+  for (const char* verdict : {"explained", "ambiguous", "undetermined", "unexplained"})
     record.summary(fmt::format("results.{}", verdict), census.count(verdict));
   record.summary("results.not_searched", census.count("not searched"));
   for (const Kind kind : {Kind::rounding, Kind::undecided, Kind::overflow, Kind::real_bug})
@@ -198,10 +198,12 @@ void write_census_verdict(sim::RunRecord& record, const Census& census) {
   const std::size_t made = census.attempts.size() - refused(census);
   record.verdict(fmt::format(
       "cuBLAS {} on {}: {} ways of asking for one product give {} different D; {} are explained by one "
-      "hypothesis, {} by several, {} by none. {} ways were refused, {} gave other bits when asked again.",
+      "hypothesis, {} by several, {} by what chance may have left, {} by none. {} ways were refused, {} gave "
+      "other "
+      "bits when asked again.",
       cublas_version_text(census.cublas_version), census.gpu.name, made, census.results.size(),
-      census.count("explained"), census.count("ambiguous"), census.count("unexplained"), refused(census),
-      not_repeating(census)));
+      census.count("explained"), census.count("ambiguous"), census.count("undetermined"),
+      census.count("unexplained"), refused(census), not_repeating(census)));
   if (const std::size_t open = census.count("not searched"); open + census.ways_not_asked != 0)
     record.verdict(
         fmt::format("Not everything was done: {} ways were not asked for, {} different D not searched.",

@@ -37,7 +37,9 @@ int names_width() {
 }
 
 std::string setting(const Problem& problem) {
-  return fmt::format("{} x {} outputs in {}, k = {}, alpha = {}, beta = {}", problem.rows, problem.columns,
+  return fmt::format("{}{} x {} outputs in {}, k = {}, alpha = {}, beta = {}",
+                     problem.triples == 1 ? "" : fmt::format("{} triples of ", problem.triples),
+                     problem.rows_each(), problem.columns,
                      problem.d.format == fp16::binary16 ? "FP16" : "FP32", problem.depth, problem.alpha,
                      problem.beta);
 }
@@ -97,21 +99,24 @@ Figure error_figure(const Findings& found) {
       .name = "errors",
       .title = "Where D differs from the best hypothesis",
       .caption = fmt::format(
-          "Share of the outputs in each part of D that {} does not reproduce; marks: up to 10,000 "
-          "outputs that rounding does not explain. {}.",
-          found.explanation.best().hypothesis.text(), setting(problem)),
-      .script = fmt::format("set xlabel 'column of D'\nset ylabel 'row of D'\nset xrange [-0.5:{}.5]\n"
-                            "set yrange [{}.5:-0.5]\nset cblabel 'outputs unexplained, %' offset 2\n"
-                            "set cbrange [0:*]\nset format cb '%g'\n{}{}set key on\n"
-                            "plot 'error_map.csv' using "
-                            "(column('first_column') + (column('columns') - 1) / 2.0):"
-                            "(column('first_row') + (column('rows') - 1) / 2.0):"
-                            "(column('columns') / 2.0):(column('rows') / 2.0):"
-                            "(100 * column('fraction_unexplained')) "
-                            "with boxxyerror fillstyle solid noborder linecolor palette notitle",
-                            problem.columns - 1, problem.rows - 1, side_margins(90, error_width), palette) +
-                marked(found, Kind::overflow, "purple", "overflow") +
-                marked(found, Kind::real_bug, "vermillion", "real bug") + "\n",
+          "Share of the outputs in each part of D that {}; marks: up to 10,000 outputs that rounding does "
+          "not explain. {}.",
+          found.explanation.has_best() ? found.explanation.best().hypothesis.text() + " does not reproduce"
+                                       : "no hypothesis reproduces",
+          setting(problem)),
+      .script =
+          fmt::format("set xlabel 'column of D'\nset ylabel 'row of D'\nset xrange [-0.5:{}.5]\n"
+                      "set yrange [{}.5:-0.5]\nset cblabel 'outputs unexplained, %' offset 2\n"
+                      "set cbrange [0:*]\nset format cb '%g'\n{}{}set key on\n"
+                      "plot 'error_map.csv' using "
+                      "(column('first_column') + (column('columns') - 1) / 2.0):"
+                      "(column('first_row') + (column('rows') - 1) / 2.0):"
+                      "(column('columns') / 2.0):(column('rows') / 2.0):"
+                      "(100 * column('fraction_unexplained')) "
+                      "with boxxyerror fillstyle solid noborder linecolor palette notitle",
+                      problem.columns - 1, problem.rows_each() - 1, side_margins(90, error_width), palette) +
+          marked(found, Kind::overflow, "purple", "overflow") +
+          marked(found, Kind::real_bug, "vermillion", "real bug") + "\n",
       .width = error_width,
       .height = 600};
 }
@@ -128,7 +133,8 @@ void draw_census_figure(Run& run, const Census& census) {
   std::string plot;
   for (const auto& [verdict, colour] :
        {std::pair("explained", "#009e73"), std::pair("ambiguous", "#56b4e9"),
-        std::pair("unexplained", "#d55e00"), std::pair("not searched", "#999999")})
+        std::pair("undetermined", "#f0e442"), std::pair("unexplained", "#d55e00"),
+        std::pair("not searched", "#999999")})
     plot += fmt::format(
         "{}'results.csv' using 'result':({} ? column('ways') : NaN) with boxes fillstyle solid noborder "
         "linecolor rgb '{}' title '{}'",

@@ -63,6 +63,7 @@ Accumulator chain(fp16::Accumulation way, const fp16::Format& format) {
           .way = way,
           .format = format,
           .products_per_step = 1,
+          .is_shortened = false,
           .step_error = unit_roundoff(format)};
 }
 
@@ -77,6 +78,7 @@ Accumulator tensor_core(const NamedCore& named, std::size_t step, const fp16::Fo
           .way = fp16::TensorCoreAccumulation{core, format},
           .format = format,
           .products_per_step = step,
+          .is_shortened = !whole,
           .step_error = static_cast<double>(step + 1) * std::ldexp(1.0, -core.fraction_bits) +
                         (is_fp32 ? 2 : 1) * unit_roundoff(format)};
 }
@@ -234,9 +236,14 @@ std::vector<Cut> cuts_of(std::size_t depth, std::size_t most_slices) {
   return cuts;
 }
 
-/// A warp's blocks are whole steps, or its steps would reach across blocks.
-bool fits(const Cut& cut, const Accumulator& accumulator) {
-  return cut.slicing != Slicing::interleaved || cut.length % accumulator.products_per_step == 0;
+/// A warp's blocks are whole steps, or its steps would reach across blocks. A step that a slice does not fill is the
+/// same however long it could be.
+bool fits(const Cut& cut, const Accumulator& accumulator, std::size_t depth) {
+  const std::size_t step = accumulator.products_per_step;
+  if (cut.slicing == Slicing::interleaved) return cut.length % step == 0;
+  const std::size_t longest =
+      cut.slicing == Slicing::uneven ? std::max(cut.length, depth - cut.length) : cut.length;
+  return !accumulator.is_shortened || step < longest;
 }
 
 }  // namespace
@@ -297,7 +304,7 @@ std::vector<Hypothesis> hypotheses(const Problem& problem, std::size_t most_slic
   std::vector<Hypothesis> all;
   for (const Cut& cut : cuts_of(problem.depth, most_slices)) {
     for (const Accumulator& accumulator : accumulators()) {
-      if (!fits(cut, accumulator)) continue;
+      if (!fits(cut, accumulator, problem.depth)) continue;
       for (const Epilogue epilogue : epilogues) {
         for (const Way& way : ways_of(problem, accumulator, cut, epilogue))
           all.push_back({.accumulator = &accumulator,

@@ -21,8 +21,11 @@ struct Accumulator {
   std::variant<fp16::Accumulation, fp16::TensorCoreAccumulation> way;
   fp16::Format format;  ///< of the running sum
   std::size_t products_per_step;
+  bool is_shortened;  ///< a tensor core's step of fewer products than its own
   /// Largest error of a step over the magnitudes that it adds, of normal numbers and to first order.
   double step_error;
+
+  bool is_chain() const { return std::holds_alternative<fp16::Accumulation>(way); }
 };
 
 /// Chains with FP32 and FP16 sums, then the steps of each tensor core that differs from the others, as long
@@ -105,7 +108,7 @@ inline constexpr std::size_t most_interleaved = 8;
 inline constexpr std::size_t most_uneven_cuts = 64;
 
 /// Every combination that makes a difference in principle, with at most `most_slices` slices: even ones first,
-/// then interleaved and uneven ones, of each the fewest slices first.
+/// then interleaved and uneven ones, of each the fewest slices first. Shortened steps as long as their slices are left out: longer ones are the same.
 ///
 /// Even slices are as long as an equal share of k, rounded up to a multiple of 1, 16, 32 or 64. 2, 4 or 8 slices
 /// interleave by blocks of 8, 16, 32 or 64 that are whole steps. Uneven slices are cut at multiples of 16, or of

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "fp16/codec.h"
@@ -216,12 +216,16 @@ constexpr std::array<Reading, 5> readings{{
 }};
 
 double value_by(const Problem& problem, const Reading& reading, std::size_t output) {
-  std::size_t row = output / problem.columns, column = output % problem.columns;
-  if (reading.d_by_columns) row = output % problem.rows, column = output / problem.rows;
-  const auto& [left, right] = reading.swaps ? std::tie(problem.b, problem.a) : std::tie(problem.a, problem.b);
+  const std::size_t rows = problem.rows_each(), triple = problem.triple_of(output / problem.columns);
+  const std::size_t place = output % (rows * problem.columns);  // in its triple's D
+  std::size_t row = place / problem.columns, column = place % problem.columns;
+  if (reading.d_by_columns) row = place % rows, column = place / rows;
+  const std::uint16_t* left = problem.a.data() + triple * rows * problem.depth;
+  const std::uint16_t* right = problem.b.data() + triple * problem.depth * problem.columns;
+  if (reading.swaps) std::swap(left, right);
   double sum = 0;
   for (std::size_t k = 0; k < problem.depth; ++k) {
-    const std::size_t a = reading.a_by_columns ? k * problem.rows + row : row * problem.depth + k;
+    const std::size_t a = reading.a_by_columns ? k * rows + row : row * problem.depth + k;
     const std::size_t b = reading.b_by_columns ? column * problem.depth + k : k * problem.columns + column;
     sum += half_value(left[a]) * half_value(right[b]);
   }
@@ -229,7 +233,7 @@ double value_by(const Problem& problem, const Reading& reading, std::size_t outp
 }
 
 std::optional<Mistake> misread(const Problem& problem, const Wrongs& sample) {
-  const bool is_square = problem.rows == problem.depth && problem.depth == problem.columns;
+  const bool is_square = problem.rows_each() == problem.depth && problem.depth == problem.columns;
   for (const Reading& reading : readings) {
     if (reading.swaps && !is_square) continue;
     if (all_fit(problem, sample, [&](const Wrong& w) { return value_by(problem, reading, w.output); }))
@@ -292,7 +296,8 @@ bool has_bias(const Problem& problem, const Wrongs& wrong, bool by_columns) {
   };
   std::map<std::size_t, Group> groups;
   for (const Wrong& w : wrong) {
-    Group& group = groups[by_columns ? w.output % problem.columns : w.output / problem.columns];
+    const std::size_t row = w.output / problem.columns, column = w.output % problem.columns;
+    Group& group = groups[by_columns ? problem.triple_of(row) * problem.columns + column : row];
     const double offset = w.observed - w.exact, bound = bound_around(problem, w, w.observed);
     if (!std::isfinite(offset)) return false;
     group.lower = std::max(group.lower, offset - bound);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <set>
 #include <span>
 #include <utility>
 
@@ -119,36 +120,61 @@ std::vector<float> accumulated_in_place(const Factors& factors, Epilogue epilogu
   return d;
 }
 
-}  // namespace
+/// Rows or columns of a triple that were met.
+using Met = std::set<std::vector<std::uint16_t>>;
 
-float rounded_to_half(float value) {
-  return fp16::half_bits_to_float(fp16::float_to_half_bits(value));
-}
-
-std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
-                      const std::vector<std::size_t>& columns, std::size_t most_rows) {
+/// A part without rows of those columns of a triple.
+Part empty_part(const Problem& problem, std::size_t triple, const std::vector<std::size_t>& columns) {
   const auto b = std::make_shared<std::vector<std::uint16_t>>();
   b->reserve(problem.depth * columns.size());
   for (std::size_t k = 0; k < problem.depth; ++k) {
-    for (const std::size_t j : columns) b->push_back(problem.b[k * problem.columns + j]);
+    for (const std::size_t j : columns)
+      b->push_back(problem.b[(triple * problem.depth + k) * problem.columns + j]);
   }
+  Part part{.rows = {}, .columns = columns, .depth = problem.depth, .a = {}, .b = b, .c = {}, .d = {}};
+  Met met;
+  std::vector<std::uint16_t> column(problem.depth);
+  for (std::size_t j = 0; j < columns.size(); ++j) {
+    for (std::size_t k = 0; k < problem.depth; ++k) column[k] = (*b)[k * columns.size() + j];
+    part.column_is_new.push_back(met.insert(column).second);
+  }
+  return part;
+}
+
+void append_row(const Problem& problem, std::size_t i, Met& met, Part& part) {
+  const auto begin = problem.a.begin() + static_cast<std::ptrdiff_t>(i * problem.depth);
+  const std::vector<std::uint16_t> row(begin, begin + static_cast<std::ptrdiff_t>(problem.depth));
+  part.rows.push_back(i);
+  part.row_is_new.push_back(met.insert(row).second);
+  part.a.insert(part.a.end(), row.begin(), row.end());
+  for (const std::size_t j : part.columns) {
+    part.d.push_back(problem.d.at(i, j));
+    if (!problem.c.empty()) part.c.push_back(problem.c_at(i * problem.columns + j));
+  }
+}
+
+}  // namespace
+
+std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
+                      const std::vector<std::size_t>& columns, std::size_t most_rows) {
   std::vector<Part> parts;
-  for (std::size_t first = 0; first < rows.size(); first += most_rows) {
-    const std::size_t next = std::min(first + most_rows, rows.size());
-    Part part{.rows = {}, .columns = columns, .depth = problem.depth, .a = {}, .b = b, .c = {}, .d = {}};
-    for (std::size_t row = first; row < next; ++row) {
-      const std::size_t i = rows[row];
-      const auto begin = problem.a.begin() + static_cast<std::ptrdiff_t>(i * problem.depth);
-      part.rows.push_back(i);
-      part.a.insert(part.a.end(), begin, begin + static_cast<std::ptrdiff_t>(problem.depth));
-      for (const std::size_t j : columns) {
-        part.d.push_back(problem.d.at(i, j));
-        if (!problem.c.empty()) part.c.push_back(problem.c_at(i * problem.columns + j));
+  for (std::size_t triple = 0, next = 0; triple < problem.triples; ++triple) {
+    const Part empty = empty_part(problem, triple, columns);
+    Met met;
+    for (std::size_t in_part = most_rows; next < rows.size() && problem.triple_of(rows[next]) == triple;
+         ++next, ++in_part) {
+      if (in_part == most_rows) {
+        parts.push_back(empty);
+        in_part = 0;
       }
+      append_row(problem, rows[next], met, parts.back());
     }
-    parts.push_back(std::move(part));
   }
   return parts;
+}
+
+float rounded_to_half(float value) {
+  return fp16::half_bits_to_float(fp16::float_to_half_bits(value));
 }
 
 Partials partial_sums(const Part& part, const Hypothesis& hypothesis) {

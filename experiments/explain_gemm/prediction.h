@@ -13,7 +13,7 @@ namespace experiments::explain_gemm {
 /// To nearest-even.
 float rounded_to_half(float value);
 
-/// A part of a problem: some of its rows and columns, or all of them.
+/// A part of a problem: some of a triple's rows and columns, or all of them.
 struct Part {
   std::vector<std::size_t> rows, columns;  ///< which ones, ascending
   std::size_t depth;
@@ -21,11 +21,16 @@ struct Part {
   std::shared_ptr<const std::vector<std::uint16_t>> b;  ///< likewise, common to parts of the same columns
   std::vector<float> c;                                 ///< empty where beta = 0
   std::vector<std::uint32_t> d;
+  /// Whether no row or column of the same numbers came before, in this part or in those before it of its triple.
+  std::vector<bool> row_is_new = {}, column_is_new = {};
 
   std::size_t outputs() const { return rows.size() * columns.size(); }
+  bool is_new(std::size_t output) const {
+    return row_is_new[output / columns.size()] && column_is_new[output % columns.size()];
+  }
 };
 
-/// The parts of at most `most_rows` of these rows that make them up.
+/// The parts that make up these rows, ascending, and columns: each of one triple and at most `most_rows` rows.
 std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
                       const std::vector<std::size_t>& columns, std::size_t most_rows);
 

@@ -1,10 +1,13 @@
 #include "experiments/explain_gemm/problem.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
+#include <ranges>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -82,12 +85,82 @@ void narrow(Problem& problem) {
   problem.was_widened = true;
 }
 
-Problem with_c(Problem problem, const Inputs& inputs) {
+template <class Values>
+void append(Values& values, const Values& further) {
+  values.insert(values.end(), further.begin(), further.end());
+}
+
+std::vector<std::string> files_of(const char* option, const std::string& list) {
+  std::vector<std::string> files;
+  for (const auto name : std::views::split(list, ',')) files.emplace_back(name.begin(), name.end());
+  if (!list.empty() && std::ranges::any_of(files, &std::string::empty))
+    throw std::invalid_argument(fmt::format("{}: '{}' has a file without a name", option, list));
+  return files;
+}
+
+/// The files of all triples.
+struct Files {
+  std::vector<std::string> a, b, d, c;
+};
+
+Files files_of(const Inputs& inputs) {
+  Files files{.a = files_of("--a", inputs.a),
+              .b = files_of("--b", inputs.b),
+              .d = files_of("--d", inputs.d),
+              .c = files_of("--c", inputs.c)};
+  const auto require_as_many = [&](const char* option, const std::vector<std::string>& list) {
+    if (!list.empty() && list.size() != files.a.size())
+      throw std::invalid_argument(
+          fmt::format("{}: the number of files is {} where --a has {}", option, list.size(), files.a.size()));
+  };
+  require_as_many("--b", files.b);
+  require_as_many("--d", files.d);
+  require_as_many("--c", files.c);
+  if (inputs.by_cublas && files.a.size() > 1)
+    throw std::invalid_argument(
+        fmt::format("--a: the number of files is {} where --cublas takes one", files.a.size()));
+  return files;
+}
+
+Problem read_triple(const Inputs& inputs, const Files& files, std::size_t triple) {
+  const Matrix a = read_halves(files.a[triple]), b = read_halves(files.b[triple]);
+  Problem problem{.rows = a.rows,
+                  .depth = a.columns,
+                  .columns = b.columns,
+                  .a = halves_of(a),
+                  .b = halves_of(b),
+                  .d = {.rows = a.rows, .columns = b.columns, .codes = {}},
+                  .alpha = inputs.alpha,
+                  .beta = inputs.beta.value_or(inputs.c.empty() ? 0.0f : 1.0f)};
+  problem.d.codes.resize(problem.outputs());
+  if (!inputs.by_cublas) problem.d = read_npy(files.d[triple]);
+  require_depth(a, b);
+  require_shape("--d", problem.d, problem.rows, problem.columns);
   if (problem.beta == 0) return problem;
-  const Matrix c = read_npy(inputs.c);
+  const Matrix c = read_npy(files.c[triple]);
   require_shape("--c", c, problem.rows, problem.columns);
   for (const std::uint32_t code : c.codes) problem.c.push_back(static_cast<float>(value_of(c.format, code)));
   return problem;
+}
+
+/// Below the triples that are there. Another shape may well be summed in another order.
+void append(const Files& files, Problem& problem, const Problem& triple) {
+  const std::size_t index = problem.triples;
+  const std::array shape{triple.rows, triple.depth, triple.columns};
+  const std::array wanted{problem.rows_each(), problem.depth, problem.columns};
+  if (shape != wanted)
+    throw std::invalid_argument(fmt::format(
+        "--a: '{}' begins a triple of m x k x n = {} where the first has {}; all must be of one shape",
+        files.a[index], fmt::join(shape, " x "), fmt::join(wanted, " x ")));
+  if (triple.d.format != problem.d.format)
+    throw std::invalid_argument(fmt::format("--d: '{}' is not of the first file's type", files.d[index]));
+  append(problem.a, triple.a);
+  append(problem.b, triple.b);
+  append(problem.d.codes, triple.d.codes);
+  append(problem.c, triple.c);
+  problem.rows += triple.rows;
+  problem.d.rows += triple.rows;
+  ++problem.triples;
 }
 
 std::vector<std::uint16_t> normal_halves(std::size_t count, std::uint64_t seed, std::string_view purpose) {
@@ -111,22 +184,12 @@ Problem read_problem(const Inputs& inputs) {
     throw std::invalid_argument(
         inputs.by_cublas ? "--a and --b belong together: give both, or none for an example"
                          : "--a, --b and --d belong together: give all three, or none for an example");
-  const Matrix a = read_halves(inputs.a), b = read_halves(inputs.b);
-  Problem problem{.rows = a.rows,
-                  .depth = a.columns,
-                  .columns = b.columns,
-                  .a = halves_of(a),
-                  .b = halves_of(b),
-                  .d = {.rows = a.rows, .columns = b.columns, .codes = {}},
-                  .alpha = inputs.alpha,
-                  .beta = inputs.beta.value_or(inputs.c.empty() ? 0.0f : 1.0f)};
-  problem.d.codes.resize(problem.outputs());
-  if (!inputs.by_cublas) problem.d = read_npy(inputs.d);
-  require_depth(a, b);
-  require_shape("--d", problem.d, problem.rows, problem.columns);
-  if (problem.alpha == 0) throw std::invalid_argument("--alpha: 0 leaves nothing of A B to explain");
-  if (problem.beta != 0 && inputs.c.empty()) throw std::invalid_argument("--beta: there is no --c");
-  problem = with_c(std::move(problem), inputs);
+  if (inputs.alpha == 0) throw std::invalid_argument("--alpha: 0 leaves nothing of A B to explain");
+  if (inputs.beta.value_or(0) != 0 && inputs.c.empty())
+    throw std::invalid_argument("--beta: there is no --c");
+  const Files files = files_of(inputs);
+  Problem problem = read_triple(inputs, files, 0);
+  for (std::size_t i = 1; i < files.a.size(); ++i) append(files, problem, read_triple(inputs, files, i));
   if (!inputs.by_cublas && holds_widened_halves(problem)) narrow(problem);
   return problem;
 }
@@ -138,7 +201,7 @@ Problem example_problem(std::size_t depth, std::uint64_t seed) {
                   .columns = columns,
                   .a = normal_halves(rows * depth, seed, "explain_gemm a"),
                   .b = normal_halves(depth * columns, seed, "explain_gemm b"),
-                  .d = {.rows = rows, .columns = columns, .codes = {}}};
+                  .d = {.format = binary32, .rows = rows, .columns = columns, .codes = {}}};
   const std::size_t slice_length = (depth + slices - 1) / slices;
   std::vector<std::uint16_t> column(depth);
   problem.d.codes.resize(problem.outputs());
@@ -153,7 +216,7 @@ Problem example_problem(std::size_t depth, std::uint64_t seed) {
                                     std::span<const std::uint16_t>(column).subspan(first, length), 0);
         sum += std::bit_cast<float>(partial);
       }
-      problem.d.codes[i * columns + j] = fp16::float_to_half_bits(sum);
+      problem.d.codes[i * columns + j] = std::bit_cast<std::uint32_t>(sum);
     }
   }
   return problem;

@@ -1,5 +1,6 @@
 #pragma once
-/// What is to be explained: D, which something computed as alpha A B + beta C.
+/// What is to be explained: D, which something computed as alpha A B + beta C, once or for several A, B and C of
+/// one shape.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +13,7 @@
 
 namespace experiments::explain_gemm {
 
-/// Files, each a .npy; and the factors.
+/// Files, each a .npy, or several with commas between them; and the factors.
 struct Inputs {
   std::string a, b, d;
   std::string c = {};  ///< empty: there is none
@@ -23,35 +24,53 @@ struct Inputs {
   bool any_file() const { return !a.empty() || !b.empty() || !c.empty() || !d.empty(); }
 };
 
+/// Where an output stands.
+struct Place {
+  std::size_t triple, row, column;
+};
+
+/// Triples of A, B and D, one below the other: D's rows are those of all.
 struct Problem {
-  std::size_t rows = 0;          ///< m, of A and D
+  std::size_t rows = 0;          ///< of all A and of all D: m of each triple
   std::size_t depth = 0;         ///< k
   std::size_t columns = 0;       ///< n, of B and D
   std::vector<std::uint16_t> a;  ///< halves, row-major, rows x depth
-  std::vector<std::uint16_t> b;  ///< depth x columns
+  std::vector<std::uint16_t> b;  ///< depth x columns of each triple
   Matrix d;                      ///< zeros where cuBLAS shall make it
   std::vector<float> c = {};     ///< row-major as D; empty where beta = 0
   float alpha = 1;
   float beta = 0;
   bool was_widened = false;  ///< the file of D held its halves as floats
+  std::size_t triples = 1;
 
   std::size_t outputs() const { return rows * columns; }
+  std::size_t rows_each() const { return rows / triples; }
+  std::size_t triple_of(std::size_t row) const { return row / rows_each(); }
+  /// Its row is that of its triple's D.
+  Place place_of(std::size_t output) const {
+    const std::size_t row = output / columns;
+    return {triple_of(row), row % rows_each(), output % columns};
+  }
   /// What the k-th product of an output is of.
   std::uint16_t a_of(std::size_t output, std::size_t k) const { return a[output / columns * depth + k]; }
-  std::uint16_t b_of(std::size_t output, std::size_t k) const { return b[k * columns + output % columns]; }
+  std::uint16_t b_of(std::size_t output, std::size_t k) const {
+    return b[(triple_of(output / columns) * depth + k) * columns + output % columns];
+  }
   float c_at(std::size_t output) const { return c.empty() ? 0 : c[output]; }
   bool is_plain() const { return alpha == 1 && beta == 0; }
 };
 
+/// The triples that the lists of files make, the first of each, the second, and so on.
+///
 /// D of floats is taken as the halves that it was before, where each of its numbers is one and the sums that it is
 /// made of are not, judged by up to 1024 of them; numbers of bfloat16 alone stay as they are.
 /// Throws std::runtime_error for files that are not as they must be and std::invalid_argument for shapes and
 /// factors that do not fit together, each naming option or file.
 Problem read_problem(const Inputs& inputs);
 
-/// A problem whose answer is known: normal numbers, D in FP16 by one step of Hopper's tensor cores after the
-/// other with FP32 accumulators, k in four slices, whose sums are added in FP32 and rounded once; output by
-/// output, from the scalar definition.
+/// A problem whose answer is known: normal numbers, D in FP32 by one step of Hopper's tensor cores after the
+/// other with FP32 accumulators, k in four slices, whose sums are added in FP32; output by output, from the scalar
+/// definition.
 Problem example_problem(std::size_t depth, std::uint64_t seed);
 
 /// From a table: each of many outputs that differ takes the values of a whole row and column.

@@ -1,9 +1,9 @@
 #pragma once
 /// Tables, summary and verdict.
 
+#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "experiments/common/experiment.h"
 #include "experiments/explain_gemm/classification.h"
@@ -19,8 +19,8 @@ struct Findings {
   std::optional<Mistake> mistake = {};
 };
 
-/// "explained" by one hypothesis, "ambiguous" by several, or "unexplained".
-std::string_view verdict_name(const Explanation& explanation);
+/// A code of D, in hexadecimal.
+std::string bits_text(const Problem& problem, std::uint32_t code);
 
 void write_tables(sim::RunRecord& record, const Findings& found);
 void write_summary(sim::RunRecord& record, const Findings& found);

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "experiments/common/parallel.h"
+#include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/prediction.h"
 #include "fp16/classification.h"
 #include "sim/random.h"
@@ -16,12 +19,14 @@
 namespace experiments::explain_gemm {
 namespace {
 
-constexpr std::array<std::size_t, 3> sample_sides{16, 64, 256};
+constexpr std::array<std::size_t, 5> sample_sides{16, 32, 64, 128, 256};
 // About a second's work: so little is not worth a sample.
 constexpr double products_at_once = 4e9;
 constexpr std::size_t least_runners_up = 8;
 constexpr std::size_t most_imperfect = 64;
 constexpr std::size_t part_rows = 128;
+// Of the expected chance survivors, by each sample: a fiftieth of what an explanation may have.
+constexpr double most_dropped = 0.02 * most_chance_survivors;
 
 using Indices = std::vector<std::size_t>;
 
@@ -67,10 +72,12 @@ void hold_against(const Problem& problem, const Part& part, const Partials& part
   for (std::size_t i = 0; i < codes.size(); ++i) {
     if (explains(problem.d.format, codes[i], part.d[i])) {
       ++tried.explained;
-    } else if (!tried.first_unexplained) {
-      const std::size_t columns = part.columns.size();
-      tried.first_unexplained = part.rows[i / columns] * problem.columns + part.columns[i % columns];
+      continue;
     }
+    const std::size_t columns = part.columns.size();
+    if (!tried.first_unexplained)
+      tried.first_unexplained = part.rows[i / columns] * problem.columns + part.columns[i % columns];
+    if (part.is_new(i)) ++tried.misses;
   }
 }
 
@@ -104,23 +111,46 @@ void hold_against(const Stage& stage, const Indices& alive, std::vector<Tried>& 
       const Tried& result = results[task][i];
       total.outputs += result.outputs;
       total.explained += result.explained;
+      total.misses += result.misses;
       if (!total.first_unexplained) total.first_unexplained = result.first_unexplained;
     }
   }
 }
 
+/// A tensor core's name claims more than a chain's.
 void sort_by_unexplained(const std::vector<Tried>& tried, Indices& indices) {
-  std::ranges::stable_sort(indices, {}, [&](std::size_t index) { return tried[index].unexplained(); });
+  std::ranges::stable_sort(indices, {}, [&](std::size_t index) {
+    return std::pair(tried[index].unexplained(), !tried[index].hypothesis.accumulator->is_chain());
+  });
 }
 
-/// All that explain the whole sample. Without any the best of them, ties included as far as they are not too
-/// many, and a few runners-up: wrong outputs in a sample may hit its hypotheses unequally.
-void keep_best(const std::vector<Tried>& tried, Indices& alive) {
+std::size_t count_with(const std::vector<Tried>& tried, const Indices& indices, std::size_t unexplained) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      indices, [&](std::size_t index) { return tried[index].unexplained() == unexplained; }));
+}
+
+/// How many of the indices, which are sorted, stay: all but the last, as long as chance hardly lets one of these
+/// survive all outputs. Those that miss nothing stay.
+std::size_t count_probable(const std::vector<Tried>& tried, const Indices& sorted, std::size_t outputs) {
+  std::size_t kept = sorted.size();
+  double dropped = 0;
+  while (tried[sorted[kept - 1]].unexplained() > 0) {
+    dropped += chance_of_no_miss(tried[sorted[kept - 1]], outputs);
+    if (dropped > most_dropped) break;
+    --kept;
+  }
+  return kept;
+}
+
+/// Those that explain the whole sample, and their nearest rivals. Where nothing explains it the best, ties
+/// included as far as they are not too many, and a few runners-up: wrong outputs in a sample may hit its hypotheses
+/// unequally.
+void keep_best(const std::vector<Tried>& tried, Indices& alive, std::size_t outputs) {
   sort_by_unexplained(tried, alive);
   const std::size_t least = tried[alive.front()].unexplained();
-  const auto ties = static_cast<std::size_t>(
-      std::ranges::count_if(alive, [&](std::size_t index) { return tried[index].unexplained() == least; }));
-  const std::size_t kept = least == 0 ? ties : std::clamp(ties, least_runners_up, most_imperfect);
+  const std::size_t kept =
+      least == 0 ? count_probable(tried, alive, outputs)
+                 : std::clamp(count_with(tried, alive, least), least_runners_up, most_imperfect);
   alive.resize(std::min(alive.size(), kept));
   std::ranges::sort(alive);
 }
@@ -138,6 +168,11 @@ bool explains(const fp16::Format& format, std::uint32_t predicted, std::uint32_t
     return fp16::is_nan<fp16::binary32>(predicted) && fp16::is_nan<fp16::binary32>(observed);
   return fp16::is_nan<fp16::binary16>(static_cast<std::uint16_t>(predicted)) &&
          fp16::is_nan<fp16::binary16>(static_cast<std::uint16_t>(observed));
+}
+
+double chance_of_no_miss(const Tried& tried, std::size_t outputs) {
+  const auto seen = static_cast<double>(tried.outputs), others = static_cast<double>(outputs);
+  return std::pow(seen / (seen + others / 2), static_cast<double>(tried.misses) + 1);
 }
 
 std::size_t Explanation::candidates() const {
@@ -158,14 +193,14 @@ Explanation explain(const Problem& problem, const SearchOptions& options, const 
     const std::vector<Part> parts = cut(problem, sampled(problem.rows, side, "explain_gemm rows"),
                                         sampled(problem.columns, side, "explain_gemm columns"), part_rows);
     hold_against({problem, parts, run}, alive, found.tried);
-    keep_best(found.tried, alive);
+    keep_best(found.tried, alive, problem.outputs());
   }
   const bool has_sample = found.tried.front().outputs > 0;
   if (has_sample && !is_cheap()) {
-    const bool perfect = found.tried[alive.front()].unexplained() == 0;
-    const std::size_t most = perfect ? static_cast<std::size_t>(options.most_verified) : least_runners_up;
     sort_by_unexplained(found.tried, alive);
-    if (alive.size() > most && perfect) found.not_refuted = alive.size() - most;
+    const std::size_t perfect = count_with(found.tried, alive, 0);
+    const std::size_t most = perfect > 0 ? static_cast<std::size_t>(options.most_verified) : least_runners_up;
+    if (perfect > most) found.not_refuted = perfect - most;
     alive.resize(std::min(alive.size(), most));
   }
   hold_against({problem, whole(problem), run}, alive, found.tried);

@@ -22,18 +22,28 @@ struct Tried {
   std::size_t outputs = 0;
   std::size_t explained = 0;
   std::optional<std::size_t> first_unexplained = {};  ///< index into D, row-major
+  std::size_t misses = 0;  ///< unexplained ones, one of those alone that the same numbers make
 
   std::size_t unexplained() const { return outputs - explained; }
 };
 
+/// The probability that an order half as far off as the hypothesis misses none of so many outputs, from what that
+/// missed of those that it was held against: (tried / (tried + outputs / 2))^(misses + 1), or (2/3)^(misses + 1).
+///
+/// With a rate of misses that is unknown, all rates alike beforehand, and outputs that are independent: the mean of
+/// e^(-rate outputs / 2) over the gamma distribution of the rate that the misses leave.
+double chance_of_no_miss(const Tried& tried, std::size_t outputs);
+
 struct Explanation {
   std::vector<Tried> tried;  ///< every hypothesis, in the order of hypotheses()
-  /// Indices into `tried` of those held against all outputs, the fewest unexplained first, in a tie the
-  /// simplest; never empty.
+  /// Indices into `tried` of those held against all outputs, the fewest unexplained first, in a tie
+  /// chains before tensor cores, then the simplest; never empty.
   std::vector<std::size_t> verified;
-  std::size_t not_refuted = 0;  ///< explain all of their sample, but were one too many for all of D
+  std::size_t not_refuted = 0;  ///< explain all of their sample, but were too many for all of D
 
   const Tried& best() const { return tried[verified.front()]; }
+  /// Otherwise the best is as good as any.
+  bool has_best() const { return best().explained > 0; }
   /// How many reproduce every bit of D; they stand first in `verified`.
   std::size_t candidates() const;
 };
@@ -42,8 +52,9 @@ struct Explanation {
 /// the conversion that stored them.
 bool explains(const fp16::Format& format, std::uint32_t predicted, std::uint32_t observed);
 
-/// Holds all hypotheses against samples of growing size first, of which those that explain the most stay;
-/// then those left against all of D. Small problems are held against all of D at once.
+/// Holds all hypotheses against samples of growing size first, of which those that explain the most stay, and as
+/// many rivals that chance would hardly let any other one survive all of D; then those left against all of D.
+/// Small problems are held against all of D at once.
 Explanation explain(const Problem& problem, const SearchOptions& options, const Run& run);
 
 /// What the hypothesis makes of all of D, row-major.

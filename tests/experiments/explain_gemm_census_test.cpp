@@ -11,7 +11,6 @@
 #include "experiments/explain_gemm/census.h"
 #include "experiments/explain_gemm/census_record.h"
 #include "experiments/explain_gemm/figures.h"
-#include "experiments/explain_gemm/record.h"
 #include "fp16/codec.h"
 #include "tests/experiments/explain_gemm_halves.h"
 #include "tests/experiments/fake_cublas.h"
@@ -141,7 +140,7 @@ TEST_CASE("explain_gemm census: C is given in D's format and its factors are fou
     INFO(attempt.way.text());
     const Result& result = census.results[*attempt.result];
     CHECK(result.problem.c[0] == (attempt.way.output == CublasType::fp16 ? 1.0f : 0x1.001p0f));
-    CHECK(verdict_name(result.explanation) != "unexplained");
+    CHECK(result.verdict() != "unexplained");
     for (const Hypothesis& hypothesis : candidates_of(census, attempt)) {
       if (attempt.way.output == CublasType::fp32) CHECK(hypothesis.epilogue == Epilogue::mul_add);
     }

@@ -46,7 +46,7 @@ TEST_CASE("explain_gemm: one wrong output is a real bug at its place, and the ot
     std::uint32_t& code = problem.d.codes[wrong];
     code ^= format == binary16 ? 0x0200 : 0x00400000;  // the leading bit after the point
     const Answer result = answer(problem);
-    CHECK(verdict_name(result.found) == "unexplained");
+    CHECK(verdict_of(result) == Verdict::unexplained);
     CHECK(result.found.best().unexplained() == 1);
     CHECK(result.found.best().first_unexplained == wrong);
     if (format == binary32) CHECK(result.best().slice_length == 48);
@@ -127,7 +127,7 @@ TEST_CASE("explain_gemm: an order that is not in the list is rounding only") {
     Problem problem = random_problem(format, 512, 40, 48);
     plant(problem, interleaved);
     const Answer result = answer(problem);
-    CHECK(verdict_name(result.found) == "unexplained");
+    CHECK(verdict_of(result) == Verdict::unexplained);
     CHECK(result.found.best().unexplained() > 0);
     CHECK(result.classes.name() == "rounding_only");
     CHECK(result.classes.arithmetic == Arithmetic::fp32);
@@ -144,7 +144,7 @@ TEST_CASE("explain_gemm: an unknown order of FP16 sums is not called a bug") {
     return std::bit_cast<std::uint32_t>(static_cast<float>(oracle::mma::value_of(Output::binary16, sum)));
   });
   const Answer result = answer(problem);
-  CHECK(verdict_name(result.found) == "unexplained");
+  CHECK(verdict_of(result) == Verdict::unexplained);
   CHECK(!result.classes.majority);
   CHECK(result.classes.name() == "undecided");
   CHECK(result.classes.count(Kind::real_bug) == 0);

@@ -15,7 +15,7 @@
 #include "experiments/explain_gemm/record.h"
 #include "experiments/explain_gemm/search.h"
 #include "fp16/codec.h"
-#include "tests/experiments/explain_gemm_halves.h"
+#include "tests/experiments/explain_gemm_problems.h"
 #include "tests/experiments/silent_run.h"
 
 namespace {
@@ -80,6 +80,16 @@ struct Case {
   std::string_view name() const {
     const std::optional<Mistake> found = mistake();
     return found ? found->name : "none";
+  }
+
+  /// As the second triple after one without a mistake.
+  std::string_view name_in_second() const {
+    Case both(problem.d.format, problem.rows, problem.depth, problem.columns);
+    both.problem.a = random_halves(problem.a.size(), 3);
+    both.problem.b = random_halves(problem.b.size(), 4);
+    both.write([&](std::size_t i, std::size_t j) { return both.product(i, j); });
+    both.problem = test::gemm::stacked(both.problem, problem);
+    return both.name();
   }
 };
 
@@ -157,18 +167,23 @@ TEST_CASE("explain_gemm: operands read and results stored by columns are told") 
     const auto turned_b = [&](std::size_t k, std::size_t j) { return half_at(p.b, j * p.depth + k); };
     wrong.write([&](auto i, auto j) { return sum([&](auto k) { return turned_a(i, k) * b(k, j); }); });
     CHECK(wrong.name() == "a_by_columns");
+    CHECK(wrong.name_in_second() == "a_by_columns");
     wrong.write([&](auto i, auto j) { return sum([&](auto k) { return a(i, k) * turned_b(k, j); }); });
     CHECK(wrong.name() == "b_by_columns");
+    CHECK(wrong.name_in_second() == "b_by_columns");
     wrong.write([&](auto i, auto j) { return sum([&](auto k) { return turned_a(i, k) * turned_b(k, j); }); });
     CHECK(wrong.name() == "both_by_columns");
+    CHECK(wrong.name_in_second() == "both_by_columns");
     wrong.write([&](auto i, auto j) {
       const std::size_t place = i * p.columns + j;
       return wrong.product(place % p.rows, place / p.rows);
     });
     CHECK(wrong.name() == "d_by_columns");
+    CHECK(wrong.name_in_second() == "d_by_columns");
     if (!is_square) continue;
     wrong.write([&](auto i, auto j) { return sum([&](auto k) { return b(i, k) * a(k, j); }); });
     CHECK(wrong.name() == "operands_swapped");
+    CHECK(wrong.name_in_second() == "operands_swapped");
   }
 }
 

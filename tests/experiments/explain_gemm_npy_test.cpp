@@ -141,6 +141,47 @@ TEST_CASE("explain_gemm: matrices and factors that do not fit together are refus
   CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .beta = 1.0f}), doctest::Contains("--beta"));
 }
 
+TEST_CASE("explain_gemm: lists of files are triples, as many of each and of one shape and type") {
+  const TemporaryDirectory directory;
+  const auto file = [&](const char* name, std::size_t rows, std::size_t columns, std::uint32_t code,
+                        fp16::Format format = fp16::binary16) {
+    write_npy(directory / name, {format, rows, columns, Codes(rows * columns, code)});
+    return (directory / name).string();
+  };
+  const std::string a = file("a1.npy", 2, 3, 0x3c00) + "," + file("a2.npy", 2, 3, 0x4000);
+  const std::string b = file("b1.npy", 3, 4, 0x3c01) + "," + file("b2.npy", 3, 4, 0x4001);
+  const std::string d = file("d1.npy", 2, 4, 0x1) + "," + file("d2.npy", 2, 4, 0x2);
+  const Problem problem = read_problem({.a = a, .b = b, .d = d, .c = d});
+  CHECK(problem.triples == 2);
+  CHECK(problem.rows == 4);
+  CHECK(problem.c.size() == 16);
+  for (std::size_t output = 0; output < problem.outputs(); ++output) {
+    const Place place = problem.place_of(output);
+    CHECK(place.triple == output / 8);
+    CHECK(place.row == output / 4 % 2);
+    CHECK(place.column == output % 4);
+    CHECK(problem.a_of(output, 2) == (place.triple == 0 ? 0x3c00 : 0x4000));
+    CHECK(problem.b_of(output, 2) == (place.triple == 0 ? 0x3c01 : 0x4001));
+    CHECK(problem.d.codes[output] == place.triple + 1);
+  }
+  const std::string one_b = file("b1.npy", 3, 4, 0x3c01);
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = one_b, .d = d}),
+                    "--b: the number of files is 1 where --a has 2");
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d + "," + d}),
+                    "--d: the number of files is 4 where --a has 2");
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .c = one_b}), doctest::Contains("--c: the number"));
+  CHECK_THROWS_WITH(read_problem({.a = a + ",", .b = b, .d = d}), doctest::Contains("a file without a name"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = "", .by_cublas = true}),
+                    "--a: the number of files is 2 where --cublas takes one");
+  const std::string floats = file("d1.npy", 2, 4, 0x1) + "," + file("f.npy", 2, 4, 0x2, fp16::binary32);
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = floats}),
+                    doctest::Contains("f.npy' is not of the first"));
+  const std::string deep_a = file("a1.npy", 2, 3, 0x3c00) + "," + file("a5.npy", 2, 5, 0x3c00);
+  const std::string deep_b = one_b + "," + file("b5.npy", 5, 4, 0x3c00);
+  CHECK_THROWS_WITH(read_problem({.a = deep_a, .b = deep_b, .d = d}),
+                    doctest::Contains("m x k x n = 2 x 5 x 4 where the first has 2 x 3 x 4"));
+}
+
 TEST_CASE("explain_gemm: halves that were saved as floats are halves, sums that happen to be are not") {
   const TemporaryDirectory directory;
   const auto file = [&](const char* name, fp16::Format format, std::size_t rows, std::size_t columns,

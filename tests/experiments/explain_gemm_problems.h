@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "experiments/explain_gemm/classification.h"
+#include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/search.h"
 #include "tests/experiments/explain_gemm_halves.h"
 #include "tests/experiments/explain_gemm_reference.h"
@@ -45,6 +46,10 @@ inline Answer answer(const Problem& problem, int threads = 1) {
   return {std::move(found), std::move(classes)};
 }
 
+inline Verdict verdict_of(const Answer& answer) {
+  return evidence_of(answer.found).verdict;
+}
+
 inline std::vector<Hypothesis> candidates_of(const Answer& answer) {
   std::vector<Hypothesis> candidates;
   for (const std::size_t index : std::span(answer.found.verified).first(answer.found.candidates()))
@@ -61,6 +66,20 @@ inline Problem random_problem(const fp16::Format& format, std::size_t depth = 96
           .a = random_halves(rows * depth, 1),
           .b = random_halves(depth * columns, 2),
           .d = {format, rows, columns, std::vector<std::uint32_t>(rows * columns)}};
+}
+
+/// The triples of `above`, and one more.
+inline Problem stacked(Problem above, const Problem& below) {
+  const auto append = [](auto& values, const auto& further) {
+    values.insert(values.end(), further.begin(), further.end());
+  };
+  append(above.a, below.a);
+  append(above.b, below.b);
+  append(above.c, below.c);
+  append(above.d.codes, below.d.codes);
+  above.rows = above.d.rows += below.rows;
+  ++above.triples;
+  return above;
 }
 
 /// D[i] = make(row of A, column of B, output), where `make` gives the binary32 code that is rounded to D.

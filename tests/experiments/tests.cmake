@@ -44,6 +44,7 @@ set_tests_properties(memory_anatomy:pytorch PROPERTIES LABELS "quick;torch" SKIP
 
 halflab_test(explain_gemm_test
   experiments/explain_gemm_classification_test.cpp
+  experiments/explain_gemm_evidence_test.cpp
   experiments/explain_gemm_mistake_test.cpp
   experiments/explain_gemm_npy_test.cpp
   experiments/explain_gemm_reference.cpp

@@ -1,0 +1,343 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "experiments/common/text_table.h"
+#include "experiments/explain_gemm/evidence.h"
+#include "experiments/explain_gemm/record.h"
+#include "fp16/bits.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+constexpr std::size_t most_hypotheses_shown = 10;
+
+std::string_view format_name(const Problem& problem) {
+  return problem.d.format == fp16::binary16 ? "FP16" : "FP32";
+}
+
+/// A matrix, of which triple where there are several: D, or D2.
+std::string matrix_text(const Problem& problem, char name, std::size_t triple) {
+  return problem.triples == 1 ? std::string(1, name) : fmt::format("{}{}", name, triple + 1);
+}
+
+std::string place_text(const Problem& problem, std::size_t output) {
+  const Place place = problem.place_of(output);
+  return fmt::format("{}[{}][{}]", matrix_text(problem, 'D', place.triple), place.row, place.column);
+}
+
+std::string number_text(double value) {
+  return std::isnan(value) ? "NaN" : fmt::format("{}", value);
+}
+
+/// The first element that an output's sum is not finite for, such as "A[9][200] is NaN".
+std::string cause_in_operands(const Problem& problem, std::size_t output) {
+  const Place place = problem.place_of(output);
+  const auto element = [&](char name, std::size_t row, std::size_t column, double value) {
+    return fmt::format("{}[{}][{}] is {}", matrix_text(problem, name, place.triple), row, column,
+                       number_text(value));
+  };
+  for (std::size_t k = 0; k < problem.depth; ++k) {
+    const std::uint16_t a = problem.a_of(output, k), b = problem.b_of(output, k);
+    if (!fp16::is_finite<fp16::binary16>(a)) return element('A', place.row, k, value_of(fp16::binary16, a));
+    if (!fp16::is_finite<fp16::binary16>(b))
+      return element('B', k, place.column, value_of(fp16::binary16, b));
+  }
+  return element('C', place.row, place.column, problem.c_at(output));
+}
+
+/// What survives by chance, such as "fewer than 1e-06".
+std::string chance_text(double survivors) {
+  constexpr double least = 1e-6;
+  return survivors < least ? fmt::format("fewer than {}", least) : fmt::format("{:.2g}", survivors);
+}
+
+/// How far off the nearest hypothesis is that does not reproduce D, and what that says of chance.
+std::string evidence_sentence(const Explanation& explanation, const Evidence& evidence) {
+  if (!evidence.rival) return "No output tells any two of them apart.";
+  const Tried& rival = explanation.tried[*evidence.rival];
+  return fmt::format("By chance {} would; {} of {} outputs refute{} the nearest other, {}.",
+                     chance_text(evidence.chance_survivors), rival.unexplained(), rival.outputs,
+                     rival.unexplained() == 1 ? "s" : "", rival.hypothesis.text());
+}
+
+std::string candidates_sentence(const Explanation& explanation, const Evidence& evidence) {
+  const std::size_t candidates = explanation.candidates();
+  std::string text = evidence.verdict == Verdict::ambiguous ? "Ambiguous: "
+                     : evidence.more_outputs                ? "Undetermined: D is too small to tell. "
+                     : explanation.not_refuted > 0 ? "Undetermined: not all were held against all of D. "
+                                                   : "";
+  text += fmt::format("{} of {} hypotheses reproduce{} every bit of all {} outputs",
+                      candidates == 1 ? "One" : fmt::format("{}", candidates), explanation.tried.size(),
+                      candidates == 1 ? "s" : "", explanation.best().outputs);
+  if (candidates > 0)
+    text += fmt::format("{} {}", candidates == 1 ? ":" : ", the simplest of them",
+                        explanation.best().hypothesis.text());
+  text += fmt::format(". {}", evidence_sentence(explanation, evidence));
+  if (explanation.not_refuted > 0)
+    text += fmt::format(" {} more reproduce their whole sample and were not held against all outputs.",
+                        explanation.not_refuted);
+  return text;
+}
+
+/// How many of those that were held against all outputs miss no more than the best but for chance: three standard
+/// deviations of the difference of two counts.
+std::size_t as_good_as_best(const Explanation& explanation) {
+  const auto least = static_cast<double>(explanation.best().unexplained());
+  return static_cast<std::size_t>(std::ranges::count_if(
+             explanation.verified,
+             [&](std::size_t index) {
+               const auto missed = static_cast<double>(explanation.tried[index].unexplained());
+               return missed - least <= 3 * std::sqrt(missed + least);
+             })) -
+         1;
+}
+
+std::string explanation_sentence(const Explanation& explanation) {
+  const Evidence evidence = evidence_of(explanation);
+  if (evidence.verdict != Verdict::unexplained) return candidates_sentence(explanation, evidence);
+  const Tried& best = explanation.best();
+  const std::size_t all = explanation.tried.size();
+  if (!explanation.has_best())
+    return fmt::format("None of {} hypotheses reproduces any of the {} outputs.", all, best.outputs);
+  std::string text = fmt::format(
+      "None of {} hypotheses reproduces D: the best leaves {} of {} outputs ({}) unexplained. It is {}", all,
+      best.unexplained(), best.outputs,
+      percent(static_cast<double>(best.unexplained()) / static_cast<double>(best.outputs)),
+      best.hypothesis.text());
+  if (const std::size_t others = as_good_as_best(explanation); others > 0)
+    text += fmt::format(", but {} other{} as good within chance", others, others == 1 ? " is" : "s are");
+  return text + ".";
+}
+
+std::string overflow_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  std::string text = fmt::format(
+      "Accumulator overflow: {} outputs are infinite or NaN though their exact values are within the range.",
+      classes.overflowed);
+  if (classes.first_overflow_at)
+    return text + fmt::format(" The exact partial sums leave FP16's range first at k = {}, for {}.",
+                              *classes.first_overflow_at,
+                              place_text(found.problem, *classes.first_overflow_output));
+  return text + fmt::format(" No exact partial sum in ascending k does so: rounding or another order did{}.",
+                            classes.count(Kind::real_bug) > 0 ? ", or they are real bugs" : "");
+}
+
+std::string range_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::size_t first = *classes.beyond_range.first;
+  const double exact = exact_output(found.problem, first).value;
+  return fmt::format(
+      "Beyond {}'s range: {} of {} outputs are not finite, as their exact values are beyond {}; first {}, "
+      "exact value {}.",
+      format_name(found.problem), classes.beyond_range.count, found.problem.outputs(),
+      found.problem.d.format == fp16::binary16 ? "65504" : "3.4e38", place_text(found.problem, first), exact);
+}
+
+std::string operands_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::size_t first = *classes.from_operands.first;
+  return fmt::format("Not finite by their operands: {} of {} outputs; first {}, since {}.",
+                     classes.from_operands.count, found.problem.outputs(), place_text(found.problem, first),
+                     cause_in_operands(found.problem, first));
+}
+
+/// ||D - exact|| / ||exact|| over the undecided outputs; infinite where all of these cancel exactly.
+double relative_error(const Findings& found) {
+  double error = 0, exact = 0;
+  for (const Difference& difference : found.classification.differences) {
+    if (difference.kind != Kind::undecided) continue;
+    const double off = difference.error(found.problem.d.format);
+    if (std::isfinite(off)) error += off * off;
+    exact += difference.exact.value * difference.exact.value;
+  }
+  return std::sqrt(error / exact);
+}
+
+std::string rounding_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::string_view arithmetic = name_of(classes.arithmetic);
+  if (const std::size_t undecided = classes.count(Kind::undecided); undecided > 0) {
+    const double error = relative_error(found);
+    return fmt::format(
+        "{} output{} farther from the exact value than any order of FP32 sums can be{}, but not farther than "
+        "FP16 sums can ({}): either FP16 took part in an order that is not in the list, or {} wrong.",
+        undecided, undecided == 1 ? " is" : "s are",
+        std::isfinite(error) ? fmt::format(", by {} in the root mean square", percent(error)) : "",
+        arithmetic, undecided == 1 ? "it is" : "they are");
+  }
+  const std::size_t rounding = classes.count(Kind::rounding);
+  return fmt::format(
+      "Rounding only: {} unexplained output{} within the error bound of {}, so that another order of the "
+      "same sums can make {}, and so can a mistake that is as small. Root mean square of the error: {:.3g}, "
+      "and {:.3g} if fp32_fma_chain made the same.",
+      rounding, rounding == 1 ? " is" : "s are", arithmetic, rounding == 1 ? "it" : "them",
+      classes.rounding_error, classes.chain_error);
+}
+
+/// The rows and columns of D between which all differences of a kind lie.
+std::string extent(const Findings& found, Kind kind) {
+  Place first{found.problem.triples, found.problem.rows, found.problem.columns}, last{0, 0, 0};
+  for (const Difference& difference : found.classification.differences) {
+    if (difference.kind != kind) continue;
+    const auto [triple, row, column] = found.problem.place_of(difference.output);
+    first = {std::min(first.triple, triple), std::min(first.row, row), std::min(first.column, column)};
+    last = {std::max(last.triple, triple), std::max(last.row, row), std::max(last.column, column)};
+  }
+  const auto stretch = [](std::string_view what, std::size_t first, std::size_t last) {
+    return first == last ? fmt::format("{} {}", what, first) : fmt::format("{}s {} to {}", what, first, last);
+  };
+  std::string text = fmt::format("{} and {}", stretch("row", first.row, last.row),
+                                 stretch("column", first.column, last.column));
+  if (found.problem.triples > 1)
+    text += fmt::format(" of {}", stretch("triple", first.triple + 1, last.triple + 1));
+  return text;
+}
+
+std::string mistake_sentences(const Findings& found) {
+  const Classification& classes = found.classification;
+  const Kind kind = classes.count(Kind::real_bug) > 0 ? Kind::real_bug : Kind::undecided;
+  const std::size_t count = classes.count(kind);
+  std::string text = fmt::format("Mistake: {}.", found.mistake->what);
+  if (count > 0 && count < found.problem.outputs())
+    text += fmt::format(" The wrong outputs lie in {}.", extent(found, kind));
+  return text;
+}
+
+TextTable best_hypotheses(const Explanation& explanation) {
+  TextTable table{.columns = {"hypothesis", "outputs", "unexplained"}, .rows = {}};
+  for (const std::size_t index : explanation.verified) {
+    if (table.rows.size() == most_hypotheses_shown) break;
+    const Tried& tried = explanation.tried[index];
+    table.rows.push_back(
+        {tried.hypothesis.text(), fmt::format("{}", tried.outputs), fmt::format("{}", tried.unexplained())});
+  }
+  return table;
+}
+
+constexpr std::string_view step_to_inputs =
+    "Next: most of D is wrong, so look first whether A, B, C and D are those of one call, and alpha, beta "
+    "and the layouts the kernel's. Then let it multiply matrices of small whole numbers, whose sums are "
+    "exact in every order.";
+
+std::string step_to_bug(const Findings& found) {
+  if (2 * found.classification.count(Kind::real_bug) > found.problem.outputs())
+    return std::string(step_to_inputs);
+  return fmt::format(
+      "Next: look for the bug where the wrong outputs lie, in {} (outputs.csv, errors figure): one tile "
+      "points to indexing or synchronisation, a last row or column to the handling of edges, scattered ones "
+      "to a race.",
+      extent(found, Kind::real_bug));
+}
+
+/// FP16 sums come nearer to values that do not cancel almost completely.
+std::string step_of_undecided(const Findings& found) {
+  constexpr double most_of_fp16_sums = 0.5;
+  if (2 * found.classification.count(Kind::undecided) > found.problem.outputs() &&
+      relative_error(found) > most_of_fp16_sums)
+    return std::string(step_to_inputs);
+  return "Next: run once with FP32 accumulators and without reductions in FP16 (cuBLAS: CUBLAS_COMPUTE_32F "
+         "and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION). If the same outputs stay, they are wrong.";
+}
+
+/// Of a D that hypotheses reproduce, or may.
+std::string step_after_explanation(const Findings& found) {
+  const Evidence evidence = evidence_of(found.explanation);
+  const std::string_view in_fp32 =
+      found.problem.d.format == fp16::binary16 ? "let the kernel store D in FP32, " : "";
+  if (evidence.verdict == Verdict::explained)
+    return "Next: hold ports and tests to this hypothesis bit for bit; no tolerance is needed.";
+  if (evidence.verdict == Verdict::ambiguous)
+    return fmt::format("Next: to tell them apart {}take more k, or operands of more different sizes.",
+                       in_fp32);
+  if (!evidence.more_outputs)
+    return fmt::format("Next: raise --most-verified to {}, so that all are held against all outputs.",
+                       found.explanation.verified.size() + found.explanation.not_refuted);
+  return fmt::format(
+      "Next: {}{}explain about {:.2g} times as many outputs, of more rows and columns or of further triples "
+      "by the "
+      "same kernel (--a A1.npy,A2.npy,... and so on). What made this D is then left alone, if it is in the "
+      "list.",
+      in_fp32, in_fp32.empty() ? "" : "or ", *evidence.more_outputs);
+}
+
+std::string step_after_rounding(const Findings& found) {
+  if (found.classification.is_doubtful())
+    return fmt::format(
+        "Next: rounding in FP32 is seldom so far off. Take the unexplained outputs, in {}, for wrong until "
+        "an order is known that makes them; small whole numbers as operands, whose sums are exact in every "
+        "order, show whether one is.",
+        extent(found, Kind::rounding));
+  std::string text = fmt::format(
+      "Next: hold D to the bounds of outputs.csv instead of a tolerance by eye; for the same bits as another "
+      "kernel, make k's cut and the reduction the same. The unexplained outputs lie in {}: where these are a "
+      "tile or an edge, look whether it is summed otherwise than the rest.",
+      extent(found, Kind::rounding));
+  if (found.problem.d.format == fp16::binary16)
+    text += " D in FP32 would show more of the order, and smaller mistakes.";
+  return text;
+}
+
+}  // namespace
+
+std::string next_step(const Findings& found) {
+  const Classification& classes = found.classification;
+  if (found.mistake) return fmt::format("Next: {}.", found.mistake->next);
+  if (classes.count(Kind::real_bug) > 0) return step_to_bug(found);
+  if (classes.overflowed > 0)
+    return "Next: keep sums and factors in FP32, or scale A or B down by a power of two and D up again; "
+           "partial sums of an output within the range need not be within it.";
+  if (classes.count(Kind::undecided) > 0) return step_of_undecided(found);
+  if (classes.count(Kind::rounding) > 0) return step_after_rounding(found);
+  if (classes.beyond_range.count > 0)
+    return "Next: store D in FP32, or scale A or B down by a power of two; infinite outputs tell nothing of "
+           "their sums.";
+  return step_after_explanation(found);
+}
+
+std::string bug_line(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::size_t bugs = classes.count(Kind::real_bug);
+  if (bugs == 0) return found.mistake ? found.mistake->what : std::string();
+  const Difference& first = classes.differences.front();
+  const std::string where = fmt::format("first {} = {} ({})", place_text(found.problem, first.output),
+                                        number_text(value_of(found.problem.d.format, first.observed)),
+                                        bits_text(found.problem, first.observed));
+  if (!std::isfinite(first.exact.value))
+    return fmt::format("{} output{} of D {} what no order of sums makes; {}, exact value {} since {}", bugs,
+                       bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", where, number_text(first.exact.value),
+                       cause_in_operands(found.problem, first.output));
+  return fmt::format(
+      "{} output{} of D {} beyond the error bound of every order of sums in {}; {}, exact value {}, bound "
+      "{:.3g}",
+      bugs, bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", name_of(classes.arithmetic), where,
+      first.exact.value, first.bounds[static_cast<std::size_t>(classes.arithmetic)]);
+}
+
+void write_verdict(sim::RunRecord& record, const Findings& found) {
+  const Problem& problem = found.problem;
+  record.verdict(explanation_sentence(found.explanation));
+  if (found.classification.count(Kind::real_bug) > 0) record.verdict("Real bug: " + bug_line(found) + ".");
+  if (found.mistake) record.verdict(mistake_sentences(found));
+  if (found.classification.overflowed > 0) record.verdict(overflow_sentence(found));
+  if (found.classification.beyond_range.count > 0) record.verdict(range_sentence(found));
+  if (found.classification.from_operands.count > 0) record.verdict(operands_sentence(found));
+  if (found.classification.count(Kind::rounding) + found.classification.count(Kind::undecided) > 0)
+    record.verdict(rounding_sentence(found));
+  if (found.explanation.has_best()) record.verdict(best_hypotheses(found.explanation).text());
+  record.verdict(next_step(found));
+  record.verdict(
+      fmt::format("{}A is {} x {}, B {} x {}, D holds {}{}; alpha = {}, beta = {}. One hypothesis holds for "
+                  "all of D: cuts of k that differ from tile to tile, and slices that are cut again, are not "
+                  "in the list. explain_gemm --help says what the names mean.",
+                  problem.triples == 1 ? "" : fmt::format("Of each of {} triples ", problem.triples),
+                  problem.rows_each(), problem.depth, problem.depth, problem.columns, format_name(problem),
+                  problem.was_widened ? " numbers as float32, and is explained as FP16" : "", problem.alpha,
+                  problem.beta));
+}
+
+}  // namespace experiments::explain_gemm
