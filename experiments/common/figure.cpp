@@ -376,10 +376,6 @@ std::string column_is(std::string_view column, std::string_view text) {
   return fmt::format("strcol({}) eq {}", gnuplot_string(column), gnuplot_string(text));
 }
 
-std::string seed_is(std::uint64_t seed) {
-  return column_is("seed", fmt::format("{}", seed));
-}
-
 std::string gnuplot_script(const Figure& figure) {
   constexpr double title_and_key = 86, axis = 58;  // pixels
   return fmt::format(R"(# Draws {name}.svg and {name}.png from the tables beside it: gnuplot {name}.gp

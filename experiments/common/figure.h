@@ -125,9 +125,6 @@ std::string heat_maps(const std::vector<HeatMap>& maps, const HeatMapAxes& axes)
 
 /// The condition that a text column of the table holds `text`.
 std::string column_is(std::string_view column, std::string_view text);
-/// The condition that the column `seed` holds `seed`, compared as texts: gnuplot's numbers are doubles, which
-/// take seeds above 2^53 for one another.
-std::string seed_is(std::uint64_t seed);
 
 /// The whole of `<name>.gp`: `gnuplot <name>.gp` in the run directory draws `<name>.svg` and `<name>.png`.
 std::string gnuplot_script(const Figure& figure);

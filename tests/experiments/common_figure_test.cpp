@@ -81,20 +81,6 @@ TEST_CASE("gnuplot draws SVG and PNG, and the same SVG again from the script") {
   CHECK(content_of(directory.path() / "squares.svg") == svg);
 }
 
-TEST_CASE("seeds that are one double, or beyond 2^63, are told apart without complaint") {
-  if (gnuplot_is_missing()) return;
-  for (const std::uint64_t seed : {std::uint64_t{9007199254740992}, std::uint64_t{18446744073709551614u}}) {
-    const FigureDirectory directory;
-    std::ofstream(directory.path() / "runs.csv") << "seed,x\n" << seed << ",1\n" << seed + 1 << ",2\n";
-    experiments::Figure counted = figure;
-    counted.script = "stats 'runs.csv' using (" + experiments::seed_is(seed) +
-                     " ? column('x') : NaN) name 'found' nooutput\nset print 'found.txt'\n"
-                     "print sprintf('%d %d', found_records, found_max)\nset print\nplot x\n";
-    CHECK(experiments::draw(counted, directory.path()).problem == "");
-    CHECK(content_of(directory.path() / "found.txt") == "1 1\n");
-  }
-}
-
 TEST_CASE("gnuplot has nothing to complain about in any locale of the user's") {
   if (gnuplot_is_missing()) return;
   for (const char* locale : {"C", "POSIX", "C.UTF-8"}) {
