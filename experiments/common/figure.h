@@ -2,7 +2,6 @@
 /// Figures by gnuplot, in one style.
 
 #include <chrono>
-#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <span>
