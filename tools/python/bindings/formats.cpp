@@ -131,9 +131,9 @@ py::dict fields(const py::object& bits, const py::object& format) {
       return static_cast<std::int64_t>(fp16::magnitude<F>(code) >> F.trailing_bits());
     });
     result["trailing_significand"] =
-        each<F>(given, [](fp16::Code<F> code) -> std::int64_t { return code & fp16::trailing_mask<F>; });
-    result["exponent"] = each<F>(given, [](fp16::Code<F> code) -> std::int64_t { return exponent_of<F>(code); });
-    result["significand"] = each<F>(given, [](fp16::Code<F> code) { return significand_of<F>(code); });
+        each<F>(given, [](Bits<F> code) -> std::int64_t { return code & fp16::trailing_mask<F>; });
+    result["exponent"] = each<F>(given, [](Bits<F> code) -> std::int64_t { return exponent_of<F>(code); });
+    result["significand"] = each<F>(given, [](Bits<F> code) { return significand_of<F>(code); });
     result["number_class"] = each_text<F>(given, [](fp16::Code<F> code) {
       return std::string(number_classes[static_cast<std::size_t>(fp16::classify<F>(code))]);
     });
