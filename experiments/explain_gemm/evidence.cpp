@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <utility>
+#include <tuple>
 
 namespace experiments::explain_gemm {
 namespace {
@@ -49,17 +49,16 @@ std::string_view name_of(Verdict verdict) {
 Evidence evidence_of(const Explanation& explanation) {
   const std::size_t outputs = explanation.best().outputs;
   Evidence evidence{.verdict = {}, .chance_survivors = 0, .rival = {}, .more_outputs = {}};
-  std::pair nearest(0.0, false);
+  // Samples drop what is farther off.
+  const auto distance = [](const Tried& tried) {
+    return std::tuple(-static_cast<double>(tried.outputs), tried.unexplained(),
+                      !tried.hypothesis.accumulator->is_chain());
+  };
   for (std::size_t i = 0; i < explanation.tried.size(); ++i) {
     const Tried& tried = explanation.tried[i];
     if (tried.unexplained() == 0) continue;
-    const double chance = chance_of_no_miss(tried, outputs);
-    evidence.chance_survivors += chance;
-    const std::pair nearness(chance, tried.hypothesis.accumulator->is_chain());
-    if (!evidence.rival || nearness > nearest) {
-      nearest = nearness;
-      evidence.rival = i;
-    }
+    evidence.chance_survivors += chance_of_no_miss(tried, outputs);
+    if (!evidence.rival || distance(tried) < distance(explanation.tried[*evidence.rival])) evidence.rival = i;
   }
   evidence.verdict = verdict_of(explanation, evidence.chance_survivors);
   if (evidence.verdict == Verdict::undetermined && explanation.not_refuted == 0)

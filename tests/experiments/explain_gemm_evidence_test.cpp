@@ -155,6 +155,19 @@ TEST_CASE("explain_gemm: none of 20 orders that are not in the list is explained
   CHECK(survived <= 45);
 }
 
+TEST_CASE("explain_gemm: an order nearer to a listed one than most is not taken for it") {
+  // The last 4 of 128 products apart: these D are those of a chain, whose nearest rival misses 4 to 7 outputs.
+  for (const unsigned seed : {3, 4, 10}) {
+    Problem problem = normal_problem(150, 128, 150, seed);
+    plant(problem, [](const Values& v) { return cut_at(v, 124); });
+    const Answer result = answer(problem, 2);
+    INFO(seed, " ", evidence_of(result.found).chance_survivors);
+    CHECK(result.best().text() == "fp32_fma_chain");
+    CHECK(result.found.candidates() == 1);
+    CHECK(verdict_of(result) == Verdict::undetermined);
+  }
+}
+
 TEST_CASE(
     "explain_gemm: an order of the list is undetermined in a small D and explained in one as large as "
     "asked") {
