@@ -67,6 +67,14 @@ class FreeBlocks {
     return true;
   }
 
+  /// Gives all that is kept back to the system.
+  void clear() {
+    const std::scoped_lock lock(mutex_);
+    for (const auto& [size, blocks] : blocks_) std::ranges::for_each(blocks, std::free);
+    blocks_.clear();
+    kept_ = 0;
+  }
+
  private:
   std::mutex mutex_;
   std::map<std::size_t, std::vector<void*>> blocks_;
@@ -83,6 +91,10 @@ std::byte* allocate(std::size_t bytes) {
   const std::size_t size = block_size(bytes);
   void* memory = free_blocks().take(size);
   if (memory == nullptr) memory = std::aligned_alloc(alignment, size);
+  if (memory == nullptr) {  // what is kept in other sizes may be what is lacking
+    free_blocks().clear();
+    memory = std::aligned_alloc(alignment, size);
+  }
   if (memory == nullptr) throw std::bad_alloc();
   new (memory) Header{.size = size, .charge = MemoryCharge(bytes)};
   return static_cast<std::byte*>(memory) + alignment;

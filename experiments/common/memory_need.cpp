@@ -58,9 +58,9 @@ void require_parameters_fit(const MemoryDemand& demand, std::uint64_t bytes) {
 void require_steps_fit(const MemoryDemand& demand, const sim::MemoryForecast& forecast) {
   const std::uint64_t all = forecast.peak_bytes(demand.batch) * demand.side_by_side;
   if (all <= demand.available.bytes) return;
-  // A quarter is left for what is no tensor, such as examples as they are read, and for what allocation rounds up.
+  // Half is left for the blocks of freed tensors, which are kept for others (sim/tensor.cpp), and for what is no tensor.
   const std::uint64_t largest =
-      forecast.largest_batch(demand.available.bytes / 4 * 3 / demand.side_by_side, demand.batch);
+      forecast.largest_batch(demand.available.bytes / 2 / demand.side_by_side, demand.batch);
   const std::string allowed =
       largest == 0 ? "a smaller network, not even --batch 1 fits" : fmt::format("--batch up to {}", largest);
   throw std::runtime_error(fmt::format("{} {} for tensors at --batch {}, and {}; allowed: {}{}",
