@@ -98,7 +98,8 @@ constexpr Interval clipped(Interval interval, const Interval& bounds) {
 }
 
 /// The value as a Number. Throws OptionError unless it lies in the interval, before and after rounding to
-/// Number and, where the interval asks for that, to binary32; where Number is an integer type, unless it is a whole number within +-(2^31 - 1).
+/// Number and, where the interval asks for that, to binary32; where Number is an integer type, unless it is a
+/// whole number within +-(2^31 - 1).
 template <class Number>
 Number checked_option(std::string_view subject, std::string_view name, double given,
                       const Interval& allowed) {

@@ -126,7 +126,8 @@ class RunRecord {
 
   /// Publishes the run. `settings` is the part of the manifest that belongs to the program (its name,
   /// options, seed, threads); build, machine, date, wall time, peak memory, figures, files and their checksums
-  /// (CRC-32) are added here, and stand nowhere else. Throws std::runtime_error, naming the file, when something cannot be written.
+  /// (CRC-32) are added here, and stand nowhere else. Throws std::runtime_error, naming the file, when something
+  /// cannot be written.
   void commit(const nlohmann::ordered_json& settings);
 
  private:

@@ -58,7 +58,8 @@ void require_parameters_fit(const MemoryDemand& demand, std::uint64_t bytes) {
 void require_steps_fit(const MemoryDemand& demand, const sim::MemoryForecast& forecast) {
   const std::uint64_t all = forecast.peak_bytes(demand.batch) * demand.side_by_side;
   if (all <= demand.available.bytes) return;
-  // Half is left for the blocks of freed tensors, which are kept for others (sim/tensor.cpp), and for what is no tensor.
+  // Half is left for the blocks of freed tensors, which are kept for others (sim/tensor.cpp), and for what is
+  // no tensor.
   const std::uint64_t largest =
       forecast.largest_batch(demand.available.bytes / 2 / demand.side_by_side, demand.batch);
   const std::string allowed =
