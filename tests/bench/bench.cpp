@@ -241,8 +241,8 @@ int main(int argc, char** argv) {
                               "policy's matrix product of 512^3 in this run; lower is better"},
                              {"slowdown.step_<model>_<policy>", "over the step in fp32"},
                              {"ratio.step_<model>_fp32_pytorch",
-                              "PyTorch's time of the same step on one core over ours; \"not run\" where "
-                              "python3 imports no torch"},
+                              "PyTorch's time of the same step on one core over ours, by the Python that "
+                              "HALFLAB_TORCH_PYTHON names (python3); \"not run\" where it imports no torch"},
                              {"overhead.statistics_<model>",
                               "time of a step under amp with statistics of every tensor over one "
                               "without"},

@@ -1,11 +1,11 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -60,7 +60,7 @@ std::string step_name(std::string_view model, std::string_view policy, std::stri
   return fmt::format("step_{}_{}{}", model, policy, variant);
 }
 
-/// Models whose steps have targets: of their overhead, and PyTorch's step beside.
+/// Models whose steps have targets of their overhead.
 constexpr std::array<std::pair<std::string_view, double>, 3> step_targets{
     {{"mlp", 1.6}, {"cnn", 2.5}, {"transformer", 2.5}}};
 
@@ -119,25 +119,39 @@ void add_instrumented_steps(std::vector<Case>& cases, const std::shared_ptr<Work
                             with_flight_recorder));
 }
 
+/// Models whose FP32 steps pytorch_steps.py has too.
+constexpr std::array<std::string_view, 4> models_in_pytorch{"mlp", "cnn", "ssd", "transformer"};
+
 /// Seconds that PyTorch needs for a step of each model on one core, or why there are none.
 struct PyTorchSteps {
   std::map<std::string, double, std::less<>> seconds = {};
   std::string absence = {};
 };
 
+/// By the Python that HALFLAB_TORCH_PYTHON names, or the first on the PATH. The last line that it prints besides
+/// the times says why some are missing.
 PyTorchSteps time_pytorch() {
-  FILE* pipe = popen("python3 '" HALFLAB_BENCH_DIR "/pytorch_steps.py' 2>/dev/null", "r");
-  if (pipe == nullptr) return {.absence = "python3 cannot be started"};
+  const char* named = std::getenv("HALFLAB_TORCH_PYTHON");
+  const std::string python = named != nullptr && *named != '\0' ? named : "python3";
+  const std::string command = fmt::format("'{}' '" HALFLAB_BENCH_DIR "/pytorch_steps.py' 2>&1", python);
+  FILE* pipe = popen(command.c_str(), "r");
+  if (pipe == nullptr) return {.absence = "no process could be started"};
   PyTorchSteps steps;
-  char model[64];
-  double seconds;
-  while (std::fscanf(pipe, "%63s %lf", model, &seconds) == 2) steps.seconds[model] = seconds;
-  constexpr int without_torch = 3, without_python = 127;
-  const int status = pclose(pipe);
-  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-  steps.absence = code == without_torch    ? "python3 imports no torch"
-                  : code == without_python ? "there is no python3"
-                                           : "pytorch_steps.py ended early";
+  std::string last_line = "nothing was printed";
+  std::array<char, 1024> line;
+  while (std::fgets(line.data(), static_cast<int>(line.size()), pipe) != nullptr) {
+    std::array<char, 64> model;
+    std::array<char, 2> rest;
+    double seconds;
+    if (std::sscanf(line.data(), "%63s %lf %1s", model.data(), &seconds, rest.data()) == 2) {
+      steps.seconds[model.data()] = seconds;
+    } else {
+      last_line = line.data();
+    }
+  }
+  pclose(pipe);
+  last_line.erase(last_line.find_last_not_of(" \n") + 1);
+  steps.absence = fmt::format("{}: {} (HALFLAB_TORCH_PYTHON names another Python)", python, last_line);
   return steps;
 }
 
@@ -180,7 +194,7 @@ std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rat
 std::vector<Derived> derive_from_pytorch(const Rates& rates) {
   const PyTorchSteps peer = time_pytorch();
   std::vector<Derived> figures;
-  for (const auto& [model, _] : step_targets) {
+  for (const std::string_view model : models_in_pytorch) {
     Derived& figure = figures.emplace_back(
         Derived{.key = fmt::format("ratio.step_{}_fp32_pytorch", model), .limit = "at least 0.67"});
     const auto seconds = peer.seconds.find(model);

@@ -14,7 +14,6 @@ import tempfile
 try:
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.nn import functional as F
 except ImportError as error:
     print(f"skipped: {sys.executable} imports no torch ({error}); HALFLAB_TORCH_PYTHON names one that does")
     raise SystemExit(3)
@@ -24,9 +23,8 @@ import pytorch_steps
 
 
 def saved_bytes(name, autocast):
-    with FakeTensorMode():
-        model, _, inputs, (rows, classes) = pytorch_steps.case(name, device="cuda")
-        labels = torch.randint(classes, (rows,), device="cuda")
+    with FakeTensorMode(), torch.device("cuda"):
+        model, _, inputs, loss, *targets = pytorch_steps.cases()[name]
         parameters = {p.untyped_storage()._cdata for p in model.parameters()}
         storages = {}  # held, so that no address is used twice
 
@@ -39,7 +37,7 @@ def saved_bytes(name, autocast):
         torch.set_autocast_enabled("cuda", autocast)  # torch.autocast() itself refuses where there is no GPU
         torch.set_autocast_dtype("cuda", torch.float16)
         with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            F.cross_entropy(model(inputs), labels)
+            loss(model(inputs), *targets)
         torch.clear_autocast_cache()
         return sum(storage.nbytes() for storage in storages.values())
 
