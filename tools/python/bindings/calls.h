@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "fp16/environment.h"
+
 namespace halflab_python {
 
 namespace py = pybind11;
@@ -132,17 +134,20 @@ class Signature {
   bool takes_rest_ = false;
 };
 
-/// The function of Python's arguments that binds them by `signature` and calls `function`.
+/// The function of Python's arguments that binds them by `signature` and calls `function`, in the default
+/// floating-point environment: in another, which any library of the process may have left, numpy's casts differ.
 template <class Result, class... A>
 auto bound(Signature signature, std::function<Result(A...)> function) {
   return [signature = std::move(signature), function = std::move(function)](
              const py::args& given, const py::kwargs& keywords) -> Result {
     py::kwargs rest;
     const std::vector<py::object> values = signature.bind(given, keywords, rest);
-    return [&]<std::size_t... i>(std::index_sequence<i...>)->Result {
-      return function(signature.argument<A>(i, values, rest)...);
-    }
-    (std::index_sequence_for<A...>{});
+    return fp16::detail::in_default_environment([&]() -> Result {
+      return [&]<std::size_t... i>(std::index_sequence<i...>)->Result {
+        return function(signature.argument<A>(i, values, rest)...);
+      }
+      (std::index_sequence_for<A...>{});
+    });
   };
 }
 
