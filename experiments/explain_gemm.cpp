@@ -118,7 +118,7 @@ int main(int argc, char** argv) {
                   "the nearest hypothesis that does not reproduce D, and how many of the outputs that it was "
                   "held "
                   "against refute it"},
-                 {"more_outputs", "so many times as many outputs would tell; none where they need not"},
+                 {"more_outputs", "so many times as many outputs would tell; none unless undetermined"},
                  {"best.accumulator, best.slicing, best.slices, best.slice_length, best.reduction, "
                   "best.order, best.epilogue",
                   "the hypothesis that explains the most outputs; none where none explains any"},
@@ -161,8 +161,8 @@ int main(int argc, char** argv) {
                 "that wrong ones may reproduce all of a small D. How many would by chance is estimated from "
                 "the others: one that misses m of all outputs counts (2/3)^(m + 1), the chance that an order "
                 "half as far off misses none, where all rates of misses are alike beforehand and outputs of "
-                "other operands independent. An order that is nearer still to a listed one may pass for it. D "
-                "in FP32 tells with far fewer outputs.\n"
+                "other operands independent. An order that is nearer still to a listed one may pass for it. "
+                "D in FP32 tells with far fewer outputs.\n"
                 "\n"
                 "Accumulators, in ascending k; in each the running sum is rounded after every step:\n"
                 "  fp32_fma_chain, fp16_fma_chain  a fused multiply-add for each k, in FP32 or FP16\n"
