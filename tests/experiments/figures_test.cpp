@@ -34,11 +34,10 @@ const std::vector<std::string> runs{
     "opt_levels",
     "scale_policy_order",
     "scaler_comparison",
-    "scaler_comparison --regimes all --steps 40",
+    "scaler_comparison --regimes all --seeds 1",
     "training --sweep --policy fp32,amp,O3 --seeds 2 --model mlp:hidden1=32:hidden2=32 --steps 20",
     "underflow_sweep",
     "underflow_sweep --model cnn --steps 5 --max-scale-log2 4",
-    "validate_gpu",
 };
 
 /// A picture's darkness, 0 for white, row by row.
