@@ -1,7 +1,7 @@
 /// What does summing the gradients of N workers in FP16 lose?
 ///
 /// Trains in FP32, then lets N = 2 .. 4096 virtual workers average their gradients of the weights reached: by
-/// five algorithms, each an exact order of additions; in FP16, with FP32 accumulation between FP16 messages,
+/// six algorithms, each an exact order of additions; in FP16, with FP32 accumulation between FP16 messages,
 /// or in FP32; dividing before the sum, half before and half after, or after. All is held against the exact
 /// mean of what the workers hold, so that what their own backward passes lose does not count.
 
@@ -31,7 +31,7 @@ TextTable algorithms_table(const Findings& found, const std::vector<std::size_t>
   using enum sim::AllReduceAlgorithm;
   using enum sim::AllReducePrecision;
   std::vector<sim::AllReduce> rows;
-  for (const sim::AllReduceAlgorithm algorithm : sim::all_reduce_algorithms)
+  for (const sim::AllReduceAlgorithm algorithm : measured_algorithms)
     rows.push_back({.algorithm = algorithm});
   rows.push_back({.algorithm = binary_tree, .precision = fp32_accumulation});
   rows.push_back({.algorithm = direct, .precision = fp32_accumulation});
@@ -91,8 +91,10 @@ std::string order_sentence(const Findings& found, std::size_t workers) {
       "Averaging the gradients of {} workers in FP16 leaves an error of {} of the mean's norm round a ring, "
       "where one value at a time meets an ever larger sum, and {} by recursive doubling, which adds sums of "
       "equal weight; rounding the exact mean once costs {}, FP32 all the way {}. FP32 accumulation between "
-      "FP16 messages changes no bit where a worker adds two values at a time (ring, recursive doubling, "
-      "halving-doubling): it suffices only where one worker adds all values by itself (direct, {}).",
+      "FP16 messages changes no bit where a worker adds two values at a time (ring, recursive doubling, also "
+      "as "
+      "Rabenseifner's, recursive halving): it suffices only where one worker adds all values by itself "
+      "(direct, {}).",
       workers, error({.algorithm = ring}), error({.algorithm = recursive_doubling}),
       percent(measured(usual).relative_error_of_one_rounding), error({.algorithm = ring, .precision = fp32}),
       error({.algorithm = direct, .precision = fp32_accumulation}));

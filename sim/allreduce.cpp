@@ -48,9 +48,11 @@ class Reduction {
       case AllReduceAlgorithm::binary_tree:
         return subtree(0);
       case AllReduceAlgorithm::recursive_doubling:
-      case AllReduceAlgorithm::halving_doubling:
+      case AllReduceAlgorithm::rabenseifner:
+      case AllReduceAlgorithm::recursive_halving_far_first:
         return exchanged(0, 1, std::bit_floor(workers_.size()));
       case AllReduceAlgorithm::direct:
+      case AllReduceAlgorithm::direct_descending:
         return direct();
     }
     return {};
@@ -86,14 +88,21 @@ class Reduction {
     return divided({workers_[worker].begin(), workers_[worker].end()});
   }
 
+  /// The first element of a ring's chunk; of chunk N, the number of elements.
+  std::size_t begin_of(std::size_t chunk) const {
+    const std::size_t count = workers_.size(), elements = codes_.size();
+    if (how_.ring_chunks == RingChunks::even) return chunk * elements / count;
+    return chunk * (elements / count) + std::min(chunk, elements % count);
+  }
+
   /// What each chunk meets at its hop, all chunks in one array.
   Values contributions_at_hop(std::size_t hop) {
-    const std::size_t count = workers_.size(), elements = codes_.size();
-    Values values(elements);
+    const std::size_t count = workers_.size();
+    Values values(codes_.size());
     for (std::size_t chunk = 0; chunk < count; ++chunk) {
       const std::span<const float> worker = workers_[(chunk + hop) % count];
-      const std::size_t last = (chunk + 1) * elements / count;
-      for (std::size_t i = chunk * elements / count; i < last; ++i) values[i] = worker[i];
+      const std::size_t last = begin_of(chunk + 1);
+      for (std::size_t i = begin_of(chunk); i < last; ++i) values[i] = worker[i];
     }
     return divided(std::move(values));
   }
@@ -131,10 +140,10 @@ class Reduction {
   }
 
   /// The sum of `count` workers from `first` on, `stride` apart, each exchange between halves of them: the
-  /// last one, made here, has the largest distance in recursive doubling and the smallest in the other.
+  /// last one, made here, has the largest distance, or the smallest where the first was with the farthest.
   Values exchanged(std::size_t first, std::size_t stride, std::size_t count) {
     if (count == 1) return folded(first);
-    const bool doubling = how_.algorithm == AllReduceAlgorithm::recursive_doubling;
+    const bool doubling = how_.algorithm != AllReduceAlgorithm::recursive_halving_far_first;
     const std::size_t next_stride = doubling ? stride : 2 * stride;
     const std::size_t partner = first + (doubling ? count / 2 : stride);
     Values sum = exchanged(first, next_stride, count / 2);
@@ -143,8 +152,11 @@ class Reduction {
   }
 
   Values direct() {
-    Values sum = contribution(0);
-    for (std::size_t worker = 1; worker < workers_.size(); ++worker) add(sum, contribution(worker));
+    const std::size_t count = workers_.size();
+    const bool descending = how_.algorithm == AllReduceAlgorithm::direct_descending;
+    const auto worker = [&](std::size_t place) { return descending ? count - 1 - place : place; };
+    Values sum = contribution(worker(0));
+    for (std::size_t place = 1; place < count; ++place) add(sum, contribution(worker(place)));
     return sent(std::move(sum));
   }
 
@@ -165,10 +177,14 @@ std::string_view name_of(AllReduceAlgorithm algorithm) {
       return "binary_tree";
     case AllReduceAlgorithm::recursive_doubling:
       return "recursive_doubling";
-    case AllReduceAlgorithm::halving_doubling:
-      return "halving_doubling";
+    case AllReduceAlgorithm::rabenseifner:
+      return "rabenseifner";
+    case AllReduceAlgorithm::recursive_halving_far_first:
+      return "recursive_halving_far_first";
     case AllReduceAlgorithm::direct:
       return "direct";
+    case AllReduceAlgorithm::direct_descending:
+      return "direct_descending";
   }
   return "";
 }

@@ -16,8 +16,8 @@ namespace sim {
 /// two.
 enum class AllReduceAlgorithm {
   /// Reduce-scatter round a ring (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters
-  /// of workstations", 2009). The n elements are cut into N chunks, chunk c from floor(c n / N) on; its sum
-  /// starts at worker c and goes round: ((g[c] + g[c+1]) + g[c+2]) + ... + g[c-1], indices modulo N.
+  /// of workstations", 2009). The n elements are cut into N chunks (RingChunks); the sum of chunk c starts at
+  /// worker c and goes round: ((g[c] + g[c+1]) + g[c+2]) + ... + g[c-1], indices modulo N.
   ring,
   /// NCCL's first binary tree (ncclGetBtree; its second one mirrors it). Worker 0 has the child
   /// bit_ceil(N) / 2; any other worker r, with b the lowest set bit of r, has the children r - b/2 and
@@ -25,16 +25,27 @@ enum class AllReduceAlgorithm {
   /// worker forms (g[r] + sum of the first child) + sum of the second.
   binary_tree,
   /// In step k = 0, 1 ... worker r exchanges its sum with worker r xor 2^k, and both add:
-  /// ((g[0] + g[1]) + (g[2] + g[3])) + ((g[4] + g[5]) + (g[6] + g[7])).
+  /// ((g[0] + g[1]) + (g[2] + g[3])) + ((g[4] + g[5]) + (g[6] + g[7])). Here and in the next two, of
+  /// N = 2^m + e workers the first 2e add in pairs g[2i] + g[2i+1] before, and these count as one worker each.
   recursive_doubling,
-  /// Rabenseifner's: the same, but the first step is with worker r xor N/2, the last with r xor 1:
-  /// ((g[0] + g[4]) + (g[2] + g[6])) + ((g[1] + g[5]) + (g[3] + g[7])) (Thakur, Rabenseifner and Gropp,
-  /// "Optimization of collective communication operations in MPICH", 2005). Here and in recursive doubling,
-  /// of N = 2^m + e workers the first 2e add in pairs g[2i] + g[2i+1] before, and these count as one worker
-  /// each.
-  halving_doubling,
+  /// Rabenseifner's (Thakur, Rabenseifner and Gropp, "Optimization of collective communication operations in
+  /// MPICH", 2005) as Open MPI (its algorithm 6) and MPICH have it: step k exchanges ever smaller halves of
+  /// the elements with worker r xor 2^k. Addition being commutative, each element has recursive doubling's
+  /// sum.
+  rabenseifner,
+  /// Recursive halving that starts with the farthest worker, r xor N/2, and ends with r xor 1:
+  /// ((g[0] + g[4]) + (g[2] + g[6])) + ((g[1] + g[5]) + (g[3] + g[7])).
+  recursive_halving_far_first,
   /// The owner of an element is sent all N values and adds them by itself: ((g[0] + g[1]) + g[2]) + ...
   direct,
+  /// The same from the last worker down, ((g[N-1] + g[N-2]) + ...) + g[0]: Open MPI's basic linear.
+  direct_descending,
+};
+
+/// Where a ring cuts n elements into N chunks.
+enum class RingChunks {
+  first_longer,  ///< the first n mod N have one element more than the others, as Open MPI cuts
+  even,          ///< chunk c from floor(c n / N) on
 };
 
 /// What workers add in, and what they send.
@@ -59,9 +70,13 @@ enum class AllReduceDivision {
   after,
 };
 
-inline constexpr std::array all_reduce_algorithms{
-    AllReduceAlgorithm::ring, AllReduceAlgorithm::binary_tree, AllReduceAlgorithm::recursive_doubling,
-    AllReduceAlgorithm::halving_doubling, AllReduceAlgorithm::direct};
+inline constexpr std::array all_reduce_algorithms{AllReduceAlgorithm::ring,
+                                                  AllReduceAlgorithm::binary_tree,
+                                                  AllReduceAlgorithm::recursive_doubling,
+                                                  AllReduceAlgorithm::rabenseifner,
+                                                  AllReduceAlgorithm::recursive_halving_far_first,
+                                                  AllReduceAlgorithm::direct,
+                                                  AllReduceAlgorithm::direct_descending};
 inline constexpr std::array all_reduce_precisions{
     AllReducePrecision::fp16, AllReducePrecision::fp32_accumulation, AllReducePrecision::fp32};
 inline constexpr std::array all_reduce_divisions{AllReduceDivision::before, AllReduceDivision::split,
@@ -79,6 +94,7 @@ struct AllReduce {
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::ring;
   AllReducePrecision precision = AllReducePrecision::fp16;
   AllReduceDivision division = AllReduceDivision::before;
+  RingChunks ring_chunks = RingChunks::first_longer;  ///< of `ring` alone
 
   friend bool operator==(const AllReduce&, const AllReduce&) = default;
 };
@@ -98,7 +114,7 @@ struct AllReducedMean {
 /// With two values at a time, fp16 and fp32_accumulation are the same, bit for bit: a sum or quotient of
 /// binary16 that is rounded to 24 digits, which are at least 2 * 11 + 2, and then to 11 is the one rounded to
 /// 11 at once (Figueroa, "When is double rounding innocuous?", 1995). So they differ only in `binary_tree`,
-/// where a worker adds up to three values, and in `direct`.
+/// where a worker adds up to three values, and in `direct` and `direct_descending`.
 ///
 /// Throws std::invalid_argument without workers and when lengths differ.
 AllReducedMean all_reduce_mean(std::span<const std::span<const float>> workers, const AllReduce& how);

@@ -70,7 +70,7 @@ Figure error_figure(const Findings& found, const Options& options) {
     std::string_view dashes = "";
   };
   std::vector<Line> lines;
-  for (const sim::AllReduceAlgorithm algorithm : sim::all_reduce_algorithms)
+  for (const sim::AllReduceAlgorithm algorithm : measured_algorithms)
     lines.push_back({.how = {.algorithm = algorithm}, .title = words(sim::name_of(algorithm))});
   lines.push_back({.how = {.algorithm = sim::AllReduceAlgorithm::direct,
                            .precision = sim::AllReducePrecision::fp32_accumulation},

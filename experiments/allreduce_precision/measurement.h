@@ -1,6 +1,7 @@
 #pragma once
 /// What all-reduces lose of the mean gradient, against the exact mean of what the workers hold.
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -24,6 +25,15 @@ struct Options {
   std::optional<int> scale_log2 = {};
   std::optional<int> max_scale_log2 = {};
 };
+
+/// Every order of additions but Rabenseifner's, which has the sums of recursive doubling.
+inline constexpr std::array measured_algorithms{sim::AllReduceAlgorithm::ring,
+                                                sim::AllReduceAlgorithm::binary_tree,
+                                                sim::AllReduceAlgorithm::recursive_doubling,
+                                                sim::AllReduceAlgorithm::recursive_halving_far_first,
+                                                sim::AllReduceAlgorithm::direct,
+                                                sim::AllReduceAlgorithm::direct_descending};
+static_assert(measured_algorithms.size() + 1 == sim::all_reduce_algorithms.size());
 
 /// The gradients of one source at one loss scale, brought by so many workers.
 struct Setting {

@@ -50,7 +50,7 @@ void write_windows(sim::RunRecord& record, const Findings& found, const Options&
 
 void summarise_algorithms(sim::RunRecord& record, const Findings& found, const Setting& setting) {
   const std::string prefix = fmt::format("{}.relative_error.", name_of(setting.source));
-  for (const sim::AllReduceAlgorithm algorithm : sim::all_reduce_algorithms) {
+  for (const sim::AllReduceAlgorithm algorithm : measured_algorithms) {
     for (const sim::AllReducePrecision precision : sim::all_reduce_precisions) {
       const Measured& measured = at(found, setting, {.algorithm = algorithm, .precision = precision});
       record.summary(fmt::format("{}{}.{}", prefix, sim::name_of(algorithm), sim::name_of(precision)),

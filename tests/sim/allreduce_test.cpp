@@ -83,8 +83,9 @@ void check_order(const Workers& workers, const AllReduce& how, const Add& add, c
   const std::vector<float> mean = mean_of(workers, how).values;
   REQUIRE(mean.size() == elements);
   const bool fp32 = how.precision == AllReducePrecision::fp32;
-  for (std::size_t chunk = 0; chunk < count; ++chunk) {
-    for (std::size_t i = chunk * elements / count; i < (chunk + 1) * elements / count; ++i) {
+  for (std::size_t chunk = 0, i = 0; chunk < count; ++chunk) {
+    const std::size_t longer = chunk < elements % count ? 1 : 0;
+    for (const std::size_t last = i + elements / count + longer; i < last; ++i) {
       std::vector<float> g;
       for (const std::vector<float>& worker : workers) g.push_back(worker[i]);
       const float sum = order(add, g, chunk);
@@ -138,12 +139,50 @@ TEST_CASE("all-reduce: the additions of 8 workers, written out") {
               [](const Add& add, const auto& g, std::size_t) {
                 return add(add(add(g[0], g[1]), add(g[2], g[3])), add(add(g[4], g[5]), add(g[6], g[7])));
               });
-  check_order(AllReduceAlgorithm::halving_doubling, workers, [](const Add& add, const auto& g, std::size_t) {
-    return add(add(add(g[0], g[4]), add(g[2], g[6])), add(add(g[1], g[5]), add(g[3], g[7])));
-  });
+  check_order(AllReduceAlgorithm::recursive_halving_far_first, workers,
+              [](const Add& add, const auto& g, std::size_t) {
+                return add(add(add(g[0], g[4]), add(g[2], g[6])), add(add(g[1], g[5]), add(g[3], g[7])));
+              });
   check_order(AllReduceAlgorithm::direct, workers, [](const Add& add, const auto& g, std::size_t) {
     return add(add(add(add(add(add(add(g[0], g[1]), g[2]), g[3]), g[4]), g[5]), g[6]), g[7]);
   });
+  check_order(AllReduceAlgorithm::direct_descending, workers, [](const Add& add, const auto& g, std::size_t) {
+    return add(add(add(add(add(add(add(g[7], g[6]), g[5]), g[4]), g[3]), g[2]), g[1]), g[0]);
+  });
+}
+
+TEST_CASE("all-reduce: Rabenseifner's has recursive doubling's bits, whatever the number of workers") {
+  for (const std::size_t count : {2u, 3u, 4u, 6u, 7u, 8u, 13u, 16u}) {
+    const Workers workers = random_halves(count, 200, 12);
+    for_each_all_reduce([&](AllReduce how) {
+      if (how.algorithm != AllReduceAlgorithm::rabenseifner) return;
+      const std::vector<float> mean = mean_of(workers, how).values;
+      how.algorithm = AllReduceAlgorithm::recursive_doubling;
+      CHECK(bits_of(mean) == bits_of(mean_of(workers, how).values));
+      how.algorithm = AllReduceAlgorithm::recursive_halving_far_first;
+      const bool same_pairs = count < 4;
+      if (how.precision == AllReducePrecision::fp32)
+        CHECK((bits_of(mean) == bits_of(mean_of(workers, how).values)) == same_pairs);
+    });
+  }
+}
+
+TEST_CASE("all-reduce: where a ring cuts 11 elements among 4 workers") {
+  const Workers workers = random_halves(4, 11, 12);
+  const auto check = [&](sim::RingChunks chunks, const std::vector<std::size_t>& chunk_of) {
+    const std::vector<float> mean = mean_of(workers, {.algorithm = AllReduceAlgorithm::ring,
+                                                      .precision = AllReducePrecision::fp32,
+                                                      .division = AllReduceDivision::after,
+                                                      .ring_chunks = chunks})
+                                        .values;
+    for (std::size_t i = 0; i < 11; ++i) {
+      float sum = workers[chunk_of[i]][i];
+      for (std::size_t hop = 1; hop < 4; ++hop) sum += workers[(chunk_of[i] + hop) % 4][i];
+      CHECK(mean[i] == sum / 4);
+    }
+  };
+  check(sim::RingChunks::first_longer, {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3});
+  check(sim::RingChunks::even, {0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3});
 }
 
 TEST_CASE("all-reduce: the additions of numbers of workers that are no power of two, written out") {
@@ -159,9 +198,10 @@ TEST_CASE("all-reduce: the additions of numbers of workers that are no power of 
   check_order(AllReduceAlgorithm::recursive_doubling, seven, [](const Add& add, const auto& g, std::size_t) {
     return add(add(add(g[0], g[1]), add(g[2], g[3])), add(add(g[4], g[5]), g[6]));
   });
-  check_order(AllReduceAlgorithm::halving_doubling, seven, [](const Add& add, const auto& g, std::size_t) {
-    return add(add(add(g[0], g[1]), add(g[4], g[5])), add(add(g[2], g[3]), g[6]));
-  });
+  check_order(AllReduceAlgorithm::recursive_halving_far_first, seven,
+              [](const Add& add, const auto& g, std::size_t) {
+                return add(add(add(g[0], g[1]), add(g[4], g[5])), add(add(g[2], g[3]), g[6]));
+              });
   // The tree that NCCL's source draws: 12 has the children 10 and 13.
   check_order(AllReduceAlgorithm::binary_tree, fourteen, [](const Add& add, const auto& g, std::size_t) {
     const auto parent = [&](float own, float first, float second) { return add(add(own, first), second); };
@@ -191,8 +231,8 @@ TEST_CASE("all-reduce: with two values at a time FP32 accumulation is FP16's, bi
   for (const std::size_t count : {2u, 5u, 8u, 64u}) {
     const Workers workers = random_halves(count, 1000, 10);
     for (const AllReduceAlgorithm algorithm :
-         {AllReduceAlgorithm::ring, AllReduceAlgorithm::recursive_doubling,
-          AllReduceAlgorithm::halving_doubling}) {
+         {AllReduceAlgorithm::ring, AllReduceAlgorithm::recursive_doubling, AllReduceAlgorithm::rabenseifner,
+          AllReduceAlgorithm::recursive_halving_far_first}) {
       for (const AllReduceDivision division : sim::all_reduce_divisions) {
         const AllReduce fp16{.algorithm = algorithm, .division = division};
         AllReduce accumulated = fp16;
