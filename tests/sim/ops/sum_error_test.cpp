@@ -204,12 +204,15 @@ void add_norm(std::vector<Case>& cases, const sim::Operation& operation, const s
 void add_norms(std::vector<Case>& cases) {
   add_norm(cases, sim::layer_norm, {1, terms}, terms, roundings_down_column(1));
   add_norm(cases, sim::batch_norm, {4, 1, side / 4, side}, 1, roundings_along_row(terms));
-  // Over many rows: a row of two has x-hat +-1 / sqrt(1 + epsilon / variance), of which each is a term.
-  const Tensor x = background_tensor({terms, 2}, "x"), dy = background_tensor({terms, 2}, "dy"),
-               one = constant_tensor({2}, 1);
-  cases.push_back({sim::layer_norm.name, "gradient of the bias over rows",
-                   InBoth(sim::layer_norm, {x, one, one}).gradient(2, dy),
-                   0.0 + roundings_down_column(terms)});
+  // Over many rows of (0, 1), which have mean 1/2, variance 1/4 and x-hat +-1 / sqrt(1 + 4 epsilon): a term
+  // has the roundings of that deviation, of x-hat and of its product with dy.
+  std::vector<float> zero_one(2 * terms);
+  for (std::size_t row = 0; row < terms; ++row) zero_one[2 * row + 1] = 1;
+  const Tensor dy = background_tensor({terms, 2}, "dy"), one = constant_tensor({2}, 1);
+  const double down = roundings_down_column(terms);
+  InBoth rows(sim::layer_norm, {tensor_of({terms, 2}, zero_one), one, one});
+  cases.push_back({sim::layer_norm.name, "gradient of the weight over rows", rows.gradient(1, dy), down + 5});
+  cases.push_back({sim::layer_norm.name, "gradient of the bias over rows", rows.gradient(2, dy), down});
 }
 
 /// What is added to every row, image or use has a gradient summed over them; the terms are given.
@@ -232,6 +235,13 @@ void add_columns(std::vector<Case>& cases) {
   cases.push_back({sim::conv2d.name, "gradient of the bias",
                    InBoth(sim::conv2d, {images, kernel, of_channels}).gradient(2, of_images),
                    0.0 + roundings_along_row(terms)});
+  // What reaches a pixel is a chain of the kernel's elements, each a chain over the output channels.
+  constexpr std::size_t channels = 3, elements = 25;
+  cases.push_back({sim::conv2d.name, "gradient of the input",
+                   InBoth(sim::conv2d, {constant_tensor({1, 1, 20, 20}, 1),
+                                        background_tensor({channels, 1, 5, 5}, "kernel")})
+                       .gradient(0, background_tensor({1, channels, 16, 16}, "dy")),
+                   channels + elements - 1.0});
 
   // Without input and recurrence all rows have the gates of the bias; a term is dy times at most ten factors,
   // each with the few roundings of a sigmoid or a tanh, at no more than four times its own relative error.
