@@ -10,6 +10,7 @@
 
 #include "fp16/bits.h"
 #include "fp16/codec.h"
+#include "fp16/environment.h"
 
 namespace sim {
 namespace {
@@ -164,14 +165,17 @@ void ExponentHistogram::add_stored(std::span<const Stored> values) {
   add_stored<F>(values.subspan(chunk.size()));
 }
 
+// Under denormals-are-zero a subnormal would compare equal to zero.
 void ExponentHistogram::add(std::span<const float> values) {
-  add_stored<fp16::binary32>(values);
+  fp16::detail::in_default_environment([&] { add_stored<fp16::binary32>(values); });
 }
 void ExponentHistogram::add(std::span<const std::uint16_t> codes) {
-  add_stored<fp16::binary16>(codes);
+  fp16::detail::in_default_environment([&] { add_stored<fp16::binary16>(codes); });
 }
 void ExponentHistogram::add(std::span<const double> values) {
-  for (const double value : values) count(value, 1);
+  fp16::detail::in_default_environment([&] {
+    for (const double value : values) count(value, 1);
+  });
 }
 
 ExponentHistogram& ExponentHistogram::operator+=(const ExponentHistogram& other) {

@@ -8,6 +8,7 @@
 
 #include "fp16/codec.h"
 #include "sim/statistics/cast_counts.h"
+#include "tests/foreign_environment.h"
 #include "tests/sim/statistics/cast_samples.h"
 
 using sim::ExponentHistogram;
@@ -118,6 +119,25 @@ TEST_CASE("an empty histogram, zeros and non-finite values have no exponents") {
     CHECK_FALSE(histogram.lowest_exponent().has_value());
     CHECK_FALSE(histogram.highest_exponent().has_value());
     CHECK_FALSE(histogram.log2_headroom().has_value());
+  }
+}
+
+TEST_CASE("a histogram is the same in any floating-point environment of the caller's") {
+  const std::vector<float> values = cast_samples::values();
+  const std::vector<double> doubles(values.begin(), values.end());
+  const std::vector<float> few(values.begin(), values.begin() + 100);
+  const auto codes = all_halves();
+  const std::array expected{slow_histogram_of(values), slow_histogram_of(doubles), slow_histogram_of(few)};
+  const ExponentHistogram of_codes = histogram_of(codes);
+  for (const test::Environment& environment : test::environments) {
+    std::array<ExponentHistogram, 4> found;
+    {
+      const test::Inside inside(environment);
+      found = {histogram_of(values), histogram_of(doubles), histogram_of(few), histogram_of(codes)};
+    }
+    INFO(environment.name);
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(expected[i].equals(found[i]));
+    CHECK(found[3] == of_codes);
   }
 }
 
