@@ -182,6 +182,10 @@ std::vector<Way> ways_of(const Problem& problem, const Accumulator& accumulator,
     if (reduction == Reduction::fp16_partials && (halves || is_one_sum_of_halves)) continue;
     if (reduction == Reduction::fp32 && halves && is_one_sum_of_halves) continue;
     ways.push_back({reduction, Order::ascending});
+    // Floats add halves exactly, but for large differences of size: hardly any order tells.
+    const bool adds_halves_in_fp32 =
+        reduction == Reduction::fp16_partials || (reduction == Reduction::fp32 && halves);
+    if (cut.slices > 2 && !adds_halves_in_fp32) ways.push_back({reduction, Order::descending});
     if (cut.slices > 3) ways.push_back({reduction, Order::pairwise});
   }
   // Warps of one block do not meet in D, halves are added to it as fp16 has it, and slices of few steps would pass
@@ -264,7 +268,7 @@ std::string_view name_of(Reduction reduction) {
 }
 
 std::string_view name_of(Order order) {
-  constexpr std::array<std::string_view, 2> names{"ascending", "pairwise"};
+  constexpr std::array<std::string_view, 3> names{"ascending", "descending", "pairwise"};
   return names[static_cast<std::size_t>(order)];
 }
 
@@ -284,8 +288,8 @@ std::string Hypothesis::text() const {
                             : slicing == Slicing::interleaved
                                 ? fmt::format("blocks of {} k to {} slices in turn", slice_length, slices)
                                 : fmt::format("k cut in two at {}", slice_length);
-    text += fmt::format(", {} reduced by {}{}", cut, name_of(reduction),
-                        order == Order::pairwise ? " pairwise" : "");
+    text += fmt::format(", {} reduced by {}", cut, name_of(reduction));
+    if (order != Order::ascending) text += fmt::format(" {}", name_of(order));
   }
   return text + (epilogue == Epilogue::round_once ? "" : fmt::format(", {}", name_of(epilogue)));
 }

@@ -50,8 +50,9 @@ enum class Reduction {
 
 /// Which sums of slices are added first.
 enum class Order {
-  ascending,  ///< slice after slice
-  pairwise    ///< neighbours, then neighbouring sums, and so on; what is left over without one waits
+  ascending,   ///< slice after slice
+  descending,  ///< from the last one on
+  pairwise     ///< neighbours, then neighbouring sums, and so on; what is left over without one waits
 };
 
 /// How the reduced sum s becomes D, where a rounding to D's format comes last. Float arithmetic, unless the

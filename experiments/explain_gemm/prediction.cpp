@@ -39,7 +39,8 @@ std::vector<float> reduced(Partials sums, const Hypothesis& hypothesis) {
     for (std::vector<float>& sum : sums) round_to_halves(sum);
   }
   const std::size_t count = sums.size();
-  if (hypothesis.order == Order::ascending) {
+  if (hypothesis.order == Order::descending) std::ranges::reverse(sums);
+  if (hypothesis.order != Order::pairwise) {
     for (std::size_t slice = 1; slice < count; ++slice) add(sums[0], sums[slice], reduction);
   } else {
     for (std::size_t stride = 1; stride < count; stride *= 2) {
