@@ -20,14 +20,14 @@ requires(F.is_valid()) using Bits =
 
 namespace detail {
 
-/// Also half, _Float16 and what else converts to double.
+/// A type that holds a number and is no integer: floating-point types, half, _Float16.
 template <typename Value>
 concept NumberButInteger = !std::integral<Value> && std::convertible_to<Value, double>;
 
 }  // namespace detail
 
-/// A parameter that takes a code of F, an integer. Of a plain integer `add<binary16>(1.5, 2.5)` would take the
-/// values, cut, for codes. The code of a half is its bits().
+/// A parameter that takes a code of F. Were it a plain integer, `add<binary16>(1.5, 2.5)` would compile and
+/// take 1 and 2 for codes. The code of a half is its bits().
 template <const Format& F>
 class Code {
  public:
@@ -41,7 +41,7 @@ class Code {
   Bits<F> bits_;
 };
 
-/// 0 in a format without a sign.
+/// The sign bit of a code; 0 in a format without a sign.
 template <const Format& F>
 inline constexpr Bits<F> sign_mask = F.is_signed() ? static_cast<Bits<F>>(Bits<F>{1} << (F.width() - 1)) : 0;
 

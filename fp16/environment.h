@@ -1,5 +1,5 @@
 #pragma once
-/// Internal to the compiled parts: the floating-point environment that they compute in, whatever the caller's.
+/// The floating-point environment that the compiled parts compute in, whatever the caller's. Internal.
 
 #ifdef __SSE__
 #include <xmmintrin.h>

@@ -1,6 +1,7 @@
 #pragma once
 /// Exact sums of values and products: a fixed-point integer that holds every bit of them.
 
+#include <cstddef>
 #include <cstdint>
 
 #include "fp16/arithmetic.h"

@@ -28,7 +28,7 @@ template <typename Value>
 concept FitsLongDouble = std::floating_point<Value> &&
                          std::numeric_limits<Value>::digits <= std::numeric_limits<long double>::digits;
 
-/// One is a half, the other an integer.
+/// A half beside an integer, in either order.
 template <typename B, typename A>
 concept MixesWith = (std::same_as<A, half> && std::integral<B>) ||
                     (std::integral<A> && std::same_as<B, half>);
@@ -49,7 +49,7 @@ class half {
   /// ambiguous.
   FP16_HD explicit constexpr half(float value) : bits_(float_to_half_bits(value)) {}
   FP16_HD explicit constexpr half(double value) : bits_(double_to_half_bits(value)) {}
-  /// From long double and the other floating-point types of C++23.
+  /// Long double and the other floating-point types of C++23 round once too.
   template <detail::FitsLongDouble Value>
   explicit constexpr half(Value value) : bits_(encode<binary16>(static_cast<long double>(value)).bits) {}
   template <std::integral Integer>
@@ -159,7 +159,7 @@ class half {
   }
 
 #ifdef FP16_HAS_NATIVE_HALF
-  /// The same number; NaNs keep their bits.
+  /// A _Float16 keeps its number, and a NaN its bits.
   explicit constexpr half(_Float16 value) : bits_(std::bit_cast<std::uint16_t>(value)) {}
 #endif
 

@@ -43,12 +43,15 @@
 
 namespace fp16 {
 
-/// What stands behind a row of `tensor_cores`.
+/// The evidence behind a row of `tensor_cores`.
 enum class Evidence {
-  gpu_vectors,  ///< bit-equal to 5,000 steps recorded on such a GPU, with each accumulator
-  /// The same, of vectors that no test of ours repeats: Khattak and Mikaitis's of A2, RTX Ada, L40S, H200, B200.
+  /// The row is bit-equal to 5,000 steps recorded on such a GPU, with each accumulator.
+  gpu_vectors,
+  /// The row is bit-equal to as many steps, in files of Khattak and Mikaitis that are not among the test
+  /// data. The tests repeat the comparison where somebody has put the files beside the others.
   gpu_vectors_once,
-  literature,  ///< as published; held against no GPU here
+  /// The row is as published; it was held against no GPU here.
+  literature,
 };
 
 constexpr std::string_view name_of(Evidence evidence) {
@@ -56,7 +59,7 @@ constexpr std::string_view name_of(Evidence evidence) {
     case Evidence::gpu_vectors:
       return "GPU vectors";
     case Evidence::gpu_vectors_once:
-      return "GPU vectors, not repeated by a test";
+      return "GPU vectors, not among the test data";
     case Evidence::literature:
       break;
   }
@@ -74,7 +77,7 @@ struct TensorCore {
   int products_per_step;
   int fraction_bits;   ///< bits kept below 2^e_max
   int binary32_floor;  ///< least e_max with a binary32 accumulator
-  int binary16_floor;  ///< with a binary16 accumulator; binds if c = 0 and all products are small
+  int binary16_floor;  ///< least e_max with a binary16 accumulator; binds if c = 0 and all products are small
   Evidence evidence;
 
   /// Whether 64 bits hold the sum of a step: products below 4 * 2^fraction_bits, and the accumulator.
