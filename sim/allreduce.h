@@ -38,7 +38,8 @@ enum class AllReduceAlgorithm {
   recursive_halving_far_first,
   /// The owner of an element is sent all N values and adds them by itself: ((g[0] + g[1]) + g[2]) + ...
   direct,
-  /// The same from the last worker down, ((g[N-1] + g[N-2]) + ...) + g[0]: Open MPI's basic linear.
+  /// The owner of an element adds all values from the last worker's on, ((g[N-1] + g[N-2]) + ...) + g[0]: Open
+  /// MPI's basic linear.
   direct_descending,
 };
 

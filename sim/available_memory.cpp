@@ -72,14 +72,19 @@ void add_group(LeastBound& bounds, const GroupFiles& files, const fs::path& grou
   bounds.add(without(*limit, without(used, reclaimable)), "are left by the control group");
 }
 
-/// Those of the process and of all groups around it; within a container its own is the root of what it sees.
+/// Whether a controller stands in a list as "cpu,memory"; in version 2 the list is empty, as the name is.
+bool is_among(std::string_view controller, std::string_view list) {
+  return ("," + std::string(list) + ",").find("," + std::string(controller) + ",") != std::string::npos;
+}
+
+/// Adds the control groups of the process and all around them; a container sees its own as the root.
 void add_groups(LeastBound& bounds, const fs::path& root) {
   std::ifstream stream(root / "proc/self/cgroup");
   for (std::string line; std::getline(stream, line);) {  // "0::/user.slice", "4:memory:/docker/12ab"
     const std::size_t colon = line.find(':'), second = line.find(':', colon + 1);
     if (colon == std::string::npos || second == std::string::npos) continue;
     for (const GroupFiles& files : group_files) {
-      if (line.substr(colon + 1, second - colon - 1) != files.controller) continue;
+      if (!is_among(files.controller, line.substr(colon + 1, second - colon - 1))) continue;
       const fs::path folder = root / files.folder;
       for (fs::path group = fs::path(line.substr(second + 1)).relative_path(); !group.empty();
            group = group.parent_path())
@@ -89,10 +94,9 @@ void add_groups(LeastBound& bounds, const fs::path& root) {
   }
 }
 
-std::optional<std::uint64_t> limit_of(int resource) {
+std::optional<std::uint64_t> limit_of(decltype(RLIMIT_AS) resource) {
   rlimit limit{};
-  if (::getrlimit(static_cast<__rlimit_resource>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
-    return std::nullopt;
+  if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   return limit.rlim_cur;
 }
 

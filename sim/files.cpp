@@ -36,6 +36,10 @@ void throw_not_written(const fs::path& file, int error) {
       fmt::format("file '{}' cannot be written ({})", file.string(), std::generic_category().message(error)));
 }
 
+void throw_about(const fs::path& file, std::string_view what) {
+  throw std::runtime_error(fmt::format("{}: {}", file.string(), what));
+}
+
 InputFile::InputFile(fs::path file) : path_(std::move(file)) {
   // Without O_NONBLOCK opening a FIFO would wait for somebody who writes to it.
   descriptor_ = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -15,6 +15,9 @@ namespace sim {
 /// Throws std::runtime_error "file 'FILE' cannot be written (...)" with the message of that errno.
 [[noreturn]] void throw_not_written(const std::filesystem::path& file, int error);
 
+/// Throws std::runtime_error "FILE: WHAT", for a file whose contents are wrong.
+[[noreturn]] void throw_about(const std::filesystem::path& file, std::string_view what);
+
 /// A regular file that is open for reading. Directories, FIFOs and devices are refused, so that nobody waits for
 /// one that never speaks or reads one that never ends.
 class InputFile {

@@ -43,7 +43,7 @@ std::vector<const Tensor*> pointers_to(std::span<const Tensor> tensors);
 /// In which format the forward pass sees a parameter.
 fp16::Format model_format(const PrecisionPolicy& policy, const ParameterSpec& spec);
 
-/// Of the weights that the optimizer changes; where it is another than model_format(), they are master weights.
+/// In which format the optimizer keeps a parameter; where it is another than model_format(), as a master weight.
 fp16::Format kept_format(const PrecisionPolicy& policy, const ParameterSpec& spec);
 
 /// One forward pass of `model` over `batch` under `policy`. The weights are borrowed, in the policy's format

@@ -53,7 +53,7 @@ void remove_if_empty(const std::vector<fs::path>& outermost_first) {
 
 constexpr const char* manifest_name = "manifest.json";
 
-/// Of a directory's run; no object where there is none that can be read.
+/// The manifest in a directory; no object where there is none that can be read.
 ordered_json manifest_in(const fs::path& directory) {
   return ordered_json::parse(contents_of(directory / manifest_name).value_or(""), nullptr,
                              /*allow_exceptions=*/false);

@@ -149,8 +149,8 @@ class RunRecord {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-/// Of a committed run's files those that are missing or have other bytes than the run wrote, by the checksums in its
-/// manifest; the manifest alone, where it cannot be read or tells none. Nothing where all is whole.
+/// The files of a committed run that are missing or have other bytes than the run wrote, by the checksums in
+/// its manifest; the manifest alone, where it cannot be read or tells none. Nothing where all is whole.
 std::vector<std::string> damaged_files(const std::filesystem::path& directory);
 
 /// Writes the whole file under a temporary name beside it, then renames it into place.

@@ -1,12 +1,10 @@
 #include "sim/data/gzip_file.h"
 
-#include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
 #include <cstring>
 #include <new>
-#include <stdexcept>
 #include <string_view>
 
 namespace sim {
@@ -14,10 +12,6 @@ namespace {
 
 constexpr std::array<std::uint8_t, 2> gzip_magic{0x1f, 0x8b};
 constexpr int gzip_only = 16;  // added to the bits of the window
-
-[[noreturn]] void fail(const std::filesystem::path& path, std::string_view what) {
-  throw std::runtime_error(fmt::format("{}: {}", path.string(), what));
-}
 
 bool begins_a_member(const z_stream& stream) {
   return stream.avail_in >= gzip_magic.size() &&
@@ -65,13 +59,13 @@ std::size_t GzipFile::inflate(std::span<std::uint8_t> bytes) {
   stream_->avail_out = static_cast<uInt>(bytes.size());
   while (stream_->avail_out > 0 && !is_at_end_) {
     if (stream_->avail_in == 0 && !refill())
-      fail(path(), "truncated: the compressed data end early, a whole gzip file is needed");
+      throw_about(path(), "truncated: the compressed data end early, a whole gzip file is needed");
     const int status = ::inflate(stream_.get(), Z_NO_FLUSH);
     if (status == Z_MEM_ERROR) throw std::bad_alloc();
     if (status == Z_STREAM_END) {
       end_member();
     } else if (status != Z_OK && status != Z_BUF_ERROR) {
-      fail(path(), "damaged: the compressed data do not fit their checksum or are not gzip's");
+      throw_about(path(), "damaged: the compressed data do not fit their checksum or are not gzip's");
     }
   }
   return bytes.size() - stream_->avail_out;
@@ -81,7 +75,8 @@ void GzipFile::end_member() {
   if (stream_->avail_in < gzip_magic.size()) refill();
   is_at_end_ = stream_->avail_in == 0;
   if (is_at_end_) return;
-  if (!begins_a_member(*stream_)) fail(path(), "trailing bytes after the gzip data; nothing may follow them");
+  if (!begins_a_member(*stream_))
+    throw_about(path(), "trailing bytes after the gzip data; nothing may follow them");
   inflateReset(stream_.get());
 }
 

@@ -6,12 +6,12 @@
 #include <array>
 #include <cstddef>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "sim/data/gzip_file.h"
+#include "sim/files.h"
 
 namespace sim {
 namespace {
@@ -23,32 +23,29 @@ constexpr std::uint32_t max_count = 1'000'000'000;
 constexpr std::uint32_t max_side = 4096;
 constexpr int max_label = 9;
 
-[[noreturn]] void fail(const fs::path& path, const std::string& message) {
-  throw std::runtime_error(fmt::format("{}: {}", path.string(), message));
-}
-
 /// Magic number and dimensions.
 std::vector<std::uint32_t> read_header(GzipFile& reader, std::size_t dimensions) {
   const auto next_word = [&](std::string_view what) {
     std::array<std::uint8_t, 4> word{};
     if (const std::size_t count = reader.read(word); count < word.size()) {
-      fail(reader.path(),
-           fmt::format("truncated in the header: {} bytes of the {} found, 4 needed", count, what));
+      throw_about(reader.path(),
+                  fmt::format("truncated in the header: {} bytes of the {} found, 4 needed", count, what));
     }
     return word;
   };
   const auto [first, second, type, count] = next_word("magic number");
   if (first != 0 || second != 0) {
-    fail(reader.path(),
-         fmt::format("bad magic number: first bytes {:02x} {:02x}, an IDX file starts with 00 00", first,
-                     second));
+    throw_about(reader.path(),
+                fmt::format("bad magic number: first bytes {:02x} {:02x}, an IDX file starts with 00 00",
+                            first, second));
   }
   if (type != unsigned_byte_type) {
-    fail(reader.path(), fmt::format("element type {:02x} found, only {:02x} (unsigned byte) is allowed", type,
-                                    unsigned_byte_type));
+    throw_about(reader.path(),
+                fmt::format("element type {:02x} found, only {:02x} (unsigned byte) is allowed", type,
+                            unsigned_byte_type));
   }
   if (count != dimensions) {
-    fail(reader.path(), fmt::format("{} dimensions found, {} needed", count, dimensions));
+    throw_about(reader.path(), fmt::format("{} dimensions found, {} needed", count, dimensions));
   }
   std::vector<std::uint32_t> sizes;
   for (std::size_t i = 0; i < dimensions; ++i) {
@@ -56,8 +53,8 @@ std::vector<std::uint32_t> read_header(GzipFile& reader, std::size_t dimensions)
     sizes.push_back(std::uint32_t{a} << 24 | std::uint32_t{b} << 16 | std::uint32_t{c} << 8 | d);
     const std::uint32_t largest = i == 0 ? max_count : max_side;
     if (sizes.back() < 1 || sizes.back() > largest) {
-      fail(reader.path(), fmt::format("{} {} found, allowed are 1 .. {}", i == 0 ? "count" : "image side",
-                                      sizes.back(), largest));
+      throw_about(reader.path(), fmt::format("{} {} found, allowed are 1 .. {}",
+                                             i == 0 ? "count" : "image side", sizes.back(), largest));
     }
   }
   return sizes;
@@ -71,12 +68,13 @@ std::vector<std::uint8_t> read_values(GzipFile& reader, std::uint64_t expected) 
     values.resize(begin + std::min(chunk_size, expected - begin));
     const std::size_t count = reader.read(std::span(values).subspan(begin));
     if (begin + count < values.size()) {
-      fail(reader.path(),
-           fmt::format("truncated: {} data bytes found, its header says {}", begin + count, expected));
+      throw_about(reader.path(),
+                  fmt::format("truncated: {} data bytes found, its header says {}", begin + count, expected));
     }
   }
   if (std::array<std::uint8_t, 1> extra{}; reader.read(extra) != 0) {
-    fail(reader.path(), fmt::format("trailing bytes after the {} data bytes its header says", expected));
+    throw_about(reader.path(),
+                fmt::format("trailing bytes after the {} data bytes its header says", expected));
   }
   return values;
 }
@@ -88,8 +86,8 @@ fs::path find_file(const fs::path& directory, std::string_view stem, std::string
       if (fs::exists(path)) return path;
     }
   }
-  fail(directory,
-       fmt::format("no file {0}-{1} found; {0}-{1} or {0}.{1} is needed, plain or .gz", stem, suffix));
+  throw_about(directory,
+              fmt::format("no file {0}-{1} found; {0}-{1} or {0}.{1} is needed, plain or .gz", stem, suffix));
 }
 
 struct ImageFiles {
@@ -103,11 +101,11 @@ ImageFiles read_set(const fs::path& directory, std::string_view set) {
   IdxFile images = read_idx(image_path, 3);
   IdxFile labels = read_idx(label_path, 1);
   if (images.dimensions[0] != labels.dimensions[0]) {
-    fail(label_path, fmt::format("{} labels found, {} needed for the images of {}", labels.dimensions[0],
-                                 images.dimensions[0], image_path.string()));
+    throw_about(label_path, fmt::format("{} labels found, {} needed for the images of {}",
+                                        labels.dimensions[0], images.dimensions[0], image_path.string()));
   }
   if (const int largest = *std::ranges::max_element(labels.values); largest > max_label) {
-    fail(label_path, fmt::format("label {} found, allowed are 0 .. {}", largest, max_label));
+    throw_about(label_path, fmt::format("label {} found, allowed are 0 .. {}", largest, max_label));
   }
   return {.shape = {.channels = 1,
                     .height = static_cast<int>(images.dimensions[1]),
@@ -127,13 +125,15 @@ IdxFile read_idx(const fs::path& path, std::size_t dimensions) {
 }
 
 ImageDataset read_idx_directory(const fs::path& directory) {
-  if (!fs::is_directory(directory)) fail(directory, "no such directory; one with four IDX files is needed");
+  if (!fs::is_directory(directory))
+    throw_about(directory, "no such directory; one with four IDX files is needed");
   ImageFiles training = read_set(directory, "train");
   ImageFiles test = read_set(directory, "t10k");
   if (training.shape != test.shape) {
-    fail(directory,
-         fmt::format("training images are {}x{}, test images {}x{}; they must be of one size",
-                     training.shape.height, training.shape.width, test.shape.height, test.shape.width));
+    throw_about(
+        directory,
+        fmt::format("training images are {}x{}, test images {}x{}; they must be of one size",
+                    training.shape.height, training.shape.width, test.shape.height, test.shape.width));
   }
   const int largest = std::max(*std::ranges::max_element(training.images.labels),
                                *std::ranges::max_element(test.images.labels));

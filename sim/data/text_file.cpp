@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -13,10 +12,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void fail(const fs::path& path, const std::string& message) {
-  throw std::runtime_error(fmt::format("{}: {}", path.string(), message));
-}
-
 fs::path only_text_in(const fs::path& directory) {
   fs::path found;
   int count = 0;
@@ -25,7 +20,8 @@ fs::path only_text_in(const fs::path& directory) {
     found = entry.path();
     ++count;
   }
-  if (count != 1) fail(directory, fmt::format("{} files named *.txt found, exactly 1 is needed", count));
+  if (count != 1)
+    throw_about(directory, fmt::format("{} files named *.txt found, exactly 1 is needed", count));
   return found;
 }
 
@@ -35,8 +31,8 @@ TextDataset read_text(const fs::path& path, std::size_t context) {
   const fs::path file = fs::is_directory(path) ? only_text_in(path) : path;
   std::string bytes = read_file(file, TextDataset::longest_text);
   if (bytes.size() < TextDataset::shortest_text(context)) {
-    fail(file, fmt::format("{} bytes found, at least {} are needed for a context of {} tokens", bytes.size(),
-                           TextDataset::shortest_text(context), context));
+    throw_about(file, fmt::format("{} bytes found, at least {} are needed for a context of {} tokens",
+                                  bytes.size(), TextDataset::shortest_text(context), context));
   }
   return TextDataset({.name = file.filename().string(), .text = std::move(bytes), .context = context});
 }

@@ -77,7 +77,7 @@ class OptimizerState {
 /// In bytes.
 struct StepMemory {
   std::uint64_t weights = 0;         ///< in the format of the model
-  std::uint64_t cast_weights = 0;    ///< copies in autocast's cache, which the forward pass leaves behind
+  std::uint64_t cast_weights = 0;    ///< copies in autocast's cache at the end of the forward pass
   std::uint64_t master_weights = 0;  ///< where the optimizer changes others than those of the model
   std::uint64_t gradients = 0;       ///< of the parameters, as backward gives them
   /// The same in a wider format, where unscaling gives another; else it happens in place.

@@ -14,8 +14,10 @@ import tempfile
 try:
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
-except ImportError as error:
-    print(f"skipped: {sys.executable} imports no torch ({error}); HALFLAB_TORCH_PYTHON names one that does")
+
+    torch.set_autocast_enabled("cuda", False)
+except (ImportError, TypeError) as error:  # the latter: before 2.4 it takes no device
+    print(f"skipped: {sys.executable} has no torch of 2.4 or newer ({error}); HALFLAB_TORCH_PYTHON names one that has")
     raise SystemExit(3)
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "bench"))

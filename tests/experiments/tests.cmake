@@ -38,7 +38,7 @@ halflab_test(experiments_parts_test
     scaler_comparison_parts underflow_sweep_parts validate_gpu_parts Boost::headers)
 
 add_test(NAME memory_anatomy:pytorch COMMAND sh -c
-  "exec \"\${HALFLAB_TORCH_PYTHON:-python3}\" '${CMAKE_CURRENT_LIST_DIR}/pytorch_saved_bytes_test.py' '$<TARGET_FILE:memory_anatomy>'")
+  "command -v \"\${HALFLAB_TORCH_PYTHON:=python3}\" >/dev/null || exit 3; exec \"$HALFLAB_TORCH_PYTHON\" '${CMAKE_CURRENT_LIST_DIR}/pytorch_saved_bytes_test.py' '$<TARGET_FILE:memory_anatomy>'")
 set_tests_properties(memory_anatomy:pytorch PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3
   ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 

@@ -1,5 +1,8 @@
 # Compiles every header under PREFIX on its own, and a program that calls every function of them, with all warnings that
 # users of a header may have switched on. OTHER_INCLUDES is where the libraries are that optional headers adapt to.
+get_filename_component(id ${COMPILER} NAME)
+set(folder ${PREFIX}/headers_by_${id})  # of its own, since two compilers may be at it at one time
+file(MAKE_DIRECTORY ${folder})
 set(warnings -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Werror)
 file(GLOB_RECURSE headers RELATIVE ${PREFIX}/include ${PREFIX}/include/*.h)
 list(LENGTH headers count)
@@ -10,7 +13,7 @@ endif()
 # The headers are not looked for as a system's, whose warnings no compiler shows.
 function(compile name source)
   execute_process(
-    COMMAND ${COMPILER} -std=c++20 -S -o ${PREFIX}/compiled.s ${warnings} -I${PREFIX}/include -isystem ${OTHER_INCLUDES} ${source}
+    COMMAND ${COMPILER} -std=c++20 -S -o ${folder}/compiled.s ${warnings} -I${PREFIX}/include -isystem ${OTHER_INCLUDES} ${source}
     RESULT_VARIABLE result ERROR_VARIABLE complaints)
   if(NOT result EQUAL 0)
     set(refused ${refused} ${name} PARENT_SCOPE)
@@ -19,7 +22,7 @@ function(compile name source)
 endfunction()
 
 foreach(header ${headers})
-  set(source ${PREFIX}/one_header.cpp)
+  set(source ${folder}/one_header.cpp)
   file(WRITE ${source} "#include \"${header}\"\n")
   compile(${header} ${source})
 endforeach()
