@@ -190,8 +190,8 @@ TEST_CASE("policies: what is wrong is named, with what is allowed") {
       {"O1:cast_model_type=float16",
        "policy 'O1': cast_model_type: 'float16' is not allowed; allowed: binary32 (float32), as the list "
        "apex_o1 casts operations and not the model"},
-      {"O1:cast_model_type=fp32",
-       "policy 'O1': cast_model_type: unknown format 'fp32'; allowed: binary64, binary32, binary16, "
+      {"O1:cast_model_type=fp24",
+       "policy 'O1': cast_model_type: unknown format 'fp24'; allowed: binary64, binary32, binary16, "
        "bfloat16"},
       {"O1:keep_batchnorm_fp32=true",
        "policy 'O1': keep_batchnorm_fp32: its operations are cast by a list (apex_o1), which leaves it "
