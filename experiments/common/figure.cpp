@@ -1,25 +1,19 @@
 #include "experiments/common/figure.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
-#include <thread>
 
-#include "experiments/common/interrupt.h"
+#include "experiments/common/gnuplot.h"
 #include "sim/record.h"
 
 namespace experiments {
@@ -161,89 +155,6 @@ std::string short_log_axis(double lowest, double highest) {
   return log_axis(lowest, highest) + tics.script;
 }
 
-struct ChildResult {
-  int spawn_error = 0;
-  int status = 0;
-  std::string err = {};
-  bool timed_out = false;
-};
-
-/// Adds what there is to read within `patience`; false at the end of the pipe.
-bool read_some(int descriptor, std::chrono::milliseconds patience, std::string& text) {
-  pollfd poll{.fd = descriptor, .events = POLLIN, .revents = 0};
-  if (::poll(&poll, 1, static_cast<int>(patience.count())) <= 0) return true;
-  std::array<char, 4096> buffer;
-  const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
-  if (count > 0) text.append(buffer.data(), static_cast<std::size_t>(count));
-  return count > 0 || (count < 0 && errno == EINTR);
-}
-
-/// Collects what the child writes into the pipe until it ends, and ends it where it takes longer than the limit or
-/// the run is interrupted.
-void wait_for(pid_t child, int err_pipe, std::chrono::milliseconds time_limit, ChildResult& result) {
-  using namespace std::chrono_literals;
-  const auto deadline = std::chrono::steady_clock::now() + time_limit;
-  bool is_open = true;
-  while (::waitpid(child, &result.status, WNOHANG) == 0) {
-    result.timed_out = std::chrono::steady_clock::now() > deadline;
-    if (result.timed_out || is_interrupted()) {
-      ::kill(child, SIGKILL);
-      while (::waitpid(child, &result.status, 0) < 0 && errno == EINTR) {
-      }
-      return;
-    }
-    if (is_open) {
-      is_open = read_some(err_pipe, 20ms, result.err);
-    } else {
-      std::this_thread::sleep_for(1ms);
-    }
-  }
-  std::size_t size = 0;  // what it wrote last; a child of its own may keep the pipe open
-  do {
-    size = result.err.size();
-    is_open = is_open && read_some(err_pipe, 0ms, result.err);
-  } while (is_open && result.err.size() > size);
-}
-
-/// The caller's environment but for its locale: scripts are UTF-8, which gnuplot can take only in such a one.
-std::vector<char*> environment_with(std::string& locale) {
-  std::vector<char*> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with("LC_ALL=")) environment.push_back(*variable);
-  }
-  environment.insert(environment.end(), {locale.data(), nullptr});
-  return environment;
-}
-
-/// Runs `gnuplot -d <script>` in `directory`, found on PATH, without a shell; -d: without the user's own
-/// start-up file.
-ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& directory,
-                        std::chrono::milliseconds time_limit) {
-  std::array<int, 2> err_pipe;
-  if (::pipe2(err_pipe.data(), O_CLOEXEC) != 0) return {.spawn_error = errno};
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, err_pipe[1], STDERR_FILENO);
-
-  std::string program = "gnuplot";
-  std::string option = "-d";
-  std::string file = script;
-  std::array<char*, 4> arguments{program.data(), option.data(), file.data(), nullptr};
-  std::string locale = "LC_ALL=C.UTF-8";
-  ChildResult result;
-  pid_t child = 0;
-  result.spawn_error = ::posix_spawnp(&child, program.c_str(), &actions, nullptr, arguments.data(),
-                                      environment_with(locale).data());
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(err_pipe[1]);
-  if (result.spawn_error == 0) wait_for(child, err_pipe[0], time_limit, result);
-  ::close(err_pipe[0]);
-  return result;
-}
-
 /// What gnuplot complained about, on one line; empty when it did not. Its messages begin with the quoted name
 /// of the script, what stands between them only shows the place.
 std::string complaint(const ChildResult& result) {
@@ -257,6 +168,21 @@ std::string complaint(const ChildResult& result) {
   if (!messages.empty() || result.status == 0) return messages;
   return WIFSIGNALED(result.status) ? fmt::format("was ended by signal {}", WTERMSIG(result.status))
                                     : fmt::format("ended with exit code {}", WEXITSTATUS(result.status));
+}
+
+/// Whether the file's last bytes hold the mark that such files end with.
+bool ends_with(const std::filesystem::path& file, std::string_view mark) {
+  constexpr int room = 16;  // some gnuplots end with an empty line
+  std::ifstream stream(file, std::ios::binary);
+  stream.seekg(-room, std::ios::end);
+  std::string last(room, '\0');
+  return stream.read(last.data(), room) && last.find(mark) != std::string::npos;
+}
+
+/// Whether both pictures are there to their ends. On a full disk gnuplot cuts them and reports success.
+bool is_whole(const Figure& figure, const std::filesystem::path& directory) {
+  return ends_with(directory / (figure.name + ".svg"), "</svg>") &&
+         ends_with(directory / (figure.name + ".png"), "IEND");
 }
 
 }  // namespace
@@ -423,7 +349,8 @@ Drawing draw(const Figure& figure, const std::filesystem::path& directory,
     return {.problem = fmt::format("gnuplot could not be started ({})",
                                    std::generic_category().message(result.spawn_error))};
   }
-  if (result.status != 0) {  // what it drew so far is no figure
+  const bool was_cut = result.status == 0 && !is_whole(figure, directory);
+  if (result.status != 0 || was_cut) {  // what it drew so far is no figure
     for (const char* extension : {".svg", ".png"})
       std::filesystem::remove(directory / (figure.name + extension));
   }
@@ -433,6 +360,9 @@ Drawing draw(const Figure& figure, const std::filesystem::path& directory,
   }
   const std::string complaints = complaint(result);
   if (!complaints.empty()) return {.problem = fmt::format("gnuplot: {}", complaints)};
+  if (was_cut)
+    return {.problem =
+                fmt::format("gnuplot could not write all of a figure; '{}' is left as a script", script)};
   return {};
 }
 

@@ -1,7 +1,10 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -168,6 +171,47 @@ TEST_CASE("a drawing that fails is told in gnuplot's words") {
   CHECK_FALSE(fs::exists(directory.path() / "squares.svg"));
 }
 
+constexpr const char* cut_line = "gnuplot could not write all of a figure; 'squares.gp' is left as a script";
+
+/// While it lives, files of this process and its children end at so many bytes, and this process goes on.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) : outer_handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &outer_);
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = outer_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  ~FileSizeLimit() {
+    ::setrlimit(RLIMIT_FSIZE, &outer_);
+    std::signal(SIGXFSZ, outer_handler_);
+  }
+
+ private:
+  rlimit outer_{};
+  void (*outer_handler_)(int);
+};
+
+TEST_CASE("a figure that a limit or a full disk cuts is removed, and told in one line") {
+  if (gnuplot_is_missing()) return;
+  const FigureDirectory directory;
+  const auto nothing_is_left = [&] {
+    return !fs::exists(fs::symlink_status(directory.path() / "squares.svg")) &&
+           !fs::exists(fs::symlink_status(directory.path() / "squares.png"));
+  };
+  {
+    const FileSizeLimit limit(6000);  // the script is shorter, and both pictures are longer
+    CHECK(experiments::draw(figure, directory.path()).problem ==
+          fmt::format("gnuplot: was ended by signal {}", SIGXFSZ));
+  }
+  CHECK(nothing_is_left());
+  for (const char* picture : {"squares.svg", "squares.png"}) {
+    fs::create_symlink("/dev/full", directory.path() / picture);
+    CHECK_MESSAGE(experiments::draw(figure, directory.path()).problem == cut_line, picture);
+    CHECK(nothing_is_left());
+  }
+}
+
 /// The drawing of the figure by a gnuplot that is this shell script.
 experiments::Drawing drawn_by(const std::string& script,
                               std::chrono::milliseconds time_limit = std::chrono::minutes(1)) {
@@ -183,7 +227,6 @@ experiments::Drawing drawn_by(const std::string& script,
 }
 
 TEST_CASE("a gnuplot that says nothing is told by its exit code or signal") {
-  CHECK(drawn_by("exit 0").problem == "");
   CHECK(drawn_by("exit 3").problem == "gnuplot: ended with exit code 3");
   CHECK(drawn_by("kill -9 $$").problem == "gnuplot: was ended by signal 9");
   CHECK(drawn_by("echo '\"squares.gp\" line 1: why' >&2; exit 1").problem ==
@@ -198,7 +241,7 @@ TEST_CASE("a gnuplot that hangs is ended, and the figure left as a script") {
   }
   // What it leaves running behind itself is not waited for.
   const auto start = std::chrono::steady_clock::now();
-  CHECK(drawn_by("/bin/sleep 20 & exit 0").problem == "");
+  CHECK(drawn_by("/bin/sleep 20 & exit 0").problem == cut_line);
   CHECK(std::chrono::steady_clock::now() - start < 10s);
 }
 
