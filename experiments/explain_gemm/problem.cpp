@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <stdexcept>
@@ -143,6 +144,18 @@ Problem read_triple(const Inputs& inputs, const Files& files, std::size_t triple
   return problem;
 }
 
+/// The triple of these operands, as a number from 0 on; none where there is none. Its outputs are no new evidence.
+std::optional<std::size_t> same_triple(const Problem& problem, const Problem& triple) {
+  const auto has_at = [](const auto& all, const auto& part, std::size_t index) {
+    const auto first = all.begin() + static_cast<std::ptrdiff_t>(index * part.size());
+    return std::equal(part.begin(), part.end(), first);
+  };
+  for (std::size_t i = 0; i < problem.triples; ++i) {
+    if (has_at(problem.a, triple.a, i) && has_at(problem.b, triple.b, i)) return i;
+  }
+  return {};
+}
+
 /// Below the triples that are there. Another shape may well be summed in another order.
 void append(const Files& files, Problem& problem, const Problem& triple) {
   const std::size_t index = problem.triples;
@@ -154,6 +167,11 @@ void append(const Files& files, Problem& problem, const Problem& triple) {
         files.a[index], fmt::join(shape, " x "), fmt::join(wanted, " x ")));
   if (triple.d.format != problem.d.format)
     throw std::invalid_argument(fmt::format("--d: '{}' is not of the first file's type", files.d[index]));
+  if (const auto same = same_triple(problem, triple))
+    throw std::invalid_argument(fmt::format(
+        "--a: '{}' and its B hold the numbers of triple {}, '{}', which would count twice; allowed: "
+        "triples of other numbers",
+        files.a[index], *same + 1, files.a[*same]));
   append(problem.a, triple.a);
   append(problem.b, triple.b);
   append(problem.d.codes, triple.d.codes);

@@ -182,6 +182,25 @@ TEST_CASE("explain_gemm: lists of files are triples, as many of each and of one 
                     doctest::Contains("m x k x n = 2 x 5 x 4 where the first has 2 x 3 x 4"));
 }
 
+TEST_CASE("explain_gemm: a triple of the operands of an earlier one is refused") {
+  const TemporaryDirectory directory;
+  const auto file = [&](const char* name, std::size_t rows, std::size_t columns, std::uint32_t code) {
+    write_npy(directory / name, {fp16::binary16, rows, columns, Codes(rows * columns, code)});
+    return (directory / name).string();
+  };
+  const std::string a1 = file("a1.npy", 2, 3, 0x3c00), a2 = file("a2.npy", 2, 3, 0x4000);
+  const std::string b1 = file("b1.npy", 3, 4, 0x3c01), b2 = file("b2.npy", 3, 4, 0x4001);
+  const std::string d = file("d.npy", 2, 4, 1), copy = file("copy.npy", 2, 3, 0x4000);
+  const auto read = [&](const std::string& a, const std::string& b) {
+    return read_problem(
+        {.a = a1 + "," + a2 + "," + a, .b = b1 + "," + b2 + "," + b, .d = d + "," + d + "," + d});
+  };
+  CHECK(read(a1, b2).triples == 3);
+  CHECK(read(a2, b1).triples == 3);
+  CHECK_THROWS_WITH(read(a1, b1), doctest::Contains("a1.npy' and its B hold the numbers of triple 1, '"));
+  CHECK_THROWS_WITH(read(copy, b2), doctest::Contains("copy.npy' and its B hold the numbers of triple 2, '"));
+}
+
 TEST_CASE("explain_gemm: halves that were saved as floats are halves, sums that happen to be are not") {
   const TemporaryDirectory directory;
   const auto file = [&](const char* name, fp16::Format format, std::size_t rows, std::size_t columns,
