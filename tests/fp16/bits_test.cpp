@@ -2,21 +2,25 @@
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 
 #include "fp16/arithmetic.h"
 #include "fp16/block.h"
 #include "fp16/classification.h"
 #include "fp16/codec.h"
 #include "fp16/comparison.h"
+#include "fp16/exact_accumulator.h"
 #include "fp16/exponent.h"
 #include "fp16/half.h"
 #include "fp16/integral.h"
 #include "fp16/math.h"
 #include "fp16/min_max.h"
+#include "fp16/mma.h"
 #include "fp16/neighbours.h"
 #include "fp16/remainder.h"
 #include "fp16/sign.h"
 #include "fp16/text.h"
+#include "fp16/unpacked.h"
 
 namespace fp16 {
 namespace {
@@ -52,6 +56,10 @@ TAKES_CODES_ALONE(abs<binary16>(a));
 TAKES_CODES_ALONE(copy_sign<binary16>(a, 1));
 TAKES_CODES_ALONE(copy_sign<binary16>(1, a));
 TAKES_CODES_ALONE(unpack<binary16>(a));
+TAKES_CODES_ALONE(read_operand<binary16>(a, Attributes{}));
+TAKES_CODES_ALONE(propagate_nan<binary16>(Attributes{}, a));
+TAKES_CODES_ALONE(propagate_nan<binary16>(Attributes{}, 1, a));
+TAKES_CODES_ALONE(propagate_nan<binary16>(Attributes{}, 1, 1, a));
 
 TAKES_CODES_ALONE(add<binary16>(a, 1));
 TAKES_CODES_ALONE(add<binary16>(1, a));
@@ -63,12 +71,22 @@ TAKES_CODES_ALONE(fma<binary16>(1, 1, a));
 TAKES_CODES_ALONE(remainder<binary16>(a, a));
 TAKES_CODES_ALONE(fmod<binary16>(a, a));
 
+TAKES_CODES_ALONE(ExactAccumulator<binary16>().add(a));
+TAKES_CODES_ALONE(ExactAccumulator<binary16>().add_product(a, 1));
+TAKES_CODES_ALONE(ExactAccumulator<binary16>().add_product(1, a));
+TAKES_CODES_ALONE(mma_step<binary16>(volta, {}, {}, a));
+TAKES_CODES_ALONE(mma_dot<binary16>(volta, {}, {}, a));
+
 TAKES_CODES_ALONE(decode<binary16>(a));
 TAKES_CODES_ALONE(convert<binary32, binary16>(a));
 TAKES_CODES_ALONE(half_bits_to_float(a));
 TAKES_CODES_ALONE(half::from_bits(a));
 TAKES_CODES_ALONE(encode_element<mxfp4>(1.0f, a));
-TAKES_CODES_ALONE(decode_element<mxfp4>(a, a));
+TAKES_CODES_ALONE(encode_element<nvfp4>(1.0f, a));
+TAKES_CODES_ALONE(decode_element<mxfp4>(a, 1));
+TAKES_CODES_ALONE(decode_element<mxfp4>(1, a));
+TAKES_CODES_ALONE(decode_element<nvfp4>(a, 1));
+TAKES_CODES_ALONE(decode_element<nvfp4>(1, a));
 
 TAKES_CODES_ALONE(relation<binary16>(a, a));
 TAKES_CODES_ALONE(ordinal<binary16>(a));
