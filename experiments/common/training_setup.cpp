@@ -62,19 +62,24 @@ void reject_endless_warmup(const TrainingOptions& options) {
   }
 }
 
+std::string_view name_of(const sim::AnyScaler& scaler) {
+  return std::visit(
+      [](const auto& kind) -> std::string_view {
+        if constexpr (requires { kind.name(); })
+          return kind.name();
+        else
+          return kind->name();
+      },
+      scaler);
+}
+
 /// Another one with the same options; one without a name in the registry is of an experiment's own, and takes what
 /// none takes.
 sim::AnyScaler same_again(const sim::AnyScaler& scaler) {
   if (const auto* unit = std::get_if<sim::UnitScaling>(&scaler)) return *unit;
-  const auto name = [](const auto& kind) -> std::string_view {
-    if constexpr (requires { kind.name(); })
-      return kind.name();
-    else
-      return kind->name();
-  };
   const sim::NamedValues options = sim::options_of(scaler);
   try {
-    return sim::make_any_scaler(std::visit(name, scaler), {options.begin(), options.end()});
+    return sim::make_any_scaler(name_of(scaler), {options.begin(), options.end()});
   } catch (const std::invalid_argument&) {
     return sim::make_any_scaler("none");
   }
@@ -86,12 +91,14 @@ const sim::AvailableMemory& memory_at_first() {
   return available;
 }
 
-/// What a run's memory depends on besides the setup.
+/// What decides a run's memory besides the setup and the batch. Policies of one name may differ in their formats.
 std::string kind_of_run(const RunChoice& choice, const sim::PrecisionPolicy& policy,
-                        const TrainingBudget& budget) {
-  return fmt::format("{} {} {} batch {} {} {} {} {}", policy.name, choice.policy, choice.scaler, budget.batch,
-                     choice.accumulation_steps > 1, choice.twin_every != 0, fp16::name_of(choice.twin_format),
-                     SideBySide::count());
+                        const sim::AnyScaler& scaler) {
+  std::string kind = fmt::format("{} {} {} {}", choice.accumulation_steps > 1, choice.twin_every != 0,
+                                 fp16::name_of(choice.twin_format), name_of(scaler));
+  for (const auto& [option, value] : sim::options_of(scaler)) kind += fmt::format(" {} {}", option, value);
+  for (const auto& [role, value] : sim::roles_of(policy)) kind += fmt::format(" {} {}", role, value);
+  return kind;
 }
 
 }  // namespace
@@ -163,22 +170,23 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::Precisio
 
 void TrainingSetup::require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,
                                    const sim::AnyScaler& scaler, const TrainingBudget& budget) const {
-  const std::scoped_lock lock(fitting_mutex_);
-  const std::string kind = kind_of_run(choice, policy, budget);
-  if (fitting_.contains(kind)) return;
+  const std::scoped_lock lock(forecasts_mutex_);
   const MemoryDemand demand{.run = fmt::format("{} under {}", options_.model, policy.name),
                             .batch = static_cast<std::uint64_t>(budget.batch),
                             .side_by_side = SideBySide::count(),
                             .available = memory_at_first()};
-  require_parameters_fit(demand, from_option("--optimizer", [&] {
-                           return parameter_bytes(*model_, policy, options_.optimizer);
-                         }));
-  const sim::MemoryForecast needed = while_doing(
-      fmt::format("trying a step of {} with two examples, where {} {}; allowed: a smaller network",
-                  demand.run, bytes_text(demand.available.bytes), demand.available.bound),
-      [&] { return forecast(choice, policy, scaler, budget); });
-  require_steps_fit(demand, needed);
-  fitting_.insert(kind);
+  const std::string kind = kind_of_run(choice, policy, scaler);
+  auto known = forecasts_.find(kind);
+  if (known == forecasts_.end()) {
+    require_parameters_fit(demand, from_option("--optimizer", [&] {
+                             return parameter_bytes(*model_, policy, options_.optimizer);
+                           }));
+    known = while_doing(
+        fmt::format("trying a step of {} with two examples, where {} {}; allowed: a smaller network",
+                    demand.run, bytes_text(demand.available.bytes), demand.available.bound),
+        [&] { return forecasts_.emplace(kind, forecast(choice, policy, scaler, budget)).first; });
+  }
+  require_steps_fit(demand, known->second);
 }
 
 sim::MemoryForecast TrainingSetup::forecast(const RunChoice& given, const sim::PrecisionPolicy& policy,

@@ -2,10 +2,10 @@
 /// What every training experiment lets its user choose: data, network, optimizer, budget and seed.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 
@@ -115,8 +115,8 @@ class TrainingSetup {
   const sim::ModelRow& row_;
   std::unique_ptr<sim::Dataset> dataset_;
   std::unique_ptr<sim::Model> model_;
-  mutable std::mutex fitting_mutex_;
-  mutable std::set<std::string> fitting_;  ///< kinds of runs that were found to fit
+  mutable std::mutex forecasts_mutex_;
+  mutable std::map<std::string, sim::MemoryForecast> forecasts_;  ///< by kinds of runs
 };
 
 /// "seeds 0 to 2", "seed 7".

@@ -70,17 +70,26 @@ std::vector<ConditionFindings> measure(const std::vector<std::unique_ptr<Conditi
                         .runs = std::vector(storages.size(), std::vector<TrainingRun>(seeds)),
                         .outcomes = {}});
   }
+  const auto settings_of = [&](std::size_t storage, std::size_t seed) {
+    return RunSettings{.storage = storages[storage],
+                       .seed = options.training.seed + seed,
+                       .loss_scale_log2 = options.loss_scale_log2,
+                       .measure_every = options.measure_every};
+  };
+  {
+    // What does not fit into memory is said before hours of what does.
+    const SideBySide bodies(runs_at_one_time(count, run.threads()));
+    for (const auto& condition : conditions) {
+      for (std::size_t storage = 0; storage < storages.size(); ++storage)
+        trainer_of(condition->setup(), settings_of(storage, 0));
+    }
+  }
   {
     Progress progress = run.progress("training", count * steps);
     parallel_for_each(count, run.threads(), [&](std::size_t i) {
       ConditionFindings& found = findings[i / runs_of_condition];
       const std::size_t storage = i % runs_of_condition / seeds, seed = i % seeds;
-      found.runs[storage][seed] = train(found.condition->setup(),
-                                        {.storage = storages[storage],
-                                         .seed = options.training.seed + seed,
-                                         .loss_scale_log2 = options.loss_scale_log2,
-                                         .measure_every = options.measure_every},
-                                        progress);
+      found.runs[storage][seed] = train(found.condition->setup(), settings_of(storage, seed), progress);
     });
   }
   for (ConditionFindings& found : findings) {

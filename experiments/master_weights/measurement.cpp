@@ -106,11 +106,15 @@ MeasuredStep measured_step(sim::Trainer& trainer, const sim::Model& model, const
   return step;
 }
 
+sim::Trainer trainer_of(const TrainingSetup& setup, const RunSettings& settings) {
+  const double scale = std::ldexp(1.0, settings.storage.fp16_model ? settings.loss_scale_log2 : 0);
+  return setup.trainer({.scaler = "static:scale=" + sim::number_text(scale), .seed = settings.seed},
+                       policy_of(settings.storage));
+}
+
 TrainingRun train(const TrainingSetup& setup, const RunSettings& settings, Progress& progress) {
   const sim::PrecisionPolicy policy = policy_of(settings.storage);
-  const double scale = std::ldexp(1.0, settings.storage.fp16_model ? settings.loss_scale_log2 : 0);
-  sim::Trainer trainer =
-      setup.trainer({.scaler = "static:scale=" + sim::number_text(scale), .seed = settings.seed}, policy);
+  sim::Trainer trainer = trainer_of(setup, settings);
   TrainingRun run;
   for (int first = 0; first < setup.steps(); first += settings.measure_every) {
     const int last = std::min(first + settings.measure_every, setup.steps());

@@ -78,6 +78,9 @@ struct RunSettings {
   int measure_every = 1;
 };
 
+/// Throws as TrainingSetup::trainer() does.
+sim::Trainer trainer_of(const TrainingSetup& setup, const RunSettings& settings);
+
 /// Each step is a tick of the progress.
 TrainingRun train(const TrainingSetup& setup, const RunSettings& settings, Progress& progress);
 

@@ -95,6 +95,12 @@ void plan_runs(Findings& found) {
   }
 }
 
+/// What does not fit into memory is said before hours of what does.
+void reject_impossible(const Findings& found, std::size_t runs, int threads) {
+  const SideBySide bodies(runs_at_one_time(runs, threads));
+  for (const RunGroup& group : found.groups) trainer_of(found, group, found.options.training.seed);
+}
+
 /// Of each recipe its formats, and the batch that fits.
 void look_at_recipes(Findings& found, int threads) {
   found.operations.resize(found.recipes.size());
@@ -162,6 +168,7 @@ Findings measure(const TrainingSetup& setup, const Options& options, Run& run) {
   look_at_recipes(found, run.threads());
   plan_runs(found);
   const auto seeds = static_cast<std::size_t>(options.seeds);
+  reject_impossible(found, found.groups.size() * seeds, run.threads());
   std::size_t steps = 0;
   for (const RunGroup& group : found.groups) steps += seeds * static_cast<std::size_t>(group.budget.steps);
   Progress progress = run.progress("training", steps);

@@ -69,7 +69,8 @@ RunChoice choice_of(const TrainingRun& run, const Options& options) {
 }
 
 void reject_impossible(const std::vector<TrainingRun>& runs, const RegimeSetups& setups,
-                       const Options& options) {
+                       const Options& options, int threads) {
+  const SideBySide bodies(runs_at_one_time(runs.size(), threads));
   for (const TrainingRun& run : runs) {
     if (run.seed == options.training.seed) setups.of(run.regime).trainer(choice_of(run, options));
   }
@@ -130,7 +131,7 @@ std::vector<TrainingRun> trained_runs(const RegimeSetups& setups, const std::vec
                                       const Options& options, Run& run) {
   std::vector<TrainingRun> runs;
   for (const Regime regime : regimes) plan_runs(regime, options, runs);
-  reject_impossible(runs, setups, options);
+  reject_impossible(runs, setups, options, run.threads());
   const auto steps = static_cast<std::size_t>(setups.of(regimes.front()).steps());
   Progress progress = run.progress("training", runs.size() * steps);
   parallel_for_each(runs.size(), run.threads(),

@@ -1,6 +1,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "experiments/common/memory_need.h"
+#include "experiments/common/parallel.h"
 #include "experiments/common/training_setup.h"
 #include "sim/allocation_trace.h"
 #include "sim/models/registry.h"
@@ -135,9 +138,32 @@ TEST_CASE("memory: the batch that a refusal names fits, and one more does not") 
   CHECK(refusal(300, 9) == needs +
                                "8.58e-06 MiB of memory are free; allowed: a smaller network, not even "
                                "--batch 1 fits");
+  CHECK(refusal(300, needed.peak_bytes(1) * 3 / 2)
+            .ends_with("allowed: --batch 1, which leaves little room, or a smaller network"));
+  CHECK(refusal(300, needed.peak_bytes(1) - 1).ends_with("not even --batch 1 fits"));
   CHECK(refusal(300, 3 * all, 3).starts_with("3 runs of mlp under fp32, side by side, need "));
   CHECK(refusal(300, 3 * all, 3)
             .ends_with("allowed: --batch up to 100, or fewer runs at one time (--threads)"));
+}
+
+TEST_CASE("memory: runs of one policy's name that differ in its formats, or in number, are looked at each") {
+  TrainingOptions options{.model = "mlp:hidden1=300:hidden2=100", .batch = 1};
+  const TrainingSetup setup(options);
+  const sim::PrecisionPolicy& small = sim::find_precision_policy("O2");
+  sim::PrecisionPolicy large = small;
+  large.weights = large.optimizer_state = large.unscaled_gradients = large.update_operations = fp16::binary64;
+  const auto peak = [&](const sim::PrecisionPolicy& policy) {
+    const sim::AnyScaler none = sim::make_any_scaler("none");
+    return static_cast<double>(setup.forecast({}, policy, none, setup.budget()).peak_bytes(1));
+  };
+  const double between =
+      std::sqrt(peak(small) * peak(large));  // so far from both that other processes do not matter
+  REQUIRE(between > 1.2 * peak(small));
+  const auto runs = static_cast<std::size_t>(static_cast<double>(sim::available_memory().bytes) / between);
+  CHECK_NOTHROW(setup.trainer({}, large));
+  const experiments::SideBySide side_by_side(runs);
+  CHECK_NOTHROW(setup.trainer({}, small));
+  CHECK_THROWS_WITH_AS(setup.trainer({}, large), doctest::Contains(" runs of mlp:"), std::runtime_error);
 }
 
 TEST_CASE("memory: what there is, is the least of machine, control groups and limits") {
