@@ -29,7 +29,7 @@ constexpr std::size_t header_size = magic.size() + sizeof(std::uint32_t) + sizeo
 constexpr std::string_view file_prefix = "checkpoint-";
 constexpr std::string_view unfinished_file = ".checkpoint.partial";
 
-[[noreturn]] void throw_about(const fs::path& file, std::string_view what) {
+[[noreturn]] void throw_about_checkpoint(const fs::path& file, std::string_view what) {
   throw std::runtime_error(fmt::format("checkpoint '{}' {}", file.string(), what));
 }
 
@@ -134,11 +134,11 @@ void require_files(const fs::path& checkpoint, const std::vector<FileMark>& file
   for (const FileMark& expected : files) {
     const FileMark found = mark_of(checkpoint.parent_path() / expected.name, expected.bytes);
     if (found == expected) continue;
-    throw_about(checkpoint,
-                fmt::format("does not go with '{}' beside it, which was {}", expected.name,
-                            found.bytes < expected.bytes
-                                ? fmt::format("cut off: it has {} bytes of {}", found.bytes, expected.bytes)
-                                : "altered: its checksum is another"));
+    throw_about_checkpoint(
+        checkpoint, fmt::format("does not go with '{}' beside it, which was {}", expected.name,
+                                found.bytes < expected.bytes ? fmt::format("cut off: it has {} bytes of {}",
+                                                                           found.bytes, expected.bytes)
+                                                             : "altered: its checksum is another"));
   }
 }
 
@@ -193,18 +193,18 @@ void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
 
 Checkpoint read_checkpoint(const fs::path& file) {
   const std::optional<std::string> read = contents_of(file);
-  if (!read) throw_about(file, "cannot be read");
+  if (!read) throw_about_checkpoint(file, "cannot be read");
   const std::string_view bytes = *read;
   if (bytes.size() < header_size + checksum_size || !bytes.starts_with(magic))
-    throw_about(file, "is no checkpoint of halflab, or was cut off within its first bytes");
+    throw_about_checkpoint(file, "is no checkpoint of halflab, or was cut off within its first bytes");
   const std::size_t end = bytes.size() - checksum_size;
   const auto content_size = number_at<std::uint64_t>(bytes, magic.size() + sizeof format_version);
   if (end - header_size != content_size) {
-    throw_about(file, fmt::format("was cut off or altered: its content has {} bytes of {}", end - header_size,
-                                  content_size));
+    throw_about_checkpoint(file, fmt::format("was cut off or altered: its content has {} bytes of {}",
+                                             end - header_size, content_size));
   }
   if (checksum_of(bytes.substr(0, end)) != number_at<std::uint32_t>(bytes, end))
-    throw_about(file, "was altered: its checksum is not that of its content");
+    throw_about_checkpoint(file, "was altered: its checksum is not that of its content");
   const auto version = number_at<std::uint32_t>(bytes, magic.size());
   if (version != format_version) {
     throw std::invalid_argument(
@@ -215,7 +215,7 @@ Checkpoint read_checkpoint(const fs::path& file) {
     json content = json::from_cbor(bytes.substr(header_size, content_size));
     return checkpoint_of(content);
   } catch (const json::exception&) {
-    throw_about(file, "has content that no checkpoint has");
+    throw_about_checkpoint(file, "has content that no checkpoint has");
   }
 }
 
