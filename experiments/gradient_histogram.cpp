@@ -13,6 +13,7 @@
 
 #include "experiments/common/counted_gradients.h"
 #include "experiments/common/experiment.h"
+#include "experiments/common/glossary.h"
 #include "experiments/common/gradient_sites.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
@@ -145,7 +146,8 @@ std::string flushed_sentence(const Pooled& all, std::string_view model, int reco
 std::string kinds_table(const Findings& found, int recommended) {
   TextTable table{.columns = {"gradients", "values", "exact zeros", "flushed S=1", "of the norm",
                               "subnormal S=1", "largest", fmt::format("flushed S=2^{}", recommended)},
-                  .rows = {}};
+                  .rows = {},
+                  .notes = {notes::of_the_norm}};
   for (const Pooled* p : {&found.activation_gradients, &found.weight_gradients, &found.all_gradients}) {
     table.rows.push_back({p->name, fmt::format("{}", p->exponents.total()), percent(p->fraction_zero()),
                           percent(p->fraction_flushed(0)), percent(p->norm_share_flushed()),

@@ -14,6 +14,7 @@
 
 #include "experiments/common/counted_gradients.h"
 #include "experiments/common/experiment.h"
+#include "experiments/common/glossary.h"
 #include "experiments/common/text_table.h"
 #include "experiments/common/training_setup.h"
 #include "experiments/underflow_sweep/figures.h"
@@ -130,9 +131,13 @@ std::string recommendation_sentence(const Findings& found) {
 
 TextTable verdict_table(const Findings& found) {
   const std::vector<ScaleResult>& results = found.results;
-  TextTable table{.columns = {"S", "flushed", "at the cast", "upstream", "of the norm", "subnormal",
-                              "overflow", "relative error", "cosine"},
-                  .rows = {}};
+  TextTable table{
+      .columns = {"S", "flushed", "at the cast", "upstream", "of the norm", "subnormal", "overflow",
+                  "relative error", "cosine"},
+      .rows = {},
+      .notes = {"at the cast: those of the flushed that their own rounding to FP16 made zero.",
+                "upstream: those that FP16 could hold, but an operation before them handed on a zero.",
+                notes::of_the_norm, notes::relative_error}};
   for (std::size_t m = 0; m < results.size(); ++m) {
     const bool shown = m % 4 == 0 || (found.best_scales && m == found.best_scales->best) ||
                        static_cast<int>(m) == found.recommended_scale_log2 || m + 1 == results.size();

@@ -1,7 +1,6 @@
 #include "experiments/common/comparison.h"
 
 #include <fmt/format.h>
-#include <fmt/ostream.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -11,8 +10,10 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "experiments/common/glossary.h"
 #include "experiments/common/instruments.h"
 #include "experiments/common/text_table.h"
+#include "sim/files.h"
 
 namespace experiments {
 namespace {
@@ -32,18 +33,19 @@ void merge(const std::filesystem::path& file, std::span<const Cell> cells) {
   if (cells.size() == 1) {
     std::error_code problem;
     std::filesystem::create_hard_link(first, file, problem);
-    if (problem) std::filesystem::copy_file(first, file);
+    if (problem) std::filesystem::copy_file(first, file, problem);
+    if (problem) sim::throw_not_written(file, problem.value());
     return;
   }
-  std::ofstream merged(file, std::ios::binary);
+  std::string merged;
   for (const Cell& cell : cells) {
     std::ifstream table(cell.directory / file.filename(), std::ios::binary);
     std::string line;
     std::getline(table, line);
-    if (&cell == &cells.front()) fmt::print(merged, "{}\n", line);
-    while (std::getline(table, line)) fmt::print(merged, "{}\n", line);
+    if (&cell == &cells.front()) merged += line + '\n';
+    while (std::getline(table, line)) merged += line + '\n';
   }
-  if (!merged.flush()) throw std::runtime_error(fmt::format("file '{}' cannot be written", file.string()));
+  sim::write_contents(file, merged);
 }
 
 const sim::TextDataset* text_of(const Comparison& comparison) {
@@ -71,7 +73,11 @@ TextTable verdict_table(const Comparison& comparison) {
   if (comparison.has_reference())
     table.columns.push_back(is_classifier ? "against fp32, points" : "against fp32");
   table.columns.insert(table.columns.end(), {"skipped", "final S", "swallowed"});
-  if (with_twins) table.columns.insert(table.columns.end(), {"flushed", "of the norm", "relative error"});
+  table.notes.push_back(notes::swallowed);
+  if (with_twins) {
+    table.columns.insert(table.columns.end(), {"flushed", "of the norm", "relative error"});
+    table.notes.insert(table.notes.end(), {notes::of_the_norm, notes::relative_error});
+  }
   if (with_endings) table.columns.push_back("end");
   for (const SeedGroup& group : comparison.groups()) {
     std::vector<std::string> row{

@@ -1,11 +1,15 @@
 #pragma once
-/// What heads of columns mean that do not say it themselves.
+/// Notes below the tables of several experiments, on columns whose heads do not say all.
 
-#include <string_view>
+namespace experiments::notes {
 
-namespace experiments {
+inline constexpr const char* swallowed =
+    "swallowed: updates that left the weight as it was, since rounding undid them.";
+inline constexpr const char* of_the_norm =
+    "of the norm: the norm of the flushed values, as a share of the whole gradient's.";
+inline constexpr const char* relative_error =
+    "relative error: ||gradient / S - twin's|| / ||twin's||; the twin is a gradient of the same weights and "
+    "batch, "
+    "in FP32 or wider.";
 
-/// The meaning of a column of a verdict's table, in one line; empty where the head says all.
-std::string_view meaning_of(std::string_view column);
-
-}  // namespace experiments
+}  // namespace experiments::notes

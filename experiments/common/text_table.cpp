@@ -7,8 +7,6 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "experiments/common/glossary.h"
-
 namespace experiments {
 namespace {
 
@@ -98,10 +96,6 @@ std::string TextTable::text() const {
   }
   std::string text;
   for (const std::string& line : lines) text += without_trailing_spaces(line) + '\n';
-  for (const std::string& column : columns) {
-    if (const std::string_view meaning = meaning_of(column); !meaning.empty())
-      text += fmt::format("{}{}: {}.\n", note_mark, column, meaning);
-  }
   for (const std::string& note : notes) text += fmt::format("{}{}\n", note_mark, note);
   return text;
 }

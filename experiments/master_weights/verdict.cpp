@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "experiments/common/counted_gradients.h"
+#include "experiments/common/glossary.h"
 #include "experiments/common/text_table.h"
 #include "experiments/master_weights/record.h"
 
@@ -18,7 +19,12 @@ std::string loss_text(const Outcome& outcome) {
 }
 
 TextTable conditions_table(const std::vector<ConditionFindings>& findings) {
-  TextTable table{.columns = {"condition", "swallowed", "late", "progress"}, .rows = {}};
+  TextTable table{
+      .columns = {"condition", "swallowed", "late", "progress"},
+      .rows = {},
+      .notes = {notes::swallowed, "late: swallowed updates of the last tenth of the steps.",
+                "progress: how far the change of all weights went along the exact update; 100 % with "
+                "FP32 masters."}};
   for (const WeightStorage& storage : storages) table.columns.emplace_back(storage.title);
   for (const ConditionFindings& found : findings) {
     const Outcome& fp16 = found.outcomes[fp16_nearest];

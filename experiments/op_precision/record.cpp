@@ -90,9 +90,13 @@ bool is_fp32_under_a_list(const ListEntry& entry) {
 }
 
 TextTable verdict_table(const Findings& findings, const std::vector<ListEntry>& lists) {
-  TextTable table{.columns = {"operation", "ours", "sums FP16", "PyTorch", "Apex", "flushed", "gradient, u",
-                              "sums FP16, u", "headroom", "fails by", "at operand"},
-                  .rows = {}};
+  TextTable table{
+      .columns = {"operation", "ours", "sums FP16", "PyTorch", "Apex", "flushed", "gradient, u",
+                  "sums FP16, u", "headroom", "fails by", "at operand"},
+      .rows = {},
+      .notes = {"headroom: octaves by which the operands may grow before FP16 no longer suffices.",
+                "fails by: what no longer suffices then.",
+                "at operand: the largest operand at which that happens."}};
   for (const ListEntry& entry : lists) {
     if (entry.ours == Placement::unmeasured) continue;
     const Measured worst = entry.findings->worst();

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experiments/common/confidence.h"
+#include "experiments/common/glossary.h"
 #include "experiments/common/text_table.h"
 
 namespace experiments::opt_levels {
@@ -187,7 +188,8 @@ TextTable verdict_table(const Findings& found) {
   const std::string_view unit = found.is_classifier() ? "accuracy, %" : "loss";
   TextTable table{.columns = {"recipe", "scaler", std::string(unit), "against O0", "skipped", "flushed",
                               "of the norm", "gradient error", "bytes", "batch in O0's", "there, against O0"},
-                  .rows = {}};
+                  .rows = {},
+                  .notes = {notes::of_the_norm}};
   const auto difference_text = [&](const SeedGroup& group) {
     return signed_with_interval(found.difference(group, found.at_default(0)), factor(found), decimals(found));
   };

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "experiments/common/confidence.h"
+#include "experiments/common/glossary.h"
 #include "experiments/common/instruments.h"
 #include "experiments/common/text_table.h"
 
@@ -95,8 +96,8 @@ std::string headline(const Findings& found) {
                      found.options.policy, fmt::join(outcomes, ", "));
 }
 
-/// Whether a run without scaling pays for what vanishes at S = 1, so far as the seeds tell; empty where they do not, or
-/// no such run was made.
+/// Whether a run without scaling pays for what vanishes at S = 1; empty where no such run was made, or too few of
+/// them to judge by.
 std::string unscaled_sentence(const Findings& found) {
   const auto unscaled = std::ranges::find(found.strategies, "none", &Strategy::name);
   if (unscaled == found.strategies.end()) return {};
@@ -104,8 +105,9 @@ std::string unscaled_sentence(const Findings& found) {
       estimate_difference(found.fp32().group.values("final_loss"), unscaled->group.values("final_loss"));
   if (unscaled->group.diverged_runs() > 0) return "Without scaling the loss does not stay finite. ";
   if (!difference.is_judged()) return {};
-  return difference.lower() > 0 ? "Without scaling the loss ends above FP32's. "
-                                : "Without scaling the loss does not end above FP32's. ";
+  if (difference.lower() > 0) return "Without scaling the loss ends above FP32's. ";
+  if (difference.upper() <= 0) return "Without scaling the loss does not end above FP32's. ";
+  return "Whether the loss ends above FP32's without scaling these seeds do not tell. ";
 }
 
 /// "500"; of runs that their scaler ended "5, ended", or "252, 1 of 2 ended".
@@ -122,6 +124,7 @@ TextTable verdict_table(const Findings& found) {
   if (found.is_classifier()) table.columns.push_back("accuracy, %");
   table.columns.insert(table.columns.end(), {"against fp32", "steps", "skipped", "final S", "flushed",
                                              "of the norm", "relative error"});
+  table.notes = {notes::of_the_norm, notes::relative_error};
   for (const Strategy& s : found.strategies) {
     const auto unless_reference = [&](std::string text) { return s.is_reference() ? "-" : text; };
     std::vector<std::string> row{s.label, loss_text(s.estimate("final_loss"))};

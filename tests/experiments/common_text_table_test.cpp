@@ -3,6 +3,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "experiments/common/glossary.h"
 #include "experiments/common/text_table.h"
 
 using experiments::parse_text_table;
@@ -30,9 +31,10 @@ TEST_CASE("a table reads back from its text") {
   CHECK(table.rows == scalers.rows);
 }
 
-TEST_CASE("heads that the glossary explains are explained below the table, and read back as notes") {
-  const TextTable explained{
-      .columns = {"policy", "swallowed"}, .rows = {{"O3", "12 %"}}, .notes = {"a note"}};
+TEST_CASE("notes stand below the table and are read back") {
+  const TextTable explained{.columns = {"policy", "swallowed"},
+                            .rows = {{"O3", "12 %"}},
+                            .notes = {experiments::notes::swallowed, "a note"}};
   CHECK(explained.text() ==
         "policy  swallowed\n"
         "------  ---------\n"
