@@ -62,8 +62,8 @@ constexpr Interval computed_in_binary32(Interval interval) {
 /// Shortest decimal text that reads back as the same double.
 std::string number_text(double value);
 
-/// Whether it is 0 or a normal number after rounding to binary32: a rate that became 0 or subnormal there would
-/// be another one.
+/// Whether it is 0 or a normal number after rounding to binary32: a rate that became 0, subnormal or infinite there
+/// would be another one.
 inline bool keeps_precision_in_binary32(double value) {
   return value == 0 || std::isnormal(static_cast<float>(value));
 }
@@ -117,7 +117,9 @@ Number checked_option(std::string_view subject, std::string_view name, double gi
     throw OptionError(subject, name, given,
                       "numbers in " + interval_text(allowed) +
                           (allowed.contains(given) ? " after rounding to binary32" : "") +
-                          (is_precise ? "" : ", at least 2^-126 where not 0"));
+                          (is_precise                  ? ""
+                           : std::isinf(allowed.upper) ? ", 2^-126 to 3.4e38 where not 0"
+                                                       : ", at least 2^-126 where not 0"));
   }
 }
 

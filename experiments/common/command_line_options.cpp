@@ -45,7 +45,9 @@ std::string describe(const Numeric<T>& numeric) {
   if (has_minimum)
     text += fmt::format(" {} {}", numeric.minimum_excluded ? "above" : "of at least", numeric.minimum);
   if (has_maximum) text += fmt::format("{} at most {}", has_minimum ? " and" : " of", numeric.maximum);
-  if (numeric.in_binary32) text += ", normal in binary32 (2^-126 and more)";
+  if (numeric.in_binary32)
+    text +=
+        has_maximum ? ", normal in binary32 (2^-126 and more)" : ", normal in binary32 (2^-126 to 3.4e38)";
   return text;
 }
 

@@ -19,7 +19,7 @@ struct Options {
   int seeds = 2;
   double learning_rate = 0.5;
   std::uint64_t seed = 1;
-  std::optional<double> scale;
+  std::optional<double> scale, limit;
   std::string format = "binary16";
   std::vector<std::string> formats = {"binary16"};
   bool verbose = false;
@@ -45,6 +45,8 @@ Parsed parse(std::vector<const char*> arguments) {
                    {.minimum = 0, .maximum = 1000, .minimum_excluded = true, .in_binary32 = true});
   command_line.add_seed(options.seed);
   command_line.add("--scale", options.scale, "loss scale", {.minimum = 0, .minimum_excluded = true});
+  command_line.add("--limit", options.limit, "largest norm",
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
   command_line.add_choice("--format", options.format, "formats", "the format");
   command_line.add_choices("--formats", options.formats, "formats", "formats to compare");
   command_line.add_flag("--verbose", options.verbose, "say more");
@@ -143,6 +145,11 @@ TEST_CASE("a wrong value is answered by option, value and what is allowed") {
           "--lr: '" + std::string(bad) +
               "' is not allowed; must be a number above 0 and at most 1000, normal in "
               "binary32 (2^-126 and more)");
+  }
+  for (const char* bad : {"1e39", "1e-40"}) {
+    CHECK(parse({"--limit", bad}).error ==
+          "--limit: '" + std::string(bad) +
+              "' is not allowed; must be a number above 0, normal in binary32 (2^-126 to 3.4e38)");
   }
   CHECK(parse({"--scale", "-1"}).error == "--scale: '-1' is not allowed; must be a number above 0");
   for (const char* bad : {"nan", "inf", "1e999"}) {

@@ -76,6 +76,11 @@ TEST_CASE("a double that is computed with in binary32 keeps its bounds and its p
   for (const double good : {0.0, 0x1p-126, 1e-30, 0.1, 0x1.fffffep0}) CHECK(error_of(good).empty());
   for (const double vanishing : {1e-320, 0x1p-150, 0x1p-149, 1e-40})
     CHECK(error_of(vanishing) == "numbers in [0, 2) after rounding to binary32, at least 2^-126 where not 0");
+  for (const double too_much : {1e-40, 1e39}) {
+    CHECK_THROWS_WITH(
+        sim::checked_option<double>("sample", "rate", too_much, sim::computed_in_binary32({.lower = 0})),
+        doctest::Contains("numbers in (0, inf) after rounding to binary32, 2^-126 to 3.4e38 where not 0"));
+  }
   CHECK(error_of(0x1.ffffffp0) == "numbers in [0, 2) after rounding to binary32");
   CHECK(error_of(2) == "numbers in [0, 2)");
 }
