@@ -37,11 +37,24 @@ void create_parent_directories(const std::filesystem::path& file) {
   }
 }
 
+/// Whether the file lies in a run of its own below that directory, as the cells of a sweep are.
+bool is_in_a_run_below(const std::filesystem::path& directory, const std::filesystem::path& file) {
+  bool found = false;
+  for (std::filesystem::path inner = file.parent_path(); inner != directory; inner = inner.parent_path()) {
+    if (inner == inner.parent_path()) return false;  // the root: it does not lie below the directory
+    found = found || std::filesystem::exists(inner / "manifest.json");
+  }
+  return found;
+}
+
 /// A page in the place of a run's own file would be the end of that run.
 void require_none_of_the_runs_files(const std::filesystem::path& out,
                                     const std::vector<report::RunDirectory>& runs) {
   const std::filesystem::path page = std::filesystem::weakly_canonical(out);
   for (const report::RunDirectory& run : runs) {
+    if (is_in_a_run_below(std::filesystem::weakly_canonical(run.path), page))
+      throw std::invalid_argument(fmt::format("--out: '{}' lies in a run within '{}'; must lie elsewhere",
+                                              out.string(), run.path.string()));
     for (const std::string& file : run.files) {
       if (page == std::filesystem::weakly_canonical(run.path / file))
         throw std::invalid_argument(

@@ -172,6 +172,8 @@ TEST_CASE("programs: a report does not take the place of a file of its run") {
   for (const char* file : {"verdict.txt", "manifest.json", "../run/steps.csv"})
     CHECK(contains(refusal("report --out " + run_directory + "/" + file + " " + run_directory),
                    "is a file of the run itself"));
+  CHECK(contains(refusal("report --out " + run_directory + "/run/summary.json " + run_directory),
+                 "lies in a run within"));
   CHECK(test::contents_of(run_directory) == before);
   CHECK(run("report --out " + run_directory + "/page.html " + run_directory).exit_code == 0);
 }
