@@ -105,9 +105,10 @@ int main(int argc, char** argv) {
             .example = "explain_gemm --a a.npy --b b.npy --d d.npy --out results/explained",
             .summary_keys =
                 {{"verdict",
-                  "explained (by one hypothesis), ambiguous (by several, which are the same for these "
-                  "operands), "
-                  "undetermined (by what chance may have left), unexplained"},
+                  "explained (by one hypothesis), ambiguous (by several, which these outputs do not tell "
+                  "apart, nor "
+                  "orders like them that are not in the list), undetermined (by what chance may have left), "
+                  "unexplained"},
                  {"classification",
                   "the worst there is of none, rounding_only, undecided, accumulator_overflow, real_bug"},
                  {"hypotheses, candidates", "how many were tried, and how many reproduce every bit of D"},
@@ -116,8 +117,7 @@ int main(int argc, char** argv) {
                   "how many hypotheses would reproduce D by chance; from 0.01 on it is undetermined"},
                  {"rival, rival.outputs, rival.unexplained",
                   "the nearest hypothesis that does not reproduce D, and how many of the outputs that it was "
-                  "held "
-                  "against refute it"},
+                  "held against refute it"},
                  {"more_outputs", "so many times as many outputs would tell; none unless undetermined"},
                  {"best.accumulator, best.slicing, best.slices, best.slice_length, best.reduction, "
                   "best.order, best.epilogue",

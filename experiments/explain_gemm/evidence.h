@@ -22,14 +22,14 @@
 namespace experiments::explain_gemm {
 
 enum class Verdict {
-  explained,     ///< by one hypothesis
-  ambiguous,     ///< by several, which are the same for these operands, while all others are far off
+  explained,  ///< by one hypothesis
+  ambiguous,  ///< by several, which these outputs do not tell apart, nor orders like them that are not listed
   undetermined,  ///< by one or several, as chance can
   unexplained
 };
 std::string_view name_of(Verdict verdict);
 
-/// Of a hundred products in unlisted orders fewer than one shall be called explained.
+/// The limit of chance: fewer than one of a hundred products in unlisted orders shall be called explained.
 inline constexpr double most_chance_survivors = 0.01;
 
 struct Evidence {
