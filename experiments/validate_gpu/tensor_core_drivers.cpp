@@ -79,10 +79,10 @@ DeviceAnswer answer_of(const cuda::TensorCoreInstruction& instruction, const cud
   return {.time_s = 1e-3 * result.milliseconds, .rows = {std::move(row)}};
 }
 
-bool is_enumerated(const cuda::TensorCoreInstruction& instruction, cuda::DotFamily family) {
+/// Whether the row stands for all inputs that there are; of one product only where its accumulator has 16 bits.
+bool is_enumerated(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family) {
   const bool all_triples = instruction.accumulator == cuda::AccumulatorFormat::binary16;
-  return family == cuda::DotFamily::open_questions || family == cuda::DotFamily::structure ||
-         family == cuda::DotFamily::specials || (family == cuda::DotFamily::one_product && all_triples);
+  return family.is_enumerated() && (family.family != cuda::DotFamily::one_product || all_triples);
 }
 
 /// Before all functions, but for wgmma (sweep.cpp says why).
@@ -96,7 +96,7 @@ Driver driver_of(const cuda::TensorCoreInstruction& instruction, const cuda::Inp
   const Operation& operation = *std::ranges::find(operations(), name, &Operation::name);
   const Domain domain{.name = family.name,
                       .meaning = family.what,
-                      .is_complete = is_enumerated(instruction, family.family),
+                      .is_complete = is_enumerated(instruction, family),
                       .operand_count = 3,
                       .shard_count = family.shards(instruction),
                       .shard_size = family.shard_inputs(),
