@@ -158,6 +158,9 @@ TEST_CASE(
         std::string::npos);
   CHECK(verdict("--optimizer momentum ").find("Without scaling the loss ends above FP32's. At step 0") !=
         std::string::npos);
+  CHECK(verdict("--steps 5 ")
+            .find("Whether the loss ends above FP32's without scaling these seeds do not tell.") !=
+        std::string::npos);
   CHECK(verdict("--seeds 1 ").find("Without scaling") == std::string::npos);
 }
 
