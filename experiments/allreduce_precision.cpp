@@ -92,8 +92,7 @@ std::string order_sentence(const Findings& found, std::size_t workers) {
       "where one value at a time meets an ever larger sum, and {} by recursive doubling, which adds sums of "
       "equal weight; rounding the exact mean once costs {}, FP32 all the way {}. FP32 accumulation between "
       "FP16 messages changes no bit where a worker adds two values at a time (ring, recursive doubling, also "
-      "as "
-      "Rabenseifner's, recursive halving): it suffices only where one worker adds all values by itself "
+      "as Rabenseifner's, recursive halving): it suffices only where one worker adds all values by itself "
       "(direct, {}).",
       workers, error({.algorithm = ring}), error({.algorithm = recursive_doubling}),
       percent(measured(usual).relative_error_of_one_rounding), error({.algorithm = ring, .precision = fp32}),

@@ -15,7 +15,7 @@ struct Interrupted : std::runtime_error {
 /// Whether SIGINT, SIGTERM or SIGHUP has arrived under an InterruptGuard.
 bool is_interrupted();
 
-/// Throws Interrupted if it has.
+/// Throws Interrupted where is_interrupted().
 void throw_if_interrupted();
 
 /// While it lives, the first SIGINT, SIGTERM or SIGHUP is only noted; a second one ends the process as usual. A

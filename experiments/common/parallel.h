@@ -23,7 +23,7 @@ class SideBySide {
   SideBySide(const SideBySide&) = delete;
   SideBySide& operator=(const SideBySide&) = delete;
 
-  /// Of the innermost one of this thread; 1 without.
+  /// The number of the innermost one of this thread; 1 without.
   static std::size_t count() { return current; }
 
  private:

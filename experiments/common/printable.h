@@ -9,7 +9,7 @@ namespace experiments {
 /// Control characters, and bytes that are no UTF-8, as "\x1b"; ends of lines stay.
 std::string printable(std::string_view text);
 
-/// The same as one line, its lines parted by blanks. Of more than 2,000 bytes the middle is left out: what is wrong
+/// A text as one printable line, its lines parted by blanks. Beyond 2,000 bytes its middle is left out: what is wrong
 /// stands at the beginning, what is allowed at the end.
 std::string one_line(std::string_view text);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::chrono::milliseconds quiet_time{2000};
 constexpr std::chrono::milliseconds redraw_time{100};
 
-/// Of the terminal behind stderr; 80 where it does not tell.
+/// The width of the terminal behind stderr; 80 where it does not tell.
 std::size_t columns() {
   winsize size{};
   const bool is_known = ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0;

@@ -18,7 +18,7 @@ constexpr std::array advances{318,  401, 460, 838, 636, 950, 780, 275, 390, 390,
                               635,  635, 411, 521, 392, 634, 592, 818, 592, 592, 525, 636, 337, 636, 838};
 static_assert(advances.size() == 0x7F - first_character);
 
-/// That of the square of a key, wider than arrows and signs.
+/// The advance of the square of a key, wider than arrows and signs.
 constexpr int widest_symbol = 945;
 
 double ems(const std::string& text) {

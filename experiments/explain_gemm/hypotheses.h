@@ -109,7 +109,8 @@ inline constexpr std::size_t most_interleaved = 8;
 inline constexpr std::size_t most_uneven_cuts = 64;
 
 /// Every combination that makes a difference in principle, with at most `most_slices` slices: even ones first,
-/// then interleaved and uneven ones, of each the fewest slices first. Shortened steps as long as their slices are left out: longer ones are the same.
+/// then interleaved and uneven ones, of each the fewest slices first. Shortened steps that are as long as
+/// their slices are left out: the unshortened ones are the same there.
 ///
 /// Even slices are as long as an equal share of k, rounded up to a multiple of 1, 16, 32 or 64. 2, 4 or 8 slices
 /// interleave by blocks of 8, 16, 32 or 64 that are whole steps. Uneven slices are cut at multiples of 16, or of

@@ -25,7 +25,7 @@ constexpr double products_at_once = 4e9;
 constexpr std::size_t least_runners_up = 8;
 constexpr std::size_t most_imperfect = 64;
 constexpr std::size_t part_rows = 128;
-// Of the expected chance survivors, by each sample: a fiftieth of what an explanation may have.
+// What each sample may drop of the expected chance survivors: a fiftieth of what an explanation may have.
 constexpr double most_dropped = 0.02 * most_chance_survivors;
 
 using Indices = std::vector<std::size_t>;

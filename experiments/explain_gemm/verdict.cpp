@@ -244,7 +244,7 @@ std::string step_of_undecided(const Findings& found) {
          "and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION). If the same outputs stay, they are wrong.";
 }
 
-/// Of a D that hypotheses reproduce, or may.
+/// The next step for a D that hypotheses reproduce, or may.
 std::string step_after_explanation(const Findings& found) {
   const Evidence evidence = evidence_of(found.explanation);
   const std::string_view in_fp32 =
@@ -259,8 +259,8 @@ std::string step_after_explanation(const Findings& found) {
                        found.explanation.verified.size() + found.explanation.not_refuted);
   return fmt::format(
       "Next: {}{}explain about {:.2g} times as many outputs, of more rows and columns or of further triples "
-      "by the "
-      "same kernel (--a A1.npy,A2.npy,... and so on). What made this D is then left alone, if it is in the "
+      "by the same kernel (--a A1.npy,A2.npy,... and so on). What made this D is then left alone, if it is "
+      "in the "
       "list.",
       in_fp32, in_fp32.empty() ? "" : "or ", *evidence.more_outputs);
 }

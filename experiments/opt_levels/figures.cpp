@@ -108,7 +108,7 @@ class DifferenceAxis {
             .title = std::move(title)};
   }
 
-  /// Of a single seed there is no interval: both ends are the value itself. As a number a missing end would take the
+  /// The ends of a value's interval. A single seed has none: both ends are the value itself. As a number a missing end would take the
   /// point with it.
   static constexpr std::string_view functions =
       "low(name) = strcol(name.'_lower') eq 'nan' ? column(name) : column(name.'_lower')\n"

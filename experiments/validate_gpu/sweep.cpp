@@ -125,8 +125,8 @@ class Sweeper {
     }
   };
 
-  /// Open questions and functions, those of the fewest inputs first. Then tensor cores in the order of their list, which ends with
-  /// wgmma: of all kernels these are the likeliest to fault, which would end the others too.
+  /// Open questions and functions, those of the fewest inputs first. Then tensor cores in the order of their list,
+  /// which ends with wgmma: of all kernels these are the likeliest to fault, which would end the others too.
   std::vector<DeviceWork> device_work() {
     std::vector<DeviceWork> work;
     for (RowOutcome& outcome : outcomes_) {

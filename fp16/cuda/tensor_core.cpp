@@ -34,8 +34,7 @@ const std::vector<InputFamily>& input_families() {
   static const std::vector<InputFamily> all{
       {open_questions, "open questions",
        "FP16 out: 0x8001 * 0x2c00 alone, the model -0, MMA-Sim +0; FP32 out: c = 2^-149 beside 0 * 77.25, "
-       "the model c, "
-       "MMA-Sim +0"},
+       "the model c, MMA-Sim +0"},
       {random, "random", "a mixture of nine distributions, against the model"},
       {structure, "structure",
        "exponent gaps, signs, edge significands, positions and carries, against the model"},
