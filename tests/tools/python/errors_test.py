@@ -1,5 +1,6 @@
 """Whatever a call gets wrong is an error of one line that says what is allowed."""
 
+import collections
 import inspect
 import unittest
 
@@ -100,6 +101,85 @@ class Errors(Case):
         self.message(ValueError, halflab.decode, 10**6000)
         self.message(ValueError, halflab.encode, texts)
 
+    def test_names_that_an_error_cannot_show_whole(self):
+        long = ["x" * length for length in (100, 101, 250, 900)] + ["x:" + "y" * 900, "x" + ":y=1" * 900]
+        for name in ("a\nb", "bin\nary", "a\u2028b", "\x1b[2J", "\ud800", *long):
+            for function, arguments, options in (
+                (halflab.encode, (1, name), {}),
+                (halflab.encode, (1,), {"rounding": name}),
+                (halflab.encode, (1,), {name: 1}),
+                (halflab.ulp, (1,), {name: 1}),
+                (halflab.text, (0,), {"style": name}),
+                (halflab.compare, (1.0, name, 1.0), {}),
+                (halflab.sum, ([1.0], name), {}),
+                (halflab.matmul, ([1.0], [1.0], name), {}),
+                (halflab.round_to_blocks, ([1.0], name), {}),
+                (halflab.Scaler, (name,), {}),
+                (halflab.Scaler, ("dynamic:" + name,), {}),
+                (halflab.Scaler, ("dynamic:growth_interval=" + name,), {}),
+                (halflab.Scaler, ("dynamic",), {name: 1}),
+                (halflab.Scaler("dynamic").restore, ({name: 1.0},), {}),
+                (halflab.memory, (name,), {}),
+                (halflab.memory, ("mlp", name), {}),
+                (halflab.memory, ("mlp",), {"optimizer": name}),
+                (halflab.memory, ("mlp",), {"recomputation": name}),
+                (halflab.memory, ("mlp",), {name: 1}),
+            ):
+                with self.subTest(function=function, name=name[:20], options=list(options)[:1]):
+                    self.message((TypeError, ValueError), function, *arguments, **options)
+        self.message(ValueError, halflab.memory, "a\nb.toml")
+        self.message(ValueError, halflab.Scaler("dynamic").restore, {1: 1.0})
+        for scaler, row in halflab.scalers.items():  # all options together are no longer than a spec may be
+            if row["kind"] == "global":
+                spec = scaler + "".join(f":{name}={each['default']}" for name, each in row["options"].items())
+                self.assertEqual(halflab.Scaler(spec).name, scaler)
+
+    def test_networks_of_a_wrong_type(self):
+        for network in (5, None, ["mlp"], ""):
+            for function in (halflab.memory, halflab.activations, halflab.kernels):
+                text = self.message(ValueError, function, network)
+                self.assertIn(f"network = {network!r} is not allowed; allowed: bert_large, ", text)
+
+    def test_a_repr_that_raises(self):
+        class Wrong:
+            def __init__(self, error):
+                self.error = error
+
+            def __repr__(self):
+                raise self.error
+
+        class Unprintable:
+            def __repr__(self):
+                return "\ud800"
+
+        for wrong in (Wrong(ValueError("no")), Unprintable()):
+            self.assertIn("a value of type", self.message(ValueError, halflab.encode, 1, wrong))
+        for interruption in (KeyboardInterrupt, SystemExit):
+            with self.assertRaises(interruption):
+                halflab.encode(1, Wrong(interruption()))
+
+    def test_sequences_without_an_end(self):
+        itself, twice, deep = [], [], 1.0
+        itself.append(itself)
+        twice += [twice, twice]
+        for _ in range(200_000):
+            deep = [deep]
+        endless = collections.UserList()
+        endless.append(endless)
+        for values in (itself, twice, deep, endless):
+            for function in (halflab.encode, halflab.decode, halflab.sum, halflab.ExponentHistogram):
+                self.assertIn("allowed: up to 64 dimensions", self.message(ValueError, function, values))
+        for depth in (33, 64, 65):  # as far as numpy goes
+            values = 1.0
+            for _ in range(depth):
+                values = [values]
+            try:
+                self.assertEqual(np.asarray(values).ndim, depth)
+            except ValueError:
+                self.message(ValueError, halflab.encode, values)
+            else:
+                self.assertEqual(halflab.encode(values).ndim, depth)
+
     def test_masks_are_refused_by_all_that_take_arrays(self):
         masked = np.ma.array([1.0, 2.0], mask=[False, True])
         histogram = halflab.ExponentHistogram()
@@ -107,6 +187,8 @@ class Errors(Case):
             (halflab.encode, (masked,)),
             (halflab.decode, (np.ma.array([1, 2], mask=[False, True]),)),
             (halflab.round_to, ([masked, masked],)),
+            (halflab.round_to, (collections.deque([masked]),)),
+            (halflab.round_to, ([(collections.UserList([masked]),)],)),
             (halflab.add, (1.0, masked)),
             (halflab.compare, (masked, "less", 1.0)),
             (halflab.sum, (masked,)),
@@ -123,6 +205,7 @@ class Errors(Case):
             text = self.message(ValueError, function, *arguments)
             self.assertIn("a masked array is not allowed; allowed: its .filled(value) or .compressed()", text)
         self.assertEqual(halflab.sum(masked.compressed()), 1.0)
+        self.assertEqual(halflab.sum(collections.deque([1.0, 2.0])), 3.0)
 
 
 if __name__ == "__main__":

@@ -108,7 +108,7 @@ class Scalers(Case):
         scaler = halflab.Scaler("dynamic")
         refused("saved state", scaler.restore, {"scale": 1})
         refused("scale = 'x' is not allowed; allowed: a number", scaler.restore, {**scaler.state, "scale": "x"})
-        refused("saved state", scaler.restore, {1: 2})
+        refused("state: key = 1 is not allowed", scaler.restore, {1: 2})
         refused("nothing is known of the step", scaler.update)
         refused("nothing is known of the step", scaler.wants_twin, max_abs=1)
         for max_abs in (math.nan, -1, math.inf, 1e39):

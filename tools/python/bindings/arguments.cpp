@@ -16,18 +16,33 @@ std::size_t item_size(const py::array& array) {
   return py::cast<std::size_t>(array.attr("itemsize"));
 }
 
-/// Whether `values` is a masked array, or a list with one in it.
-bool has_mask(const py::handle& values, const py::handle& masked_array) {
-  if (PyFloat_Check(values.ptr()) || PyLong_Check(values.ptr())) return false;
-  if (!PyList_Check(values.ptr()) && !PyTuple_Check(values.ptr()))
-    return py::isinstance(values, masked_array);
-  return std::any_of(values.begin(), values.end(),
-                     [&](const py::handle& value) { return has_mask(value, masked_array); });
+/// Whether numpy makes an array of `values` element by element.
+bool is_sequence(const py::handle& values) {
+  if (PyList_Check(values.ptr()) || PyTuple_Check(values.ptr())) return true;
+  return PySequence_Check(values.ptr()) && !PyObject_CheckBuffer(values.ptr()) &&
+         !py::hasattr(values, "__array__") && !py::hasattr(values, "__array_interface__");
+}
+
+/// Whether `values` is a masked array, or a sequence with one in it. Throws where sequences are nested deeper
+/// than numpy has dimensions: a list that holds itself has no end.
+bool has_mask(std::string_view subject, const py::handle& values, const py::handle& masked_array,
+              int depth = 0) {
+  constexpr int dimensions = 64;
+  if (PyFloat_Check(values.ptr()) || PyLong_Check(values.ptr()) || PyUnicode_Check(values.ptr()))
+    return false;
+  if (!is_sequence(values)) return py::isinstance(values, masked_array);
+  if (depth == dimensions)
+    throw std::invalid_argument(std::string(subject) + ": sequences nested " + std::to_string(depth + 1) +
+                                " deep are not allowed; allowed: up to " + std::to_string(dimensions) +
+                                " dimensions");
+  return std::any_of(values.begin(), values.end(), [&](const py::handle& value) {
+    return has_mask(subject, value, masked_array, depth + 1);
+  });
 }
 
 /// numpy's array of whatever it takes, but for masked arrays, whose mask it would drop.
 py::array as_array(std::string_view subject, const py::object& values, const py::object& dtype = py::none()) {
-  if (has_mask(values, py::module_::import("numpy.ma").attr("MaskedArray")))
+  if (has_mask(subject, values, py::module_::import("numpy.ma").attr("MaskedArray")))
     throw std::invalid_argument(
         std::string(subject) +
         ": a masked array is not allowed; allowed: its .filled(value) or .compressed()");

@@ -1,6 +1,6 @@
 #pragma once
-/// What Python's arguments mean: formats by name, attributes of rounding, and arrays of reals, codes and numbers of
-/// a format. Whatever is not allowed is a std::invalid_argument, a ValueError in Python, of one line.
+/// What Python's arguments mean: formats by name, attributes of rounding, and arrays of reals, codes and
+/// numbers of a format. Whatever is not allowed is a std::invalid_argument, in Python a ValueError, one line.
 
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
@@ -99,13 +99,14 @@ void with_format(const NamedFormat& format, std::string_view subject, Allowed, V
 inline constexpr auto any_format = [](const Format&) { return true; };
 inline constexpr auto has_arithmetic = [](const Format& format) { return format.has_arithmetic(); };
 
-/// Whether an array holds floating-point numbers of that many bytes. Asked of Python: where pybind11 is older than
-/// numpy 2, the size that its own classes read in numpy's structures is not there.
+/// Whether an array holds floating-point numbers of that many bytes. Asked of Python: where pybind11 is older
+/// than numpy 2, the size that its own classes read in numpy's structures is not there.
 bool are_floats(const py::array& array, std::size_t bytes);
 
-/// A numpy array of float16, float32, float64, integers of magnitude up to 2^53 or booleans, nothing rounded yet.
+/// A numpy array of float16, float32, float64, integers of magnitude up to 2^53 or booleans, nothing rounded
+/// yet.
 py::array reals(const py::object& values);
-/// As double, which is exact.
+/// The same reals as doubles, which is exact.
 inline Array<double> as_doubles(const py::array& reals) {
   return Array<double>(reals);
 }

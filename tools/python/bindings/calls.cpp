@@ -17,6 +17,11 @@ std::string_view first_example(std::string_view documentation) {
   return example.substr(0, example.find('\n'));
 }
 
+/// Whether `value` is a str that an error may show as it is: one line, and UTF-8 holds it.
+bool is_printable(const py::handle& value) {
+  return PyUnicode_Check(value.ptr()) && py::cast<bool>(value.attr("isprintable")());
+}
+
 }  // namespace
 
 std::string shortened(const py::str& text) {
@@ -29,18 +34,27 @@ std::string shortened(const py::str& text) {
 std::string shown(const py::handle& value) {
   try {
     return shortened(py::repr(value));
-  } catch (const py::error_already_set&) {  // an integer of more digits than Python prints
-    return "a value of type " + py::cast<std::string>(py::type::handle_of(value).attr("__name__"));
+  } catch (const py::error_already_set& error) {  // an integer of more digits than Python prints
+    if (!error.matches(PyExc_Exception)) throw;   // KeyboardInterrupt and the like
+  } catch (const py::cast_error&) {               // a repr() that UTF-8 does not hold
   }
+  return "a value of type " + shortened(py::repr(py::type::handle_of(value).attr("__name__")));
 }
 
 bool is_truth_value(const py::handle& value) {
   return PyBool_Check(value.ptr()) || py::isinstance(value, py::module_::import("numpy").attr("bool_"));
 }
 
-bool is_text(const py::handle& value) {
-  constexpr std::size_t longest = 1000;
-  return py::isinstance<py::str>(value) && py::len(value) <= longest;
+bool is_name(const py::handle& value) {
+  constexpr Py_ssize_t longest = 100;
+  return is_printable(value) && PyUnicode_GET_LENGTH(value.ptr()) <= longest;
+}
+
+bool is_spec(const py::handle& value) {
+  constexpr Py_ssize_t longest = 300;
+  if (!is_printable(value) || PyUnicode_GET_LENGTH(value.ptr()) > longest) return false;
+  const py::list parts(value.attr("split")(":"));
+  return std::all_of(parts.begin(), parts.end(), is_name);
 }
 
 Signature::Signature(std::string_view text, std::string_view documentation)
@@ -83,6 +97,7 @@ std::vector<py::object> Signature::bind(const py::args& given, const py::kwargs&
   std::transform(given.begin(), given.end(), values.begin(),
                  [](const py::handle& each) { return py::reinterpret_borrow<py::object>(each); });
   for (const auto& [key, value] : keywords) {
+    if (!is_name(key)) reject("unknown argument " + shown(key));
     const auto name = py::cast<std::string>(key);
     const auto parameter = std::ranges::find(parameters_, name, &Parameter::name);
     if (parameter != parameters_.end()) {
@@ -92,7 +107,7 @@ std::vector<py::object> Signature::bind(const py::args& given, const py::kwargs&
     } else if (takes_rest_) {
       rest[key] = value;
     } else {
-      reject("unknown argument '" + shortened(name) + "'");
+      reject("unknown argument " + shown(key));
     }
   }
   for (std::size_t i = 0; i < values.size(); ++i) {

@@ -1,6 +1,6 @@
 #pragma once
-/// Functions of the module, bound by the signatures that help() shows of them. A call that does not fit one is an
-/// error of one line, with an example.
+/// Functions of the module, bound by the signatures that help() shows of them. A call that does not fit one
+/// is an error of one line, with an example.
 
 #include <pybind11/stl.h>
 
@@ -29,8 +29,15 @@ std::string shown(const py::handle& value);
 /// A bool of Python or of numpy; nothing else stands for a truth value.
 bool is_truth_value(const py::handle& value);
 
-/// A str, not longer than any name or path is.
-bool is_text(const py::handle& value);
+/// A str that may be a name, and that an error may show whole: printable, and no longer than any name is.
+bool is_name(const py::handle& value);
+
+/// A name with options behind colons, "dynamic:growth_interval=20". Functions take it by value.
+struct Spec {
+  std::string text;
+};
+/// A str that may be a Spec: printable, at most as long as any with all options, each part as long as a name.
+bool is_spec(const py::handle& value);
 
 template <class T>
 inline constexpr bool is_optional = false;
@@ -42,6 +49,8 @@ template <class T>
 std::string allowed_values() {
   if constexpr (std::same_as<T, std::string>) {
     return "a name";
+  } else if constexpr (std::same_as<T, Spec>) {
+    return "a name, options behind colons";
   } else if constexpr (std::same_as<T, bool>) {
     return "True, False";
   } else if constexpr (std::same_as<T, double>) {
@@ -57,11 +66,14 @@ std::string allowed_values() {
   }
 }
 
-/// Whether `value` may be cast to a T: pybind11 itself takes more for texts, truth values and Python's own classes.
+/// Whether `value` may be cast to a T: pybind11 itself takes more for names, truth values and Python's own
+/// classes.
 template <class T>
 bool is_a(const py::handle& value) {
   if constexpr (std::same_as<T, std::string>) {
-    return is_text(value);
+    return is_name(value);
+  } else if constexpr (std::same_as<T, Spec>) {
+    return is_spec(value);
   } else if constexpr (std::same_as<T, bool>) {
     return is_truth_value(value);
   } else if constexpr (std::derived_from<T, py::object>) {
@@ -79,7 +91,11 @@ T checked_cast(std::string_view name, const py::handle& value, std::string_view 
     return checked_cast<typename T::value_type>(name, value, allowed);
   } else {
     try {
-      if (is_a<T>(value)) return py::cast<T>(value);
+      if constexpr (std::same_as<T, Spec>) {
+        if (is_a<T>(value)) return Spec{py::cast<std::string>(value)};
+      } else {
+        if (is_a<T>(value)) return py::cast<T>(value);
+      }
     } catch (const py::cast_error&) {  // said below
     }
     throw std::invalid_argument(std::string(name) + " = " + shown(value) +
@@ -87,8 +103,8 @@ T checked_cast(std::string_view name, const py::handle& value, std::string_view 
   }
 }
 
-/// What a function takes, read from the signature that help() shows: "ulp(values, format='binary16')", that of a
-/// method with $self. Its example is the first line of the documentation behind ">>> ".
+/// What a function takes, read from the signature that help() shows: "ulp(values, format='binary16')", that
+/// of a method with $self. Its example is the first line of the documentation behind ">>> ".
 class Signature {
  public:
   Signature(std::string_view text, std::string_view documentation);
@@ -96,7 +112,7 @@ class Signature {
   const std::string& name() const { return name_; }
   /// The documentation under a signature of which inspect and help() read the name and the parameters.
   std::string docstring() const { return text_ + "\n--\n\n" + documentation_; }
-  /// The same for a constructor, which Python calls __init__.
+  /// The docstring of a constructor, which Python calls __init__.
   std::string constructor_docstring() const;
 
   /// One value for each parameter, and in `rest` the keywords that **attributes take. Throws TypeError.
@@ -135,7 +151,8 @@ class Signature {
 };
 
 /// The function of Python's arguments that binds them by `signature` and calls `function`, in the default
-/// floating-point environment: in another, which any library of the process may have left, numpy's casts differ.
+/// floating-point environment: in another, which any library of the process may have left, numpy's casts
+/// differ.
 template <class Result, class... A>
 auto bound(Signature signature, std::function<Result(A...)> function) {
   return [signature = std::move(signature), function = std::move(function)](

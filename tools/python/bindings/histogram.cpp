@@ -106,7 +106,7 @@ void bind_histogram(py::module_& module) {
       "values.\n"
       "|S x| <= 2^-25 becomes zero, below 2^-14 subnormal, from 65520 on infinite.");
   define_constructor(histogram, "ExponentHistogram(values=())",
-                     "Of the values of an array, any shape.\n\n"
+                     "The histogram of the values of an array, any shape.\n\n"
                      ">>> halflab.ExponentHistogram([0.75, -0.5, 0.0])\n"
                      "ExponentHistogram of 3 values",
                      [](const py::object& values) {

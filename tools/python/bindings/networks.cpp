@@ -22,9 +22,9 @@ using Symbols = std::map<std::string, std::uint64_t>;
 /// A network under a policy, with all that it refers to.
 class NetworkUnderPolicy {
  public:
-  NetworkUnderPolicy(const std::string& file, const py::dict& symbols, const std::string& policy)
-      : policy_(sim::make_precision_policy(policy)),
-        network_(read(file, py::cast<Symbols>(symbols))),
+  NetworkUnderPolicy(const py::object& file, const py::dict& symbols, Spec policy)
+      : policy_(sim::make_precision_policy(policy.text)),
+        network_(read(py::cast<std::string>(file), py::cast<Symbols>(symbols))),
         typed_(sim::typed(network_, policy_)) {}
   NetworkUnderPolicy(const NetworkUnderPolicy&) = delete;
   NetworkUnderPolicy& operator=(const NetworkUnderPolicy&) = delete;
@@ -62,11 +62,11 @@ sim::Recomputation recomputation_named(std::string_view name) {
   return sim::find_by_name(rows, "recomputation", name).recomputation;
 }
 
-py::dict memory(const std::string& file, const py::dict& symbols, const std::string& policy,
-                const std::string& optimizer, const std::string& recomputation) {
+py::dict memory(const py::object& file, const py::dict& symbols, Spec policy, Spec optimizer,
+                const std::string& recomputation) {
   const NetworkUnderPolicy model(file, symbols, policy);
   const sim::StepMemory step =
-      sim::step_memory(model.typed(), sim::parse_spec(optimizer), recomputation_named(recomputation));
+      sim::step_memory(model.typed(), sim::parse_spec(optimizer.text), recomputation_named(recomputation));
   py::dict result;
   for (const sim::MemoryRoleOfStep& role : sim::step_roles())
     result[py::str(std::string(role.name))] = step.*role.bytes;
@@ -76,7 +76,7 @@ py::dict memory(const std::string& file, const py::dict& symbols, const std::str
   return result;
 }
 
-py::dict activations(const std::string& file, const py::dict& symbols, const std::string& policy,
+py::dict activations(const py::object& file, const py::dict& symbols, Spec policy,
                      const std::string& recomputation) {
   const NetworkUnderPolicy model(file, symbols, policy);
   const sim::Activations kept = sim::activations(model.typed(), recomputation_named(recomputation));
@@ -91,7 +91,7 @@ py::dict activations(const std::string& file, const py::dict& symbols, const std
   return py::dict("name"_a = names, "values"_a = values, "saved"_a = saved, "masks"_a = masks);
 }
 
-py::dict kernels(const std::string& file, const py::dict& symbols, const std::string& policy) {
+py::dict kernels(const py::object& file, const py::dict& symbols, Spec policy) {
   const NetworkUnderPolicy model(file, symbols, policy);
   py::list operators, names, phases, classes, flop, bytes;
   for (const sim::Kernel& kernel : sim::kernels_of(model.typed())) {
@@ -119,15 +119,17 @@ py::dict policies() {
 
 }  // namespace
 
-// The package puts names of networks in the place of files and says in its docstrings what comes back.
+// The package puts files in the place of names of networks, checks the names of symbols and says in its
+// docstrings what comes back.
 void bind_networks(py::module_& module) {
   define(module, "memory(network, symbols, policy, optimizer, recomputation)", "", memory);
   define(module, "activations(network, symbols, policy, recomputation)", "", activations);
   define(module, "kernels(network, symbols, policy)", "", kernels);
-  module.def("unknown_network_message", [](const py::str& name, const std::vector<std::string>& allowed) {
-    return sim::unknown_name_message("network", shortened(name), allowed);
+  module.def("unknown_network_message", [](const std::string& name, const std::vector<std::string>& allowed) {
+    return sim::unknown_name_message("network", name, allowed);
   });
   module.def("shown", &shown);
+  module.def("is_name", &is_name);
   module.attr("policies") = policies();
   module.attr("optimizers") = py::tuple(py::cast(sim::names_of(sim::optimizers())));
 }

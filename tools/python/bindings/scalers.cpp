@@ -53,13 +53,13 @@ py::dict scaler_table() {
   return table;
 }
 
-std::unique_ptr<LossScaler> make_scaler(const std::string& spec, const py::kwargs& options) {
-  auto [name, given] = sim::parse_numeric_spec(spec);
+std::unique_ptr<LossScaler> make_scaler(Spec spec, const py::kwargs& options) {
+  auto [name, given] = sim::parse_numeric_spec(spec.text);
   for (const auto& [key, value] : options) {
     const auto option = py::cast<std::string>(key);
     const auto number = checked_cast<double>("'" + name + "': " + option, value, "a number, True or False");
     if (!given.emplace(option, number).second)
-      throw std::invalid_argument("'" + spec + "': option '" + option + "' is given twice");
+      throw std::invalid_argument("'" + spec.text + "': option '" + option + "' is given twice");
   }
   return sim::make_scaler(name, given);
 }
@@ -115,7 +115,7 @@ bool wants_twin(const LossScaler& scaler, std::optional<bool> found_inf, std::op
 void restore(LossScaler& scaler, const py::dict& state) {
   sim::NamedValues values;
   for (const auto& [key, value] : state) {
-    const auto name = py::cast<std::string>(py::str(key));
+    const auto name = checked_cast<std::string>("state: key", key, "names");
     values.emplace_back(name, checked_cast<double>("state: " + name, value, "a number"));
   }
   scaler.restore(values);
@@ -131,7 +131,7 @@ void bind_scalers(py::module_& module) {
       "were. Scaler('dynamic:growth_interval=20') and Scaler('dynamic', growth_interval=20) are the same;\n"
       "halflab.scalers lists names, options with their defaults, and kinds, of which this one is 'global'.");
   define_constructor(scaler, "Scaler(spec, **options)",
-                     "Of a name, its options behind colons or as keywords.\n\n"
+                     "A scaler by its name, with its options behind colons or as keywords.\n\n"
                      ">>> halflab.Scaler('dynamic', growth_interval=20)\n"
                      "Scaler('dynamic'), S = 65536",
                      make_scaler);

@@ -14,9 +14,12 @@ networks = tuple(sorted(file.stem for file in _directory.glob("*.toml")))
 
 
 def _file_of(network):
-    name = os.fspath(network)
-    if name.endswith(".toml"):
+    name = os.fsdecode(network) if isinstance(network, (str, bytes, os.PathLike)) else ""
+    if name.endswith(".toml") and name.isprintable():
         return name
+    if not name or not _halflab.is_name(name):
+        allowed = ", ".join(networks)
+        raise ValueError(f"network = {_halflab.shown(network)} is not allowed; allowed: {allowed}, a FILE.toml")
     if name not in networks:
         raise ValueError(_halflab.unknown_network_message(name, networks) + ", a FILE.toml")
     return str(_directory / f"{name}.toml")
@@ -25,6 +28,8 @@ def _file_of(network):
 def _checked(symbols):
     checked = {}
     for name, value in symbols.items():
+        if not _halflab.is_name(name):
+            raise ValueError(f"symbol {_halflab.shown(name)} is not allowed; allowed: names")
         try:
             checked[name] = operator.index(value)
         except TypeError:
