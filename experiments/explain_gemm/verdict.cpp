@@ -260,8 +260,7 @@ std::string step_after_explanation(const Findings& found) {
   return fmt::format(
       "Next: {}{}explain about {:.2g} times as many outputs, of more rows and columns or of further triples "
       "by the same kernel (--a A1.npy,A2.npy,... and so on). What made this D is then left alone, if it is "
-      "in the "
-      "list.",
+      "in the list.",
       in_fp32, in_fp32.empty() ? "" : "or ", *evidence.more_outputs);
 }
 
