@@ -106,9 +106,8 @@ int main(int argc, char** argv) {
             .summary_keys =
                 {{"verdict",
                   "explained (by one hypothesis), ambiguous (by several, which these outputs do not tell "
-                  "apart, nor "
-                  "orders like them that are not in the list), undetermined (by what chance may have left), "
-                  "unexplained"},
+                  "apart, nor orders like them that are not in the list), undetermined (by what chance "
+                  "may have left), unexplained"},
                  {"classification",
                   "the worst there is of none, rounding_only, undecided, accumulator_overflow, real_bug"},
                  {"hypotheses, candidates", "how many were tried, and how many reproduce every bit of D"},

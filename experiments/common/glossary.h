@@ -8,8 +8,7 @@ inline constexpr const char* swallowed =
 inline constexpr const char* of_the_norm =
     "of the norm: the norm of the flushed values, as a share of the whole gradient's.";
 inline constexpr const char* relative_error =
-    "relative error: ||gradient / S - twin's|| / ||twin's||; the twin is a gradient of the same weights and "
-    "batch, "
-    "in FP32 or wider.";
+    "relative error: ||gradient / S - twin's|| / ||twin's||; the twin is that of the same weights and "
+    "batch in FP32 or wider.";
 
 }  // namespace experiments::notes
