@@ -55,15 +55,15 @@ set xtics ("exact 0" 0)
 set ytics 0, 25, 100
 set xlabel ""
 set ylabel "share of all values, %"
-set label "72.5 %" at 0, 72.50471377221524 center offset 0,0.6
-set label "S = 1: 22.3 % more become zero, 5.2 % are left" at graph 0, graph 1.08 left font ",13"
+set label "72.2 %" at 0, 72.18303720744417 center offset 0,0.6
+set label "S = 1: 23.0 % more become zero, 4.8 % are left" at graph 0, graph 1.08 left font ",13"
 plot "paper3.csv" using ((column('scale_log2') == 0 && strcol('lower_log2') eq 'zero') ? (0) : NaN):(column('share_percent')) with boxes linecolor rgb grey notitle
 unset label
 set lmargin at screen 0.255
 set rmargin at screen 0.98
 set grid xtics
 set xrange [-40:16]
-set yrange [0:12.501993320457025]
+set yrange [0:12.929801698970994]
 set xtics 4
 set ytics autofreq
 set ylabel ""
@@ -91,15 +91,15 @@ set xtics ("exact 0" 0)
 set ytics 0, 25, 100
 set xlabel ""
 set ylabel "share of all values, %"
-set label "72.5 %" at 0, 72.50471377221524 center offset 0,0.6
-set label "S = 8: 8.0 % more become zero, 19.5 % are left" at graph 0, graph 1.08 left font ",13"
+set label "72.2 %" at 0, 72.18303720744417 center offset 0,0.6
+set label "S = 8: 8.4 % more become zero, 19.4 % are left" at graph 0, graph 1.08 left font ",13"
 plot "paper3.csv" using ((column('scale_log2') == 3 && strcol('lower_log2') eq 'zero') ? (0) : NaN):(column('share_percent')) with boxes linecolor rgb grey notitle
 unset label
 set lmargin at screen 0.255
 set rmargin at screen 0.98
 set grid xtics
 set xrange [-40:16]
-set yrange [0:12.501993320457025]
+set yrange [0:12.929801698970994]
 set xtics 4
 set ytics autofreq
 set ylabel ""
@@ -127,15 +127,15 @@ set xtics ("exact 0" 0)
 set ytics 0, 25, 100
 set xlabel ""
 set ylabel "share of all values, %"
-set label "72.5 %" at 0, 72.50471377221524 center offset 0,0.6
-set label "S = 2^{15}: 0.004 % more become zero, 27.5 % are left" at graph 0, graph 1.08 left font ",13"
+set label "72.2 %" at 0, 72.18303720744417 center offset 0,0.6
+set label "S = 2^{15}: 0.004 % more become zero, 27.8 % are left" at graph 0, graph 1.08 left font ",13"
 plot "paper3.csv" using ((column('scale_log2') == 15 && strcol('lower_log2') eq 'zero') ? (0) : NaN):(column('share_percent')) with boxes linecolor rgb grey notitle
 unset label
 set lmargin at screen 0.255
 set rmargin at screen 0.98
 set grid xtics
 set xrange [-40:16]
-set yrange [0:12.501993320457025]
+set yrange [0:12.929801698970994]
 set xtics 4
 set ytics autofreq
 set ylabel ""
