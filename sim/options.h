@@ -39,7 +39,7 @@ struct Interval {
   double upper = std::numeric_limits<double>::infinity();
   bool includes_lower = false;
   bool includes_upper = false;
-  /// Of a double that is rounded to binary32 where it is computed with: it must stay in the interval there, and
+  /// Whether a double is rounded to binary32 where it is computed with: it must stay in the interval there, and
   /// keep its precision (keeps_precision_in_binary32).
   bool in_binary32 = false;
 

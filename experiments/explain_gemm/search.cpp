@@ -142,7 +142,7 @@ std::size_t count_probable(const std::vector<Tried>& tried, const Indices& sorte
   return kept;
 }
 
-/// Those that explain the whole sample, and their nearest rivals. Where nothing explains it the best, ties
+/// The hypotheses that explain the whole sample, and their nearest rivals. Where nothing explains it the best, ties
 /// included as far as they are not too many, and a few runners-up: wrong outputs in a sample may hit its hypotheses
 /// unequally.
 void keep_best(const std::vector<Tried>& tried, Indices& alive, std::size_t outputs) {

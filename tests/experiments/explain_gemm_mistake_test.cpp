@@ -82,7 +82,7 @@ struct Case {
     return found ? found->name : "none";
   }
 
-  /// As the second triple after one without a mistake.
+  /// The mistake that is named where this is the second triple, after one without a mistake.
   std::string_view name_in_second() const {
     Case both(problem.d.format, problem.rows, problem.depth, problem.columns);
     both.problem.a = random_halves(problem.a.size(), 3);

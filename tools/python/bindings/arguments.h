@@ -106,7 +106,7 @@ bool are_floats(const py::array& array, std::size_t bytes);
 /// A numpy array of float16, float32, float64, integers of magnitude up to 2^53 or booleans, nothing rounded
 /// yet.
 py::array reals(const py::object& values);
-/// The same reals as doubles, which is exact.
+/// Real numbers as doubles, exactly.
 inline Array<double> as_doubles(const py::array& reals) {
   return Array<double>(reals);
 }
