@@ -1,3 +1,5 @@
+#include <utility>
+
 #include "sim/ops/pooling.h"
 #include "sim/ops/sums.h"
 

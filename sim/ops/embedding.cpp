@@ -1,5 +1,6 @@
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/ops/operation.h"

@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "sim/ops/operation.h"
 #include "sim/ops/sums.h"

@@ -131,7 +131,7 @@ TAKES_CODES_ALONE(math::pow(a, a));
 TAKES_CODES_ALONE(math::hypot(a, 1));
 TAKES_CODES_ALONE(math::atan2(1, a));
 
-// These take a half too, for its rounded result.
+// The functions of math.h take a half too, for its rounded result.
 static_assert(std::invocable<const math::UnaryFunction&, int>);
 static_assert(!std::invocable<const math::UnaryFunction&, double>);
 
