@@ -326,7 +326,7 @@ SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const 
   if (options.twin && policy_->full_precision == fp16::binary64) options.twin = fp16::binary64;
   NodeGradients state{
       .gradients = std::vector<Tensor>(nodes_.size()),
-      .scales = std::vector<double>(nodes_.size(), options.seed),
+      .scales = std::vector<double>(nodes_.size(), options.loss_scale),
       .rounding = std::vector<fp16::RoundingCounts>(options.count_rounding ? nodes_.size() : 0),
       .is_counted = std::vector<bool>(nodes_.size(), false)};
   std::vector<bool> is_kept(nodes_.size(), false);
@@ -338,12 +338,12 @@ SiteGradients Tape::backward(Variable loss, const BackwardOptions& given) const 
     }
   }
 
-  Tensor& seed = state.gradients[loss.index];
-  seed = Tensor({1}, gradient_format(loss.index, options));
-  seed.charge_to(MemoryRole::gradients);
-  const float loss_gradient = options.seed / options.mean_over;
-  store({&seed}, 0, std::span(&loss_gradient, 1));
-  look_for_nonfinite(loss, loss, seed, options.seed, options, state);
+  Tensor& start = state.gradients[loss.index];
+  start = Tensor({1}, gradient_format(loss.index, options));
+  start.charge_to(MemoryRole::gradients);
+  const float loss_gradient = options.loss_scale / options.mean_over;
+  store({&start}, 0, std::span(&loss_gradient, 1));
+  look_for_nonfinite(loss, loss, start, options.loss_scale, options, state);
   for (std::size_t index = loss.index + 1; index-- > 0;) {
     if (!nodes_[index].needs_gradient || state.gradients[index].empty()) continue;
     if (options.observe) options.observe({index}, state.gradients[index]);

@@ -54,7 +54,7 @@ struct ValueOrigin {
 /// The first gradient of a backward pass that was not finite, in the order of computation, as it was then.
 struct NonfiniteGradient {
   Variable variable;    ///< whose gradient it is
-  Variable consumer;    ///< whose backward computed it; the loss itself for the seed
+  Variable consumer;    ///< whose backward computed it; the loss itself where backward starts
   std::size_t element;  ///< the first one that is infinite or NaN
   double value;         ///< of it
   double scale;         ///< what the gradient is a multiple of
@@ -65,16 +65,17 @@ struct NonfiniteGradient {
 /// cast's output counts for its input too.
 struct SiteGradients {
   std::vector<Tensor> gradients;
-  /// What each gradient is a multiple of: the seed, but where a layer rule has rescaled on the way.
+  /// What each gradient is a multiple of: S, but where a layer rule has rescaled on the way.
   std::vector<double> scales;
   std::vector<fp16::RoundingCounts> rounding;             ///< empty unless counted
   std::optional<NonfiniteGradient> first_nonfinite = {};  ///< empty unless looked for and found
 };
 
 struct BackwardOptions {
-  /// The loss scale S. The gradient of the loss itself is seed / mean_over, and all are multiples by S of
-  /// those of loss / mean_over: the share of one of so many micro-batches, whose mean loss is differentiated.
-  float seed = 1;
+  /// The loss scale S: backward starts from loss_scale / mean_over, the gradient of the loss itself, so that every
+  /// gradient is S times that of loss / mean_over.
+  float loss_scale = 1;
+  /// The micro-batches whose mean loss is differentiated; this loss is one of them.
   float mean_over = 1;
   /// The twin: every gradient in this format, binary32 or binary64, and in arithmetic of the same, whatever
   /// the forward values are stored in; binary64 always where the policy itself computes in it. Otherwise each

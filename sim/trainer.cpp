@@ -193,7 +193,7 @@ SiteGradients Trainer::differentiate(const LossTerm& term, BackwardOptions optio
 
 void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const {
   const bool counted = is_measured() || falls_on(options_.statistics_every, record.step);
-  SiteGradients next = differentiate(term, {.seed = pending.scale,
+  SiteGradients next = differentiate(term, {.loss_scale = pending.scale,
                                             .count_rounding = counted,
                                             .find_nonfinite = options_.record_skips,
                                             .layer_scaler = layer_.get()});
@@ -211,7 +211,7 @@ void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& r
 
 void Trainer::add_twin(const LossTerm& term, Pending& pending) const {
   const AllocationScope uncounted(nullptr);
-  SiteGradients twin = differentiate(term, {.seed = 1, .twin = options_.twin_format});
+  SiteGradients twin = differentiate(term, {.loss_scale = 1, .twin = options_.twin_format});
   pending.twin_finite &= std::ranges::none_of(twin.gradients, has_nonfinite);
   if (pending.twin) {
     accumulate(pending.scaled.sites, *pending.twin, twin, options_.threads);

@@ -50,7 +50,7 @@ GradientPool::GradientPool(const TrainingSetup& setup, const sim::Trainer& train
   std::vector<std::vector<float>> twins(steps_.size());
   parallel_for_each(twins.size(), options_.threads, [&](std::size_t i) {
     const sim::RecordedStep& step = steps_[i];
-    twins[i] = chosen(step.tape.backward(step.forward.loss, {.seed = 1, .twin = fp16::binary32}));
+    twins[i] = chosen(step.tape.backward(step.forward.loss, {.loss_scale = 1, .twin = fp16::binary32}));
   });
   draw_normal(twins);
   for (const std::vector<float>& twin : twins) exponents_.add(twin);
@@ -118,7 +118,7 @@ WorkerGradients GradientPool::gradients(Source source, int scale_log2) const {
   parallel_for_each(made.arrays.size(), options_.threads, [&](std::size_t i) {
     std::vector<float> values;
     if (from_network) {
-      values = chosen(steps_[i].tape.backward(steps_[i].forward.loss, {.seed = scale}));
+      values = chosen(steps_[i].tape.backward(steps_[i].forward.loss, {.loss_scale = scale}));
     } else {
       values = normal_[i];
       for (float& value : values) value *= scale;

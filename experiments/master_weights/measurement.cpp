@@ -20,7 +20,7 @@ sim::Gradients next_gradients(sim::Trainer& trainer, const sim::Model& model,
                                                   {.seed = seed, .step = trainer.steps_done()});
   return sim::unscale(
       {.sites = step.tape.sites(),
-       .values = step.tape.backward(step.forward.loss, {.seed = static_cast<float>(trainer.scale())})},
+       .values = step.tape.backward(step.forward.loss, {.loss_scale = static_cast<float>(trainer.scale())})},
       {.format = policy.unscaled_gradients});
 }
 

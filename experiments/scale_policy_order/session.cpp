@@ -166,9 +166,9 @@ void Session::backward(std::size_t loss, const sim::RecordedStep& recorded, Step
   outcome.scales.push_back(static_cast<double>(scale));
   sim::ScaledGradients scaled{
       .sites = tape.sites(),
-      .values = tape.backward(
-          recipe_.two_losses ? pass.losses[loss] : pass.loss,
-          {.seed = scale, .mean_over = recipe_.divides_loss ? static_cast<float>(micro_batches()) : 1})};
+      .values = tape.backward(recipe_.two_losses ? pass.losses[loss] : pass.loss,
+                              {.loss_scale = scale,
+                               .mean_over = recipe_.divides_loss ? static_cast<float>(micro_batches()) : 1})};
   gradients_.add(std::move(scaled));
   overflowed_ |= any_nonfinite(gradients_.values().parameters);
 }

@@ -35,7 +35,7 @@ struct Recorder {
         .step = sim::record_step(model, trainer.state(), trainer.next_batch(), policy,
                                  {.seed = seed, .step = trainer.steps_done(), .tensor_scaler = &cast_scaler}),
         .twin = {}};
-    probe.twin = probe.step.tape.backward(probe.step.forward.loss, {.seed = 1, .twin = fp16::binary32});
+    probe.twin = probe.step.tape.backward(probe.step.forward.loss, {.loss_scale = 1, .twin = fp16::binary32});
     return probe;
   }
 };
@@ -54,7 +54,7 @@ ScaleResult measure_scale(const std::vector<Probe>& probes, float scale) {
   ScaleResult result;
   for (const Probe& probe : probes) {
     const sim::SiteGradients run =
-        probe.step.tape.backward(probe.step.forward.loss, {.seed = scale, .count_rounding = true});
+        probe.step.tape.backward(probe.step.forward.loss, {.loss_scale = scale, .count_rounding = true});
     const std::vector<sim::TwinComparison> sites =
         sim::compare_sites(probe.step.tape.sites(), run, probe.twin);
     result.sites.resize(sites.size());

@@ -69,7 +69,7 @@ struct SmallNetwork {
     const std::uint64_t number = trainer.steps_done() + ahead;
     const sim::RecordedStep step =
         sim::record_step(setup.model(), trainer.state(), batches.batch(number), policy, {.step = number});
-    const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {.seed = scale});
+    const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {.loss_scale = scale});
     std::vector<float> all;
     for (std::size_t i = 0; i < gradients.gradients.size(); ++i) {
       if (!sim::is_weight(step.tape.sites()[i])) continue;

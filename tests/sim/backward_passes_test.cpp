@@ -48,7 +48,7 @@ class TwoLosses {
     bool finite = true;
     for (std::size_t loss = 0; loss < 2; ++loss) {
       const sim::SiteGradients scaled =
-          recorded.tape.backward(recorded.forward.losses[loss], {.seed = scales[loss]});
+          recorded.tape.backward(recorded.forward.losses[loss], {.loss_scale = scales[loss]});
       bool this_finite = true;
       for (std::size_t i = 0; i < state_.weights.size(); ++i) {  // the parameters are the first sites
         this_finite &= !sim::has_nonfinite(scaled.gradients[i]);

@@ -71,7 +71,7 @@ class LoopByHand {
     for (const std::uint64_t number : batch_numbers) {
       const sim::RecordedStep step = sim::record_step(*model_, state_, batches_.batch(number), policy_);
       sim::SiteGradients next =
-          step.tape.backward(step.forward.loss, {.seed = scale / static_cast<float>(micro_batches)});
+          step.tape.backward(step.forward.loss, {.loss_scale = scale / static_cast<float>(micro_batches)});
       for (std::size_t i = 0; i < state_.weights.size(); ++i) {  // the parameters are the first sites
         if (number == batch_numbers.front()) {
           sums.push_back(std::move(next.gradients[i]));
@@ -563,7 +563,7 @@ TEST_CASE("trainer: a two-layer step under amp, with every count worked out by i
                       y = tape.apply(sim::matmul, {h, p2}, "y");
   const sim::Variable loss = tape.apply(sim::mean_squared_error, {y, tape.constant(tensor_of({1, 1}, {0}))});
   const std::vector<sim::TwinComparison> sites =
-      sim::compare_sites(tape.sites(), tape.backward(loss, {.seed = scale, .count_rounding = true}),
+      sim::compare_sites(tape.sites(), tape.backward(loss, {.loss_scale = scale, .count_rounding = true}),
                          tape.backward(loss, {.twin = fp16::binary32}));
 
   const float h_value = half(x * w1), y_value = half(h_value * w2);

@@ -73,7 +73,7 @@ TEST_CASE("linear: the bias gradient is a sum down the rows, in FP16 only under 
         sim::linear, {constant(tape, {batch, in}, x), tape.parameter("w", wt), tape.parameter("b", bt)},
         "layer");
     const Variable loss = tape.apply(sim::mean_squared_error, {y, constant(tape, {batch, out}, target)});
-    const sim::SiteGradients gradients = tape.backward(loss, {.seed = 1024});
+    const sim::SiteGradients gradients = tape.backward(loss, {.loss_scale = 1024});
     REQUIRE(tape.sites()[2].name == "layer");
     const Tensor &db = gradients.gradients[1], &dy = gradients.gradients[2];
     CHECK(dy.format() == fp16::binary16);
@@ -121,7 +121,7 @@ TEST_CASE(
       tape.apply(sim::mean_squared_error,
                  {y, tape.constant(Tensor::from({batch, filters, side, side},
                                                 std::vector<float>(batch * filters * side * side)))});
-  const sim::SiteGradients gradients = tape.backward(loss, {.seed = 64});
+  const sim::SiteGradients gradients = tape.backward(loss, {.loss_scale = 64});
   const Tensor &dw = gradients.gradients[0], &dy = gradients.gradients[2];
   for (std::size_t f = 0; f < filters; ++f) {
     for (std::size_t c = 0; c < channels; ++c) {

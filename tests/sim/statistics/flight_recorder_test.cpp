@@ -30,7 +30,7 @@ struct SmallNet {
         loss(record()) {}
 
   SkipRecord cause(float scale) const {
-    return find_cause(tape, loss, tape.backward(loss, {.seed = scale, .find_nonfinite = true}),
+    return find_cause(tape, loss, tape.backward(loss, {.loss_scale = scale, .find_nonfinite = true}),
                       fp16::binary32);
   }
 
@@ -120,13 +120,13 @@ TEST_CASE("flight recorder: a twin that overflows is cured by no scale") {
   }
   const sim::Variable loss = tape.apply(sim::sum, {y});
   const SkipRecord r =
-      find_cause(tape, loss, tape.backward(loss, {.seed = 1, .find_nonfinite = true}), fp16::binary32);
+      find_cause(tape, loss, tape.backward(loss, {.loss_scale = 1, .find_nonfinite = true}), fp16::binary32);
   CHECK(r.place == Place::gradient);
   CHECK(r.layer == "layer");
   CHECK(!r.twin_finite);
   CHECK(!r.is_scale_dependent());
   const SkipRecord wide =
-      find_cause(tape, loss, tape.backward(loss, {.seed = 1, .find_nonfinite = true}), fp16::binary64);
+      find_cause(tape, loss, tape.backward(loss, {.loss_scale = 1, .find_nonfinite = true}), fp16::binary64);
   CHECK(wide.twin_finite);
 }
 
@@ -169,7 +169,8 @@ TEST_CASE("flight recorder: every skipped step of every model names a tensor, it
   }
 }
 
-TEST_CASE("flight recorder: under accumulation the first micro-batch is looked into, at its share of the mean") {
+TEST_CASE(
+    "flight recorder: under accumulation the first micro-batch is looked into, at its share of the mean") {
   const SkipRecord one = *overflowing("mlp", "amp").steps.front().skip;
   const SkipRecord half = *overflowing("mlp", "amp", 2).steps.front().skip;
   CHECK(half.place == Place::gradient);

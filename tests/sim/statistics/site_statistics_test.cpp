@@ -60,7 +60,7 @@ TEST_CASE("site statistics: of every model's gradients, counted one by one") {
     const sim::RecordedStep step =
         sim::record_step(*model, state, batches.batch(0), sim::find_precision_policy("O2"));
     const sim::SiteGradients run =
-        step.tape.backward(step.forward.loss, {.seed = 256, .count_rounding = true});
+        step.tape.backward(step.forward.loss, {.loss_scale = 256, .count_rounding = true});
     const std::vector<SiteStatistics> statistics = sim::site_statistics(run);
     REQUIRE(statistics.size() == step.tape.sites().size());
     for (std::size_t site = 0; site < statistics.size(); ++site) {

@@ -149,10 +149,10 @@ Measured measure(const sim::ModelRow& row, const std::string& policy, fp16::Form
   const sim::RecordedStep step =
       sim::record_step(*run.model, run.trainer.state(), run.trainer.next_batch(), chosen);
   const sim::Tape& tape = step.tape;
-  return {
-      tape.sites(),
-      sim::compare_sites(tape.sites(), tape.backward(step.forward.loss, {.seed = 64, .count_rounding = true}),
-                         tape.backward(step.forward.loss, {.twin = twin_format}))};
+  return {tape.sites(),
+          sim::compare_sites(tape.sites(),
+                             tape.backward(step.forward.loss, {.loss_scale = 64, .count_rounding = true}),
+                             tape.backward(step.forward.loss, {.twin = twin_format}))};
 }
 
 bool is_key_bias(const sim::GradientSite& site) {
@@ -191,7 +191,7 @@ TEST_CASE("twin comparison: a bias before batch norm is rounding noise") {
   const sim::Variable loss =
       tape.apply(sim::softmax_cross_entropy, {normed}, {}, {.labels = std::vector<std::int32_t>(32, 3)});
   const std::vector<sim::TwinComparison> sites =
-      sim::compare_sites(tape.sites(), tape.backward(loss, {.seed = 64, .count_rounding = true}),
+      sim::compare_sites(tape.sites(), tape.backward(loss, {.loss_scale = 64, .count_rounding = true}),
                          tape.backward(loss, {.twin = fp16::binary32}));
   for (std::size_t site = 0; site < sites.size(); ++site) {
     INFO(tape.sites()[site].name);
