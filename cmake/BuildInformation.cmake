@@ -1,4 +1,4 @@
-# halflab_add_build_information(TARGET) gives TARGET the implementation of sim/build_information.h. What configuring
+# halflab_add_build_information(TARGET) gives TARGET the implementation of experiments/frame/build_information.h. What configuring
 # knows is written once; the git revision is read at every build, and a change of it compiles one small file.
 function(halflab_add_build_information target)
   string(TOUPPER "${CMAKE_BUILD_TYPE}" build_type)

@@ -7,6 +7,7 @@ target_link_libraries(gpu_tests PRIVATE doctest::doctest halflab::fp16_cuda half
 
 # The larger part of each program, which these neither time nor wait for: the simulator's registries, options, records.
 target_compile_options(halflab_sim PRIVATE -Os)
+target_compile_options(halflab_frame PRIVATE -Os)
 target_compile_options(halflab_experiments PRIVATE -Os)
 
 set(programs gpu_tests gpu_status validate_gpu gpu_throughput explain_gemm)

@@ -16,6 +16,7 @@ install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLU
   PATTERN gemm_kernels.h EXCLUDE
   PATTERN gemm_tensor_core.h EXCLUDE
   PATTERN math_kernels.h EXCLUDE
+  PATTERN names.h EXCLUDE
   PATTERN vector_odd.h EXCLUDE)
 
 set_target_properties(halflab_fp16 PROPERTIES EXPORT_NAME fp16)

@@ -11,7 +11,7 @@
 #include "fp16/bulk.h"
 #include "fp16/codec.h"
 #include "fp16/mma.h"
-#include "sim/arithmetic.h"
+#include "sim/precision/arithmetic.h"
 
 namespace experiments::accumulation {
 namespace {

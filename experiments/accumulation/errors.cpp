@@ -6,7 +6,7 @@
 #include <limits>
 #include <span>
 
-#include "experiments/common/parallel.h"
+#include "experiments/frame/parallel.h"
 #include "fp16/codec.h"
 #include "fp16/exact_accumulator.h"
 #include "fp16/sign.h"

@@ -8,8 +8,8 @@
 
 #include "experiments/accumulation/accumulators.h"
 #include "experiments/accumulation/operands.h"
-#include "experiments/common/confidence.h"
-#include "experiments/common/experiment.h"
+#include "experiments/frame/confidence.h"
+#include "experiments/frame/experiment.h"
 
 namespace experiments::accumulation {
 

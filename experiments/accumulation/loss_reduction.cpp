@@ -10,13 +10,13 @@
 #include <numeric>
 #include <span>
 
-#include "experiments/common/parallel.h"
+#include "experiments/frame/parallel.h"
 #include "fp16/arithmetic.h"
 #include "fp16/bulk.h"
 #include "fp16/codec.h"
 #include "fp16/sign.h"
 #include "fp16/sum.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace experiments::accumulation {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/confidence.h"
-#include "experiments/common/experiment.h"
+#include "experiments/frame/confidence.h"
+#include "experiments/frame/experiment.h"
 
 namespace experiments::accumulation {
 

@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "experiments/common/parallel.h"
+#include "experiments/frame/parallel.h"
 
 namespace experiments::accumulation {
 namespace {

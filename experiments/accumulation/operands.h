@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace experiments::accumulation {
 

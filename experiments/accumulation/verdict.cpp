@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 
 namespace experiments::accumulation {
 namespace {
@@ -214,7 +214,7 @@ std::string losses_table(const Findings& found) {
 
 }  // namespace
 
-void write_verdict(sim::RunRecord& record, const Findings& found, const Options& options,
+void write_verdict(RunRecord& record, const Findings& found, const Options& options,
                    const std::string& setting) {
   const Dots dots{found};
   record.verdict(chain_sentence(dots, options) + " " + order_sentence(dots, options));

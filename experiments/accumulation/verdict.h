@@ -3,12 +3,12 @@
 #include <string>
 
 #include "experiments/accumulation/measurement.h"
-#include "sim/record.h"
+#include "experiments/frame/record.h"
 
 namespace experiments::accumulation {
 
 /// What the findings say, in sentences, then as tables of errors and of losses.
-void write_verdict(sim::RunRecord& record, const Findings& found, const Options& options,
+void write_verdict(RunRecord& record, const Findings& found, const Options& options,
                    const std::string& setting);
 
 }  // namespace experiments::accumulation

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "experiments/allreduce_precision/measurement.h"
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 
 namespace experiments::allreduce_precision {
 

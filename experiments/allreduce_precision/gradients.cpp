@@ -4,10 +4,10 @@
 #include <cmath>
 #include <utility>
 
-#include "experiments/common/parallel.h"
+#include "experiments/frame/parallel.h"
 #include "fp16/bulk.h"
-#include "sim/gradients.h"
-#include "sim/random.h"
+#include "sim/tape/gradients.h"
+#include "sim/tensor/random.h"
 
 namespace experiments::allreduce_precision {
 namespace {

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/training_setup.h"
-#include "sim/precision_policy.h"
-#include "sim/statistics/exponent_histogram.h"
-#include "sim/trainer.h"
+#include "experiments/training/training_setup.h"
+#include "fp16/exponent_histogram.h"
+#include "sim/precision/precision_policy.h"
+#include "sim/trainer/trainer.h"
 
 namespace experiments::allreduce_precision {
 
@@ -57,7 +57,7 @@ class GradientPool {
 
   std::size_t elements() const { return elements_.size(); }
   /// Of the loss itself, in FP32, of the pool and of all normal workers.
-  const sim::ExponentHistogram& exponents() const { return exponents_; }
+  const fp16::ExponentHistogram& exponents() const { return exponents_; }
 
  private:
   void record(const TrainingSetup& setup, const sim::Trainer& trainer, const sim::PrecisionPolicy& policy);
@@ -69,7 +69,7 @@ class GradientPool {
   std::vector<sim::RecordedStep> steps_;
   std::vector<std::uint32_t> elements_;  ///< places among the gradients of all parameters, ascending
   std::vector<std::vector<float>> normal_;
-  sim::ExponentHistogram exponents_;
+  fp16::ExponentHistogram exponents_;
 };
 
 }  // namespace experiments::allreduce_precision

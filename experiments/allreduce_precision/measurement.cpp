@@ -6,10 +6,10 @@
 #include <set>
 #include <utility>
 
-#include "experiments/common/counted_gradients.h"
-#include "experiments/common/parallel.h"
-#include "sim/precision_policy.h"
-#include "sim/tensor.h"
+#include "experiments/frame/parallel.h"
+#include "experiments/training/counted_gradients.h"
+#include "sim/precision/precision_policy.h"
+#include "sim/tensor/tensor.h"
 
 namespace experiments::allreduce_precision {
 namespace {

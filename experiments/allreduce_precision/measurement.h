@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "experiments/allreduce_precision/gradients.h"
-#include "experiments/common/experiment.h"
-#include "experiments/common/training_setup.h"
-#include "sim/allreduce.h"
+#include "experiments/frame/experiment.h"
+#include "experiments/training/training_setup.h"
 #include "sim/statistics/twin_comparison.h"
+#include "sim/trainer/allreduce.h"
 
 namespace experiments::allreduce_precision {
 

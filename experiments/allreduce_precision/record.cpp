@@ -7,13 +7,13 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/counted_gradients.h"
+#include "experiments/training/counted_gradients.h"
 
 namespace experiments::allreduce_precision {
 namespace {
 
-void write_table(sim::RunRecord& record, std::string_view name, const std::vector<Measured>& rows) {
-  sim::Table& table =
+void write_table(RunRecord& record, std::string_view name, const std::vector<Measured>& rows) {
+  Table& table =
       record.table(name, {"source", "scale_log2", "workers", "algorithm", "precision", "division",
                           "predivisor", "relative_error", "relative_error_of_one_rounding",
                           "fraction_flushed", "norm_share_flushed", "fraction_subnormal", "fraction_overflow",
@@ -29,13 +29,13 @@ void write_table(sim::RunRecord& record, std::string_view name, const std::vecto
   }
 }
 
-sim::Value end_of(const std::optional<Window>& window, int Window::*end) {
+Value end_of(const std::optional<Window>& window, int Window::*end) {
   return value_or_none(window ? std::optional((*window).*end) : std::nullopt);
 }
 
-void write_windows(sim::RunRecord& record, const Findings& found, const Options& options) {
-  sim::Table& table = record.table("windows", {"source", "workers", "division", "usable_scale_lowest_log2",
-                                               "usable_scale_highest_log2", "inputs_overflow_from_log2"});
+void write_windows(RunRecord& record, const Findings& found, const Options& options) {
+  Table& table = record.table("windows", {"source", "workers", "division", "usable_scale_lowest_log2",
+                                          "usable_scale_highest_log2", "inputs_overflow_from_log2"});
   for (const Source source : sources) {
     for (const std::size_t workers : measured_workers(options.max_workers_log2)) {
       for (const sim::AllReduceDivision division : sim::all_reduce_divisions) {
@@ -48,7 +48,7 @@ void write_windows(sim::RunRecord& record, const Findings& found, const Options&
   }
 }
 
-void summarise_algorithms(sim::RunRecord& record, const Findings& found, const Setting& setting) {
+void summarise_algorithms(RunRecord& record, const Findings& found, const Setting& setting) {
   const std::string prefix = fmt::format("{}.relative_error.", name_of(setting.source));
   for (const sim::AllReduceAlgorithm algorithm : measured_algorithms) {
     for (const sim::AllReducePrecision precision : sim::all_reduce_precisions) {
@@ -60,11 +60,11 @@ void summarise_algorithms(sim::RunRecord& record, const Findings& found, const S
   record.summary(prefix + "one_rounding", at(found, setting, usual).relative_error_of_one_rounding);
 }
 
-void summarise_divisions(sim::RunRecord& record, const Findings& found, const Setting& setting) {
+void summarise_divisions(RunRecord& record, const Findings& found, const Setting& setting) {
   const auto& [source, scale_log2, workers] = setting;
   for (const sim::AllReduceDivision division : sim::all_reduce_divisions) {
     const sim::AllReduce how = usual_with(division);
-    const auto add = [&](std::string_view key, const sim::Value& value) {
+    const auto add = [&](std::string_view key, const Value& value) {
       record.summary(fmt::format("{}.{}.{}", name_of(setting.source), key, sim::name_of(division)), value);
     };
     const Measured& unscaled = at(found, {.source = source, .scale_log2 = 0, .workers = workers}, how);
@@ -89,13 +89,13 @@ sim::AllReduce usual_with(sim::AllReduceDivision division) {
   return how;
 }
 
-void write_tables(sim::RunRecord& record, const Findings& found, const Options& options) {
+void write_tables(RunRecord& record, const Findings& found, const Options& options) {
   write_table(record, "allreduce", found.all_reduces);
   write_table(record, "scales", found.scales);
   write_windows(record, found, options);
 }
 
-void write_summary(sim::RunRecord& record, const Findings& found, const Options& options) {
+void write_summary(RunRecord& record, const Findings& found, const Options& options) {
   const std::size_t workers = measured_workers(options.max_workers_log2).back();
   record.summary("workers", workers);
   record.summary("elements", found.elements);

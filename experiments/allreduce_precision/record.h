@@ -2,7 +2,7 @@
 /// The tables and the summary of allreduce_precision.
 
 #include "experiments/allreduce_precision/measurement.h"
-#include "sim/record.h"
+#include "experiments/frame/record.h"
 
 namespace experiments::allreduce_precision {
 
@@ -13,8 +13,8 @@ const Measured& at(const Findings& found, const Setting& setting, const sim::All
 sim::AllReduce usual_with(sim::AllReduceDivision division);
 
 /// allreduce.csv, scales.csv and windows.csv.
-void write_tables(sim::RunRecord& record, const Findings& found, const Options& options);
+void write_tables(RunRecord& record, const Findings& found, const Options& options);
 
-void write_summary(sim::RunRecord& record, const Findings& found, const Options& options);
+void write_summary(RunRecord& record, const Findings& found, const Options& options);
 
 }  // namespace experiments::allreduce_precision

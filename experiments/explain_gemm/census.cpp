@@ -13,9 +13,9 @@
 #include <stdexcept>
 #include <utility>
 
-#include "experiments/common/interrupt.h"
 #include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/prediction.h"
+#include "experiments/frame/interrupt.h"
 #include "fp16/codec.h"
 
 namespace experiments::explain_gemm {

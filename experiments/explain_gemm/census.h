@@ -11,11 +11,11 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/cublas.h"
-#include "experiments/common/cublas_lt.h"
-#include "experiments/common/experiment.h"
 #include "experiments/explain_gemm/classification.h"
 #include "experiments/explain_gemm/search.h"
+#include "experiments/frame/experiment.h"
+#include "experiments/gpu/vendor/cublas.h"
+#include "experiments/gpu/vendor/cublas_lt.h"
 
 namespace experiments::explain_gemm {
 
@@ -85,7 +85,7 @@ struct Result {
 struct Census {
   int cublas_version;
   int cublas_lt_version;
-  sim::GpuInformation gpu = {};
+  GpuInformation gpu = {};
   std::vector<Attempt> attempts;
   std::vector<Result> results;
   std::size_t algorithms_listed = 0;  ///< by cuBLASLt, of which `attempts` has a part

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/common/gpu_information.h"
+#include "experiments/gpu/vendor/gpu_information.h"
 #include "fp16/bulk.h"
 #include "fp16/cuda/device_memory.h"
 #include "fp16/cuda/sweep.h"
@@ -29,7 +29,7 @@ Census census_on_device(const Problem& problem, const CensusOptions& options, co
                         const Run& run) {
   if (const std::string reason = fp16::cuda::unavailable_reason(); !reason.empty())
     throw std::runtime_error("--cublas: " + reason);
-  const sim::GpuInformation gpu = gpu_information(fp16::cuda::device());
+  const GpuInformation gpu = gpu_information(fp16::cuda::device());
   OpenedCublas cublas = open_cublas();
   if (!cublas.cublas) throw std::runtime_error("--cublas: " + cublas.absent);
   OpenedCublasLt cublas_lt = open_cublas_lt();

@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "experiments/common/text_table.h"
 #include "experiments/explain_gemm/record.h"
+#include "experiments/frame/text_table.h"
 
 namespace experiments::explain_gemm {
 namespace {
@@ -33,56 +33,55 @@ const Hypothesis& best_of(const Result& result) {
   return result.explanation.best().hypothesis;
 }
 
-void write_ways(sim::RunRecord& record, const Census& census) {
-  sim::Table& table = record.table("algorithms", {"function",
-                                                  "compute",
-                                                  "operands",
-                                                  "output",
-                                                  "math",
-                                                  "reduced_precision_reduction",
-                                                  "algorithm",
-                                                  "tile",
-                                                  "stages",
-                                                  "stage_depth",
-                                                  "split_k",
-                                                  "reduction",
-                                                  "custom_option",
-                                                  "inner_shape",
-                                                  "cluster_shape",
-                                                  "numerical_flags",
-                                                  "workspace_bytes",
-                                                  "refusal",
-                                                  "repeats",
-                                                  "result",
-                                                  "verdict",
-                                                  "unexplained",
-                                                  "hypothesis"});
+void write_ways(RunRecord& record, const Census& census) {
+  Table& table = record.table("algorithms", {"function",
+                                             "compute",
+                                             "operands",
+                                             "output",
+                                             "math",
+                                             "reduced_precision_reduction",
+                                             "algorithm",
+                                             "tile",
+                                             "stages",
+                                             "stage_depth",
+                                             "split_k",
+                                             "reduction",
+                                             "custom_option",
+                                             "inner_shape",
+                                             "cluster_shape",
+                                             "numerical_flags",
+                                             "workspace_bytes",
+                                             "refusal",
+                                             "repeats",
+                                             "result",
+                                             "verdict",
+                                             "unexplained",
+                                             "hypothesis"});
   for (const Attempt& attempt : census.attempts) {
     const Way& way = attempt.way;
-    std::vector<sim::Value> row{
-        name_of(way.source),
-        experiments::name_of(way.compute),
-        name_of(way.operands),
-        name_of(way.output),
-        name_of(way.math),
-        way.reduction == ReducedPrecisionReduction::allowed ? "allowed" : "disallowed"};
+    std::vector<Value> row{name_of(way.source),
+                           experiments::name_of(way.compute),
+                           name_of(way.operands),
+                           name_of(way.output),
+                           name_of(way.math),
+                           way.reduction == ReducedPrecisionReduction::allowed ? "allowed" : "disallowed"};
     if (way.algorithm) {
       const LtAlgorithm& algorithm = *way.algorithm;
       const std::optional<int> depth = depth_of_stages(algorithm.stages);
-      const std::vector<sim::Value> configuration{algorithm.id,
-                                                  algorithm.tile,
-                                                  algorithm.stages,
-                                                  depth ? sim::Value(*depth) : sim::Value("none"),
-                                                  algorithm.split_k,
-                                                  experiments::name_of(algorithm.reduction),
-                                                  algorithm.custom_option,
-                                                  algorithm.inner_shape,
-                                                  algorithm.cluster_shape,
-                                                  numerical_flags_text(algorithm.numerical_flags),
-                                                  algorithm.workspace_bytes};
+      const std::vector<Value> configuration{algorithm.id,
+                                             algorithm.tile,
+                                             algorithm.stages,
+                                             depth ? Value(*depth) : Value("none"),
+                                             algorithm.split_k,
+                                             experiments::name_of(algorithm.reduction),
+                                             algorithm.custom_option,
+                                             algorithm.inner_shape,
+                                             algorithm.cluster_shape,
+                                             numerical_flags_text(algorithm.numerical_flags),
+                                             algorithm.workspace_bytes};
       row.insert(row.end(), configuration.begin(), configuration.end());
     } else {
-      row.insert(row.end(), 11, sim::Value("none"));
+      row.insert(row.end(), 11, Value("none"));
     }
     row.push_back(attempt.refusal.empty() ? "none" : attempt.refusal);
     row.push_back(attempt.repeats ? "yes" : "no");
@@ -90,19 +89,19 @@ void write_ways(sim::RunRecord& record, const Census& census) {
       const Result& result = census.results[*attempt.result];
       row.push_back(*attempt.result);
       row.push_back(result.verdict());
-      row.push_back(result.is_searched() ? sim::Value(result.explanation.best().unexplained()) : "none");
+      row.push_back(result.is_searched() ? Value(result.explanation.best().unexplained()) : "none");
       row.push_back(result.is_searched() ? best_of(result).text() : "none");
     } else {
-      row.insert(row.end(), 4, sim::Value("none"));
+      row.insert(row.end(), 4, Value("none"));
     }
     table.row(row);
   }
 }
 
 /// From "candidates" on.
-std::vector<sim::Value> explanation_cells(const Result& result) {
+std::vector<Value> explanation_cells(const Result& result) {
   constexpr std::size_t columns = 12;
-  if (!result.is_searched()) return std::vector<sim::Value>(columns, "none");
+  if (!result.is_searched()) return std::vector<Value>(columns, "none");
   const Hypothesis& best = best_of(result);
   const auto& overflow = result.classification.first_overflow_at;
   return {result.explanation.candidates(),
@@ -116,20 +115,20 @@ std::vector<sim::Value> explanation_cells(const Result& result) {
           result.explanation.best().outputs,
           result.explanation.best().unexplained(),
           result.classification.name(),
-          overflow ? sim::Value(*overflow) : sim::Value("none")};
+          overflow ? Value(*overflow) : Value("none")};
 }
 
 /// How many ways led to each result, and what asked for it first.
-void write_results(sim::RunRecord& record, const Census& census) {
-  sim::Table& table =
+void write_results(RunRecord& record, const Census& census) {
+  Table& table =
       record.table("results", {"result", "ways", "first_way", "output", "verdict", "candidates",
                                "accumulator", "slicing", "slices", "slice_length", "reduction", "order",
                                "epilogue", "outputs", "unexplained", "classification", "first_overflow_k"});
   for (std::size_t i = 0; i < census.results.size(); ++i) {
     const Result& result = census.results[i];
-    std::vector<sim::Value> row{i, result.ways, result.first.text(), name_of(result.first.output),
-                                result.verdict()};
-    const std::vector<sim::Value> cells = explanation_cells(result);
+    std::vector<Value> row{i, result.ways, result.first.text(), name_of(result.first.output),
+                           result.verdict()};
+    const std::vector<Value> cells = explanation_cells(result);
     row.insert(row.end(), cells.begin(), cells.end());
     table.row(row);
   }
@@ -172,7 +171,7 @@ TextTable results_table(const Census& census) {
 
 }  // namespace
 
-void write_census(sim::RunRecord& record, const Census& census) {
+void write_census(RunRecord& record, const Census& census) {
   write_ways(record, census);
   write_results(record, census);
   record.summary("device", census.gpu.name);
@@ -194,7 +193,7 @@ void write_census(sim::RunRecord& record, const Census& census) {
                    })));
 }
 
-void write_census_verdict(sim::RunRecord& record, const Census& census) {
+void write_census_verdict(RunRecord& record, const Census& census) {
   const std::size_t made = census.attempts.size() - refused(census);
   record.verdict(fmt::format(
       "cuBLAS {} on {}: {} ways of asking for one product give {} different D; {} are explained by one "

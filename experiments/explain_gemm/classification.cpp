@@ -5,8 +5,8 @@
 #include <functional>
 #include <limits>
 
-#include "experiments/common/parallel.h"
 #include "experiments/explain_gemm/prediction.h"
+#include "experiments/frame/parallel.h"
 #include "fp16/codec.h"
 #include "fp16/elementary.h"
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include "experiments/common/experiment.h"
 #include "experiments/explain_gemm/census.h"
 #include "experiments/explain_gemm/record.h"
+#include "experiments/frame/experiment.h"
 
 namespace experiments::explain_gemm {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/files.h"
+#include "experiments/frame/files.h"
 
 namespace experiments::explain_gemm {
 namespace {
@@ -74,7 +74,7 @@ std::size_t dimension(const std::filesystem::path& file, const std::string& text
 }  // namespace
 
 Matrix read_npy(const std::filesystem::path& file) {
-  const std::string bytes = sim::read_file(file);
+  const std::string bytes = read_file(file);
   const Sections sections = split(file, bytes);
   // The regular expressions need no more of it, and libstdc++'s recurse once for each character.
   if (sections.header.size() > 4096) refuse(file, "has a bad header: it is longer than 4096 bytes");
@@ -122,7 +122,7 @@ void write_npy(const std::filesystem::path& file, const Matrix& matrix) {
   append(static_cast<std::uint32_t>(header.size()), 2);
   bytes += header;
   for (const std::uint32_t code : matrix.codes) append(code, width);
-  sim::write_contents(file, bytes);
+  write_contents(file, bytes);
 }
 
 }  // namespace experiments::explain_gemm

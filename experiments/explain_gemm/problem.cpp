@@ -16,7 +16,7 @@
 
 #include "fp16/codec.h"
 #include "fp16/mma.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace experiments::explain_gemm {
 namespace {

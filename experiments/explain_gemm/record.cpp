@@ -18,18 +18,18 @@ namespace {
 constexpr std::size_t most_outputs_listed = 10000;
 constexpr std::size_t most_cells = 64;
 
-sim::Value or_none(const std::optional<std::size_t>& value) {
-  return value ? sim::Value(*value) : sim::Value("none");
+Value or_none(const std::optional<std::size_t>& value) {
+  return value ? Value(*value) : Value("none");
 }
 
-std::array<sim::Value, 3> place_or_none(const Problem& problem, const std::optional<std::size_t>& output) {
+std::array<Value, 3> place_or_none(const Problem& problem, const std::optional<std::size_t>& output) {
   if (!output) return {"none", "none", "none"};
   const Place place = problem.place_of(*output);
   return {place.triple + 1, place.row, place.column};
 }
 
-void write_hypotheses(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table =
+void write_hypotheses(RunRecord& record, const Findings& found) {
+  Table& table =
       record.table("hypotheses", {"accumulator", "accumulator_bits", "products_per_step", "slicing", "slices",
                                   "slice_length", "reduction", "order", "epilogue", "outputs_tried",
                                   "outputs_explained", "fraction_explained", "first_unexplained_triple",
@@ -47,9 +47,8 @@ void write_hypotheses(sim::RunRecord& record, const Findings& found) {
 }
 
 /// For each accumulator and number of slices the hypothesis that explains the largest share.
-void write_map(sim::RunRecord& record, const Explanation& explanation) {
-  sim::Table& table =
-      record.table("map", {"accumulator", "accumulator_index", "slices", "fraction_unexplained"});
+void write_map(RunRecord& record, const Explanation& explanation) {
+  Table& table = record.table("map", {"accumulator", "accumulator_index", "slices", "fraction_unexplained"});
   std::map<std::pair<std::size_t, std::size_t>, double> least;
   for (const Tried& tried : explanation.tried) {
     const auto index = static_cast<std::size_t>(tried.hypothesis.accumulator - accumulators().data());
@@ -61,8 +60,8 @@ void write_map(sim::RunRecord& record, const Explanation& explanation) {
     table.row({accumulators()[key.first].name, key.first, key.second, share});
 }
 
-void write_outputs(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table =
+void write_outputs(RunRecord& record, const Findings& found) {
+  Table& table =
       record.table("outputs", {"triple", "row", "column", "kind", "observed_bits", "predicted_bits",
                                "observed", "predicted", "exact", "error", "bound_fp32",
                                "bound_fp16_reduction", "bound_fp16_accumulators", "first_overflow_k"});
@@ -81,8 +80,8 @@ void write_outputs(sim::RunRecord& record, const Findings& found) {
 }
 
 /// D in cells of equal size, as many to a side as a figure can show; of all triples together.
-void write_error_map(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table =
+void write_error_map(RunRecord& record, const Findings& found) {
+  Table& table =
       record.table("error_map", {"first_row", "first_column", "rows", "columns", "fraction_unexplained"});
   const Problem& problem = found.problem;
   const std::size_t rows = (problem.rows_each() + most_cells - 1) / most_cells;
@@ -101,10 +100,10 @@ void write_error_map(sim::RunRecord& record, const Findings& found) {
   }
 }
 
-void summarize_best(sim::RunRecord& record, const Explanation& explanation) {
+void summarize_best(RunRecord& record, const Explanation& explanation) {
   const Hypothesis& best = explanation.best().hypothesis;
-  const auto add = [&](const char* key, const sim::Value& value) {
-    record.summary(fmt::format("best.{}", key), explanation.has_best() ? value : sim::Value("none"));
+  const auto add = [&](const char* key, const Value& value) {
+    record.summary(fmt::format("best.{}", key), explanation.has_best() ? value : Value("none"));
   };
   add("accumulator", best.accumulator->name);
   add("slicing", name_of(best.slicing));
@@ -115,13 +114,13 @@ void summarize_best(sim::RunRecord& record, const Explanation& explanation) {
   add("epilogue", name_of(best.epilogue));
 }
 
-void summarize_evidence(sim::RunRecord& record, const Explanation& explanation, const Evidence& evidence) {
+void summarize_evidence(RunRecord& record, const Explanation& explanation, const Evidence& evidence) {
   const Tried* const rival = evidence.rival ? &explanation.tried[*evidence.rival] : nullptr;
   record.summary("chance_survivors", evidence.chance_survivors);
-  record.summary("rival", rival ? sim::Value(rival->hypothesis.text()) : "none");
-  record.summary("rival.outputs", rival ? sim::Value(rival->outputs) : "none");
-  record.summary("rival.unexplained", rival ? sim::Value(rival->unexplained()) : "none");
-  record.summary("more_outputs", evidence.more_outputs ? sim::Value(*evidence.more_outputs) : "none");
+  record.summary("rival", rival ? Value(rival->hypothesis.text()) : "none");
+  record.summary("rival.outputs", rival ? Value(rival->outputs) : "none");
+  record.summary("rival.unexplained", rival ? Value(rival->unexplained()) : "none");
+  record.summary("more_outputs", evidence.more_outputs ? Value(*evidence.more_outputs) : "none");
 }
 
 }  // namespace
@@ -130,14 +129,14 @@ std::string bits_text(const Problem& problem, std::uint32_t code) {
   return fmt::format("0x{:0{}x}", code, problem.d.format.width() / 4);
 }
 
-void write_tables(sim::RunRecord& record, const Findings& found) {
+void write_tables(RunRecord& record, const Findings& found) {
   write_hypotheses(record, found);
   write_map(record, found.explanation);
   write_outputs(record, found);
   write_error_map(record, found);
 }
 
-void write_summary(sim::RunRecord& record, const Findings& found) {
+void write_summary(RunRecord& record, const Findings& found) {
   const Explanation& explanation = found.explanation;
   const Classification& classes = found.classification;
   const Evidence evidence = evidence_of(explanation);

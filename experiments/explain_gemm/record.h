@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "experiments/common/experiment.h"
 #include "experiments/explain_gemm/classification.h"
 #include "experiments/explain_gemm/mistake.h"
 #include "experiments/explain_gemm/search.h"
+#include "experiments/frame/experiment.h"
 
 namespace experiments::explain_gemm {
 
@@ -22,9 +22,9 @@ struct Findings {
 /// A code of D, in hexadecimal.
 std::string bits_text(const Problem& problem, std::uint32_t code);
 
-void write_tables(sim::RunRecord& record, const Findings& found);
-void write_summary(sim::RunRecord& record, const Findings& found);
-void write_verdict(sim::RunRecord& record, const Findings& found);
+void write_tables(RunRecord& record, const Findings& found);
+void write_summary(RunRecord& record, const Findings& found);
+void write_verdict(RunRecord& record, const Findings& found);
 
 /// What the person who wrote or called the kernel does now.
 std::string next_step(const Findings& found);

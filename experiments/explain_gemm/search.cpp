@@ -10,11 +10,11 @@
 #include <span>
 #include <utility>
 
-#include "experiments/common/parallel.h"
 #include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/prediction.h"
+#include "experiments/frame/parallel.h"
 #include "fp16/classification.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace experiments::explain_gemm {
 namespace {

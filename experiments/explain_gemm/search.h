@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "experiments/common/experiment.h"
 #include "experiments/explain_gemm/hypotheses.h"
+#include "experiments/frame/experiment.h"
 
 namespace experiments::explain_gemm {
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <utility>
 
-#include "experiments/common/text_table.h"
 #include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/record.h"
+#include "experiments/frame/text_table.h"
 #include "fp16/bits.h"
 
 namespace experiments::explain_gemm {
@@ -317,7 +317,7 @@ std::string bug_line(const Findings& found) {
       first.exact.value, first.bounds[static_cast<std::size_t>(classes.arithmetic)]);
 }
 
-void write_verdict(sim::RunRecord& record, const Findings& found) {
+void write_verdict(RunRecord& record, const Findings& found) {
   const Problem& problem = found.problem;
   record.verdict(explanation_sentence(found.explanation));
   if (found.classification.count(Kind::real_bug) > 0) record.verdict("Real bug: " + bug_line(found) + ".");

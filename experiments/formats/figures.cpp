@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "fp16/formats.h"
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::formats {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "experiments/common/experiment.h"
 #include "experiments/formats/measurement.h"
+#include "experiments/frame/experiment.h"
 
 namespace experiments::formats {
 

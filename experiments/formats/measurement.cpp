@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/common/parallel.h"
+#include "experiments/frame/parallel.h"
 #include "fp16/elementary.h"
 #include "fp16/formats.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace experiments::formats {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "fp16/block.h"
 
 namespace experiments::formats {

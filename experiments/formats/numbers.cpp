@@ -6,7 +6,7 @@
 
 #include "fp16/codec.h"
 #include "fp16/formats.h"
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::formats {
 namespace {
@@ -64,8 +64,8 @@ std::string special_values(const Format& format) {
   return {};
 }
 
-void write_formats(sim::RunRecord& record) {
-  sim::Table& table =
+void write_formats(RunRecord& record) {
+  Table& table =
       record.table("formats", {"format", "width_bits", "exponent_bits", "precision_bits", "max", "min_normal",
                                "min_subnormal", "epsilon", "unit_roundoff", "digits10", "max_digits10",
                                "range_octaves", "finite_values", "special_values"});
@@ -76,8 +76,8 @@ void write_formats(sim::RunRecord& record) {
   }
 }
 
-void write_octaves(sim::RunRecord& record) {
-  sim::Table& table = record.table(
+void write_octaves(RunRecord& record) {
+  Table& table = record.table(
       "octaves", {"format", "exponent_log2", "values", "values_log2", "largest_relative_spacing"});
   for (const auto& [name, format] : fp16::formats) {
     for (int e = format.emin_subnormal(); e <= format.emax(); ++e) {
@@ -88,8 +88,8 @@ void write_octaves(sim::RunRecord& record) {
   }
 }
 
-void write_values(sim::RunRecord& record) {
-  sim::Table& table = record.table("values", {"format", "value", "value_log2"});
+void write_values(RunRecord& record) {
+  Table& table = record.table("values", {"format", "value", "value_log2"});
   fp16::for_each_format([&]<const Format & F>() {
     if constexpr (F.width() <= 8) {
       for (const double value : positive_values<F>())

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "experiments/frame/record.h"
 #include "fp16/format.h"
-#include "sim/record.h"
 
 namespace experiments::formats {
 
@@ -15,13 +15,13 @@ double range_octaves(const fp16::Format& format);
 std::string special_values(const fp16::Format& format);
 
 /// formats.csv: a row for each format.
-void write_formats(sim::RunRecord& record);
+void write_formats(RunRecord& record);
 
 /// octaves.csv: how many numbers each format has in each octave.
-void write_octaves(sim::RunRecord& record);
+void write_octaves(RunRecord& record);
 
 /// values.csv: every positive number of the 8-bit and smaller formats.
-void write_values(sim::RunRecord& record);
+void write_values(RunRecord& record);
 
 /// Whether in every format of up to 16 bits the codes, all decoded, are what fp16::Format computes of them.
 bool codes_agree();

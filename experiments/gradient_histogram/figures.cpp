@@ -6,15 +6,15 @@
 #include <span>
 #include <vector>
 
-#include "experiments/common/gradient_sites.h"
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 #include "experiments/gradient_histogram/panels.h"
-#include "sim/registry.h"
+#include "experiments/training/gradient_sites.h"
+#include "fp16/names.h"
 
 namespace experiments::gradient_histogram {
 namespace {
 
-using sim::ExponentHistogram;
+using fp16::ExponentHistogram;
 using sim::GradientSite;
 
 /// Per cent; at least a thousandth, so that an empty histogram has an axis.
@@ -164,7 +164,7 @@ Figure layer_figure(const std::vector<PooledSite>& sites, double lowest, std::st
   const std::vector<PooledSite> activations = drawn_sites(sites, GradientSite::Kind::activation),
                                 weights = drawn_sites(sites, GradientSite::Kind::weight),
                                 drawn = drawn_sites(sites);
-  const std::vector<std::string> tensors = sim::names_of(std::span(drawn));
+  const std::vector<std::string> tensors = names::names_of(std::span(drawn));
   if (activations.size() <= most_curves && weights.size() <= most_curves) {
     draw_curves(figure, activations, weights, KeyColumn(tensors), lowest);
   } else {

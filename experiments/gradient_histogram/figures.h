@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/gradient_histogram/pooled.h"
 
 namespace experiments::gradient_histogram {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "experiments/common/figure.h"
-#include "experiments/common/text_table.h"
+#include "experiments/frame/figure.h"
+#include "experiments/frame/text_table.h"
 
 namespace experiments::gradient_histogram {
 

@@ -6,13 +6,13 @@
 #include <array>
 #include <cmath>
 
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 #include "experiments/gradient_histogram/panels.h"
 
 namespace experiments::gradient_histogram {
 namespace {
 
-using sim::ExponentHistogram;
+using fp16::ExponentHistogram;
 
 /// As it is, times the scale that trains, and times the one that recovers nearly all.
 constexpr std::array paper_scales_log2{0, 3, 15};
@@ -149,8 +149,7 @@ std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2) {
 
 std::string draw_paper3(Run& run, const Findings& found, std::string_view model, const std::string& setting) {
   const Pooled& gradients = found.activation_gradients;
-  sim::Table& table =
-      run.record().table("paper3", {"scale_log2", "lower_log2", "upper_log2", "share_percent"});
+  Table& table = run.record().table("paper3", {"scale_log2", "lower_log2", "upper_log2", "share_percent"});
   double tallest = 0.1;
   for (const int scale_log2 : paper_scales_log2) {
     table.row({scale_log2, "zero", "zero", 100 * gradients.fraction_zero()});
@@ -159,7 +158,7 @@ std::string draw_paper3(Run& run, const Findings& found, std::string_view model,
       tallest = std::max(tallest, bin.percent);
     }
   }
-  sim::Table& published = run.record().table("published", {"quantity", "paper", "guide", "ours_percent"});
+  Table& published = run.record().table("published", {"quantity", "paper", "guide", "ours_percent"});
   TextTable text{.columns = {"activation gradients, % of all", "paper", "guide", "here"}, .rows = {}};
   for (const Published& row : published_rows(gradients)) {
     published.row({row.quantity, row.paper, row.guide, row.ours});
@@ -187,7 +186,7 @@ std::string draw_paper2b(Run& run, const Findings& found, std::string_view model
                          const std::string& setting) {
   Pooled gradients{.name = "weight gradients"};
   for (const Moment& moment : found.moments) gradients += moment.weight_gradients;
-  sim::Table& table = run.record().table("paper2b", {"exponent_log2", "share_percent"});
+  Table& table = run.record().table("paper2b", {"exponent_log2", "share_percent"});
   const ExponentHistogram& exponents = gradients.exponents;
   const int lowest = exponents.lowest_exponent().value_or(-40),
             highest = exponents.highest_exponent().value_or(0);

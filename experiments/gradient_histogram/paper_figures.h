@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/gradient_histogram/pooled.h"
 
 namespace experiments::gradient_histogram {

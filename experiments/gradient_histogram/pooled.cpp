@@ -6,15 +6,15 @@
 #include <string_view>
 #include <utility>
 
-#include "experiments/common/counted_gradients.h"
-#include "experiments/common/text_table.h"
-#include "sim/precision_policy.h"
-#include "sim/statistics/log2.h"
+#include "experiments/frame/text_table.h"
+#include "experiments/training/counted_gradients.h"
+#include "sim/precision/precision_policy.h"
 #include "sim/statistics/twin_comparison.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::gradient_histogram {
 
-using sim::ExponentHistogram;
+using fp16::ExponentHistogram;
 using sim::GradientSite;
 
 void Pooled::add(std::span<const float> gradients) {

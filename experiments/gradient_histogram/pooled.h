@@ -8,19 +8,19 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/progress.h"
-#include "experiments/common/training_setup.h"
+#include "experiments/frame/progress.h"
+#include "experiments/training/training_setup.h"
+#include "fp16/exponent_histogram.h"
 #include "sim/statistics/cast_counts.h"
-#include "sim/statistics/exponent_histogram.h"
-#include "sim/tape.h"
-#include "sim/trainer.h"
+#include "sim/tape/tape.h"
+#include "sim/trainer/trainer.h"
 
 namespace experiments::gradient_histogram {
 
 /// Of one tensor, or of several together.
 struct Pooled {
   std::string name = {};
-  sim::ExponentHistogram exponents = {};
+  fp16::ExponentHistogram exponents = {};
   sim::CastCounts cast_at_scale_1 = {};
   double square = 0;          ///< sum of g^2, in the order of the values
   double flushed_square = 0;  ///< the same where |g| <= 2^-25

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/common/training_setup.h"
+#include "experiments/training/training_setup.h"
 
 namespace experiments::master_weights {
 

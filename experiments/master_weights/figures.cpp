@@ -7,7 +7,7 @@
 #include <array>
 #include <string_view>
 
-#include "experiments/common/figure.h"
+#include "experiments/frame/figure.h"
 
 namespace experiments::master_weights {
 namespace {

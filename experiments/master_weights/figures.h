@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/master_weights/findings.h"
 
 namespace experiments::master_weights {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "experiments/common/parallel.h"
+#include "experiments/frame/parallel.h"
 
 namespace experiments::master_weights {
 namespace {

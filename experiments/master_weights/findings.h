@@ -6,12 +6,12 @@
 #include <span>
 #include <vector>
 
-#include "experiments/common/confidence.h"
-#include "experiments/common/experiment.h"
-#include "experiments/common/training_setup.h"
+#include "experiments/frame/confidence.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/master_weights/conditions.h"
 #include "experiments/master_weights/measurement.h"
 #include "experiments/master_weights/storage.h"
+#include "experiments/training/training_setup.h"
 
 namespace experiments::master_weights {
 
@@ -36,7 +36,7 @@ struct Outcome {
   double progress = 0;
   double norm_ratio = 0;
   double cosine = 0;
-  sim::ExponentHistogram exact_exponents = {};
+  fp16::ExponentHistogram exact_exponents = {};
   RatioHistogram ratios = {};
 
   bool diverges_alone = false;  ///< the mean loss is not finite, and that with masters is

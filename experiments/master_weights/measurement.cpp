@@ -5,10 +5,10 @@
 #include <memory>
 #include <utility>
 
-#include "experiments/common/counted_gradients.h"
-#include "sim/gradients.h"
-#include "sim/model_state.h"
+#include "experiments/training/counted_gradients.h"
 #include "sim/optimizers/registry.h"
+#include "sim/tape/gradients.h"
+#include "sim/trainer/model_state.h"
 
 namespace experiments::master_weights {
 namespace {
@@ -27,7 +27,7 @@ sim::Gradients next_gradients(sim::Trainer& trainer, const sim::Model& model,
 /// The trainer's optimizer with the state that it has now, but computing in binary64.
 std::unique_ptr<sim::Optimizer> exact_optimizer(sim::Trainer& trainer) {
   const sim::Optimizer& original = trainer.optimizer();
-  const sim::NamedValues options = original.options();
+  const names::NamedValues options = original.options();
   auto optimizer = sim::make_optimizer(original.name(), {options.begin(), options.end()},
                                        {.operations = fp16::binary64, .state = original.arithmetic().state});
   const sim::ModelState& state = trainer.state();
@@ -51,10 +51,10 @@ double progress_share(const sim::TwinComparison& changes) {
   return changes.product / changes.twin_square;
 }
 
-double fraction_below_smallest_subnormal(const sim::ExponentHistogram& changes) {
+double fraction_below_smallest_subnormal(const fp16::ExponentHistogram& changes) {
   constexpr int smallest_subnormal_log2 = -24;
   std::uint64_t below = 0;
-  for (int e = sim::ExponentHistogram::min_exponent; e < smallest_subnormal_log2; ++e)
+  for (int e = fp16::ExponentHistogram::min_exponent; e < smallest_subnormal_log2; ++e)
     below += changes.octave(e).total;
   return share_of_nonzero(changes, below);
 }
@@ -108,7 +108,7 @@ MeasuredStep measured_step(sim::Trainer& trainer, const sim::Model& model, const
 
 sim::Trainer trainer_of(const TrainingSetup& setup, const RunSettings& settings) {
   const double scale = std::ldexp(1.0, settings.storage.fp16_model ? settings.loss_scale_log2 : 0);
-  return setup.trainer({.scaler = "static:scale=" + sim::number_text(scale), .seed = settings.seed},
+  return setup.trainer({.scaler = "static:scale=" + names::number_text(scale), .seed = settings.seed},
                        policy_of(settings.storage));
 }
 

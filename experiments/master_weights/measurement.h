@@ -7,13 +7,13 @@
 #include <span>
 #include <vector>
 
-#include "experiments/common/progress.h"
-#include "experiments/common/training_setup.h"
+#include "experiments/frame/progress.h"
 #include "experiments/master_weights/ratio_histogram.h"
 #include "experiments/master_weights/storage.h"
-#include "sim/statistics/exponent_histogram.h"
+#include "experiments/training/training_setup.h"
+#include "fp16/exponent_histogram.h"
 #include "sim/statistics/twin_comparison.h"
-#include "sim/trainer.h"
+#include "sim/trainer/trainer.h"
 
 namespace experiments::master_weights {
 
@@ -22,8 +22,8 @@ struct MeasuredUpdates {
   /// The changes that the stored weights made (run) against the exact ones (twin); flushed are the swallowed
   /// ones.
   sim::TwinComparison changes;
-  sim::ExponentHistogram exact_exponents;  ///< of the exact changes
-  RatioHistogram ratios;                   ///< of weights that are normal numbers of their format
+  fp16::ExponentHistogram exact_exponents;  ///< of the exact changes
+  RatioHistogram ratios;                    ///< of weights that are normal numbers of their format
 
   MeasuredUpdates& operator+=(const MeasuredUpdates& other);
 };
@@ -33,7 +33,7 @@ double norm_ratio(const sim::TwinComparison& changes);
 /// How far the stored change goes along the exact one: <stored, exact> / <exact, exact>.
 double progress_share(const sim::TwinComparison& changes);
 /// Of changes other than zero the share below 2^-24, FP16's smallest number.
-double fraction_below_smallest_subnormal(const sim::ExponentHistogram& changes);
+double fraction_below_smallest_subnormal(const fp16::ExponentHistogram& changes);
 
 /// One parameter before and after a step, and as exact arithmetic would leave it, in binary64.
 struct ParameterStep {
@@ -66,7 +66,7 @@ struct Period {
 
 struct TrainingRun {
   std::vector<Period> periods;
-  sim::ExponentHistogram exact_exponents;  ///< of all measured steps, as the ratios
+  fp16::ExponentHistogram exact_exponents;  ///< of all measured steps, as the ratios
   RatioHistogram ratios;
   sim::Evaluation evaluation;  ///< in FP32, of the weights as they are stored
 };

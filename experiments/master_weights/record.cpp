@@ -6,32 +6,32 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/common/counted_gradients.h"
+#include "experiments/training/counted_gradients.h"
 
 namespace experiments::master_weights {
 namespace {
 
-void write_conditions(sim::RunRecord& record, const std::vector<ConditionFindings>& findings) {
-  sim::Table& table = record.table("conditions", {"condition",
-                                                  "optimizer",
-                                                  "learning_rate",
-                                                  "schedule",
-                                                  "storage",
-                                                  "seeds",
-                                                  "test_loss",
-                                                  "test_loss_half_width",
-                                                  "loss_difference_to_masters",
-                                                  "loss_difference_half_width",
-                                                  "test_accuracy",
-                                                  "accuracy_difference_to_masters",
-                                                  "accuracy_difference_half_width",
-                                                  "fraction_swallowed",
-                                                  "fraction_swallowed_in_last_tenth",
-                                                  "progress",
-                                                  "norm_ratio",
-                                                  "cosine",
-                                                  "fraction_updates_below_2^-24",
-                                                  "fraction_updates_flushed_in_fp16"});
+void write_conditions(RunRecord& record, const std::vector<ConditionFindings>& findings) {
+  Table& table = record.table("conditions", {"condition",
+                                             "optimizer",
+                                             "learning_rate",
+                                             "schedule",
+                                             "storage",
+                                             "seeds",
+                                             "test_loss",
+                                             "test_loss_half_width",
+                                             "loss_difference_to_masters",
+                                             "loss_difference_half_width",
+                                             "test_accuracy",
+                                             "accuracy_difference_to_masters",
+                                             "accuracy_difference_half_width",
+                                             "fraction_swallowed",
+                                             "fraction_swallowed_in_last_tenth",
+                                             "progress",
+                                             "norm_ratio",
+                                             "cosine",
+                                             "fraction_updates_below_2^-24",
+                                             "fraction_updates_flushed_in_fp16"});
   for (const ConditionFindings& found : findings) {
     const TrainingOptions& training = found.condition->training();
     for (std::size_t i = 0; i < storages.size(); ++i) {
@@ -60,7 +60,7 @@ void write_conditions(sim::RunRecord& record, const std::vector<ConditionFinding
   }
 }
 
-void write_ratios(sim::Table& table, std::string_view condition, const WeightStorage& storage,
+void write_ratios(Table& table, std::string_view condition, const WeightStorage& storage,
                   const RatioHistogram& ratios) {
   for (std::size_t bin = 0; bin < RatioHistogram::size; ++bin) {
     const auto [updates, swallowed] = ratios.bins()[bin];
@@ -72,8 +72,8 @@ void write_ratios(sim::Table& table, std::string_view condition, const WeightSto
   }
 }
 
-void write_all_ratios(sim::RunRecord& record, const std::vector<ConditionFindings>& findings) {
-  sim::Table& table =
+void write_all_ratios(RunRecord& record, const std::vector<ConditionFindings>& findings) {
+  Table& table =
       record.table("swallowed_by_ratio",
                    {"condition", "storage", "ratio_from", "ratio_to", "updates", "swallowed",
                     "fraction_swallowed", "fraction_expected_uniform", "fraction_expected_logarithmic"});
@@ -84,9 +84,8 @@ void write_all_ratios(sim::RunRecord& record, const std::vector<ConditionFinding
   }
 }
 
-void write_steps(sim::RunRecord& record, const std::vector<ConditionFindings>& findings,
-                 const Options& options) {
-  sim::Table& table =
+void write_steps(RunRecord& record, const std::vector<ConditionFindings>& findings, const Options& options) {
+  Table& table =
       record.table("steps", {"condition", "storage", "seed", "step", "learning_rate", "training_loss",
                              "fraction_swallowed", "progress", "norm_ratio", "cosine"});
   for (const ConditionFindings& found : findings) {
@@ -105,14 +104,13 @@ void write_steps(sim::RunRecord& record, const std::vector<ConditionFindings>& f
 
 }  // namespace
 
-void write_tables(sim::RunRecord& record, const std::vector<ConditionFindings>& findings,
-                  const Options& options) {
+void write_tables(RunRecord& record, const std::vector<ConditionFindings>& findings, const Options& options) {
   write_conditions(record, findings);
   write_all_ratios(record, findings);
   write_steps(record, findings, options);
 }
 
-void write_summary(sim::RunRecord& record, const std::vector<ConditionFindings>& findings) {
+void write_summary(RunRecord& record, const std::vector<ConditionFindings>& findings) {
   const bool is_classifier = findings.front().condition->setup().model().is_classifier();
   for (std::size_t i = masters + 1; i < storages.size(); ++i) {
     const int precision = storages[i].format.precision;
@@ -132,7 +130,7 @@ void write_summary(sim::RunRecord& record, const std::vector<ConditionFindings>&
                      worst.relative_accuracy_loss(i));
   }
   for (const ConditionFindings& found : findings) {
-    const sim::ExponentHistogram& exact = found.outcomes[masters].exact_exponents;
+    const fp16::ExponentHistogram& exact = found.outcomes[masters].exact_exponents;
     record.summary(found.condition->name() + ".updates_below_2^-24",
                    fraction_below_smallest_subnormal(exact));
     record.summary(found.condition->name() + ".updates_flushed_in_fp16",

@@ -3,17 +3,16 @@
 
 #include <vector>
 
-#include "experiments/common/command_line.h"
+#include "experiments/frame/command_line.h"
+#include "experiments/frame/record.h"
 #include "experiments/master_weights/findings.h"
-#include "sim/record.h"
 
 namespace experiments::master_weights {
 
 /// conditions.csv, swallowed_by_ratio.csv and steps.csv.
-void write_tables(sim::RunRecord& record, const std::vector<ConditionFindings>& findings,
-                  const Options& options);
+void write_tables(RunRecord& record, const std::vector<ConditionFindings>& findings, const Options& options);
 
-void write_summary(sim::RunRecord& record, const std::vector<ConditionFindings>& findings);
+void write_summary(RunRecord& record, const std::vector<ConditionFindings>& findings);
 
 /// What write_summary() writes, for --help.
 std::vector<Program::SummaryKey> summary_keys();

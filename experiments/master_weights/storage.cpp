@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::master_weights {
 

@@ -7,7 +7,7 @@
 
 #include "fp16/formats.h"
 #include "fp16/rounding.h"
-#include "sim/precision_policy.h"
+#include "sim/precision/precision_policy.h"
 
 namespace experiments::master_weights {
 

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/common/counted_gradients.h"
-#include "experiments/common/glossary.h"
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 #include "experiments/master_weights/record.h"
+#include "experiments/training/counted_gradients.h"
+#include "experiments/training/glossary.h"
 
 namespace experiments::master_weights {
 namespace {
@@ -115,7 +115,7 @@ std::string worst_sentence(const std::vector<ConditionFindings>& findings) {
                     : fmt::format("a test loss of {} instead of {}", loss_text(without), loss_text(with));
   std::vector<double> flushed;
   for (const ConditionFindings& found : findings) {
-    const sim::ExponentHistogram& exact = found.outcomes[masters].exact_exponents;
+    const fp16::ExponentHistogram& exact = found.outcomes[masters].exact_exponents;
     flushed.push_back(share_of_nonzero(exact, exact.flushed_at_scale(0)));
   }
   return fmt::format(
@@ -126,7 +126,7 @@ std::string worst_sentence(const std::vector<ConditionFindings>& findings) {
 
 }  // namespace
 
-void write_verdict(sim::RunRecord& record, const std::vector<ConditionFindings>& findings,
+void write_verdict(RunRecord& record, const std::vector<ConditionFindings>& findings,
                    const std::string& setting) {
   const bool judged = findings.front().runs.front().size() >= Estimate::enough_values;
   if (judged) {

@@ -2,11 +2,11 @@
 
 #include <stdexcept>
 
-#include "experiments/common/training_setup.h"
 #include "experiments/memory_anatomy/networks.h"
-#include "sim/networks/memory_model.h"
-#include "sim/networks/tape_memory.h"
-#include "sim/precision_policy.h"
+#include "experiments/training/training_setup.h"
+#include "sim/precision/precision_policy.h"
+#include "sim/sizing/memory_model.h"
+#include "sim/sizing/tape_memory.h"
 
 namespace experiments::memory_anatomy {
 namespace {
@@ -50,7 +50,7 @@ std::vector<Allocation> measure_allocations(const std::vector<std::string>& mode
       sim::Trainer trainer = setup.trainer({.policy = name, .threads = threads});
       for (int step = 0; step < 2; ++step) trainer.step();
       const sim::TypedNetwork typed = sim::typed(network, policy);
-      const sim::StepMemory memory = sim::step_memory(typed, sim::parse_spec(options.optimizer));
+      const sim::StepMemory memory = sim::step_memory(typed, names::parse_spec(options.optimizer));
       const sim::TapeMemory tape = sim::tape_memory(typed);
       for (const sim::MemoryRole role : sim::memory_roles) {
         if (role == sim::MemoryRole::temporaries) continue;

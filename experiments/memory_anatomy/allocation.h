@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/memory_account.h"
+#include "sim/tensor/memory_account.h"
 
 namespace experiments::memory_anatomy {
 

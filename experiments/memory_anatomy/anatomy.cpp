@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/common/command_line.h"
+#include "experiments/frame/command_line.h"
 
 namespace experiments::memory_anatomy {
 namespace {
@@ -57,7 +57,7 @@ sim::Card card_of(const Options& options, const sim::PrecisionPolicy& policy) {
 ParameterCost parameter_cost(const std::string& policy_spec, const std::string& optimizer) {
   const sim::PrecisionPolicy policy = sim::make_precision_policy(policy_spec);
   const sim::Network network = sim::network_of(one_linear_map());
-  sim::StepMemory memory = sim::step_memory(sim::typed(network, policy), sim::parse_spec(optimizer));
+  sim::StepMemory memory = sim::step_memory(sim::typed(network, policy), names::parse_spec(optimizer));
   memory.activations = 0;
   return {.policy = policy_spec,
           .optimizer = optimizer,

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "experiments/memory_anatomy/networks.h"
-#include "sim/networks/cost_model.h"
-#include "sim/networks/memory_model.h"
+#include "sim/sizing/cost_model.h"
+#include "sim/sizing/memory_model.h"
 
 namespace experiments::memory_anatomy {
 

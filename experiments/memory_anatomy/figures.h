@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "experiments/common/experiment.h"
-#include "sim/networks/cost_model.h"
-#include "sim/precision_policy.h"
+#include "experiments/frame/experiment.h"
+#include "sim/precision/precision_policy.h"
+#include "sim/sizing/cost_model.h"
 
 namespace experiments::memory_anatomy {
 

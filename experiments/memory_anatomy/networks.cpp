@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <stdexcept>
 
-#include "sim/registry.h"
-#include "sim/spec.h"
+#include "experiments/frame/toml_file.h"
+#include "fp16/names.h"
 
 namespace experiments::memory_anatomy {
 namespace {
@@ -19,7 +19,7 @@ fs::path file_of(const std::string& name) {
   if (name.ends_with(".toml")) return name;
   const std::vector<std::string> shipped = shipped_networks();
   if (std::ranges::find(shipped, name) == shipped.end())
-    throw std::invalid_argument(sim::unknown_name_message("network", name, shipped) + ", a FILE.toml");
+    throw std::invalid_argument(names::unknown_name_message("network", name, shipped) + ", a FILE.toml");
   return shipped_directory / (name + ".toml");
 }
 
@@ -44,8 +44,9 @@ std::vector<std::string> shipped_networks() {
 }
 
 NetworkChoice find_network(const std::string& text) {
-  const sim::Spec spec = sim::parse_spec(text);
-  NetworkChoice choice{.description = sim::read_network_file(file_of(spec.name).string())};
+  const names::Spec spec = names::parse_spec(text);
+  const std::string file = file_of(spec.name).string();
+  NetworkChoice choice{.description = sim::read_network(read_toml_file(file), file)};
   for (const auto& [symbol, value] : spec.options) choice.symbols[symbol] = whole_number(symbol, value);
   return choice;
 }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/networks/network_description.h"
+#include "sim/sizing/network_description.h"
 
 namespace experiments::memory_anatomy {
 
@@ -24,7 +24,7 @@ struct NetworkChoice {
 };
 
 /// Throws std::invalid_argument, naming those that come with the program, for an unknown name or a symbol
-/// that is no number, and std::runtime_error as read_network_file() does.
+/// that is no number, and std::runtime_error as read_toml_file() and sim::read_network() do.
 NetworkChoice find_network(const std::string& spec);
 
 }  // namespace experiments::memory_anatomy

@@ -75,7 +75,7 @@ void add_bert_memory(std::vector<PublishedRow>& rows) {
   constexpr double context_mib = 1343;
   const sim::Network network = bert_large(4).network();
   const sim::PrecisionPolicy& fp32 = sim::find_precision_policy("fp32");
-  const sim::StepMemory memory = sim::step_memory(sim::typed(network, fp32), sim::parse_spec("adamw"));
+  const sim::StepMemory memory = sim::step_memory(sim::typed(network, fp32), names::parse_spec("adamw"));
   const std::string anatomy = "Hugging Face, model training anatomy";
   rows.push_back({.key = "bert_large.weights_mib",
                   .quantity = "BERT-large: weights on the card, MiB",

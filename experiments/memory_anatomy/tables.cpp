@@ -43,7 +43,7 @@ std::vector<std::string> with_roles(std::vector<std::string> columns, const Row&
   return columns;
 }
 
-void add_roles(std::vector<sim::Value>& cells, const sim::StepMemory& memory) {
+void add_roles(std::vector<Value>& cells, const sim::StepMemory& memory) {
   for (const sim::MemoryRoleOfStep& role : sim::step_roles()) cells.emplace_back(memory.*role.bytes);
   cells.emplace_back(memory.total());
 }
@@ -97,7 +97,7 @@ std::vector<Program::SummaryKey> summary_keys() {
            "of the simulator's training steps, by model, policy and role"}};
 }
 
-void record_settings(sim::RunRecord& record, const Step& step) {
+void record_settings(RunRecord& record, const Step& step) {
   for (const auto& [symbol, value] : step.network.symbols) record.setting("network." + symbol, value);
   record.setting("network.source", step.network.source);
   record.setting("card.memory_bytes", step.card.memory_bytes);
@@ -107,8 +107,8 @@ void record_settings(sim::RunRecord& record, const Step& step) {
   record.setting("card.source", step.card.source);
 }
 
-std::vector<ParameterCost> write_parameters(sim::RunRecord& record) {
-  sim::Table& table = record.table("parameters", {"policy", "optimizer", "role", "bytes_per_parameter"});
+std::vector<ParameterCost> write_parameters(RunRecord& record) {
+  Table& table = record.table("parameters", {"policy", "optimizer", "role", "bytes_per_parameter"});
   std::vector<ParameterCost> costs;
   for (const sim::PrecisionPolicy& policy : sim::precision_policies()) {
     for (const sim::OptimizerRow& optimizer : sim::optimizers()) {
@@ -127,15 +127,15 @@ std::vector<ParameterCost> write_parameters(sim::RunRecord& record) {
   return costs;
 }
 
-std::vector<PolicyMemory> write_memory(sim::RunRecord& record, const Step& step, const Options& options) {
-  const sim::Spec optimizer = sim::parse_spec(options.optimizer);
-  sim::Table& table = record.table("memory", with_roles({"policy"}, sim::step_roles()));
+std::vector<PolicyMemory> write_memory(RunRecord& record, const Step& step, const Options& options) {
+  const names::Spec optimizer = names::parse_spec(options.optimizer);
+  Table& table = record.table("memory", with_roles({"policy"}, sim::step_roles()));
   std::vector<PolicyMemory> rows;
   for (const char* name : memory_policies) {
     const sim::StepMemory memory =
         sim::step_memory(sim::typed(step.network, sim::find_precision_policy(name)), optimizer);
     rows.push_back({name, memory});
-    std::vector<sim::Value> cells{name};
+    std::vector<Value> cells{name};
     add_roles(cells, memory);
     table.row(cells);
     record.summary(fmt::format("memory_bytes.{}", name), memory.total());
@@ -144,10 +144,9 @@ std::vector<PolicyMemory> write_memory(sim::RunRecord& record, const Step& step,
   return rows;
 }
 
-void write_activations(sim::RunRecord& record, const Step& step) {
-  sim::Table& table =
-      record.table("activations", {"recomputation", "operator", "operation", "repetitions", "values_bytes",
-                                   "saved_bytes", "masks_bytes", "total_bytes"});
+void write_activations(RunRecord& record, const Step& step) {
+  Table& table = record.table("activations", {"recomputation", "operator", "operation", "repetitions",
+                                              "values_bytes", "saved_bytes", "masks_bytes", "total_bytes"});
   for (const sim::Recomputation recomputation : sim::recomputations) {
     const sim::Activations activations = sim::activations(step.typed, recomputation);
     struct Sum {
@@ -174,13 +173,13 @@ void write_activations(sim::RunRecord& record, const Step& step) {
   }
 }
 
-void write_operators(sim::RunRecord& record, const Step& step) {
+void write_operators(RunRecord& record, const Step& step) {
   const ClassShares shares = class_shares(step.typed, step.card);
   double time = 0;
   for (const ClassShare& share : shares) time += share.time_s;
-  sim::Table& table = record.table("operators", {"operator", "kernel", "phase", "class", "kernels", "flop",
-                                                 "bytes", "intensity_flop_per_byte", "predicted_us",
-                                                 "time_share", "attainable_flop_per_s", "bound_by"});
+  Table& table = record.table("operators", {"operator", "kernel", "phase", "class", "kernels", "flop",
+                                            "bytes", "intensity_flop_per_byte", "predicted_us", "time_share",
+                                            "attainable_flop_per_s", "bound_by"});
   for (const OperatorCost& cost : operator_costs(step.typed, step.card)) {
     table.row({cost.name, cost.kernel, name_of(cost.phase), name_of(cost.operator_class), cost.kernels,
                cost.flop, cost.bytes, cost.intensity(), 1e6 * cost.time_s, cost.time_s / time,
@@ -198,22 +197,22 @@ void write_operators(sim::RunRecord& record, const Step& step) {
   record.summary("time_roofline_s", time);
 }
 
-std::vector<Fit> write_batches(sim::RunRecord& record, const Step& step, const Options& options) {
-  sim::Table& table =
+std::vector<Fit> write_batches(RunRecord& record, const Step& step, const Options& options) {
+  Table& table =
       record.table("batches", with_roles({"policy", "recomputation", "largest_batch"}, sim::step_roles()));
   std::vector<Fit> fits;
   if (!step.choice.description.symbols.contains("batch")) return fits;
   for (const char* policy : fitted_policies) {
     for (const sim::Recomputation recomputation : sim::recomputations) {
-      const Fit& fit =
-          fits.emplace_back(Fit{.policy = policy,
-                                .recomputation = recomputation,
-                                .found = sim::largest_batch(step.choice.description, step.choice.symbols,
-                                                            {.policy = sim::find_precision_policy(policy),
-                                                             .optimizer = sim::parse_spec(options.optimizer),
-                                                             .recomputation = recomputation,
-                                                             .bytes = step.available_bytes})});
-      std::vector<sim::Value> cells{policy, name_of(recomputation), fit.found.batch};
+      const Fit& fit = fits.emplace_back(
+          Fit{.policy = policy,
+              .recomputation = recomputation,
+              .found = sim::largest_batch(step.choice.description, step.choice.symbols,
+                                          {.policy = sim::find_precision_policy(policy),
+                                           .optimizer = names::parse_spec(options.optimizer),
+                                           .recomputation = recomputation,
+                                           .bytes = step.available_bytes})});
+      std::vector<Value> cells{policy, name_of(recomputation), fit.found.batch};
       add_roles(cells, fit.found.memory);
       table.row(cells);
       record.summary(fmt::format("largest_batch.{}.{}", policy, name_of(recomputation)), fit.found.batch);
@@ -222,8 +221,8 @@ std::vector<Fit> write_batches(sim::RunRecord& record, const Step& step, const O
   return fits;
 }
 
-void write_published(sim::RunRecord& record, const std::vector<PublishedRow>& rows) {
-  sim::Table& table =
+void write_published(RunRecord& record, const std::vector<PublishedRow>& rows) {
+  Table& table =
       record.table("published", {"name", "quantity", "published", "ours", "ratio", "source", "note"});
   for (const PublishedRow& row : rows) {
     table.row({row.key, row.quantity, row.published, row.ours, row.ratio(), row.source, row.note});
@@ -231,14 +230,13 @@ void write_published(sim::RunRecord& record, const std::vector<PublishedRow>& ro
   }
 }
 
-void write_allocations(sim::RunRecord& record, const std::vector<Allocation>& rows) {
-  sim::Table& table =
-      record.table("allocated", {"model", "policy", "role", "predicted_bytes", "allocated_bytes", "ratio",
-                                 "needed_bytes", "needed_over_allocated"});
+void write_allocations(RunRecord& record, const std::vector<Allocation>& rows) {
+  Table& table = record.table("allocated", {"model", "policy", "role", "predicted_bytes", "allocated_bytes",
+                                            "ratio", "needed_bytes", "needed_over_allocated"});
   std::size_t as_predicted = 0;
   for (const Allocation& row : rows) {
-    const auto over_allocated = [&](std::uint64_t bytes) -> sim::Value {
-      if (row.allocated_bytes == 0) return bytes == 0 ? sim::Value("") : sim::Value(HUGE_VAL);
+    const auto over_allocated = [&](std::uint64_t bytes) -> Value {
+      if (row.allocated_bytes == 0) return bytes == 0 ? Value("") : Value(HUGE_VAL);
       return as_double(bytes) / as_double(row.allocated_bytes);
     };
     table.row({row.model, row.policy, name_of(row.role), row.predicted_bytes, row.allocated_bytes,

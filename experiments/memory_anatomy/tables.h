@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/command_line.h"
+#include "experiments/frame/command_line.h"
+#include "experiments/frame/record.h"
 #include "experiments/memory_anatomy/allocation.h"
 #include "experiments/memory_anatomy/anatomy.h"
 #include "experiments/memory_anatomy/published.h"
-#include "sim/record.h"
 
 namespace experiments::memory_anatomy {
 
@@ -54,16 +54,16 @@ std::string spaced(std::string_view name);
 
 std::vector<Program::SummaryKey> summary_keys();
 
-void record_settings(sim::RunRecord& record, const Step& step);
+void record_settings(RunRecord& record, const Step& step);
 /// Under every policy and optimizer.
-std::vector<ParameterCost> write_parameters(sim::RunRecord& record);
+std::vector<ParameterCost> write_parameters(RunRecord& record);
 /// The step under several policies, FP32 first.
-std::vector<PolicyMemory> write_memory(sim::RunRecord& record, const Step& step, const Options& options);
-void write_activations(sim::RunRecord& record, const Step& step);
-void write_operators(sim::RunRecord& record, const Step& step);
+std::vector<PolicyMemory> write_memory(RunRecord& record, const Step& step, const Options& options);
+void write_activations(RunRecord& record, const Step& step);
+void write_operators(RunRecord& record, const Step& step);
 /// None of a network without a symbol `batch`.
-std::vector<Fit> write_batches(sim::RunRecord& record, const Step& step, const Options& options);
-void write_published(sim::RunRecord& record, const std::vector<PublishedRow>& rows);
-void write_allocations(sim::RunRecord& record, const std::vector<Allocation>& rows);
+std::vector<Fit> write_batches(RunRecord& record, const Step& step, const Options& options);
+void write_published(RunRecord& record, const std::vector<PublishedRow>& rows);
+void write_allocations(RunRecord& record, const std::vector<Allocation>& rows);
 
 }  // namespace experiments::memory_anatomy

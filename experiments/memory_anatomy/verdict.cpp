@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 
 namespace experiments::memory_anatomy {
 namespace {
@@ -65,7 +65,7 @@ std::string class_table(const ClassShares& network, const ClassShares& encoder) 
 
 std::string step_sentence(const Step& step, const Options& options) {
   const auto tera = [](std::uint64_t flop) { return static_cast<double>(flop) / 1e12; };
-  const sim::StepMemory memory = sim::step_memory(step.typed, sim::parse_spec(options.optimizer));
+  const sim::StepMemory memory = sim::step_memory(step.typed, names::parse_spec(options.optimizer));
   return fmt::format(
       "{}: {} parameters. A step under {} with {} holds {}, of which {} are activations, and takes "
       "{:.4g} TFLOP of products forward and {:.4g} backward.",
@@ -126,10 +126,10 @@ std::string allocation_sentence(const std::vector<Allocation>& rows) {
 
 }  // namespace
 
-void write_verdict(sim::RunRecord& record, const Step& step, const Options& options, const Findings& found) {
+void write_verdict(RunRecord& record, const Step& step, const Options& options, const Findings& found) {
   const ClassShares encoder = encoder_shares();
   record.verdict(step_sentence(step, options));
-  record.verdict(parameter_table(found.costs, found.memories, sim::name_in(options.optimizer)));
+  record.verdict(parameter_table(found.costs, found.memories, names::name_in(options.optimizer)));
   record.verdict(saving_sentence(found.memories));
   if (!found.fits.empty()) {
     record.verdict(

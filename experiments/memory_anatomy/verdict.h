@@ -15,6 +15,6 @@ struct Findings {
   const std::vector<Allocation>& allocations;
 };
 
-void write_verdict(sim::RunRecord& record, const Step& step, const Options& options, const Findings& found);
+void write_verdict(RunRecord& record, const Step& step, const Options& options, const Findings& found);
 
 }  // namespace experiments::memory_anatomy

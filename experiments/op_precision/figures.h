@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/op_precision/lists.h"
 
 namespace experiments::op_precision {

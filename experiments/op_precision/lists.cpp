@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 
 namespace experiments::op_precision {
 namespace {

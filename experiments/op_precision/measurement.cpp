@@ -7,10 +7,10 @@
 #include <stdexcept>
 #include <utility>
 
-#include "experiments/common/parallel.h"
-#include "experiments/common/training_setup.h"
+#include "experiments/frame/parallel.h"
+#include "experiments/training/training_setup.h"
 #include "sim/ops/elementary.h"
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::op_precision {
 namespace {

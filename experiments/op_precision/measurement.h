@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/op_precision/replay.h"
 
 namespace experiments::op_precision {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/ops/operation.h"
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
 
 namespace experiments::op_precision {
 

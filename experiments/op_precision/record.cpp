@@ -7,7 +7,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 
 namespace experiments::op_precision {
 namespace {
@@ -17,8 +17,8 @@ int needs_fp32(const Measured& measured, Reductions reductions, double factor) {
   return Criterion().times(factor).needs_fp32(measured.loss(reductions)) ? 1 : 0;
 }
 
-void write_operations(sim::RunRecord& record, const Findings& findings) {
-  sim::Table& table = record.table(
+void write_operations(RunRecord& record, const Findings& findings) {
+  Table& table = record.table(
       "operations",
       {"operation", "model", "step", "operands", "evaluations", "reductions", "operand_max_abs",
        "output_max_abs", "output_gradient_max_abs", "input_gradient_max_abs", "fraction_overflow",
@@ -40,8 +40,8 @@ void write_operations(sim::RunRecord& record, const Findings& findings) {
   }
 }
 
-void write_lists(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists) {
-  sim::Table& table =
+void write_lists(RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists) {
+  Table& table =
       record.table("lists", {"rank", "operation", "ours", "ours_fp16_reductions", "ours_half_thresholds",
                              "ours_double_thresholds", "torch_autocast", "apex_o1", "torch_agreement",
                              "apex_agreement", "fraction_overflow", "fraction_flushed", "gradient_error_u",
@@ -219,7 +219,7 @@ std::string mean_sentence(const std::vector<ListEntry>& lists) {
 
 }  // namespace
 
-void write_tables(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists) {
+void write_tables(RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists) {
   write_operations(record, findings);
   write_lists(record, findings, lists);
 }
@@ -241,7 +241,7 @@ std::vector<Program::SummaryKey> summary_keys() {
            "by which the largest operands may grow before the criterion fails; 0 where it fails already"}};
 }
 
-void write_summary(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists) {
+void write_summary(RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists) {
   record.summary("operations", lists.size());
   record.summary("measured", count(lists, is_measured));
   record.summary("needs_fp32", count(lists, is_fp32));
@@ -268,7 +268,7 @@ void write_summary(sim::RunRecord& record, const Findings& findings, const std::
   }
 }
 
-void write_verdict(sim::RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists,
+void write_verdict(RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists,
                    const std::string& setting) {
   record.verdict(fmt::format("{} {}{}", criterion_sentence(), needs_sentence(findings, lists),
                              strictness_sentence(lists)));

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/arithmetic.h"
-#include "sim/model_state.h"
-#include "sim/random.h"
+#include "sim/precision/arithmetic.h"
+#include "sim/tensor/random.h"
+#include "sim/trainer/model_state.h"
 
 namespace experiments::op_precision {
 namespace {

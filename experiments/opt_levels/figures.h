@@ -1,7 +1,7 @@
 #pragma once
 /// The figures of opt_levels.
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/opt_levels/measurement.h"
 
 namespace experiments::opt_levels {

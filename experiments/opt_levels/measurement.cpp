@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/common/counted_gradients.h"
-#include "experiments/common/parallel.h"
-#include "sim/model_state.h"
-#include "sim/statistics/log2.h"
+#include "experiments/frame/parallel.h"
+#include "experiments/training/counted_gradients.h"
+#include "sim/tensor/log2.h"
+#include "sim/trainer/model_state.h"
 
 namespace experiments::opt_levels {
 namespace {

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/comparison.h"
-#include "experiments/common/experiment.h"
-#include "experiments/common/instruments.h"
-#include "experiments/common/training_setup.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/opt_levels/memory.h"
 #include "experiments/opt_levels/operations.h"
 #include "experiments/opt_levels/recipes.h"
+#include "experiments/training/comparison.h"
+#include "experiments/training/instruments.h"
+#include "experiments/training/training_setup.h"
 
 namespace experiments::opt_levels {
 

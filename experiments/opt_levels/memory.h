@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <functional>
 
-#include "experiments/common/training_setup.h"
 #include "experiments/opt_levels/recipes.h"
-#include "sim/memory_account.h"
+#include "experiments/training/training_setup.h"
+#include "sim/tensor/memory_account.h"
 
 namespace experiments::opt_levels {
 

@@ -5,7 +5,7 @@
 
 #include "fp16/formats.h"
 #include "sim/data/dataset.h"
-#include "sim/model_state.h"
+#include "sim/trainer/model_state.h"
 
 namespace experiments::opt_levels {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/training_setup.h"
 #include "experiments/opt_levels/recipes.h"
+#include "experiments/training/training_setup.h"
 #include "fp16/format.h"
 
 namespace experiments::opt_levels {

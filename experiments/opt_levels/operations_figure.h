@@ -1,7 +1,7 @@
 #pragma once
 /// The figure of operations and their formats.
 
-#include "experiments/common/figure.h"
+#include "experiments/frame/figure.h"
 #include "experiments/opt_levels/measurement.h"
 
 namespace experiments::opt_levels {

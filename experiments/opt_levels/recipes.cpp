@@ -9,10 +9,9 @@
 #include <span>
 #include <stdexcept>
 
-#include "experiments/common/command_line.h"
+#include "experiments/frame/command_line.h"
 #include "fp16/formats.h"
-#include "sim/registry.h"
-#include "sim/spec.h"
+#include "fp16/names.h"
 
 namespace experiments::opt_levels {
 namespace {
@@ -25,9 +24,9 @@ class UnscaledCasts final : public sim::TensorScaler {
   std::string_view name() const override { return "unscaled"; }
   float scale(std::string_view, const fp16::Format&, float) override { return 1; }
   void end_step() override {}
-  sim::NamedValues options() const override { return {}; }
-  sim::NamedValues state() const override { return {}; }
-  void restore(const sim::NamedValues&) override {}
+  names::NamedValues options() const override { return {}; }
+  names::NamedValues state() const override { return {}; }
+  void restore(const names::NamedValues&) override {}
 };
 
 Recipe fp8_unscaled(std::string name) {
@@ -57,8 +56,8 @@ Recipe recipe_of(const std::string& spec) {
   const auto own = std::ranges::find(own_recipes, spec, &OwnRecipe::name);
   if (own != own_recipes.end()) return own->make(spec);
   const std::vector<std::string> names = recipe_names();
-  if (std::ranges::find(names, sim::name_in(spec)) == names.end())
-    throw std::invalid_argument(sim::unknown_name_message("recipe", sim::name_in(spec), names));
+  if (std::ranges::find(names, names::name_in(spec)) == names.end())
+    throw std::invalid_argument(names::unknown_name_message("recipe", names::name_in(spec), names));
   const sim::PrecisionPolicy policy = sim::make_precision_policy(spec);
   return {.name = spec, .policy = policy, .scaler = policy.scaler_spec()};
 }
@@ -74,13 +73,13 @@ std::vector<std::string> specs_in(std::string_view list) {
 
 sim::AnyScaler Recipe::make_scaler() const {
   if (scaler == no_cast_scales) return std::make_unique<UnscaledCasts>();
-  const auto [scaler_name, given] = sim::parse_numeric_spec(scaler);
+  const auto [scaler_name, given] = names::parse_numeric_spec(scaler);
   return sim::make_any_scaler(scaler_name, given);
 }
 
 std::vector<std::string> recipe_names() {
-  std::vector<std::string> names = sim::names_of(sim::precision_policies());
-  std::ranges::copy(sim::names_of(std::span(own_recipes)), std::back_inserter(names));
+  std::vector<std::string> names = names::names_of(sim::precision_policies());
+  std::ranges::copy(names::names_of(std::span(own_recipes)), std::back_inserter(names));
   return names;
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "sim/loss_scaling/registry.h"
-#include "sim/precision_policy.h"
+#include "sim/precision/precision_policy.h"
 
 namespace experiments::opt_levels {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "fp16/formats.h"
-#include "sim/memory_account.h"
+#include "sim/tensor/memory_account.h"
 
 namespace experiments::opt_levels {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
 
 /// Columns and cells of a table, side by side.
-using Row = std::vector<std::pair<std::string, sim::Value>>;
+using Row = std::vector<std::pair<std::string, Value>>;
 
 void add_interval(Row& row, const std::string& column, const Estimate& value) {
   row.emplace_back(column, value.mean);
@@ -23,12 +23,12 @@ void add_interval(Row& row, const std::string& column, const Estimate& value) {
   row.emplace_back(column + "_upper", value.upper());
 }
 
-void write(sim::RunRecord& record, std::string_view name, const std::vector<Row>& rows) {
+void write(RunRecord& record, std::string_view name, const std::vector<Row>& rows) {
   std::vector<std::string> columns;
   for (const auto& [column, cell] : rows.front()) columns.push_back(column);
-  sim::Table& table = record.table(name, columns);
+  Table& table = record.table(name, columns);
   for (const Row& row : rows) {
-    std::vector<sim::Value> cells;
+    std::vector<Value> cells;
     for (const auto& [column, cell] : row) cells.push_back(cell);
     table.row(cells);
   }
@@ -83,9 +83,9 @@ Row batch_row(const Findings& found, std::size_t recipe) {
   return row;
 }
 
-void write_operations(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table = record.table("operations", {"recipe", "operation", "format", "operands", "operand_bits",
-                                                  "gradient_format", "calls", "values", "values_bytes"});
+void write_operations(RunRecord& record, const Findings& found) {
+  Table& table = record.table("operations", {"recipe", "operation", "format", "operands", "operand_bits",
+                                             "gradient_format", "calls", "values", "values_bytes"});
   for (std::size_t i = 0; i < found.recipes.size(); ++i) {
     for (const OperationUse& use : found.operations[i])
       table.row({found.recipes[i].name, use.operation, fp16::name_of(use.format), use.operands,
@@ -93,7 +93,7 @@ void write_operations(sim::RunRecord& record, const Findings& found) {
   }
 }
 
-void write_runs(sim::RunRecord& record, const Findings& found) {
+void write_runs(RunRecord& record, const Findings& found) {
   std::vector<Row> rows;
   for (const RunGroup& group : found.groups) {
     for (std::size_t i = 0; i < group.runs.size(); ++i) {
@@ -111,7 +111,7 @@ void write_runs(sim::RunRecord& record, const Findings& found) {
   write(record, "runs", rows);
 }
 
-void write_rows(sim::RunRecord& record, std::string_view name, const Findings& found,
+void write_rows(RunRecord& record, std::string_view name, const Findings& found,
                 Row (*row_of)(const Findings&, std::size_t)) {
   std::vector<Row> rows;
   for (std::size_t i = 0; i < found.recipes.size(); ++i) rows.push_back(row_of(found, i));
@@ -120,17 +120,17 @@ void write_rows(sim::RunRecord& record, std::string_view name, const Findings& f
 
 }  // namespace
 
-void write_settings(sim::RunRecord& record, const Findings& found) {
+void write_settings(RunRecord& record, const Findings& found) {
   for (const Recipe& recipe : found.recipes) {
     for (const auto& [role, value] : sim::roles_of(recipe.policy))
       record.setting(fmt::format("recipe.{}.{}", recipe.name, role), value);
     record_settings(record, "scaler", recipe.name, sim::options_of(recipe.make_scaler()));
   }
   const auto optimizer = found.setup.trainer({}).optimizer().options();
-  record_settings(record, "optimizer", sim::name_in(found.options.training.optimizer), optimizer);
+  record_settings(record, "optimizer", names::name_in(found.options.training.optimizer), optimizer);
 }
 
-void write_tables(sim::RunRecord& record, const Findings& found) {
+void write_tables(RunRecord& record, const Findings& found) {
   write_rows(record, "policies", found, policy_row);
   write_rows(record, "batches", found, batch_row);
   write_operations(record, found);
@@ -141,7 +141,7 @@ void write_tables(sim::RunRecord& record, const Findings& found) {
   write_skips(record, runs);
 }
 
-void write_summary(sim::RunRecord& record, const Findings& found) {
+void write_summary(RunRecord& record, const Findings& found) {
   record.summary("budget_bytes", found.budget_bytes);
   for (std::size_t i = 0; i < found.recipes.size(); ++i) {
     const std::string& name = found.recipes[i].name;

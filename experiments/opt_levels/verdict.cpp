@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/common/confidence.h"
-#include "experiments/common/glossary.h"
-#include "experiments/common/text_table.h"
+#include "experiments/frame/confidence.h"
+#include "experiments/frame/text_table.h"
+#include "experiments/training/glossary.h"
 
 namespace experiments::opt_levels {
 namespace {
@@ -212,7 +212,7 @@ TextTable verdict_table(const Findings& found) {
 
 }  // namespace
 
-void write_verdict(sim::RunRecord& record, const Findings& found) {
+void write_verdict(RunRecord& record, const Findings& found) {
   std::vector<std::string> paragraphs{accuracy_paragraph(found), divergence_paragraph(found),
                                       same_paragraph(found)};
   if (found.recipes.size() > 1) {

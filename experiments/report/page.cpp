@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 #include "experiments/report/html.h"
 
 namespace experiments::report {

@@ -10,8 +10,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "experiments/common/text_table.h"
-#include "sim/files.h"
+#include "experiments/frame/files.h"
+#include "experiments/frame/text_table.h"
 
 namespace experiments::report {
 namespace {
@@ -26,7 +26,7 @@ constexpr const char* manifest_file = "manifest.json";
 }
 
 std::string read_text(const fs::path& directory, const std::string& file) {
-  const std::optional<std::string> text = sim::contents_of(directory / file);
+  const std::optional<std::string> text = contents_of(directory / file);
   if (!text) {
     throw_about(directory, file, "cannot be read; must be a directory that an experiment wrote and finished");
   }

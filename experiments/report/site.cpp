@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "experiments/frame/record.h"
 #include "experiments/report/html.h"
 #include "experiments/report/page.h"
-#include "sim/record.h"
 
 namespace experiments::report {
 namespace {
@@ -35,9 +35,9 @@ class SiteWriter {
   void write() const {
     for (std::size_t i = 0; i < site_.runs.size(); ++i) {
       const RunDirectory& run = site_.runs[i];
-      sim::write_file(folder_ / page_name(run), document(run.directory, run_page(i)));
+      write_file(folder_ / page_name(run), document(run.directory, run_page(i)));
     }
-    sim::write_file(site_.index, document(site_.title, index_page()));
+    write_file(site_.index, document(site_.title, index_page()));
   }
 
  private:

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/figure.h"
-#include "sim/statistics/log2.h"
+#include "experiments/frame/figure.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::scale_policy_order {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/scale_policy_order/measurement.h"
 
 namespace experiments::scale_policy_order {

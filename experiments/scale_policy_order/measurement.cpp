@@ -7,10 +7,10 @@
 #include <memory>
 #include <utility>
 
-#include "experiments/common/parallel.h"
-#include "sim/model_state.h"
+#include "experiments/frame/parallel.h"
+#include "fp16/names.h"
 #include "sim/optimizers/registry.h"
-#include "sim/spec.h"
+#include "sim/trainer/model_state.h"
 
 namespace experiments::scale_policy_order {
 namespace {

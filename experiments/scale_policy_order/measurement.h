@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/confidence.h"
-#include "experiments/common/experiment.h"
-#include "experiments/common/training_setup.h"
+#include "experiments/frame/confidence.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/scale_policy_order/recipes.h"
 #include "experiments/scale_policy_order/session.h"
+#include "experiments/training/training_setup.h"
 
 namespace experiments::scale_policy_order {
 

@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include "sim/integer_power.h"
+#include "sim/tensor/integer_power.h"
 
 namespace experiments::scale_policy_order {
 namespace {

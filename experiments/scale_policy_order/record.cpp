@@ -23,36 +23,36 @@ std::size_t count(const Result& result, bool StepMeasurement::*what) {
   return static_cast<std::size_t>(std::ranges::count_if(result.steps, what));
 }
 
-void write_recipes(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table = record.table("recipes", {"recipe",
-                                               "right_recipe",
-                                               "optimizer",
-                                               "calls_each_micro_batch",
-                                               "calls_at_boundary",
-                                               "pytorch",
-                                               "predicted_formula",
-                                               "predicted_factor_median",
-                                               "predicted_factor_lowest",
-                                               "predicted_factor_highest",
-                                               "measured_factor_median",
-                                               "measured_factor_lowest",
-                                               "measured_factor_highest",
-                                               "measured_over_predicted_median",
-                                               "measured_over_predicted_lowest",
-                                               "measured_over_predicted_highest",
-                                               "cosine_median",
-                                               "predicted_loss_ratio_median",
-                                               "measured_loss_ratio_median",
-                                               "steps_measured",
-                                               "steps_right_skips",
-                                               "steps_overflow_unseen",
-                                               "final_loss_mean",
-                                               "final_loss_half_width",
-                                               "difference_mean",
-                                               "difference_half_width",
-                                               "final_accuracy_mean",
-                                               "diverged_runs",
-                                               "runs"});
+void write_recipes(RunRecord& record, const Findings& found) {
+  Table& table = record.table("recipes", {"recipe",
+                                          "right_recipe",
+                                          "optimizer",
+                                          "calls_each_micro_batch",
+                                          "calls_at_boundary",
+                                          "pytorch",
+                                          "predicted_formula",
+                                          "predicted_factor_median",
+                                          "predicted_factor_lowest",
+                                          "predicted_factor_highest",
+                                          "measured_factor_median",
+                                          "measured_factor_lowest",
+                                          "measured_factor_highest",
+                                          "measured_over_predicted_median",
+                                          "measured_over_predicted_lowest",
+                                          "measured_over_predicted_highest",
+                                          "cosine_median",
+                                          "predicted_loss_ratio_median",
+                                          "measured_loss_ratio_median",
+                                          "steps_measured",
+                                          "steps_right_skips",
+                                          "steps_overflow_unseen",
+                                          "final_loss_mean",
+                                          "final_loss_half_width",
+                                          "difference_mean",
+                                          "difference_half_width",
+                                          "final_accuracy_mean",
+                                          "diverged_runs",
+                                          "runs"});
   for (const Result& result : found.results) {
     const Recipe& recipe = *result.recipe;
     const Spread predicted = spread(result, &StepMeasurement::predicted);
@@ -91,8 +91,8 @@ void write_recipes(sim::RunRecord& record, const Findings& found) {
   }
 }
 
-void write_runs(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table =
+void write_runs(RunRecord& record, const Findings& found) {
+  Table& table =
       record.table("runs", {"recipe", "optimizer", "seed", "final_loss", "final_accuracy", "steps_applied",
                             "steps_skipped", "steps_overflow_unseen", "final_scale"});
   for (const Result& result : found.results) {
@@ -103,8 +103,8 @@ void write_runs(sim::RunRecord& record, const Findings& found) {
   }
 }
 
-void write_steps(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table =
+void write_steps(RunRecord& record, const Findings& found) {
+  Table& table =
       record.table("steps", {"recipe", "optimizer", "step", "scale", "predicted_factor", "measured_factor",
                              "cosine", "predicted_loss_ratio", "measured_loss_ratio", "right_applied",
                              "applied", "overflow_unseen"});
@@ -119,15 +119,15 @@ void write_steps(sim::RunRecord& record, const Findings& found) {
 
 }  // namespace
 
-void write_tables(sim::RunRecord& record, const Findings& found) {
+void write_tables(RunRecord& record, const Findings& found) {
   write_recipes(record, found);
   write_runs(record, found);
   write_steps(record, found);
 }
 
-void write_summary(sim::RunRecord& record, const Findings& found) {
+void write_summary(RunRecord& record, const Findings& found) {
   for (const Result& result : found.results) {
-    const auto add = [&](std::string_view key, const sim::Value& value) {
+    const auto add = [&](std::string_view key, const Value& value) {
       record.summary(fmt::format("{}.{}.{}", result.recipe->name, result.optimizer, key), value);
     };
     add("predicted_factor", spread(result, &StepMeasurement::predicted).median);

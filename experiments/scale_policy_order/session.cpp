@@ -5,11 +5,11 @@
 #include <stdexcept>
 #include <utility>
 
+#include "fp16/names.h"
 #include "sim/loss_scaling/registry.h"
 #include "sim/ops/elementwise.h"
 #include "sim/optimizers/registry.h"
 #include "sim/schedules/registry.h"
-#include "sim/spec.h"
 
 namespace experiments::scale_policy_order {
 namespace {
@@ -19,7 +19,7 @@ sim::UpdateArithmetic arithmetic_of(const Setting& setting) {
 }
 
 std::unique_ptr<sim::Optimizer> make_optimizer(const Setting& setting) {
-  const auto [name, given] = sim::parse_numeric_spec(setting.optimizer);
+  const auto [name, given] = names::parse_numeric_spec(setting.optimizer);
   return sim::make_optimizer(name, given, arithmetic_of(setting));
 }
 

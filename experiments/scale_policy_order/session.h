@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/training_setup.h"
 #include "experiments/scale_policy_order/recipes.h"
-#include "sim/gradients.h"
+#include "experiments/training/training_setup.h"
 #include "sim/loss_scaling/loss_scaler.h"
-#include "sim/model_state.h"
 #include "sim/optimizers/optimizer.h"
-#include "sim/precision_policy.h"
+#include "sim/precision/precision_policy.h"
 #include "sim/schedules/schedule.h"
+#include "sim/tape/gradients.h"
+#include "sim/trainer/model_state.h"
 
 namespace experiments::scale_policy_order {
 

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
+#include "fp16/names.h"
 #include "sim/optimizers/registry.h"
-#include "sim/spec.h"
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::scale_policy_order {
 namespace {
@@ -58,12 +58,12 @@ TextTable verdict_table(const Findings& found, const Options& options) {
 }
 
 bool normalises(const std::string& optimizer) {
-  return sim::find_optimizer(sim::name_in(optimizer)).normalises_gradients;
+  return sim::find_optimizer(names::name_in(optimizer)).normalises_gradients;
 }
 
 /// Weight decay shares no factor of the gradients, so that predictions do not hold of it.
 bool decays(const std::string& optimizer) {
-  const auto [name, given] = sim::parse_numeric_spec(optimizer);
+  const auto [name, given] = names::parse_numeric_spec(optimizer);
   return std::ranges::any_of(sim::make_optimizer(name, given)->options(), [](const auto& option) {
     return option.first == "weight_decay" && option.second != 0;
   });
@@ -147,7 +147,7 @@ std::string silence_sentence(const Findings& found, const Options& options) {
 
 }  // namespace
 
-void write_verdict(sim::RunRecord& record, const Findings& found, const Options& options,
+void write_verdict(RunRecord& record, const Findings& found, const Options& options,
                    const std::string& setting) {
   const auto find = [&](bool normalising) {
     return std::ranges::find_if(options.optimizers, [normalising](const std::string& optimizer) {

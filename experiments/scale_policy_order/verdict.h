@@ -3,12 +3,12 @@
 
 #include <string>
 
+#include "experiments/frame/record.h"
 #include "experiments/scale_policy_order/measurement.h"
-#include "sim/record.h"
 
 namespace experiments::scale_policy_order {
 
-void write_verdict(sim::RunRecord& record, const Findings& found, const Options& options,
+void write_verdict(RunRecord& record, const Findings& found, const Options& options,
                    const std::string& setting);
 
 }  // namespace experiments::scale_policy_order

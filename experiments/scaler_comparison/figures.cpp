@@ -6,9 +6,9 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/common/curve_table.h"
-#include "experiments/common/figure.h"
-#include "sim/statistics/log2.h"
+#include "experiments/frame/curve_table.h"
+#include "experiments/frame/figure.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::scaler_comparison {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 /// The figures of scaler_comparison.
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/scaler_comparison/strategies.h"
 
 namespace experiments::scaler_comparison {

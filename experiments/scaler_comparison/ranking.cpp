@@ -6,11 +6,10 @@
 #include <map>
 #include <span>
 
-#include "experiments/common/instruments.h"
+#include "experiments/training/instruments.h"
+#include "fp16/names.h"
 #include "sim/loss_scaling/registry.h"
-#include "sim/registry.h"
-#include "sim/spec.h"
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::scaler_comparison {
 namespace {
@@ -23,7 +22,7 @@ constexpr std::size_t at_any_scale = 1;
 
 bool moves_one_scale(const TrainingRun& run) {
   if (run.strategy == reference) return false;
-  return sim::find_by_name(sim::scalers(), "scaler", sim::name_in(run.strategy)).kind ==
+  return names::find_by_name(sim::scalers(), "scaler", names::name_in(run.strategy)).kind ==
          sim::ScalerKind::global;
 }
 

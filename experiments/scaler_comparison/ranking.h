@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/confidence.h"
+#include "experiments/frame/confidence.h"
 #include "experiments/scaler_comparison/criteria.h"
 #include "experiments/scaler_comparison/strategies.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "experiments/common/figure.h"
+#include "experiments/frame/figure.h"
 #include "experiments/scaler_comparison/ranking_record.h"
 
 namespace experiments::scaler_comparison {

@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include "experiments/common/instruments.h"
-#include "sim/statistics/log2.h"
+#include "experiments/training/instruments.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::scaler_comparison {
 namespace {
 
-void write_ranking(sim::RunRecord& record, const RankingFindings& found) {
+void write_ranking(RunRecord& record, const RankingFindings& found) {
   std::vector<std::string> columns{"regime",
                                    "rank",
                                    "strategy",
@@ -21,17 +21,17 @@ void write_ranking(sim::RunRecord& record, const RankingFindings& found) {
       columns.push_back(std::string(criterion.key) + suffix);
   }
   columns.insert(columns.end(), {"excess_loss", "excess_loss_lower", "excess_loss_upper", "fp32_final_loss"});
-  sim::Table& table = record.table("ranking", columns);
+  Table& table = record.table("ranking", columns);
   for (const RegimeFindings& regime : found.regimes) {
     for (const Contender& c : regime.contenders) {
       const Strategy& strategy = *c.strategy;
-      std::vector<sim::Value> row{name_of(regime.regime),
-                                  c.standing.rank,
-                                  strategy.name,
-                                  c.standing.mean_of_ranks,
-                                  strategy.group.aborted_runs(),
-                                  strategy.group.diverged_runs(),
-                                  c.unfinished_recoveries()};
+      std::vector<Value> row{name_of(regime.regime),
+                             c.standing.rank,
+                             strategy.name,
+                             c.standing.mean_of_ranks,
+                             strategy.group.aborted_runs(),
+                             strategy.group.diverged_runs(),
+                             c.unfinished_recoveries()};
       for (std::size_t i = 0; i < criteria.size(); ++i) {
         const Estimate& value = c.values[i];
         row.insert(row.end(), {value.mean, value.lower(), value.upper(), c.standing.ranks[i]});
@@ -56,8 +56,8 @@ void for_each_run(const RankingFindings& found, Visit&& visit) {
   }
 }
 
-void write_runs(sim::RunRecord& record, const RankingFindings& found) {
-  sim::Table& table =
+void write_runs(RunRecord& record, const RankingFindings& found) {
+  Table& table =
       record.table("runs", {"regime", "strategy", "policy", "scaler", "seed", "steps", "skipped_steps",
                             "unsavable_steps", "lost_steps", "recovery_steps", "relative_error", "final_loss",
                             "lowest_scale_log2", "highest_scale_log2", "final_scale_log2", "abort_reason"});
@@ -71,8 +71,8 @@ void write_runs(sim::RunRecord& record, const RankingFindings& found) {
   });
 }
 
-void write_recoveries(sim::RunRecord& record, const RankingFindings& found) {
-  sim::Table& table =
+void write_recoveries(RunRecord& record, const RankingFindings& found) {
+  Table& table =
       record.table("recoveries", {"regime", "strategy", "seed", "step", "recovery_steps", "complete"});
   for_each_run(found, [&](std::string_view regime, const TrainingRun& run, const RunOutcome& outcome) {
     for (const Recovery& recovery : outcome.recoveries)
@@ -80,9 +80,9 @@ void write_recoveries(sim::RunRecord& record, const RankingFindings& found) {
   });
 }
 
-void write_scales(sim::RunRecord& record, const RankingFindings& found) {
-  sim::Table& table = record.table("scales", {"regime", "strategy", "seed", "step", "loss", "scale_log2",
-                                              "learning_rate", "disturbed", "decision"});
+void write_scales(RunRecord& record, const RankingFindings& found) {
+  Table& table = record.table("scales", {"regime", "strategy", "seed", "step", "loss", "scale_log2",
+                                         "learning_rate", "disturbed", "decision"});
   for_each_run(found, [&](std::string_view regime, const TrainingRun& run, const RunOutcome&) {
     for (const sim::StepRecord& step : run.steps) {
       table.row({regime, run.strategy, run.seed, step.step, step.loss, sim::log2_of(step.scale),
@@ -94,14 +94,14 @@ void write_scales(sim::RunRecord& record, const RankingFindings& found) {
 
 }  // namespace
 
-void write_ranking_tables(sim::RunRecord& record, const RankingFindings& found) {
+void write_ranking_tables(RunRecord& record, const RankingFindings& found) {
   write_ranking(record, found);
   write_runs(record, found);
   write_recoveries(record, found);
   write_scales(record, found);
 }
 
-void write_ranking_summary(sim::RunRecord& record, const RankingFindings& found) {
+void write_ranking_summary(RunRecord& record, const RankingFindings& found) {
   for (const RegimeFindings& regime : found.regimes) {
     const std::string prefix = std::string(name_of(regime.regime)) + '.';
     write_estimate(record, prefix + std::string(reference) + ".final_loss",

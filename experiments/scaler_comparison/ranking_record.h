@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
+#include "experiments/frame/record.h"
 #include "experiments/scaler_comparison/ranking.h"
 #include "experiments/scaler_comparison/strategies.h"
-#include "sim/record.h"
 
 namespace experiments::scaler_comparison {
 
@@ -22,13 +22,13 @@ struct RankingFindings {
 
 /// ranking.csv: a row for each regime and strategy; runs.csv: one for each run; recoveries.csv: one for each
 /// recovery; scales.csv: one for each step.
-void write_ranking_tables(sim::RunRecord& record, const RankingFindings& found);
+void write_ranking_tables(RunRecord& record, const RankingFindings& found);
 
 /// Means over the seeds, as <regime>.<strategy>.<key>.
-void write_ranking_summary(sim::RunRecord& record, const RankingFindings& found);
+void write_ranking_summary(RunRecord& record, const RankingFindings& found);
 
 /// For each regime the best and the worst, and what became of the last.
-void write_ranking_verdict(sim::RunRecord& record, const RankingFindings& found);
+void write_ranking_verdict(RunRecord& record, const RankingFindings& found);
 
 /// Strategies x regimes as heat maps, from ranking.csv: the mean of the ranks, and each criterion for itself.
 void draw_ranking(Run& run, const RankingFindings& found);

@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/common/text_table.h"
+#include "experiments/frame/text_table.h"
 #include "experiments/scaler_comparison/ranking_record.h"
+#include "fp16/names.h"
 #include "sim/loss_scaling/registry.h"
-#include "sim/registry.h"
-#include "sim/spec.h"
 
 namespace experiments::scaler_comparison {
 namespace {
@@ -66,7 +65,7 @@ TextTable ends_of(const std::vector<RegimeFindings>& regimes) {
 }
 
 std::string_view rule_of(const Strategy& strategy) {
-  return sim::find_by_name(sim::scalers(), "scaler", sim::name_in(strategy.name)).description;
+  return names::find_by_name(sim::scalers(), "scaler", names::name_in(strategy.name)).description;
 }
 
 /// The bounds of S over all runs.
@@ -149,7 +148,7 @@ std::string RankingFindings::setting() const {
   return calm.setting();
 }
 
-void write_ranking_verdict(sim::RunRecord& record, const RankingFindings& found) {
+void write_ranking_verdict(RunRecord& record, const RankingFindings& found) {
   for (const RegimeFindings& regime : found.regimes)
     record.verdict(both_ends(regime, found.options.disturbances));
   record.verdict(ends_of(found.regimes).text());

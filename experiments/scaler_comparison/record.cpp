@@ -7,10 +7,10 @@
 #include <cmath>
 #include <limits>
 
-#include "experiments/common/confidence.h"
-#include "experiments/common/glossary.h"
-#include "experiments/common/instruments.h"
-#include "experiments/common/text_table.h"
+#include "experiments/frame/confidence.h"
+#include "experiments/frame/text_table.h"
+#include "experiments/training/glossary.h"
+#include "experiments/training/instruments.h"
 
 namespace experiments::scaler_comparison {
 namespace {
@@ -27,10 +27,9 @@ std::vector<InstrumentedRun> instrumented(std::span<const TrainingRun> runs, std
   return result;
 }
 
-void write_runs(sim::RunRecord& record, const Findings& found) {
-  sim::Table& table =
-      record.table("runs", {"strategy", "policy", "scaler", "seed", "steps", "skipped_steps",
-                            "final_scale_log2", "final_loss", "final_accuracy", "abort_reason"});
+void write_runs(RunRecord& record, const Findings& found) {
+  Table& table = record.table("runs", {"strategy", "policy", "scaler", "seed", "steps", "skipped_steps",
+                                       "final_scale_log2", "final_loss", "final_accuracy", "abort_reason"});
   for (const TrainingRun& run : found.runs) {
     const CellResult& result = run.result;
     const double accuracy =
@@ -42,7 +41,7 @@ void write_runs(sim::RunRecord& record, const Findings& found) {
 }
 
 /// The largest of all runs.
-void write_peaks(sim::RunRecord& record, const Strategy& strategy) {
+void write_peaks(RunRecord& record, const Strategy& strategy) {
   auto peaks = strategy.runs.front()->peak_tensor_bytes;
   for (const TrainingRun* run : strategy.runs) {
     for (std::size_t i = 0; i < peaks.size(); ++i)
@@ -144,14 +143,14 @@ TextTable verdict_table(const Findings& found) {
 
 }  // namespace
 
-void write_settings(sim::RunRecord& record, const Findings& found) {
+void write_settings(RunRecord& record, const Findings& found) {
   record_settings(record, "optimizer", found.options.training.optimizer,
                   found.runs.front().optimizer_options);
   for (const Strategy& s : found.strategies)
     record_settings(record, "scaler", s.name, s.runs.front()->scaler_options);
 }
 
-void write_tables(sim::RunRecord& record, const Findings& found) {
+void write_tables(RunRecord& record, const Findings& found) {
   const std::vector<InstrumentedRun> runs = instrumented(found.runs, &TrainingRun::strategy);
   write_runs(record, found);
   write_steps(record, runs);
@@ -161,7 +160,7 @@ void write_tables(sim::RunRecord& record, const Findings& found) {
   if (found.options.statistics_every > 0) write_statistics(record, runs);
 }
 
-void write_summary(sim::RunRecord& record, const Findings& found) {
+void write_summary(RunRecord& record, const Findings& found) {
   for (const Strategy& s : found.strategies) {
     for (const auto& [key, value] : s.group.results.front().values)
       write_estimate(record, fmt::format("{}.{}", s.name, key), s.estimate(key));
@@ -170,7 +169,7 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
   }
 }
 
-void write_verdict(sim::RunRecord& record, const Findings& found) {
+void write_verdict(RunRecord& record, const Findings& found) {
   const std::vector<InstrumentedRun> runs = instrumented(found.runs, &TrainingRun::label);
   const auto first_scaled =
       std::ranges::find_if(runs, [](const InstrumentedRun& run) { return run.strategy != reference; });

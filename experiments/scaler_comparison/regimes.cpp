@@ -9,8 +9,7 @@
 #include <ranges>
 #include <stdexcept>
 
-#include "sim/registry.h"
-#include "sim/spec.h"
+#include "fp16/names.h"
 
 namespace experiments::scaler_comparison {
 namespace {
@@ -23,7 +22,7 @@ struct RegimeRow {
 /// In the order of the enumeration.
 constexpr std::array rows{RegimeRow{"calm", Regime::calm}, RegimeRow{"spiky", Regime::spiky},
                           RegimeRow{"drifting", Regime::drifting}, RegimeRow{"poisoned", Regime::poisoned}};
-static_assert(sim::has_unique_names(rows));
+static_assert(names::has_unique_names(rows));
 
 bool has_disturbed_steps(Regime regime) {
   return regime == Regime::spiky || regime == Regime::poisoned;
@@ -51,7 +50,7 @@ std::vector<Regime> parse_regimes(std::string_view list) {
   for (const auto& part : std::views::split(list, ',')) {
     const std::string name(part.begin(), part.end());
     const Regime regime =
-        from_option("--regimes", [&] { return sim::find_by_name(rows, "regime", name).regime; });
+        from_option("--regimes", [&] { return names::find_by_name(rows, "regime", name).regime; });
     if (std::ranges::find(regimes, regime) != regimes.end())
       throw std::invalid_argument(
           fmt::format("--regimes: '{}' stands there twice; allowed: each once", name));
@@ -59,7 +58,7 @@ std::vector<Regime> parse_regimes(std::string_view list) {
   }
   if (regimes.empty()) {
     throw std::invalid_argument(fmt::format("--regimes: an empty list; allowed: all, or names out of {}",
-                                            fmt::join(sim::names_of(rows), ", ")));
+                                            fmt::join(names::names_of(rows), ", ")));
   }
   return regimes;
 }
@@ -75,7 +74,7 @@ float loss_factor(Regime regime, std::size_t step, const Disturbances& disturban
 }
 
 std::string drifting_schedule(const std::string& schedule, int steps, double factor) {
-  const sim::GivenOptions given = sim::parse_numeric_spec(schedule).second;
+  const names::GivenOptions given = names::parse_numeric_spec(schedule).second;
   const auto option = [&](const std::string& name) {
     const auto found = given.find(name);
     return found == given.end() ? 0 : static_cast<int>(found->second);

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/training_setup.h"
+#include "experiments/training/training_setup.h"
 
 namespace experiments::scaler_comparison {
 

@@ -4,27 +4,27 @@
 
 #include <algorithm>
 
-#include "experiments/common/command_line.h"
-#include "experiments/common/instruments.h"
-#include "experiments/common/parallel.h"
+#include "experiments/frame/command_line.h"
+#include "experiments/frame/parallel.h"
+#include "experiments/training/instruments.h"
 #include "sim/loss_scaling/registry.h"
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace experiments::scaler_comparison {
 namespace {
 
-sim::Spec spec_of(const std::string& strategy) {
-  return from_option("--scalers", [&] { return sim::parse_spec(strategy); });
+names::Spec spec_of(const std::string& strategy) {
+  return from_option("--scalers", [&] { return names::parse_spec(strategy); });
 }
 
 /// The scaler with --growth-interval put in where it has one and its own options do not say.
 std::string scaler_of(const std::string& strategy, Regime regime, const Options& options) {
   constexpr const char* growth_interval = "growth_interval";
   if (strategy == reference) return regime == Regime::poisoned ? "static:scale=1" : "none";
-  const sim::Spec spec = spec_of(strategy);
-  const sim::NamedValues defaults = sim::options_of(sim::make_any_scaler(spec.name));
+  const names::Spec spec = spec_of(strategy);
+  const names::NamedValues defaults = sim::options_of(sim::make_any_scaler(spec.name));
   const bool has_one =
-      std::ranges::find(defaults, growth_interval, &sim::NamedValues::value_type::first) != defaults.end();
+      std::ranges::find(defaults, growth_interval, &names::NamedValues::value_type::first) != defaults.end();
   if (!has_one || spec.options.contains(growth_interval)) return strategy;
   return fmt::format("{}:{}={}", strategy, growth_interval, options.growth_interval);
 }
@@ -32,7 +32,7 @@ std::string scaler_of(const std::string& strategy, Regime regime, const Options&
 /// Scalers of casts to FP8 need a policy that has such casts.
 std::string policy_of(const std::string& strategy, const Options& options) {
   if (strategy == reference) return "fp32";
-  const sim::ScalerRow& row = sim::find_by_name(sim::scalers(), "scaler", spec_of(strategy).name);
+  const sim::ScalerRow& row = names::find_by_name(sim::scalers(), "scaler", spec_of(strategy).name);
   const bool casts = policy_from_option(options.policy).operands.narrows_per_tensor();
   return row.kind == sim::ScalerKind::tensor && !casts ? "fp8" : options.policy;
 }
@@ -76,12 +76,12 @@ void reject_impossible(const std::vector<TrainingRun>& runs, const RegimeSetups&
   }
 }
 
-sim::NamedValues values_of(const sim::Trainer& trainer, const std::vector<sim::StepRecord>& steps,
-                           const TrainingSetup& setup) {
+names::NamedValues values_of(const sim::Trainer& trainer, const std::vector<sim::StepRecord>& steps,
+                             const TrainingSetup& setup) {
   const sim::Evaluation evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state());
   TwinSums twins;
   for (const sim::StepRecord& step : steps) twins.add(step);
-  sim::NamedValues values{{"final_loss", evaluation.loss}};
+  names::NamedValues values{{"final_loss", evaluation.loss}};
   if (setup.model().is_classifier()) values.emplace_back("final_accuracy", evaluation.accuracy);
   values.emplace_back("steps", steps.size());
   values.emplace_back("skipped_steps", std::ranges::count_if(steps, &sim::StepRecord::skipped));

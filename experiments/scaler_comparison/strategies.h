@@ -9,12 +9,12 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/common/comparison.h"
-#include "experiments/common/experiment.h"
-#include "experiments/common/sweep.h"
-#include "experiments/common/training_setup.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/scaler_comparison/regimes.h"
-#include "sim/trainer.h"
+#include "experiments/training/comparison.h"
+#include "experiments/training/sweep.h"
+#include "experiments/training/training_setup.h"
+#include "sim/trainer/trainer.h"
 
 namespace experiments::scaler_comparison {
 
@@ -43,8 +43,8 @@ struct TrainingRun {
   std::vector<sim::StepRecord> steps = {};
   std::vector<sim::GradientSite> sites = {};
   std::vector<sim::ParameterSpec> parameters = {};
-  sim::NamedValues optimizer_options = {};
-  sim::NamedValues scaler_options = {};
+  names::NamedValues optimizer_options = {};
+  names::NamedValues scaler_options = {};
   std::vector<std::pair<std::string, std::size_t>> peak_tensor_bytes = {};
   CellResult result = {};  ///< by the keys of the summary, of no file
 };

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/common/gradient_sites.h"
-#include "sim/registry.h"
+#include "experiments/training/gradient_sites.h"
+#include "fp16/names.h"
 
 namespace experiments::underflow_sweep {
 namespace {
@@ -124,7 +124,7 @@ HeatMap layer_map(std::string title, std::string_view column) {
 
 Figure layer_figure(const Findings& found, const std::string& setting) {
   const std::vector<sim::GradientSite> sites = drawn_sites(found.sites);
-  const std::vector<std::string> tensors = sim::names_of(std::span(sites));
+  const std::vector<std::string> tensors = names::names_of(std::span(sites));
   Figure figure{.name = "layers",
                 .title = "What FP16 flushed of each tensor's gradient",
                 .caption = setting,

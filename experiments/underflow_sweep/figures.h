@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "experiments/common/experiment.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/underflow_sweep/measurement.h"
 
 namespace experiments::underflow_sweep {

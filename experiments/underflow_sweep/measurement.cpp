@@ -6,11 +6,11 @@
 #include <span>
 #include <utility>
 
-#include "experiments/common/counted_gradients.h"
-#include "experiments/common/parallel.h"
-#include "sim/gradients.h"
+#include "experiments/frame/parallel.h"
+#include "experiments/training/counted_gradients.h"
 #include "sim/loss_scaling/current_scaling.h"
-#include "sim/precision_policy.h"
+#include "sim/precision/precision_policy.h"
+#include "sim/tape/gradients.h"
 
 namespace experiments::underflow_sweep {
 namespace {
@@ -86,8 +86,8 @@ std::optional<BestScales> find_best_scales(const std::vector<ScaleResult>& resul
   return found;
 }
 
-sim::ExponentHistogram count_twins(const std::vector<Probe>& probes, const ScaleResult& result) {
-  sim::ExponentHistogram exponents;
+fp16::ExponentHistogram count_twins(const std::vector<Probe>& probes, const ScaleResult& result) {
+  fp16::ExponentHistogram exponents;
   for (const Probe& probe : probes) {
     for (std::size_t i = 0; i < result.sites.size(); ++i) {
       if (!result.sites[i].is_rounding_noise) sim::add_exponents(exponents, probe.twin.gradients[i]);
@@ -131,7 +131,7 @@ Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Option
     results[m] = measure_scale(probes, std::ldexp(1.0f, static_cast<int>(m)));
     progress.tick();
   });
-  const sim::ExponentHistogram twins = count_twins(probes, results.front());
+  const fp16::ExponentHistogram twins = count_twins(probes, results.front());
   const std::optional<BestScales> best_scales =
       twins.nonzero_finite() > 0 ? find_best_scales(results) : std::nullopt;
   return {.results = std::move(results),

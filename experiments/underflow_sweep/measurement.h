@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/experiment.h"
-#include "experiments/common/training_setup.h"
-#include "sim/statistics/exponent_histogram.h"
+#include "experiments/frame/experiment.h"
+#include "experiments/training/training_setup.h"
+#include "fp16/exponent_histogram.h"
 #include "sim/statistics/twin_comparison.h"
-#include "sim/trainer.h"
+#include "sim/trainer/trainer.h"
 
 namespace experiments::underflow_sweep {
 
@@ -48,8 +48,8 @@ struct BestScales {
 struct Findings {
   std::vector<ScaleResult> results;  ///< at S = 2^0, 2^1, ...
   std::vector<sim::GradientSite> sites;
-  sim::ExponentHistogram twin_exponents;  ///< of the tensors that TwinComparison counts, at S = 1
-  std::optional<BestScales> best_scales;  ///< none where every scale overflows or the twins are zero
+  fp16::ExponentHistogram twin_exponents;  ///< of the tensors that TwinComparison counts, at S = 1
+  std::optional<BestScales> best_scales;   ///< none where every scale overflows or the twins are zero
   std::optional<int> recommended_scale_log2;
   sim::Evaluation evaluation;  ///< of the trained network
 };

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace sim {
 namespace {

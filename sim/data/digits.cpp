@@ -10,7 +10,7 @@
 
 #include "sim/data/digit_styles.h"
 #include "sim/data/random_sequence.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <span>
 
-#include "sim/files.h"
+#include "sim/data/input_file.h"
 
 struct z_stream_s;
 

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "sim/data/gzip_file.h"
-#include "sim/files.h"
+#include "sim/data/input_file.h"
 
 namespace sim {
 namespace {

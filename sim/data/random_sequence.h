@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace sim {
 

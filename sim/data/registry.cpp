@@ -8,12 +8,12 @@
 #include <stdexcept>
 #include <string>
 
+#include "fp16/names.h"
 #include "sim/data/digits.h"
 #include "sim/data/generated_text.h"
 #include "sim/data/idx.h"
 #include "sim/data/scenes.h"
 #include "sim/data/text_file.h"
-#include "sim/registry.h"
 
 namespace sim {
 namespace {
@@ -45,7 +45,7 @@ constexpr std::array sources{
           return std::make_unique<SceneDataset>(draw_scenes());
         }},
 };
-static_assert(has_unique_names(sources));
+static_assert(names::has_unique_names(sources));
 
 std::unique_ptr<Dataset> load_builtin(const DataRequest& request) {
   return std::ranges::find(sources, std::optional(request.kind), &DataSource::kind)->load(request);

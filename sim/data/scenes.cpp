@@ -13,7 +13,7 @@
 
 #include "fp16/parts.h"
 #include "sim/data/random_sequence.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace sim {
 namespace {

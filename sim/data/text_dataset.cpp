@@ -7,7 +7,7 @@
 
 #include "fp16/elementary.h"
 #include "sim/data/dataset.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace sim {
 namespace {

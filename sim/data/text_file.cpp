@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/files.h"
+#include "sim/data/input_file.h"
 
 namespace sim {
 namespace {

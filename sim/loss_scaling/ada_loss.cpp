@@ -47,12 +47,12 @@ double erfinv(double x) {
 }
 
 AdaLoss::AdaLoss(const Options& options)
-    : options_(checked(options)),
+    : options_(names::checked(options)),
       normal_quotient_(std::sqrt(2.0) * erfinv(options.underflow_probability)),
       lognormal_quantile_(std::sqrt(2.0) * erfinv(2 * options.underflow_probability - 1)) {
   if (options.u_min >= options.u_max) {
-    throw OptionError(Options::subject, "u_min", options.u_min,
-                      "below u_max = " + number_text(options.u_max));
+    throw names::OptionError(Options::subject, "u_min", options.u_min,
+                             "below u_max = " + names::number_text(options.u_max));
   }
 }
 
@@ -137,11 +137,11 @@ Decision AdaLoss::update(std::span<const LayerOutcome> layers) {
   return bad && options_.skip_nonfinite ? Decision::skip : Decision::apply;
 }
 
-NamedValues AdaLoss::state() const {
+names::NamedValues AdaLoss::state() const {
   return keyed_values(layers_);
 }
 
-void AdaLoss::restore(const NamedValues& state) {
+void AdaLoss::restore(const names::NamedValues& state) {
   layers_ = keyed_states_from<LayerState>(state);
 }
 

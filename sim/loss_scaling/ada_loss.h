@@ -41,18 +41,18 @@ struct AdaLossOptions {
 
   static constexpr std::string_view subject = "scaler 'ada_loss'";
   static void visit(auto& self, auto&& field) {
-    constexpr Interval positive{.lower = 0};
-    field("method", self.method, closed_interval(0, 5));
+    constexpr names::Interval positive{.lower = 0};
+    field("method", self.method, names::closed_interval(0, 5));
     field("init_scale", self.init_scale, positive);
-    field("underflow_probability", self.underflow_probability, closed_interval(1e-12, 0.999999));
+    field("underflow_probability", self.underflow_probability, names::closed_interval(1e-12, 0.999999));
     field("u_min", self.u_min, positive);
     field("u_max", self.u_max, positive);
     field("scale_cap", self.scale_cap, positive);
     field("accumulated_cap", self.accumulated_cap, positive);
     field("fixed_scale", self.fixed_scale, positive);
-    field("recompute_interval", self.recompute_interval, closed_interval(1, 1'000'000'000));
-    field("power_of_two", self.power_of_two, closed_interval(0, 1));
-    field("skip_nonfinite", self.skip_nonfinite, closed_interval(0, 1));
+    field("recompute_interval", self.recompute_interval, names::closed_interval(1, 1'000'000'000));
+    field("power_of_two", self.power_of_two, names::closed_interval(0, 1));
+    field("skip_nonfinite", self.skip_nonfinite, names::closed_interval(0, 1));
   }
 };
 
@@ -81,9 +81,9 @@ class AdaLoss final : public LayerScaler {
   LayerScale scale(std::string_view layer, const LayerGradient& gradient) override;
   double joined(std::span<const BranchGradient> branches) const override;
   Decision update(std::span<const LayerOutcome> layers) override;
-  NamedValues options() const override { return named_values(options_); }
-  NamedValues state() const override;
-  void restore(const NamedValues& state) override;
+  names::NamedValues options() const override { return names::named_values(options_); }
+  names::NamedValues state() const override;
+  void restore(const names::NamedValues& state) override;
 
  private:
   struct LayerState {
@@ -92,8 +92,8 @@ class AdaLoss final : public LayerScaler {
 
     static constexpr std::string_view subject = Options::subject;
     static void visit(auto& self, auto&& field) {
-      field("alpha", self.alpha, Interval{.lower = 0});
-      field("age", self.age, closed_interval(0, 1'000'000'000));
+      field("alpha", self.alpha, names::Interval{.lower = 0});
+      field("age", self.age, names::closed_interval(0, 1'000'000'000));
     }
   };
 

@@ -17,10 +17,10 @@ bool overflowed(const GradientSummary& summary) {
 
 }  // namespace
 
-AdaptiveScaler::AdaptiveScaler(const Options& options) : options_(checked(options)), log2_scale_(0) {
+AdaptiveScaler::AdaptiveScaler(const Options& options) : options_(names::checked(options)), log2_scale_(0) {
   if (options.min_log2_scale > options.max_log2_scale) {
-    throw OptionError(Options::subject, "min_log2_scale", options.min_log2_scale,
-                      "at most max_log2_scale = " + number_text(options.max_log2_scale));
+    throw names::OptionError(Options::subject, "min_log2_scale", options.min_log2_scale,
+                             "at most max_log2_scale = " + names::number_text(options.max_log2_scale));
   }
   log2_scale_ = std::clamp(0, options.min_log2_scale, options.max_log2_scale);
   flushed_share_.resize(static_cast<std::size_t>(options.max_log2_scale - options.min_log2_scale + 1));
@@ -74,7 +74,7 @@ void AdaptiveScaler::remember_limit(int limit) {
   if (limits_.size() > static_cast<std::size_t>(options_.window)) limits_.pop_front();
 }
 
-void AdaptiveScaler::remember_flushing(const ExponentHistogram& exponents) {
+void AdaptiveScaler::remember_flushing(const fp16::ExponentHistogram& exponents) {
   const auto nonzero = static_cast<double>(exponents.nonzero_finite());
   if (nonzero == 0) return;
   for (int m = options_.min_log2_scale; m <= options_.max_log2_scale; ++m) {
@@ -98,8 +98,8 @@ int AdaptiveScaler::best_log2_scale() const {
   return best;
 }
 
-NamedValues AdaptiveScaler::state() const {
-  NamedValues state{{"log2_scale", log2_scale_}, {"steps_until_twin", steps_until_twin_}};
+names::NamedValues AdaptiveScaler::state() const {
+  names::NamedValues state{{"log2_scale", log2_scale_}, {"steps_until_twin", steps_until_twin_}};
   for (std::size_t i = 0; i < flushed_share_.size(); ++i) {
     state.emplace_back("flushed_share_" + std::to_string(i), flushed_share_[i]);
   }
@@ -109,28 +109,31 @@ NamedValues AdaptiveScaler::state() const {
   return state;
 }
 
-void AdaptiveScaler::restore(const NamedValues& state) {
+void AdaptiveScaler::restore(const names::NamedValues& state) {
   AdaptiveScaler restored(options_);
   std::size_t next = 0;
-  const auto take = [&]<class Number>(const std::string& name, Number& value, const Interval& allowed) {
+  const auto take = [&]<class Number>(const std::string& name, Number& value,
+                                      const names::Interval& allowed) {
     const std::string found = next < state.size() ? "'" + state[next].first + "'" : "nothing";
     if (found != "'" + name + "'") {
       throw std::invalid_argument("scaler 'adaptive': saved state has " + found + " in place of '" + name +
                                   "'");
     }
-    value = checked_option<Number>(Options::subject, name, state[next++].second, allowed);
+    value = names::checked_option<Number>(Options::subject, name, state[next++].second, allowed);
   };
-  take("log2_scale", restored.log2_scale_, closed_interval(options_.min_log2_scale, options_.max_log2_scale));
-  take("steps_until_twin", restored.steps_until_twin_, closed_interval(0, options_.twin_every - 1));
+  take("log2_scale", restored.log2_scale_,
+       names::closed_interval(options_.min_log2_scale, options_.max_log2_scale));
+  take("steps_until_twin", restored.steps_until_twin_, names::closed_interval(0, options_.twin_every - 1));
   for (std::size_t i = 0; i < flushed_share_.size(); ++i) {
-    take("flushed_share_" + std::to_string(i), restored.flushed_share_[i], closed_interval(0, 1));
+    take("flushed_share_" + std::to_string(i), restored.flushed_share_[i], names::closed_interval(0, 1));
   }
   for (int i = 0; next < state.size(); ++i) {
     if (i == options_.window) {
       throw std::invalid_argument("scaler 'adaptive': saved state has more than window = " +
                                   std::to_string(options_.window) + " limits");
     }
-    take("limit_" + std::to_string(i), restored.limits_.emplace_back(), closed_interval(-10'000, 10'000));
+    take("limit_" + std::to_string(i), restored.limits_.emplace_back(),
+         names::closed_interval(-10'000, 10'000));
   }
   *this = std::move(restored);
 }

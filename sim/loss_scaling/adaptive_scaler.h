@@ -18,12 +18,12 @@ struct AdaptiveOptions {
 
   static constexpr std::string_view subject = "scaler 'adaptive'";
   static void visit(auto& self, auto&& field) {
-    field("headroom", self.headroom, closed_interval(0, 15));
-    field("window", self.window, closed_interval(1, 10'000));
-    field("twin_every", self.twin_every, closed_interval(1, 1'000'000'000));
-    field("max_gap", self.max_gap, closed_interval(1, 1000));
-    field("min_log2_scale", self.min_log2_scale, closed_interval(-100, 100));
-    field("max_log2_scale", self.max_log2_scale, closed_interval(-100, 100));
+    field("headroom", self.headroom, names::closed_interval(0, 15));
+    field("window", self.window, names::closed_interval(1, 10'000));
+    field("twin_every", self.twin_every, names::closed_interval(1, 1'000'000'000));
+    field("max_gap", self.max_gap, names::closed_interval(1, 1000));
+    field("min_log2_scale", self.min_log2_scale, names::closed_interval(-100, 100));
+    field("max_log2_scale", self.max_log2_scale, names::closed_interval(-100, 100));
   }
 };
 
@@ -63,9 +63,9 @@ class AdaptiveScaler final : public LossScaler {
   float scale() const override;
   bool needs_exponents() const override { return true; }
   bool wants_twin(const GradientSummary& summary) const override;
-  NamedValues options() const override { return named_values(options_); }
-  NamedValues state() const override;
-  void restore(const NamedValues& state) override;
+  names::NamedValues options() const override { return names::named_values(options_); }
+  names::NamedValues state() const override;
+  void restore(const names::NamedValues& state) override;
 
  private:
   Decision decide(const GradientSummary& summary) override;
@@ -73,7 +73,7 @@ class AdaptiveScaler final : public LossScaler {
   void learn(const GradientSummary& summary);
   std::optional<int> limit_of(const GradientSummary& summary) const;
   void remember_limit(int limit);
-  void remember_flushing(const ExponentHistogram& exponents);
+  void remember_flushing(const fp16::ExponentHistogram& exponents);
   int best_log2_scale() const;
 
   Options options_;

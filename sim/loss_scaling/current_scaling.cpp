@@ -16,7 +16,7 @@ float CurrentScaling::scale(std::string_view, const fp16::Format& format, float 
   return options_.power_of_two ? std::ldexp(1.0f, std::ilogb(scale)) : scale;
 }
 
-void CurrentScaling::restore(const NamedValues& state) {
+void CurrentScaling::restore(const names::NamedValues& state) {
   if (state.empty()) return;
   throw std::invalid_argument(std::string(Options::subject) + ": saved state has an unknown entry '" +
                               state.front().first + "'");

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "sim/loss_scaling/tensor_scaler.h"
+#include "sim/precision/tensor_scaler.h"
 
 namespace sim {
 
@@ -10,8 +10,8 @@ struct CurrentScalingOptions {
 
   static constexpr std::string_view subject = "scaler 'current'";
   static void visit(auto& self, auto&& field) {
-    field("amax_epsilon", self.amax_epsilon, Interval{.lower = 0, .includes_lower = true});
-    field("power_of_two", self.power_of_two, closed_interval(0, 1));
+    field("amax_epsilon", self.amax_epsilon, names::Interval{.lower = 0, .includes_lower = true});
+    field("power_of_two", self.power_of_two, names::closed_interval(0, 1));
   }
 };
 
@@ -25,14 +25,14 @@ class CurrentScaling final : public TensorScaler {
   using Options = CurrentScalingOptions;
 
   /// Throws std::invalid_argument unless amax_epsilon is finite and not negative.
-  explicit CurrentScaling(const Options& options = {}) : options_(checked(options)) {}
+  explicit CurrentScaling(const Options& options = {}) : options_(names::checked(options)) {}
 
   std::string_view name() const override { return "current"; }
   float scale(std::string_view tensor, const fp16::Format& format, float max_abs) override;
   void end_step() override {}
-  NamedValues options() const override { return named_values(options_); }
-  NamedValues state() const override { return {}; }
-  void restore(const NamedValues& state) override;
+  names::NamedValues options() const override { return names::named_values(options_); }
+  names::NamedValues state() const override { return {}; }
+  void restore(const names::NamedValues& state) override;
 
  private:
   Options options_;

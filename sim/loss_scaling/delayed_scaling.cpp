@@ -31,10 +31,10 @@ void DelayedScaling::roll(TensorState& tensor) const {
   head.scale = std::min(scaled_max / amax, std::numeric_limits<float>::max());
 }
 
-NamedValues DelayedScaling::state() const {
-  NamedValues state;
+names::NamedValues DelayedScaling::state() const {
+  names::NamedValues state;
   for (const auto& [name, tensor] : tensors_) {
-    append_keyed(state, name, named_values(tensor.head));
+    append_keyed(state, name, names::named_values(tensor.head));
     for (std::size_t i = 0; i < tensor.history.size(); ++i) {
       append_keyed(state, name, {{"history_" + std::to_string(i), tensor.history[i]}});
     }
@@ -42,7 +42,7 @@ NamedValues DelayedScaling::state() const {
   return state;
 }
 
-void DelayedScaling::restore(const NamedValues& state) {
+void DelayedScaling::restore(const names::NamedValues& state) {
   KeyedStates<TensorState> tensors;
   for (const auto& [name, values] : by_key(Options::subject, state)) {
     tensors[name] = state_from_values(values);
@@ -50,10 +50,10 @@ void DelayedScaling::restore(const NamedValues& state) {
   tensors_ = std::move(tensors);
 }
 
-DelayedScaling::TensorState DelayedScaling::state_from_values(const NamedValues& values) const {
+DelayedScaling::TensorState DelayedScaling::state_from_values(const names::NamedValues& values) const {
   const auto history_begin =
       std::ranges::find_if(values, [](const auto& entry) { return entry.first.starts_with("history_"); });
-  TensorState tensor{.head = state_from<Head>({values.begin(), history_begin}), .history = {}};
+  TensorState tensor{.head = names::state_from<Head>({values.begin(), history_begin}), .history = {}};
   const auto length = static_cast<std::size_t>(values.end() - history_begin);
   const auto allowed = static_cast<std::size_t>(options_.amax_history_length) - 1;
   if (length > allowed) {
@@ -68,7 +68,7 @@ DelayedScaling::TensorState DelayedScaling::state_from_values(const NamedValues&
                                   "' in place of '" + expected + "'");
     }
     tensor.history.push_back(
-        checked_option<float>(Options::subject, entry->first, entry->second, amax_interval()));
+        names::checked_option<float>(Options::subject, entry->first, entry->second, amax_interval()));
   }
   return tensor;
 }

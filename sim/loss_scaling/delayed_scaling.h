@@ -3,7 +3,7 @@
 #include <deque>
 
 #include "sim/loss_scaling/keyed_state.h"
-#include "sim/loss_scaling/tensor_scaler.h"
+#include "sim/precision/tensor_scaler.h"
 
 namespace sim {
 
@@ -15,10 +15,10 @@ struct DelayedScalingOptions {
 
   static constexpr std::string_view subject = "scaler 'delayed'";
   static void visit(auto& self, auto&& field) {
-    field("margin", self.margin, closed_interval(-24, 24));
-    field("amax_history_length", self.amax_history_length, closed_interval(1, 1'000'000));
-    field("use_most_recent", self.use_most_recent, closed_interval(0, 1));
-    field("rolls_zero_amax", self.rolls_zero_amax, closed_interval(0, 1));
+    field("margin", self.margin, names::closed_interval(-24, 24));
+    field("amax_history_length", self.amax_history_length, names::closed_interval(1, 1'000'000));
+    field("use_most_recent", self.use_most_recent, names::closed_interval(0, 1));
+    field("rolls_zero_amax", self.rolls_zero_amax, names::closed_interval(0, 1));
   }
 };
 
@@ -38,14 +38,14 @@ class DelayedScaling final : public TensorScaler {
   using Options = DelayedScalingOptions;
 
   /// Throws std::invalid_argument for an option outside its interval.
-  explicit DelayedScaling(const Options& options = {}) : options_(checked(options)) {}
+  explicit DelayedScaling(const Options& options = {}) : options_(names::checked(options)) {}
 
   std::string_view name() const override { return "delayed"; }
   float scale(std::string_view tensor, const fp16::Format& format, float max_abs) override;
   void end_step() override;
-  NamedValues options() const override { return named_values(options_); }
-  NamedValues state() const override;
-  void restore(const NamedValues& state) override;
+  names::NamedValues options() const override { return names::named_values(options_); }
+  names::NamedValues state() const override;
+  void restore(const names::NamedValues& state) override;
 
  private:
   struct Head {
@@ -55,8 +55,8 @@ class DelayedScaling final : public TensorScaler {
 
     static constexpr std::string_view subject = Options::subject;
     static void visit(auto& self, auto&& field) {
-      field("scale", self.scale, Interval{.lower = 0});
-      field("format_max", self.format_max, Interval{.lower = 0});
+      field("scale", self.scale, names::Interval{.lower = 0});
+      field("format_max", self.format_max, names::Interval{.lower = 0});
       field("amax", self.amax, amax_interval());
     }
   };
@@ -65,10 +65,10 @@ class DelayedScaling final : public TensorScaler {
     std::deque<float> history;  // oldest first, at most amax_history_length - 1 of them between steps
   };
 
-  static constexpr Interval amax_interval() {
+  static constexpr names::Interval amax_interval() {
     return {.lower = 0, .includes_lower = true, .includes_upper = true};
   }
-  TensorState state_from_values(const NamedValues& values) const;
+  TensorState state_from_values(const names::NamedValues& values) const;
   void roll(TensorState& tensor) const;
 
   Options options_;

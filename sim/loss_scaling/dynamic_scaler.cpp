@@ -27,7 +27,7 @@ Decision DynamicScaler::bad_step() {
   state_.consecutive_bad += 1;
   if (state_.bad_steps == rule_.hysteresis) {
     if (rule_.raise_error_at_min_scale && state_.scale == floor()) {
-      return abort("the scale is already at its minimum, " + number_text(floor()) +
+      return abort("the scale is already at its minimum, " + names::number_text(floor()) +
                    ", and the gradients are still not finite");
     }
     back_off();
@@ -119,19 +119,19 @@ DynamicScaler::State DynamicScaler::initial_state(double scale) const {
   return {.scale = scale, .growth_tracker = rule_.late_after_backoff ? -1 : 0};
 }
 
-NamedValues DynamicScaler::state() const {
-  NamedValues state = named_values(state_);
+names::NamedValues DynamicScaler::state() const {
+  names::NamedValues state = names::named_values(state_);
   if (rule_.state_lacks_counters) state.resize(1);
   return state;
 }
 
-void DynamicScaler::restore(const NamedValues& state) {
-  NamedValues complete = state;
+void DynamicScaler::restore(const names::NamedValues& state) {
+  names::NamedValues complete = state;
   if (rule_.state_lacks_counters) {
-    const NamedValues initial = named_values(initial_state(0));
+    const names::NamedValues initial = names::named_values(initial_state(0));
     complete.insert(complete.end(), initial.begin() + 1, initial.end());
   }
-  state_ = state_from<State>(complete);
+  state_ = names::state_from<State>(complete);
 }
 
 }  // namespace sim

@@ -65,20 +65,20 @@ struct DynamicRule {
   ScaleArithmetic arithmetic = ScaleArithmetic::binary32;
 
   static void visit(auto& self, auto&& field) {
-    const Interval positive{.lower = 0};
-    const Interval not_negative{.lower = 0, .includes_lower = true};
-    const Interval flag = closed_interval(0, 1);
-    const Interval count = closed_interval(1, std::numeric_limits<int>::max());
+    const names::Interval positive{.lower = 0};
+    const names::Interval not_negative{.lower = 0, .includes_lower = true};
+    const names::Interval flag = names::closed_interval(0, 1);
+    const names::Interval count = names::closed_interval(1, std::numeric_limits<int>::max());
     // Scales are options in the numbers that S is kept in.
-    const auto scale_field = [&](std::string_view name, auto& scale, const Interval& allowed) {
+    const auto scale_field = [&](std::string_view name, auto& scale, const names::Interval& allowed) {
       if (self.arithmetic == ScaleArithmetic::binary64) return field(name, scale, allowed);
       auto single = static_cast<float>(scale);
       field(name, single, allowed);
       if constexpr (!std::is_const_v<std::remove_reference_t<decltype(scale)>>) scale = single;
     };
     scale_field("init_scale", self.init_scale, positive);
-    field("growth_factor", self.growth_factor, Interval{.lower = 1});
-    field("backoff_factor", self.backoff_factor, Interval{.lower = 0, .upper = 1});
+    field("growth_factor", self.growth_factor, names::Interval{.lower = 1});
+    field("backoff_factor", self.backoff_factor, names::Interval{.lower = 0, .upper = 1});
     field("growth_interval", self.growth_interval, count);
     scale_field("min_scale", self.min_scale, not_negative);
     scale_field("max_scale", self.max_scale, not_negative);
@@ -109,9 +109,9 @@ class DynamicScaler final : public LossScaler {
   std::string abort_reason() const override { return abort_reason_; }
   UpdateGranularity update_granularity() const override;
   int num_losses() const override { return rule_.num_losses; }
-  NamedValues options() const override { return offered_values(scheduler_, rule_); }
-  NamedValues state() const override;
-  void restore(const NamedValues& state) override;
+  names::NamedValues options() const override { return offered_values(scheduler_, rule_); }
+  names::NamedValues state() const override;
+  void restore(const names::NamedValues& state) override;
 
  private:
   struct State {
@@ -122,9 +122,9 @@ class DynamicScaler final : public LossScaler {
 
     static constexpr std::string_view subject = "dynamic scaler";
     static void visit(auto& self, auto&& field) {
-      const Interval count = closed_interval(0, std::numeric_limits<int>::max());
-      field("scale", self.scale, closed_interval(0, std::numeric_limits<double>::infinity()));
-      field("growth_tracker", self.growth_tracker, closed_interval(-1, count.upper));
+      const names::Interval count = names::closed_interval(0, std::numeric_limits<int>::max());
+      field("scale", self.scale, names::closed_interval(0, std::numeric_limits<double>::infinity()));
+      field("growth_tracker", self.growth_tracker, names::closed_interval(-1, count.upper));
       field("bad_steps", self.bad_steps, count);
       field("consecutive_bad", self.consecutive_bad, count);
     }

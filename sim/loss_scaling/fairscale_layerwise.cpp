@@ -6,13 +6,14 @@
 namespace sim {
 
 FairscaleLayerwise::FairscaleLayerwise(const Options& options, ScaleByLayer listed)
-    : options_(checked(options)), listed_(std::move(listed)) {
+    : options_(names::checked(options)), listed_(std::move(listed)) {
   if (options.min_scale > options.max_scale) {
-    throw OptionError(Options::subject, "min_scale", options.min_scale,
-                      "at most max_scale = " + number_text(options.max_scale));
+    throw names::OptionError(Options::subject, "min_scale", options.min_scale,
+                             "at most max_scale = " + names::number_text(options.max_scale));
   }
   for (const auto& [layer, scale] : listed_) {
-    checked_option<double>(Options::subject, "scale of layer '" + layer + "'", scale, Interval{.lower = 0});
+    names::checked_option<double>(Options::subject, "scale of layer '" + layer + "'", scale,
+                                  names::Interval{.lower = 0});
   }
 }
 
@@ -48,11 +49,11 @@ void FairscaleLayerwise::update_scale(std::string_view layer, bool found_nonfini
   state.growth_tracker = 0;
 }
 
-NamedValues FairscaleLayerwise::state() const {
+names::NamedValues FairscaleLayerwise::state() const {
   return keyed_values(layers_);
 }
 
-void FairscaleLayerwise::restore(const NamedValues& state) {
+void FairscaleLayerwise::restore(const names::NamedValues& state) {
   layers_ = keyed_states_from<LayerState>(state);
 }
 

@@ -22,13 +22,14 @@ struct FairscaleLayerwiseOptions {
 
   static constexpr std::string_view subject = "scaler 'fairscale_layerwise'";
   static void visit(auto& self, auto&& field) {
-    field("init_scale", self.init_scale, Interval{.lower = 0});
-    field("growth_factor", self.growth_factor, Interval{.lower = 1});
-    field("backoff_factor", self.backoff_factor, Interval{.lower = 0, .upper = 1});
-    field("growth_interval", self.growth_interval, closed_interval(1, std::numeric_limits<int>::max()));
-    field("min_scale", self.min_scale, Interval{.lower = 0});
-    field("max_scale", self.max_scale, Interval{.lower = 0});
-    field("stale_check", self.stale_check, closed_interval(0, 1));
+    field("init_scale", self.init_scale, names::Interval{.lower = 0});
+    field("growth_factor", self.growth_factor, names::Interval{.lower = 1});
+    field("backoff_factor", self.backoff_factor, names::Interval{.lower = 0, .upper = 1});
+    field("growth_interval", self.growth_interval,
+          names::closed_interval(1, std::numeric_limits<int>::max()));
+    field("min_scale", self.min_scale, names::Interval{.lower = 0});
+    field("max_scale", self.max_scale, names::Interval{.lower = 0});
+    field("stale_check", self.stale_check, names::closed_interval(0, 1));
   }
 };
 
@@ -57,9 +58,9 @@ class FairscaleLayerwise final : public LayerScaler {
   std::string_view name() const override { return "fairscale_layerwise"; }
   LayerScale scale(std::string_view layer, const LayerGradient& gradient) override;
   Decision update(std::span<const LayerOutcome> layers) override;
-  NamedValues options() const override { return named_values(options_); }
-  NamedValues state() const override;
-  void restore(const NamedValues& state) override;
+  names::NamedValues options() const override { return names::named_values(options_); }
+  names::NamedValues state() const override;
+  void restore(const names::NamedValues& state) override;
 
  private:
   struct LayerState {
@@ -69,9 +70,9 @@ class FairscaleLayerwise final : public LayerScaler {
 
     static constexpr std::string_view subject = Options::subject;
     static void visit(auto& self, auto&& field) {
-      field("scale", self.scale, Interval{.lower = 0});
-      field("growth_tracker", self.growth_tracker, Interval{.lower = 0, .includes_lower = true});
-      field("found_nonfinite", self.found_nonfinite, closed_interval(0, 1));
+      field("scale", self.scale, names::Interval{.lower = 0});
+      field("growth_tracker", self.growth_tracker, names::Interval{.lower = 0, .includes_lower = true});
+      field("found_nonfinite", self.found_nonfinite, names::closed_interval(0, 1));
     }
   };
 

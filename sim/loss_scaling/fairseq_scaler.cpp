@@ -7,7 +7,7 @@
 namespace sim {
 
 FairseqScaler::FairseqScaler(const Options& options)
-    : options_(checked(options)), state_{.scale = options.init_scale} {
+    : options_(names::checked(options)), state_{.scale = options.init_scale} {
   check_scale_limits(Options::subject, options.init_scale, options.min_scale, 0);
 }
 
@@ -31,8 +31,9 @@ Decision FairseqScaler::bad_step() {
   const double share = state_.overflows_since_rescale / (since_rescale == 0 ? 1000.0 : since_rescale);
   if (share >= options_.tolerance) back_off();
   if (state_.scale <= options_.min_scale) {
-    abort_reason_ = std::string(Options::subject) + ": the scale would fall to " + number_text(state_.scale) +
-                    "; allowed: more than min_scale = " + number_text(options_.min_scale);
+    abort_reason_ = std::string(Options::subject) + ": the scale would fall to " +
+                    names::number_text(state_.scale) +
+                    "; allowed: more than min_scale = " + names::number_text(options_.min_scale);
     state_.scale = previous;
     return Decision::abort;
   }

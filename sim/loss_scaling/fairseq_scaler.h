@@ -18,12 +18,14 @@ struct FairseqOptions {
 
   static constexpr std::string_view subject = "scaler 'fairseq'";
   static void visit(auto& self, auto&& field) {
-    const Interval not_negative{.lower = 0, .includes_lower = true};
+    const names::Interval not_negative{.lower = 0, .includes_lower = true};
     constexpr double largest = std::numeric_limits<float>::max();
-    field("init_scale", self.init_scale, Interval{.lower = 0, .upper = largest, .includes_upper = true});
-    field("growth_factor", self.growth_factor, Interval{.lower = 1});
-    field("growth_interval", self.growth_interval, closed_interval(1, std::numeric_limits<int>::max()));
-    field("tolerance", self.tolerance, closed_interval(0, 1));
+    field("init_scale", self.init_scale,
+          names::Interval{.lower = 0, .upper = largest, .includes_upper = true});
+    field("growth_factor", self.growth_factor, names::Interval{.lower = 1});
+    field("growth_interval", self.growth_interval,
+          names::closed_interval(1, std::numeric_limits<int>::max()));
+    field("tolerance", self.tolerance, names::closed_interval(0, 1));
     field("threshold", self.threshold, not_negative);
     field("min_scale", self.min_scale, not_negative);
   }
@@ -49,9 +51,9 @@ class FairseqScaler final : public LossScaler {
   std::string_view name() const override { return "fairseq"; }
   float scale() const override { return static_cast<float>(state_.scale); }
   std::string abort_reason() const override { return abort_reason_; }
-  NamedValues options() const override { return named_values(options_); }
-  NamedValues state() const override { return named_values(state_); }
-  void restore(const NamedValues& state) override { state_ = state_from<State>(state); }
+  names::NamedValues options() const override { return names::named_values(options_); }
+  names::NamedValues state() const override { return names::named_values(state_); }
+  void restore(const names::NamedValues& state) override { state_ = names::state_from<State>(state); }
 
  private:
   struct State {
@@ -63,9 +65,9 @@ class FairseqScaler final : public LossScaler {
 
     static constexpr std::string_view subject = Options::subject;
     static void visit(auto& self, auto&& field) {
-      const Interval count = closed_interval(0, std::numeric_limits<int>::max());
-      const Interval index = closed_interval(-1, count.upper);
-      field("scale", self.scale, closed_interval(0, std::numeric_limits<double>::infinity()));
+      const names::Interval count = names::closed_interval(0, std::numeric_limits<int>::max());
+      const names::Interval index = names::closed_interval(-1, count.upper);
+      field("scale", self.scale, names::closed_interval(0, std::numeric_limits<double>::infinity()));
       field("iteration", self.iteration, count);
       field("last_overflow", self.last_overflow, index);
       field("last_rescale", self.last_rescale, index);

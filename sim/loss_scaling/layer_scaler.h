@@ -102,14 +102,14 @@ class LayerScaler {
   virtual Decision update(std::span<const LayerOutcome> layers) = 0;
 
   /// Options in force, for the manifest.
-  virtual NamedValues options() const = 0;
+  virtual names::NamedValues options() const = 0;
 
   /// All that the next step depends on besides the options, as "LAYER/entry". A scaler of the same options
   /// that restores it continues exactly as this one would.
-  virtual NamedValues state() const = 0;
+  virtual names::NamedValues state() const = 0;
 
   /// Throws std::invalid_argument when the entries are not those of state() or a value is impossible.
-  virtual void restore(const NamedValues& state) = 0;
+  virtual void restore(const names::NamedValues& state) = 0;
 };
 
 }  // namespace sim

@@ -6,7 +6,7 @@
 
 #include "fp16/elementary.h"
 #include "sim/loss_scaling/scheduler.h"
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace sim {
 namespace {
@@ -21,7 +21,7 @@ float power_of_two(double x) {
 
 }  // namespace
 
-LogMaxScaler::LogMaxScaler(const Options& options) : options_(checked(options)) {
+LogMaxScaler::LogMaxScaler(const Options& options) : options_(names::checked(options)) {
   check_scale_limits(Options::subject, options.max_scale, options.min_scale, options.max_scale);
   state_.scale = std::clamp(1.0f, options.min_scale, options.max_scale);
 }

@@ -15,13 +15,13 @@ struct LogMaxOptions {
 
   static constexpr std::string_view subject = "scaler 'openseq2seq_log_max'";
   static void visit(auto& self, auto&& field) {
-    field("min_scale", self.min_scale, Interval{.lower = 0});
-    field("max_scale", self.max_scale, Interval{.lower = 0});
-    field("log_max", self.log_max, closed_interval(-100, 100));
-    field("beta1", self.beta1, Interval{.lower = 0, .upper = 1, .includes_lower = true});
-    field("beta2", self.beta2, Interval{.lower = 0, .upper = 1, .includes_lower = true});
-    field("overflow_std_dev", self.overflow_std_dev, closed_interval(0, 100));
-    field("bad_step_enters_as_magnitude", self.bad_step_enters_as_magnitude, closed_interval(0, 1));
+    field("min_scale", self.min_scale, names::Interval{.lower = 0});
+    field("max_scale", self.max_scale, names::Interval{.lower = 0});
+    field("log_max", self.log_max, names::closed_interval(-100, 100));
+    field("beta1", self.beta1, names::Interval{.lower = 0, .upper = 1, .includes_lower = true});
+    field("beta2", self.beta2, names::Interval{.lower = 0, .upper = 1, .includes_lower = true});
+    field("overflow_std_dev", self.overflow_std_dev, names::closed_interval(0, 100));
+    field("bad_step_enters_as_magnitude", self.bad_step_enters_as_magnitude, names::closed_interval(0, 1));
   }
 };
 
@@ -50,9 +50,9 @@ class LogMaxScaler final : public LossScaler {
 
   std::string_view name() const override { return "openseq2seq_log_max"; }
   float scale() const override { return state_.scale; }
-  NamedValues options() const override { return named_values(options_); }
-  NamedValues state() const override { return named_values(state_); }
-  void restore(const NamedValues& state) override { state_ = state_from<State>(state); }
+  names::NamedValues options() const override { return names::named_values(options_); }
+  names::NamedValues state() const override { return names::named_values(state_); }
+  void restore(const names::NamedValues& state) override { state_ = names::state_from<State>(state); }
 
  private:
   struct State {
@@ -65,11 +65,11 @@ class LogMaxScaler final : public LossScaler {
 
     static constexpr std::string_view subject = Options::subject;
     static void visit(auto& self, auto&& field) {
-      const Interval power = closed_interval(0, 1);
-      field("scale", self.scale, Interval{.lower = 0});
-      field("fast_mean", self.fast_mean, Interval{});
-      field("slow_mean", self.slow_mean, Interval{});
-      field("slow_square", self.slow_square, Interval{.lower = 0, .includes_lower = true});
+      const names::Interval power = names::closed_interval(0, 1);
+      field("scale", self.scale, names::Interval{.lower = 0});
+      field("fast_mean", self.fast_mean, names::Interval{});
+      field("slow_mean", self.slow_mean, names::Interval{});
+      field("slow_square", self.slow_square, names::Interval{.lower = 0, .includes_lower = true});
       field("beta1_power", self.beta1_power, power);
       field("beta2_power", self.beta2_power, power);
     }

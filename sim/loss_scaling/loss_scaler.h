@@ -6,15 +6,16 @@
 #include <string_view>
 
 #include "fp16/bulk.h"
-#include "sim/options.h"
-#include "sim/statistics/exponent_histogram.h"
+#include "fp16/exponent_histogram.h"
+#include "fp16/names.h"
 
 namespace sim {
 
 /// A step's twin: the same forward values, differentiated at S = 1 in the wide format of the twin.
 struct TwinSummary {
-  bool finite = true;                            ///< no infinity or NaN in any of its gradients
-  const ExponentHistogram* exponents = nullptr;  ///< of all its gradients, unscaled; never null in a summary
+  bool finite = true;  ///< no infinity or NaN in any of its gradients
+  const fp16::ExponentHistogram* exponents =
+      nullptr;  ///< of all its gradients, unscaled; never null in a summary
 };
 
 /// What a loss scaler may know of one step. All but the twin is of the SCALED gradients.
@@ -22,7 +23,7 @@ struct GradientSummary {
   bool found_nonfinite = false;  ///< in a weight gradient, as torch.amp.GradScaler checks
   float max_abs = 0;             ///< largest finite magnitude among the weight gradients
   /// Of weight and activation gradients; present whenever the scaler says needs_exponents().
-  const ExponentHistogram* exponents = nullptr;
+  const fp16::ExponentHistogram* exponents = nullptr;
   fp16::RoundingCounts rounding = {};  ///< taken at the roundings of the backward pass
   /// Null when no twin was run at this step; present whenever wants_twin() said so.
   const TwinSummary* twin = nullptr;
@@ -89,14 +90,14 @@ class LossScaler {
   virtual int num_losses() const { return 1; }
 
   /// Options in force, for the manifest.
-  virtual NamedValues options() const = 0;
+  virtual names::NamedValues options() const = 0;
 
   /// All that the next decision depends on besides the options; empty for a rule without memory. A scaler of
   /// the same options that restores it continues exactly as this one would.
-  virtual NamedValues state() const { return {}; }
+  virtual names::NamedValues state() const { return {}; }
 
   /// Throws std::invalid_argument when the entries are not those of state() or a value is impossible.
-  virtual void restore(const NamedValues& state) { state_from<NoState>(state); }
+  virtual void restore(const names::NamedValues& state) { names::state_from<NoState>(state); }
 
  protected:
   /// Throws std::invalid_argument that a step came without `what` unless `present`.

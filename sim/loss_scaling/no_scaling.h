@@ -16,7 +16,7 @@ class NoScaling final : public LossScaler {
 
   std::string_view name() const override { return "none"; }
   float scale() const override { return 1; }
-  NamedValues options() const override { return {}; }
+  names::NamedValues options() const override { return {}; }
 
  private:
   Decision decide(const GradientSummary&) override { return Decision::apply; }

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "fp16/names.h"
 #include "sim/loss_scaling/ada_loss.h"
 #include "sim/loss_scaling/adaptive_scaler.h"
 #include "sim/loss_scaling/current_scaling.h"
@@ -17,7 +18,6 @@
 #include "sim/loss_scaling/no_scaling.h"
 #include "sim/loss_scaling/static_scaler.h"
 #include "sim/loss_scaling/upper_bin_scaler.h"
-#include "sim/registry.h"
 
 namespace sim {
 namespace {
@@ -25,8 +25,8 @@ namespace {
 using enum ScalerKind;
 
 template <class Scaler>
-AnyScaler make(const GivenOptions& options) {
-  const auto checked_options = options_from<typename Scaler::Options>(options);
+AnyScaler make(const names::GivenOptions& options) {
+  const auto checked_options = names::options_from<typename Scaler::Options>(options);
   if constexpr (std::is_polymorphic_v<Scaler>) {
     return std::make_unique<Scaler>(checked_options);
   } else {
@@ -37,9 +37,9 @@ AnyScaler make(const GivenOptions& options) {
 /// The row of one scheduler among those that share the state machine `Scaler`.
 template <class Scaler, const auto& scheduler>
 constexpr ScalerRow row_of() {
-  return {scheduler.name, scheduler.description, global, [](const GivenOptions& options) -> AnyScaler {
+  return {scheduler.name, scheduler.description, global, [](const names::GivenOptions& options) -> AnyScaler {
             return std::make_unique<Scaler>(scheduler,
-                                            options_from<SchedulerOptions<scheduler>>(options).rule);
+                                            names::options_from<SchedulerOptions<scheduler>>(options).rule);
           }};
 }
 
@@ -86,7 +86,7 @@ constexpr std::array rows{
               "0.01 to 0.03",
               parametrisation, make<UnitScaling>},
 };
-static_assert(has_unique_names(rows));
+static_assert(names::has_unique_names(rows));
 
 }  // namespace
 
@@ -99,12 +99,12 @@ std::span<const ScalerRow> scalers() {
   return rows;
 }
 
-AnyScaler make_any_scaler(std::string_view name, const GivenOptions& options) {
-  return find_by_name(rows, "scaler", name).make(options);
+AnyScaler make_any_scaler(std::string_view name, const names::GivenOptions& options) {
+  return names::find_by_name(rows, "scaler", name).make(options);
 }
 
-std::unique_ptr<LossScaler> make_scaler(std::string_view name, const GivenOptions& options) {
-  const ScalerRow& row = find_by_name(rows, "scaler", name);
+std::unique_ptr<LossScaler> make_scaler(std::string_view name, const names::GivenOptions& options) {
+  const ScalerRow& row = names::find_by_name(rows, "scaler", name);
   if (row.kind != global) {
     throw std::invalid_argument("scaler '" + std::string(name) + "' is of kind " +
                                 std::string(kind_name(row.kind)) + "; allowed here: global loss scalers");
@@ -112,7 +112,7 @@ std::unique_ptr<LossScaler> make_scaler(std::string_view name, const GivenOption
   return std::get<std::unique_ptr<LossScaler>>(row.make(options));
 }
 
-NamedValues options_of(const AnyScaler& scaler) {
+names::NamedValues options_of(const AnyScaler& scaler) {
   return std::visit(
       [](const auto& held) {
         if constexpr (requires { held->options(); }) {

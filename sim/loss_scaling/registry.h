@@ -7,8 +7,8 @@
 
 #include "sim/loss_scaling/layer_scaler.h"
 #include "sim/loss_scaling/loss_scaler.h"
-#include "sim/loss_scaling/tensor_scaler.h"
 #include "sim/loss_scaling/unit_scaling.h"
+#include "sim/precision/tensor_scaler.h"
 
 namespace sim {
 
@@ -27,7 +27,7 @@ struct ScalerRow {
   std::string_view name;
   std::string_view description;
   ScalerKind kind;
-  AnyScaler (*make)(const GivenOptions& options);
+  AnyScaler (*make)(const names::GivenOptions& options);
 };
 
 /// All scalers of all kinds, in the order in which they are listed.
@@ -36,12 +36,12 @@ std::span<const ScalerRow> scalers();
 /// A scaler by name, with its defaults where no option is given: make_any_scaler("megatron",
 /// {{"growth_interval", 20}}). Throws std::invalid_argument for an unknown scaler or option, or a value that
 /// is not allowed.
-AnyScaler make_any_scaler(std::string_view name, const GivenOptions& options = {});
+AnyScaler make_any_scaler(std::string_view name, const names::GivenOptions& options = {});
 
 /// The same for a global loss scaler; throws std::invalid_argument for one of another kind, too.
-std::unique_ptr<LossScaler> make_scaler(std::string_view name, const GivenOptions& options = {});
+std::unique_ptr<LossScaler> make_scaler(std::string_view name, const names::GivenOptions& options = {});
 
 /// The options in force, of a scaler of any kind.
-NamedValues options_of(const AnyScaler& scaler);
+names::NamedValues options_of(const AnyScaler& scaler);
 
 }  // namespace sim

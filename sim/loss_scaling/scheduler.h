@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/options.h"
+#include "fp16/names.h"
 
 namespace sim {
 
@@ -33,7 +33,7 @@ struct SchedulerOptions {
 
   static inline const std::string subject = scheduler.subject();
   static void visit(auto& self, auto&& field) {
-    self.rule.visit(self.rule, [&field](std::string_view name, auto& value, const Interval& allowed) {
+    self.rule.visit(self.rule, [&field](std::string_view name, auto& value, const names::Interval& allowed) {
       if (scheduler.offers(name)) field(name, value, allowed);
     });
   }
@@ -41,8 +41,8 @@ struct SchedulerOptions {
 
 /// Names and values of the fields of `rule` that the scheduler offers.
 template <class Rule>
-NamedValues offered_values(const Scheduler<Rule>& scheduler, const Rule& rule) {
-  NamedValues values = named_values(rule);
+names::NamedValues offered_values(const Scheduler<Rule>& scheduler, const Rule& rule) {
+  names::NamedValues values = names::named_values(rule);
   std::erase_if(values, [&scheduler](const auto& entry) { return !scheduler.offers(entry.first); });
   return values;
 }

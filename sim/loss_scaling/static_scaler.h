@@ -11,8 +11,8 @@ struct StaticOptions {
 
   static constexpr std::string_view subject = "scaler 'static'";
   static void visit(auto& self, auto&& field) {
-    field("scale", self.scale, Interval{.lower = 0});
-    field("skip_nonfinite", self.skip_nonfinite, closed_interval(0, 1));
+    field("scale", self.scale, names::Interval{.lower = 0});
+    field("skip_nonfinite", self.skip_nonfinite, names::closed_interval(0, 1));
   }
 };
 
@@ -24,11 +24,11 @@ class StaticScaler final : public LossScaler {
   using Options = StaticOptions;
 
   /// Throws std::invalid_argument unless the scale is positive and finite.
-  explicit StaticScaler(const Options& options = {}) : options_(checked(options)) {}
+  explicit StaticScaler(const Options& options = {}) : options_(names::checked(options)) {}
 
   std::string_view name() const override { return "static"; }
   float scale() const override { return options_.scale; }
-  NamedValues options() const override { return named_values(options_); }
+  names::NamedValues options() const override { return names::named_values(options_); }
 
  private:
   Decision decide(const GradientSummary& summary) override {

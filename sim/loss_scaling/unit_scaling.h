@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string_view>
 
-#include "sim/options.h"
+#include "fp16/names.h"
 
 namespace sim {
 
@@ -26,8 +26,8 @@ struct UnitScalingOptions {
 
   static constexpr std::string_view subject = "scaler 'unit_scaling'";
   static void visit(auto& self, auto&& field) {
-    field("constraint", self.constraint, closed_interval(0, 5));
-    field("tau", self.tau, Interval{.lower = 0});
+    field("constraint", self.constraint, names::closed_interval(0, 5));
+    field("tau", self.tau, names::Interval{.lower = 0});
   }
 };
 
@@ -93,10 +93,10 @@ class UnitScaling {
   static constexpr double weight_standard_deviation = 1;
 
   /// Throws std::invalid_argument for an option outside its interval.
-  explicit UnitScaling(const Options& options = {}) : options_(checked(options)) {}
+  explicit UnitScaling(const Options& options = {}) : options_(names::checked(options)) {}
 
   std::string_view name() const { return "unit_scaling"; }
-  NamedValues options() const { return named_values(options_); }
+  names::NamedValues options() const { return names::named_values(options_); }
 
   /// x w^T: inputs x, w, and where the operation adds it, the bias.
   UnitMultipliers linear(const LinearSizes& sizes) const;

@@ -14,13 +14,14 @@ UpperBinScaler::UpperBinScaler(const UpperBinScheduler& scheduler, const UpperBi
     : scheduler_(scheduler), rule_(rule), state_{.scale = rule.init_scale} {
   int exponent;
   if (std::frexp(rule.bin_edge_location, &exponent) != 0.5) {
-    throw OptionError(scheduler.subject(), "bin_edge_location", rule.bin_edge_location,
-                      "powers of two, whose edges the exponents of the gradients resolve");
+    throw names::OptionError(scheduler.subject(), "bin_edge_location", rule.bin_edge_location,
+                             "powers of two, whose edges the exponents of the gradients resolve");
   }
   check_scale_limits(scheduler.subject(), rule.init_scale, 0, rule.max_scale);
   if (rule.refuses && rule.init_scale * rule.growth_factor >= rule.max_scale) {
-    throw OptionError(scheduler.subject(), "init_scale", rule.init_scale,
-                      "times growth_factor less than max_scale = " + number_text(rule.max_scale));
+    throw names::OptionError(
+        scheduler.subject(), "init_scale", rule.init_scale,
+        "times growth_factor less than max_scale = " + names::number_text(rule.max_scale));
   }
 }
 
@@ -40,10 +41,10 @@ Decision UpperBinScaler::decide(const GradientSummary& summary) {
   return Decision::apply;
 }
 
-std::uint64_t UpperBinScaler::upper_count(const ExponentHistogram& exponents) const {
+std::uint64_t UpperBinScaler::upper_count(const fp16::ExponentHistogram& exponents) const {
   const int edge = largest_exponent + std::ilogb(rule_.bin_edge_location);
   std::uint64_t count = exponents.octave(edge).near_next + exponents.infinite() + exponents.nan();
-  for (int above = edge + 1; above <= ExponentHistogram::max_exponent; ++above) {
+  for (int above = edge + 1; above <= fp16::ExponentHistogram::max_exponent; ++above) {
     count += exponents.octave(above).total;
   }
   return count;

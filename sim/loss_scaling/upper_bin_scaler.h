@@ -30,14 +30,14 @@ struct UpperBinRule {
   bool refuses = false;
 
   static void visit(auto& self, auto&& field) {
-    field("init_scale", self.init_scale, Interval{.lower = 0});
-    field("growth_factor", self.growth_factor, Interval{.lower = 1});
-    field("backoff_factor", self.backoff_factor, Interval{.lower = 0, .upper = 1});
-    field("update_period", self.update_period, closed_interval(1, std::numeric_limits<int>::max()));
-    field("threshold", self.threshold, Interval{.lower = 0, .upper = 1});
-    field("bin_edge_location", self.bin_edge_location, closed_interval(0x1p-29, 1));
-    field("max_scale", self.max_scale, Interval{.lower = 0, .includes_lower = true});
-    field("accumulate_statistics", self.accumulate_statistics, closed_interval(0, 1));
+    field("init_scale", self.init_scale, names::Interval{.lower = 0});
+    field("growth_factor", self.growth_factor, names::Interval{.lower = 1});
+    field("backoff_factor", self.backoff_factor, names::Interval{.lower = 0, .upper = 1});
+    field("update_period", self.update_period, names::closed_interval(1, std::numeric_limits<int>::max()));
+    field("threshold", self.threshold, names::Interval{.lower = 0, .upper = 1});
+    field("bin_edge_location", self.bin_edge_location, names::closed_interval(0x1p-29, 1));
+    field("max_scale", self.max_scale, names::Interval{.lower = 0, .includes_lower = true});
+    field("accumulate_statistics", self.accumulate_statistics, names::closed_interval(0, 1));
   }
 };
 
@@ -71,9 +71,9 @@ class UpperBinScaler final : public LossScaler {
   std::string_view name() const override { return scheduler_.name; }
   float scale() const override;
   bool needs_exponents() const override { return true; }
-  NamedValues options() const override { return offered_values(scheduler_, rule_); }
-  NamedValues state() const override { return named_values(state_); }
-  void restore(const NamedValues& state) override { state_ = state_from<State>(state); }
+  names::NamedValues options() const override { return offered_values(scheduler_, rule_); }
+  names::NamedValues state() const override { return names::named_values(state_); }
+  void restore(const names::NamedValues& state) override { state_ = names::state_from<State>(state); }
 
  private:
   struct State {
@@ -84,8 +84,8 @@ class UpperBinScaler final : public LossScaler {
 
     static constexpr std::string_view subject = "scaler of an upper bin";
     static void visit(auto& self, auto&& field) {
-      const Interval not_negative{.lower = 0, .includes_lower = true};
-      field("scale", self.scale, closed_interval(0, std::numeric_limits<float>::infinity()));
+      const names::Interval not_negative{.lower = 0, .includes_lower = true};
+      field("scale", self.scale, names::closed_interval(0, std::numeric_limits<float>::infinity()));
       field("steps", self.steps, not_negative);
       field("upper", self.upper, not_negative);
       field("total", self.total, not_negative);
@@ -93,7 +93,7 @@ class UpperBinScaler final : public LossScaler {
   };
 
   Decision decide(const GradientSummary& summary) override;
-  std::uint64_t upper_count(const ExponentHistogram& exponents) const;
+  std::uint64_t upper_count(const fp16::ExponentHistogram& exponents) const;
   void move();
 
   const UpperBinScheduler& scheduler_;

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace sim {
 namespace {
@@ -48,6 +48,15 @@ float initial_value(const Initialisation& initialisation, const RandomStream& ra
 }
 
 }  // namespace
+
+fp16::Format model_format(const PrecisionPolicy& policy, const ParameterSpec& spec) {
+  return policy.keep_batchnorm_fp32 && spec.of_batch_norm ? fp16::binary32 : policy.model;
+}
+
+fp16::Format kept_format(const PrecisionPolicy& policy, const ParameterSpec& spec) {
+  const fp16::Format seen = model_format(policy, spec);
+  return fp16::contains(seen, policy.weights) ? seen : policy.weights;
+}
 
 std::vector<Tensor> initial_values(std::span<const ParameterSpec> specs, std::uint64_t seed) {
   std::vector<Tensor> values;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/data/dataset.h"
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
 
 namespace sim {
 
@@ -31,6 +31,12 @@ struct ParameterSpec {
   Initialisation initialisation = {};
   bool of_batch_norm = false;  ///< stays in binary32 under a policy that keeps batch norm there
 };
+
+/// In which format the forward pass sees a parameter.
+fp16::Format model_format(const PrecisionPolicy& policy, const ParameterSpec& spec);
+
+/// In which format the optimizer keeps a parameter; where it is another than model_format(), as a master weight.
+fp16::Format kept_format(const PrecisionPolicy& policy, const ParameterSpec& spec);
 
 /// Fresh binary32 tensors; keyed by seed and name.
 std::vector<Tensor> initial_values(std::span<const ParameterSpec> specs, std::uint64_t seed);

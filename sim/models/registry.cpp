@@ -2,19 +2,19 @@
 
 #include <array>
 
-#include "sim/registry.h"
+#include "fp16/names.h"
 
 namespace sim {
 namespace {
 
 template <class Options, std::unique_ptr<Model> (*make_model)(const Dataset&, const Options&)>
-std::unique_ptr<Model> make(const Dataset& dataset, const GivenOptions& given) {
-  return make_model(dataset, options_from<Options>(given));
+std::unique_ptr<Model> make(const Dataset& dataset, const names::GivenOptions& given) {
+  return make_model(dataset, names::options_from<Options>(given));
 }
 
 template <class Options>
-NamedValues options(const GivenOptions& given) {
-  return named_values(options_from<Options>(given));
+names::NamedValues options(const names::GivenOptions& given) {
+  return names::named_values(names::options_from<Options>(given));
 }
 
 constexpr std::array rows{
@@ -80,7 +80,7 @@ constexpr std::array rows{
              .make = make<LstmOptions, make_lstm>,
              .options = options<LstmOptions>},
 };
-static_assert(has_unique_names(rows));
+static_assert(names::has_unique_names(rows));
 
 }  // namespace
 
@@ -89,7 +89,7 @@ std::span<const ModelRow> models() {
 }
 
 const ModelRow& find_model(std::string_view name) {
-  return find_by_name(models(), "model", name);
+  return names::find_by_name(models(), "model", name);
 }
 
 }  // namespace sim

@@ -5,8 +5,8 @@
 #include <span>
 #include <string_view>
 
+#include "fp16/names.h"
 #include "sim/models/model.h"
-#include "sim/options.h"
 
 namespace sim {
 
@@ -23,9 +23,9 @@ struct ModelRow {
   int steps;  ///< enough to see it learn
   /// Throws std::invalid_argument when the data does not suit the model, or for an unknown or impossible
   /// option.
-  std::unique_ptr<Model> (*make)(const Dataset& dataset, const GivenOptions& options);
+  std::unique_ptr<Model> (*make)(const Dataset& dataset, const names::GivenOptions& options);
   /// The options in force: names and values, defaults where nothing is given.
-  NamedValues (*options)(const GivenOptions& given);
+  names::NamedValues (*options)(const names::GivenOptions& given);
 };
 
 std::span<const ModelRow> models();
@@ -39,8 +39,8 @@ struct MlpOptions {
 
   static constexpr std::string_view subject = "model 'mlp'";
   static void visit(auto& self, auto&& field) {
-    field("hidden1", self.hidden1, closed_interval(1, 1 << 16));
-    field("hidden2", self.hidden2, closed_interval(1, 1 << 16));
+    field("hidden1", self.hidden1, names::closed_interval(1, 1 << 16));
+    field("hidden2", self.hidden2, names::closed_interval(1, 1 << 16));
   }
 };
 
@@ -48,14 +48,18 @@ struct AutoencoderOptions {
   int width = 256;  ///< of the outer hidden layers; the next are a quarter, the code a sixteenth of it
 
   static constexpr std::string_view subject = "model 'autoencoder'";
-  static void visit(auto& self, auto&& field) { field("width", self.width, closed_interval(16, 1 << 16)); }
+  static void visit(auto& self, auto&& field) {
+    field("width", self.width, names::closed_interval(16, 1 << 16));
+  }
 };
 
 struct CnnOptions {
   int channels = 16;  ///< of the first convolution; the later ones have two and four times as many
 
   static constexpr std::string_view subject = "model 'cnn'";
-  static void visit(auto& self, auto&& field) { field("channels", self.channels, closed_interval(1, 4096)); }
+  static void visit(auto& self, auto&& field) {
+    field("channels", self.channels, names::closed_interval(1, 4096));
+  }
 };
 
 struct SsdOptions {
@@ -68,9 +72,9 @@ struct SsdOptions {
 
   static constexpr std::string_view subject = "model 'ssd'";
   static void visit(auto& self, auto&& field) {
-    field("channels", self.channels, closed_interval(1, 4096));
-    field("anchors", self.anchors, closed_interval(1, 6));
-    field("normaliser", self.normaliser, closed_interval(by_positives, by_values));
+    field("channels", self.channels, names::closed_interval(1, 4096));
+    field("anchors", self.anchors, names::closed_interval(1, 6));
+    field("normaliser", self.normaliser, names::closed_interval(by_positives, by_values));
   }
 };
 
@@ -82,10 +86,10 @@ struct TransformerOptions {
 
   static constexpr std::string_view subject = "model 'transformer'";
   static void visit(auto& self, auto&& field) {
-    field("layers", self.layers, closed_interval(1, 1024));
-    field("width", self.width, closed_interval(1, 1 << 16));
-    field("heads", self.heads, closed_interval(1, 1024));
-    field("dropout", self.dropout, Interval{.lower = 0, .upper = 1, .includes_lower = true});
+    field("layers", self.layers, names::closed_interval(1, 1024));
+    field("width", self.width, names::closed_interval(1, 1 << 16));
+    field("heads", self.heads, names::closed_interval(1, 1024));
+    field("dropout", self.dropout, names::Interval{.lower = 0, .upper = 1, .includes_lower = true});
   }
 };
 
@@ -95,8 +99,8 @@ struct LstmOptions {
 
   static constexpr std::string_view subject = "model 'lstm'";
   static void visit(auto& self, auto&& field) {
-    field("layers", self.layers, closed_interval(1, 1024));
-    field("width", self.width, closed_interval(1, 1 << 16));
+    field("layers", self.layers, names::closed_interval(1, 1024));
+    field("width", self.width, names::closed_interval(1, 1 << 16));
   }
 };
 

@@ -23,8 +23,8 @@ class Transformer final : public Model {
         vocabulary_(text.vocabulary().size()),
         context_(text.context()) {
     if (options.width % options.heads != 0) {
-      throw OptionError(TransformerOptions::subject, "width", options.width,
-                        "multiples of heads = " + number_text(options.heads));
+      throw names::OptionError(TransformerOptions::subject, "width", options.width,
+                               "multiples of heads = " + names::number_text(options.heads));
     }
   }
 

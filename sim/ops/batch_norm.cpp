@@ -65,7 +65,8 @@ Tensor forward(OperationCall& call) {
     throw std::invalid_argument("batch_norm: one value per channel in training; at least two are needed");
   }
   const double epsilon = checked_epsilon(batch_norm, call.options);
-  checked_option<double>(batch_norm.name, "momentum", call.options.momentum, closed_interval(0, 1));
+  names::checked_option<double>(batch_norm.name, "momentum", call.options.momentum,
+                                names::closed_interval(0, 1));
   Tensor output(x.shape(), call.output_format);
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);

@@ -9,7 +9,7 @@
 
 #include "fp16/config.h"
 #include "sim/ops/sums.h"
-#include "sim/tensor.h"
+#include "sim/tensor/tensor.h"
 
 namespace sim {
 

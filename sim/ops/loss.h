@@ -5,18 +5,18 @@
 #include <stdexcept>
 #include <string>
 
+#include "fp16/names.h"
 #include "sim/ops/groups.h"
 #include "sim/ops/sum_of_elements.h"
-#include "sim/options.h"
 
 namespace sim {
 
-inline constexpr Interval not_negative{.lower = 0, .includes_lower = true};
+inline constexpr names::Interval not_negative{.lower = 0, .includes_lower = true};
 
 /// What the sum of `terms` terms is divided by.
 inline double normaliser_of(const Operation& operation, const OperationOptions& options, std::size_t terms) {
   const double normaliser =
-      checked_option<double>(operation.name, "normaliser", options.normaliser, not_negative);
+      names::checked_option<double>(operation.name, "normaliser", options.normaliser, not_negative);
   return normaliser == 0 ? static_cast<double>(terms) : normaliser;
 }
 

@@ -8,7 +8,7 @@
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/operation.h"
 #include "sim/ops/sums.h"
-#include "sim/tensor_contents.h"
+#include "sim/tensor/tensor_contents.h"
 
 namespace sim {
 namespace {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "sim/arithmetic.h"
-#include "sim/tensor.h"
+#include "sim/precision/arithmetic.h"
+#include "sim/tensor/tensor.h"
 
 namespace sim {
 

@@ -3,15 +3,15 @@
 
 #include <cstddef>
 
+#include "fp16/names.h"
 #include "sim/ops/operation.h"
 #include "sim/ops/sums.h"
-#include "sim/options.h"
 
 namespace sim {
 
 inline double checked_epsilon(const Operation& operation, const OperationOptions& options) {
-  return checked_option<double>(operation.name, "epsilon", options.epsilon,
-                                {.lower = 0, .includes_lower = true});
+  return names::checked_option<double>(operation.name, "epsilon", options.epsilon,
+                                       {.lower = 0, .includes_lower = true});
 }
 
 template <class Real>

@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "fp16/config.h"
-#include "sim/arithmetic.h"
-#include "sim/operand_narrowing.h"
-#include "sim/precision_policy.h"
-#include "sim/random.h"
-#include "sim/tensor.h"
+#include "sim/precision/arithmetic.h"
+#include "sim/precision/autocast.h"
+#include "sim/precision/operand_narrowing.h"
+#include "sim/tensor/random.h"
+#include "sim/tensor/tensor.h"
 
 namespace sim {
 

@@ -6,9 +6,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "fp16/names.h"
 #include "sim/ops/groups.h"
 #include "sim/ops/operation.h"
-#include "sim/options.h"
 
 namespace sim {
 
@@ -20,7 +20,8 @@ struct Windows {
   Windows(const Operation& operation, const Tensor& x, std::size_t side)
       : height(x.shape()[2]), width(x.shape()[3]), side(side) {
     const auto largest = static_cast<double>(std::min(height, width));
-    checked_option<int>(operation.name, "window", static_cast<double>(side), closed_interval(1, largest));
+    names::checked_option<int>(operation.name, "window", static_cast<double>(side),
+                               names::closed_interval(1, largest));
   }
 
   std::size_t rows() const { return height / side; }

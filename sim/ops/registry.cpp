@@ -1,8 +1,8 @@
 #include <array>
 #include <string>
 
+#include "fp16/names.h"
 #include "sim/ops/operation.h"
-#include "sim/registry.h"
 
 namespace sim {
 
@@ -55,7 +55,7 @@ const Operation& find_operation(std::string_view name) {
     if (operation->name == name) return *operation;
     names.emplace_back(operation->name);
   }
-  throw std::invalid_argument(unknown_name_message("operation", name, names));
+  throw std::invalid_argument(names::unknown_name_message("operation", name, names));
 }
 
 }  // namespace sim

@@ -14,7 +14,7 @@ Real slope(Real difference, Real beta) {
 /// options.beta: d^2 / (2 beta) where |d| = |prediction - target| < beta, else |d| - beta/2; with beta 0 it
 /// is the absolute error.
 Tensor forward(OperationCall& call) {
-  const double beta = checked_option<double>(smooth_l1.name, "beta", call.options.beta, not_negative);
+  const double beta = names::checked_option<double>(smooth_l1.name, "beta", call.options.beta, not_negative);
   return elementwise_loss(smooth_l1, call, [beta](auto prediction, auto target) {
     using Real = decltype(prediction);
     const Real edge = static_cast<Real>(beta), distance = std::abs(prediction - target);

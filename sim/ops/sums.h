@@ -27,7 +27,7 @@
 #include "fp16/config.h"
 #include "fp16/elementary.h"
 #include "fp16/formats.h"
-#include "sim/arithmetic.h"
+#include "sim/precision/arithmetic.h"
 
 namespace sim {
 

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "fp16/config.h"
-#include "sim/integer_power.h"
 #include "sim/optimizers/tensor_operations.h"
+#include "sim/tensor/integer_power.h"
 
 namespace sim {
 namespace {
@@ -88,7 +88,7 @@ void compute_in(const AdamStep& step, fp16::Format operations, const UpdateChunk
 }  // namespace
 
 Adam::Adam(const AdamOptions& options, const UpdateArithmetic& arithmetic, WeightDecay decay)
-    : Optimizer(arithmetic), options_(checked(options)), decay_(decay) {}
+    : Optimizer(arithmetic), options_(names::checked(options)), decay_(decay) {}
 
 void Adam::prepare(double learning_rate) {
   const bool decoupled = decay_ == WeightDecay::decoupled;

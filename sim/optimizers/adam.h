@@ -13,9 +13,10 @@ struct AdamOptions {
 
   static constexpr std::string_view subject = "optimizer 'adam'";
   static void visit(auto& self, auto&& field) {
-    constexpr Interval decay = computed_in_binary32({.lower = 0, .upper = 1, .includes_lower = true});
-    constexpr Interval at_least_0 = computed_in_binary32({.lower = 0, .includes_lower = true});
-    field("learning_rate", self.learning_rate, computed_in_binary32({.lower = 0}));
+    constexpr names::Interval decay =
+        names::computed_in_binary32({.lower = 0, .upper = 1, .includes_lower = true});
+    constexpr names::Interval at_least_0 = names::computed_in_binary32({.lower = 0, .includes_lower = true});
+    field("learning_rate", self.learning_rate, names::computed_in_binary32({.lower = 0}));
     field("beta1", self.beta1, decay);
     field("beta2", self.beta2, decay);
     field("epsilon", self.epsilon, at_least_0);
@@ -63,7 +64,7 @@ class Adam : public Optimizer {
                 WeightDecay decay = WeightDecay::in_gradient);
 
   std::string_view name() const override { return "adam"; }
-  NamedValues options() const override { return named_values(options_); }
+  names::NamedValues options() const override { return names::named_values(options_); }
   double learning_rate() const override { return options_.learning_rate; }
 
  protected:
@@ -91,7 +92,7 @@ class AdamW final : public Adam {
  public:
   using Options = AdamWOptions;
   explicit AdamW(const Options& options = {}, const UpdateArithmetic& arithmetic = {})
-      : Adam(checked(options), arithmetic, WeightDecay::decoupled) {}
+      : Adam(names::checked(options), arithmetic, WeightDecay::decoupled) {}
 
   std::string_view name() const override { return "adamw"; }
 };

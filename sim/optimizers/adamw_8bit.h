@@ -27,7 +27,7 @@ class AdamW8bit final : public Adam {
   static constexpr std::size_t smallest_8bit_size = 4096;
 
   explicit AdamW8bit(const Options& options = {}, const UpdateArithmetic& arithmetic = {})
-      : Adam(checked(options), arithmetic, WeightDecay::decoupled) {}
+      : Adam(names::checked(options), arithmetic, WeightDecay::decoupled) {}
 
   std::string_view name() const override { return "adamw8bit"; }
 

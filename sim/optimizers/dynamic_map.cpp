@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "sim/statistics/extremes.h"
+#include "sim/tensor/extremes.h"
 
 namespace sim {
 namespace {

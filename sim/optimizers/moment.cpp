@@ -4,7 +4,7 @@
 #include <array>
 #include <cassert>
 
-#include "sim/tensor_contents.h"
+#include "sim/tensor/tensor_contents.h"
 
 namespace sim {
 namespace {

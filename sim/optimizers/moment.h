@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "sim/memory_account.h"
 #include "sim/optimizers/dynamic_map.h"
-#include "sim/tensor.h"
+#include "sim/tensor/memory_account.h"
+#include "sim/tensor/tensor.h"
 
 namespace sim {
 

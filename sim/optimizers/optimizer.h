@@ -8,29 +8,12 @@
 #include <string_view>
 #include <vector>
 
+#include "fp16/names.h"
 #include "sim/optimizers/moment.h"
-#include "sim/options.h"
-#include "sim/tensor.h"
+#include "sim/precision/arithmetic.h"
+#include "sim/tensor/tensor.h"
 
 namespace sim {
-
-/// What an update is computed in, as a precision policy asks for it.
-struct UpdateArithmetic {
-  /// The results of tensor operations are rounded to it, to nearest-even: binary64, binary32, bfloat16 or
-  /// binary16. binary32 rounds every single operation, as PyTorch does for FP32 parameters and as its fused
-  /// optimizers do for parameters of 16 bits. The 16-bit formats are what PyTorch's other optimizers do to
-  /// 16-bit parameters: every tensor operation (lerp, addcmul, addcdiv, ...) computes in binary32, scalars
-  /// too, and rounds its result. Then Adam's epsilon of 1e-8 is no more than 0 in binary16 (everything up to
-  /// 2^-25 is), and a weight whose second moment has underflowed becomes NaN or infinite: 0/0 or m/0.
-  fp16::Format operations = fp16::binary32;
-  /// The moments between steps, rounded once per step. A step uses its own moments before that rounding.
-  fp16::Format state = fp16::binary32;
-  /// Of the new weight, where weights have 16 bits; wider ones are always rounded to nearest-even. Stochastic
-  /// rounding draws from RandomStream(seed, "update <parameter> <step>") at twice the element's index.
-  fp16::Rounding weight_rounding = fp16::Rounding::nearest_even;
-  std::uint64_t seed = 0;
-  int threads = 1;  ///< of an update; no bit depends on it
-};
 
 /// What became of the weights of one parameter in one step. A change is *swallowed* when the rounding of the
 /// new weight gives the old one back, w + d = w. With 16-bit weights rounded to nearest-even that is so
@@ -84,7 +67,7 @@ class Optimizer {
   virtual std::string_view name() const = 0;
 
   /// Options in force, for the manifest.
-  virtual NamedValues options() const = 0;
+  virtual names::NamedValues options() const = 0;
 
   /// The option: what a schedule's factor multiplies.
   virtual double learning_rate() const = 0;

@@ -2,17 +2,17 @@
 
 #include <array>
 
+#include "fp16/names.h"
 #include "sim/optimizers/adam.h"
 #include "sim/optimizers/adamw_8bit.h"
 #include "sim/optimizers/sgd.h"
-#include "sim/registry.h"
 
 namespace sim {
 namespace {
 
 template <class Variant>
-std::unique_ptr<Optimizer> make(const GivenOptions& options, const UpdateArithmetic& arithmetic) {
-  return std::make_unique<Variant>(options_from<typename Variant::Options>(options), arithmetic);
+std::unique_ptr<Optimizer> make(const names::GivenOptions& options, const UpdateArithmetic& arithmetic) {
+  return std::make_unique<Variant>(names::options_from<typename Variant::Options>(options), arithmetic);
 }
 
 constexpr std::array rows{
@@ -23,7 +23,7 @@ constexpr std::array rows{
     OptimizerRow{"adamw", "Adam with decoupled weight decay", true, make<AdamW>},
     OptimizerRow{"adamw8bit", "AdamW with moments of 8 bits, in blocks of 256", true, make<AdamW8bit>},
 };
-static_assert(has_unique_names(rows));
+static_assert(names::has_unique_names(rows));
 
 }  // namespace
 
@@ -32,10 +32,10 @@ std::span<const OptimizerRow> optimizers() {
 }
 
 const OptimizerRow& find_optimizer(std::string_view name) {
-  return find_by_name(rows, "optimizer", name);
+  return names::find_by_name(rows, "optimizer", name);
 }
 
-std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const GivenOptions& options,
+std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const names::GivenOptions& options,
                                           const UpdateArithmetic& arithmetic) {
   return find_optimizer(name).make(options, arithmetic);
 }

@@ -14,7 +14,7 @@ struct OptimizerRow {
   /// Steps are divided by the size of recent gradients, so that learning rates suit it which would suit no
   /// other.
   bool normalises_gradients;
-  std::unique_ptr<Optimizer> (*make)(const GivenOptions& options, const UpdateArithmetic& arithmetic);
+  std::unique_ptr<Optimizer> (*make)(const names::GivenOptions& options, const UpdateArithmetic& arithmetic);
 };
 
 /// All optimizers, in the order in which they are listed.
@@ -26,7 +26,7 @@ const OptimizerRow& find_optimizer(std::string_view name);
 /// An optimizer by name, with its defaults where no option is given: make_optimizer("adam",
 /// {{"learning_rate", 1e-4}}). Throws std::invalid_argument for an unknown optimizer or option, a value that
 /// is not allowed, or impossible arithmetic.
-std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const GivenOptions& options = {},
+std::unique_ptr<Optimizer> make_optimizer(std::string_view name, const names::GivenOptions& options = {},
                                           const UpdateArithmetic& arithmetic = {});
 
 }  // namespace sim

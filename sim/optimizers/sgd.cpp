@@ -64,7 +64,7 @@ void compute_in(const SgdOptions& options, double learning_rate, fp16::Format op
 }  // namespace
 
 Sgd::Sgd(const SgdOptions& options, const UpdateArithmetic& arithmetic)
-    : Optimizer(arithmetic), options_(checked(options)) {
+    : Optimizer(arithmetic), options_(names::checked(options)) {
   if (options.nesterov == 1 && options.momentum == 0) {
     throw std::invalid_argument(
         "optimizer 'sgd': nesterov = 1 is not allowed with momentum = 0; allowed: momentum in (0, 1)");

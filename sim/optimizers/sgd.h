@@ -12,10 +12,12 @@ struct SgdOptions {
 
   static constexpr std::string_view subject = "optimizer 'sgd'";
   static void visit(auto& self, auto&& field) {
-    field("learning_rate", self.learning_rate, computed_in_binary32({.lower = 0}));
-    field("momentum", self.momentum, computed_in_binary32({.lower = 0, .upper = 1, .includes_lower = true}));
-    field("nesterov", self.nesterov, closed_interval(0, 1));
-    field("weight_decay", self.weight_decay, computed_in_binary32({.lower = 0, .includes_lower = true}));
+    field("learning_rate", self.learning_rate, names::computed_in_binary32({.lower = 0}));
+    field("momentum", self.momentum,
+          names::computed_in_binary32({.lower = 0, .upper = 1, .includes_lower = true}));
+    field("nesterov", self.nesterov, names::closed_interval(0, 1));
+    field("weight_decay", self.weight_decay,
+          names::computed_in_binary32({.lower = 0, .includes_lower = true}));
   }
 };
 
@@ -38,7 +40,7 @@ class Sgd : public Optimizer {
   explicit Sgd(const SgdOptions& options = {}, const UpdateArithmetic& arithmetic = {});
 
   std::string_view name() const override { return "sgd"; }
-  NamedValues options() const override { return named_values(options_); }
+  names::NamedValues options() const override { return names::named_values(options_); }
   double learning_rate() const override { return options_.learning_rate; }
 
  protected:
@@ -63,7 +65,7 @@ class Momentum final : public Sgd {
  public:
   using Options = MomentumOptions;
   explicit Momentum(const Options& options = {}, const UpdateArithmetic& arithmetic = {})
-      : Sgd(checked(options), arithmetic) {}
+      : Sgd(names::checked(options), arithmetic) {}
 
   std::string_view name() const override { return "momentum"; }
 };

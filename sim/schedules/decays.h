@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "sim/integer_power.h"
 #include "sim/schedules/schedule.h"
+#include "sim/tensor/integer_power.h"
 
 namespace sim {
 
@@ -34,7 +34,7 @@ struct CosineRule : ScheduleOptions {
   static constexpr std::string_view subject = "schedule 'cosine'";
   static void visit(auto& self, auto&& field) {
     ScheduleOptions::visit(self, field);
-    field("final_factor", self.final_factor, computed_in_binary32(closed_interval(0, 1)));
+    field("final_factor", self.final_factor, names::computed_in_binary32(names::closed_interval(0, 1)));
   }
 
   double factor(std::uint64_t step, std::uint64_t steps) const {
@@ -63,7 +63,7 @@ struct LinearRule : ScheduleOptions {
   static constexpr std::string_view subject = "schedule 'linear'";
   static void visit(auto& self, auto&& field) {
     ScheduleOptions::visit(self, field);
-    field("final_factor", self.final_factor, computed_in_binary32(closed_interval(0, 1)));
+    field("final_factor", self.final_factor, names::computed_in_binary32(names::closed_interval(0, 1)));
   }
 
   double factor(std::uint64_t step, std::uint64_t steps) const {
@@ -80,8 +80,8 @@ struct StepRule : ScheduleOptions {
   static constexpr std::string_view subject = "schedule 'step'";
   static void visit(auto& self, auto&& field) {
     ScheduleOptions::visit(self, field);
-    field("period", self.period, closed_interval(1, std::numeric_limits<int>::max()));
-    field("decay", self.decay, computed_in_binary32({.lower = 0, .upper = 1, .includes_upper = true}));
+    field("period", self.period, names::closed_interval(1, std::numeric_limits<int>::max()));
+    field("decay", self.decay, names::computed_in_binary32({.lower = 0, .upper = 1, .includes_upper = true}));
   }
 
   double factor(std::uint64_t step, std::uint64_t) const {

@@ -2,15 +2,15 @@
 
 #include <array>
 
-#include "sim/registry.h"
+#include "fp16/names.h"
 #include "sim/schedules/decays.h"
 
 namespace sim {
 namespace {
 
 template <class Rule>
-std::unique_ptr<Schedule> make(const GivenOptions& options) {
-  return std::make_unique<ScheduleByRule<Rule>>(options_from<Rule>(options));
+std::unique_ptr<Schedule> make(const names::GivenOptions& options) {
+  return std::make_unique<ScheduleByRule<Rule>>(names::options_from<Rule>(options));
 }
 
 constexpr std::array rows{
@@ -19,7 +19,7 @@ constexpr std::array rows{
     ScheduleRow{LinearRule::name, "a straight line down to a final factor", make<LinearRule>},
     ScheduleRow{StepRule::name, "a drop by a constant factor once in a period", make<StepRule>},
 };
-static_assert(has_unique_names(rows));
+static_assert(names::has_unique_names(rows));
 
 }  // namespace
 
@@ -27,8 +27,8 @@ std::span<const ScheduleRow> schedules() {
   return rows;
 }
 
-std::unique_ptr<Schedule> make_schedule(std::string_view name, const GivenOptions& options) {
-  return find_by_name(rows, "schedule", name).make(options);
+std::unique_ptr<Schedule> make_schedule(std::string_view name, const names::GivenOptions& options) {
+  return names::find_by_name(rows, "schedule", name).make(options);
 }
 
 }  // namespace sim

@@ -4,7 +4,7 @@
 #include <limits>
 #include <string_view>
 
-#include "sim/options.h"
+#include "fp16/names.h"
 
 namespace sim {
 
@@ -23,8 +23,8 @@ struct ScheduleOptions {
   int counts_skipped_steps = 0;
 
   static void visit(auto& self, auto&& field) {
-    field("warmup_steps", self.warmup_steps, closed_interval(0, std::numeric_limits<int>::max()));
-    field("counts_skipped_steps", self.counts_skipped_steps, closed_interval(0, 1));
+    field("warmup_steps", self.warmup_steps, names::closed_interval(0, std::numeric_limits<int>::max()));
+    field("counts_skipped_steps", self.counts_skipped_steps, names::closed_interval(0, 1));
   }
 };
 
@@ -41,7 +41,7 @@ class Schedule {
   virtual double factor(const StepCounts& counts) const = 0;
 
   /// Options in force, for the manifest.
-  virtual NamedValues options() const = 0;
+  virtual names::NamedValues options() const = 0;
 };
 
 /// `Rule` is a struct of options with the rule after warm-up: factor(s, n).
@@ -49,10 +49,10 @@ template <class Rule>
 class ScheduleByRule final : public Schedule {
  public:
   /// Throws std::invalid_argument unless the options lie in their intervals.
-  explicit ScheduleByRule(const Rule& rule) : rule_(checked(rule)) {}
+  explicit ScheduleByRule(const Rule& rule) : rule_(names::checked(rule)) {}
 
   std::string_view name() const override { return Rule::name; }
-  NamedValues options() const override { return named_values(rule_); }
+  names::NamedValues options() const override { return names::named_values(rule_); }
 
   double factor(const StepCounts& counts) const override {
     const std::uint64_t step = counts.applied + (rule_.counts_skipped_steps == 1 ? counts.skipped : 0);

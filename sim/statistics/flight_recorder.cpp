@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace sim {
 namespace {

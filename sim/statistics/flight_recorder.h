@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
 
 namespace sim {
 

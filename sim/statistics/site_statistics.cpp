@@ -4,9 +4,9 @@
 #include <limits>
 #include <span>
 
-#include "sim/gradients.h"
 #include "sim/ops/sums.h"
-#include "sim/statistics/log2.h"
+#include "sim/tape/gradients.h"
+#include "sim/tensor/log2.h"
 
 namespace sim {
 namespace {
@@ -25,7 +25,7 @@ double sum_of_squares(const Tensor& tensor) {
 
 std::uint64_t SiteStatistics::subnormal() const {
   std::uint64_t count = 0;
-  for (int exponent = ExponentHistogram::min_exponent; exponent < -14; ++exponent)
+  for (int exponent = fp16::ExponentHistogram::min_exponent; exponent < -14; ++exponent)
     count += exponents.octave(exponent).total;
   return count;
 }

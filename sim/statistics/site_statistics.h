@@ -5,17 +5,17 @@
 #include <vector>
 
 #include "fp16/bulk.h"
-#include "sim/statistics/exponent_histogram.h"
-#include "sim/tape.h"
+#include "fp16/exponent_histogram.h"
+#include "sim/tape/tape.h"
 
 namespace sim {
 
 /// Of one tensor's gradient in one step. Classes are those of the stored, scaled values.
 struct SiteStatistics {
-  ExponentHistogram exponents = {};    ///< of the stored values
-  fp16::RoundingCounts rounding = {};  ///< what the rounding to this very tensor did
-  double scale = 1;                    ///< what the stored values are a multiple of
-  double square = 0;                   ///< sum of the squares of the stored values
+  fp16::ExponentHistogram exponents = {};  ///< of the stored values
+  fp16::RoundingCounts rounding = {};      ///< what the rounding to this very tensor did
+  double scale = 1;                        ///< what the stored values are a multiple of
+  double square = 0;                       ///< sum of the squares of the stored values
 
   std::uint64_t total() const { return exponents.total(); }
   std::uint64_t zero() const { return exponents.zero(); }

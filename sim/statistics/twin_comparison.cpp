@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "fp16/config.h"
-#include "sim/statistics/log2.h"
+#include "sim/tensor/log2.h"
 
 namespace sim {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
 
 namespace sim {
 

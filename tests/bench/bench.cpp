@@ -17,10 +17,10 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/experiment.h"
-#include "experiments/common/text_table.h"
+#include "experiments/training/laboratory.h"
+#include "experiments/frame/text_table.h"
 #include "fp16/vector_path.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 #include "tests/bench/case.h"
 #include "tests/bench/peers.h"
 
@@ -174,7 +174,8 @@ void record_derived(experiments::Run& run, const std::string& title,
                                .rows = {}};
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
   for (const bench::Derived& figure : figures) {
-    run.record().summary(figure.key, figure.value ? sim::Value(*figure.value) : sim::Value("not run"));
+    run.record().summary(figure.key,
+                         figure.value ? experiments::Value(*figure.value) : experiments::Value("not run"));
     table.rows.push_back({figure.key, text_of(figure), or_dash(figure.limit), or_dash(figure.note)});
   }
   if (std::ranges::all_of(figures, &std::string::empty, &bench::Derived::note)) {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "sim/ops/operation.h"
-#include "sim/trainer.h"
+#include "sim/trainer/trainer.h"
 
 namespace bench {
 namespace {

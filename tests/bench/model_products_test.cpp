@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "experiments/common/training_setup.h"
+#include "experiments/training/training_setup.h"
 
 namespace {
 

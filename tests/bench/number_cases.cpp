@@ -8,7 +8,7 @@
 
 #include "fp16/bulk.h"
 #include "fp16/math.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 #include "tests/bench/case.h"
 #include "tests/bench/peers.h"
 

@@ -13,10 +13,10 @@
 #include <string>
 #include <utility>
 
-#include "experiments/common/training_setup.h"
-#include "sim/random.h"
+#include "experiments/training/training_setup.h"
+#include "fp16/exponent_histogram.h"
 #include "sim/statistics/cast_counts.h"
-#include "sim/statistics/exponent_histogram.h"
+#include "sim/tensor/random.h"
 #include "tests/bench/case.h"
 #include "tests/bench/model_products.h"
 
@@ -42,7 +42,7 @@ void add_histogram(std::vector<Case>& cases) {
        {std::pair{"exponent_histogram", 0.0f}, std::pair{"exponent_histogram_sparse", 0.67f}}) {
     const auto values = std::make_shared<std::vector<float>>(values_with_zeros(size, zeros));
     const auto count = [values] {
-      sim::ExponentHistogram histogram;
+      fp16::ExponentHistogram histogram;
       histogram.add(std::span<const float>(*values));
       return sim::CastCounts{.total = histogram.total(),
                              .zero_before = histogram.zero(),

@@ -10,7 +10,7 @@
 #include "experiments/allreduce_precision/gradients.h"
 #include "experiments/allreduce_precision/measurement.h"
 #include "experiments/allreduce_precision/record.h"
-#include "sim/gradients.h"
+#include "sim/tape/gradients.h"
 
 namespace {
 

@@ -1,7 +1,7 @@
 /// Products of row-major matrices are asked of a column-major library as they must be: the calls that a fake
 /// library notes are the expected ones, and what it computes from them is the product.
 
-#include "experiments/common/cublas.h"
+#include "experiments/gpu/vendor/cublas.h"
 
 #include <doctest/doctest.h>
 
@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/common/cublas_lt.h"
+#include "experiments/gpu/vendor/cublas_lt.h"
 #include "fp16/codec.h"
 #include "tests/experiments/fake_cublas.h"
 

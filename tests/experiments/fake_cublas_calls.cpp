@@ -1,4 +1,4 @@
-#include "experiments/common/shared_library.h"
+#include "experiments/gpu/vendor/shared_library.h"
 #include "tests/experiments/fake_cublas.h"
 
 namespace test {

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "experiments/gpu_status/merge.h"
-#include "experiments/gpu_status/record_files.h"
-#include "experiments/gpu_status/status.h"
-#include "experiments/gpu_throughput/streaming.h"
-#include "experiments/validate_gpu/rows.h"
+#include "experiments/gpu/gpu_status/merge.h"
+#include "experiments/gpu/gpu_status/record_files.h"
+#include "experiments/gpu/gpu_status/status.h"
+#include "experiments/gpu/gpu_throughput/streaming.h"
+#include "experiments/gpu/validate_gpu/rows.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 #include "tests/text.h"

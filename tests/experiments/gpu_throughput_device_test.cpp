@@ -3,11 +3,11 @@
 #include <string>
 #include <vector>
 
-#include "experiments/gpu_throughput/context_memory.h"
-#include "experiments/gpu_throughput/judgement.h"
-#include "experiments/gpu_throughput/measurement.h"
-#include "experiments/gpu_throughput/products.h"
-#include "experiments/gpu_throughput/streaming.h"
+#include "experiments/gpu/gpu_throughput/context_memory.h"
+#include "experiments/gpu/gpu_throughput/judgement.h"
+#include "experiments/gpu/gpu_throughput/measurement.h"
+#include "experiments/gpu/gpu_throughput/products.h"
+#include "experiments/gpu/gpu_throughput/streaming.h"
 #include "fp16/cuda/sweep.h"
 
 namespace {

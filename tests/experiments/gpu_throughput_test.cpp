@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "experiments/gpu_throughput/buffers.h"
-#include "experiments/gpu_throughput/gradient_values.h"
-#include "experiments/gpu_throughput/judgement.h"
-#include "experiments/gpu_throughput/measurement.h"
-#include "experiments/gpu_throughput/products.h"
-#include "experiments/gpu_throughput/record.h"
-#include "experiments/gpu_throughput/selection.h"
-#include "experiments/gpu_throughput/streaming.h"
+#include "experiments/gpu/gpu_throughput/buffers.h"
+#include "experiments/gpu/gpu_throughput/gradient_values.h"
+#include "experiments/gpu/gpu_throughput/judgement.h"
+#include "experiments/gpu/gpu_throughput/measurement.h"
+#include "experiments/gpu/gpu_throughput/products.h"
+#include "experiments/gpu/gpu_throughput/record.h"
+#include "experiments/gpu/gpu_throughput/selection.h"
+#include "experiments/gpu/gpu_throughput/streaming.h"
 #include "fp16/codec.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
@@ -194,7 +194,7 @@ TEST_CASE("gpu_throughput: the table of times has a line for each limit, and the
   std::vector<Row> rows{timed("copy", 1000, 1e-3), timed("row", 500, 1e-3, {{"copy", 0.4}, {"peer"}}),
                         timed("peer", 250, 1e-3)};
   {
-    sim::RunRecord record(directory / "out");
+    experiments::RunRecord record(directory / "out");
     const std::vector<Judgement> judgements = judge(rows);
     write_timing(record, rows, judgements);
     write_summary(record, rows, judgements);
@@ -220,7 +220,7 @@ TEST_CASE("gpu_throughput: a row that fails fails the run, and reasons stand onc
     row->times.reset();
     row->check = {};
   }
-  sim::RunRecord record(directory / "out");
+  experiments::RunRecord record(directory / "out");
   Run good(record, {.threads = 1, .terminal = nullptr, .warnings = nullptr});
   write_verdict(good, rows);
   CHECK_FALSE(good.failure().has_value());

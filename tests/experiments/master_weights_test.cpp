@@ -14,7 +14,7 @@
 #include "experiments/master_weights/record.h"
 #include "experiments/master_weights/storage.h"
 #include "fp16/formats.h"
-#include "sim/precision_policy.h"
+#include "sim/precision/precision_policy.h"
 
 namespace {
 

@@ -6,11 +6,11 @@
 #include <string>
 #include <string_view>
 
-#include "experiments/common/training_setup.h"
 #include "experiments/memory_anatomy/allocation.h"
 #include "experiments/memory_anatomy/anatomy.h"
 #include "experiments/memory_anatomy/networks.h"
 #include "experiments/memory_anatomy/published.h"
+#include "experiments/training/training_setup.h"
 #include "tests/temporary_directory.h"
 
 namespace anatomy = experiments::memory_anatomy;

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/training_setup.h"
 #include "experiments/op_precision/lists.h"
 #include "experiments/op_precision/measurement.h"
 #include "experiments/op_precision/operands.h"
 #include "experiments/op_precision/replay.h"
-#include "sim/model_state.h"
+#include "experiments/training/training_setup.h"
+#include "sim/trainer/model_state.h"
 
 namespace {
 

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/common/figure.h"
-#include "experiments/common/text_table.h"
+#include "experiments/frame/figure.h"
+#include "experiments/frame/record.h"
+#include "experiments/frame/text_table.h"
 #include "experiments/report/html.h"
 #include "experiments/report/page.h"
 #include "experiments/report/site.h"
-#include "sim/record.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 
@@ -43,7 +43,7 @@ constexpr const char* sample_svg = R"svg(<?xml version="1.0" encoding="utf-8"  s
 )svg";
 
 void write_run(const fs::path& directory, const std::string& verdict) {
-  sim::RunRecord record(directory);
+  experiments::RunRecord record(directory);
   record.table("squares", {"x", "square"}).row({1, 1});
   std::ofstream(record.staging() / "sketch.svg") << sample_svg;
   record.figure({.name = "sketch", .title = "A <sketch>", .caption = "Caption with 2^-24."});
@@ -204,7 +204,7 @@ TEST_CASE("what is no run directory is refused by its name") {
 
 TEST_CASE("the headline of a verdict that begins with a table is the sentence behind it") {
   const test::TemporaryDirectory directory;
-  sim::RunRecord record(directory / "run");
+  experiments::RunRecord record(directory / "run");
   record.verdict(experiments::TextTable{.columns = {"scaler", "loss"}, .rows = {{"none", "0.5"}}}.text());
   record.verdict("Half of it\nis lost.");
   record.commit({{"experiment", "probe"}});

@@ -9,8 +9,8 @@
 #include "experiments/scaler_comparison/criteria.h"
 #include "experiments/scaler_comparison/ranking.h"
 #include "experiments/scaler_comparison/regimes.h"
+#include "fp16/names.h"
 #include "sim/schedules/registry.h"
-#include "sim/spec.h"
 
 using namespace experiments::scaler_comparison;
 
@@ -172,7 +172,7 @@ TEST_CASE("regimes: the learning rate drops once, in the middle of what the warm
        {Case{"constant", 500, 250, 1}, Case{"constant", 7, 4, 1}, Case{"cosine:warmup_steps=50", 500, 275, 1},
         Case{"linear:warmup_steps=1000", 20, 15, 1}, Case{"constant", 1, 1, 1}}) {
     INFO(schedule, ", ", steps);
-    const auto [name, given] = sim::parse_numeric_spec(drifting_schedule(schedule, steps, 0.125));
+    const auto [name, given] = names::parse_numeric_spec(drifting_schedule(schedule, steps, 0.125));
     const auto rule = sim::make_schedule(name, given);
     const auto total = static_cast<std::uint64_t>(steps);
     const auto factor = [&](std::uint64_t step) { return rule->factor({.applied = step, .total = total}); };

@@ -3,8 +3,8 @@
 
 #include <sstream>
 
-#include "experiments/common/experiment.h"
-#include "sim/record.h"
+#include "experiments/frame/experiment.h"
+#include "experiments/frame/record.h"
 #include "tests/temporary_directory.h"
 
 namespace test {
@@ -17,7 +17,7 @@ struct SilentRun {
 
   TemporaryDirectory directory;
   std::ostringstream warnings;
-  sim::RunRecord record;
+  experiments::RunRecord record;
   experiments::Run run;
 };
 

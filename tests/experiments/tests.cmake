@@ -1,19 +1,29 @@
+halflab_test(experiments_frame_test
+  experiments/frame/crc32_test.cpp
+  experiments/frame/files_test.cpp
+  experiments/frame/growing_file_test.cpp
+  experiments/frame/record_test.cpp
+  experiments/frame/toml_file_test.cpp
+  LIBRARIES halflab_frame tomlplusplus::tomlplusplus)
+halflab_test(experiments_build_information_test experiments/frame/build_information_test.cpp
+  LIBRARIES halflab_frame CLI11::CLI11 ZLIB::ZLIB)
 halflab_test(experiments_common_test
-  experiments/common_command_line_test.cpp
-  experiments/common_comparison_test.cpp
-  experiments/common_confidence_test.cpp
-  experiments/common_counted_gradients_test.cpp
-  experiments/common_curve_table_test.cpp
-  experiments/common_experiment_test.cpp
-  experiments/common_figure_test.cpp
-  experiments/common_gradient_sites_test.cpp
-  experiments/common_instruments_test.cpp
-  experiments/common_memory_need_test.cpp
-  experiments/common_parallel_test.cpp
-  experiments/common_printable_test.cpp
-  experiments/common_progress_test.cpp
-  experiments/common_text_table_test.cpp
-  experiments/common_training_setup_test.cpp
+  experiments/training/checkpoint_test.cpp
+  experiments/frame/command_line_test.cpp
+  experiments/training/comparison_test.cpp
+  experiments/frame/confidence_test.cpp
+  experiments/training/counted_gradients_test.cpp
+  experiments/frame/curve_table_test.cpp
+  experiments/frame/experiment_test.cpp
+  experiments/frame/figure_test.cpp
+  experiments/training/gradient_sites_test.cpp
+  experiments/training/instruments_test.cpp
+  experiments/training/memory_need_test.cpp
+  experiments/frame/parallel_test.cpp
+  experiments/frame/printable_test.cpp
+  experiments/frame/progress_test.cpp
+  experiments/frame/text_table_test.cpp
+  experiments/training/training_setup_test.cpp
   LIBRARIES halflab_experiments nlohmann_json::nlohmann_json)
 
 halflab_test(experiments_parts_test
@@ -103,7 +113,7 @@ add_dependencies(experiments_figures_test experiments)
 if(HALFLAB_HAS_CUDA)
   halflab_emulated_test(gpu_throughput_emulated_test experiments/gpu_throughput_device_test.cpp
     LIBRARIES gpu_throughput_parts)
-  add_executable(validate_gpu_emulated ${PROJECT_SOURCE_DIR}/experiments/validate_gpu.cpp)
+  add_executable(validate_gpu_emulated ${PROJECT_SOURCE_DIR}/experiments/gpu/validate_gpu/main.cpp)
   target_link_libraries(validate_gpu_emulated PRIVATE validate_gpu_parts)
   halflab_emulate(validate_gpu_emulated)
   halflab_test(validate_gpu_emulated_test experiments/validate_gpu_emulated_test.cpp

@@ -9,10 +9,10 @@
 #include <tuple>
 #include <vector>
 
-#include "experiments/validate_gpu/driver.h"
-#include "experiments/validate_gpu/instruction_agreement.h"
-#include "experiments/validate_gpu/rows.h"
-#include "experiments/validate_gpu/swept_answers.h"
+#include "experiments/gpu/validate_gpu/driver.h"
+#include "experiments/gpu/validate_gpu/instruction_agreement.h"
+#include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/gpu/validate_gpu/swept_answers.h"
 #include "fp16/cuda/fma_sweep.h"
 #include "fp16/cuda/index.h"
 #include "fp16/cuda/sweep.h"

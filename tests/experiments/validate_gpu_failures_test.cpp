@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
-#include "experiments/common/interrupt.h"
-#include "experiments/validate_gpu/functions.h"
-#include "experiments/validate_gpu/nan_census.h"
-#include "experiments/validate_gpu/record.h"
+#include "experiments/frame/interrupt.h"
+#include "experiments/gpu/validate_gpu/functions.h"
+#include "experiments/gpu/validate_gpu/nan_census.h"
+#include "experiments/gpu/validate_gpu/record.h"
 #include "fp16/cuda/sweep.h"
 #include "tests/experiments/validate_gpu_invented_device.h"
 #include "tests/file_contents.h"
@@ -70,7 +70,7 @@ TEST_CASE("validate_gpu: where the device fails at a row, the others go on, unle
   const TemporaryDirectory written;
   const std::vector<Finding> findings = one.findings();
   {
-    sim::RunRecord record(written / "run");
+    experiments::RunRecord record(written / "run");
     write_tables(record, findings);
     write_summary(record, findings);
     write_verdict(record, findings, one.failures);
@@ -82,7 +82,7 @@ TEST_CASE("validate_gpu: where the device fails at a row, the others go on, unle
   CHECK(contains(test::content_of(written / "run/verdicts.csv"), "\"not begun, DEVICE FAILED"));
   CHECK(nlohmann::json::parse(test::content_of(written / "run/summary.json")).at("rows_failed") == 1);
 
-  sim::RunRecord record(written / "lost");
+  experiments::RunRecord record(written / "lost");
   write_verdict(record, lost.findings(), lost.failures);
   CHECK(contains(record.verdict(), "After these it was asked for nothing more."));
 }
@@ -114,7 +114,7 @@ TEST_CASE("validate_gpu: a device that fails at tables and the census leaves wha
   for (const std::string& id : ids) chosen.push_back(row_index(id));
   chosen.push_back(row_index("hadd, software half"));
   const auto census = [&](const std::string& name) {
-    sim::RunRecord record(directory / name);
+    experiments::RunRecord record(directory / name);
     CHECK(write_nan_census(record, chosen, {.drivers = &device.drivers}, result.failures) == 0);
     record.commit({});
     return test::content_of(directory / (name + "/nan_census.csv"));
@@ -214,7 +214,7 @@ TEST_CASE("validate_gpu: after the budget no shard is begun, and the row says ho
 
   const TemporaryDirectory written;
   {
-    sim::RunRecord record(written / "run");
+    experiments::RunRecord record(written / "run");
     write_tables(record, second.findings());
     write_verdict(record, second.findings(), second.failures);
     CHECK(record.verdict().find(std::to_string(outcomes[0].shards_finished) + " of 65,536 shards") !=
@@ -256,7 +256,7 @@ TEST_CASE("validate_gpu: rows on a device that there is no time for are not in t
   for (const double seconds : {0.0, 1e9}) {
     const TemporaryDirectory directory;
     {
-      sim::RunRecord record(directory / "run");
+      experiments::RunRecord record(directory / "run");
       DeviceFailures none;
       CHECK(write_nan_census(record, chosen, {.drivers = &device.drivers, .device_s = seconds}, none) ==
             (seconds == 0 ? 2 : 0));

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/validate_gpu/double_oracle.h"
-#include "experiments/validate_gpu/functions.h"
-#include "experiments/validate_gpu/nan_census.h"
-#include "experiments/validate_gpu/rows.h"
+#include "experiments/gpu/validate_gpu/double_oracle.h"
+#include "experiments/gpu/validate_gpu/functions.h"
+#include "experiments/gpu/validate_gpu/nan_census.h"
+#include "experiments/gpu/validate_gpu/rows.h"
 #include "fp16/cuda/sweep.h"
 #include "tests/experiments/validate_gpu_rows.h"
 

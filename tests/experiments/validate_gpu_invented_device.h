@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "experiments/common/experiment.h"
-#include "experiments/validate_gpu/device_failures.h"
-#include "experiments/validate_gpu/driver.h"
-#include "experiments/validate_gpu/findings.h"
-#include "experiments/validate_gpu/rows.h"
-#include "experiments/validate_gpu/shard_file.h"
-#include "experiments/validate_gpu/sweep.h"
+#include "experiments/frame/experiment.h"
+#include "experiments/gpu/validate_gpu/device_failures.h"
+#include "experiments/gpu/validate_gpu/driver.h"
+#include "experiments/gpu/validate_gpu/findings.h"
+#include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/gpu/validate_gpu/shard_file.h"
+#include "experiments/gpu/validate_gpu/sweep.h"
 #include "fp16/cuda/index.h"
 #include "tests/experiments/validate_gpu_rows.h"
 #include "tests/file_contents.h"
@@ -93,7 +93,7 @@ inline Swept swept(const TemporaryDirectory& directory, SweepSettings settings) 
   const std::string file = directory / "shards.bin";
   settings.file = file;
   std::ostringstream warnings;
-  sim::RunRecord record(directory / "run");
+  experiments::RunRecord record(directory / "run");
   experiments::Run run(record, {.threads = 2, .terminal = nullptr, .warnings = &warnings});
   ShardFile shards = std::filesystem::exists(file)
                          ? ShardFile::read(file, shard_lines(), ShardFile::Use::go_on)

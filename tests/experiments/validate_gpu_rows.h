@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <string>
 
-#include "experiments/validate_gpu/rows.h"
+#include "experiments/gpu/validate_gpu/rows.h"
 
 namespace test {
 

@@ -9,14 +9,14 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/validate_gpu/code_identity.h"
-#include "experiments/validate_gpu/cuda_header.h"
-#include "experiments/validate_gpu/double_oracle.h"
-#include "experiments/validate_gpu/findings.h"
-#include "experiments/validate_gpu/rows.h"
-#include "experiments/validate_gpu/shard_file.h"
-#include "experiments/validate_gpu/stored_vectors.h"
-#include "sim/build_information.h"
+#include "experiments/frame/build_information.h"
+#include "experiments/gpu/validate_gpu/code_identity.h"
+#include "experiments/gpu/validate_gpu/cuda_header.h"
+#include "experiments/gpu/validate_gpu/double_oracle.h"
+#include "experiments/gpu/validate_gpu/findings.h"
+#include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/gpu/validate_gpu/shard_file.h"
+#include "experiments/gpu/validate_gpu/stored_vectors.h"
 #include "tests/file_contents.h"
 #include "tests/oracle/exact_half.h"
 #include "tests/temporary_directory.h"
@@ -347,7 +347,7 @@ TEST_CASE("validate_gpu: shards are of a revision, and of one program where the 
   std::ofstream(one) << "program";
   std::ofstream(copy) << "program";
   std::ofstream(other) << "prograM";
-  sim::BuildInformation build = sim::build_information();
+  experiments::BuildInformation build = experiments::build_information();
   build.git_revision = "0123456789abcdef";
   build.git_dirty = false;
   CHECK(code_identity(build, other) == "0123456789abcdef");

@@ -95,3 +95,7 @@ halflab_test(fp16_cuda_gpu_tests
   fp16/cuda/gemm_gpu_test.cpp fp16/cuda/kernels_gpu_test.cpp fp16/cuda/tensor_core_gpu_test.cpp
   LIBRARIES halflab::fp16_cuda halflab::fp16_bulk LABEL gpu)
 include(fp16/cuda/ptx.cmake)
+
+halflab_test(fp16_names_tests fp16/names/registry_test.cpp fp16/names/options_test.cpp fp16/names/spec_test.cpp
+  LIBRARIES halflab::names)
+halflab_test(fp16_exponent_histogram_tests fp16/exponent_histogram_test.cpp LIBRARIES halflab::fp16_bulk)

@@ -1,9 +1,4 @@
-halflab_test(sim_build_information_test sim/build_information_test.cpp
-  LIBRARIES halflab::sim CLI11::CLI11 fmt::fmt nlohmann_json::nlohmann_json ZLIB::ZLIB)
-
-halflab_test(sim_registry_test sim/registry_test.cpp sim/options_test.cpp LIBRARIES halflab::sim)
 halflab_test(sim_statistics_test
-  sim/statistics/exponent_histogram_test.cpp
   sim/statistics/cast_counts_test.cpp
   LIBRARIES halflab::sim)
 halflab_test(sim_loss_scaling_test
@@ -24,8 +19,8 @@ halflab_test(sim_layer_and_tensor_scaling_test
   sim/loss_scaling/unit_scaling_test.cpp
   LIBRARIES halflab::sim mpfr gmp)
 halflab_test(sim_optimizers_test
-  sim/integer_power_test.cpp
-  sim/clipping_test.cpp
+  sim/tensor/integer_power_test.cpp
+  sim/tape/clipping_test.cpp
   sim/optimizers/adam_test.cpp
   sim/optimizers/adamw_8bit_test.cpp
   sim/optimizers/dynamic_map_test.cpp
@@ -39,18 +34,17 @@ halflab_test(sim_optimizers_test
 halflab_test(sim_optimizers_exhaustive_test sim/optimizers/tensor_operations_exhaustive_test.cpp
   LIBRARIES halflab::sim LABEL exhaustive)
 
-halflab_test(sim_random_test sim/random_test.cpp LIBRARIES halflab::sim)
-halflab_test(sim_random_exhaustive_test sim/random_exhaustive_test.cpp
+halflab_test(sim_random_test sim/tensor/random_test.cpp LIBRARIES halflab::sim)
+halflab_test(sim_random_exhaustive_test sim/tensor/random_exhaustive_test.cpp
   LIBRARIES halflab::sim Threads::Threads LABEL exhaustive)
-halflab_test(sim_allreduce_test sim/allreduce_test.cpp oracle/exact_half.cpp
+halflab_test(sim_allreduce_test sim/trainer/allreduce_test.cpp oracle/exact_half.cpp
   LIBRARIES halflab::sim Boost::headers)
-halflab_test(sim_network_test
-  sim/networks/cost_model_test.cpp
-  sim/networks/memory_model_test.cpp
-  sim/networks/network_description_test.cpp
-  sim/networks/tape_memory_test.cpp
-  sim/toml_file_test.cpp
-  LIBRARIES halflab::networks tomlplusplus::tomlplusplus)
+halflab_test(sim_sizing_test
+  sim/sizing/cost_model_test.cpp
+  sim/sizing/memory_model_test.cpp
+  sim/sizing/network_description_test.cpp
+  sim/sizing/tape_memory_test.cpp
+  LIBRARIES halflab::sizing halflab_frame tomlplusplus::tomlplusplus)
 halflab_test(sim_data_test
   sim/data/dataset_test.cpp
   sim/data/digits_test.cpp
@@ -65,20 +59,18 @@ halflab_test(sim_data_test
   LIBRARIES halflab::sim ZLIB::ZLIB)
 
 halflab_test(sim_training_tests
-  sim/tape_test.cpp
-  sim/tensor_test.cpp
-  sim/spec_test.cpp
-  sim/arithmetic_test.cpp
-  sim/precision_policy_test.cpp
-  sim/gradients_test.cpp
-  sim/trainer_test.cpp
-  sim/trainer_loss_factor_test.cpp
-  sim/backward_passes_test.cpp
-  sim/layer_scaling_test.cpp
-  sim/parametrisation_test.cpp
-  sim/checkpoint_test.cpp
-  sim/memory_account_test.cpp
-  sim/statistics/extremes_test.cpp
+  sim/tape/tape_test.cpp
+  sim/tensor/tensor_test.cpp
+  sim/precision/arithmetic_test.cpp
+  sim/precision/precision_policy_test.cpp
+  sim/tape/gradients_test.cpp
+  sim/trainer/trainer_test.cpp
+  sim/trainer/trainer_loss_factor_test.cpp
+  sim/tape/backward_passes_test.cpp
+  sim/tape/layer_scaling_test.cpp
+  sim/tape/parametrisation_test.cpp
+  sim/tensor/memory_account_test.cpp
+  sim/tensor/extremes_test.cpp
   sim/statistics/flight_recorder_test.cpp
   sim/statistics/site_statistics_test.cpp
   sim/statistics/twin_comparison_test.cpp
@@ -106,13 +98,6 @@ halflab_test(sim_models_tests
   sim/models/text_models_test.cpp
   sim/models/training_test.cpp
   LIBRARIES halflab::sim Eigen3::Eigen)
-halflab_test(sim_operand_narrowing_tests sim/operand_narrowing_test.cpp LIBRARIES halflab::sim)
-halflab_test(sim_record_test sim/record_test.cpp LIBRARIES halflab::sim)
-halflab_test(sim_files_test
-  sim/crc32_test.cpp
-  sim/files_test.cpp
-  sim/growing_file_test.cpp
-  LIBRARIES halflab::sim)
-
+halflab_test(sim_operand_narrowing_tests sim/precision/operand_narrowing_test.cpp LIBRARIES halflab::sim)
 # The kernels that do on a device what the simulator does.
 halflab_test(sim_cuda_gpu_tests sim/cuda/streaming_gpu_test.cpp LIBRARIES halflab::fp16_cuda halflab::sim LABEL gpu)

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "fp16/names.h"
 #include "sim/data/digits.h"
 #include "sim/data/generated_text.h"
 #include "sim/data/scenes.h"
@@ -15,8 +16,7 @@
 #include "sim/models/registry.h"
 #include "sim/optimizers/registry.h"
 #include "sim/schedules/registry.h"
-#include "sim/spec.h"
-#include "sim/trainer.h"
+#include "sim/trainer/trainer.h"
 #include "tests/sim/ops/evaluation.h"
 
 namespace training_runs {
@@ -52,12 +52,12 @@ inline std::string small_spec(std::string_view model) {
 }
 
 inline std::unique_ptr<sim::Model> make_model(const std::string& text) {
-  const auto [name, options] = sim::parse_numeric_spec(text);
+  const auto [name, options] = names::parse_numeric_spec(text);
   const sim::ModelRow& row = sim::find_model(name);
   return row.make(data_of(row.data), options);
 }
 
-/// All as specs (sim/spec.h); an empty optimizer or schedule is the model's own.
+/// All as specs (fp16/names.h); an empty optimizer or schedule is the model's own.
 struct Setup {
   std::string model = small_spec("mlp");
   std::string policy = "amp";
@@ -80,16 +80,16 @@ struct Run {
 
 /// The same with a scaler that no registry has.
 inline Run start(const Setup& setup, sim::AnyScaler scaler) {
-  const auto [name, model_options] = sim::parse_numeric_spec(setup.model);
+  const auto [name, model_options] = names::parse_numeric_spec(setup.model);
   const sim::ModelRow& row = sim::find_model(name);
   const sim::Dataset& data = data_of(row.data);
   const sim::PrecisionPolicy policy = sim::make_precision_policy(setup.policy);
   const bool own_optimizer = setup.optimizer.empty();
   auto [optimizer, optimizer_options] =
-      sim::parse_numeric_spec(own_optimizer ? row.optimizer : std::string_view(setup.optimizer));
+      names::parse_numeric_spec(own_optimizer ? row.optimizer : std::string_view(setup.optimizer));
   if (own_optimizer) optimizer_options.try_emplace("learning_rate", row.learning_rate);
   const auto [schedule, schedule_options] =
-      sim::parse_numeric_spec(setup.schedule.empty() ? row.schedule : std::string_view(setup.schedule));
+      names::parse_numeric_spec(setup.schedule.empty() ? row.schedule : std::string_view(setup.schedule));
   std::unique_ptr<sim::Model> model = row.make(data, model_options);
   const sim::Model& borrowed = *model;
   return {.model = std::move(model),
@@ -102,7 +102,7 @@ inline Run start(const Setup& setup, sim::AnyScaler scaler) {
 }
 
 inline Run start(const Setup& setup) {
-  const auto [scaler, options] = sim::parse_numeric_spec(setup.scaler);
+  const auto [scaler, options] = names::parse_numeric_spec(setup.scaler);
   return start(setup, sim::make_any_scaler(scaler, options));
 }
 

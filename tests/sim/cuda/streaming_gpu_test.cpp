@@ -17,9 +17,9 @@
 #include "fp16/cuda/index.h"
 #include "fp16/cuda/streaming.h"
 #include "fp16/cuda/sweep.h"
-#include "sim/gradients.h"
+#include "fp16/exponent_histogram.h"
 #include "sim/statistics/cast_counts.h"
-#include "sim/statistics/exponent_histogram.h"
+#include "sim/tape/gradients.h"
 
 namespace cuda = fp16::cuda;
 
@@ -153,7 +153,7 @@ Outcome compare_unscale(const std::vector<std::vector<std::uint16_t>>& tensors, 
 }
 
 template <typename Counts>
-void check_counts(const Counts& found, const sim::ExponentHistogram& expected) {
+void check_counts(const Counts& found, const fp16::ExponentHistogram& expected) {
   CHECK(found.zero == expected.zero());
   CHECK(found.infinite == expected.infinite());
   CHECK(found.nan == expected.nan());
@@ -259,7 +259,7 @@ TEST_CASE("streaming: the flag says whether a scaled gradient is infinite or NaN
 TEST_CASE("histogram: exponents of all halves are counted as sim counts them") {
   if (skipped()) return;
   cuda::HalfHistogram histogram;
-  sim::ExponentHistogram expected;
+  fp16::ExponentHistogram expected;
   for (const std::size_t count : {std::size_t{0x10000}, std::size_t{1}, std::size_t{1029}}) {
     const std::vector<std::uint16_t> codes = half_codes(count);
     const cuda::DeviceMemory memory(codes);
@@ -277,7 +277,7 @@ TEST_CASE("histogram: exponents of floats and the losses of their cast are count
   if (skipped()) return;
   const std::vector<float> values = float_values(40000);
   const cuda::DeviceMemory memory(values);
-  sim::ExponentHistogram exponents;
+  fp16::ExponentHistogram exponents;
   exponents.add(values);
   for (const int log2_scale : {0, 10, 127, -9, -126}) {
     CAPTURE(log2_scale);

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "sim/registry.h"
+#include "fp16/names.h"
 #include "tests/temporary_directory.h"
 
 namespace sim {

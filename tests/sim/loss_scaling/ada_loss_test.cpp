@@ -74,17 +74,17 @@ TEST_CASE("ada_loss: erfinv is odd, and gives the factor of the paper's default"
 }
 
 TEST_CASE("ada_loss: the defaults are the original's") {
-  CHECK(AdaLoss().options() == sim::NamedValues{{"method", 0},
-                                                {"init_scale", 1},
-                                                {"underflow_probability", 1e-3},
-                                                {"u_min", 6e-8},
-                                                {"u_max", 6e4},
-                                                {"scale_cap", 16},
-                                                {"accumulated_cap", 1024},
-                                                {"fixed_scale", 1},
-                                                {"recompute_interval", 1},
-                                                {"power_of_two", 1},
-                                                {"skip_nonfinite", 0}});
+  CHECK(AdaLoss().options() == names::NamedValues{{"method", 0},
+                                                  {"init_scale", 1},
+                                                  {"underflow_probability", 1e-3},
+                                                  {"u_min", 6e-8},
+                                                  {"u_max", 6e4},
+                                                  {"scale_cap", 16},
+                                                  {"accumulated_cap", 1024},
+                                                  {"fixed_scale", 1},
+                                                  {"recompute_interval", 1},
+                                                  {"power_of_two", 1},
+                                                  {"skip_nonfinite", 0}});
   CHECK(AdaLoss().needs() == sim::LayerNeeds{.moments = true, .magnitudes = true});
   CHECK(AdaLoss().loss_scale() == 1);
   CHECK(AdaLoss({.init_scale = 8}).loss_scale() == 8);
@@ -276,12 +276,13 @@ TEST_CASE("ada_loss: impossible options and states are refused") {
 
   AdaLoss scaler;
   scaler.scale("layer", normal_gradient(sigma));
-  const sim::NamedValues before = scaler.state();
-  for (const sim::NamedValues& state : std::vector<sim::NamedValues>{{{"alpha", 1}},
-                                                                     {{"layer/alpha", 0}, {"layer/age", 0}},
-                                                                     {{"layer/alpha", 1}},
-                                                                     {{"layer/alpha", 1}, {"layer/age", 0.5}},
-                                                                     {{"layer/scale", 1}}}) {
+  const names::NamedValues before = scaler.state();
+  for (const names::NamedValues& state :
+       std::vector<names::NamedValues>{{{"alpha", 1}},
+                                       {{"layer/alpha", 0}, {"layer/age", 0}},
+                                       {{"layer/alpha", 1}},
+                                       {{"layer/alpha", 1}, {"layer/age", 0.5}},
+                                       {{"layer/scale", 1}}}) {
     CHECK_THROWS_AS(scaler.restore(state), std::invalid_argument);
     CHECK(scaler.state() == before);
   }

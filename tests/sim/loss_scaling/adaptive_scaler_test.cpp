@@ -52,7 +52,7 @@ class Training {
     }
     if (step.nan_in_run) scaled_values.push_back(NAN);
     if (step.nan_in_twin) values.push_back(NAN);
-    const sim::ExponentHistogram run = histogram_of(scaled_values), unscaled = histogram_of(values);
+    const fp16::ExponentHistogram run = histogram_of(scaled_values), unscaled = histogram_of(values);
     const sim::TwinSummary twin{.finite = !step.nan_in_twin, .exponents = &unscaled};
     sim::GradientSummary summary{.found_nonfinite = run.infinite() + run.nan() > 0, .exponents = &run};
     if (scaler.wants_twin(summary)) {
@@ -127,10 +127,10 @@ TEST_CASE("adaptive: an overflow far below the twin's limit does not lower the s
 TEST_CASE("adaptive: a NaN that no scale cures leaves the scale where it is, and nothing behind") {
   Training training;
   training.follow({{{-20}}, {{-18}}});
-  const sim::NamedValues before = training.scaler.state();
+  const names::NamedValues before = training.scaler.state();
   CHECK(training.follow(repeated(incurable, 500)) == Trace(500, 31));
   CHECK(training.skipped == 500);
-  sim::NamedValues after = training.scaler.state();
+  names::NamedValues after = training.scaler.state();
   CHECK(after[1].first == "steps_until_twin");
   after[1].second = before[1].second;
   CHECK(after == before);
@@ -199,7 +199,7 @@ TEST_CASE("adaptive: the headroom is the stated one") {
 
 TEST_CASE("adaptive: with no headroom the largest value lands on 65504 at most, short of the overflow edge") {
   const auto scale_after = [](float largest) {
-    const sim::ExponentHistogram exponents = histogram_of({{largest}});
+    const fp16::ExponentHistogram exponents = histogram_of({{largest}});
     const sim::TwinSummary twin{.exponents = &exponents};
     AdaptiveScaler scaler({.headroom = 0});
     scaler.update({.exponents = &exponents, .twin = &twin});
@@ -212,8 +212,8 @@ TEST_CASE("adaptive: with no headroom the largest value lands on 65504 at most, 
 TEST_CASE("adaptive: an infinite activation gradient that no weight gradient shows still lowers the scale") {
   Training training;
   training.follow({{{-20}}});
-  const sim::ExponentHistogram run = histogram_of({{INFINITY, 1.0f}});
-  const sim::ExponentHistogram unscaled = histogram_of({{0x1p-10F, 0x1p-33F}});
+  const fp16::ExponentHistogram run = histogram_of({{INFINITY, 1.0f}});
+  const fp16::ExponentHistogram unscaled = histogram_of({{0x1p-10F, 0x1p-33F}});
   const sim::TwinSummary twin{.exponents = &unscaled};
   const sim::GradientSummary summary{.found_nonfinite = false, .exponents = &run, .twin = &twin};
   CHECK(training.scaler.wants_twin(summary));
@@ -226,7 +226,7 @@ TEST_CASE("adaptive says what is missing when a step comes without exponents or 
   CHECK_THROWS_WITH_AS(scaler.update({}),
                        "scaler 'adaptive': a step came without the exponents of its gradients",
                        std::invalid_argument);
-  sim::ExponentHistogram exponents;
+  fp16::ExponentHistogram exponents;
   CHECK_THROWS_WITH_AS(scaler.update({.exponents = &exponents}),
                        "scaler 'adaptive': a step came without the twin that it wanted",
                        std::invalid_argument);
@@ -249,21 +249,21 @@ TEST_CASE("adaptive: impossible options are refused") {
 TEST_CASE("adaptive: impossible state is refused and leaves the scaler as it was") {
   Training training({.window = 2, .min_log2_scale = 22, .max_log2_scale = 24});
   training.follow({{{-10, -47}}, {{-12}}});
-  const sim::NamedValues before = training.scaler.state();
+  const names::NamedValues before = training.scaler.state();
   // 2^-47 is flushed at 2^22, where it becomes 2^-25, and not at 2^23
-  CHECK(before == sim::NamedValues{{"log2_scale", 23},
-                                   {"steps_until_twin", 98},
-                                   {"flushed_share_0", 0.5},
-                                   {"flushed_share_1", 0},
-                                   {"flushed_share_2", 0},
-                                   {"limit_0", 25},
-                                   {"limit_1", 27}});
-  const auto refused = [&](const sim::NamedValues& state) {
+  CHECK(before == names::NamedValues{{"log2_scale", 23},
+                                     {"steps_until_twin", 98},
+                                     {"flushed_share_0", 0.5},
+                                     {"flushed_share_1", 0},
+                                     {"flushed_share_2", 0},
+                                     {"limit_0", 25},
+                                     {"limit_1", 27}});
+  const auto refused = [&](const names::NamedValues& state) {
     CHECK_THROWS_AS(training.scaler.restore(state), std::invalid_argument);
     CHECK(training.scaler.state() == before);
   };
   const auto changed = [&](std::size_t entry, const std::string& name, double value) {
-    sim::NamedValues state = before;
+    names::NamedValues state = before;
     state[entry] = {name, value};
     return state;
   };
@@ -276,7 +276,7 @@ TEST_CASE("adaptive: impossible state is refused and leaves the scaler as it was
   refused(changed(2, "flushed_share_0", 1.5));
   refused(changed(6, "limit_2", 27));
   refused(changed(6, "limit_1", 1e6));
-  sim::NamedValues too_long = before;
+  names::NamedValues too_long = before;
   too_long.emplace_back("limit_2", 27);
   refused(too_long);
   training.scaler.restore({before.begin(), before.begin() + 5});

@@ -61,7 +61,7 @@ TEST_CASE("current: no memory, and impossible options and states are refused") {
   scaler.restore({});
   CHECK_THROWS_WITH_AS(scaler.restore({{"x/scale", 1}}),
                        "scaler 'current': saved state has an unknown entry 'x/scale'", std::invalid_argument);
-  CHECK(scaler.options() == sim::NamedValues{{"amax_epsilon", 0}, {"power_of_two", 0}});
+  CHECK(scaler.options() == names::NamedValues{{"amax_epsilon", 0}, {"power_of_two", 0}});
   CHECK_THROWS_WITH_AS(CurrentScaling({.amax_epsilon = -1}),
                        "scaler 'current': amax_epsilon = -1 is not allowed; allowed: numbers in [0, inf)",
                        std::invalid_argument);

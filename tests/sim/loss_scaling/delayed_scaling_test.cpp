@@ -87,7 +87,7 @@ TEST_CASE("delayed: an infinity holds the scale for as long as it is remembered,
 
 TEST_CASE("delayed: the defaults are the original's") {
   CHECK(DelayedScaling().options() ==
-        sim::NamedValues{
+        names::NamedValues{
             {"margin", 0}, {"amax_history_length", 1024}, {"use_most_recent", 0}, {"rolls_zero_amax", 0}});
   // 1023 steps later the first is still remembered, 1024 later it is not.
   std::vector<float> maxima(1025, 1);
@@ -128,10 +128,10 @@ TEST_CASE("delayed: impossible options and states are refused") {
 
   DelayedScaling scaler({.amax_history_length = 2});
   follow(scaler, {4, 2});
-  const sim::NamedValues before = scaler.state();
+  const names::NamedValues before = scaler.state();
   CHECK(before ==
-        sim::NamedValues{{"x/scale", 112}, {"x/format_max", 448}, {"x/amax", 0}, {"x/history_0", 2}});
-  using Values = sim::NamedValues;
+        names::NamedValues{{"x/scale", 112}, {"x/format_max", 448}, {"x/amax", 0}, {"x/history_0", 2}});
+  using Values = names::NamedValues;
   for (const Values& state : std::vector<Values>{
            {{"scale", 1}},
            {{"x/scale", 1}, {"x/format_max", 448}},

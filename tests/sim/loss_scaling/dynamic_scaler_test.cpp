@@ -16,8 +16,8 @@ namespace {
 
 constexpr double infinite = HUGE_VAL;
 
-sim::GivenOptions with(sim::GivenOptions options) {
-  options.merge(sim::GivenOptions{{"init_scale", 1024}, {"growth_interval", 4}});
+names::GivenOptions with(names::GivenOptions options) {
+  options.merge(names::GivenOptions{{"init_scale", 1024}, {"growth_interval", 4}});
   return options;
 }
 
@@ -28,7 +28,7 @@ constexpr std::string_view second_pattern = "....XXXXX....XX.XX......";
 struct Family {
   Trace first;
   Trace second;
-  std::vector<std::pair<std::string, sim::GivenOptions>> members;
+  std::vector<std::pair<std::string, names::GivenOptions>> members;
 };
 
 const std::vector<Family> families{
@@ -81,7 +81,7 @@ TEST_CASE("every scheduler follows its literal traces of growth, lone overflows 
 }
 
 TEST_CASE("DeepSpeed grows a step late only after its start and bad steps, flax always, the others never") {
-  const sim::GivenOptions options{{"init_scale", 1024}, {"growth_interval", 2}};
+  const names::GivenOptions options{{"init_scale", 1024}, {"growth_interval", 2}};
   check({{"deepspeed", options, "......X.....", {10, 10, 11, 11, 12, 12, 12, 12, 12, 13, 13, 14}},
          {"flax", options, "......X.....", {10, 10, 11, 11, 11, 12, 11, 11, 11, 12, 12, 12}},
          {"dynamic", options, "......X.....", {10, 11, 11, 12, 12, 13, 12, 12, 13, 13, 14, 14}}});
@@ -91,7 +91,7 @@ TEST_CASE("DeepSpeed grows a step late only after its start and bad steps, flax 
 }
 
 TEST_CASE("floors: 1 where the original has one, and none elsewhere") {
-  const sim::GivenOptions four{{"init_scale", 4}};
+  const names::GivenOptions four{{"init_scale", 4}};
   for (const char* name : {"apex_fp16_optimizer", "openseq2seq_backoff", "tensorflow", "jmp", "paddle_static",
                            "mindspore", "mindspore_manager"}) {
     check({{name, four, "XXXX", {1, 0, 0, 0}}});
@@ -113,9 +113,9 @@ TEST_CASE("floors that are options") {
          {"colossalai", {{"init_scale", 4}, {"min_scale", 0.5}}, "XXXXX", {2, 1, 0, -1, -1}},
          {"openseq2seq_backoff", {{"init_scale", 4}, {"min_scale", 2}}, "XXX", {1, 1, 1}},
          {"flax", {{"init_scale", 4}, {"min_scale", 2}}, "XXX", {1, 1, 1}}});
-  const sim::GivenOptions jmp{{"init_scale", 4}, {"min_scale", 0.25}};
+  const names::GivenOptions jmp{{"init_scale", 4}, {"min_scale", 0.25}};
   check({{"jmp", jmp, "XXXXX", {1, 0, -1, -2, -2}}});
-  sim::GivenOptions under_jit = jmp;
+  names::GivenOptions under_jit = jmp;
   under_jit["jit_forgets_min_scale"] = 1;
   check({{"jmp", under_jit, "XXXXX", {1, 0, 0, 0, 0}}});
 }
@@ -151,7 +151,7 @@ TEST_CASE("ceilings: 2^24 in Apex amp, 2^14 in OpenSeq2Seq, the largest binary32
 }
 
 TEST_CASE("growth beyond binary32 is refused, and the clean steps count anew all the same") {
-  const sim::GivenOptions options{{"init_scale", 0x1p127}, {"growth_interval", 2}};
+  const names::GivenOptions options{{"init_scale", 0x1p127}, {"growth_interval", 2}};
   for (const char* name : {"dynamic", "tensorflow", "jmp", "paddle_static", "mindspore"}) {
     check({{name, options, "...X..", {127, 127, 127, 126, 126, 127}}});
   }
@@ -162,7 +162,7 @@ TEST_CASE("growth beyond binary32 is refused, and the clean steps count anew all
 }
 
 TEST_CASE("growth beyond binary32 is stored as infinity for ever, in binary64 until the next overflow") {
-  const sim::GivenOptions options{{"init_scale", 0x1p127}, {"growth_interval", 1}};
+  const names::GivenOptions options{{"init_scale", 0x1p127}, {"growth_interval", 1}};
   for (const char* name : {"keras", "paddle"})
     check({{name, options, ".XX", {infinite, infinite, infinite}}});
   for (const char* name : {"megatron", "colossalai"}) {
@@ -205,15 +205,15 @@ TEST_CASE("MindSpore's manager ends the run at the 1001st bad step in a row") {
 }
 
 TEST_CASE("DeepSpeed divides the gradients of a step by the scale that follows it, the others by its own") {
-  const sim::GivenOptions options{{"init_scale", 1024}, {"growth_interval", 1}};
+  const names::GivenOptions options{{"init_scale", 1024}, {"growth_interval", 1}};
   const auto deepspeed = sim::make_scaler("deepspeed", options);
   follow(*deepspeed, ".");
   CHECK(deepspeed->unscale_scale() == 1024);
   follow(*deepspeed, ".");
   CHECK(deepspeed->unscale_scale() == 2048);
-  for (auto [name, given] : std::vector<std::pair<std::string, sim::GivenOptions>>{
+  for (auto [name, given] : std::vector<std::pair<std::string, names::GivenOptions>>{
            {"deepspeed", {{"unscale_by_updated_scale", 0}}}, {"dynamic", {}}, {"megatron", {}}}) {
-    given.merge(sim::GivenOptions(options));
+    given.merge(names::GivenOptions(options));
     const auto scaler = sim::make_scaler(name, given);
     follow(*scaler, ".");
     const float before = scaler->scale();
@@ -238,7 +238,7 @@ TEST_CASE("ColossalAI's saved state lacks the counters when asked to, and a resu
   follow(*whole, "...X...");
   follow(*lossy, "...X...");
   CHECK(whole->state().size() == 4);
-  CHECK(lossy->state() == sim::NamedValues{{"scale", 1024}});
+  CHECK(lossy->state() == names::NamedValues{{"scale", 1024}});
   for (sim::LossScaler* scaler : {whole.get(), lossy.get()}) scaler->restore(scaler->state());
   CHECK(follow(*whole, ".X") == Trace{11, 11});
   CHECK(follow(*lossy, ".X..XX") == Trace{10, 10, 10, 10, 9, 8});
@@ -248,7 +248,7 @@ TEST_CASE("ColossalAI's saved state lacks the counters when asked to, and a resu
 TEST_CASE("a count of clean steps above the interval is held against it as the original does") {
   const auto resumed_at = [](const char* name, double count) {
     const auto scaler = sim::make_scaler(name, {{"init_scale", 1024}, {"growth_interval", 5}});
-    sim::NamedValues state = scaler->state();
+    names::NamedValues state = scaler->state();
     for (auto& [entry, value] : state) {
       if (entry == "growth_tracker") value = count;
     }
@@ -307,7 +307,7 @@ TEST_CASE("scales are options in the numbers that the original keeps them in") {
 
 TEST_CASE("a scale is rounded once, by a factor in the numbers of the original") {
   // 3 * 1.1 rounded from binary64 is 0x1.a66666p+1; with both in binary32 it is 0x1.a66668p+1.
-  const sim::GivenOptions options{{"init_scale", 3}, {"growth_factor", 1.1}, {"growth_interval", 1}};
+  const names::GivenOptions options{{"init_scale", 3}, {"growth_factor", 1.1}, {"growth_interval", 1}};
   const auto after_growth = [&options](const char* name) {
     const auto scaler = sim::make_scaler(name, options);
     scaler->update({});
@@ -318,7 +318,7 @@ TEST_CASE("a scale is rounded once, by a factor in the numbers of the original")
   CHECK(after_growth("megatron") == 0x1.a66668p+1F);
   CHECK(after_growth("tensorflow") == 0x1.a66668p+1F);
   // Thirds in binary64 do not gather binary32's error.
-  const sim::GivenOptions thirds{{"init_scale", 1024}, {"growth_factor", 3}, {"growth_interval", 1}};
+  const names::GivenOptions thirds{{"init_scale", 1024}, {"growth_factor", 3}, {"growth_interval", 1}};
   for (const char* name : {"apex_fp16_optimizer", "mindspore_manager"}) {
     const auto scaler = sim::make_scaler(name, thirds);
     follow(*scaler, "XXXX");
@@ -327,7 +327,7 @@ TEST_CASE("a scale is rounded once, by a factor in the numbers of the original")
 }
 
 TEST_CASE("defaults are those of the originals") {
-  using sim::NamedValues;
+  using names::NamedValues;
   const auto defaults = [](const char* name) { return sim::make_scaler(name)->options(); };
   CHECK(defaults("dynamic") ==
         NamedValues{
@@ -401,7 +401,7 @@ TEST_CASE("defaults are those of the originals") {
 }
 
 TEST_CASE("impossible options are refused") {
-  const auto refused = [](const char* name, const sim::GivenOptions& options) {
+  const auto refused = [](const char* name, const names::GivenOptions& options) {
     CHECK_THROWS_AS(sim::make_scaler(name, options), std::invalid_argument);
   };
   for (const double init_scale : {0.0, -1.0, HUGE_VAL, std::nan(""), 1e-50}) {
@@ -443,13 +443,13 @@ TEST_CASE("impossible options are refused") {
 
 TEST_CASE("impossible state is refused and leaves the scaler as it was") {
   const auto scaler = sim::make_scaler("dynamic");
-  const sim::NamedValues before = scaler->state();
-  for (const auto& [entry, value] : sim::NamedValues{{"scale", -1},
-                                                     {"scale", std::nan("")},
-                                                     {"growth_tracker", -2},
-                                                     {"bad_steps", 0.5},
-                                                     {"consecutive_bad", -1}}) {
-    sim::NamedValues state = before;
+  const names::NamedValues before = scaler->state();
+  for (const auto& [entry, value] : names::NamedValues{{"scale", -1},
+                                                       {"scale", std::nan("")},
+                                                       {"growth_tracker", -2},
+                                                       {"bad_steps", 0.5},
+                                                       {"consecutive_bad", -1}}) {
+    names::NamedValues state = before;
     for (auto& [name, saved] : state) {
       if (name == entry) saved = value;
     }

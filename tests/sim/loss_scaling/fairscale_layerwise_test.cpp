@@ -96,13 +96,13 @@ TEST_CASE("fairscale_layerwise: with the stale check the step after an overflow 
 }
 
 TEST_CASE("fairscale_layerwise: the defaults are the original's") {
-  CHECK(FairscaleLayerwise().options() == sim::NamedValues{{"init_scale", 1},
-                                                           {"growth_factor", 2},
-                                                           {"backoff_factor", 0.5},
-                                                           {"growth_interval", 10000},
-                                                           {"min_scale", 0x1p-126},
-                                                           {"max_scale", 0x1.fffffep127},
-                                                           {"stale_check", 0}});
+  CHECK(FairscaleLayerwise().options() == names::NamedValues{{"init_scale", 1},
+                                                             {"growth_factor", 2},
+                                                             {"backoff_factor", 0.5},
+                                                             {"growth_interval", 10000},
+                                                             {"min_scale", 0x1p-126},
+                                                             {"max_scale", 0x1.fffffep127},
+                                                             {"stale_check", 0}});
 }
 
 TEST_CASE("fairscale_layerwise: a restored state continues as the original") {
@@ -135,8 +135,8 @@ TEST_CASE("fairscale_layerwise: impossible options and states are refused") {
 
   FairscaleLayerwise scaler;
   step(scaler, '.', '.');
-  const sim::NamedValues before = scaler.state();
-  for (const sim::NamedValues& state : std::vector<sim::NamedValues>{
+  const names::NamedValues before = scaler.state();
+  for (const names::NamedValues& state : std::vector<names::NamedValues>{
            {{"scale", 1}},
            {{"last/scale", 0}, {"last/growth_tracker", 0}, {"last/found_nonfinite", 0}},
            {{"last/scale", 1}, {"last/growth_tracker", -1}, {"last/found_nonfinite", 0}},

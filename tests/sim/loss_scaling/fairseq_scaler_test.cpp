@@ -50,12 +50,12 @@ TEST_CASE("fairseq's scale has no ceiling: beyond binary32 it is infinite until 
 }
 
 TEST_CASE("fairseq's defaults are those of its command line, and impossible ones are refused") {
-  CHECK(FairseqScaler().options() == sim::NamedValues{{"init_scale", 128},
-                                                      {"growth_factor", 2},
-                                                      {"growth_interval", 16384},
-                                                      {"tolerance", 0},
-                                                      {"threshold", 0},
-                                                      {"min_scale", 1e-4}});
+  CHECK(FairseqScaler().options() == names::NamedValues{{"init_scale", 128},
+                                                        {"growth_factor", 2},
+                                                        {"growth_interval", 16384},
+                                                        {"tolerance", 0},
+                                                        {"threshold", 0},
+                                                        {"min_scale", 1e-4}});
   CHECK_THROWS_AS(FairseqScaler({.tolerance = -0.1}), std::invalid_argument);
   CHECK_THROWS_AS(FairseqScaler({.tolerance = 1.1}), std::invalid_argument);
   CHECK_THROWS_AS(FairseqScaler({.growth_factor = 1}), std::invalid_argument);

@@ -52,7 +52,7 @@ TEST_CASE("LogMax's quirk puts 65536 among the logarithms, where 16 belongs") {
         {16384, 8163.515658032230, 8173.094945908113, 830.7982719809148});
   LogMaxScaler quirky({.overflow_std_dev = 0});
   for (const float value : largest) step(quirky, value);
-  const sim::NamedValues state = quirky.state();
+  const names::NamedValues state = quirky.state();
   const double mean = state[1].second / (1 - state[4].second);
   CHECK(state[1].first == "fast_mean");
   CHECK(state[4].first == "beta1_power");
@@ -71,7 +71,7 @@ TEST_CASE("one overflow pins LogMax at its floor for thousands of steps under th
 TEST_CASE("LogMax: gradients that are all zero leave everything as it was") {
   LogMaxScaler scaler;
   step(scaler, 8);
-  const sim::NamedValues before = scaler.state();
+  const names::NamedValues before = scaler.state();
   CHECK(step(scaler, 0) == scaler.scale());
   CHECK(scaler.state() == before);
 }
@@ -84,13 +84,13 @@ TEST_CASE("LogMax stays within its limits") {
 }
 
 TEST_CASE("LogMax's defaults are the original's, and impossible ones are refused") {
-  CHECK(LogMaxScaler().options() == sim::NamedValues{{"min_scale", 1},
-                                                     {"max_scale", 16384},
-                                                     {"log_max", 16},
-                                                     {"beta1", 0.99},
-                                                     {"beta2", 0.999},
-                                                     {"overflow_std_dev", 3.09},
-                                                     {"bad_step_enters_as_magnitude", 1}});
+  CHECK(LogMaxScaler().options() == names::NamedValues{{"min_scale", 1},
+                                                       {"max_scale", 16384},
+                                                       {"log_max", 16},
+                                                       {"beta1", 0.99},
+                                                       {"beta2", 0.999},
+                                                       {"overflow_std_dev", 3.09},
+                                                       {"bad_step_enters_as_magnitude", 1}});
   CHECK_THROWS_AS(LogMaxScaler({.beta1 = 1}), std::invalid_argument);
   CHECK_THROWS_AS(LogMaxScaler({.beta2 = -0.1}), std::invalid_argument);
   CHECK_THROWS_AS(LogMaxScaler({.overflow_std_dev = -1}), std::invalid_argument);

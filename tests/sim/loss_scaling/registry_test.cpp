@@ -49,8 +49,8 @@ struct Step {
 
 Decision feed(LossScaler& scaler, const Step& step) {
   const float largest = step.nonfinite ? NAN : step.largest;
-  const sim::ExponentHistogram run = scaler_traces::histogram_of({{largest, step.largest / 2}});
-  const sim::ExponentHistogram unscaled = scaler_traces::histogram_of({{step.largest, step.largest / 1024}});
+  const fp16::ExponentHistogram run = scaler_traces::histogram_of({{largest, step.largest / 2}});
+  const fp16::ExponentHistogram unscaled = scaler_traces::histogram_of({{step.largest, step.largest / 1024}});
   const sim::TwinSummary twin{.finite = !step.nonfinite_twin, .exponents = &unscaled};
   sim::GradientSummary summary{.found_nonfinite = step.nonfinite,
                                .max_abs = step.largest,
@@ -103,7 +103,7 @@ std::vector<double> answers(sim::TensorScaler& scaler, std::mt19937& random) {
 
 /// For each global scaler: growth and updates as soon as its rule can be asked for them.
 std::unique_ptr<LossScaler> impatient(const ScalerRow& row) {
-  sim::GivenOptions options;
+  names::GivenOptions options;
   for (const auto& [name, value] : sim::make_scaler(row.name)->options()) {
     if (name == "growth_interval" || name == "update_period") options[name] = 1;
   }
@@ -237,7 +237,7 @@ TEST_CASE("every scaler remakes itself from the options it reports and refuses u
     AnyScaler scaler = sim::make_any_scaler(row.name);
     CHECK_THROWS_WITH_AS(sim::make_any_scaler(row.name, {{"no_such_option", 1}}),
                          doctest::Contains("no_such_option"), std::invalid_argument);
-    sim::GivenOptions reported;
+    names::GivenOptions reported;
     for (const auto& [name, value] : sim::options_of(scaler)) reported[name] = value;
     AnyScaler remade = sim::make_any_scaler(row.name, reported);
     CHECK(sim::options_of(remade) == sim::options_of(scaler));

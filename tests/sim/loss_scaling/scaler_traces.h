@@ -15,8 +15,8 @@ namespace scaler_traces {
 
 using Trace = std::vector<double>;
 
-inline sim::ExponentHistogram histogram_of(std::span<const float> values) {
-  sim::ExponentHistogram histogram;
+inline fp16::ExponentHistogram histogram_of(std::span<const float> values) {
+  fp16::ExponentHistogram histogram;
   histogram.add(values);
   return histogram;
 }
@@ -39,7 +39,7 @@ inline Trace follow(sim::LossScaler& scaler, std::string_view pattern) {
 /// A scaler by name, the pattern that it follows and log2 S after each step of it.
 struct Case {
   std::string scaler;
-  sim::GivenOptions options;
+  names::GivenOptions options;
   std::string_view pattern;
   Trace expected;
 };

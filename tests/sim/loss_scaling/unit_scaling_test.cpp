@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 using sim::ScaleConstraint;
 using sim::UnitMultipliers;
@@ -315,7 +315,7 @@ TEST_CASE("unit_scaling: the squares of a residual's weights sum to 1, tau is th
 }
 
 TEST_CASE("unit_scaling: options") {
-  CHECK(UnitScaling().options() == sim::NamedValues{{"constraint", 1}, {"tau", 1}});
+  CHECK(UnitScaling().options() == names::NamedValues{{"constraint", 1}, {"tau", 1}});
   CHECK(UnitScaling::weight_standard_deviation == 1);
   CHECK_THROWS_AS(UnitScaling({.constraint = static_cast<ScaleConstraint>(6)}), std::invalid_argument);
   CHECK_THROWS_AS(UnitScaling({.tau = 0}), std::invalid_argument);

@@ -18,7 +18,7 @@ namespace {
 Trace follow(sim::LossScaler& scaler, const std::vector<std::vector<float>>& steps) {
   Trace log2_scales;
   for (const std::vector<float>& gradients : steps) {
-    const sim::ExponentHistogram exponents = scaler_traces::histogram_of(gradients);
+    const fp16::ExponentHistogram exponents = scaler_traces::histogram_of(gradients);
     // never skips, whatever is found
     REQUIRE(scaler.update({.found_nonfinite = true, .exponents = &exponents}) == Decision::apply);
     log2_scales.push_back(std::log2(static_cast<double>(scaler.scale())));
@@ -90,8 +90,8 @@ TEST_CASE("Graphcore TensorFlow moves every eighth step by the share of gradient
 }
 
 TEST_CASE("Graphcore TensorFlow refuses a scale that would reach the maximum or fall below 1") {
-  const sim::GivenOptions each_step{{"update_period", 1}};
-  sim::GivenOptions high = each_step;
+  const names::GivenOptions each_step{{"update_period", 1}};
+  names::GivenOptions high = each_step;
   high["init_scale"] = 8192;
   CHECK(follow(*sim::make_scaler("graphcore_tensorflow", high), Steps(3, {1.0f})) == Trace{14, 14, 14});
   CHECK(follow(*sim::make_scaler("graphcore_tensorflow", each_step), {{65504}, {1}, {65504}, {65504}}) ==
@@ -99,20 +99,20 @@ TEST_CASE("Graphcore TensorFlow refuses a scale that would reach the maximum or 
 }
 
 TEST_CASE("defaults of both are the originals', and impossible ones are refused") {
-  CHECK(sim::make_scaler("popart")->options() == sim::NamedValues{{"init_scale", 1},
-                                                                  {"update_period", 1},
-                                                                  {"threshold", 1e-7},
-                                                                  {"bin_edge_location", 0.125},
-                                                                  {"max_scale", 0}});
+  CHECK(sim::make_scaler("popart")->options() == names::NamedValues{{"init_scale", 1},
+                                                                    {"update_period", 1},
+                                                                    {"threshold", 1e-7},
+                                                                    {"bin_edge_location", 0.125},
+                                                                    {"max_scale", 0}});
   CHECK(sim::make_scaler("graphcore_tensorflow")->options() ==
-        sim::NamedValues{{"init_scale", 1},
-                         {"growth_factor", 2},
-                         {"backoff_factor", 0.5},
-                         {"update_period", 8},
-                         {"threshold", 1e-5},
-                         {"max_scale", 32768},
-                         {"accumulate_statistics", 1}});
-  const auto refused = [](const char* name, const sim::GivenOptions& options) {
+        names::NamedValues{{"init_scale", 1},
+                           {"growth_factor", 2},
+                           {"backoff_factor", 0.5},
+                           {"update_period", 8},
+                           {"threshold", 1e-5},
+                           {"max_scale", 32768},
+                           {"accumulate_statistics", 1}});
+  const auto refused = [](const char* name, const names::GivenOptions& options) {
     CHECK_THROWS_AS(sim::make_scaler(name, options), std::invalid_argument);
   };
   refused("popart", {{"threshold", 0}});

@@ -31,7 +31,7 @@ std::size_t parameter_count(const sim::Model& model) {
 }
 
 std::unique_ptr<sim::Model> make(std::string_view name, const sim::Dataset& data,
-                                 const sim::GivenOptions& options = {}) {
+                                 const names::GivenOptions& options = {}) {
   return sim::find_model(name).make(data, options);
 }
 
@@ -71,9 +71,9 @@ TEST_CASE("models: rows hold options, optimizers and schedules that exist, param
     CHECK(row.learning_rate > 0);
     CHECK(row.batch > 0);
     CHECK(row.steps > 0);
-    const auto [optimizer, optimizer_options] = sim::parse_numeric_spec(row.optimizer);
+    const auto [optimizer, optimizer_options] = names::parse_numeric_spec(row.optimizer);
     CHECK(sim::make_optimizer(optimizer, optimizer_options)->name() == optimizer);
-    const auto [schedule, schedule_options] = sim::parse_numeric_spec(row.schedule);
+    const auto [schedule, schedule_options] = names::parse_numeric_spec(row.schedule);
     CHECK(sim::make_schedule(schedule, schedule_options)->name() == schedule);
     CHECK(!row.options({}).empty());
 
@@ -84,7 +84,7 @@ TEST_CASE("models: rows hold options, optimizers and schedules that exist, param
     CHECK(names.size() == model->parameters().size());
   }
   CHECK(sim::find_model("mlp").options({{"hidden2", 7}}) ==
-        sim::NamedValues{{"hidden1", 512}, {"hidden2", 7}});
+        names::NamedValues{{"hidden1", 512}, {"hidden2", 7}});
   CHECK_THROWS_WITH_AS(sim::find_model("mpl"), doctest::Contains("did you mean 'mlp'?"),
                        std::invalid_argument);
 }
@@ -95,7 +95,7 @@ TEST_CASE("models: options and data that do not suit are refused by name") {
   const struct {
     const char* model;
     const sim::Dataset& data;
-    sim::GivenOptions options;
+    names::GivenOptions options;
     const char* message;
   } rows[]{
       {"mlp", images, {{"hidden1", 0}}, "model 'mlp': hidden1 = 0 is not allowed"},

@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/tape.h"
-#include "sim/trainer.h"
+#include "sim/tape/tape.h"
+#include "sim/trainer/trainer.h"
 #include "tests/sim/training_runs.h"
 
 namespace {

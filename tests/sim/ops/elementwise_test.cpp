@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "fp16/half.h"
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
 #include "tests/sim/ops/evaluation.h"
 
 namespace {

@@ -9,8 +9,8 @@
 
 #include "fp16/half.h"
 #include "sim/ops/operation.h"
-#include "sim/random.h"
-#include "sim/tensor.h"
+#include "sim/tensor/random.h"
+#include "sim/tensor/tensor.h"
 
 /// How an evaluation computes.
 struct EvaluationSetting {

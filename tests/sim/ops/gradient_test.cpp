@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "sim/random.h"
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
+#include "sim/tensor/random.h"
 #include "tests/sim/ops/evaluation.h"
 
 namespace {

@@ -18,7 +18,7 @@
 #include "fp16/half.h"
 #include "fp16/mma.h"
 #include "sim/ops/operation.h"
-#include "sim/random.h"
+#include "sim/tensor/random.h"
 
 namespace linear_maps {
 

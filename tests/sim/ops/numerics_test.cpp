@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "fp16/half.h"
-#include "sim/random.h"
-#include "sim/tape.h"
+#include "sim/tape/tape.h"
+#include "sim/tensor/random.h"
 #include "tests/sim/ops/evaluation.h"
 #include "tests/sim/ops/sum_oracle.h"
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/integer_power.h"
+#include "sim/tensor/integer_power.h"
 #include "tests/sim/optimizers/rounding_model.h"
 #include "tests/sim/optimizers/tensors.h"
 

@@ -84,7 +84,7 @@ TEST_CASE("optimizers: every one is listed under its own name, makes it and rema
     const auto optimizer = sim::make_optimizer(row.name);
     CHECK(optimizer->name() == row.name);
     CHECK_FALSE(row.description.empty());
-    sim::GivenOptions reported;
+    names::GivenOptions reported;
     for (const auto& [name, value] : optimizer->options()) reported[name] = value;
     CHECK(reported.at("learning_rate") == optimizer->learning_rate());
     CHECK(sim::make_optimizer(row.name, reported)->options() == optimizer->options());
@@ -109,7 +109,7 @@ TEST_CASE("optimizers: defaults are those of the originals") {
   for (const sim::OptimizerRow& row : sim::optimizers()) {
     CAPTURE(row.name);
     const auto optimizer = sim::make_optimizer(row.name);
-    sim::GivenOptions options;
+    names::GivenOptions options;
     for (const auto& [name, value] : optimizer->options()) options[name] = value;
     CHECK(options.at("weight_decay") == weight_decay.find(row.name)->second);
   }

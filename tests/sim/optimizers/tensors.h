@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/optimizers/optimizer.h"
-#include "sim/tensor.h"
+#include "sim/tensor/tensor.h"
 
 namespace test {
 

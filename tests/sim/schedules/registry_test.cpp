@@ -21,7 +21,7 @@ TEST_CASE("schedules: every one is listed under its own name, makes it and remak
     const auto schedule = sim::make_schedule(row.name);
     CHECK(schedule->name() == row.name);
     CHECK_FALSE(row.description.empty());
-    sim::GivenOptions reported;
+    names::GivenOptions reported;
     for (const auto& [name, value] : schedule->options()) reported[name] = value;
     CHECK(reported.contains("warmup_steps"));
     CHECK(sim::make_schedule(row.name, reported)->options() == schedule->options());

@@ -219,7 +219,7 @@ class Moody final : public sim::LossScaler {
  public:
   std::string_view name() const override { return "moody"; }
   float scale() const override { return 1; }
-  sim::NamedValues options() const override { return {}; }
+  names::NamedValues options() const override { return {}; }
 
  private:
   sim::Decision decide(const sim::GradientSummary&) override { return sim::Decision::skip; }

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "fp16/format_names.h"
-#include "sim/random.h"
-#include "sim/registry.h"
+#include "fp16/names.h"
+#include "sim/tensor/random.h"
 
 namespace halflab_python {
 namespace {
@@ -128,7 +128,7 @@ RoundingArguments rounding_arguments(const py::kwargs& arguments) {
     const auto flag = [&, &given = value] { return checked_cast<bool>(name, given, allowed_values<bool>()); };
     if (name == "rounding") {
       const auto rounding = checked_cast<std::string>(name, value, "names of roundings");
-      result.attributes.rounding = sim::find_by_name(fp16::named_roundings, "rounding", rounding).rounding;
+      result.attributes.rounding = names::find_by_name(fp16::named_roundings, "rounding", rounding).rounding;
     } else if (name == "seed") {
       result.seed = seed_argument(value);
     } else if (name == "saturate") {
@@ -141,7 +141,7 @@ RoundingArguments rounding_arguments(const py::kwargs& arguments) {
       if (!value.is_none()) result.counts = checked_cast<Counts*>(name, value, "a halflab.Counts");
     } else {
       throw std::invalid_argument(
-          sim::unknown_name_message("attribute", name, {attribute_names.begin(), attribute_names.end()}));
+          names::unknown_name_message("attribute", name, {attribute_names.begin(), attribute_names.end()}));
     }
   }
   if (result.is_stochastic() != result.seed.has_value()) {
@@ -159,9 +159,9 @@ const NamedFormat& format_argument(const py::object& format) {
       "a name, a halflab.Format, a numpy dtype");
   const auto row = std::ranges::find(fp16::formats, fp16::name_in_table(name), &NamedFormat::name);
   if (row != fp16::formats.end()) return *row;
-  std::vector<std::string> allowed = sim::names_of(fp16::formats);
-  std::ranges::copy(sim::names_of(fp16::format_aliases), std::back_inserter(allowed));
-  throw std::invalid_argument(sim::unknown_name_message("format", name, allowed));
+  std::vector<std::string> allowed = names::names_of(fp16::formats);
+  std::ranges::copy(names::names_of(fp16::format_aliases), std::back_inserter(allowed));
+  throw std::invalid_argument(names::unknown_name_message("format", name, allowed));
 }
 
 bool are_floats(const py::array& array, std::size_t bytes) {
@@ -211,8 +211,9 @@ void reject_format(std::string_view subject, std::string_view name,
 }
 
 void reject_operand(std::string_view operand, double value, std::string_view format) {
-  throw std::invalid_argument(std::string(operand) + ": " + sim::number_text(value) + " is not a number of " +
-                              std::string(format) + "; allowed: its numbers, as round_to gives them");
+  throw std::invalid_argument(std::string(operand) + ": " + names::number_text(value) +
+                              " is not a number of " + std::string(format) +
+                              "; allowed: its numbers, as round_to gives them");
 }
 
 std::vector<py::array> broadcast(const std::vector<py::object>& values) {

@@ -20,8 +20,8 @@
 #include "fp16/bits.h"
 #include "fp16/bulk.h"
 #include "fp16/formats.h"
+#include "fp16/names.h"
 #include "fp16/rounding_names.h"
-#include "sim/options.h"
 #include "tools/python/bindings/calls.h"
 
 namespace halflab_python {

@@ -5,7 +5,7 @@
 
 #include "fp16/block.h"
 #include "fp16/block_arrays.h"
-#include "sim/registry.h"
+#include "fp16/names.h"
 #include "tools/python/bindings/arguments.h"
 #include "tools/python/bindings/bindings.h"
 
@@ -20,7 +20,7 @@ struct NamedRule {
 fp16::ScaleRule rule_named(std::string_view name) {
   std::vector<NamedRule> rules;
   for (const fp16::ScaleRule rule : fp16::scale_rules) rules.push_back({name_of(rule), rule});
-  return sim::find_by_name(std::span<const NamedRule>(rules), "scale_rule", name).rule;
+  return names::find_by_name(std::span<const NamedRule>(rules), "scale_rule", name).rule;
 }
 
 /// The row by its name.
@@ -34,7 +34,7 @@ void with_block_format(std::string_view name, Visit&& visit) {
     found = true;
     visit.template operator()<B>();
   });
-  if (!found) throw std::invalid_argument(sim::unknown_name_message("block format", name, names));
+  if (!found) throw std::invalid_argument(names::unknown_name_message("block format", name, names));
 }
 
 /// The rule of a block format's scales. NVFP4's are no powers of two and follow from the format alone.

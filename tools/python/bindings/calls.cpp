@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "sim/registry.h"
+#include "fp16/names.h"
 
 namespace halflab_python {
 namespace {

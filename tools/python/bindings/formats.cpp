@@ -7,9 +7,9 @@
 
 #include "fp16/classification.h"
 #include "fp16/exponent.h"
+#include "fp16/names.h"
 #include "fp16/neighbours.h"
 #include "fp16/text.h"
-#include "sim/registry.h"
 #include "tools/python/bindings/arguments.h"
 #include "tools/python/bindings/bindings.h"
 
@@ -154,7 +154,7 @@ constexpr std::array text_styles{
 py::object text(const py::object& bits, const py::object& format, const std::string& style) {
   py::object result;
   with_format(format_argument(format), "text", any_format, [&]<const Format & F>() {
-    const auto text_of = sim::find_by_name(text_styles<F>, "style", style).text_of;
+    const auto text_of = names::find_by_name(text_styles<F>, "style", style).text_of;
     result = each_text<F>(codes<F>(bits), text_of);
   });
   return result;

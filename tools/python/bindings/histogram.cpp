@@ -9,7 +9,7 @@
 namespace halflab_python {
 namespace {
 
-using sim::ExponentHistogram;
+using fp16::ExponentHistogram;
 using Prediction = std::uint64_t (ExponentHistogram::*)(int) const;
 
 constexpr int octaves = ExponentHistogram::max_exponent - ExponentHistogram::min_exponent + 1;

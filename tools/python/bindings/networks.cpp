@@ -5,12 +5,12 @@
 #include <map>
 #include <string>
 
-#include "sim/networks/cost_model.h"
-#include "sim/networks/memory_model.h"
+#include "experiments/frame/toml_file.h"
+#include "fp16/names.h"
 #include "sim/optimizers/registry.h"
-#include "sim/precision_policy.h"
-#include "sim/registry.h"
-#include "sim/spec.h"
+#include "sim/precision/precision_policy.h"
+#include "sim/sizing/cost_model.h"
+#include "sim/sizing/memory_model.h"
 #include "tools/python/bindings/bindings.h"
 #include "tools/python/bindings/calls.h"
 
@@ -36,7 +36,7 @@ class NetworkUnderPolicy {
   /// A file's faults are its reader's, a ValueError like all others.
   static sim::Network read(const std::string& file, const Symbols& symbols) {
     try {
-      return sim::network_of(sim::read_network_file(file), symbols);
+      return sim::network_of(sim::read_network(experiments::read_toml_file(file), file), symbols);
     } catch (const std::runtime_error& error) {
       throw std::invalid_argument(error.what());
     }
@@ -59,14 +59,14 @@ sim::Recomputation recomputation_named(std::string_view name) {
     });
     return result;
   }();
-  return sim::find_by_name(rows, "recomputation", name).recomputation;
+  return names::find_by_name(rows, "recomputation", name).recomputation;
 }
 
 py::dict memory(const py::object& file, const py::dict& symbols, Spec policy, Spec optimizer,
                 const std::string& recomputation) {
   const NetworkUnderPolicy model(file, symbols, policy);
   const sim::StepMemory step =
-      sim::step_memory(model.typed(), sim::parse_spec(optimizer.text), recomputation_named(recomputation));
+      sim::step_memory(model.typed(), names::parse_spec(optimizer.text), recomputation_named(recomputation));
   py::dict result;
   for (const sim::MemoryRoleOfStep& role : sim::step_roles())
     result[py::str(std::string(role.name))] = step.*role.bytes;
@@ -126,12 +126,12 @@ void bind_networks(py::module_& module) {
   define(module, "activations(network, symbols, policy, recomputation)", "", activations);
   define(module, "kernels(network, symbols, policy)", "", kernels);
   module.def("unknown_network_message", [](const std::string& name, const std::vector<std::string>& allowed) {
-    return sim::unknown_name_message("network", name, allowed);
+    return names::unknown_name_message("network", name, allowed);
   });
   module.def("shown", &shown);
   module.def("is_name", &is_name);
   module.attr("policies") = policies();
-  module.attr("optimizers") = py::tuple(py::cast(sim::names_of(sim::optimizers())));
+  module.attr("optimizers") = py::tuple(py::cast(names::names_of(sim::optimizers())));
 }
 
 }  // namespace halflab_python

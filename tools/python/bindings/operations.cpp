@@ -7,9 +7,9 @@
 #include "fp16/arithmetic.h"
 #include "fp16/comparison.h"
 #include "fp16/exponent.h"
+#include "fp16/names.h"
 #include "fp16/neighbours.h"
 #include "fp16/remainder.h"
-#include "sim/registry.h"
 #include "tools/python/bindings/arguments.h"
 #include "tools/python/bindings/bindings.h"
 
@@ -160,7 +160,7 @@ py::object related(std::string_view name, const py::object& a, const py::object&
 
 py::object compare(const py::object& a, const std::string& name, const py::object& b,
                    const py::object& format) {
-  const fp16::Predicate predicate = sim::find_by_name(predicates, "predicate", name).predicate;
+  const fp16::Predicate predicate = names::find_by_name(predicates, "predicate", name).predicate;
   return related("compare", a, b, format, [predicate]<const Format & F>(Bits<F> x, Bits<F> y) {
     return fp16::compare_quiet<F>(x, predicate, y).holds;
   });

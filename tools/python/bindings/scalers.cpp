@@ -7,18 +7,18 @@
 #include <optional>
 #include <string>
 
+#include "fp16/names.h"
 #include "sim/loss_scaling/registry.h"
-#include "sim/spec.h"
 #include "tools/python/bindings/bindings.h"
 #include "tools/python/bindings/histogram.h"
 
 namespace halflab_python {
 namespace {
 
-using sim::ExponentHistogram;
+using fp16::ExponentHistogram;
 using sim::LossScaler;
 
-py::dict dict_of(const sim::NamedValues& values) {
+py::dict dict_of(const names::NamedValues& values) {
   py::dict result;
   for (const auto& [name, value] : values) result[py::str(name)] = value;
   return result;
@@ -28,7 +28,7 @@ py::dict dict_of(const sim::NamedValues& values) {
 std::string allowed_values(std::string_view scaler, const std::string& option) {
   try {
     sim::make_any_scaler(scaler, {{option, std::numeric_limits<double>::quiet_NaN()}});
-  } catch (const sim::OptionError& error) {
+  } catch (const names::OptionError& error) {
     return error.allowed();
   }
   return {};
@@ -54,7 +54,7 @@ py::dict scaler_table() {
 }
 
 std::unique_ptr<LossScaler> make_scaler(Spec spec, const py::kwargs& options) {
-  auto [name, given] = sim::parse_numeric_spec(spec.text);
+  auto [name, given] = names::parse_numeric_spec(spec.text);
   for (const auto& [key, value] : options) {
     const auto option = py::cast<std::string>(key);
     const auto number = checked_cast<double>("'" + name + "': " + option, value, "a number, True or False");
@@ -88,7 +88,7 @@ struct Step {
   float largest() const {
     constexpr double limit = std::numeric_limits<float>::max();
     if (max_abs && !(*max_abs >= 0 && *max_abs <= limit)) {
-      throw std::invalid_argument("max_abs = " + sim::number_text(*max_abs) +
+      throw std::invalid_argument("max_abs = " + names::number_text(*max_abs) +
                                   " is not allowed; allowed: magnitudes of finite float32 numbers");
     }
     const double magnitude = max_abs.value_or(exponents != nullptr ? exponents->max_abs() : 0);
@@ -113,7 +113,7 @@ bool wants_twin(const LossScaler& scaler, std::optional<bool> found_inf, std::op
 }
 
 void restore(LossScaler& scaler, const py::dict& state) {
-  sim::NamedValues values;
+  names::NamedValues values;
   for (const auto& [key, value] : state) {
     const auto name = checked_cast<std::string>("state: key", key, "names");
     values.emplace_back(name, checked_cast<double>("state: " + name, value, "a number"));
@@ -175,7 +175,7 @@ void bind_scalers(py::module_& module) {
           "state", [](const LossScaler& own) { return dict_of(own.state()); },
           "All that the next decision depends on besides the options.")
       .def("__repr__", [](const LossScaler& own) {
-        return "Scaler('" + std::string(own.name()) + "'), S = " + sim::number_text(own.scale());
+        return "Scaler('" + std::string(own.name()) + "'), S = " + names::number_text(own.scale());
       });
   module.attr("scalers") = scaler_table();
 }

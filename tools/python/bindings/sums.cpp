@@ -7,9 +7,9 @@
 #include "fp16/dot.h"
 #include "fp16/gemm.h"
 #include "fp16/mma.h"
+#include "fp16/names.h"
 #include "fp16/sum.h"
-#include "sim/arithmetic.h"
-#include "sim/registry.h"
+#include "sim/precision/arithmetic.h"
 #include "tools/python/bindings/arguments.h"
 #include "tools/python/bindings/bindings.h"
 
@@ -57,7 +57,7 @@ py::object sum(const py::object& values, const std::string& order, const py::obj
   const Reduction rows("sum", given);
   py::object sums;
   with_format(format_argument(format), "sum", has_arithmetic, [&]<const Format & F>() {
-    const auto add_up = sim::find_by_name(fp16::sum_orders<F>, "order", order).sum;
+    const auto add_up = names::find_by_name(fp16::sum_orders<F>, "order", order).sum;
     const std::vector<Bits<F>> codes = exact_codes<F>(given, "values");
     sums = reduced<F>(rows, rounding, [&](std::size_t row) {
       return add_up(Row<F>(codes).subspan(row * rows.length, rows.length), rounding.attributes);
@@ -98,7 +98,7 @@ py::object dot(const py::object& a, const py::object& b, const std::string& orde
   const Reduction rows("dot", given[0]);
   py::object dots;
   with_format(format_argument(format), "dot", in_binary32, [&]<const Format & F>() {
-    const auto multiply_up = sim::find_by_name(fp16::dot_orders<F>, "order", order).dot;
+    const auto multiply_up = names::find_by_name(fp16::dot_orders<F>, "order", order).dot;
     const std::vector<Bits<F>> x = exact_codes<F>(given[0], "a"), y = exact_codes<F>(given[1], "b");
     dots = reduced<F>(rows, rounding, [&](std::size_t row) {
       return multiply_up(Row<F>(x).subspan(row * rows.length, rows.length),
@@ -225,8 +225,8 @@ void bind_sums(py::module_& module) {
       ">>> halflab.matmul([[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0], 'hopper_fp32')\n"
       "array([17., 39.])",
       matmul);
-  module.attr("sum_orders") = py::tuple(py::cast(sim::names_of(fp16::sum_orders<fp16::binary16>)));
-  module.attr("dot_orders") = py::tuple(py::cast(sim::names_of(fp16::dot_orders<fp16::binary16>)));
+  module.attr("sum_orders") = py::tuple(py::cast(names::names_of(fp16::sum_orders<fp16::binary16>)));
+  module.attr("dot_orders") = py::tuple(py::cast(names::names_of(fp16::dot_orders<fp16::binary16>)));
   module.attr("accumulations") = py::tuple(py::cast(sim::product_accumulation_names()));
   module.attr("tensor_cores") = tensor_cores();
 }

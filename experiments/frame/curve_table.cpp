@@ -1,0 +1,71 @@
+#include "experiments/frame/curve_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+#include <utility>
+
+namespace experiments {
+namespace {
+
+/// Adds the lowest and the highest of the stretch as they come, or of a stretch without a finite y its first point.
+void add_extremes(std::vector<Point>& kept, std::span<const Point> stretch) {
+  const Point *lowest = nullptr, *highest = nullptr;
+  for (const Point& point : stretch) {
+    if (!std::isfinite(point.y)) continue;
+    if (lowest == nullptr || point.y < lowest->y) lowest = &point;
+    if (highest == nullptr || point.y > highest->y) highest = &point;
+  }
+  if (lowest == nullptr) lowest = highest = &stretch.front();
+  if (highest < lowest) std::swap(lowest, highest);
+  kept.push_back(*lowest);
+  if (highest != lowest) kept.push_back(*highest);
+}
+
+}  // namespace
+
+std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
+  if (points.size() <= most) return points;
+  const std::span<const Point> between = std::span(points).subspan(1, points.size() - 2);
+  const std::size_t stretches = (most - 2) / 2;
+  std::vector<Point> kept{points.front()};
+  for (std::size_t i = 0; i < stretches; ++i) {
+    const std::size_t begin = i * between.size() / stretches, end = (i + 1) * between.size() / stretches;
+    add_extremes(kept, between.subspan(begin, end - begin));
+  }
+  kept.push_back(points.back());
+  return kept;
+}
+
+std::vector<Point> excess_percent(const std::vector<Point>& curve, const std::vector<Point>& reference) {
+  std::vector<Point> excess;
+  for (std::size_t i = 0; i < std::min(curve.size(), reference.size()); ++i)
+    excess.push_back({curve[i].x, 100 * (curve[i].y / reference[i].y - 1)});
+  return excess;
+}
+
+std::string line_style(std::size_t curve) {
+  constexpr std::array dash_types{1, 2, 4, 5};  // solid, and what is not lost on a thin line
+  return fmt::format("linetype {} linewidth 1.3 dashtype {}", curve + 1,
+                     dash_types[curve % dash_types.size()]);
+}
+
+CurveTable::CurveTable(RunRecord& record, std::string name)
+    : name_(std::move(name)), table_(record.table(name_, {"curve", "what", "step", "value"})) {}
+
+Curve CurveTable::add(const std::string& what, const std::vector<Point>& points, std::string style,
+                      std::string title) {
+  ++curves_;
+  for (const Point& point : thinned(points, most_points)) table_.row({curves_, what, point.x, point.y});
+  return {.table = name_,
+          .where = fmt::format("column('curve') == {}", curves_),
+          .x = "column('step')",
+          .y = "column('value')",
+          .style = std::move(style),
+          .title = std::move(title)};
+}
+
+}  // namespace experiments

@@ -1,0 +1,114 @@
+#include "experiments/frame/experiment.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "experiments/frame/interrupt.h"
+#include "experiments/frame/printable.h"
+
+namespace experiments {
+namespace {
+
+struct StandardOptions {
+  std::string out;
+  int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  bool quiet = false;
+};
+
+void add_standard_options(CommandLine& command_line, StandardOptions& options) {
+  command_line.add("--out", options.out, "directory of the results", "DIR");
+  command_line.add("--threads", options.threads, "threads; the results do not depend on them",
+                   {.minimum = 1, .maximum = 1024});
+  command_line.add_quick();
+  command_line.add_flag("--quiet", options.quiet, "no progress bar");
+  command_line.add_config();
+  command_line.add_list();
+}
+
+nlohmann::ordered_json settings(const Program& program, const CommandLine& command_line) {
+  const nlohmann::ordered_json options = command_line.effective_options();
+  return {{"experiment", program.name},
+          {"question", program.question},
+          {"options", options},
+          {"seed", options.value("seed", nlohmann::ordered_json())},
+          {"threads", options["threads"]}};
+}
+
+/// A bar needs a terminal that can erase a line.
+bool can_show_progress(const std::ostream& err) {
+  const char* const terminal = std::getenv("TERM");
+  return &err == &std::cerr && ::isatty(STDERR_FILENO) != 0 &&
+         (terminal == nullptr || std::string_view(terminal) != "dumb");
+}
+
+}  // namespace
+
+void Run::figure(const Figure& figure) {
+  record_.flush();
+  const Drawing drawing = draw(figure, record_.staging());
+  throw_if_interrupted();  // Ctrl-C ends gnuplot too: no drawing to complain about
+  record_.figure({.name = figure.name, .title = figure.title, .caption = figure.caption});
+  if (drawing.problem.empty() || (drawing.gnuplot_missing && warned_about_gnuplot_)) return;
+  warned_about_gnuplot_ = warned_about_gnuplot_ || drawing.gnuplot_missing;
+  warn(drawing.problem);
+}
+
+void Run::warn(const std::string& text) {
+  const std::scoped_lock lock(warning_);
+  fmt::print(*settings_.warnings, "warning: {}\n", one_line(text));
+}
+
+int guarded(std::string_view program, std::ostream& err, const std::function<int()>& body) {
+  // A file beyond the limit of its size is then an error of the write, with a line, and not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
+  try {
+    return body();
+  } catch (const Interrupted& interrupted) {
+    fmt::print(err, "{}: {}\n", program, one_line(interrupted.what()));
+    return 130;
+  } catch (const std::bad_alloc&) {
+    fmt::print(err, "{}: memory ran out\n", program);
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(err, "{}: {}\n", program, one_line(error.what()));
+    return 2;
+  }
+}
+
+int run(int argc, const char* const* argv, const Experiment& experiment, const Laboratory& laboratory,
+        Streams streams) {
+  const std::string& name = experiment.program.name;
+  return guarded(name, streams.err, [&] {
+    StandardOptions options{.out = fmt::format("results/{}", name)};
+    CommandLine command_line(experiment.program, laboratory.families);
+    experiment.options(command_line);
+    add_standard_options(command_line, options);
+    if (command_line.parse(argc, argv, streams.out) == CommandLine::Outcome::answered) return 0;
+
+    const InterruptGuard interrupt_guard;
+    RunRecord record(options.out);
+    Run run(record, {.threads = options.threads,
+                     .terminal = !options.quiet && can_show_progress(streams.err) ? &streams.err : nullptr,
+                     .warnings = &streams.err});
+    experiment.body(run);
+    throw_if_interrupted();
+    nlohmann::ordered_json known = settings(experiment.program, command_line);
+    if (laboratory.arithmetic) known.update(laboratory.arithmetic());
+    record.commit(known);
+    streams.out << printable(record.verdict()) << std::flush;
+    if (!run.failure()) return 0;
+    fmt::print(streams.err, "{}: check failed: {}\n", name, one_line(*run.failure()));
+    return 1;
+  });
+}
+
+}  // namespace experiments

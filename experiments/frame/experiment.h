@@ -1,0 +1,86 @@
+#pragma once
+/// The frame of an experiment binary: options in, run directory and verdict out, one line and an exit code
+/// for errors.
+
+#include <functional>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "experiments/frame/command_line.h"
+#include "experiments/frame/figure.h"
+#include "experiments/frame/progress.h"
+#include "experiments/frame/record.h"
+
+namespace experiments {
+
+/// Where a program prints: the verdict and answers, and warnings, errors and the progress bar.
+struct Streams {
+  std::ostream& out = std::cout;
+  std::ostream& err = std::cerr;
+};
+
+/// What the body of an experiment works with. Tables, summary and verdict go to the record.
+class Run {
+ public:
+  struct Settings {
+    int threads;
+    std::ostream* terminal;  ///< where the progress bar goes; none without one
+    std::ostream* warnings;
+  };
+
+  Run(RunRecord& record, Settings settings) : record_(record), settings_(settings) {}
+
+  RunRecord& record() { return record_; }
+  int threads() const { return settings_.threads; }
+  Progress progress(std::string label, std::size_t total) const {
+    return Progress(std::move(label), total, settings_.terminal);
+  }
+
+  /// Draws the figure from the tables written so far and puts it into the record. Without gnuplot, or when it
+  /// fails, the script is written all the same, and one line warns (about a missing gnuplot only once).
+  void figure(const Figure& figure);
+
+  /// One line on stderr; from any thread.
+  void warn(const std::string& text);
+
+  /// The thing under test failed: the results are still written, `what` becomes one line, and the exit
+  /// code 1.
+  void fail(std::string what) { failure_ = std::move(what); }
+  const std::optional<std::string>& failure() const { return failure_; }
+
+ private:
+  RunRecord& record_;
+  Settings settings_;
+  std::mutex warning_;
+  bool warned_about_gnuplot_ = false;
+  std::optional<std::string> failure_;
+};
+
+struct Experiment {
+  Program program;
+  std::function<void(CommandLine&)> options;  ///< binds the experiment's own options
+  std::function<void(Run&)> body;
+};
+
+/// What the programs of one laboratory share and the frame does not know.
+struct Laboratory {
+  Families families = {};  ///< of choices and `--list`
+  /// How this process computes, for the manifest; none without.
+  nlohmann::ordered_json (*arithmetic)() = nullptr;
+};
+
+/// Runs the experiment with --out, --threads, --quick, --quiet, --config and --list besides its own options,
+/// commits its record and prints its verdict. Returns the exit code: 0 done, 1 a check failed, 2 bad usage or
+/// input (one line on `streams.err`, nothing written), 130 interrupted (nothing written).
+int run(int argc, const char* const* argv, const Experiment& experiment, const Laboratory& laboratory,
+        Streams streams = {});
+
+/// Calls `body` and returns its exit code; an exception becomes one line after the program's name, and 2;
+/// Interrupted becomes 130.
+int guarded(std::string_view program, std::ostream& err, const std::function<int()>& body);
+
+}  // namespace experiments

@@ -1,0 +1,293 @@
+#include "experiments/frame/record.h"
+
+#include <fcntl.h>
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <ctime>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <system_error>
+#include <type_traits>
+
+#include "experiments/frame/build_information.h"
+#include "experiments/frame/files.h"
+#include "experiments/frame/growing_file.h"
+#include "experiments/frame/machine_information.h"
+
+namespace experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+[[noreturn]] void throw_bad_directory(const fs::path& directory, std::string_view why) {
+  throw std::runtime_error(
+      fmt::format("output directory '{}' cannot be used ({}); must be a directory that can be written",
+                  directory.string(), why));
+}
+
+/// `path` and those of its ancestors that do not exist, outermost first.
+std::vector<fs::path> missing_directories(fs::path path) {
+  std::vector<fs::path> missing;
+  std::error_code error;
+  for (; !path.empty() && !fs::exists(path, error) && !error; path = path.parent_path()) {
+    missing.insert(missing.begin(), path);
+    if (path == path.parent_path()) break;
+  }
+  return missing;
+}
+
+void remove_if_empty(const std::vector<fs::path>& outermost_first) {
+  for (auto directory = outermost_first.rbegin(); directory != outermost_first.rend(); ++directory) {
+    ::rmdir(directory->c_str());
+  }
+}
+
+constexpr const char* manifest_name = "manifest.json";
+
+/// The manifest in a directory; no object where there is none that can be read.
+ordered_json manifest_in(const fs::path& directory) {
+  return ordered_json::parse(contents_of(directory / manifest_name).value_or(""), nullptr,
+                             /*allow_exceptions=*/false);
+}
+
+/// CRC-32 of a file that may be missing, then of no bytes.
+std::string checksum_of(const fs::path& file) {
+  return fmt::format("{:08x}", mark_of(file, std::numeric_limits<std::uint64_t>::max()).checksum);
+}
+
+/// The files in the directory that its present manifest lists; none when there is no readable one.
+std::vector<std::string> listed_files(const fs::path& directory) {
+  const ordered_json manifest = manifest_in(directory);
+  std::vector<std::string> files;
+  if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_array()) return files;
+  for (const ordered_json& entry : manifest["files"]) {
+    const std::string file = entry.is_string() ? entry.get<std::string>() : "";
+    // Plain names only: a damaged manifest must not lead to files outside its directory.
+    if (fs::path(file).filename() == file && fs::is_regular_file(directory / file)) files.push_back(file);
+  }
+  return files;
+}
+
+std::string quoted_where_needed(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char character : text)
+    quoted += character == '"' ? std::string("\"\"") : std::string(1, character);
+  return quoted + '"';
+}
+
+ordered_json library_versions(std::span<const Dependency> dependencies) {
+  ordered_json versions = ordered_json::object();
+  for (const Dependency& dependency : dependencies)
+    versions[std::string(dependency.name)] = dependency.version;
+  return versions;
+}
+
+}  // namespace
+
+std::string Value::text() const {
+  return std::visit(
+      [](const auto& content) -> std::string {
+        if constexpr (std::is_floating_point_v<std::decay_t<decltype(content)>>) {
+          if (std::isnan(content)) return "nan";  // which sign a NaN has differs between processors
+        }
+        return fmt::format("{}", content);
+      },
+      content_);
+}
+
+nlohmann::ordered_json as_json(const GpuInformation& gpu) {
+  return {{"name", gpu.name},
+          {"driver", gpu.driver},
+          {"uuid", gpu.uuid},
+          {"compute_capability", gpu.compute_capability}};
+}
+
+nlohmann::ordered_json Value::json() const {
+  return std::visit(
+      [this](const auto& content) -> ordered_json {
+        if constexpr (std::is_floating_point_v<std::decay_t<decltype(content)>>) {
+          if (!std::isfinite(content)) return text();
+        }
+        return content;
+      },
+      content_);
+}
+
+Table::Table(fs::path file, const std::vector<std::string>& columns)
+    : file_(std::move(file)), stream_(file_, std::ios::binary), columns_(columns.size()) {
+  if (!stream_) throw_not_written(file_, errno);
+  row({columns.begin(), columns.end()});
+}
+
+void Table::row(const std::vector<Value>& cells) {
+  if (cells.size() != columns_) {
+    throw std::logic_error(fmt::format("{}: a row of {} cells in a table of {} columns",
+                                       file_.filename().string(), cells.size(), columns_));
+  }
+  errno = 0;
+  for (std::size_t column = 0; column < columns_; ++column) {
+    if (column > 0) stream_ << ',';
+    stream_ << quoted_where_needed(cells[column].text());
+  }
+  stream_ << '\n';
+  if (!stream_) throw_not_written(file_, errno);
+}
+
+void Table::flush() {
+  errno = 0;
+  if (!stream_.flush()) throw_not_written(file_, errno);
+}
+
+RunRecord::RunRecord(fs::path directory)
+    : directory_(std::move(directory)),
+      staging_(directory_ / ".partial"),
+      created_directories_(missing_directories(directory_)) {
+  const auto refuse = [this](std::string_view why) {
+    if (lock_ >= 0) ::close(lock_);
+    remove_if_empty(created_directories_);
+    throw_bad_directory(directory_, why);
+  };
+  std::error_code error;
+  fs::create_directories(directory_, error);
+  if (error) refuse(error.message());
+  lock_ = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock_ < 0) refuse(std::generic_category().message(errno));
+  // Only a lock held by another run counts: a file system without locks is no reason to refuse.
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse("another run is writing there");
+  fs::remove_all(staging_, error);
+  if (!error) fs::create_directory(staging_, error);
+  if (error) refuse(error.message());
+}
+
+RunRecord::~RunRecord() {
+  tables_.clear();
+  std::error_code ignored;
+  fs::remove_all(staging_, ignored);
+  if (!committed_) remove_if_empty(created_directories_);
+  ::close(lock_);
+}
+
+Table& RunRecord::table(std::string_view name, const std::vector<std::string>& columns) {
+  tables_.push_back(std::make_unique<Table>(staging_ / fmt::format("{}.csv", name), columns));
+  return *tables_.back();
+}
+
+void RunRecord::summary(std::string key, const Value& value) {
+  const bool is_new = std::none_of(summary_.begin(), summary_.end(),
+                                   [&key](const auto& entry) { return entry.first == key; });
+  if (!is_new) throw std::logic_error(fmt::format("summary key '{}' is given twice", key));
+  summary_.emplace_back(std::move(key), value);
+}
+
+void RunRecord::verdict(std::string_view paragraph) {
+  while (paragraph.ends_with('\n')) paragraph.remove_suffix(1);
+  if (!verdict_.empty()) verdict_ += '\n';
+  verdict_ += fmt::format("{}\n", paragraph);
+}
+
+void RunRecord::flush() {
+  for (const std::unique_ptr<Table>& table : tables_) table->flush();
+}
+
+void RunRecord::commit(const ordered_json& settings) {
+  flush();
+  tables_.clear();
+  ordered_json summary = ordered_json::object();
+  for (const auto& [key, value] : summary_) summary[key] = value.json();
+  write_contents(staging_ / "summary.json", summary.dump(2) + "\n");
+  write_contents(staging_ / "verdict.txt", verdict_);
+
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(staging_)) {
+    files.push_back(entry.path().filename().string());
+  }
+  std::sort(files.begin(), files.end());
+  write_contents(staging_ / manifest_name, manifest(settings, files).dump(2) + "\n");
+
+  for (const std::string& file : files) {
+    if (fs::is_directory(directory_ / file)) throw_not_written(directory_ / file, EISDIR);
+  }
+  const fs::path manifest_file = directory_ / manifest_name;
+  const std::vector<std::string> old_files = listed_files(directory_);
+  fs::remove(manifest_file);
+  for (const std::string& file : old_files) {
+    if (!std::binary_search(files.begin(), files.end(), file)) fs::remove(directory_ / file);
+  }
+  for (const std::string& file : files) fs::rename(staging_ / file, directory_ / file);
+  fs::rename(staging_ / manifest_name, manifest_file);
+  committed_ = true;
+}
+
+ordered_json RunRecord::manifest(const ordered_json& settings, const std::vector<std::string>& files) const {
+  const BuildInformation& build = build_information();
+  const MachineInformation machine = machine_information();
+  const std::chrono::duration<double> wall_time = std::chrono::steady_clock::now() - start_;
+  ordered_json manifest = settings;
+  for (const auto& [key, value] : settings_) manifest["settings"][key] = value.json();
+  manifest.update({{"version", build.version},
+                   {"git_revision", build.git_revision},
+                   {"git_dirty", build.git_dirty},
+                   {"compiler", build.compiler},
+                   {"compiler_flags", build.compiler_flags},
+                   {"build_type", build.build_type},
+                   {"libraries", library_versions(build.dependencies)},
+                   {"cpu", machine.cpu_model},
+                   {"instruction_sets", machine.instruction_sets},
+                   {"cuda", nullptr},
+                   {"driver", nullptr},
+                   {"gpu", nullptr},
+                   {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                                        fmt::gmtime(std::chrono::system_clock::to_time_t(date_)))},
+                   {"wall_time_s", wall_time.count()},
+                   {"peak_resident_bytes", peak_resident_bytes()}});
+  if (gpu_) manifest["gpu"] = as_json(*gpu_);
+  manifest["figures"] = ordered_json::array();
+  for (const FigureNote& figure : figures_) {
+    manifest["figures"].push_back(
+        {{"name", figure.name}, {"title", figure.title}, {"caption", figure.caption}});
+  }
+  manifest["files"] = files;
+  for (const std::string& file : files) manifest["checksums"][file] = checksum_of(staging_ / file);
+  return manifest;
+}
+
+std::vector<std::string> damaged_files(const fs::path& directory) {
+  const ordered_json manifest = manifest_in(directory);
+  if (!manifest.is_object() || !manifest.contains("checksums") || !manifest["checksums"].is_object())
+    return {manifest_name};
+  std::vector<std::string> damaged;
+  for (const auto& [file, checksum] : manifest["checksums"].items()) {
+    if (!fs::is_regular_file(directory / file) || checksum != checksum_of(directory / file))
+      damaged.push_back(file);
+  }
+  return damaged;
+}
+
+void write_file(const fs::path& file, std::string_view content) {
+  fs::path temporary = file;
+  temporary += fmt::format(".partial-{}", ::getpid());
+  std::error_code error;
+  try {
+    write_contents(temporary, content);
+  } catch (...) {
+    fs::remove(temporary, error);
+    throw;
+  }
+  fs::rename(temporary, file, error);
+  if (error) {
+    std::error_code ignored;
+    fs::remove(temporary, ignored);
+    throw_not_written(file, error.value());
+  }
+}
+
+}  // namespace experiments

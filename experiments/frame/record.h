@@ -1,0 +1,160 @@
+#pragma once
+/// A run directory: tables, figures, summary, verdict and the manifest that says how they came about.
+///
+/// Everything is staged in `<directory>/.partial` and appears only in commit(): the old manifest is removed,
+/// each file is renamed into place, files that only the old manifest listed are removed, and the new manifest
+/// comes last. So a directory with a manifest is complete, and a run that ends early (an exception, Ctrl-C, a
+/// kill) leaves the directory as it was. What a killed run staged is cleared away by the next run into the
+/// same directory.
+
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace experiments {
+
+/// A number or a text, as a table's cell or the summary holds it.
+class Value {
+ public:
+  template <std::integral Integer>
+  requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>) Value(Integer number) {
+    if constexpr (std::signed_integral<Integer>) {
+      content_ = std::int64_t{number};
+    } else {
+      content_ = std::uint64_t{number};
+    }
+  }
+  Value(float number) : content_(number) {}
+  Value(double number) : content_(number) {}
+  Value(std::string text) : content_(std::move(text)) {}
+  Value(std::string_view text) : content_(std::string(text)) {}
+  Value(const char* text) : content_(std::string(text)) {}
+
+  /// Shortest decimal that reads back to the same number; nan, inf and -inf by these names; a text as it is.
+  std::string text() const;
+  /// A JSON number, or a string; a number that is not finite becomes the string that text() gives.
+  nlohmann::ordered_json json() const;
+
+ private:
+  std::variant<std::int64_t, std::uint64_t, float, double, std::string> content_;
+};
+
+/// A CSV file with a header row (RFC 4180 quoting where a text needs it, lines ended by LF). Not thread safe.
+class Table {
+ public:
+  /// `columns` carry their units, as in "time_ms". Throws std::runtime_error when the file cannot be created.
+  Table(std::filesystem::path file, const std::vector<std::string>& columns);
+
+  /// One cell per column; any other number throws std::logic_error.
+  void row(const std::vector<Value>& cells);
+
+  /// Throws std::runtime_error, naming the file, when anything so far could not be written.
+  void flush();
+
+ private:
+  std::filesystem::path file_;
+  std::ofstream stream_;
+  std::size_t columns_;
+};
+
+/// A figure's entry in the manifest: `<name>.gp`, `.svg` and `.png` are its files.
+struct FigureNote {
+  std::string name;
+  std::string title;
+  std::string caption;
+};
+
+/// A GPU that a run took place on.
+struct GpuInformation {
+  std::string name;
+  std::string driver;          ///< its version
+  std::string uuid;            ///< as nvidia-smi writes it
+  int compute_capability = 0;  ///< 10 * major + minor
+};
+
+/// As the manifest's "gpu" has it.
+nlohmann::ordered_json as_json(const GpuInformation& gpu);
+
+class RunRecord {
+ public:
+  /// Creates the directory (and its parents) and the staging folder in it, and locks it against a second run.
+  /// Throws std::runtime_error, naming the directory and the reason, when one of these is not possible.
+  explicit RunRecord(std::filesystem::path directory);
+  /// Without a commit before: removes what was staged, and the directories that the constructor created.
+  ~RunRecord();
+  RunRecord(const RunRecord&) = delete;
+  RunRecord& operator=(const RunRecord&) = delete;
+
+  const std::filesystem::path& directory() const { return directory_; }
+
+  /// Where files that shall appear in the directory are to be written until commit().
+  const std::filesystem::path& staging() const { return staging_; }
+
+  /// Starts `<name>.csv`. The reference stays valid until commit().
+  Table& table(std::string_view name, const std::vector<std::string>& columns);
+
+  /// Adds a key to summary.json, which keeps the order of the calls. A key given twice throws
+  /// std::logic_error.
+  void summary(std::string key, const Value& value);
+
+  /// Adds a value to "settings" in manifest.json: what the run was made with beyond its options, such as the
+  /// defaults of a scaler.
+  void setting(std::string key, const Value& value) { settings_.emplace_back(std::move(key), value); }
+
+  /// What "gpu" in manifest.json says; null without.
+  void gpu(GpuInformation information) { gpu_ = std::move(information); }
+
+  /// Adds a paragraph or a table to verdict.txt; an empty line stands between two of them.
+  void verdict(std::string_view paragraph);
+  const std::string& verdict() const { return verdict_; }
+
+  void figure(FigureNote note) { figures_.push_back(std::move(note)); }
+
+  /// Makes everything written so far readable by others, such as a plotting program.
+  /// Throws std::runtime_error, naming the file, when something could not be written.
+  void flush();
+
+  /// Publishes the run. `settings` is the part of the manifest that belongs to the program (its name,
+  /// options, seed, threads); build, machine, date, wall time, peak memory, figures, files and their checksums
+  /// (CRC-32) are added here, and stand nowhere else. Throws std::runtime_error, naming the file, when something
+  /// cannot be written.
+  void commit(const nlohmann::ordered_json& settings);
+
+ private:
+  nlohmann::ordered_json manifest(const nlohmann::ordered_json& settings,
+                                  const std::vector<std::string>& files) const;
+
+  std::filesystem::path directory_;
+  std::filesystem::path staging_;
+  std::vector<std::filesystem::path> created_directories_;
+  int lock_ = -1;
+  bool committed_ = false;
+  std::vector<std::unique_ptr<Table>> tables_;
+  std::vector<std::pair<std::string, Value>> summary_;
+  std::vector<std::pair<std::string, Value>> settings_;
+  std::optional<GpuInformation> gpu_;
+  std::vector<FigureNote> figures_;
+  std::string verdict_;
+  std::chrono::system_clock::time_point date_ = std::chrono::system_clock::now();
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+/// The files of a committed run that are missing or have other bytes than the run wrote, by the checksums in
+/// its manifest; the manifest alone, where it cannot be read or tells none. Nothing where all is whole.
+std::vector<std::string> damaged_files(const std::filesystem::path& directory);
+
+/// Writes the whole file under a temporary name beside it, then renames it into place.
+/// Throws std::runtime_error, naming the file and the reason.
+void write_file(const std::filesystem::path& file, std::string_view content);
+
+}  // namespace experiments

@@ -1,0 +1,25 @@
+#pragma once
+/// The GPU of this machine, its cuBLAS, and how the programs for it were built.
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "experiments/frame/record.h"
+
+namespace experiments::gpu_status {
+
+/// The device that the kernels run on; nothing unless NVIDIA's driver itself answers that it has one, so that
+/// an emulated device is none. Throws std::runtime_error, one line, where kernels cannot run.
+std::optional<GpuInformation> gpu();
+
+/// Why cuBLAS or cuBLASLt cannot be used, as one line; empty where they can.
+std::string cublas_absent();
+
+/// The manifest's "cuda": the kernels' compiler, architectures and flags as one text; null without kernels.
+nlohmann::ordered_json cuda_json();
+
+/// Revision, compilers and flags of these programs.
+nlohmann::ordered_json build_json();
+
+}  // namespace experiments::gpu_status

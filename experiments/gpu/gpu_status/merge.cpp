@@ -1,0 +1,270 @@
+#include "experiments/gpu/gpu_status/merge.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string_view>
+
+#include "experiments/frame/files.h"
+#include "experiments/frame/record.h"
+#include "experiments/gpu/gpu_status/device.h"
+#include "experiments/gpu/gpu_status/record_files.h"
+
+namespace experiments::gpu_status {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+struct ProgramRun {
+  std::string name;
+  std::optional<int> exit_code = {};  ///< nothing where it was not run
+  double time_s = 0;
+};
+
+struct KeptFile {
+  std::string_view program;
+  std::string_view name;
+  std::string_view kept_name;
+};
+
+/// What stands in a record as it is, to be read at once; with the four others eight files.
+constexpr std::array kept_files{KeptFile{"validate_gpu", "verdicts.csv", "verdicts.csv"},
+                                KeptFile{"validate_gpu", "counterexamples.csv", "counterexamples.csv"},
+                                KeptFile{"validate_gpu", "shards.bin", "shards.bin"},
+                                KeptFile{"gpu_throughput", "timing.csv", "throughput.csv"}};
+
+constexpr std::array text_extensions{".csv", ".gp", ".json", ".txt"};
+constexpr std::size_t most_packed_bytes = 12 << 20;
+
+/// As `gpu_status --device` wrote it; null where it did not.
+ordered_json read_gpu(const fs::path& file) {
+  const ordered_json gpu = read_object(file);
+  return gpu.contains("name") && gpu.contains("driver") ? gpu : ordered_json();
+}
+
+std::string last_lines(const std::string& text, int count) {
+  std::size_t start = text.find_last_not_of('\n');
+  if (start == std::string::npos) return "";
+  for (; count > 0 && start != std::string::npos; --count)
+    start = start == 0 ? std::string::npos : text.rfind('\n', start - 1);
+  return text.substr(start == std::string::npos ? 0 : start + 1);
+}
+
+/// Why a program was not run.
+std::string reason_of(const std::string& log) {
+  const std::string line = last_lines(log, 1);
+  return line.substr(0, line.find('\n'));
+}
+
+int occurrences(const std::string& text, std::string_view part) {
+  int count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+/// doctest's last line but two: "test cases:  5 |  5 passed | 0 failed | 0 skipped". A case that cannot run here
+/// says so and counts as passed there.
+void summarise_tests(RunRecord& record, const std::string& name, const std::string& log) {
+  const std::size_t start = log.rfind("test cases:");
+  if (start == std::string::npos) return;
+  std::string numbers = log.substr(start, log.find('\n', start) - start);
+  std::ranges::replace_if(
+      numbers, [](char c) { return c < '0' || c > '9'; }, ' ');
+  std::istringstream stream(numbers);
+  int cases = 0, passed = 0, failed = 0;
+  if (!(stream >> cases >> passed >> failed)) return;
+  const int skipped = occurrences(log, "MESSAGE: skipped: ");
+  record.summary(name + ".test_cases", cases);
+  record.summary(name + ".passed", passed - skipped);
+  record.summary(name + ".failed", failed);
+  record.summary(name + ".skipped", skipped);
+}
+
+void add_summary(RunRecord& record, const fs::path& folder, const ProgramRun& run, const std::string& log) {
+  if (!run.exit_code) return record.summary(run.name + ".not_run", reason_of(log));
+  record.summary(run.name + ".exit_code", *run.exit_code);
+  summarise_tests(record, run.name, log);
+  const ordered_json summary = read_object(folder / run.name / "summary.json");
+  for (const auto& [key, value] : summary.items()) {
+    const std::string name = fmt::format("{}.{}", run.name, key);
+    if (value.is_number_unsigned()) {
+      record.summary(name, value.get<std::uint64_t>());
+    } else if (value.is_number_integer()) {
+      record.summary(name, value.get<std::int64_t>());
+    } else if (value.is_number()) {
+      record.summary(name, value.get<double>());
+    } else {
+      record.summary(name, value.is_string() ? value.get<std::string>() : value.dump());
+    }
+  }
+}
+
+std::string outcome_of(int exit_code) {
+  constexpr int ended_by_timeout = 124, killed_by_timeout = 137;
+  switch (exit_code) {
+    case 0:
+      return "done";
+    case 1:
+      return "a check failed";
+    case ended_by_timeout:
+    case killed_by_timeout:
+      return "ended by its time limit";
+    default:
+      return fmt::format("exit code {}", exit_code);
+  }
+}
+
+void add_verdict(RunRecord& record, const fs::path& folder, const ProgramRun& run, const std::string& log) {
+  if (!run.exit_code) return record.verdict(fmt::format("{}: not run: {}.", run.name, reason_of(log)));
+  const int shown_lines = *run.exit_code == 0 ? 3 : 40;
+  record.verdict(fmt::format("{}: {}.", run.name, outcome_of(*run.exit_code)));
+  const bool has_verdict = fs::exists(folder / run.name / "verdict.txt");
+  const std::string text = has_verdict ? log : last_lines(log, shown_lines);  // measured times, too
+  if (!text.empty()) record.verdict(text);
+}
+
+bool is_text(const fs::path& file) {
+  return std::ranges::find(text_extensions, file.extension()) != text_extensions.end();
+}
+
+std::vector<fs::path> text_files(const fs::path& directory) {
+  std::vector<fs::path> files;
+  std::error_code absent;
+  for (const auto& entry : fs::directory_iterator(directory, absent)) {
+    if (entry.is_regular_file() && is_text(entry.path())) files.push_back(entry.path());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+/// The texts of the programs' files, by program and name.
+struct Packed {
+  ordered_json texts = ordered_json::object();
+  std::size_t bytes = 0;
+  std::vector<std::string> left_out = {};
+
+  void add(const std::string& program, const std::string& name, const std::string& text) {
+    if (bytes + text.size() > most_packed_bytes) {
+      left_out.push_back(fmt::format("{}/{}", program, name));
+      return;
+    }
+    bytes += text.size();
+    texts[program][name] = text;
+  }
+};
+
+void copy_kept_files(const RunRecord& record, const fs::path& folder) {
+  for (const KeptFile& file : kept_files) {
+    const fs::path source = folder / file.program / file.name;
+    if (fs::exists(source)) fs::copy_file(source, record.staging() / file.kept_name);
+  }
+}
+
+/// RunRecord knows this very process; the manifest tells of the GPU and of the programs.
+void complete_manifest(const fs::path& file, const ordered_json& gpu, double time_s) {
+  ordered_json manifest = read_object(file);
+  manifest["cuda"] = cuda_json();
+  manifest["driver"] = gpu.is_object() ? gpu.at("driver") : ordered_json();
+  manifest["gpu"] = gpu;
+  manifest["wall_time_s"] = time_s;
+  manifest.erase("peak_resident_bytes");
+  write_file(file, manifest.dump(2) + "\n");
+}
+
+std::optional<ProgramRun> run_of(const std::string& line) {
+  ProgramRun run;
+  std::string outcome;
+  std::istringstream words(line);
+  if (!(words >> run.name >> outcome >> run.time_s)) return std::nullopt;
+  if (outcome == "not_run") return run;
+  std::istringstream number(outcome);
+  int exit_code = 0;
+  if (!(number >> exit_code) || !number.eof()) return std::nullopt;
+  run.exit_code = exit_code;
+  return run;
+}
+
+std::vector<ProgramRun> read_runs(const fs::path& folder) {
+  const fs::path file = folder / "runs";
+  std::istringstream stream(read_file(file));
+  std::vector<ProgramRun> runs;
+  for (std::string line; std::getline(stream, line);) {
+    std::optional<ProgramRun> run = run_of(line);
+    if (!run)
+      throw std::runtime_error(
+          fmt::format("{}: line {}: '{}' must be a name, an exit code or not_run, and seconds", file.string(),
+                      runs.size() + 1, line));
+    runs.push_back(*std::move(run));
+  }
+  if (runs.empty()) throw std::runtime_error(fmt::format("{}: cannot be read or is empty", file.string()));
+  return runs;
+}
+
+/// Throws std::runtime_error unless it is a plain name: a damaged record must not write files elsewhere.
+const std::string& plain(const std::string& name) {
+  if (name.starts_with('.') || fs::path(name).filename() != name)
+    throw std::runtime_error(fmt::format("runs.json: '{}' is no name of a program or its file", name));
+  return name;
+}
+
+}  // namespace
+
+void merge(const fs::path& folder, const fs::path& out) {
+  const std::vector<ProgramRun> runs = read_runs(folder);
+  const ordered_json gpu = read_gpu(folder / "gpu.json");
+  RunRecord record(out);
+  copy_kept_files(record, folder);
+  record.verdict(gpu.is_null() ? "Not on a GPU: nothing here is a proof."
+                               : fmt::format("On {}, driver {}.", gpu.at("name").get<std::string>(),
+                                             gpu.at("driver").get<std::string>()));
+  ordered_json programs = ordered_json::array();
+  Packed packed;
+  for (const ProgramRun& run : runs) {
+    const std::string log = contents_of(folder / (run.name + ".log")).value_or("");
+    add_summary(record, folder, run, log);
+    add_verdict(record, folder, run, log);
+    if (!log.empty()) packed.add(run.name, "log.txt", log);
+    for (const fs::path& file : text_files(folder / run.name))
+      packed.add(run.name, file.filename().string(), contents_of(file).value_or(""));
+    const ordered_json manifest = read_object(folder / run.name / "manifest.json");
+    programs.push_back({{"name", run.name},
+                        {"exit_code", run.exit_code ? ordered_json(*run.exit_code) : ordered_json()},
+                        {"time_s", run.time_s},
+                        {"options", manifest.value("options", ordered_json())},
+                        {"settings", manifest.value("settings", ordered_json())}});
+  }
+  constexpr auto replace = ordered_json::error_handler_t::replace;
+  write_contents(record.staging() / "runs.json", packed.texts.dump(1, ' ', false, replace) + "\n");
+  record.commit({{"experiment", "gpu"},
+                 {"question", "What of the GPU code does what it should on this GPU, and how fast?"},
+                 {"programs", programs},
+                 {"left_out", packed.left_out}});
+  const double time_s = std::accumulate(runs.begin(), runs.end(), 0.0,
+                                        [](double sum, const ProgramRun& run) { return sum + run.time_s; });
+  complete_manifest(out / "manifest.json", gpu, time_s);
+}
+
+std::vector<std::string> unpack(const fs::path& record) {
+  if (read_object(record / "manifest.json").value("experiment", "") != "gpu")
+    throw std::runtime_error(
+        fmt::format("'{}' is no record of ./lab gpu: it has no manifest.json of one", record.string()));
+  const ordered_json runs = read_object(record / "runs.json");
+  std::vector<std::string> scripts;
+  for (const auto& [program, files] : runs.items()) {
+    fs::create_directories(record / plain(program));
+    for (const auto& [name, text] : files.items()) {
+      write_file(record / program / plain(name), text.get<std::string>());
+      if (name.ends_with(".gp")) scripts.push_back(fmt::format("{}/{}", program, name));
+    }
+  }
+  return scripts;
+}
+
+}  // namespace experiments::gpu_status

@@ -1,0 +1,101 @@
+#include "experiments/gpu/gpu_status/records.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "experiments/gpu/gpu_status/record_files.h"
+
+namespace experiments::gpu_status {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+std::string text_of(const ordered_json& object, std::string_view key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+std::string where_of(const ordered_json& manifest) {
+  constexpr std::size_t date_length = 10, revision_length = 8;
+  const bool modified = manifest.value("git_dirty", true);
+  return fmt::format("{}, driver {}, {}, {}{}", text_of(manifest["gpu"], "name"),
+                     text_of(manifest["gpu"], "driver"), text_of(manifest, "date").substr(0, date_length),
+                     text_of(manifest, "git_revision").substr(0, revision_length),
+                     modified ? ", modified" : "");
+}
+
+std::map<std::string, RowProof> row_proofs(const fs::path& file) {
+  std::map<std::string, RowProof> rows;
+  const std::optional<CsvTable> table = CsvTable::read(file);
+  for (std::size_t i = 0; table && i < table->size(); ++i) {
+    const RowProof proof{.inputs_possible = table->number(i, "inputs_possible"),
+                         .inputs = table->number(i, "inputs"),
+                         .mismatches = table->number(i, "mismatches"),
+                         .other_nans = table->number(i, "other_nans"),
+                         .misrounded = table->number(i, "not_correctly_rounded")};
+    if (proof.inputs == 0) continue;
+    rows[fmt::format("{}, {}", table->cell(i, "operation"), table->cell(i, "subject"))] = proof;
+  }
+  return rows;
+}
+
+std::vector<KernelTime> kernel_times(const fs::path& file) {
+  std::vector<KernelTime> kernels;
+  const std::optional<CsvTable> table = CsvTable::read(file);
+  for (std::size_t i = 0; table && i < table->size(); ++i)
+    kernels.push_back({.kernel = table->cell(i, "row"),
+                       .size = table->cell(i, "size"),
+                       .unit = table->cell(i, "unit"),
+                       .rate = table->real(i, "rate_per_s"),
+                       .limit = table->cell(i, "limit"),
+                       .ratio = table->real(i, "ratio"),
+                       .target = table->cell(i, "target")});
+  return kernels;
+}
+
+/// Nothing for a folder without a record of ./lab gpu.
+std::optional<Record> read_record(const fs::path& folder) {
+  ordered_json manifest = read_object(folder / "manifest.json");
+  if (text_of(manifest, "experiment") != "gpu") return std::nullopt;
+  for (const char* key : {"name", "driver", "uuid"}) {
+    if (!manifest["gpu"].is_object() || text_of(manifest["gpu"], key).empty())
+      throw std::runtime_error(fmt::format(
+          "record '{}': manifest.json: gpu must have a name, a driver and a uuid, and is {}; only what "
+          "ran on a GPU is a proof",
+          folder.string(), manifest["gpu"].dump()));
+  }
+  return Record{.gpu = text_of(manifest["gpu"], "name"),
+                .where = where_of(manifest),
+                .summary = read_object(folder / "summary.json"),
+                .rows = row_proofs(folder / "verdicts.csv"),
+                .kernels = kernel_times(folder / "throughput.csv")};
+}
+
+}  // namespace
+
+std::vector<RecordedGpu> read_gpus(const fs::path& records) {
+  std::vector<fs::path> folders;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(records, error)) folders.push_back(entry.path());
+  if (error)
+    throw std::runtime_error(
+        fmt::format("folder '{}' cannot be read ({})", records.string(), error.message()));
+  std::ranges::sort(folders);
+  std::vector<RecordedGpu> gpus;
+  for (const fs::path& folder : folders) {
+    std::optional<Record> record = read_record(folder);
+    if (!record) continue;
+    auto gpu = std::ranges::find(gpus, record->gpu, &RecordedGpu::name);
+    if (gpu == gpus.end()) gpu = gpus.insert(gpu, {.name = record->gpu, .records = {}});
+    gpu->records.push_back(std::move(*record));
+  }
+  return gpus;
+}
+
+}  // namespace experiments::gpu_status

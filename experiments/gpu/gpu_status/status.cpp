@@ -1,0 +1,234 @@
+#include "experiments/gpu/gpu_status/status.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include "experiments/gpu/gpu_status/records.h"
+#include "experiments/gpu/gpu_throughput/products.h"
+#include "experiments/gpu/gpu_throughput/record.h"
+#include "experiments/gpu/gpu_throughput/streaming.h"
+#include "experiments/gpu/validate_gpu/rows.h"
+
+namespace experiments::gpu_status {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+using validate_gpu::Row;
+
+/// A line of the table.
+struct Line {
+  std::string what;
+  std::string rows;
+  std::string result = "not yet run";
+  std::string inputs = {};
+  std::string where = {};
+};
+
+std::string count_text(std::uint64_t count) {
+  constexpr std::uint64_t most_digits = 100'000;
+  return count < most_digits ? fmt::format("{}", count)
+                             : fmt::format("2^{:.1f}", std::log2(static_cast<double>(count)));
+}
+
+std::string joined(const std::vector<std::string>& parts) {
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+struct FamilyProof {
+  std::size_t run = 0, whole = 0, wrong = 0;
+  std::uint64_t inputs = 0, mismatches = 0, other_nans = 0, misrounded = 0;
+  std::vector<std::string> where = {};
+};
+
+FamilyProof proof_of(const std::vector<const Row*>& rows, const RecordedGpu& gpu) {
+  FamilyProof family;
+  for (const Row* row : rows) {
+    RowProof best;
+    std::uint64_t mismatches = 0;
+    for (const Record& record : gpu.records) {
+      const auto found = record.rows.find(row->id());
+      if (found == record.rows.end()) continue;
+      mismatches += found->second.mismatches;
+      if (found->second.inputs > best.inputs) best = found->second;
+      if (std::ranges::find(family.where, record.where) == family.where.end())
+        family.where.push_back(record.where);
+    }
+    if (best.inputs == 0) continue;
+    ++family.run;
+    family.whole += best.inputs == best.inputs_possible;
+    family.wrong += mismatches != 0;
+    family.inputs += best.inputs;
+    family.mismatches += mismatches;
+    family.other_nans += best.other_nans;
+    family.misrounded += best.misrounded;
+  }
+  return family;
+}
+
+std::string result_of(const FamilyProof& family, std::size_t rows) {
+  const std::string all = family.run == rows ? "all" : fmt::format("{} of {}", family.run, rows);
+  const std::string run = fmt::format("{} run, {} on every input", all, family.whole);
+  std::vector<std::string> parts{run};
+  parts.push_back(family.mismatches == 0
+                      ? "no mismatch"
+                      : fmt::format("**{} mismatches in {}**", family.mismatches, family.wrong));
+  if (family.other_nans != 0) parts.push_back(fmt::format("{} NaNs of other bits", family.other_nans));
+  if (family.misrounded != 0) parts.push_back(fmt::format("{} not correctly rounded", family.misrounded));
+  return joined(parts);
+}
+
+std::vector<Line> family_lines(std::string_view name, const std::vector<const Row*>& rows,
+                               const std::vector<RecordedGpu>& gpus) {
+  const Line unproven{.what = std::string(name), .rows = fmt::format("{}", rows.size())};
+  std::vector<Line> lines;
+  for (const RecordedGpu& gpu : gpus) {
+    const FamilyProof family = proof_of(rows, gpu);
+    if (family.run == 0) continue;
+    Line line = unproven;
+    line.result = result_of(family, rows.size());
+    line.inputs = count_text(family.inputs);
+    line.where = joined(family.where);
+    lines.push_back(std::move(line));
+  }
+  return lines.empty() ? std::vector{unproven} : lines;
+}
+
+std::vector<Line> rows_lines(const std::vector<RecordedGpu>& gpus) {
+  std::vector<std::pair<std::string_view, std::vector<const Row*>>> families;
+  for (const Row& row : validate_gpu::rows()) {
+    if (!row.is_on_gpu()) continue;
+    const std::string_view name = row.operation->family;
+    auto family = std::ranges::find(families, name, [](const auto& each) { return each.first; });
+    if (family == families.end()) family = families.insert(family, {name, {}});
+    family->second.push_back(&row);
+  }
+  std::vector<Line> lines;
+  for (const auto& [name, rows] : families)
+    std::ranges::move(family_lines(name, rows, gpus), std::back_inserter(lines));
+  return lines;
+}
+
+/// A program of ./lab gpu whose proof stands in the summary: `shown` are the keys, with what each counts.
+struct ProgramRow {
+  std::string_view program;
+  std::string_view what;
+  std::vector<std::pair<std::string_view, std::string_view>> shown;
+};
+
+const std::vector<ProgramRow>& program_rows() {
+  static const std::vector<ProgramRow> rows{
+      {"gpu_tests",
+       "tests of the kernels",
+       {{"passed", "passed"}, {"failed", "failed"}, {"skipped", "skipped"}}},
+      {"explain_gemm",
+       "products of cuBLAS explained",
+       {{"ways", "ways to ask for one"},
+        {"results", "different results"},
+        {"results.explained", "explained"},
+        {"results.real_bug", "wrong"}}}};
+  return rows;
+}
+
+std::string shown(const ordered_json& value) {
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+std::vector<Line> program_lines(const ProgramRow& row, const std::vector<RecordedGpu>& gpus) {
+  const Line unproven{.what = std::string(row.what), .rows = ""};
+  std::vector<Line> lines;
+  for (const RecordedGpu& gpu : gpus) {
+    for (const Record& record : gpu.records) {
+      const auto exit_code = record.summary.find(fmt::format("{}.exit_code", row.program));
+      if (exit_code == record.summary.end()) continue;
+      std::vector<std::string> parts;
+      for (const auto& [key, meaning] : row.shown) {
+        const auto value = record.summary.find(fmt::format("{}.{}", row.program, key));
+        if (value == record.summary.end()) continue;
+        parts.push_back(fmt::format("{}{}{}", shown(*value), meaning.empty() ? "" : " ", meaning));
+      }
+      if (*exit_code != 0) parts.push_back(fmt::format("**exit code {}**", shown(*exit_code)));
+      Line line = unproven;
+      line.result = parts.empty() ? "run" : joined(parts);
+      line.where = record.where;
+      lines.push_back(std::move(line));
+    }
+  }
+  return lines.empty() ? std::vector{unproven} : lines;
+}
+
+std::vector<Line> kernel_lines(std::string_view what, const std::vector<std::string>& names,
+                               const std::vector<RecordedGpu>& gpus) {
+  const Line unproven{.what = std::string(what), .rows = fmt::format("{}", names.size())};
+  std::vector<Line> lines;
+  for (const RecordedGpu& gpu : gpus) {
+    for (const Record& record : gpu.records) {
+      const auto timed = static_cast<std::size_t>(std::ranges::count_if(names, [&](const std::string& name) {
+        return std::ranges::find(record.kernels, name, &KernelTime::kernel) != record.kernels.end();
+      }));
+      if (timed == 0) continue;
+      Line line = unproven;
+      line.result = fmt::format("{} right and timed",
+                                timed == names.size() ? "all" : fmt::format("{} of {}", timed, names.size()));
+      line.where = record.where;
+      lines.push_back(std::move(line));
+    }
+  }
+  return lines.empty() ? std::vector{unproven} : lines;
+}
+
+/// The kernels that are held against a limit with a target; nothing without any.
+std::string throughput_table(const std::vector<RecordedGpu>& gpus) {
+  std::string lines;
+  for (const RecordedGpu& gpu : gpus) {
+    for (const Record& record : gpu.records) {
+      for (const KernelTime& time : record.kernels) {
+        if (time.target.empty()) continue;
+        const auto unit = time.unit == "B" ? gpu_throughput::Unit::bytes : gpu_throughput::Unit::flop;
+        lines +=
+            fmt::format("| `{}` | {} | {} | {:.1f} % of `{}` | {} |\n", time.kernel, time.size,
+                        gpu_throughput::rate_text(time.rate, unit), 100 * time.ratio, time.limit, gpu.name);
+      }
+    }
+  }
+  if (lines.empty()) return "";
+  return "\n| kernel | size | throughput | of its limit | on |\n|---|---|---|---|---|\n" + lines;
+}
+
+constexpr std::string_view begin_mark = "<!-- gpu-status:begin -->\n", end_mark = "<!-- gpu-status:end -->";
+
+}  // namespace
+
+std::string status_table(const fs::path& records) {
+  const std::vector<RecordedGpu> gpus = read_gpus(records);
+  std::vector<Line> lines = rows_lines(gpus);
+  const auto append = [&](std::vector<Line> more) { std::ranges::move(more, std::back_inserter(lines)); };
+  append(kernel_lines("kernels that stream through memory", gpu_throughput::streaming_row_names(), gpus));
+  append(kernel_lines("kernels of matrix products", gpu_throughput::product_row_names(), gpus));
+  for (const ProgramRow& row : program_rows()) append(program_lines(row, gpus));
+  std::string table = "| what | rows | on a GPU | inputs | where |\n|---|---|---|---|---|\n";
+  for (const Line& line : lines)
+    table += fmt::format("| {} | {} | {} | {} | {} |\n", line.what, line.rows, line.result, line.inputs,
+                         line.where);
+  return table + throughput_table(gpus);
+}
+
+std::string with_table(const std::string& text, std::string_view table) {
+  const std::size_t begin = text.find(begin_mark), end = text.find(end_mark);
+  if (begin == std::string::npos || end == std::string::npos || end < begin)
+    throw std::invalid_argument(fmt::format("no lines '{}' and '{}' with the table between them",
+                                            begin_mark.substr(0, begin_mark.size() - 1), end_mark));
+  const std::size_t start = begin + begin_mark.size();
+  return text.substr(0, start) + std::string(table) + text.substr(end);
+}
+
+}  // namespace experiments::gpu_status

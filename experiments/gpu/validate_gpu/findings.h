@@ -1,0 +1,52 @@
+#pragma once
+/// What a run found.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/gpu/validate_gpu/device_failures.h"
+#include "experiments/gpu/validate_gpu/operands.h"
+#include "experiments/gpu/validate_gpu/stored_vectors.h"
+#include "experiments/gpu/validate_gpu/sweep.h"
+
+namespace experiments::validate_gpu {
+
+/// One line of the verdict: a row of the sweep or a file of recorded steps.
+struct Finding {
+  std::string operation;
+  std::string_view family;
+  std::string subject;
+  std::string reference;
+  std::string domain;
+  std::string pipe;                ///< scalar, packed or tensor core
+  std::string obstacle;            ///< why it did not run; empty where it did
+  bool device_failed = false;      ///< at a shard, a table or the census of the row
+  bool is_complete_domain = true;  ///< every input there is, not a list
+  std::uint64_t inputs_possible = 0;
+  std::uint32_t shards_wanted = 0, shards_finished = 0;  ///< none of recorded steps
+  std::uint64_t inputs = 0;
+  std::uint64_t inputs_now = 0;  ///< tried by this run
+  std::uint64_t mismatches = 0;
+  std::uint64_t documented = 0;
+  std::uint64_t other_nans = 0;
+  std::uint64_t misrounded = 0;
+  std::string deviation;  ///< what is documented; empty for nothing
+  std::vector<Example> examples;
+  double time_s = 0;
+
+  bool ran() const { return inputs != 0; }  ///< at least in part
+  bool is_finished() const { return shards_finished == shards_wanted; }
+  bool failed() const { return mismatches != 0 || device_failed; }
+};
+
+Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures);
+
+/// Of a file of recorded steps, with each accumulator. Nothing is read without a folder.
+std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>& folder,
+                                     const VectorFile& file);
+
+}  // namespace experiments::validate_gpu

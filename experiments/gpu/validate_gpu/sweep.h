@@ -1,0 +1,57 @@
+#pragma once
+/// Runs rows shard by shard, on the CPU from several threads and on a GPU, and goes on where an earlier run
+/// stopped.
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/frame/experiment.h"
+#include "experiments/gpu/validate_gpu/device_failures.h"
+#include "experiments/gpu/validate_gpu/driver.h"
+#include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/gpu/validate_gpu/shard_file.h"
+
+namespace experiments::validate_gpu {
+
+struct SweepSettings {
+  std::vector<std::size_t> rows;  ///< indices into rows(); those that do not run here are passed over
+  std::filesystem::path file;     ///< of the shards
+  bool on_cpu = true, on_gpu = false;
+  std::uint64_t samples = 0;  ///< trials of a row on the CPU; at least that many, in whole shards
+  /// Likewise on a GPU, where a shard may be 2^32 of them.
+  std::uint64_t gpu_samples = 0;
+  bool all_triples = false;  ///< all 2^48 of the fused multiply-adds on a GPU
+  /// No shard is begun that would, if it takes as long as the row's last one, end later than this after the start.
+  std::optional<double> budget_s = std::nullopt;
+  std::size_t counterexamples = 8;  ///< kept of a row
+  const std::vector<Driver>* drivers =
+      &device_drivers();  ///< for tests: as many, of the same rows and domains
+};
+
+struct RowOutcome {
+  std::size_t row;       ///< index into rows()
+  std::string obstacle;  ///< why it does not run here; empty where it does
+  std::uint32_t shards_wanted = 0;
+  std::uint32_t shards_finished = 0;  ///< of these, now or earlier; the following are of them alone
+  std::uint64_t inputs = 0;
+  std::uint64_t inputs_now = 0;  ///< tried by this run and not by an earlier one
+  std::uint64_t mismatches = 0;  ///< with other NaNs where the NaN's bits are promised
+  std::uint64_t documented = 0;
+  std::uint64_t other_nans = 0;
+  std::uint64_t misrounded = 0;
+  std::vector<Example> examples = {};
+  double time_s = 0;  ///< of this run, summed over the threads; on the device where rows share a kernel, its
+};
+
+/// One outcome for each of settings.rows, in their order, of the wanted shards alone. `shards` holds what is
+/// finished, and is written to the file every 20 seconds, at the end and when the run is interrupted or fails.
+/// Shards with examples are run a second time on a device for these, while the budget lasts; other results then are a
+/// mismatch, too. A shard that the device fails at is added to `failures` and ends the shards of its rows; a lost
+/// device ends all.
+std::vector<RowOutcome> sweep(const SweepSettings& settings, ShardFile& shards, Run& run,
+                              DeviceFailures& failures);
+
+}  // namespace experiments::validate_gpu

@@ -1,0 +1,29 @@
+#pragma once
+/// From the sweeps of fp16/cuda what rows say of them.
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "experiments/gpu/validate_gpu/driver.h"
+#include "fp16/cuda/sweep.h"
+
+namespace experiments::validate_gpu {
+
+/// Those that the sweep kept; of the types only the number of operands is not asked for.
+std::vector<Example> examples_of(const fp16::cuda::Sweep& sweep, const ExampleTypes& types,
+                                 const fp16::cuda::SweepResult& result);
+
+/// Where all examples are NaNs of other bits though there are other values, too: puts examples of these before them.
+/// Parts of `range`, the whole shard, are asked for until there is one.
+void prepend_value_examples(RowAnswer& row, fp16::cuda::Range range,
+                            const std::function<RowAnswer(fp16::cuda::Range part)>& ask);
+
+/// With examples of other values, if there are any.
+RowAnswer row_answer(const fp16::cuda::Sweep& sweep, const ExampleTypes& types, std::uint32_t shard,
+                     const fp16::cuda::SweepResult& result);
+
+/// What a function answers, of a packed one in the first lane. The sweep must exhaust its operands.
+std::vector<std::uint64_t> answers_at(const fp16::cuda::Sweep& sweep, const std::vector<Operands>& operands);
+
+}  // namespace experiments::validate_gpu

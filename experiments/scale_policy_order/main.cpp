@@ -1,0 +1,129 @@
+/// What does each mistake in the order of unscale, clip, accumulate, step and update do to the training?
+///
+/// Every recipe is a list of calls that is carried out as it stands. At each step of a right one the others of
+/// its kind are set to its weights and see its batch, so that the factor which each puts on the learning rate
+/// is well defined, and it is held against the one that follows from the calls on paper. Then each recipe
+/// trains on its own.
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "experiments/scale_policy_order/figures.h"
+#include "experiments/scale_policy_order/measurement.h"
+#include "experiments/scale_policy_order/record.h"
+#include "experiments/scale_policy_order/verdict.h"
+#include "experiments/training/laboratory.h"
+#include "experiments/training/options.h"
+#include "experiments/training/training_setup.h"
+#include "fp16/names.h"
+#include "sim/optimizers/registry.h"
+
+namespace experiments::scale_policy_order {
+namespace {
+
+void check(const Options& options) {
+  if (*options.training.batch % options.micro_batches != 0)
+    throw std::invalid_argument(
+        fmt::format("--micro-batches: {} do not divide a batch of {}; allowed: its divisors",
+                    options.micro_batches, *options.training.batch));
+}
+
+/// Rejects what is wrong before anything is trained, and notes the options in force.
+void record_optimizers(RunRecord& record, const Options& options) {
+  for (const std::string& spec : options.optimizers) {
+    const auto optimizer = from_option("--optimizers", [&] {
+      const auto [name, given] = names::parse_numeric_spec(spec);
+      return sim::make_optimizer(name, given);
+    });
+    record_settings(record, "optimizer", spec, optimizer->options());
+  }
+}
+
+std::string description(const TrainingSetup& setup, const TrainingOptions& options) {
+  return fmt::format("{} on {}, batch {}, {} steps", options.model, setup.dataset().name(), *options.batch,
+                     setup.steps());
+}
+
+void run(Run& run, Options& options) {
+  options.detector.seed = options.training.seed;
+  const TrainingSetup setup(options.training);
+  const TrainingSetup detector(options.detector);
+  check(options);
+  record_optimizers(run.record(), options);
+  const Findings found = measure(setup, detector, options, run);
+  write_tables(run.record(), found);
+  write_summary(run.record(), found);
+  const Setting skipping = setting_of(find_recipe("right_skips"), options.optimizers.front(), options);
+  const std::string setting = fmt::format(
+      "{}; two losses: {}; {} under policy amp, {}. S begins at 2^{}, that of a second scaler "
+      "at 2^{}, that of recipes that skip steps at 2^{}, and doubles after {} clean steps; accumulation of n "
+      "= "
+      "{} micro-batches; norm clipped at C = {}, values at {}.",
+      description(setup, options.training), description(detector, options.detector),
+      fmt::join(options.optimizers, ", "), seeds_text(options.training.seed, options.seeds),
+      options.scale_log2, options.scale_log2 - skipping.second_scale_below_log2, skipping.too_high_scale_log2,
+      options.growth_interval, options.micro_batches, options.max_norm, options.max_value);
+  draw_figures(run, found, options, setting);
+  write_verdict(run.record(), found, options, setting);
+}
+
+void bind(CommandLine& command_line, Options& options) {
+  add_model(command_line, options.training.model);
+  add_data(command_line, options.training.data);
+  command_line.add_choices("--optimizers", options.optimizers, "optimizers",
+                           "optimizers, with options as adam:epsilon=1e-12");
+  add_batch(command_line, options.training.batch);
+  command_line.add("--micro-batches", options.micro_batches, "n, that a batch is accumulated of",
+                   {.minimum = 2, .maximum = 1024});
+  command_line.add_steps(options.training.steps, 20);
+  command_line.add("--detector-steps", options.detector.steps,
+                   "training steps of the detector, whose two losses are scaled",
+                   {.minimum = 1, .maximum = 1000000, .quick = 4});
+  command_line.add("--clip-norm", options.max_norm, "C, the largest norm of all gradients together",
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
+  command_line.add("--clip-value", options.max_value, "largest magnitude of a gradient",
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
+  command_line.add("--scale-log2", options.scale_log2, "log2 of the S that runs begin with",
+                   {.minimum = 8, .maximum = 64});
+  command_line.add("--growth-interval", options.growth_interval, "clean steps after which S doubles",
+                   {.minimum = 1, .maximum = 1000000});
+  command_line.add_seed(options.training.seed);
+  command_line.add_seeds(options.seeds, 2);
+}
+
+}  // namespace
+}  // namespace experiments::scale_policy_order
+
+int main(int argc, char** argv) {
+  using namespace experiments;
+  scale_policy_order::Options options;
+  return run(
+      argc, argv,
+      {.program =
+           {.name = "scale_policy_order",
+            .question =
+                "What does each mistake in the order of unscale, clip, accumulate, step and update do "
+                "to the training?",
+            .example = "scale_policy_order --optimizers sgd,adam:epsilon=1e-12 --out results/order",
+            .summary_keys =
+                {{"RECIPE.OPTIMIZER.predicted_factor",
+                  "median over the steps of the factor on the learning rate that follows from the calls"},
+                 {"RECIPE.OPTIMIZER.measured_factor",
+                  "likewise, least squares of the update on the right one"},
+                 {"RECIPE.OPTIMIZER.measured_over_predicted", "median of the ratio"},
+                 {"RECIPE.OPTIMIZER.cosine", "median cosine of the update and the right one"},
+                 {"RECIPE.OPTIMIZER.predicted_loss_ratio, measured_loss_ratio",
+                  "of two losses: the factor of the second one's gradients over that of the first's, where "
+                  "updates are linear in the gradient"},
+                 {"RECIPE.OPTIMIZER.final_loss",
+                  "test loss after training by the recipe, mean over the seeds"},
+                 {"RECIPE.OPTIMIZER.final_loss_difference",
+                  "to the right recipe's of the same seed, mean over the seeds"},
+                 {"RECIPE.OPTIMIZER.final_loss_difference_half_width", "of its 95 % t-interval"},
+                 {"RECIPE.OPTIMIZER.diverged_runs", "with a weight or a test loss that is infinite or NaN"}}},
+       .options = [&](CommandLine& command_line) { scale_policy_order::bind(command_line, options); },
+       .body = [&](Run& r) { scale_policy_order::run(r, options); }});
+}

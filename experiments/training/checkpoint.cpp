@@ -1,0 +1,266 @@
+#include "experiments/training/checkpoint.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <stdexcept>
+#include <string_view>
+#include <system_error>
+
+#include "experiments/frame/crc32.h"
+#include "experiments/frame/files.h"
+
+namespace experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr std::string_view magic = "halflab\n";
+constexpr std::uint32_t format_version = 3;
+constexpr std::size_t checksum_size = sizeof(std::uint32_t);
+constexpr std::size_t header_size = magic.size() + sizeof(std::uint32_t) + sizeof(std::uint64_t);
+constexpr std::string_view file_prefix = "checkpoint-";
+constexpr std::string_view unfinished_file = ".checkpoint.partial";
+
+[[noreturn]] void throw_about_checkpoint(const fs::path& file, std::string_view what) {
+  throw std::runtime_error(fmt::format("checkpoint '{}' {}", file.string(), what));
+}
+
+json bits_of(const names::NamedValues& values) {
+  json list = json::array();
+  for (const auto& [name, value] : values) list.push_back({name, std::bit_cast<std::uint64_t>(value)});
+  return list;
+}
+
+names::NamedValues values_of(const json& list) {
+  names::NamedValues values;
+  for (const json& entry : list)
+    values.emplace_back(entry.at(0).get<std::string>(),
+                        std::bit_cast<double>(entry.at(1).get<std::uint64_t>()));
+  return values;
+}
+
+json content_of(const Checkpoint& checkpoint) {
+  json files = json::array();
+  for (const FileMark& mark : checkpoint.files) files.push_back({mark.name, mark.bytes, mark.checksum});
+  json arrays = json::array();
+  for (const auto& [name, bytes] : checkpoint.trainer.arrays) arrays.push_back({name, json::binary(bytes)});
+  json loss_scalers = json::array();
+  for (const names::NamedValues& state : checkpoint.trainer.loss_scalers)
+    loss_scalers.push_back(bits_of(state));
+  return {{"run", checkpoint.run},
+          {"steps_done", checkpoint.trainer.steps_done},
+          {"steps_applied", checkpoint.trainer.steps_applied},
+          {"arrays", std::move(arrays)},
+          {"loss_scalers", std::move(loss_scalers)},
+          {"layer_scaler", bits_of(checkpoint.trainer.layer_scaler)},
+          {"tensor_scaler", bits_of(checkpoint.trainer.tensor_scaler)},
+          {"totals", bits_of(checkpoint.totals)},
+          {"notes", checkpoint.notes},
+          {"files", std::move(files)}};
+}
+
+Checkpoint checkpoint_of(json& content) {
+  Checkpoint checkpoint{
+      .run = content.at("run").get<RunIdentity>(),
+      .trainer = {.steps_done = content.at("steps_done"),
+                  .steps_applied = content.at("steps_applied"),
+                  .layer_scaler = values_of(content.at("layer_scaler")),
+                  .tensor_scaler = values_of(content.at("tensor_scaler"))},
+      .totals = values_of(content.at("totals")),
+      .notes = content.at("notes").get<NamedTexts>(),
+  };
+  for (const json& mark : content.at("files"))
+    checkpoint.files.push_back({.name = mark.at(0), .bytes = mark.at(1), .checksum = mark.at(2)});
+  for (const json& state : content.at("loss_scalers"))
+    checkpoint.trainer.loss_scalers.push_back(values_of(state));
+  for (json& array : content.at("arrays")) {
+    checkpoint.trainer.arrays.push_back(
+        {array.at(0), static_cast<std::vector<std::uint8_t>&&>(array.at(1).get_binary())});
+  }
+  return checkpoint;
+}
+
+template <class Number>
+void append(std::string& bytes, Number number) {
+  const auto raw = std::bit_cast<std::array<char, sizeof(Number)>>(number);
+  bytes.append(raw.begin(), raw.end());
+}
+
+template <class Number>
+Number number_at(std::string_view bytes, std::size_t offset) {
+  Number number;
+  std::memcpy(&number, bytes.data() + offset, sizeof number);
+  return number;
+}
+
+std::uint32_t checksum_of(std::string_view bytes) {
+  return crc32(std::as_bytes(std::span(bytes)));
+}
+
+/// The steps done that a file's name tells; none for another file.
+std::optional<std::uint64_t> steps_in_name(const fs::path& file) {
+  const std::string name = file.filename().string();
+  if (!name.starts_with(file_prefix)) return std::nullopt;
+  std::uint64_t steps = 0;
+  const char* const end = name.data() + name.size();
+  const auto [stop, error] = std::from_chars(name.data() + file_prefix.size(), end, steps);
+  return error == std::errc() && stop == end ? std::optional(steps) : std::nullopt;
+}
+
+/// Throws where two runs differ first.
+void require_same_run(const fs::path& file, const RunIdentity& saved, const RunIdentity& run) {
+  const auto described = [](const RunIdentity& identity, std::size_t i) {
+    return i < identity.size() ? fmt::format("{} '{}'", identity[i].first, identity[i].second)
+                               : "nothing more";
+  };
+  const auto size = std::max(saved.size(), run.size());
+  for (std::size_t i = 0; i < size; ++i) {
+    if (i < saved.size() && i < run.size() && saved[i] == run[i]) continue;
+    throw std::invalid_argument(
+        fmt::format("checkpoint '{}' is of a run with {}, and this one has {}; allowed: the same "
+                    "run, another directory, or to remove the checkpoint",
+                    file.string(), described(saved, i), described(run, i)));
+  }
+}
+
+void require_files(const fs::path& checkpoint, const std::vector<FileMark>& files) {
+  for (const FileMark& expected : files) {
+    const FileMark found = mark_of(checkpoint.parent_path() / expected.name, expected.bytes);
+    if (found == expected) continue;
+    throw_about_checkpoint(
+        checkpoint, fmt::format("does not go with '{}' beside it, which was {}", expected.name,
+                                found.bytes < expected.bytes ? fmt::format("cut off: it has {} bytes of {}",
+                                                                           found.bytes, expected.bytes)
+                                                             : "altered: its checksum is another"));
+  }
+}
+
+/// The size first, so that no two sequences of arrays are the same bytes.
+template <class Element>
+std::uint32_t add_checksum(std::uint32_t sum, const std::vector<Element>& elements) {
+  const std::array size{static_cast<std::uint64_t>(elements.size())};
+  return crc32(std::as_bytes(std::span(elements)), crc32(std::as_bytes(std::span(size)), sum));
+}
+
+std::uint32_t add_checksum(std::uint32_t sum, const sim::Batch& batch) {
+  sum = add_checksum(sum, batch.inputs);
+  sum = add_checksum(sum, batch.tokens);
+  sum = add_checksum(sum, batch.labels);
+  for (const std::vector<sim::Box>& boxes : batch.boxes) sum = add_checksum(sum, boxes);
+  return sum;
+}
+
+}  // namespace
+
+std::uint32_t checksum_of(const sim::Dataset& dataset) {
+  constexpr std::size_t chunk = 250;
+  const std::vector<std::uint32_t> order = dataset.epoch_order(0, 0);
+  std::uint32_t sum = 0;
+  for (std::size_t first = 0; first < order.size(); first += chunk) {
+    const std::size_t count = std::min(chunk, order.size() - first);
+    sum = add_checksum(sum, dataset.training_batch(std::span(order).subspan(first, count)));
+  }
+  for (std::size_t first = 0; first < dataset.test_size(); first += chunk)
+    sum = add_checksum(sum, dataset.test_batch(first, std::min(chunk, dataset.test_size() - first)));
+  return sum;
+}
+
+void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
+  std::string content;
+  json::to_cbor(content_of(checkpoint), content);
+  std::string bytes(magic);
+  bytes.reserve(header_size + content.size() + checksum_size);
+  append(bytes, format_version);
+  append(bytes, static_cast<std::uint64_t>(content.size()));
+  bytes += content;
+  append(bytes, checksum_of(bytes));
+
+  const fs::path directory = file.has_parent_path() ? file.parent_path() : ".";
+  write_contents(directory / unfinished_file, bytes);
+  synchronise(directory / unfinished_file);
+  std::error_code error;
+  fs::rename(directory / unfinished_file, file, error);
+  if (error) throw_not_written(file, error.value());
+  synchronise(directory);
+}
+
+Checkpoint read_checkpoint(const fs::path& file) {
+  const std::optional<std::string> read = contents_of(file);
+  if (!read) throw_about_checkpoint(file, "cannot be read");
+  const std::string_view bytes = *read;
+  if (bytes.size() < header_size + checksum_size || !bytes.starts_with(magic))
+    throw_about_checkpoint(file, "is no checkpoint of halflab, or was cut off within its first bytes");
+  const std::size_t end = bytes.size() - checksum_size;
+  const auto content_size = number_at<std::uint64_t>(bytes, magic.size() + sizeof format_version);
+  if (end - header_size != content_size) {
+    throw_about_checkpoint(file, fmt::format("was cut off or altered: its content has {} bytes of {}",
+                                             end - header_size, content_size));
+  }
+  if (checksum_of(bytes.substr(0, end)) != number_at<std::uint32_t>(bytes, end))
+    throw_about_checkpoint(file, "was altered: its checksum is not that of its content");
+  const auto version = number_at<std::uint32_t>(bytes, magic.size());
+  if (version != format_version) {
+    throw std::invalid_argument(
+        fmt::format("checkpoint '{}' has version {} of the format; allowed: version {}", file.string(),
+                    version, format_version));
+  }
+  try {
+    json content = json::from_cbor(bytes.substr(header_size, content_size));
+    return checkpoint_of(content);
+  } catch (const json::exception&) {
+    throw_about_checkpoint(file, "has content that no checkpoint has");
+  }
+}
+
+void CheckpointDirectory::write(const Checkpoint& checkpoint) const {
+  write_checkpoint(directory_ / fmt::format("{}{}", file_prefix, checkpoint.trainer.steps_done), checkpoint);
+  const std::vector<fs::path> present = files();
+  for (std::size_t i = 2; i < present.size(); ++i) fs::remove(present[i]);
+}
+
+std::optional<Checkpoint> CheckpointDirectory::latest(
+    const RunIdentity& run, const std::function<void(const std::string&)>& warn) const {
+  std::vector<std::string> problems;
+  for (const fs::path& file : files()) {
+    try {
+      Checkpoint checkpoint = read_checkpoint(file);
+      require_same_run(file, checkpoint.run, run);
+      require_files(file, checkpoint.files);
+      for (const std::string& problem : problems)
+        warn(fmt::format("{}; the run goes on from '{}'", problem, file.filename().string()));
+      return checkpoint;
+    } catch (const std::runtime_error& error) {
+      problems.emplace_back(error.what());
+    }
+  }
+  if (problems.empty()) return std::nullopt;
+  throw std::runtime_error(fmt::format("{}; no other is left, remove {} to start anew", problems.front(),
+                                       problems.size() == 1 ? "it" : "them"));
+}
+
+void CheckpointDirectory::clear() const {
+  for (const fs::path& file : files()) fs::remove(file);
+  fs::remove(directory_ / unfinished_file);
+}
+
+std::vector<fs::path> CheckpointDirectory::files() const {
+  std::vector<std::pair<std::uint64_t, fs::path>> found;
+  std::error_code no_directory;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory_, no_directory)) {
+    if (const auto steps = steps_in_name(entry.path())) found.emplace_back(*steps, entry.path());
+  }
+  std::ranges::sort(found, std::greater<>());
+  std::vector<fs::path> files;
+  for (auto& [steps, file] : found) files.push_back(std::move(file));
+  return files;
+}
+
+}  // namespace experiments

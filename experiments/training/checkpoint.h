@@ -1,0 +1,72 @@
+#pragma once
+/// Checkpoints: files from which a run that was cut off goes on, and ends with the bytes it would have ended
+/// with.
+///
+/// A checkpoint is one file: "halflab\n", the version of its format (4 bytes), the size of what follows (8
+/// bytes), the content in CBOR (RFC 8949) with floating-point numbers as their bits, and the CRC-32 of all
+/// before it (4 bytes). Numbers and arrays are in this machine's byte order.
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/frame/growing_file.h"
+#include "fp16/names.h"
+#include "sim/trainer/trainer.h"
+
+namespace experiments {
+
+using NamedTexts = std::vector<std::pair<std::string, std::string>>;
+
+/// All that decides the results of a run, by name: {"model", "mlp:hidden1=64"}, {"seed", "3"}, ...
+using RunIdentity = NamedTexts;
+
+/// CRC-32 of the examples of one epoch and of the test set, so that an identity tells data of the same name
+/// apart.
+std::uint32_t checksum_of(const sim::Dataset& dataset);
+
+/// A run between two steps.
+struct Checkpoint {
+  RunIdentity run = {};
+  sim::TrainerState trainer = {};
+  names::NamedValues totals = {};    ///< what the program has added up over the steps so far
+  NamedTexts notes = {};             ///< and what it has to say of them
+  std::vector<FileMark> files = {};  ///< beside the checkpoint, with what it has written down of them
+};
+
+/// Puts the file in place as a whole, after the disk has it all. Throws std::runtime_error, naming the file.
+void write_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
+
+/// Throws std::runtime_error, in one line with the file, when it cannot be read or is no checkpoint, was cut
+/// off or altered; std::invalid_argument when it has another version of the format.
+Checkpoint read_checkpoint(const std::filesystem::path& file);
+
+/// The last two checkpoints of a run, "checkpoint-<steps done>" in its directory.
+class CheckpointDirectory {
+ public:
+  explicit CheckpointDirectory(std::filesystem::path directory) : directory_(std::move(directory)) {}
+
+  void write(const Checkpoint& checkpoint) const;
+
+  /// The newest one that is whole with the bytes of its files; none where there is none at all. A damaged one
+  /// is passed over for the one before and reported to `warn` in a line. Throws std::runtime_error when all
+  /// are damaged, std::invalid_argument, with both values, when the checkpoint is of another run or another
+  /// version of the format.
+  std::optional<Checkpoint> latest(const RunIdentity& run,
+                                   const std::function<void(const std::string&)>& warn) const;
+
+  /// Removes them, and what a write left that was cut off.
+  void clear() const;
+
+ private:
+  /// Newest first.
+  std::vector<std::filesystem::path> files() const;
+
+  std::filesystem::path directory_;
+};
+
+}  // namespace experiments

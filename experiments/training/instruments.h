@@ -1,0 +1,126 @@
+#pragma once
+/// What the instruments of training runs saw, as tables, summary keys and sentences.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "experiments/frame/confidence.h"
+#include "experiments/frame/record.h"
+#include "sim/trainer/trainer.h"
+
+namespace experiments {
+
+/// The steps of one run, under the name that the tables have for it.
+struct InstrumentedRun {
+  std::string_view strategy;
+  std::uint64_t seed = 0;
+  std::span<const sim::StepRecord> steps = {};
+  std::span<const sim::GradientSite> sites = {};
+  std::span<const sim::ParameterSpec> parameters = {};
+};
+
+/// steps.csv: a row for each step; what it lost against its twin is NaN where it was not measured.
+void write_steps(RunRecord& record, std::span<const InstrumentedRun> runs);
+
+/// layers.csv: a row for each tensor of each measured step.
+void write_layers(RunRecord& record, std::span<const InstrumentedRun> runs);
+
+/// skips.csv: a row for each step without an update that was recorded, with the first tensor of it that was
+/// not finite. What the twin has there is empty unless that was a gradient.
+void write_skips(RunRecord& record, std::span<const InstrumentedRun> runs);
+
+/// The columns of skips.csv after those that name the run, and the cells of a step with a record in them.
+const std::vector<std::string>& skip_columns();
+std::vector<Value> skip_cells(const sim::StepRecord& step);
+
+/// parameters.csv: a row for each parameter with its updates over the whole run, and how many of these rounding
+/// undid.
+void write_parameters(RunRecord& record, std::span<const InstrumentedRun> runs);
+
+/// The updates of each parameter; of steps without an update nothing.
+void add_updates(std::vector<sim::UpdateCounts>& sums, const sim::StepRecord& step);
+
+/// What a run lost against its twins: sums over its applied steps that were measured.
+struct TwinSums {
+  double steps = 0;
+  double fraction_flushed = 0;
+  double norm_share_flushed = 0;
+  double relative_error = 0;
+
+  /// A step that was skipped or not measured counts for none.
+  void add(const sim::StepRecord& step);
+  /// {"mean_fraction_flushed", ...}, over the steps; NaN without any.
+  names::NamedValues means() const;
+};
+
+/// statistics.csv: a row for each tensor and step with statistics; exponents.csv: one for each octave of
+/// these that is not empty.
+void write_statistics(RunRecord& record, std::span<const InstrumentedRun> runs);
+
+/// A kind of skipped steps.
+struct SkipKind {
+  std::string_view key;   ///< in the summary
+  std::string_view text;  ///< "Skipped <text>: 3"
+};
+/// What a smaller scale cures, what none cures, what the scaler decided by a rule of its own.
+inline constexpr std::array skip_kinds{SkipKind{"skipped_for_scale", "for its scale"},
+                                       SkipKind{"skipped_at_any_scale", "that no scale would have saved"},
+                                       SkipKind{"skipped_by_rule", "by its scaler's own rule"}};
+
+/// The skipped steps of a run.
+struct SkipTally {
+  struct Kind {
+    std::size_t count = 0;
+    std::string first = {};  ///< what happened, in a sentence
+  };
+  std::array<Kind, skip_kinds.size()> kinds = {};  ///< in the order of skip_kinds
+
+  /// A step without a record counts for none.
+  void add(const sim::StepRecord& step);
+};
+
+struct TalliedRun {
+  std::string strategy;
+  std::uint64_t seed = 0;
+  SkipTally skips = {};
+};
+
+/// Of each kind of skipped steps how many there were, and the first. A paragraph; empty without skipped steps.
+std::string skips_paragraph(std::span<const TalliedRun> runs);
+std::string skips_paragraph(std::span<const InstrumentedRun> runs);
+
+/// Twins that loss scalers asked for: what they cost besides the steps themselves.
+struct TwinRequests {
+  std::string strategy;
+  double twins = 0;
+  double steps = 0;  ///< that were made
+};
+
+double scaler_twins_of(std::span<const sim::StepRecord> steps);
+
+/// "adaptive asked for 6 twins in 500 steps"; runs of the same strategy, side by side, count together. Empty
+/// where none was asked for.
+std::string scaler_twins_sentence(std::span<const TwinRequests> runs);
+std::string scaler_twins_sentence(std::span<const InstrumentedRun> runs);
+
+/// Which tensor vanishes first at S = 1, by its largest gradient at the first measured step, or that none
+/// does; one of rounding noise, or without a gradient, cannot. Empty where no step was measured.
+std::string vanishing_sentence(const InstrumentedRun& run);
+
+/// Why a run ended before its last step.
+std::string abort_sentence(std::string_view strategy, std::uint64_t seed, std::size_t steps,
+                           std::string_view reason);
+
+/// The mean under `key` and, of several values, <key>_std, <key>_lower and <key>_upper into the summary.
+void write_estimate(RunRecord& record, const std::string& key, const Estimate& value);
+
+/// {"peak_tensor_bytes", all}, {"peak_tensor_bytes_weights", ...} for each role.
+std::vector<std::pair<std::string, std::size_t>> peak_tensor_bytes(const sim::MemoryAccount& memory);
+
+}  // namespace experiments

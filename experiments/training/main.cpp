@@ -1,0 +1,302 @@
+/// How does a network train under a precision policy and a loss scaler, and is the difference to FP32 more
+/// than chance?
+///
+/// Every run has a directory of its own, goes on from its checkpoints after a kill and ends with the same
+/// bytes. A sweep makes the runs of a grid side by side and compares them with FP32 in pairs of the same
+/// seed.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+
+#include "experiments/frame/build_information.h"
+#include "experiments/frame/interrupt.h"
+#include "experiments/frame/parallel.h"
+#include "experiments/training/comparison.h"
+#include "experiments/training/laboratory.h"
+#include "experiments/training/sweep.h"
+#include "experiments/training/training_setup.h"
+#include "fp16/formats.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Options {
+  experiments::TrainingOptions training{};
+  std::vector<std::string> models{"mlp"};
+  std::vector<std::string> policies{"amp"};
+  std::string accumulation;
+  std::vector<std::string> scalers{};
+  int seeds = 1;
+  bool sweep = false;
+  int accumulation_steps = 1;
+  std::optional<double> clip_norm;
+  std::optional<double> clip_value;
+  bool clip_before_unscale = false;
+  int twin_every = 50;
+  std::string twin_format = "fp32";
+  int checkpoint_every = 100;
+};
+
+/// One of the networks with its data, and what its options came to.
+struct Network {
+  std::string spec;
+  experiments::TrainingOptions options;
+  experiments::TrainingSetup setup;
+  std::uint32_t data_checksum;
+
+  Network(const experiments::TrainingOptions& given, const std::string& model)
+      : spec(model),
+        options(with_model(given, model)),
+        setup(options),
+        data_checksum(experiments::checksum_of(setup.dataset())) {}
+  Network(const Network&) = delete;
+  Network& operator=(const Network&) = delete;
+
+ private:
+  static experiments::TrainingOptions with_model(experiments::TrainingOptions options, std::string model) {
+    options.model = std::move(model);
+    return options;
+  }
+};
+
+using Networks = std::vector<std::unique_ptr<Network>>;
+
+fp16::Format twin_format_of(const Options& options) {
+  if (options.twin_format == "fp32") return fp16::binary32;
+  if (options.twin_format == "fp64") return fp16::binary64;
+  throw experiments::UsageError(
+      fmt::format("--twin-format: '{}' is given; must be fp32 or fp64", options.twin_format));
+}
+
+void reject_contradictions(const Options& options) {
+  if (options.clip_before_unscale && !options.clip_norm && !options.clip_value) {
+    throw experiments::UsageError(
+        "--clip-before-unscale: there is no limit to clip at; must come with --clip-norm or --clip-value");
+  }
+  twin_format_of(options);
+  if (options.sweep) return;
+  const auto require_one = [](std::string_view option, std::size_t count) {
+    if (count <= 1) return;
+    throw experiments::UsageError(
+        fmt::format("{}: {} are given; must be one, or --sweep be given as well", option, count));
+  };
+  require_one("--model", options.models.size());
+  require_one("--policy", options.policies.size());
+  require_one("--scalers", options.scalers.size());
+  require_one("--seeds", static_cast<std::size_t>(options.seeds));
+}
+
+experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& options, int threads) {
+  return {.policy = cell.policy,
+          .scaler = cell.scaler,
+          .seed = cell.seed,
+          .twin_every = static_cast<std::size_t>(options.twin_every),
+          .twin_format = twin_format_of(options),
+          .record_skips = true,
+          .accumulation_steps = static_cast<std::size_t>(options.accumulation_steps),
+          .clipping = {.max_norm = options.clip_norm, .max_value = options.clip_value},
+          .clip_before_unscale = options.clip_before_unscale,
+          .threads = threads};
+}
+
+std::string program_version() {
+  const experiments::BuildInformation& build = experiments::build_information();
+  return fmt::format("{} {}{}", build.version, build.git_revision, build.git_dirty ? " with changes" : "");
+}
+
+experiments::RunIdentity identity_of(const experiments::Cell& cell, const Network& network,
+                                     const Options& options) {
+  const experiments::TrainingOptions& training = network.options;
+  const experiments::RunChoice choice = choice_of(cell, options, 1);
+  const auto limit = [](std::optional<double> value) { return value ? fmt::format("{}", *value) : "none"; };
+  return {{"halflab", program_version()},
+          {"model", cell.model},
+          {"policy", cell.policy},
+          {"scaler", cell.scaler},
+          {"data", fmt::format("{}, checksum {:08x}", training.data, network.data_checksum)},
+          {"context", fmt::format("{}", training.context)},
+          {"optimizer", training.optimizer},
+          {"learning rate", fmt::format("{}", *training.learning_rate)},
+          {"schedule", training.schedule},
+          {"batch", fmt::format("{}", *training.batch)},
+          {"accumulation steps", fmt::format("{}", options.accumulation_steps)},
+          {"norm limit", limit(options.clip_norm)},
+          {"value limit", limit(options.clip_value)},
+          {"clipping before unscaling", fmt::format("{}", options.clip_before_unscale)},
+          {"twin every", fmt::format("{}", choice.twin_every)},
+          {"twin format", options.twin_format},
+          {"steps", fmt::format("{}", *training.steps)},
+          {"seed", fmt::format("{}", cell.seed)}};
+}
+
+const Network& network_of(const experiments::Cell& cell, const Networks& networks) {
+  return **std::ranges::find(networks, cell.model, [](const auto& network) { return network->spec; });
+}
+
+std::vector<experiments::Cell> cells_of(const Options& options, const fs::path& out) {
+  std::vector<experiments::Cell> cells = experiments::cells_of({.models = options.models,
+                                                                .policies = options.policies,
+                                                                .scalers = options.scalers,
+                                                                .first_seed = options.training.seed,
+                                                                .seeds = options.seeds,
+                                                                .directory = out / "cells"});
+  if (!options.sweep) cells.front().directory = out / "run";
+  return cells;
+}
+
+/// What cannot be is said before hours of what can be.
+void reject_impossible(const std::vector<experiments::Cell>& cells, const Networks& networks,
+                       const Options& options, int threads) {
+  const experiments::SideBySide runs(experiments::runs_at_one_time(cells.size(), threads));
+  for (const experiments::Cell& cell : cells) {
+    if (cell.seed == options.training.seed)
+      network_of(cell, networks).setup.trainer(choice_of(cell, options, 1));
+  }
+}
+
+void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, const Networks& networks,
+           const Options& options) {
+  std::size_t steps = 0;
+  for (const experiments::Cell& cell : cells)
+    steps += static_cast<std::size_t>(network_of(cell, networks).setup.steps());
+  experiments::Progress progress = run.progress("training", steps);
+  const int threads_each = std::max(1, run.threads() / static_cast<int>(cells.size()));
+  try {
+    experiments::parallel_for_each(cells.size(), run.threads(), [&](std::size_t i) {
+      const Network& network = network_of(cells[i], networks);
+      experiments::run_cell({.cell = cells[i],
+                             .setup = network.setup,
+                             .choice = choice_of(cells[i], options, threads_each),
+                             .identity = identity_of(cells[i], network, options),
+                             .checkpoint_every = options.checkpoint_every},
+                            run, progress);
+    });
+  } catch (const experiments::Interrupted&) {
+    const auto has_left_something = [&](const auto& cell) { return fs::exists(cell.directory); };
+    if (std::ranges::none_of(cells, has_left_something)) throw;
+    throw experiments::Interrupted(fmt::format("interrupted; the same command goes on from what '{}' holds",
+                                               run.record().directory().string()));
+  }
+}
+
+void draw(experiments::Run& run, const experiments::Comparison& comparison, std::string_view suffix) {
+  run.figure(experiments::loss_figure(run.record(), comparison, fmt::format("loss{}", suffix)));
+  if (comparison.groups().size() == 1) return;
+  experiments::Figure differences = experiments::comparison_figure(comparison);
+  differences.name += suffix;
+  run.figure(differences);
+}
+
+void run(experiments::Run& run, Options& options) {
+  reject_contradictions(options);
+  if (!options.accumulation.empty()) {
+    for (std::string& policy : options.policies) policy += ":accumulation=" + options.accumulation;
+  }
+  experiments::RunRecord& record = run.record();
+  const std::vector<experiments::Cell> cells = cells_of(options, record.directory());
+  Networks networks;
+  for (const std::string& model : options.models)
+    networks.push_back(std::make_unique<Network>(options.training, model));
+  reject_impossible(cells, networks, options, run.threads());
+  train(run, cells, networks, options);
+
+  std::vector<experiments::Comparison> comparisons;
+  for (const auto& network : networks)
+    comparisons.emplace_back(network->spec, network->setup, cells, choice_of(cells.front(), options, 1));
+  experiments::write_cells(record, cells);
+  experiments::write_comparisons(record, comparisons);
+  experiments::write_summary(record, comparisons, !options.sweep);
+  for (const experiments::Comparison& comparison : comparisons) {
+    experiments::write_verdict(record, comparison);
+    record.setting(fmt::format("{}.setup", comparison.model()), comparison.description());
+    const std::string suffix =
+        networks.size() == 1 ? "" : fmt::format("-{}", experiments::in_file_name(comparison.model()));
+    draw(run, comparison, suffix);
+  }
+  if (networks.size() == 1)
+    options.training = networks.front()->options;  // the model's own, where none were given
+}
+
+experiments::Program program() {
+  return {
+      .name = "training",
+      .question =
+          "How does a network train under a precision policy and a loss scaler, and does it differ from "
+          "FP32?",
+      .example = "training --sweep --model mlp,cnn --policy fp32,amp,O2 --seeds 5 --out results/sweep",
+      .summary_keys = {
+          {"final_loss", "mean over the test set after the last step, in FP32"},
+          {"final_accuracy", "likewise, classifiers only"},
+          {"steps", "made; fewer than asked for where the scaler ended the run"},
+          {"skipped_steps", "of these, steps whose update was left out"},
+          {"skipped_for_scale", "of these, such as a smaller S would have kept: the twin was finite"},
+          {"skipped_at_any_scale", "such as no S would have kept"},
+          {"skipped_by_rule", "such as had nothing infinite or NaN: the scaler went by a rule of its own"},
+          {"final_scale_log2", "log2 S after the last step"},
+          {"fraction_swallowed", "updates that rounding undid, over all updates"},
+          {"scaler_twins", "updates of the loss scaler that asked for a twin, each one more backward pass"},
+          {"mean_fraction_flushed",
+           "twin non-zero and run zero, over the twin's non-zero; mean over "
+           "measured, applied steps"},
+          {"mean_norm_share_flushed", "norm of these over the twin's, likewise"},
+          {"mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
+          {"peak_tensor_bytes", "the most that tensors took at one time, without twins"},
+          {"peak_tensor_bytes_<role>",
+           "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
+           "temporaries"},
+          {"diverged_runs", "runs whose final loss is not finite"},
+          {"aborted_runs", "runs that their scaler ended"},
+          {"unigram_entropy", "of the test text, nats: the least loss without context"},
+          {"entropy_rate", "of the source of the text, nats, where it is known"},
+          {"<model>.<policy>.<scaler>.<key>", "of each in a sweep, as a mean over the seeds"},
+          {"<key>_std, _lower, _upper",
+           "of loss and accuracy: sample standard deviation, 95 % t-interval of the mean"},
+          {"<key>_difference", "to fp32, mean of the pairs of a seed; _std, _lower, _upper likewise"}}};
+}
+
+void bind(experiments::CommandLine& command_line, Options& options) {
+  command_line.add_choices("--model", options.models, "models",
+                           "network to train, with options as mlp:hidden1=64; several with --sweep");
+  command_line.add_choices("--policy", options.policies, "policies",
+                           "precision policy, with overrides as O2:keep_batchnorm_fp32=false; several "
+                           "with --sweep");
+  command_line.add_choice("--accumulation", options.accumulation, "accumulations",
+                          "how products add up, in the place of each policy's own");
+  command_line.add_choices("--scalers", options.scalers, "scalers",
+                           "loss scaler, with options as dynamic:growth_interval=20; several with "
+                           "--sweep; default: of each policy its recipe's");
+  options.training.bind_without_model(command_line, 20);
+  command_line.add_seeds(options.seeds);
+  command_line.add_flag("--sweep", options.sweep,
+                        "all combinations of the models, policies, scalers and seeds, one a core; those "
+                        "that DIR/cells holds already are not made again");
+  command_line.add("--accumulation-steps", options.accumulation_steps,
+                   "micro-batches of a step, of --batch examples each", {.minimum = 1, .maximum = 65536});
+  command_line.add("--clip-norm", options.clip_norm, "largest norm of all gradients together",
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
+  command_line.add("--clip-value", options.clip_value, "largest magnitude of a gradient",
+                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
+  command_line.add_flag("--clip-before-unscale", options.clip_before_unscale,
+                        "clip while S is still on the gradients: the well-known mistake");
+  command_line.add("--twin-every", options.twin_every,
+                   "steps from one comparison with the FP32 twin to the next; 0 = never",
+                   {.minimum = 0, .maximum = 1'000'000, .quick = 5});
+  command_line.add("--twin-format", options.twin_format,
+                   "fp32 or fp64: what the twin is differentiated in; of policy fp64 always fp64", "FORMAT");
+  command_line.add_checkpoint_every(options.checkpoint_every);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  return experiments::run(
+      argc, argv,
+      {.program = program(),
+       .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
+       .body = [&](experiments::Run& r) { run(r, options); }});
+}

@@ -1,0 +1,448 @@
+#include "experiments/training/sweep.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "experiments/frame/files.h"
+#include "experiments/frame/interrupt.h"
+#include "experiments/frame/record.h"
+#include "experiments/training/counted_gradients.h"
+#include "experiments/training/laboratory.h"
+#include "experiments/training/memory_need.h"
+#include "sim/tensor/log2.h"
+
+namespace experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::ordered_json;
+
+constexpr std::string_view abort_key = "abort_reason";
+
+/// Of the summary: what the first step of a kind was skipped for.
+std::string first_key(const SkipKind& kind) {
+  return fmt::format("first_{}", kind.key);
+}
+
+double fraction_swallowed(const sim::UpdateCounts& counts) {
+  return share_of(counts.updates, counts.swallowed);
+}
+
+/// What is added up over the steps of a run.
+struct Totals {
+  double steps = 0;
+  double skipped = 0;
+  sim::UpdateCounts updates = {};
+  double scaler_twins = 0;
+  TwinSums twins = {};
+  std::vector<sim::UpdateCounts> parameters;
+  SkipTally skips = {};
+
+  /// All its numbers.
+  static void visit(auto& self, auto&& field) {
+    field("steps", self.steps);
+    field("skipped", self.skipped);
+    field("updates", self.updates.updates);
+    field("swallowed", self.updates.swallowed);
+    field("scaler_twins", self.scaler_twins);
+    field("measured", self.twins.steps);
+    field("fraction_flushed", self.twins.fraction_flushed);
+    field("norm_share_flushed", self.twins.norm_share_flushed);
+    field("relative_error", self.twins.relative_error);
+    for (auto& parameter : self.parameters) {
+      field("parameter_updates", parameter.updates);
+      field("parameter_swallowed", parameter.swallowed);
+    }
+    for (auto& kind : self.skips.kinds) field("skips", kind.count);
+  }
+
+  void add(const sim::StepRecord& step) {
+    ++steps;
+    skipped += step.skipped();
+    updates += step.updates;
+    scaler_twins += step.scaler_twins;
+    twins.add(step);
+    add_updates(parameters, step);
+    skips.add(step);
+  }
+};
+
+const std::vector<std::string>& step_columns() {
+  static const std::vector<std::string> columns{"step",
+                                                "loss",
+                                                "scale_log2",
+                                                "further_scales_log2",
+                                                "decision",
+                                                "learning_rate",
+                                                "gradient_norm",
+                                                "clip_coefficient",
+                                                "clipped_values",
+                                                "fraction_swallowed",
+                                                "fraction_flushed",
+                                                "norm_share_flushed",
+                                                "fraction_overflow",
+                                                "relative_error",
+                                                "cosine",
+                                                "skip_place",
+                                                "skip_operation",
+                                                "skip_layer",
+                                                "skip_consumer",
+                                                "skip_element",
+                                                "skip_value",
+                                                "skip_twin_exponent",
+                                                "skip_twin_finite"};
+  return columns;
+}
+
+/// Those of the losses after the first, "8 16".
+std::string further_scales_of(const sim::StepRecord& step) {
+  std::vector<double> log2_scales;
+  for (const float scale : step.further_scales) log2_scales.push_back(sim::log2_of(scale));
+  return fmt::format("{}", fmt::join(log2_scales, " "));
+}
+
+/// Of numbers and names, which need no quotes.
+std::string line_of(const std::vector<Value>& cells) {
+  std::vector<std::string> texts;
+  for (const Value& cell : cells) texts.push_back(cell.text());
+  return fmt::format("{}\n", fmt::join(texts, ","));
+}
+
+std::string header_of(const std::vector<std::string>& columns) {
+  return fmt::format("{}\n", fmt::join(columns, ","));
+}
+
+/// A row of steps.csv. What a step has not is NaN or empty.
+std::vector<Value> step_cells(const sim::StepRecord& step, const sim::Clipping& clipping) {
+  constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+  const bool measured = !step.twin.empty();
+  const sim::TwinComparison twin = sim::total_of(step.twin);
+  const bool clipped = clipping.max_norm.has_value() && !step.skipped();
+  const auto if_clipped = [&](double value) { return clipped ? value : undefined; };
+  const auto if_measured = [&](double value) { return measured ? value : undefined; };
+  std::vector<Value> cells{step.step,
+                           step.loss,
+                           sim::log2_of(step.scale),
+                           further_scales_of(step),
+                           sim::name_of(step.decision),
+                           step.learning_rate,
+                           if_clipped(step.clipping.norm.norm),
+                           if_clipped(step.clipping.norm.coefficient),
+                           step.clipping.clipped_values,
+                           fraction_swallowed(step.updates),
+                           if_measured(twin.fraction_flushed()),
+                           if_measured(twin.norm_share_flushed()),
+                           if_measured(twin.fraction_overflow()),
+                           if_measured(twin.relative_error()),
+                           if_measured(twin.cosine())};
+  if (step.skip) {
+    const sim::SkipRecord& skip = *step.skip;
+    cells.insert(
+        cells.end(),
+        {sim::name_of(skip.place), skip.operation, skip.layer, skip.consumer, skip.element, skip.value,
+         skip.has_twin_value() ? Value(skip.twin_exponent()) : Value(""), int{skip.twin_finite}});
+  }
+  cells.resize(step_columns().size(), "");
+  return cells;
+}
+
+constexpr const char* steps_file = "steps.partial.csv";
+constexpr const char* skips_file = "skips.partial.csv";
+
+/// The columns of a cell's table: those that name the cell, then `columns`.
+std::vector<std::string> cell_columns(const std::vector<std::string>& columns) {
+  std::vector<std::string> all{"model", "policy", "scaler", "seed"};
+  all.insert(all.end(), columns.begin(), columns.end());
+  return all;
+}
+
+std::vector<Value> cell_row(const Cell& cell, const std::vector<Value>& values) {
+  std::vector<Value> all{cell.model, cell.policy, cell.scaler, cell.seed};
+  all.insert(all.end(), values.begin(), values.end());
+  return all;
+}
+
+/// What an unfinished run has written down of its steps.
+class Journal {
+ public:
+  /// Goes on from the marks of a checkpoint, or without them begins.
+  Journal(const Cell& cell, const std::vector<FileMark>& marks)
+      : cell_(cell),
+        steps_(begin_or_go_on(cell.directory / steps_file, marks, step_columns())),
+        skips_(begin_or_go_on(cell.directory / skips_file, marks, skip_columns())) {}
+
+  void add(const sim::StepRecord& step, const sim::Clipping& clipping) {
+    steps_->append(line_of(cell_row(cell_, step_cells(step, clipping))));
+    if (step.skip) skips_->append(line_of(cell_row(cell_, skip_cells(step))));
+  }
+
+  std::vector<FileMark> marks() { return {steps_->mark(), skips_->mark()}; }
+
+  void copy_to(const fs::path& directory) {
+    steps_->copy_to(directory / "steps.csv");
+    skips_->copy_to(directory / "skips.csv");
+  }
+
+ private:
+  static std::unique_ptr<GrowingFile> begin_or_go_on(const fs::path& file, const std::vector<FileMark>& marks,
+                                                     const std::vector<std::string>& columns) {
+    const auto mark = std::ranges::find(marks, file.filename().string(), &FileMark::name);
+    if (mark != marks.end()) return std::make_unique<GrowingFile>(file, *mark);
+    auto begun = std::make_unique<GrowingFile>(file);
+    begun->append(header_of(cell_columns(columns)));
+    return begun;
+  }
+
+  const Cell& cell_;
+  std::unique_ptr<GrowingFile> steps_;
+  std::unique_ptr<GrowingFile> skips_;
+};
+
+/// Once the run is finished.
+void remove_what_it_went_on_from(const fs::path& directory) {
+  CheckpointDirectory(directory).clear();
+  fs::remove(directory / steps_file);
+  fs::remove(directory / skips_file);
+}
+
+/// A run while it is trained.
+struct Training {
+  sim::Trainer trainer;
+  Totals totals{.parameters = std::vector<sim::UpdateCounts>(trainer.state().specs.size())};
+  names::NamedValues earlier_peaks = {};  ///< of the memory, before the run was resumed
+  std::string abort_reason = {};
+
+  /// Over the whole run.
+  names::NamedValues peaks() const {
+    names::NamedValues peaks;
+    for (const auto& [key, bytes] : peak_tensor_bytes(trainer.memory()))
+      peaks.emplace_back(key, static_cast<double>(bytes));
+    for (std::size_t i = 0; i < earlier_peaks.size(); ++i)
+      peaks[i].second = std::max(peaks[i].second, earlier_peaks[i].second);
+    return peaks;
+  }
+};
+
+Checkpoint checkpoint_of(Training& training, Journal& journal, const CellRun& plan) {
+  Checkpoint checkpoint{.run = plan.identity,
+                        .trainer = training.trainer.save(),
+                        .totals = training.peaks(),
+                        .files = journal.marks()};
+  Totals::visit(training.totals, [&](const char* name, auto value) {
+    checkpoint.totals.emplace_back(name, static_cast<double>(value));
+  });
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i)
+    checkpoint.notes.emplace_back(first_key(skip_kinds[i]), training.totals.skips.kinds[i].first);
+  return checkpoint;
+}
+
+/// The marks of the files that go with the checkpoint; none where the run begins.
+std::vector<FileMark> resume(Training& training, const CellRun& plan, Run& run) {
+  const auto warn = [&run](const std::string& problem) { run.warn(problem); };
+  std::optional<Checkpoint> saved = CheckpointDirectory(plan.cell.directory).latest(plan.identity, warn);
+  if (!saved) return {};
+  training.trainer.restore(saved->trainer);
+  std::size_t next = training.peaks().size();
+  Totals::visit(training.totals, [&]<class Number>(const char*, Number& value) {
+    value = static_cast<Number>(saved->totals.at(next++).second);
+  });
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i)
+    training.totals.skips.kinds[i].first = saved->notes.at(i).second;
+  saved->totals.resize(training.peaks().size());
+  training.earlier_peaks = std::move(saved->totals);
+  return std::move(saved->files);
+}
+
+void train(Training& training, Journal& journal, const CellRun& plan, Progress& progress) {
+  const CheckpointDirectory checkpoints(plan.cell.directory);
+  const auto steps = static_cast<std::uint64_t>(plan.setup.steps());
+  const auto every = static_cast<std::uint64_t>(plan.checkpoint_every);
+  while (training.trainer.steps_done() < steps) {
+    const sim::StepRecord step =
+        while_doing(fmt::format("training {} under {}, at step {} of {}", plan.cell.model, plan.cell.policy,
+                                training.trainer.steps_done() + 1, steps),
+                    [&] { return training.trainer.step(); });
+    training.totals.add(step);
+    journal.add(step, plan.choice.clipping);
+    if (step.decision == sim::Decision::abort) {
+      training.abort_reason = training.trainer.abort_reason();
+      progress.tick(1 + steps - training.trainer.steps_done());
+      return;
+    }
+    if (every != 0 && training.trainer.steps_done() % every == 0)
+      checkpoints.write(checkpoint_of(training, journal, plan));
+    progress.tick();
+  }
+}
+
+void write_parameters(RunRecord& record, const Training& training, const Cell& cell) {
+  Table& table = record.table("parameters", cell_columns({"parameter", "updates", "swallowed"}));
+  for (std::size_t i = 0; i < training.totals.parameters.size(); ++i) {
+    const auto& [updates, swallowed] = training.totals.parameters[i];
+    table.row(cell_row(cell, {training.trainer.state().specs[i].name, updates, swallowed}));
+  }
+}
+
+void write_results(RunRecord& record, const Training& training, const CellRun& plan) {
+  const sim::Evaluation evaluation =
+      while_doing(fmt::format("evaluating {} after its last step", plan.cell.model), [&] {
+        return sim::evaluate(plan.setup.model(), plan.setup.dataset(), training.trainer.state(),
+                             plan.choice.threads);
+      });
+  const Totals& totals = training.totals;
+  record.summary("final_loss", evaluation.loss);
+  if (plan.setup.model().is_classifier()) record.summary("final_accuracy", evaluation.accuracy);
+  record.summary("steps", totals.steps);
+  record.summary("skipped_steps", totals.skipped);
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i)
+    record.summary(std::string(skip_kinds[i].key), totals.skips.kinds[i].count);
+  record.summary("final_scale_log2", sim::log2_of(training.trainer.scale()));
+  record.summary("fraction_swallowed", fraction_swallowed(totals.updates));
+  record.summary("scaler_twins", totals.scaler_twins);
+  if (plan.choice.twin_every != 0) {
+    for (const auto& [key, mean] : totals.twins.means()) record.summary(key, mean);
+  }
+  for (const auto& [key, bytes] : training.peaks()) record.summary(key, bytes);
+  record.summary(std::string(abort_key), training.abort_reason);
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i)
+    record.summary(first_key(skip_kinds[i]), totals.skips.kinds[i].first);
+  record.verdict(fmt::format("{}, policy {}, scaler {}, seed {}: {}.", plan.setup.description(plan.choice),
+                             plan.choice.policy, plan.choice.scaler, plan.choice.seed,
+                             plan.setup.quality(evaluation)));
+  for (const auto& [kind, options] : {std::pair("optimizer", training.trainer.optimizer().options()),
+                                      std::pair("scaler", training.trainer.scaler_options())}) {
+    for (const auto& [option, value] : options) record.setting(fmt::format("{}.{}", kind, option), value);
+  }
+}
+
+ordered_json options_of(const RunIdentity& identity) {
+  ordered_json options = ordered_json::object();
+  for (const auto& [name, value] : identity) options[name] = value;
+  return options;
+}
+
+/// Null where the file is missing or no JSON.
+ordered_json read_json(const fs::path& file) {
+  ordered_json content =
+      ordered_json::parse(contents_of(file).value_or(""), nullptr, /*allow_exceptions=*/false);
+  return content.is_discarded() ? ordered_json() : content;
+}
+
+[[noreturn]] void throw_damaged(const fs::path& summary, std::string_view what) {
+  throw std::runtime_error(fmt::format("file '{}' {}; remove it, and the same command makes its run again",
+                                       summary.string(), what));
+}
+
+/// The manifest comes last into a directory, and is the first to leave it.
+bool is_finished(const CellRun& plan, Run& run) {
+  const fs::path& directory = plan.cell.directory;
+  if (!fs::exists(directory / "manifest.json")) return false;
+  const ordered_json manifest = read_json(directory / "manifest.json");
+  // Another run's cell is replaced without a word, whole or not.
+  if (manifest.is_object() && manifest.value("options", ordered_json()) != options_of(plan.identity))
+    return false;
+  const std::vector<std::string> damaged = damaged_files(directory);
+  if (damaged.empty()) return true;
+  run.warn(fmt::format("file '{}' is missing or not what its run wrote; the run is made again",
+                       (directory / damaged.front()).string()));
+  return false;
+}
+
+}  // namespace
+
+std::string in_file_name(std::string spec) {
+  std::ranges::replace(spec, ':', '+');
+  return spec;
+}
+
+std::vector<Cell> cells_of(const Grid& grid) {
+  std::vector<Cell> cells;
+  for (const std::string& model : grid.models) {
+    for (const std::string& policy : grid.policies) {
+      std::vector<std::string> scalers = grid.scalers;
+      if (scalers.empty()) scalers.push_back(policy_from_option(policy).scaler_spec());
+      for (const std::string& scaler : scalers) {
+        const std::string name =
+            fmt::format("{}-{}-{}", in_file_name(model), in_file_name(policy), in_file_name(scaler));
+        for (int i = 0; i < grid.seeds; ++i) {
+          const std::uint64_t seed = grid.first_seed + static_cast<std::uint64_t>(i);
+          cells.push_back({model, policy, scaler, seed, grid.directory / fmt::format("{}-{}", name, seed)});
+        }
+      }
+    }
+  }
+  return cells;
+}
+
+void run_cell(const CellRun& plan, Run& run, Progress& progress) {
+  if (is_finished(plan, run)) {
+    remove_what_it_went_on_from(plan.cell.directory);
+    return progress.tick(static_cast<std::size_t>(plan.setup.steps()));
+  }
+  Training training{.trainer = plan.setup.trainer(plan.choice)};
+  const std::vector<FileMark> marks = resume(training, plan, run);
+  const std::uint64_t resumed_at = training.trainer.steps_done();
+  RunRecord record(plan.cell.directory);
+  Journal journal(plan.cell, marks);
+  progress.tick(resumed_at);
+  train(training, journal, plan, progress);
+  journal.copy_to(record.staging());
+  write_parameters(record, training, plan.cell);
+  write_results(record, training, plan);
+  record.setting("resumed_at_step", resumed_at);
+  throw_if_interrupted();
+  nlohmann::ordered_json settings = {{"experiment", "training"},
+                                     {"question", "One run of a sweep."},
+                                     {"options", options_of(plan.identity)},
+                                     {"seed", plan.choice.seed},
+                                     {"threads", plan.choice.threads}};
+  settings.update(arithmetic_of_this_process());
+  record.commit(settings);
+  remove_what_it_went_on_from(plan.cell.directory);
+}
+
+bool CellResult::has(std::string_view key) const {
+  return std::ranges::find(values, key, &std::pair<std::string, double>::first) != values.end();
+}
+
+double CellResult::value(std::string_view key) const {
+  const auto found = std::ranges::find(values, key, &std::pair<std::string, double>::first);
+  if (found == values.end()) throw_damaged(file, fmt::format("has no '{}'", key));
+  return found->second;
+}
+
+CellResult read_cell(const fs::path& directory) {
+  CellResult result{.file = directory / "summary.json"};
+  const ordered_json summary = read_json(result.file);
+  if (!summary.is_object()) throw_damaged(result.file, "is no summary of a run, or was cut off");
+  std::map<std::string, std::string, std::less<>> texts;
+  for (const auto& [key, value] : summary.items()) {
+    const std::string text = value.is_string() ? value.get<std::string>() : "";
+    if (value.is_number()) {
+      result.values.emplace_back(key, value);
+    } else if (text == "nan" || text == "inf" || text == "-inf") {
+      result.values.emplace_back(key, std::strtod(text.c_str(), nullptr));
+    } else if (value.is_string()) {
+      texts[key] = text;
+    } else {
+      throw_damaged(result.file, fmt::format("has neither a number nor a text for '{}'", key));
+    }
+  }
+  result.abort_reason = texts[std::string(abort_key)];
+  for (std::size_t i = 0; i < skip_kinds.size(); ++i) {
+    result.skips.kinds[i] = {.count = static_cast<std::size_t>(result.value(skip_kinds[i].key)),
+                             .first = texts[first_key(skip_kinds[i])]};
+  }
+  return result;
+}
+
+}  // namespace experiments

@@ -1,0 +1,274 @@
+#include "experiments/training/training_setup.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+#include <vector>
+
+#include "experiments/frame/command_line.h"
+#include "experiments/frame/parallel.h"
+#include "experiments/training/memory_need.h"
+#include "experiments/training/options.h"
+#include "sim/data/registry.h"
+#include "sim/optimizers/registry.h"
+#include "sim/schedules/registry.h"
+
+namespace experiments {
+namespace {
+
+/// That of the model, where the optimizer is of the kind that it was chosen for.
+double default_learning_rate(const sim::ModelRow& model, std::string_view optimizer) {
+  const std::string own = names::parse_spec(std::string(model.optimizer)).name;
+  const bool suits =
+      sim::find_optimizer(own).normalises_gradients == sim::find_optimizer(optimizer).normalises_gradients;
+  return suits ? model.learning_rate : sim::make_optimizer(optimizer)->learning_rate();
+}
+
+/// "images mlp, cnn; text lstm": the networks by the data they take.
+std::string models_by_data() {
+  std::string text;
+  for (const sim::DataKind kind : {sim::DataKind::images, sim::DataKind::text, sim::DataKind::scenes}) {
+    std::vector<std::string_view> names;
+    for (const sim::ModelRow& row : sim::models()) {
+      if (row.data == kind) names.push_back(row.name);
+    }
+    text += fmt::format("{}{} {}", text.empty() ? "" : "; ", sim::name_of(kind), fmt::join(names, ", "));
+  }
+  return text;
+}
+
+std::unique_ptr<sim::Dataset> load_data(const TrainingOptions& options, sim::DataKind kind) {
+  try {
+    return while_doing(fmt::format("reading --data '{}'", options.data), [&] {
+      return sim::load_dataset(options.data,
+                               {.kind = kind, .context = static_cast<std::size_t>(options.context)});
+    });
+  } catch (const std::invalid_argument& error) {
+    throw std::invalid_argument(
+        fmt::format("--data: {}; models by data: {}", error.what(), models_by_data()));
+  }
+}
+
+/// A model's own schedule may be cut short by few steps; what is asked for by name is meant.
+void reject_endless_warmup(const TrainingOptions& options) {
+  const auto [name, given] = names::parse_numeric_spec(options.schedule);
+  for (const auto& [option, value] : sim::make_schedule(name, given)->options()) {
+    if (option != "warmup_steps" || value <= *options.steps) continue;
+    throw std::invalid_argument(fmt::format(
+        "schedule '{}': warmup_steps = {} is longer than the run; allowed with --steps {}: at most {}", name,
+        value, *options.steps, *options.steps));
+  }
+}
+
+std::string_view name_of(const sim::AnyScaler& scaler) {
+  return std::visit(
+      [](const auto& kind) -> std::string_view {
+        if constexpr (requires { kind.name(); })
+          return kind.name();
+        else
+          return kind->name();
+      },
+      scaler);
+}
+
+/// Another one with the same options; one without a name in the registry is of an experiment's own, and takes what
+/// none takes.
+sim::AnyScaler same_again(const sim::AnyScaler& scaler) {
+  if (const auto* unit = std::get_if<sim::UnitScaling>(&scaler)) return *unit;
+  const names::NamedValues options = sim::options_of(scaler);
+  try {
+    return sim::make_any_scaler(name_of(scaler), {options.begin(), options.end()});
+  } catch (const std::invalid_argument&) {
+    return sim::make_any_scaler("none");
+  }
+}
+
+/// What there was before any run of this process took some of it.
+const sim::AvailableMemory& memory_at_first() {
+  static const sim::AvailableMemory available = sim::available_memory();
+  return available;
+}
+
+/// What decides a run's memory besides the setup and the batch. Policies of one name may differ in their formats.
+std::string kind_of_run(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                        const sim::AnyScaler& scaler) {
+  std::string kind = fmt::format("{} {} {} {}", choice.accumulation_steps > 1, choice.twin_every != 0,
+                                 fp16::name_of(choice.twin_format), name_of(scaler));
+  for (const auto& [option, value] : sim::options_of(scaler)) kind += fmt::format(" {} {}", option, value);
+  for (const auto& [role, value] : sim::roles_of(policy)) kind += fmt::format(" {} {}", role, value);
+  return kind;
+}
+
+}  // namespace
+
+void TrainingOptions::bind(CommandLine& command_line, int quick_steps) {
+  add_model(command_line, model);
+  bind_without_model(command_line, quick_steps);
+}
+
+void TrainingOptions::bind_without_model(CommandLine& command_line, int quick_steps) {
+  add_data(command_line, data);
+  add_optimizer(command_line, optimizer);
+  add_schedule(command_line, schedule);
+  add_learning_rate(command_line, learning_rate);
+  add_batch(command_line, batch);
+  command_line.add_steps(steps, quick_steps);
+  command_line.add("--context", context, "tokens in a window of text", {.minimum = 2, .maximum = 65536});
+  command_line.add_seed(seed);
+}
+
+sim::PrecisionPolicy policy_from_option(const std::string& policy) {
+  return from_option("--policy", [&] { return sim::make_precision_policy(policy); });
+}
+
+TrainingSetup::TrainingSetup(TrainingOptions& options)
+    : options_(options),
+      model_spec_(from_option(options.model_option, [&] { return names::parse_spec(options.model); })),
+      row_(*from_option(options.model_option, [&] { return &sim::find_model(model_spec_.name); })) {
+  const names::GivenOptions model_options = from_option(options.model_option, [&] {
+    names::GivenOptions given = names::numeric_options(model_spec_);
+    row_.options(given);  // rejects them before data are loaded
+    return given;
+  });
+  dataset_ = load_data(options, row_.data);
+  model_ = from_option(options.model_option, [&] { return row_.make(*dataset_, model_options); });
+  if (options.optimizer.empty()) options.optimizer = row_.optimizer;
+  const bool schedule_given = !options.schedule.empty();
+  if (!schedule_given) options.schedule = row_.schedule;
+  const auto [optimizer, optimizer_options] =
+      from_option("--optimizer", [&] { return names::parse_numeric_spec(options.optimizer); });
+  if (const auto given = optimizer_options.find("learning_rate"); given != optimizer_options.end()) {
+    options.learning_rate = given->second;
+  } else if (!options.learning_rate) {
+    options.learning_rate =
+        from_option("--optimizer", [&] { return default_learning_rate(row_, optimizer); });
+  }
+  if (!options.batch) options.batch = row_.batch;
+  if (!options.steps) options.steps = row_.steps;
+  if (schedule_given) from_option("--schedule", [&] { reject_endless_warmup(options); });
+}
+
+sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
+  return trainer(choice, policy_from_option(choice.policy));
+}
+
+sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy) const {
+  auto scaler = from_option("--scalers", [&] {
+    const auto [name, given] = names::parse_numeric_spec(choice.scaler);
+    return sim::make_any_scaler(name, given);
+  });
+  return trainer(choice, policy, std::move(scaler), budget());
+}
+
+sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                                    sim::AnyScaler scaler, const TrainingBudget& budget) const {
+  require_memory(choice, policy, scaler, budget);
+  return unchecked_trainer(choice, policy, std::move(scaler), budget);
+}
+
+void TrainingSetup::require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                                   const sim::AnyScaler& scaler, const TrainingBudget& budget) const {
+  const std::scoped_lock lock(forecasts_mutex_);
+  const MemoryDemand demand{.run = fmt::format("{} under {}", options_.model, policy.name),
+                            .batch = static_cast<std::uint64_t>(budget.batch),
+                            .side_by_side = SideBySide::count(),
+                            .available = memory_at_first()};
+  const std::string kind = kind_of_run(choice, policy, scaler);
+  auto known = forecasts_.find(kind);
+  if (known == forecasts_.end()) {
+    require_parameters_fit(demand, from_option("--optimizer", [&] {
+                             return parameter_bytes(*model_, policy, options_.optimizer);
+                           }));
+    known = while_doing(
+        fmt::format("trying a step of {} with two examples, where {} {}; allowed: a smaller network",
+                    demand.run, bytes_text(demand.available.bytes), demand.available.bound),
+        [&] { return forecasts_.emplace(kind, forecast(choice, policy, scaler, budget)).first; });
+  }
+  require_steps_fit(demand, known->second);
+}
+
+sim::MemoryForecast TrainingSetup::forecast(const RunChoice& given, const sim::PrecisionPolicy& policy,
+                                            const sim::AnyScaler& scaler,
+                                            const TrainingBudget& budget) const {
+  RunChoice choice = given;
+  // The third micro-batch finds what the second one found, and a twin what every other one does.
+  choice.accumulation_steps = std::min<std::size_t>(choice.accumulation_steps, 2);
+  choice.twin_every = std::min<std::size_t>(choice.twin_every, 1);
+  return sim::MemoryForecast([&](std::size_t batch) {
+    return unchecked_trainer(
+        choice, policy, same_again(scaler),
+        {.batch = static_cast<int>(batch), .steps = budget.steps, .learning_rate = budget.learning_rate});
+  });
+}
+
+sim::Trainer TrainingSetup::unchecked_trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
+                                              sim::AnyScaler scaler, const TrainingBudget& budget) const {
+  auto optimizer = from_option("--optimizer", [&] {
+    auto [name, given] = names::parse_numeric_spec(options_.optimizer);
+    given.insert_or_assign("learning_rate", budget.learning_rate);
+    return sim::make_optimizer(name, given, policy.update_arithmetic(choice.seed, choice.threads));
+  });
+  auto schedule = from_option("--schedule", [&] {
+    const auto [name, given] = names::parse_numeric_spec(options_.schedule);
+    return sim::make_schedule(name, given);
+  });
+  return sim::Trainer(*model_, *dataset_, policy, std::move(scaler), std::move(optimizer),
+                      std::move(schedule),
+                      {.batch = static_cast<std::size_t>(budget.batch),
+                       .accumulation_steps = choice.accumulation_steps,
+                       .steps = static_cast<std::uint64_t>(budget.steps),
+                       .seed = choice.seed,
+                       .twin_every = choice.twin_every,
+                       .twin_format = choice.twin_format,
+                       .statistics_every = choice.statistics_every,
+                       .record_skips = choice.record_skips,
+                       .clipping = choice.clipping,
+                       .clip_before_unscale = choice.clip_before_unscale,
+                       .threads = choice.threads});
+}
+
+std::string TrainingSetup::description(const RunChoice& choice) const {
+  // Of a folder the last part of its path says enough, and is the same on every machine.
+  const std::string data =
+      std::filesystem::path(std::string(dataset_->name()) + "/").parent_path().filename().string();
+  std::string text = fmt::format("{} on {}, {}, learning rate {}", options_.model, data, options_.optimizer,
+                                 *options_.learning_rate);
+  if (options_.schedule != "constant") text += fmt::format(", schedule {}", options_.schedule);
+  text += fmt::format(", batch {}", *options_.batch);
+  if (row_.data == sim::DataKind::text && options_.context != TrainingOptions{}.context)
+    text += fmt::format(", context {}", options_.context);
+  if (choice.accumulation_steps > 1)
+    text += fmt::format(", {} micro-batches a step", choice.accumulation_steps);
+  if (choice.clipping.max_norm) text += fmt::format(", norm clipped at {}", *choice.clipping.max_norm);
+  if (choice.clipping.max_value) text += fmt::format(", values clipped at {}", *choice.clipping.max_value);
+  if (choice.clip_before_unscale) text += " before unscaling";
+  return text;
+}
+
+std::string TrainingSetup::quality(const sim::Evaluation& evaluation) const {
+  return model_->is_classifier() ? fmt::format("test accuracy {:.1f} %", 100 * evaluation.accuracy)
+                                 : fmt::format("test loss {:.4f}", evaluation.loss);
+}
+
+std::string seeds_text(std::uint64_t first, int count) {
+  if (count == 1) return fmt::format("seed {}", first);
+  return fmt::format("seeds {} to {}", first, first + static_cast<std::uint64_t>(count - 1));
+}
+
+void train(sim::Trainer& trainer, int steps, Progress& progress) {
+  for (int step = 0; step < steps; ++step) {
+    while_doing(fmt::format("training, at step {} of {}", step + 1, steps), [&] { trainer.step(); });
+    progress.tick();
+  }
+}
+
+void record_settings(RunRecord& record, std::string_view kind, std::string_view name,
+                     const names::NamedValues& options) {
+  for (const auto& [option, value] : options)
+    record.setting(fmt::format("{}.{}.{}", kind, name, option), value);
+}
+
+}  // namespace experiments

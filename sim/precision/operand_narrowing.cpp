@@ -1,0 +1,171 @@
+#include "sim/precision/operand_narrowing.h"
+
+#include <algorithm>
+#include <array>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "fp16/bulk.h"
+#include "fp16/config.h"
+#include "fp16/parts.h"
+#include "sim/tensor/extremes.h"
+
+namespace sim {
+namespace {
+
+constexpr std::array<std::string_view, 3> operand_names{"activations", "weights", "gradients"};
+
+constexpr std::size_t piece_size = 2048;
+
+/// Copies a tensor and returns its largest magnitude, NaNs aside.
+float widen(const Tensor& tensor, std::span<float> values, int threads) {
+  float all = 0;
+  std::mutex mutex;
+  fp16::detail::for_each_part(values.size(), threads, piece_size, [&](std::size_t first, std::size_t last) {
+    float largest = 0;
+    for (; first < last; first += piece_size) {
+      const std::span<float> piece = values.subspan(first, std::min(piece_size, last - first));
+      const float* read_values = read(tensor, first, piece.size(), piece);
+      if (read_values != piece.data()) std::copy_n(read_values, piece.size(), piece.data());
+      largest = std::max(largest, largest_magnitude(piece));
+    }
+    const std::scoped_lock lock(mutex);
+    all = std::max(all, largest);
+  });
+  return all;
+}
+
+FP16_VECTOR_CLONES void multiply(std::span<float> values, float factor) {
+  for (float& value : values) value *= factor;
+}
+
+/// values * scale rounded to F; `random_bits` is empty unless the rounding is stochastic.
+template <const fp16::Format& F>
+void round_scaled(std::span<float> values, float scale, std::span<const std::uint32_t> random_bits) {
+  std::array<fp16::Bits<F>, piece_size> codes;
+  const auto rounding = random_bits.empty() ? fp16::Rounding::nearest_even : fp16::Rounding::stochastic;
+  for (std::size_t first = 0; first < values.size(); first += piece_size) {
+    const std::size_t count = std::min(piece_size, values.size() - first);
+    const std::span<float> piece = values.subspan(first, count);
+    const std::span<fp16::Bits<F>> piece_codes(codes.data(), count);
+    multiply(piece, scale);
+    fp16::ArrayOptions options;
+    if (!random_bits.empty()) options.random_bits_32 = random_bits.subspan(first, count);
+    fp16::encode<F>(piece, piece_codes, {.rounding = rounding, .saturate = true}, options);
+    fp16::decode<F>(std::span<const fp16::Bits<F>>(piece_codes), piece);
+  }
+}
+
+void round_scaled(fp16::Format format, std::span<float> values, float scale,
+                  std::span<const std::uint32_t> random_bits) {
+  fp16::for_each_format([&]<const fp16::Format & F>() {
+    if constexpr (F.width() <= 8 && F.has_arithmetic()) {
+      if (F == format) round_scaled<F>(values, scale, random_bits);
+    }
+  });
+}
+
+float tensor_scale_of(const fp16::BlockFormat& format, float max_abs) {
+  float scale = 1;
+  fp16::for_each_block_format([&]<const fp16::BlockFormat & B>() {
+    if constexpr (B.has_tensor_scale) {
+      if (&B == &format) scale = fp16::tensor_scale<B>(max_abs);
+    }
+  });
+  return scale;
+}
+
+}  // namespace
+
+std::string name_of(const OperandFormat& format) {
+  std::string name;
+  switch (format.kind) {
+    case OperandFormat::Kind::as_stored:
+      return "as stored";
+    case OperandFormat::Kind::per_tensor:
+      name.append(fp16::name_of(format.element)).append(" per tensor");
+      break;
+    case OperandFormat::Kind::per_block:
+      name.append(format.block->name);
+      if (!format.block->has_tensor_scale) name.append(" ").append(fp16::name_of(format.scale_rule));
+  }
+  if (format.stochastic) name.append(", stochastic");
+  return name;
+}
+
+const OperandFormat& OperandNarrowing::format_of(Operand operand) const {
+  switch (operand) {
+    case Operand::activations:
+      return formats_.activations;
+    case Operand::weights:
+      return formats_.weights;
+    default:
+      return formats_.gradients;
+  }
+}
+
+int OperandNarrowing::threads_for(std::size_t elements) const {
+  constexpr std::size_t worth_a_thread = std::size_t{1} << 16;  // tens of microseconds
+  return elements < worth_a_thread ? 1 : context_.threads;
+}
+
+/// Uses of operands are 2^48 numbers apart.
+std::vector<std::uint32_t> OperandNarrowing::random_bits(std::size_t count, const OperandUse& use) const {
+  std::vector<std::uint32_t> bits(format_of(use.operand).stochastic ? count : 0);
+  const auto number = static_cast<std::uint64_t>(use.product) * operand_names.size() +
+                      static_cast<std::uint64_t>(use.operand);
+  fp16::detail::for_each_part(
+      bits.size(), threads_for(bits.size()), piece_size, [&](std::size_t first, std::size_t last) {
+        context_.random.fill_bits((number << 48) + first, std::span(bits).subspan(first, last - first));
+      });
+  return bits;
+}
+
+double OperandNarrowing::narrow_with_scale(std::span<float> values, float max_abs,
+                                           const OperandUse& use) const {
+  const OperandFormat& format = format_of(use.operand);
+  const std::string name =
+      std::string(context_.layer) + "." + std::string(operand_names[static_cast<std::size_t>(use.operand)]);
+  const float scale = context_.scaler != nullptr ? context_.scaler->scale(name, format.element, max_abs) : 1;
+  const std::vector<std::uint32_t> random = random_bits(values.size(), use);
+  fp16::detail::for_each_part(values.size(), threads_for(values.size()), piece_size,
+                              [&](std::size_t first, std::size_t last) {
+                                const std::span<const std::uint32_t> drawn(random);
+                                round_scaled(format.element, values.subspan(first, last - first), scale,
+                                             drawn.empty() ? drawn : drawn.subspan(first, last - first));
+                              });
+  return 1.0 / static_cast<double>(scale);
+}
+
+double OperandNarrowing::narrow_to_blocks(std::span<float> values, float max_abs, const OperandUse& use,
+                                          const fp16::BlockAxis& axis) const {
+  const OperandFormat& format = format_of(use.operand);
+  const float scale = tensor_scale_of(*format.block, max_abs);
+  fp16::round_to_blocks(*format.block, values, axis,
+                        {.scale_rule = format.scale_rule,
+                         .tensor_scale = scale,
+                         .random_bits = random_bits(values.size(), use),
+                         .threads = threads_for(values.size())});
+  return scale;
+}
+
+NarrowedOperand OperandNarrowing::narrow(const Tensor& operand, const OperandUse& use,
+                                         const fp16::BlockAxis& axis) const {
+  const OperandFormat::Kind kind = format_of(use.operand).kind;
+  if (kind == OperandFormat::Kind::as_stored) return NarrowedOperand(operand);
+  Tensor narrow(operand.shape(), fp16::binary32);
+  const std::span<float> values = narrow.elements<float>();
+  const float max_abs = widen(operand, values, threads_for(values.size()));
+  const double factor = kind == OperandFormat::Kind::per_tensor
+                            ? narrow_with_scale(values, max_abs, use)
+                            : narrow_to_blocks(values, max_abs, use, axis);
+  return NarrowedOperand(std::move(narrow), factor);
+}
+
+NarrowedOperand narrowed(const OperandNarrowing* narrowing, const Tensor& operand, const OperandUse& use,
+                         const fp16::BlockAxis& axis) {
+  return narrowing != nullptr ? narrowing->narrow(operand, use, axis) : NarrowedOperand(operand);
+}
+
+}  // namespace sim

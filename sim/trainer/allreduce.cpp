@@ -1,0 +1,243 @@
+#include "sim/trainer/allreduce.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+
+namespace sim {
+namespace {
+
+using Workers = std::span<const std::span<const float>>;
+using Values = std::vector<float>;
+
+void require_equal_lengths(Workers workers) {
+  if (workers.empty()) throw std::invalid_argument("all-reduce: there are no workers; allowed: 1 or more");
+  for (std::size_t worker = 1; worker < workers.size(); ++worker) {
+    if (workers[worker].size() == workers[0].size()) continue;
+    throw std::invalid_argument(
+        fmt::format("all-reduce: worker {} has {} values; allowed: {}, as many as worker 0 has", worker,
+                    workers[worker].size(), workers[0].size()));
+  }
+}
+
+/// The additions of one all-reduce.
+class Reduction {
+ public:
+  Reduction(Workers workers, const AllReduce& how)
+      : workers_(workers),
+        how_(how),
+        divisor_(static_cast<float>(predivisor(how.division, workers.size()))),
+        codes_(workers[0].size()) {}
+
+  AllReducedMean mean() {
+    Values result = sum();
+    divide(result, static_cast<float>(workers_.size()) / divisor_, nullptr);
+    return {.values = std::move(result), .predivision = predivision_};
+  }
+
+ private:
+  Values sum() {
+    switch (how_.algorithm) {
+      case AllReduceAlgorithm::ring:
+        return ring();
+      case AllReduceAlgorithm::binary_tree:
+        return subtree(0);
+      case AllReduceAlgorithm::recursive_doubling:
+      case AllReduceAlgorithm::rabenseifner:
+      case AllReduceAlgorithm::recursive_halving_far_first:
+        return exchanged(0, 1, std::bit_floor(workers_.size()));
+      case AllReduceAlgorithm::direct:
+      case AllReduceAlgorithm::direct_descending:
+        return direct();
+    }
+    return {};
+  }
+
+  void round(Values& values, fp16::RoundingCounts* counts = nullptr) {
+    fp16::float_to_half(values, codes_, {}, {.counts = counts});
+    fp16::half_to_float(codes_, values);
+  }
+
+  void divide(Values& values, float divisor, fp16::RoundingCounts* counts) {
+    if (divisor == 1) return;
+    for (float& value : values) value /= divisor;
+    if (how_.precision != AllReducePrecision::fp32) round(values, counts);
+  }
+
+  void add(Values& sum, const Values& term) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+    if (how_.precision == AllReducePrecision::fp16) round(sum);
+  }
+
+  /// What a worker sends or keeps for the next step.
+  Values sent(Values sum) {
+    if (how_.precision == AllReducePrecision::fp32_accumulation) round(sum);
+    return sum;
+  }
+
+  Values divided(Values values) {
+    divide(values, divisor_, &predivision_);
+    return values;
+  }
+  Values contribution(std::size_t worker) {
+    return divided({workers_[worker].begin(), workers_[worker].end()});
+  }
+
+  /// The first element of a ring's chunk; of chunk N, the number of elements.
+  std::size_t begin_of(std::size_t chunk) const {
+    const std::size_t count = workers_.size(), elements = codes_.size();
+    if (how_.ring_chunks == RingChunks::even) return chunk * elements / count;
+    return chunk * (elements / count) + std::min(chunk, elements % count);
+  }
+
+  /// What each chunk meets at its hop, all chunks in one array.
+  Values contributions_at_hop(std::size_t hop) {
+    const std::size_t count = workers_.size();
+    Values values(codes_.size());
+    for (std::size_t chunk = 0; chunk < count; ++chunk) {
+      const std::span<const float> worker = workers_[(chunk + hop) % count];
+      const std::size_t last = begin_of(chunk + 1);
+      for (std::size_t i = begin_of(chunk); i < last; ++i) values[i] = worker[i];
+    }
+    return divided(std::move(values));
+  }
+
+  Values ring() {
+    Values sum = contributions_at_hop(0);
+    for (std::size_t hop = 1; hop < workers_.size(); ++hop) {
+      add(sum, contributions_at_hop(hop));
+      sum = sent(std::move(sum));
+    }
+    return sum;
+  }
+
+  std::optional<std::size_t> second_child(std::size_t worker, std::size_t distance) const {
+    while (distance > 0 && worker + distance >= workers_.size()) distance /= 2;
+    return distance > 0 ? std::optional(worker + distance) : std::nullopt;
+  }
+
+  Values subtree(std::size_t worker) {
+    Values sum = contribution(worker);
+    const std::size_t lowest_bit = worker == 0 ? std::bit_ceil(workers_.size()) : worker & (~worker + 1);
+    const std::size_t distance = lowest_bit / 2;
+    if (worker != 0 && distance > 0) add(sum, subtree(worker - distance));
+    if (const auto child = second_child(worker, distance)) add(sum, subtree(*child));
+    return sent(std::move(sum));
+  }
+
+  /// What counts as one worker where their number is no power of two.
+  Values folded(std::size_t index) {
+    const std::size_t extra = workers_.size() - std::bit_floor(workers_.size());
+    if (index >= extra) return contribution(index + extra);
+    Values sum = contribution(2 * index);
+    add(sum, contribution(2 * index + 1));
+    return sent(std::move(sum));
+  }
+
+  /// The sum of `count` workers from `first` on, `stride` apart, each exchange between halves of them: the
+  /// last one, made here, has the largest distance, or the smallest where the first was with the farthest.
+  Values exchanged(std::size_t first, std::size_t stride, std::size_t count) {
+    if (count == 1) return folded(first);
+    const bool doubling = how_.algorithm != AllReduceAlgorithm::recursive_halving_far_first;
+    const std::size_t next_stride = doubling ? stride : 2 * stride;
+    const std::size_t partner = first + (doubling ? count / 2 : stride);
+    Values sum = exchanged(first, next_stride, count / 2);
+    add(sum, exchanged(partner, next_stride, count / 2));
+    return sent(std::move(sum));
+  }
+
+  Values direct() {
+    const std::size_t count = workers_.size();
+    const bool descending = how_.algorithm == AllReduceAlgorithm::direct_descending;
+    const auto worker = [&](std::size_t place) { return descending ? count - 1 - place : place; };
+    Values sum = contribution(worker(0));
+    for (std::size_t place = 1; place < count; ++place) add(sum, contribution(worker(place)));
+    return sent(std::move(sum));
+  }
+
+  Workers workers_;
+  AllReduce how_;
+  float divisor_;
+  std::vector<std::uint16_t> codes_;
+  fp16::RoundingCounts predivision_;
+};
+
+}  // namespace
+
+std::string_view name_of(AllReduceAlgorithm algorithm) {
+  switch (algorithm) {
+    case AllReduceAlgorithm::ring:
+      return "ring";
+    case AllReduceAlgorithm::binary_tree:
+      return "binary_tree";
+    case AllReduceAlgorithm::recursive_doubling:
+      return "recursive_doubling";
+    case AllReduceAlgorithm::rabenseifner:
+      return "rabenseifner";
+    case AllReduceAlgorithm::recursive_halving_far_first:
+      return "recursive_halving_far_first";
+    case AllReduceAlgorithm::direct:
+      return "direct";
+    case AllReduceAlgorithm::direct_descending:
+      return "direct_descending";
+  }
+  return "";
+}
+
+std::string_view name_of(AllReducePrecision precision) {
+  switch (precision) {
+    case AllReducePrecision::fp16:
+      return "fp16";
+    case AllReducePrecision::fp32_accumulation:
+      return "fp32_accumulation";
+    case AllReducePrecision::fp32:
+      return "fp32";
+  }
+  return "";
+}
+
+std::string_view name_of(AllReduceDivision division) {
+  switch (division) {
+    case AllReduceDivision::before:
+      return "before";
+    case AllReduceDivision::split:
+      return "split";
+    case AllReduceDivision::after:
+      return "after";
+  }
+  return "";
+}
+
+double predivisor(AllReduceDivision division, std::size_t workers) {
+  if (division == AllReduceDivision::before) return static_cast<double>(workers);
+  if (division == AllReduceDivision::after) return 1;
+  std::size_t factor = 1;
+  while (workers % factor == 0 && workers > factor * factor) factor *= 2;
+  return static_cast<double>(factor);
+}
+
+AllReducedMean all_reduce_mean(Workers workers, const AllReduce& how) {
+  require_equal_lengths(workers);
+  return Reduction(workers, how).mean();
+}
+
+std::vector<double> exact_mean(Workers workers) {
+  constexpr std::size_t most_workers = std::size_t{1} << 13;
+  require_equal_lengths(workers);
+  if (workers.size() > most_workers)
+    throw std::invalid_argument(
+        fmt::format("exact mean: {} workers; allowed: at most {}", workers.size(), most_workers));
+  std::vector<double> mean(workers[0].size());
+  for (const std::span<const float> worker : workers) {
+    for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += static_cast<double>(worker[i]);
+  }
+  for (double& value : mean) value /= static_cast<double>(workers.size());
+  return mean;
+}
+
+}  // namespace sim

@@ -1,0 +1,51 @@
+#include "sim/trainer/memory_forecast.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/tensor/allocation_trace.h"
+
+namespace sim {
+namespace {
+
+/// Bytes in use after each allocation of a step.
+std::vector<std::int64_t> levels_at(std::size_t batch, const std::function<Trainer(std::size_t)>& make) {
+  constexpr int most_steps = 20;
+  AllocationTrace trace;
+  Trainer trainer = make(batch);
+  for (int i = 0; i < most_steps; ++i) {
+    trace.restart();
+    const Decision decision = trainer.step().decision;
+    if (decision == Decision::apply || decision == Decision::abort) break;
+  }
+  return trace.levels();
+}
+
+}  // namespace
+
+MemoryForecast::MemoryForecast(const std::function<Trainer(std::size_t batch)>& make) {
+  std::vector<std::int64_t> one = levels_at(1, make), two = levels_at(2, make);
+  if (one.size() != two.size()) {
+    one = {std::ranges::max(one)};
+    two = {std::ranges::max(two)};
+  }
+  for (std::size_t i = 0; i < one.size(); ++i) levels_.push_back({.at_1 = one[i], .slope = two[i] - one[i]});
+}
+
+std::uint64_t MemoryForecast::peak_bytes(std::uint64_t batch) const {
+  std::int64_t peak = 0;
+  for (const auto& [at_1, slope] : levels_)
+    peak = std::max(peak, at_1 + slope * (static_cast<std::int64_t>(batch) - 1));
+  return static_cast<std::uint64_t>(peak);
+}
+
+std::uint64_t MemoryForecast::largest_batch(std::uint64_t bytes, std::uint64_t most) const {
+  std::uint64_t fits = 0, too_large = most + 1;
+  while (too_large - fits > 1) {
+    const std::uint64_t middle = fits + (too_large - fits) / 2;
+    (peak_bytes(middle) <= bytes ? fits : too_large) = middle;
+  }
+  return fits;
+}
+
+}  // namespace sim

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "sim/trainer/trainer.h"
+
+namespace sim {
+
+/// The bytes that the tensors of a run take at most, for every batch, from a step with one example and one with
+/// two.
+///
+/// Every tensor of a step has as many elements for each example as for another, or as many for any batch. And what a
+/// step allocates and frees, in which order, does not depend on the batch. So the bytes in use after its n-th
+/// allocation are a straight line in the batch, which two batches give exactly; the peak is the highest of the
+/// lines. Where the two steps took other ways all the same (one was skipped), their two peaks give the line.
+class MemoryForecast {
+ public:
+  /// Trains what `make` makes for these two batches until an update is applied, or 20 steps were not.
+  explicit MemoryForecast(const std::function<Trainer(std::size_t batch)>& make);
+
+  std::uint64_t peak_bytes(std::uint64_t batch) const;
+
+  /// The largest batch up to `most` whose peak is at most `bytes`; 0: not even one example fits.
+  std::uint64_t largest_batch(std::uint64_t bytes, std::uint64_t most) const;
+
+ private:
+  struct Line {
+    std::int64_t at_1, slope;
+  };
+  std::vector<Line> levels_;
+};
+
+}  // namespace sim

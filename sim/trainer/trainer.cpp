@@ -1,0 +1,412 @@
+#include "sim/trainer/trainer.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "sim/loss_scaling/delayed_scaling.h"
+#include "sim/loss_scaling/no_scaling.h"
+#include "sim/ops/elementwise.h"
+#include "sim/tensor/tensor_contents.h"
+
+namespace sim {
+namespace {
+
+bool falls_on(std::size_t every, std::size_t step) {
+  return every != 0 && step % every == 0;
+}
+
+struct NamedTensor {
+  std::string name;
+  Tensor* tensor;
+};
+
+/// Weights and buffers, their names with shape and format.
+std::vector<NamedTensor> tensors_of(ModelState& state) {
+  std::vector<NamedTensor> tensors;
+  const auto add = [&tensors](const std::string& name, Tensor& tensor) {
+    tensors.push_back(
+        {name + ' ' + to_string(tensor.shape()) + ' ' + std::string(fp16::name_of(tensor.format())),
+         &tensor});
+  };
+  for (std::size_t i = 0; i < state.weights.size(); ++i) add(state.specs[i].name, state.weights[i]);
+  for (auto& [name, buffer] : state.buffers) add(name, buffer);
+  return tensors;
+}
+
+void multiply_losses(RecordedStep& recorded, double factor) {
+  const auto multiply = [&](Variable& loss) {
+    loss = recorded.tape.apply(scale, {loss}, {}, {.forward_factor = factor, .backward_factor = factor});
+  };
+  multiply(recorded.forward.loss);
+  for (Variable& loss : recorded.forward.losses) multiply(loss);
+}
+
+std::vector<std::unique_ptr<LossScaler>> one_for_each_loss(std::unique_ptr<LossScaler> scaler,
+                                                           const Model& model) {
+  const auto count = static_cast<std::size_t>(scaler->num_losses());
+  if (count != 1 && count != model.num_losses()) {
+    throw std::invalid_argument(
+        "scaler '" + std::string(scaler->name()) + "': num_losses = " + std::to_string(count) +
+        " does not suit this model; allowed: " +
+        (model.num_losses() == 1
+             ? "1, its only loss"
+             : "1 for the sum of its losses, " + std::to_string(model.num_losses()) + " for one each"));
+  }
+  const names::NamedValues options = scaler->options();
+  std::vector<std::unique_ptr<LossScaler>> scalers;
+  scalers.push_back(std::move(scaler));
+  while (scalers.size() < count)
+    scalers.push_back(make_scaler(scalers.front()->name(), {options.begin(), options.end()}));
+  return scalers;
+}
+
+template <class Scaler>
+names::NamedValues state_of(const std::unique_ptr<Scaler>& scaler) {
+  return scaler ? scaler->state() : names::NamedValues();
+}
+
+template <class Scaler>
+void restore_scaler(const std::unique_ptr<Scaler>& scaler, std::string_view kind,
+                    const names::NamedValues& saved) {
+  if (scaler) return scaler->restore(saved);
+  if (saved.empty()) return;
+  throw std::invalid_argument("trainer: saved state is of a run with a " + std::string(kind) +
+                              " scaler, which this one has not");
+}
+
+}  // namespace
+
+Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy, AnyScaler scaler,
+                 std::unique_ptr<Optimizer> optimizer, std::unique_ptr<Schedule> schedule,
+                 const TrainerOptions& options)
+    : model_(model),
+      policy_(policy),
+      optimizer_(std::move(optimizer)),
+      schedule_(std::move(schedule)),
+      options_(options),
+      batches_(dataset, options.seed, options.batch) {
+  const bool casts_with_scales = policy_.operands.narrows_per_tensor();
+  if (auto* global = std::get_if<std::unique_ptr<LossScaler>>(&scaler)) {
+    loss_scalers_ = one_for_each_loss(std::move(*global), model);
+  } else {
+    loss_scalers_.push_back(std::make_unique<NoScaling>());
+  }
+  if (auto* layer = std::get_if<std::unique_ptr<LayerScaler>>(&scaler)) layer_ = std::move(*layer);
+  if (auto* tensor = std::get_if<std::unique_ptr<TensorScaler>>(&scaler)) tensor_ = std::move(*tensor);
+  std::optional<UnitScaling> unit_scaling;
+  if (const auto* unit = std::get_if<UnitScaling>(&scaler)) unit_scaling = *unit;
+  if (tensor_ && !casts_with_scales) {
+    throw std::invalid_argument("scaler '" + std::string(tensor_->name()) +
+                                "' scales casts to FP8, and policy '" + std::string(policy_.name) +
+                                "' has none; allowed: policy fp8");
+  }
+  if (casts_with_scales && !tensor_) tensor_ = std::make_unique<DelayedScaling>();
+  take_state(ModelState::initial(model, options.seed, unit_scaling));
+  round_copies();
+  const AllocationScope scope(memory_.get(), MemoryRole::optimizer_state);
+  for (std::size_t i = 0; i < state_.weights.size(); ++i) optimizer_->allocate(i, state_.weights[i].size());
+}
+
+void Trainer::take_state(ModelState initial) {
+  state_ = std::move(initial);
+  for (std::size_t i = 0; i < state_.weights.size(); ++i) {
+    const fp16::Format seen = model_format(policy_, state_.specs[i]);
+    const fp16::Format kept = kept_format(policy_, state_.specs[i]);
+    const AllocationScope scope(memory_.get(),
+                                kept == seen ? MemoryRole::weights : MemoryRole::master_weights);
+    state_.weights[i] = rounded(state_.weights[i], kept);
+  }
+  const AllocationScope scope(memory_.get(), MemoryRole::buffers);
+  for (auto& [name, buffer] : state_.buffers)
+    buffer = rounded(buffer, policy_.keep_batchnorm_fp32 ? fp16::binary32 : policy_.model);
+}
+
+double Trainer::scale(std::size_t loss) const {
+  return layer_ ? layer_->loss_scale() : loss_scalers_[loss]->scale();
+}
+
+bool Trainer::is_measured() const {
+  return falls_on(options_.twin_every, steps_done_);
+}
+
+names::NamedValues Trainer::scaler_options() const {
+  if (layer_) return layer_->options();
+  if (state_.unit_scaling) return state_.unit_scaling->options();
+  const LossScaler& global = *loss_scalers_.front();
+  return tensor_ && global.name() == "none" ? tensor_->options() : global.options();
+}
+
+std::string Trainer::abort_reason() const {
+  for (const auto& scaler : loss_scalers_) {
+    if (!scaler->abort_reason().empty()) return scaler->abort_reason();
+  }
+  return {};
+}
+
+std::vector<const Tensor*> Trainer::model_weights() const {
+  std::vector<const Tensor*> weights = pointers_to(state_.weights);
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    if (!copies_[i].empty()) weights[i] = &copies_[i];
+  }
+  return weights;
+}
+
+void Trainer::round_copies() {
+  const AllocationScope scope(memory_.get(), MemoryRole::weights);
+  const ElementRounding rounding{
+      policy_.weight_rounding,
+      RandomStream(options_.seed, "weight copies step " + std::to_string(steps_applied_))};
+  const bool rounds_to_nearest = policy_.weight_rounding == fp16::Rounding::nearest_even;
+  copies_.resize(state_.weights.size());
+  for (std::size_t i = 0; i < copies_.size(); ++i) {
+    const fp16::Format format = model_format(policy_, state_.specs[i]);
+    if (format == state_.weights[i].format()) continue;
+    if (copies_[i].empty()) copies_[i] = Tensor(state_.weights[i].shape(), format);
+    copy_rounded({&copies_[i], nullptr, rounds_to_nearest ? nullptr : &rounding, i}, state_.weights[i]);
+  }
+}
+
+RecordedStep Trainer::record_micro_batch(std::uint64_t number, float loss_factor) {
+  RecordedStep recorded =
+      record_step(model_, state_.specs, model_weights(), state_.buffers, batches_.batch(number), policy_,
+                  {.seed = options_.seed,
+                   .step = number,
+                   .threads = options_.threads,
+                   .tensor_scaler = tensor_.get(),
+                   .unit_scaling = state_.parametrisation()});
+  if (loss_factor != 1) multiply_losses(recorded, loss_factor);
+  return recorded;
+}
+
+std::vector<Trainer::LossTerm> Trainer::losses_of(const RecordedStep& recorded) const {
+  if (loss_scalers_.size() == 1) return {{recorded.tape, recorded.forward.loss, *loss_scalers_.front()}};
+  std::vector<LossTerm> terms;
+  for (std::size_t i = 0; i < loss_scalers_.size(); ++i)
+    terms.push_back({recorded.tape, recorded.forward.losses[i], *loss_scalers_[i]});
+  return terms;
+}
+
+SiteGradients Trainer::differentiate(const LossTerm& term, BackwardOptions options) const {
+  options.mean_over = static_cast<float>(options_.accumulation_steps);
+  return term.tape.backward(term.loss, options);
+}
+
+void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const {
+  const bool counted = is_measured() || falls_on(options_.statistics_every, record.step);
+  SiteGradients next = differentiate(term, {.loss_scale = pending.scale,
+                                            .count_rounding = counted,
+                                            .find_nonfinite = options_.record_skips,
+                                            .layer_scaler = layer_.get()});
+  look_into(term, next, pending.scale, record);
+  if (pending.scaled.sites.empty()) {
+    pending.scaled = {.sites = term.tape.sites(), .values = std::move(next)};
+  } else {
+    accumulate(pending.scaled.sites, pending.scaled.values, next, options_.threads);
+  }
+  pending.exponents = {};
+  pending.summary = summarise(pending.scaled, term.scaler.needs_exponents() ? &pending.exponents : nullptr);
+  pending.scaler_wants_twin = term.scaler.wants_twin(pending.summary);
+  if (is_measured() || pending.scaler_wants_twin) add_twin(term, pending);
+}
+
+void Trainer::add_twin(const LossTerm& term, Pending& pending) const {
+  const AllocationScope uncounted(nullptr);
+  SiteGradients twin = differentiate(term, {.loss_scale = 1, .twin = options_.twin_format});
+  pending.twin_finite &= std::ranges::none_of(twin.gradients, has_nonfinite);
+  if (pending.twin) {
+    accumulate(pending.scaled.sites, *pending.twin, twin, options_.threads);
+  } else {
+    pending.twin = std::move(twin);
+  }
+}
+
+void Trainer::finish(const LossTerm& term, Pending& pending, std::optional<Gradients>& sum,
+                     StepRecord& record) {
+  record.decision = std::max(record.decision, decide(term.scaler, pending, record));
+  if (layer_) add_outcomes(pending.scaled);
+  if (layer_ && pending.ends_step) record.decision = std::max(record.decision, decide_by_layers());
+  sites_ = pending.scaled.sites;
+  if (falls_on(options_.statistics_every, record.step) && record.statistics.empty())
+    record.statistics = site_statistics(pending.scaled.values);
+  complete_skip_record(term, pending, record);
+  if (record.skipped()) return;
+  const double divisor_ratio = layer_ ? 1 : term.scaler.unscale_scale() / static_cast<double>(pending.scale);
+  add_unscaled(sum, pending, divisor_ratio, record);
+}
+
+Decision Trainer::decide(LossScaler& scaler, const Pending& pending, StepRecord& record) {
+  GradientSummary summary = pending.summary;
+  fp16::ExponentHistogram twin_exponents;
+  const TwinSummary twin{.finite = pending.twin_finite, .exponents = &twin_exponents};
+  if (pending.scaler_wants_twin) {
+    for (const Tensor& gradient : pending.twin->gradients) add_exponents(twin_exponents, gradient);
+    summary.twin = &twin;
+    ++record.scaler_twins;
+  }
+  if (is_measured()) {
+    record.twin.resize(pending.scaled.sites.size());
+    const auto fresh = compare_sites(pending.scaled.sites, pending.scaled.values, *pending.twin);
+    for (std::size_t site = 0; site < fresh.size(); ++site) record.twin[site] += fresh[site];
+  }
+  return scaler.update(summary);
+}
+
+void Trainer::add_outcomes(const ScaledGradients& scaled) {
+  for (const GradientSite& site : scaled.sites) {
+    if (!is_weight(site)) layer_outcomes_.try_emplace(site.name, false);
+  }
+  for (std::size_t i = 0; i < scaled.sites.size(); ++i) {
+    if (!is_weight(scaled.sites[i]) || !has_nonfinite(scaled.values.gradients[i])) continue;
+    const std::string& name = scaled.sites[i].name;
+    const auto layer = layer_outcomes_.find(name.substr(0, name.rfind('.')));
+    if (layer != layer_outcomes_.end()) {
+      layer->second = true;
+    } else {
+      for (auto& [any, found_nonfinite] : layer_outcomes_) found_nonfinite = true;
+    }
+  }
+}
+
+Decision Trainer::decide_by_layers() {
+  std::vector<LayerOutcome> outcomes;
+  for (const auto& [layer, found_nonfinite] : layer_outcomes_)
+    outcomes.push_back({.layer = layer, .found_nonfinite = found_nonfinite});
+  const Decision decision = layer_->update(outcomes);
+  layer_outcomes_.clear();
+  return decision;
+}
+
+void Trainer::look_into(const LossTerm& term, const SiteGradients& values, float scale,
+                        StepRecord& record) const {
+  if (record.skip || !values.first_nonfinite) return;
+  const AllocationScope uncounted(nullptr);
+  record.skip = find_cause(term.tape, term.loss, values, options_.twin_format,
+                           static_cast<float>(options_.accumulation_steps));
+  record.skip->loss_scale = scale;
+}
+
+void Trainer::complete_skip_record(const LossTerm& term, const Pending& pending, StepRecord& record) const {
+  if (!options_.record_skips || !record.skipped() || record.skip) return;
+  const ScaledGradients& scaled = pending.scaled;
+  for (std::size_t site = 0; site < scaled.sites.size() && !record.skip; ++site) {
+    const Tensor& gradient = scaled.values.gradients[site];
+    if (is_weight(scaled.sites[site]) && has_nonfinite(gradient))
+      record.skip = record_of_sum(scaled.sites[site].name, gradient);
+  }
+  if (!record.skip) record.skip = find_cause(term.tape, term.loss, {}, options_.twin_format);
+  record.skip->loss_scale = pending.scale;
+}
+
+void Trainer::add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
+                           StepRecord& record) const {
+  if (options_.clip_before_unscale) {
+    const ClippingResult result = clip(pending.scaled, options_.clipping);
+    if (result.norm.norm >= record.clipping.norm.norm) record.clipping.norm = result.norm;
+    record.clipping.clipped_values += result.clipped_values;
+  }
+  const AllocationScope scope(memory_.get(), MemoryRole::gradients);
+  Gradients next = unscale(
+      pending.scaled,
+      {.divisor_ratio = divisor_ratio, .format = policy_.unscaled_gradients, .threads = options_.threads});
+  if (!sum) {
+    sum = std::move(next);
+    return;
+  }
+  for (std::size_t i = 0; i < next.parameters.size(); ++i)
+    add_to({&sum->parameters[i]}, next.parameters[i], options_.threads);
+}
+
+StepRecord Trainer::step(float loss_factor) {
+  StepRecord record{.step = steps_done_, .scale = static_cast<float>(scale())};
+  for (std::size_t i = 1; i < loss_scalers_.size(); ++i)
+    record.further_scales.push_back(static_cast<float>(scale(i)));
+  const AllocationScope scope(memory_.get());
+  const std::size_t micro_batches = options_.accumulation_steps;
+  // Factors of layers differ from one micro-batch to the next, so that these must not add up while scaled.
+  const bool unscales_each =
+      layer_ || loss_scalers_.front()->update_granularity() == UpdateGranularity::per_backward;
+  std::optional<Pending> pending;
+  std::optional<Gradients> gradients;
+  for (std::size_t i = 0; i < micro_batches; ++i) {
+    const RecordedStep recorded = record_micro_batch(steps_done_ * micro_batches + i, loss_factor);
+    record.loss += static_cast<float>(recorded.tape.value(recorded.forward.loss).element(0) /
+                                      static_cast<double>(micro_batches));
+    const std::vector<LossTerm> terms = losses_of(recorded);
+    for (std::size_t loss = 0; loss < terms.size(); ++loss) {
+      const bool is_last = i + 1 == micro_batches && loss + 1 == terms.size();
+      if (!pending) pending.emplace(static_cast<float>(scale(loss)));
+      pending->ends_step = is_last;
+      add_backward(terms[loss], *pending, record);
+      if (!unscales_each && !is_last) continue;
+      finish(terms[loss], *pending, gradients, record);
+      pending.reset();
+    }
+  }
+  if (tensor_) tensor_->end_step();
+  if (!record.skipped()) {
+    record.skip.reset();
+    apply(*gradients, record);
+  } else if (record.skip) {
+    record.skip->step = record.step;
+  }
+  ++steps_done_;
+  return record;
+}
+
+void Trainer::apply(Gradients& gradients, StepRecord& record) {
+  if (!options_.clip_before_unscale) record.clipping = clip(gradients, options_.clipping);
+  record.learning_rate =
+      optimizer_->learning_rate() *
+      schedule_->factor(
+          {.applied = steps_applied_, .skipped = steps_done_ - steps_applied_, .total = options_.steps});
+  optimizer_->begin_step(record.learning_rate);
+  for (std::size_t i = 0; i < state_.weights.size(); ++i) {
+    record.parameter_updates.push_back(optimizer_->update(i, state_.weights[i], gradients.parameters[i]));
+    record.updates += record.parameter_updates.back();
+  }
+  ++steps_applied_;
+  round_copies();
+}
+
+TrainerState Trainer::save() {
+  TrainerState saved{.steps_done = steps_done_,
+                     .steps_applied = steps_applied_,
+                     .layer_scaler = state_of(layer_),
+                     .tensor_scaler = state_of(tensor_)};
+  for (const auto& scaler : loss_scalers_) saved.loss_scalers.push_back(scaler->state());
+  const auto add = [&saved](const std::string& name, std::span<const std::byte> bytes) {
+    const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    saved.arrays.push_back({name, {first, first + bytes.size()}});
+  };
+  for (const auto& [name, tensor] : tensors_of(state_)) add(name, bytes_of(*tensor));
+  for (const auto& [name, bytes] : optimizer_->state()) add(name, bytes);
+  return saved;
+}
+
+void Trainer::restore(const TrainerState& saved) {
+  const std::vector<NamedTensor> tensors = tensors_of(state_);
+  std::vector<StateBlock> arrays;
+  for (const auto& [name, bytes] : saved.arrays) arrays.push_back({name, std::as_bytes(std::span(bytes))});
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const std::string found = i < arrays.size() ? arrays[i].name : "nothing";
+    if (found == tensors[i].name && arrays[i].bytes.size() == tensors[i].tensor->size_bytes()) continue;
+    throw std::invalid_argument("trainer: saved state has '" + found + "' in place of '" + tensors[i].name +
+                                "'");
+  }
+  optimizer_->restore(std::span(arrays).subspan(tensors.size()));
+  if (saved.loss_scalers.size() != loss_scalers_.size()) {
+    throw std::invalid_argument("trainer: saved state has " + std::to_string(saved.loss_scalers.size()) +
+                                " loss scalers in place of " + std::to_string(loss_scalers_.size()));
+  }
+  for (std::size_t i = 0; i < loss_scalers_.size(); ++i) loss_scalers_[i]->restore(saved.loss_scalers[i]);
+  restore_scaler(layer_, "layer", saved.layer_scaler);
+  restore_scaler(tensor_, "tensor", saved.tensor_scaler);
+  for (std::size_t i = 0; i < tensors.size(); ++i)
+    std::ranges::copy(arrays[i].bytes, bytes_of(*tensors[i].tensor).begin());
+  steps_done_ = saved.steps_done;
+  steps_applied_ = saved.steps_applied;
+  round_copies();
+}
+
+}  // namespace sim

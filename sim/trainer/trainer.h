@@ -1,0 +1,187 @@
+#pragma once
+/// The training loop of mixed precision, one step at a time.
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/loss_scaling/registry.h"
+#include "sim/optimizers/optimizer.h"
+#include "sim/precision/precision_policy.h"
+#include "sim/schedules/schedule.h"
+#include "sim/statistics/flight_recorder.h"
+#include "sim/statistics/site_statistics.h"
+#include "sim/statistics/twin_comparison.h"
+#include "sim/tape/gradients.h"
+#include "sim/tensor/memory_account.h"
+#include "sim/trainer/model_state.h"
+
+namespace sim {
+
+struct TrainerOptions {
+  std::size_t batch = 128;             ///< examples of a micro-batch
+  std::size_t accumulation_steps = 1;  ///< micro-batches of a step, whose mean loss is differentiated
+  std::uint64_t steps = 0;             ///< that the run is to have, for its schedule
+  std::uint64_t seed = 0;
+  /// Every n-th step (from the first) is measured against its twin; 0 = never.
+  std::size_t twin_every = 0;
+  fp16::Format twin_format = fp16::binary32;  ///< or binary64; also of the twins that a scaler asks for
+  /// Every n-th step (from the first) has SiteStatistics; 0 = never.
+  std::size_t statistics_every = 0;
+  bool record_skips = false;  ///< looks into every step that is skipped or ends the run
+  Clipping clipping = {};
+  /// Clips the gradients while they are still scaled, so that the threshold is in effect divided by S: the
+  /// well-known mistake, to look at its effect.
+  bool clip_before_unscale = false;
+  int threads = 1;  ///< of one operation; no bit depends on it
+};
+
+struct StepRecord {
+  std::size_t step = 0;
+  float loss = 0;   ///< of this step's examples, before the update
+  float scale = 1;  ///< S used in this step's (first) backward
+  /// The same of the losses after the first, where each has a scaler of its own.
+  std::vector<float> further_scales = {};
+  Decision decision = Decision::apply;
+  double learning_rate = 0;
+  /// Of an applied step; without clipping the norm is not formed. Of backward passes that are clipped one by
+  /// one (clip_before_unscale) the largest norm, and all clipped values.
+  ClippingResult clipping = {};
+  UpdateCounts updates = {};                         ///< of all parameters
+  std::vector<UpdateCounts> parameter_updates = {};  ///< of each; empty where there was no update
+  /// Per gradient site of Trainer::sites(), at measured steps only: of what the scaler was shown, which of
+  /// summed micro-batches is the sum at weights and the first at activations. Those of several updates add.
+  std::vector<TwinComparison> twin = {};
+  std::vector<SiteStatistics> statistics = {};  ///< at their own steps, of what it was shown first
+  /// Updates of loss scalers that asked for a twin, each of which cost one more backward pass.
+  int scaler_twins = 0;
+  std::optional<SkipRecord> skip = {};  ///< of a step without an update, where recorded
+
+  bool skipped() const { return decision != Decision::apply; }
+};
+
+/// All that a trainer's coming steps depend on besides what it was made with.
+struct TrainerState {
+  struct Array {
+    std::string name;  ///< of a tensor with shape and format: "hidden1.weight 512x784 binary32"
+    std::vector<std::uint8_t> bytes;  ///< in this machine's byte order
+  };
+
+  std::uint64_t steps_done = 0;
+  std::uint64_t steps_applied = 0;
+  std::vector<Array> arrays = {};  ///< weights, buffers and the optimizer's state
+  std::vector<names::NamedValues> loss_scalers = {};
+  names::NamedValues layer_scaler = {};
+  names::NamedValues tensor_scaler = {};
+};
+
+class Trainer {
+ public:
+  /// What is referred to must outlive the trainer. A loss scaler for each of several losses is made as often
+  /// as the model has losses, which are then differentiated one after the other. Throws std::invalid_argument
+  /// when their number is another than the model's, and for a scaler of casts under a policy that has none to
+  /// scale.
+  Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy, AnyScaler scaler,
+          std::unique_ptr<Optimizer> optimizer, std::unique_ptr<Schedule> schedule,
+          const TrainerOptions& options);
+
+  /// Differentiates and records `loss_factor` times the loss, and each of several losses as many times: a
+  /// batch that counts for many, or NaN for one that no loss scale saves. After a step whose decision was
+  /// `abort` there is none.
+  StepRecord step(float loss_factor = 1);
+
+  /// The first micro-batch of the next step().
+  Batch next_batch() { return batches_.batch(steps_done_ * options_.accumulation_steps); }
+
+  std::uint64_t steps_done() const { return steps_done_; }
+
+  /// Between two steps.
+  TrainerState save();
+
+  /// Goes on exactly as the trainer would that gave `saved`. Throws std::invalid_argument when that was made
+  /// with another model, policy, optimizer or scaler, as far as they have other state; this one is then of no
+  /// use.
+  void restore(const TrainerState& saved);
+
+  /// Weights in the policy's format: under a policy with master weights, these are the masters.
+  const ModelState& state() const { return state_; }
+  /// The loss scale of the coming step, that of the first loss where each has its own.
+  double scale() const { return scale(0); }
+  /// Options in force of the scaler, whatever its kind.
+  names::NamedValues scaler_options() const;
+  /// Why the run ended, if its scaler ended it.
+  std::string abort_reason() const;
+  const Optimizer& optimizer() const { return *optimizer_; }
+  /// What the tensors of this run take, now and at most: weights, copies, optimizer state and all of a step,
+  /// but not its instruments (twins, records of skipped steps).
+  const MemoryAccount& memory() const { return *memory_; }
+  /// The gradient sites of the model; empty before the first step.
+  const std::vector<GradientSite>& sites() const { return sites_; }
+
+ private:
+  /// Rounds weights as the policy says, into storage of this run.
+  void take_state(ModelState initial);
+  std::vector<const Tensor*> model_weights() const;
+  void round_copies();
+  /// Gradients since the last update of a loss scaler.
+  struct Pending {
+    float scale;             ///< S
+    bool ends_step = false;  ///< no backward pass comes after those in it
+    ScaledGradients scaled = {};
+    fp16::ExponentHistogram exponents = {};  ///< of `scaled`, where the scaler needs them
+    GradientSummary summary = {};            ///< of `scaled`
+    std::optional<SiteGradients> twin = {};  ///< of the micro-batches that it was run for
+    bool twin_finite = true;
+    bool scaler_wants_twin = false;  ///< else it is run to measure alone, which must not change the run
+  };
+  /// One of the losses of a micro-batch.
+  struct LossTerm {
+    const Tape& tape;
+    Variable loss;
+    LossScaler& scaler;
+  };
+
+  double scale(std::size_t loss) const;
+  bool is_measured() const;
+  RecordedStep record_micro_batch(std::uint64_t number, float loss_factor);
+  std::vector<LossTerm> losses_of(const RecordedStep& recorded) const;
+  SiteGradients differentiate(const LossTerm& term, BackwardOptions options) const;
+  /// Adds the gradients of one more backward pass.
+  void add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const;
+  void add_twin(const LossTerm& term, Pending& pending) const;
+  /// Updates the scaler and adds what is to be applied to `sum`.
+  void finish(const LossTerm& term, Pending& pending, std::optional<Gradients>& sum, StepRecord& record);
+  Decision decide(LossScaler& scaler, const Pending& pending, StepRecord& record);
+  /// A parameter that belongs to no layer, such as an embedding, counts for all: their factors are on it.
+  void add_outcomes(const ScaledGradients& scaled);
+  Decision decide_by_layers();
+  /// Asks for the cause of a backward pass that was not finite, if none was before it in this step.
+  void look_into(const LossTerm& term, const SiteGradients& values, float scale, StepRecord& record) const;
+  void complete_skip_record(const LossTerm& term, const Pending& pending, StepRecord& record) const;
+  void add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
+                    StepRecord& record) const;
+  void apply(Gradients& gradients, StepRecord& record);
+
+  std::unique_ptr<MemoryAccount> memory_ = std::make_unique<MemoryAccount>();
+  const Model& model_;
+  PrecisionPolicy policy_;
+  /// One, without effect where the scaler is of another kind; or one for each loss.
+  std::vector<std::unique_ptr<LossScaler>> loss_scalers_;
+  std::unique_ptr<LayerScaler> layer_;    ///< null unless it is of that kind
+  std::unique_ptr<TensorScaler> tensor_;  ///< null unless the policy casts with scales
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<Schedule> schedule_;
+  TrainerOptions options_;
+  BatchSampler batches_;
+  ModelState state_;
+  std::vector<Tensor> copies_;  ///< of the weights in the model's format; empty where that is their own
+  std::vector<GradientSite> sites_;
+  std::map<std::string, bool> layer_outcomes_;  ///< of this step so far: whether a gradient was not finite
+  std::size_t steps_done_ = 0;
+  std::size_t steps_applied_ = 0;
+};
+
+}  // namespace sim

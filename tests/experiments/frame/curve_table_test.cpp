@@ -1,0 +1,70 @@
+#include "experiments/frame/curve_table.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+using experiments::Point;
+using experiments::thinned;
+
+namespace {
+
+/// A noisy descent with a peak and a trough of one step each.
+std::vector<Point> long_run(std::size_t steps) {
+  std::vector<Point> points;
+  for (std::size_t i = 0; i < steps; ++i) {
+    const double x = static_cast<double>(i);
+    points.push_back({x, 2 + std::sin(0.37 * x * x)});
+  }
+  points[steps / 3].y = 99;
+  points[steps / 2 + 1].y = -99;
+  return points;
+}
+
+}  // namespace
+
+TEST_CASE("curve table: few points are kept as they are") {
+  CHECK(thinned(long_run(2000), 2000).size() == 2000);
+  CHECK(thinned({}, 2000).empty());
+}
+
+TEST_CASE(
+    "curve table: of 100,000 points at most 2,000 are kept, ends and every stretch's extremes among them") {
+  const std::vector<Point> points = long_run(100'000), kept = thinned(points, 2000);
+  CHECK(kept.size() <= 2000);
+  CHECK(kept.size() > 1900);
+  CHECK(std::ranges::is_sorted(kept, {}, &Point::x));
+  CHECK(kept.front().x == 0);
+  CHECK(kept.back().x == 99'999);
+  for (const Point& point : kept) CHECK(points[static_cast<std::size_t>(point.x)].y == point.y);
+  constexpr double stretch = 101;  // (100,000 - 2) / 999 points, rounded up
+  for (const Point& point : points) {
+    const auto begin = std::ranges::lower_bound(kept, point.x - stretch, {}, &Point::x),
+               end = std::ranges::upper_bound(kept, point.x + stretch, {}, &Point::x);
+    const auto [low, high] =
+        std::minmax_element(begin, end, [](const Point& a, const Point& b) { return a.y < b.y; });
+    REQUIRE(low->y <= point.y);
+    REQUIRE(high->y >= point.y);
+  }
+}
+
+TEST_CASE("curve table: a stretch keeps finite values, and a gap where it has none") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  std::vector<Point> points = long_run(100);
+  for (std::size_t i = 10; i < 20; ++i) points[i].y = nan;
+  for (std::size_t i = 45; i < 95; ++i) points[i].y = nan;  // a stretch is some 20 points
+  const std::vector<Point> kept = thinned(points, 12);
+  CHECK(kept.size() <= 12);
+  CHECK(std::ranges::any_of(kept, [](const Point& p) { return std::isnan(p.y) && p.x >= 45 && p.x < 95; }));
+  CHECK(std::ranges::none_of(kept, [](const Point& p) { return std::isnan(p.y) && p.x < 40; }));
+}
+
+TEST_CASE("curve table: excesses are of the reference's own, over the steps that both have") {
+  const std::vector<Point> excess = experiments::excess_percent({{0, 3}, {1, 1}, {2, 5}}, {{0, 2}, {1, 2}});
+  REQUIRE(excess.size() == 2);
+  CHECK(excess[0].y == 50);
+  CHECK(excess[1].y == -50);
+}

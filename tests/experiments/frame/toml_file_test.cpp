@@ -1,0 +1,87 @@
+#include "experiments/frame/toml_file.h"
+
+#include <doctest/doctest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "experiments/frame/files.h"
+#include "tests/temporary_directory.h"
+
+using test::TemporaryDirectory;
+
+namespace {
+
+/// "a.a.a", of so many parts.
+std::string key_of(int parts) {
+  std::string key = "a";
+  for (int i = 1; i < parts; ++i) key += ".a";
+  return key;
+}
+
+/// What reading a file of that text is refused with, FILE for its name.
+std::string error_of(const std::string& toml) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "file.toml";
+  experiments::write_contents(file, toml);
+  try {
+    experiments::read_toml_file(file);
+  } catch (const std::runtime_error& error) {
+    std::string text = error.what();
+    if (const auto at = text.find(file); at != std::string::npos) text.replace(at, file.size(), "FILE");
+    return text;
+  }
+  return "";
+}
+
+constexpr const char* too_long = ": a key of more than 16 parts is not allowed";
+
+}  // namespace
+
+TEST_CASE("toml: keys of many parts are refused wherever they stand, before they are read") {
+  CHECK(error_of(key_of(16) + " = 1\n") == "");
+  CHECK(error_of("[" + key_of(16) + "]\n" + key_of(16) + " = {" + key_of(16) + " = [1.5, 2.5, 3.5]}\n") ==
+        "");
+  for (const int parts : {17, 40'000}) {
+    const std::string key = key_of(parts);
+    CHECK(error_of("# a comment\n\n" + key + " = 1\n") == std::string("FILE:3") + too_long);
+    CHECK(error_of("[" + key + "]\n") == std::string("FILE:1") + too_long);
+    CHECK(error_of("[[" + key + "]]\n") == std::string("FILE:1") + too_long);
+    CHECK(error_of("x = 1\ny = { b = 1, " + key + " = 2 }\n") == std::string("FILE:2") + too_long);
+    CHECK(error_of("x = [1,\n 2,\n { " + key + " = 2 }]\n") == std::string("FILE:3") + too_long);
+    // After a string that ends with a quote of its own, and behind one that looks like a comment.
+    CHECK(error_of("x = { b = \"\"\"text\"\"\"\", " + key + " = 2 }\n") == std::string("FILE:1") + too_long);
+    CHECK(error_of("x = { b = '''text''''', " + key + " = 2 }\n") == std::string("FILE:1") + too_long);
+    CHECK(error_of("x = { b = \"#\", c = '#\\', " + key + " = 2 }\n") == std::string("FILE:1") + too_long);
+    CHECK(error_of("x = { b = \"\\\"\", " + key + " = 2 }\n") == std::string("FILE:1") + too_long);
+  }
+}
+
+TEST_CASE("toml: dots in strings and comments part no key") {
+  const std::string dots(1000, '.');
+  CHECK(error_of("# " + dots + "\nx = 1 # " + dots + "\n") == "");
+  CHECK(error_of("x = \"" + dots + "\"\ny = '" + dots + "'\n") == "");
+  CHECK(error_of("x = \"\"\"\n" + dots + "\n\\\"\"\"" + dots + "\"\"\"\ny = '''\n" + dots + "'''\n") == "");
+  CHECK(error_of("\"" + dots + "\".'" + dots + "' = 1\n") == "");
+  std::string numbers = "x = [0.5";
+  for (int i = 0; i < 1000; ++i) numbers += i % 3 == 0 ? ", 1.5" : ",\n1.5";
+  CHECK(error_of(numbers + "]\n") == "");
+}
+
+TEST_CASE("toml: arrays and tables that nest without end are refused") {
+  for (const int depth : {300, 100'000}) {
+    CHECK(error_of("x = " + std::string(static_cast<std::size_t>(depth), '[')).starts_with("FILE:1: "));
+    std::string tables = "x = ";
+    for (int i = 0; i < depth; ++i) tables += "{" + key_of(16) + " = ";
+    CHECK(error_of(tables).starts_with("FILE:1: "));
+  }
+}
+
+TEST_CASE("toml: devices, directories and files of more than 4 MiB are refused") {
+  CHECK_THROWS_WITH_AS(experiments::read_toml_file("/dev/zero"),
+                       "file '/dev/zero' cannot be read (it is a device, a regular file is needed)",
+                       std::runtime_error);
+  CHECK(error_of(std::string(experiments::most_toml_bytes, '\n')) == "");
+  CHECK(error_of(std::string(experiments::most_toml_bytes + 1, '\n')) ==
+        "file 'FILE' cannot be read (it has 4194305 bytes, at most 4194304 are allowed)");
+}

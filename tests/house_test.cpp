@@ -1,0 +1,140 @@
+/// The arrows between the rooms of the house: who may include whom.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const fs::path root = HALFLAB_SOURCE_DIRECTORY;
+
+/// A room and the rooms it may include besides itself and the standard library.
+struct Room {
+  std::string_view folder;
+  std::vector<std::string_view> allowed;
+};
+
+/// The innermost folder that holds a file is its room.
+const std::vector<Room>& rooms() {
+  static const std::vector<Room> rooms = [] {
+    const std::vector<std::string_view> precision{"sim/precision", "sim/tensor", "fp16"};
+    const auto with = [](std::vector<std::string_view> below, std::initializer_list<std::string_view> more) {
+      below.insert(below.end(), more);
+      return below;
+    };
+    const auto tape = with(precision, {"sim/ops", "sim/loss_scaling", "sim/optimizers", "sim/schedules",
+                                       "sim/data", "sim/tape"});
+    const auto trainer = with(tape, {"sim/statistics", "sim/models", "sim/trainer"});
+    const auto shared = with(trainer, {"sim/sizing", "experiments/frame", "experiments/training"});
+    const auto vendor = with(shared, {"experiments/gpu/vendor", "fp16/cuda"});
+    return std::vector<Room>{
+        {"fp16", {}},
+        {"fp16/cuda", {"fp16"}},
+        {"sim/tensor", {"fp16"}},
+        {"sim/precision", precision},
+        {"sim/ops", precision},
+        {"sim/loss_scaling", precision},
+        {"sim/optimizers", precision},
+        {"sim/schedules", precision},
+        {"sim/data", precision},
+        {"sim/tape", tape},
+        {"sim/statistics", tape},
+        {"sim/models", tape},
+        {"sim/trainer", trainer},
+        {"sim/sizing",
+         with(precision, {"sim/ops", "sim/optimizers", "sim/loss_scaling", "sim/tape", "sim/models"})},
+        {"sim", trainer},  // the precompiled header
+        {"experiments/frame", {"fp16/names.h"}},
+        {"experiments/training", shared},
+        {"experiments/gpu/vendor", {"experiments/frame", "fp16", "fp16/cuda"}},
+        {"experiments/gpu/gpu_status",
+         with(vendor, {"experiments/gpu/gpu_throughput", "experiments/gpu/validate_gpu"})},
+        {"experiments/gpu/gpu_throughput", vendor},
+        {"experiments/gpu/validate_gpu", vendor},
+        {"experiments/explain_gemm", vendor},
+    };
+  }();
+  return rooms;
+}
+
+/// The row of the innermost room that holds the file; an experiment without a row may include what all share.
+Room room_of(const std::string& file) {
+  const Room* innermost = nullptr;
+  for (const Room& room : rooms()) {
+    const bool holds = file.starts_with(std::string(room.folder) + "/");
+    if (holds && (innermost == nullptr || room.folder.size() > innermost->folder.size())) innermost = &room;
+  }
+  if (innermost != nullptr) return *innermost;
+  static std::set<std::string> experiments;
+  const std::string folder = fs::path(file).parent_path().string();
+  Room room = *std::ranges::find(rooms(), std::string_view("experiments/training"), &Room::folder);
+  room.folder = *experiments.insert(folder).first;
+  return room;
+}
+
+bool may_include(const Room& room, const std::string& included) {
+  const std::string_view target = room_of(included).folder;
+  return target == room.folder || std::ranges::find(room.allowed, target) != room.allowed.end() ||
+         std::ranges::find(room.allowed, std::string_view(included)) != room.allowed.end();
+}
+
+std::vector<std::string> sources_in(std::string_view top) {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root / top)) {
+    const std::string extension = entry.path().extension();
+    if (extension == ".h" || extension == ".cpp" || extension == ".cu" || extension == ".cuh")
+      files.push_back(fs::relative(entry.path(), root).string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+std::vector<std::string> included_by(const std::string& file) {
+  std::vector<std::string> included;
+  std::ifstream stream(root / file);
+  constexpr std::string_view directive = "#include \"";
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.starts_with(directive)) continue;
+    included.push_back(line.substr(directive.size(), line.rfind('"') - directive.size()));
+  }
+  return included;
+}
+
+std::vector<std::string> arrows_against_the_house() {
+  std::vector<std::string> wrong;
+  for (const std::string_view top : {"fp16", "sim", "experiments"}) {
+    for (const std::string& file : sources_in(top)) {
+      const Room room = room_of(file);
+      for (const std::string& included : included_by(file)) {
+        const bool is_generated = included.find('/') == std::string::npos;
+        if (!is_generated && !may_include(room, included)) wrong.push_back(file + " includes " + included);
+      }
+    }
+  }
+  return wrong;
+}
+
+TEST_CASE("house: every include follows an arrow that is allowed") {
+  for (const std::string& arrow : arrows_against_the_house()) FAIL_CHECK(arrow);
+}
+
+TEST_CASE("house: the rows refuse what points up") {
+  CHECK_FALSE(may_include(room_of("sim/ops/relu.cpp"), "sim/optimizers/adam.h"));
+  CHECK_FALSE(may_include(room_of("sim/tape/tape.cpp"), "sim/trainer/trainer.h"));
+  CHECK_FALSE(may_include(room_of("sim/trainer/trainer.cpp"), "experiments/frame/record.h"));
+  CHECK_FALSE(may_include(room_of("experiments/frame/record.cpp"), "fp16/bulk.h"));
+  CHECK_FALSE(may_include(room_of("experiments/formats/main.cpp"), "experiments/report/html.h"));
+  CHECK(may_include(room_of("experiments/frame/families.cpp"), "fp16/names.h"));
+  CHECK(may_include(room_of("experiments/gpu/gpu_status/merge.cpp"), "experiments/gpu/validate_gpu/rows.h"));
+}
+
+}  // namespace
