@@ -8,13 +8,10 @@
 #include "sim/loss_scaling/no_scaling.h"
 #include "sim/ops/elementwise.h"
 #include "sim/tensor/tensor_contents.h"
+#include "sim/trainer/observers.h"
 
 namespace sim {
 namespace {
-
-bool falls_on(std::size_t every, std::size_t step) {
-  return every != 0 && step % every == 0;
-}
 
 struct NamedTensor {
   std::string name;
@@ -102,6 +99,11 @@ Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPoli
                                 "' has none; allowed: policy fp8");
   }
   if (casts_with_scales && !tensor_) tensor_ = std::make_unique<DelayedScaling>();
+  if (options.statistics_every != 0)
+    own_observers_.push_back(std::make_unique<StatisticsObserver>(options.statistics_every));
+  if (options.twin_every != 0) own_observers_.push_back(std::make_unique<TwinObserver>(options.twin_every));
+  if (options.record_skips) own_observers_.push_back(std::make_unique<SkipObserver>(options.twin_format));
+  for (const auto& observer : own_observers_) observers_.push_back(observer.get());
   take_state(ModelState::initial(model, options.seed, unit_scaling));
   round_copies();
   const AllocationScope scope(memory_.get(), MemoryRole::optimizer_state);
@@ -124,10 +126,6 @@ void Trainer::take_state(ModelState initial) {
 
 double Trainer::scale(std::size_t loss) const {
   return layer_ ? layer_->loss_scale() : loss_scalers_[loss]->scale();
-}
-
-bool Trainer::is_measured() const {
-  return falls_on(options_.twin_every, steps_done_);
 }
 
 names::NamedValues Trainer::scaler_options() const {
@@ -192,13 +190,21 @@ SiteGradients Trainer::differentiate(const LossTerm& term, BackwardOptions optio
   return term.tape.backward(term.loss, options);
 }
 
+BackwardNeeds Trainer::observers_needs() const {
+  BackwardNeeds needs;
+  for (const StepObserver* observer : observers_) needs |= observer->needs(steps_done_);
+  return needs;
+}
+
 void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const {
-  const bool counted = is_measured() || falls_on(options_.statistics_every, record.step);
+  const BackwardNeeds needs = observers_needs();
   SiteGradients next = differentiate(term, {.loss_scale = pending.scale,
-                                            .count_rounding = counted,
-                                            .find_nonfinite = options_.record_skips,
+                                            .count_rounding = needs.rounding_counts,
+                                            .find_nonfinite = needs.first_nonfinite,
                                             .layer_scaler = layer_.get()});
-  look_into(term, next, pending.scale, record);
+  const ObservedBackward observed{term.tape, term.loss, static_cast<float>(options_.accumulation_steps),
+                                  pending.scale, next};
+  for (StepObserver* observer : observers_) observer->after_backward(observed, record);
   if (pending.scaled.sites.empty()) {
     pending.scaled = {.sites = term.tape.sites(), .values = std::move(next)};
   } else {
@@ -207,7 +213,7 @@ void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& r
   pending.exponents = {};
   pending.summary = summarise(pending.scaled, term.scaler.needs_exponents() ? &pending.exponents : nullptr);
   pending.scaler_wants_twin = term.scaler.wants_twin(pending.summary);
-  if (is_measured() || pending.scaler_wants_twin) add_twin(term, pending);
+  if (needs.twin || pending.scaler_wants_twin) add_twin(term, pending);
 }
 
 void Trainer::add_twin(const LossTerm& term, Pending& pending) const {
@@ -221,21 +227,16 @@ void Trainer::add_twin(const LossTerm& term, Pending& pending) const {
   }
 }
 
-void Trainer::finish(const LossTerm& term, Pending& pending, std::optional<Gradients>& sum,
-                     StepRecord& record) {
-  record.decision = std::max(record.decision, decide(term.scaler, pending, record));
+void Trainer::decide(const LossTerm& term, const Pending& pending, StepRecord& record) {
+  record.decision = std::max(record.decision, update_scaler(term.scaler, pending, record));
   if (layer_) add_outcomes(pending.scaled);
   if (layer_ && pending.ends_step) record.decision = std::max(record.decision, decide_by_layers());
   sites_ = pending.scaled.sites;
-  if (falls_on(options_.statistics_every, record.step) && record.statistics.empty())
-    record.statistics = site_statistics(pending.scaled.values);
-  complete_skip_record(term, pending, record);
-  if (record.skipped()) return;
-  const double divisor_ratio = layer_ ? 1 : term.scaler.unscale_scale() / static_cast<double>(pending.scale);
-  add_unscaled(sum, pending, divisor_ratio, record);
+  const ObservedDecision observed{term.tape, term.loss, pending.scale, pending.scaled, pending.twin};
+  for (StepObserver* observer : observers_) observer->after_decision(observed, record);
 }
 
-Decision Trainer::decide(LossScaler& scaler, const Pending& pending, StepRecord& record) {
+Decision Trainer::update_scaler(LossScaler& scaler, const Pending& pending, StepRecord& record) {
   GradientSummary summary = pending.summary;
   fp16::ExponentHistogram twin_exponents;
   const TwinSummary twin{.finite = pending.twin_finite, .exponents = &twin_exponents};
@@ -243,11 +244,6 @@ Decision Trainer::decide(LossScaler& scaler, const Pending& pending, StepRecord&
     for (const Tensor& gradient : pending.twin->gradients) add_exponents(twin_exponents, gradient);
     summary.twin = &twin;
     ++record.scaler_twins;
-  }
-  if (is_measured()) {
-    record.twin.resize(pending.scaled.sites.size());
-    const auto fresh = compare_sites(pending.scaled.sites, pending.scaled.values, *pending.twin);
-    for (std::size_t site = 0; site < fresh.size(); ++site) record.twin[site] += fresh[site];
   }
   return scaler.update(summary);
 }
@@ -277,29 +273,9 @@ Decision Trainer::decide_by_layers() {
   return decision;
 }
 
-void Trainer::look_into(const LossTerm& term, const SiteGradients& values, float scale,
-                        StepRecord& record) const {
-  if (record.skip || !values.first_nonfinite) return;
-  const AllocationScope uncounted(nullptr);
-  record.skip = find_cause(term.tape, term.loss, values, options_.twin_format,
-                           static_cast<float>(options_.accumulation_steps));
-  record.skip->loss_scale = scale;
-}
-
-void Trainer::complete_skip_record(const LossTerm& term, const Pending& pending, StepRecord& record) const {
-  if (!options_.record_skips || !record.skipped() || record.skip) return;
-  const ScaledGradients& scaled = pending.scaled;
-  for (std::size_t site = 0; site < scaled.sites.size() && !record.skip; ++site) {
-    const Tensor& gradient = scaled.values.gradients[site];
-    if (is_weight(scaled.sites[site]) && has_nonfinite(gradient))
-      record.skip = record_of_sum(scaled.sites[site].name, gradient);
-  }
-  if (!record.skip) record.skip = find_cause(term.tape, term.loss, {}, options_.twin_format);
-  record.skip->loss_scale = pending.scale;
-}
-
-void Trainer::add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
+void Trainer::add_unscaled(std::optional<Gradients>& sum, const LossTerm& term, Pending& pending,
                            StepRecord& record) const {
+  const double divisor_ratio = layer_ ? 1 : term.scaler.unscale_scale() / static_cast<double>(pending.scale);
   if (options_.clip_before_unscale) {
     const ClippingResult result = clip(pending.scaled, options_.clipping);
     if (result.norm.norm >= record.clipping.norm.norm) record.clipping.norm = result.norm;
@@ -317,15 +293,24 @@ void Trainer::add_unscaled(std::optional<Gradients>& sum, Pending& pending, doub
     add_to({&sum->parameters[i]}, next.parameters[i], options_.threads);
 }
 
-StepRecord Trainer::step(float loss_factor) {
+StepRecord Trainer::begin_record() const {
   StepRecord record{.step = steps_done_, .scale = static_cast<float>(scale())};
   for (std::size_t i = 1; i < loss_scalers_.size(); ++i)
     record.further_scales.push_back(static_cast<float>(scale(i)));
+  return record;
+}
+
+/// Factors of layers differ from one micro-batch to the next, so that these must not add up while scaled.
+bool Trainer::decides_each_backward() const {
+  return layer_ || loss_scalers_.front()->update_granularity() == UpdateGranularity::per_backward;
+}
+
+/// Forward, backward(S), observe, decide, unscale, clip, update. (PyTorch unscales before it decides; here the scaler looks
+/// at the scaled gradients, and DeepSpeed's divides by the S it has just chosen.)
+StepRecord Trainer::step(float loss_factor) {
+  StepRecord record = begin_record();
   const AllocationScope scope(memory_.get());
   const std::size_t micro_batches = options_.accumulation_steps;
-  // Factors of layers differ from one micro-batch to the next, so that these must not add up while scaled.
-  const bool unscales_each =
-      layer_ || loss_scalers_.front()->update_granularity() == UpdateGranularity::per_backward;
   std::optional<Pending> pending;
   std::optional<Gradients> gradients;
   for (std::size_t i = 0; i < micro_batches; ++i) {
@@ -334,27 +319,23 @@ StepRecord Trainer::step(float loss_factor) {
                                       static_cast<double>(micro_batches));
     const std::vector<LossTerm> terms = losses_of(recorded);
     for (std::size_t loss = 0; loss < terms.size(); ++loss) {
-      const bool is_last = i + 1 == micro_batches && loss + 1 == terms.size();
       if (!pending) pending.emplace(static_cast<float>(scale(loss)));
-      pending->ends_step = is_last;
+      pending->ends_step = i + 1 == micro_batches && loss + 1 == terms.size();
       add_backward(terms[loss], *pending, record);
-      if (!unscales_each && !is_last) continue;
-      finish(terms[loss], *pending, gradients, record);
+      if (!decides_each_backward() && !pending->ends_step) continue;
+      decide(terms[loss], *pending, record);
+      if (!record.skipped()) add_unscaled(gradients, terms[loss], *pending, record);
       pending.reset();
     }
   }
   if (tensor_) tensor_->end_step();
-  if (!record.skipped()) {
-    record.skip.reset();
-    apply(*gradients, record);
-  } else if (record.skip) {
-    record.skip->step = record.step;
-  }
+  for (StepObserver* observer : observers_) observer->after_last_decision(record);
+  if (!record.skipped()) update_weights(*gradients, record);
   ++steps_done_;
   return record;
 }
 
-void Trainer::apply(Gradients& gradients, StepRecord& record) {
+void Trainer::update_weights(Gradients& gradients, StepRecord& record) {
   if (!options_.clip_before_unscale) record.clipping = clip(gradients, options_.clipping);
   record.learning_rate =
       optimizer_->learning_rate() *

@@ -18,6 +18,7 @@
 #include "sim/tape/gradients.h"
 #include "sim/tensor/memory_account.h"
 #include "sim/trainer/model_state.h"
+#include "sim/trainer/step_observer.h"
 
 namespace sim {
 
@@ -88,6 +89,9 @@ class Trainer {
           std::unique_ptr<Optimizer> optimizer, std::unique_ptr<Schedule> schedule,
           const TrainerOptions& options);
 
+  /// Shows every coming step to `observer` too, which must outlive the trainer.
+  void observe(StepObserver& observer) { observers_.push_back(&observer); }
+
   /// Differentiates and records `loss_factor` times the loss, and each of several losses as many times: a
   /// batch that counts for many, or NaN for one that no loss scale saves. After a step whose decision was
   /// `abort` there is none.
@@ -135,7 +139,7 @@ class Trainer {
     GradientSummary summary = {};            ///< of `scaled`
     std::optional<SiteGradients> twin = {};  ///< of the micro-batches that it was run for
     bool twin_finite = true;
-    bool scaler_wants_twin = false;  ///< else it is run to measure alone, which must not change the run
+    bool scaler_wants_twin = false;  ///< else it is run for observers alone, which must not change the run
   };
   /// One of the losses of a micro-batch.
   struct LossTerm {
@@ -145,25 +149,24 @@ class Trainer {
   };
 
   double scale(std::size_t loss) const;
-  bool is_measured() const;
+  StepRecord begin_record() const;
+  BackwardNeeds observers_needs() const;
+  bool decides_each_backward() const;
   RecordedStep record_micro_batch(std::uint64_t number, float loss_factor);
   std::vector<LossTerm> losses_of(const RecordedStep& recorded) const;
   SiteGradients differentiate(const LossTerm& term, BackwardOptions options) const;
-  /// Adds the gradients of one more backward pass.
+  /// Adds the gradients of one more backward pass, and its twin where somebody needs it.
   void add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const;
   void add_twin(const LossTerm& term, Pending& pending) const;
-  /// Updates the scaler and adds what is to be applied to `sum`.
-  void finish(const LossTerm& term, Pending& pending, std::optional<Gradients>& sum, StepRecord& record);
-  Decision decide(LossScaler& scaler, const Pending& pending, StepRecord& record);
+  /// Updates the scaler, and says so to those who observe.
+  void decide(const LossTerm& term, const Pending& pending, StepRecord& record);
+  Decision update_scaler(LossScaler& scaler, const Pending& pending, StepRecord& record);
   /// A parameter that belongs to no layer, such as an embedding, counts for all: their factors are on it.
   void add_outcomes(const ScaledGradients& scaled);
   Decision decide_by_layers();
-  /// Asks for the cause of a backward pass that was not finite, if none was before it in this step.
-  void look_into(const LossTerm& term, const SiteGradients& values, float scale, StepRecord& record) const;
-  void complete_skip_record(const LossTerm& term, const Pending& pending, StepRecord& record) const;
-  void add_unscaled(std::optional<Gradients>& sum, Pending& pending, double divisor_ratio,
+  void add_unscaled(std::optional<Gradients>& sum, const LossTerm& term, Pending& pending,
                     StepRecord& record) const;
-  void apply(Gradients& gradients, StepRecord& record);
+  void update_weights(Gradients& gradients, StepRecord& record);
 
   std::unique_ptr<MemoryAccount> memory_ = std::make_unique<MemoryAccount>();
   const Model& model_;
@@ -175,6 +178,8 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Schedule> schedule_;
   TrainerOptions options_;
+  std::vector<std::unique_ptr<StepObserver>> own_observers_;  ///< those that the options ask for
+  std::vector<StepObserver*> observers_;                      ///< and those of others
   BatchSampler batches_;
   ModelState state_;
   std::vector<Tensor> copies_;  ///< of the weights in the model's format; empty where that is their own

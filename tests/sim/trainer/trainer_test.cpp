@@ -162,6 +162,49 @@ TEST_CASE("trainer: measuring changes nothing of what any scaler knows either") 
   }
 }
 
+/// Counts what it is shown and keeps the scales and the twins' first losses of the way.
+class Witness final : public sim::StepObserver {
+ public:
+  sim::BackwardNeeds needs(std::size_t step) const override {
+    return {.rounding_counts = step == 1, .first_nonfinite = true, .twin = step == 1};
+  }
+  void after_backward(const sim::ObservedBackward& backward, sim::StepRecord& record) override {
+    events += 'b';
+    CHECK(backward.loss_scale == record.scale);
+    CHECK(backward.gradients.rounding.empty() == (record.step != 1));
+  }
+  void after_decision(const sim::ObservedDecision& decision, sim::StepRecord& record) override {
+    events += 'd';
+    CHECK(decision.twin.has_value() == (record.step == 1));
+    CHECK(decision.gradients.values.gradients.size() == decision.gradients.sites.size());
+    last_decision = record.decision;
+  }
+  void after_last_decision(sim::StepRecord& record) override {
+    events += record.skipped() ? 's' : 'a';
+    CHECK(record.parameter_updates.empty());
+  }
+
+  std::string events;
+  sim::Decision last_decision = sim::Decision::apply;
+};
+
+TEST_CASE("trainer: an observer sees each backward pass, each decision and the end, and changes no bit") {
+  const auto events_of = [](const std::string& scaler, const std::string& expected) {
+    const Setup setup{.scaler = scaler, .options = {.batch = 8, .accumulation_steps = 2, .seed = 3}};
+    Run plain = training_runs::start(setup), observed = training_runs::start(setup);
+    Witness witness;
+    observed.trainer.observe(witness);
+    plain.train(3), observed.train(3);
+    CHECK(witness.events == expected);
+    CHECK(same_state(plain.trainer.state(), observed.trainer.state()));
+    CHECK(plain.trainer.scale() == observed.trainer.scale());
+    return witness.last_decision;
+  };
+  CHECK(events_of("dynamic", "bbdabbdabbda") == sim::Decision::apply);
+  CHECK(events_of("apex_amp:init_scale=1024", "bdbdabdbdabdbda") == sim::Decision::apply);
+  CHECK(events_of("dynamic:init_scale=1e35", "bbdsbbdsbbds") == sim::Decision::skip);
+}
+
 TEST_CASE("trainer: the twins that a scaler asks for are counted, those that measure are not") {
   const auto twins = [](const std::string& scaler, std::size_t twin_every) {
     int count = 0;

@@ -1,0 +1,59 @@
+#include "sim/trainer/observers.h"
+
+#include "sim/tensor/memory_account.h"
+#include "sim/tensor/tensor_contents.h"
+#include "sim/trainer/trainer.h"
+
+namespace sim {
+
+BackwardNeeds TwinObserver::needs(std::size_t step) const {
+  const bool is_measured = step % every_ == 0;
+  return {.rounding_counts = is_measured, .twin = is_measured};
+}
+
+void TwinObserver::after_decision(const ObservedDecision& decision, StepRecord& record) {
+  if (!needs(record.step).twin) return;
+  const ScaledGradients& scaled = decision.gradients;
+  record.twin.resize(scaled.sites.size());
+  const auto fresh = compare_sites(scaled.sites, scaled.values, *decision.twin);
+  for (std::size_t site = 0; site < fresh.size(); ++site) record.twin[site] += fresh[site];
+}
+
+BackwardNeeds StatisticsObserver::needs(std::size_t step) const {
+  return {.rounding_counts = step % every_ == 0};
+}
+
+void StatisticsObserver::after_decision(const ObservedDecision& decision, StepRecord& record) {
+  if (needs(record.step).rounding_counts && record.statistics.empty())
+    record.statistics = site_statistics(decision.gradients.values);
+}
+
+void SkipObserver::after_backward(const ObservedBackward& backward, StepRecord& record) {
+  if (record.skip || !backward.gradients.first_nonfinite) return;
+  const AllocationScope uncounted(nullptr);
+  record.skip =
+      find_cause(backward.tape, backward.loss, backward.gradients, twin_format_, backward.mean_over);
+  record.skip->loss_scale = backward.loss_scale;
+}
+
+void SkipObserver::after_decision(const ObservedDecision& decision, StepRecord& record) {
+  if (!record.skipped() || record.skip) return;
+  const ScaledGradients& scaled = decision.gradients;
+  for (std::size_t site = 0; site < scaled.sites.size() && !record.skip; ++site) {
+    const Tensor& gradient = scaled.values.gradients[site];
+    if (is_weight(scaled.sites[site]) && has_nonfinite(gradient))
+      record.skip = record_of_sum(scaled.sites[site].name, gradient);
+  }
+  if (!record.skip) record.skip = find_cause(decision.tape, decision.loss, {}, twin_format_);
+  record.skip->loss_scale = decision.loss_scale;
+}
+
+void SkipObserver::after_last_decision(StepRecord& record) {
+  if (!record.skipped()) {
+    record.skip.reset();
+  } else if (record.skip) {
+    record.skip->step = record.step;
+  }
+}
+
+}  // namespace sim
