@@ -1,10 +1,12 @@
-/// Which answers did the runs give? One self-contained page from their directories, or a site of linked ones.
+/// Which answers did the runs give? One self-contained page from their directories, or a site of linked ones; or
+/// the checkout's own pages, README.md and docs/, from the records kept of such runs.
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <ranges>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -13,6 +15,8 @@
 #include "experiments/common/experiment.h"
 #include "experiments/common/printable.h"
 #include "experiments/report/page.h"
+#include "experiments/report/pages.h"
+#include "experiments/report/records.h"
 #include "experiments/report/site.h"
 #include "sim/record.h"
 
@@ -25,6 +29,7 @@ struct Options {
   std::string title = "Halflab report";
   bool site = false;
   std::string notebooks = {};
+  bool docs = false;
   std::vector<std::string> run_directories;
 };
 
@@ -76,13 +81,24 @@ std::vector<std::filesystem::path> pages_in(const std::string& directory) {
   return pages;
 }
 
+/// Takes the runs over into the records of the checkout, which is the first of the directories, and writes its pages.
+int write_docs(const std::vector<std::string>& directories) {
+  const std::filesystem::path checkout = directories.front();
+  const report::Records records(report::records_folder(checkout));
+  for (const std::string& run : directories | std::views::drop(1)) report::keep(run, records);
+  for (const std::filesystem::path& page : report::write_pages(checkout))
+    std::cout << experiments::printable(fmt::format("written: {}\n", page.string()));
+  return 0;
+}
+
 int write_report(int argc, char** argv) {
   Options options;
   experiments::CommandLine command_line({
       .name = "report",
       .question =
           "HTML from the directories of finished runs: verdicts, figures, what was run. One page that "
-          "holds everything, or with --site an index and a page for each run.",
+          "holds everything, or with --site an index and a page for each run. With --docs the pages of a "
+          "checkout, from the records in it.",
       .example = "report --out results/report.html results/gradient_histogram results/scaler_comparison",
   });
   command_line.add_words("RUN_DIR", options.run_directories, "directories that experiments wrote");
@@ -91,7 +107,11 @@ int write_report(int argc, char** argv) {
   command_line.add_flag("--site", options.site, "write pages beside the index, linked to the runs' files");
   command_line.add("--notebooks", options.notebooks,
                    "a folder of notebooks exported as HTML, linked by a site", "DIR");
+  command_line.add_flag("--docs", options.docs,
+                        "the first directory is a checkout: write its README.md and docs/ from its records, after "
+                        "taking the runs behind it over into these");
   if (command_line.parse(argc, argv, std::cout) == experiments::CommandLine::Outcome::answered) return 0;
+  if (options.docs) return write_docs(options.run_directories);
   if (!options.notebooks.empty() && !options.site)
     throw std::invalid_argument("--notebooks: only a site links notebooks; give --site too");
 

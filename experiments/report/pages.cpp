@@ -1,0 +1,72 @@
+#include "experiments/report/pages.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "experiments/report/blocks.h"
+#include "experiments/report/claims.h"
+#include "experiments/report/evidence.h"
+#include "experiments/report/figures_in_text.h"
+#include "experiments/report/records.h"
+#include "sim/files.h"
+#include "sim/record.h"
+
+namespace experiments::report {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+/// The template filled; of records that were not kept yet a sentence that says so.
+std::string figures_text(std::string_view block_template, const Records& records) {
+  try {
+    return wrapped(filled(block_template, records));
+  } catch (const NotKept& missing) {
+    return wrapped(fmt::format("*{}*\n", missing.what()));
+  }
+}
+
+}  // namespace
+
+std::vector<fs::path> pages_of(const fs::path& checkout) {
+  std::vector<fs::path> pages;
+  for (const fs::directory_entry& entry : fs::directory_iterator(checkout / "docs")) {
+    if (entry.path().extension() == ".md") pages.push_back(entry.path());
+  }
+  std::ranges::sort(pages);
+  pages.insert(pages.begin(), checkout / "README.md");
+  return pages;
+}
+
+fs::path records_folder(const fs::path& checkout) { return checkout / "experiments" / "records" / "claims"; }
+
+std::string rewritten(const fs::path& page, const fs::path& checkout) {
+  const fs::path folder = records_folder(checkout);
+  try {
+    const Records records(folder);
+    return with_blocks(
+        sim::read_file(page),
+        {{"figures",
+          [&](std::string_view block_template) { return figures_text(block_template, records); }},
+         {"claims",
+          [&](std::string_view) { return claims_text(read_claims(folder / "claims.toml"), records); }},
+         {"evidence", [&](std::string_view) { return evidence_text(read_evidence(checkout / "tests")); }}});
+  } catch (const std::invalid_argument& error) {
+    throw std::runtime_error(fmt::format("{}: {}", page.string(), error.what()));
+  }
+}
+
+std::vector<fs::path> write_pages(const fs::path& checkout) {
+  std::vector<fs::path> written;
+  for (const fs::path& page : pages_of(checkout)) {
+    const std::string text = rewritten(page, checkout);
+    if (text == sim::read_file(page)) continue;
+    sim::write_file(page, text);
+    written.push_back(page);
+  }
+  return written;
+}
+
+}  // namespace experiments::report
