@@ -16,6 +16,9 @@ namespace {
 
 using nlohmann::ordered_json;
 
+/// Keeps a figure and its unit on one line.
+const std::string no_break_space = "\u00a0";
+
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 struct Format {
@@ -172,7 +175,7 @@ std::string shown(const ordered_json& value, std::string_view term, const Format
   }
   if (format.sign && factor * figure > 0) text = fmt::format("+{}", text);
   if (format.exponent) text = fmt::format("2^{}", text);
-  return text + (format.percent ? " %" : format.mebibytes ? " MiB" : "");
+  return text + (format.percent ? no_break_space + "%" : format.mebibytes ? no_break_space + "MiB" : "");
 }
 
 std::string filled_placeholder(std::string_view placeholder, const Records& records) {

@@ -8,10 +8,11 @@
 ///   []     a difference with its interval: "+0.8 [-3.7, 5.2]"
 ///   %      of one: "72.2 %"          x100   the same without the sign, for points and columns of per cent
 ///   2^     the figure is an exponent: "2^-31.3"       log2   its binary logarithm is meant
-///   si     with k, M, G or T: "13.7 G"                MiB    of bytes: "1278 MiB"
+///   si     with k, M, G or T: "13.7 G"                MiB    of bytes: "1280 MiB"
 ///   +      with its sign
 /// Everything is rounded to three significant digits, exact figures of fewer excepted; counts are whole; a half
-/// width has two digits, its figure as many places, four digits at most. Figures below 10^-4 have a power of ten.
+/// width has two digits, its figure as many places, four digits at most; differences in per cent have a place at
+/// least. Figures below 10^-4 have a power of ten. Units stand behind a space that is not broken.
 
 #include <string>
 #include <string_view>

@@ -110,7 +110,8 @@ void check_options(const std::string& program, const std::vector<std::string>& w
   }
 }
 
-/// The command with results in a folder of the test and, without the real data that it names, with built-in ones.
+/// The command with results in a folder of the test, few seeds and steps, and, without the real data that it names,
+/// built-in ones.
 std::string quick(const std::string& program, std::vector<std::string> words, const fs::path& folder) {
   const char* data = std::getenv("HALFLAB_DATA_DIR");
   std::string command = "cd '" + folder.string() + "' && '" + (binaries / program).string() + "'";
@@ -119,7 +120,7 @@ std::string quick(const std::string& program, std::vector<std::string> words, co
       ++i;
     } else if (words[i] == "--seeds" && i + 1 < words.size()) {
       ++i;
-      command += " --seeds 2";
+      command += " --seeds 1";
     } else if (words[i] == "--data" && i + 1 < words.size()) {
       ++i;
       for (const char* place : {"", "text"}) {
@@ -130,6 +131,7 @@ std::string quick(const std::string& program, std::vector<std::string> words, co
       command += " '" + words[i] + "'";
     }
   }
+  if (contains(command, "'--model'") && !contains(command, "'--figure'")) command += " --steps 5";
   return command + " --quick --out out";
 }
 

@@ -125,17 +125,17 @@ TEST_CASE("pages: placeholders are filled as their formats say") {
       {"{a:loss|±}", "0.0467 ± 0.0017"},
       {"{a:loss|± x100}", "4.67 ± 0.17"},
       {"{a:tight|±}", "0.06633 ± < 0.00001"},
-      {"{a:excess|[] %}", "+42.0 [38.0, 46.0] %"},
-      {"{a:excess|% +}", "+42 %"},
-      {"{a:share|%}", "72.2 %"},
+      {"{a:excess|[] %}", "+42.0 [38.0, 46.0]\u00a0%"},
+      {"{a:excess|% +}", "+42\u00a0%"},
+      {"{a:share|%}", "72.2\u00a0%"},
       {"{a:count}", "14949"},
       {"{a:eighteen}", "18"},
       {"{a:exponent|2^}", "2^-31.3"},
       {"{a:factor|log2 2^}", "2^16"},
       {"{a:rate|si}", "13.7 G"},
-      {"{a:bytes|MiB}", "1280 MiB"},
+      {"{a:bytes|MiB}", "1280\u00a0MiB"},
       {"{a:nothing}", "NaN"},
-      {"{a:count / a:factor|%}", "22.8 %"},
+      {"{a:count / a:factor|%}", "22.8\u00a0%"},
       {"{a:eighteen - 20}", "-2"},
       {"{a:eighteen * 2}", "36"},
   };
@@ -246,7 +246,7 @@ TEST_CASE("pages: claims show their finding, and say what was not measured and w
   const auto claims = report::read_claims(file);
   const std::string text = report::claims_text(claims, made_up.records());
   CHECK(contains(text, "| [One](#one): c | s | agrees |"));
-  CHECK(contains(text, "**agrees**: it is 72.2 %"));
+  CHECK(contains(text, "**agrees**: it is 72.2\u00a0%"));
   CHECK(contains(text, "```\nprobe --lr 0.1\n```"));
   CHECK(report::broken_verdicts(claims, made_up.records()) == std::vector<std::string>{"One: a:share > 0.9"});
 
