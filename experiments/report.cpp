@@ -1,5 +1,5 @@
-/// Which answers did the runs give? One self-contained page from their directories, or a site of linked ones; or
-/// the checkout's own pages, README.md and docs/, from the records kept of such runs.
+/// Which answers did the runs give? One self-contained page from their directories, or a site of linked
+/// ones; or the checkout's own pages, README.md and docs/, from the records kept of such runs.
 
 #include <fmt/format.h>
 
@@ -81,7 +81,8 @@ std::vector<std::filesystem::path> pages_in(const std::string& directory) {
   return pages;
 }
 
-/// Takes the runs over into the records of the checkout, which is the first of the directories, and writes its pages.
+/// Takes the runs over into the records of the checkout, which is the first of the directories, and writes
+/// its pages.
 int write_docs(const std::vector<std::string>& directories) {
   const std::filesystem::path checkout = directories.front();
   const report::Records records(report::records_folder(checkout));
@@ -107,9 +108,10 @@ int write_report(int argc, char** argv) {
   command_line.add_flag("--site", options.site, "write pages beside the index, linked to the runs' files");
   command_line.add("--notebooks", options.notebooks,
                    "a folder of notebooks exported as HTML, linked by a site", "DIR");
-  command_line.add_flag("--docs", options.docs,
-                        "the first directory is a checkout: write its README.md and docs/ from its records, after "
-                        "taking the runs behind it over into these");
+  command_line.add_flag(
+      "--docs", options.docs,
+      "the first directory is a checkout: write its README.md and docs/ from its records, after "
+      "taking the runs behind it over into these");
   if (command_line.parse(argc, argv, std::cout) == experiments::CommandLine::Outcome::answered) return 0;
   if (options.docs) return write_docs(options.run_directories);
   if (!options.notebooks.empty() && !options.site)

@@ -37,7 +37,7 @@ std::optional<Mark> begin_of(std::string_view line) {
 /// The block that begins in the first of the lines, and where the next line is.
 struct Block {
   std::string name;
-  std::string marks;         ///< the lines before the text
+  std::string marks;              ///< the lines before the text
   std::string own_template = {};  ///< whole lines
   std::string text = {};          ///< whole lines, as they are
   std::string end = {};           ///< the last line
@@ -47,7 +47,8 @@ struct Block {
 Block read_block(const std::vector<std::string>& lines, std::size_t at, const Mark& mark) {
   Block block{.name = mark.name, .marks = lines[at] + '\n', .next = at + 1};
   const auto collect = [&](std::string& into, std::string_view last) {
-    for (; block.next < lines.size() && lines[block.next] != last; ++block.next) into += lines[block.next] + '\n';
+    for (; block.next < lines.size() && lines[block.next] != last; ++block.next)
+      into += lines[block.next] + '\n';
     if (block.next++ >= lines.size())
       throw std::invalid_argument(fmt::format("the block '{}' has no line '{}'", mark.name, last));
   };
@@ -77,8 +78,8 @@ void visit(const std::string& page, OnLine&& line, OnBlock&& block) {
 
 /// Characters, each of which may take several bytes.
 std::size_t length_of(std::string_view text) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      text, [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0) != 0x80; }));
 }
 
 std::string wrap_paragraph(const std::string& paragraph, std::string_view later, std::size_t width) {

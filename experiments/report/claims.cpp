@@ -41,8 +41,9 @@ std::string section(const Claim& claim, const Answer& answer, const Records& rec
     kept += fmt::format("{}[{}](../experiments/records/claims/{})", kept.empty() ? "" : ", ", name, name);
   }
   text += fmt::format("```\n{}```\n\n", commands);
-  if (!claim.files.empty()) text += wrapped(fmt::format("It writes {}.{}", claim.files,
-                                                        kept.empty() ? "" : " Record: " + kept + "."));
+  if (!claim.files.empty())
+    text +=
+        wrapped(fmt::format("It writes {}.{}", claim.files, kept.empty() ? "" : " Record: " + kept + "."));
   return text;
 }
 
@@ -52,9 +53,9 @@ std::vector<Claim> read_claims(const std::filesystem::path& file) {
   const toml::table table = read_toml(file);
   std::vector<Claim> claims;
   std::set<std::string> names;
-  for (const Row& row : rows_of(table, "claim", file,
-                                {"name", "claim", "source", "records", "command", "files", "finding", "verdict",
-                                 "holds"})) {
+  for (const Row& row :
+       rows_of(table, "claim", file,
+               {"name", "claim", "source", "records", "command", "files", "finding", "verdict", "holds"})) {
     claims.push_back({.name = row.text("name"),
                       .claim = row.text("claim"),
                       .source = row.text("source"),
@@ -77,7 +78,8 @@ std::vector<Claim> read_claims(const std::filesystem::path& file) {
 std::vector<std::string> broken_verdicts(const std::vector<Claim>& claims, const Records& records) {
   std::vector<std::string> broken;
   for (const Claim& claim : claims) {
-    if (!std::ranges::all_of(claim.records, [&](const std::string& name) { return records.is_kept(name); })) continue;
+    if (!std::ranges::all_of(claim.records, [&](const std::string& name) { return records.is_kept(name); }))
+      continue;
     for (const std::string& condition : claim.holds) {
       if (!holds(condition, records)) broken.push_back(fmt::format("{}: {}", claim.name, condition));
     }

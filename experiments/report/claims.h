@@ -1,6 +1,6 @@
 #pragma once
-/// What the literature claims and what the records say of it: rows of `claims.toml`, shown as a table and a section
-/// for each.
+/// What the literature claims and what the records say of it: rows of `claims.toml`, shown as a table and a
+/// section for each.
 
 #include <filesystem>
 #include <string>
@@ -22,15 +22,16 @@ struct Claim {
   std::vector<std::string> holds;    ///< conditions without which the verdict would be another
 };
 
-/// The rows of a file. Throws std::runtime_error, naming row and key, where one is not as it must be: a name given
-/// twice, neither records nor a command, or both.
+/// The rows of a file. Throws std::runtime_error, naming row and key, where one is not as it must be: a
+/// name given twice, neither records nor a command, or both.
 std::vector<Claim> read_claims(const std::filesystem::path& file);
 
-/// The claims whose conditions do not hold in the records, as "NAME: CONDITION"; those without a kept record are
-/// passed over.
+/// The claims whose conditions do not hold in the records, as "NAME: CONDITION"; those without a kept
+/// record are passed over.
 std::vector<std::string> broken_verdicts(const std::vector<Claim>& claims, const Records& records);
 
-/// Markdown; of claims whose records were not kept yet it says so. Throws std::invalid_argument, naming the claim, where a placeholder cannot be filled.
+/// Markdown; of claims whose records were not kept yet it says so. Throws std::invalid_argument, naming the
+/// claim, where a placeholder cannot be filled.
 std::string claims_text(const std::vector<Claim>& claims, const Records& records);
 
 }  // namespace experiments::report

@@ -22,12 +22,12 @@ EvidenceFile read_file(const fs::path& file) {
   const toml::table table = read_toml(file);
   const auto text = [&](std::string_view key) {
     const auto value = table.get_as<std::string>(key);
-    if (value == nullptr) throw std::runtime_error(fmt::format("{}: '{}' must be a text", file.string(), key));
+    if (value == nullptr)
+      throw std::runtime_error(fmt::format("{}: '{}' must be a text", file.string(), key));
     return value->get();
   };
   EvidenceFile evidence{.title = text("title"), .place = text("place"), .rows = {}};
-  for (const Row& row :
-       rows_of(table, "row", file, {"what", "over", "against", "tests", "when", "needs"})) {
+  for (const Row& row : rows_of(table, "row", file, {"what", "over", "against", "tests", "when", "needs"})) {
     evidence.rows.push_back({.what = row.text("what"),
                              .over = row.text("over"),
                              .against = row.text("against"),
@@ -39,7 +39,9 @@ EvidenceFile read_file(const fs::path& file) {
   return evidence;
 }
 
-std::string program_of(std::string_view test) { return std::string(test.substr(0, test.find(':'))); }
+std::string program_of(std::string_view test) {
+  return std::string(test.substr(0, test.find(':')));
+}
 
 /// Those of "quick, exhaustive".
 std::set<std::string> words_of(const std::string& list) {

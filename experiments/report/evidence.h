@@ -22,8 +22,8 @@ struct EvidenceFile {
   std::vector<EvidenceRow> rows;
 };
 
-/// All files of that name in the directory and below it, by their places. Throws std::runtime_error, naming file,
-/// row and key, where one is not as it must be.
+/// All files of that name in the directory and below it, by their places. Throws std::runtime_error, naming
+/// file, row and key, where one is not as it must be.
 std::vector<EvidenceFile> read_evidence(const std::filesystem::path& tests);
 
 /// Markdown.
@@ -35,9 +35,9 @@ struct KnownTest {
   std::vector<std::string> labels = {};
 };
 
-/// What is wrong with a row, given all tests of a build: a name that no test has, or labels that are not those of
-/// `when`. Empty where nothing is; where one of its test programs was not built, or is not there for want of
-/// what the row needs, this cannot be told, and nothing is returned either.
+/// What is wrong with a row, given all tests of a build: a name that no test has, or labels that are not
+/// those of `when`. Empty where nothing is; where one of its test programs was not built, or is not there
+/// for want of what the row needs, this cannot be told, and nothing is returned either.
 std::string evidence_problem(const EvidenceRow& row, const std::vector<KnownTest>& tests);
 
 /// Whether the row's tests can be looked for in a build with these tests.

@@ -29,9 +29,9 @@ struct Format {
 Format parse_format(std::string_view text) {
   Format format;
   const std::pair<std::string_view, bool*> words[] = {
-      {"±", &format.half_width}, {"[]", &format.interval},   {"%", &format.percent},
-      {"x100", &format.hundredths}, {"2^", &format.exponent}, {"log2", &format.logarithm},
-      {"si", &format.prefixed},  {"MiB", &format.mebibytes}, {"+", &format.sign}};
+      {"±", &format.half_width},    {"[]", &format.interval},   {"%", &format.percent},
+      {"x100", &format.hundredths}, {"2^", &format.exponent},   {"log2", &format.logarithm},
+      {"si", &format.prefixed},     {"MiB", &format.mebibytes}, {"+", &format.sign}};
   std::istringstream stream{std::string(text)};
   for (std::string word; stream >> word;) {
     const auto found = std::ranges::find(words, word, [](const auto& each) { return each.first; });
@@ -48,7 +48,8 @@ int decimal_exponent(double figure, int digits) {
 
 /// So many places behind the point, and no sign before a zero.
 std::string fixed(double figure, int places, bool sign = false) {
-  const std::string text = sign ? fmt::format("{:+.{}f}", figure, places) : fmt::format("{:.{}f}", figure, places);
+  const std::string text =
+      sign ? fmt::format("{:+.{}f}", figure, places) : fmt::format("{:.{}f}", figure, places);
   const bool is_zero = text.find_first_of("123456789") == std::string::npos;
   return is_zero && !std::isdigit(static_cast<unsigned char>(text.front())) ? text.substr(1) : text;
 }
@@ -89,12 +90,17 @@ std::size_t find_operator(std::string_view text, std::string_view characters) {
 ordered_json evaluated(std::string_view term, const Records& records) {
   const std::size_t at = find_operator(term, "/-*");
   if (at == std::string_view::npos) return value_of(term, records);
-  const auto number = [&](std::string_view operand) { return as_number(value_of(operand, records), operand); };
+  const auto number = [&](std::string_view operand) {
+    return as_number(value_of(operand, records), operand);
+  };
   const double first = number(term.substr(0, at - 1)), second = number(term.substr(at + 2));
   switch (term[at]) {
-    case '/': return first / second;
-    case '-': return first - second;
-    default: return first * second;
+    case '/':
+      return first / second;
+    case '-':
+      return first - second;
+    default:
+      return first * second;
   }
 }
 
@@ -133,12 +139,11 @@ std::string with_half_width(double figure, double half_width) {
   return fmt::format("{} ± {}{}", fixed(figure, places), is_less_than_a_place ? "< " : "", width);
 }
 
-/// Of differences in per cent the first place behind the point is always there, so that whose interval holds 0
-/// can be seen.
-std::string with_interval(double figure, const Interval& interval, int least_places) {
+/// Differences in per cent have one place behind the point, so that it can be seen whose interval holds 0,
+/// or two.
+std::string with_interval(double figure, const Interval& interval, bool in_per_cent) {
   if (!std::isfinite(figure)) return three_digits(figure);
-  constexpr int most_places = 4;
-  const int places = std::clamp(places_of(interval.half_width()), least_places, most_places);
+  const int places = std::clamp(places_of(interval.half_width()), in_per_cent ? 1 : 0, in_per_cent ? 2 : 4);
   if (!std::isfinite(interval.half_width())) return fixed(figure, places, true);
   return fmt::format("{} [{}, {}]", fixed(figure, places, true), fixed(interval.lower, places),
                      fixed(interval.upper, places));
@@ -164,7 +169,7 @@ std::string shown(const ordered_json& value, std::string_view term, const Format
   if (format.half_width || format.interval) {
     const Interval own = interval_of(term, figure, records);
     const Interval scaled{factor * own.lower, factor * own.upper};
-    text = format.interval ? with_interval(factor * figure, scaled, factor == 100 ? 1 : 0)
+    text = format.interval ? with_interval(factor * figure, scaled, factor == 100)
                            : with_half_width(factor * figure, scaled.half_width());
   } else if (format.prefixed) {
     text = with_prefix(figure);

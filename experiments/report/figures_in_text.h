@@ -1,8 +1,8 @@
 #pragma once
 /// Measured figures in text: `{RECORD:KEY}` becomes the figure that the record's summary has under the key.
 ///
-/// A placeholder is `{TERM}` or `{TERM|FORMAT}`. A term is an operand, or two with ` / `, ` - ` or ` * ` between
-/// them; an operand is RECORD:KEY or a number. The words of a format, in any order:
+/// A placeholder is `{TERM}` or `{TERM|FORMAT}`. A term is an operand, or two with ` / `, ` - ` or ` * `
+/// between them; an operand is RECORD:KEY or a number. The words of a format, in any order:
 ///   ±      the half width of the 95 % interval behind the figure, by the keys KEY_lower and KEY_upper, or
 ///          KEY_half_width: "0.0467 ± 0.0017"
 ///   []     a difference with its interval: "+0.8 [-3.7, 5.2]"
@@ -10,9 +10,9 @@
 ///   2^     the figure is an exponent: "2^-31.3"       log2   its binary logarithm is meant
 ///   si     with k, M, G or T: "13.7 G"                MiB    of bytes: "1280 MiB"
 ///   +      with its sign
-/// Everything is rounded to three significant digits, exact figures of fewer excepted; counts are whole; a half
-/// width has two digits, its figure as many places, four digits at most; differences in per cent have a place at
-/// least. Figures below 10^-4 have a power of ten. Units stand behind a space that is not broken.
+/// Everything is rounded to three significant digits, exact figures of fewer excepted; counts are whole; a
+/// half width has two digits, its figure as many places, four digits at most; differences in per cent have
+/// one or two. Figures below 10^-4 have a power of ten. Units stand behind a space that is not broken.
 
 #include <string>
 #include <string_view>
@@ -21,15 +21,16 @@
 
 namespace experiments::report {
 
-/// Three significant digits: "0.0467", "13.7", "16700", "4.27 x 10^-7"; "18" for 18. NaN and infinity by name.
+/// Three significant digits: "0.0467", "13.7", "16700", "4.27 x 10^-7"; "18" for 18. NaN and infinity by
+/// name.
 std::string three_digits(double figure);
 
-/// The text with every placeholder filled. Throws std::invalid_argument that shows the placeholder and says what
-/// is wrong with it.
+/// The text with every placeholder filled. Throws std::invalid_argument that shows the placeholder and says
+/// what is wrong with it.
 std::string filled(std::string_view text, const Records& records);
 
-/// Whether a condition, `TERM > TERM` (or <, >=, <=, ==; == compares texts too), holds in the records. A figure
-/// that is no number fulfils no order. Throws as filled() does.
+/// Whether a condition, `TERM > TERM` (or <, >=, <=, ==; == compares texts too), holds in the records. A
+/// figure that is no number fulfils no order. Throws as filled() does.
 bool holds(std::string_view condition, const Records& records);
 
 }  // namespace experiments::report

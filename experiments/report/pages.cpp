@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 #include <stdexcept>
 
 #include "experiments/report/blocks.h"
@@ -19,10 +20,27 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr std::string_view condition_mark = "? ";
+
+/// The template without its conditions, each of which must hold.
+std::string with_conditions_met(std::string_view block_template, const Records& records) {
+  std::istringstream lines{std::string(block_template)};
+  std::string text;
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(condition_mark)) {
+      text += line + '\n';
+    } else if (const std::string condition = line.substr(condition_mark.size()); !holds(condition, records)) {
+      throw std::invalid_argument(fmt::format(
+          "'{}' does not hold any more, so the text with this condition must be another", condition));
+    }
+  }
+  return text;
+}
+
 /// The template filled; of records that were not kept yet a sentence that says so.
 std::string figures_text(std::string_view block_template, const Records& records) {
   try {
-    return wrapped(filled(block_template, records));
+    return wrapped(filled(with_conditions_met(block_template, records), records));
   } catch (const NotKept& missing) {
     return wrapped(fmt::format("*{}*\n", missing.what()));
   }
@@ -40,7 +58,9 @@ std::vector<fs::path> pages_of(const fs::path& checkout) {
   return pages;
 }
 
-fs::path records_folder(const fs::path& checkout) { return checkout / "experiments" / "records" / "claims"; }
+fs::path records_folder(const fs::path& checkout) {
+  return checkout / "experiments" / "records" / "claims";
+}
 
 std::string rewritten(const fs::path& page, const fs::path& checkout) {
   const fs::path folder = records_folder(checkout);
@@ -48,8 +68,7 @@ std::string rewritten(const fs::path& page, const fs::path& checkout) {
     const Records records(folder);
     return with_blocks(
         sim::read_file(page),
-        {{"figures",
-          [&](std::string_view block_template) { return figures_text(block_template, records); }},
+        {{"figures", [&](std::string_view block_template) { return figures_text(block_template, records); }},
          {"claims",
           [&](std::string_view) { return claims_text(read_claims(folder / "claims.toml"), records); }},
          {"evidence", [&](std::string_view) { return evidence_text(read_evidence(checkout / "tests")); }}});

@@ -74,8 +74,8 @@ bool are_same(const std::string& wanted, const ordered_json& given) {
 /// Throws std::invalid_argument unless the manifest is that of a run of the command.
 void require_run_of(const std::string& command, const ordered_json& manifest, const std::string& name) {
   const auto refuse = [&](std::string_view what, const std::string& found, const std::string& wanted) {
-    throw std::invalid_argument(fmt::format("run '{}': {} is '{}'; the record's command, '{}', has '{}'", name,
-                                            what, found, command, wanted));
+    throw std::invalid_argument(fmt::format("run '{}': {} is '{}'; the record's command, '{}', has '{}'",
+                                            name, what, found, command, wanted));
   };
   const Call call = call_of(command);
   const std::string program = manifest.value("experiment", "");
@@ -121,8 +121,8 @@ Records::Records(fs::path folder) : folder_(std::move(folder)) {
 const RecordEntry& Records::entry(std::string_view name) const {
   const auto found = entries_.find(std::string(name));
   if (found == entries_.end())
-    throw std::invalid_argument(
-        fmt::format("there is no record '{}'; {} lists those there are", name, (folder_ / list_file).string()));
+    throw std::invalid_argument(fmt::format("there is no record '{}'; {} lists those there are", name,
+                                            (folder_ / list_file).string()));
   return found->second;
 }
 

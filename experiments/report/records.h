@@ -37,8 +37,8 @@ class Records {
 
   bool is_kept(std::string_view name) const { return summaries_.contains(name); }
 
-  /// A number or text of a record's summary. Throws NotKept; std::invalid_argument, naming record and key, where
-  /// there is no such record or it lacks the key.
+  /// A number or text of a record's summary. Throws NotKept; std::invalid_argument, naming record and key,
+  /// where there is no such record or it lacks the key.
   const nlohmann::ordered_json& value(std::string_view name, std::string_view key) const;
 
  private:
@@ -47,10 +47,10 @@ class Records {
   std::map<std::string, nlohmann::ordered_json, std::less<>> summaries_;
 };
 
-/// Takes a finished run over into the records, under its directory's last name: summary.json, verdict.txt, the
-/// pictures that its entry names, and a manifest that lists these alone and holds no absolute path, but the last
-/// name of each. Throws std::invalid_argument where no record has that name, or the run was not made by the
-/// record's command; std::runtime_error where a file cannot be read or written.
+/// Takes a finished run over into the records, under its directory's last name: summary.json, verdict.txt,
+/// the pictures that its entry names, and a manifest that lists these alone and holds no absolute path, but
+/// the last name of each. Throws std::invalid_argument where no record has that name, or the run was not
+/// made by the record's command; std::runtime_error where a file cannot be read or written.
 void keep(const std::filesystem::path& run, const Records& records);
 
 }  // namespace experiments::report

@@ -14,7 +14,8 @@ toml::table read_toml(const std::filesystem::path& file) {
     return toml::parse(sim::read_file(file), file.string());
   } catch (const toml::parse_error& error) {
     throw std::runtime_error(fmt::format("{}, line {}: {}", file.string(),
-                                         static_cast<unsigned>(error.source().begin.line), error.description()));
+                                         static_cast<unsigned>(error.source().begin.line),
+                                         error.description()));
   }
 }
 

@@ -1,10 +1,11 @@
 #pragma once
 /// Rows of text in TOML files, with errors that name the file, the row and the key.
 
+#include <toml++/toml.h>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
-#include <toml++/toml.h>
 #include <vector>
 
 namespace experiments::report {

@@ -59,8 +59,8 @@ std::string loss_text(const Estimate& loss) {
   return text;
 }
 
-/// How far a strategy's mean final loss lies from that of FP32, as a share of the latter; the interval is that of
-/// the differences of pairs with the same seed.
+/// How far a strategy's mean final loss lies from that of FP32, as a share of the latter; the interval is
+/// that of the differences of pairs with the same seed.
 Estimate relative_excess(const Strategy& strategy, const Strategy& fp32) {
   Estimate difference =
       estimate_difference(fp32.group.values("final_loss"), strategy.group.values("final_loss"));
@@ -105,8 +105,8 @@ std::string headline(const Findings& found) {
                      found.options.policy, fmt::join(outcomes, ", "));
 }
 
-/// Whether a run without scaling pays for what vanishes at S = 1; empty where no such run was made, or too few of
-/// them to judge by.
+/// Whether a run without scaling pays for what vanishes at S = 1; empty where no such run was made, or too
+/// few of them to judge by.
 std::string unscaled_sentence(const Findings& found) {
   const auto unscaled = std::ranges::find(found.strategies, "none", &Strategy::name);
   if (unscaled == found.strategies.end()) return {};
@@ -174,7 +174,8 @@ void write_summary(sim::RunRecord& record, const Findings& found) {
   for (const Strategy& s : found.strategies) {
     for (const auto& [key, value] : s.group.results.front().values)
       write_estimate(record, fmt::format("{}.{}", s.name, key), s.estimate(key));
-    if (s.name != reference) write_estimate(record, s.name + ".loss_excess", relative_excess(s, found.fp32()));
+    if (s.name != reference)
+      write_estimate(record, s.name + ".loss_excess", relative_excess(s, found.fp32()));
     record.summary(s.name + ".aborted_runs", s.group.aborted_runs());
     write_peaks(record, s);
   }

@@ -1,5 +1,5 @@
-/// The commands and code of README.md and docs/: programs are run, --quick where they have it, Python too, C++ is
-/// compiled; of ./lab, installation and what needs a GPU the options are held to what there is.
+/// The commands and code of README.md and docs/: programs are run, --quick where they have it, Python too,
+/// C++ is compiled; of ./lab, installation and what needs a GPU the options are held to what there is.
 
 #include <doctest/doctest.h>
 
@@ -93,7 +93,8 @@ void check_lab(const std::vector<std::string>& words) {
 void check_installation(const std::vector<std::string>& words) {
   const std::string project = content_of(checkout / "CMakeLists.txt");
   for (const std::string& word : words) {
-    if (word.starts_with("-D")) CHECK(contains(project, "option(" + word.substr(2, word.find('=') - 2) + " "));
+    if (word.starts_with("-D"))
+      CHECK(contains(project, "option(" + word.substr(2, word.find('=') - 2) + " "));
   }
   if (words[0] == "pip") {
     CHECK(words == std::vector<std::string>{"pip", "install", "."});
@@ -101,7 +102,9 @@ void check_installation(const std::vector<std::string>& words) {
   }
 }
 
-bool needs_gpu(const std::string& program) { return program == "gpu_throughput"; }
+bool needs_gpu(const std::string& program) {
+  return program == "gpu_throughput";
+}
 
 void check_options(const std::string& program, const std::vector<std::string>& words) {
   const std::string help = programs::run(program + " --help").output;
@@ -110,8 +113,8 @@ void check_options(const std::string& program, const std::vector<std::string>& w
   }
 }
 
-/// The command with results in a folder of the test, few seeds and steps, and, without the real data that it names,
-/// built-in ones.
+/// The command with results in a folder of the test, few seeds and steps, and, without the real data that
+/// it names, built-in ones.
 std::string quick(const std::string& program, std::vector<std::string> words, const fs::path& folder) {
   const char* data = std::getenv("HALFLAB_DATA_DIR");
   std::string command = "cd '" + folder.string() + "' && '" + (binaries / program).string() + "'";
@@ -135,7 +138,8 @@ std::string quick(const std::string& program, std::vector<std::string> words, co
   return command + " --quick --out out";
 }
 
-void check_program(const std::string& program, const std::vector<std::string>& words, const fs::path& folder) {
+void check_program(const std::string& program, const std::vector<std::string>& words,
+                   const fs::path& folder) {
   if (!fs::exists(binaries / program)) {
     CHECK_MESSAGE(program == "bench", "no such program");  // it is built by ./lab bench alone
     return;
@@ -153,9 +157,10 @@ Outcome run_python(const fs::path& folder) {
   std::string script;
   for (const report::CodeBlock& block : blocks_in("python")) script += block.text;
   std::ofstream(folder / "blocks.py") << script;
-  return run_command("cd '" + folder.string() + "' && PYTHONPATH='" HALFLAB_PYTHON_DIRECTORY
-                     "' PYTHONDONTWRITEBYTECODE=1 HALFLAB_BIN_DIR='" + binaries.string() + "' '" HALFLAB_PYTHON
-                     "' blocks.py");
+  return run_command("cd '" + folder.string() +
+                     "' && PYTHONPATH='" HALFLAB_PYTHON_DIRECTORY
+                     "' PYTHONDONTWRITEBYTECODE=1 HALFLAB_BIN_DIR='" +
+                     binaries.string() + "' '" HALFLAB_PYTHON "' blocks.py");
 }
 #endif
 
@@ -196,10 +201,10 @@ TEST_CASE("page commands: every block of C++ compiles") {
   const std::vector<report::CodeBlock> blocks = blocks_in("cpp");
   CHECK(blocks.size() >= 3);
   for (const report::CodeBlock& block : blocks) {
-    std::ofstream(folder / "block.cpp") << (block.text.starts_with("#pragma once") ? block.text.substr(13) : block.text);
-    const Outcome outcome =
-        run_command(HALFLAB_COMPILER " -std=c++20 -fsyntax-only -ffp-contract=off -I'" + checkout.string() + "' '" +
-                    (folder / "block.cpp").string() + "'");
+    std::ofstream(folder / "block.cpp")
+        << (block.text.starts_with("#pragma once") ? block.text.substr(13) : block.text);
+    const Outcome outcome = run_command(HALFLAB_COMPILER " -std=c++20 -fsyntax-only -ffp-contract=off -I'" +
+                                        checkout.string() + "' '" + (folder / "block.cpp").string() + "'");
     INFO(block.text);
     INFO(outcome.output);
     CHECK(outcome.exit_code == 0);
@@ -216,10 +221,11 @@ TEST_CASE("page commands: what is said of calls beside them is so") {
   CHECK(math::tanh(0x4d00, {Rounding::toward_zero}).bits == 0x3bff);
   std::string code;
   for (const report::CodeBlock& block : blocks_in("cpp")) code += block.text;
-  for (const char* line : {"add<binary16>(0x3c00, 0x0001, {Rounding::toward_positive});   // {0x3c01, inexact}",
-                           "encode<e4m3>(500.0f, {.saturate = true});               // {0x7e, inexact, overflow}",
-                           "tanh(parse_half(\"0.1\"));                                        // 0.0997, correctly",
-                           "math::tanh(0x4d00, {Rounding::toward_zero});                // {0x3bff, inexact}"}) {
+  for (const char* line :
+       {"add<binary16>(0x3c00, 0x0001, {Rounding::toward_positive});   // {0x3c01, inexact}",
+        "encode<e4m3>(500.0f, {.saturate = true});               // {0x7e, inexact, overflow}",
+        "tanh(parse_half(\"0.1\"));                                        // 0.0997, correctly",
+        "math::tanh(0x4d00, {Rounding::toward_zero});                // {0x3bff, inexact}"}) {
     INFO(line);
     CHECK(contains(code, line));
   }

@@ -1,5 +1,5 @@
-/// The pages that are written from records: figures in text, blocks, records that are kept, claims, evidence and
-/// links; then the pages of this checkout.
+/// The pages that are written from records: figures in text, blocks, records that are kept, claims,
+/// evidence and links; then the pages of this checkout.
 
 #include <doctest/doctest.h>
 
@@ -106,11 +106,20 @@ std::vector<report::KnownTest> known_tests() {
 
 }  // namespace
 
-TEST_CASE("pages: figures have three digits, fewer where they are exact, and powers of ten where they are small") {
-  const std::pair<double, const char*> figures[] = {
-      {0.046705, "0.0467"}, {72.183, "72.2"}, {99.96, "100"},        {0.99951, "1.00"},  {16745, "16700"},
-      {18, "18"},           {0.5, "0.5"},     {4.27e-7, "4.27 x 10^-7"}, {-0.1, "-0.1"}, {0.00042749, "0.000427"},
-      {0, "0"},             {1e-5, "1.00 x 10^-5"}};
+TEST_CASE(
+    "pages: figures have three digits, fewer where they are exact, and powers of ten where they are small") {
+  const std::pair<double, const char*> figures[] = {{0.046705, "0.0467"},
+                                                    {72.183, "72.2"},
+                                                    {99.96, "100"},
+                                                    {0.99951, "1.00"},
+                                                    {16745, "16700"},
+                                                    {18, "18"},
+                                                    {0.5, "0.5"},
+                                                    {4.27e-7, "4.27 x 10^-7"},
+                                                    {-0.1, "-0.1"},
+                                                    {0.00042749, "0.000427"},
+                                                    {0, "0"},
+                                                    {1e-5, "1.00 x 10^-5"}};
   for (const auto& [figure, text] : figures) CHECK(report::three_digits(figure) == text);
   CHECK(report::three_digits(std::nan("")) == "NaN");
   CHECK(report::three_digits(-HUGE_VAL) == "-infinity");
@@ -163,8 +172,8 @@ TEST_CASE("pages: conditions compare what the records have") {
   const MadeUpRecords made_up;
   const Records records = made_up.records();
   for (const char* true_one :
-       {"a:loss > 0.04", "a:loss_lower < a:loss_upper", "a:eighteen >= 18", "a:eighteen <= 18", "a:eighteen == 18",
-        "a:word == stalls", "a:count / a:factor < 0.3", "a:loss < 1e3"}) {
+       {"a:loss > 0.04", "a:loss_lower < a:loss_upper", "a:eighteen >= 18", "a:eighteen <= 18",
+        "a:eighteen == 18", "a:word == stalls", "a:count / a:factor < 0.3", "a:loss < 1e3"}) {
     CHECK_MESSAGE(holds(true_one, records), true_one);
   }
   for (const char* false_one : {"a:loss > 0.05", "a:word == overflows", "a:nothing > 0", "a:nothing <= 0"})
@@ -179,11 +188,14 @@ TEST_CASE("pages: only the text of blocks is written anew") {
       "<!-- other:end -->\nafter\n";
   const auto maker = [](std::string_view own) { return "made of " + std::string(own); };
   CHECK(report::with_blocks(page, {{"sum", maker}}) ==
-        "before\n<!-- sum:begin\n1 + 1\n-->\nmade of 1 + 1\n<!-- sum:end -->\nbetween\n<!-- other:begin -->\nkept\n"
+        "before\n<!-- sum:begin\n1 + 1\n-->\nmade of 1 + 1\n<!-- sum:end -->\nbetween\n<!-- other:begin "
+        "-->\nkept\n"
         "<!-- other:end -->\nafter\n");
   CHECK(report::without_blocks(page) == "before\nbetween\nafter\n");
-  CHECK(contains(message_of([&] { report::with_blocks("<!-- sum:begin -->\n", {}); }), "the block 'sum' has no line"));
-  CHECK(contains(message_of([&] { report::with_blocks("<!-- sum:begin\n", {}); }), "the block 'sum' has no line"));
+  CHECK(contains(message_of([&] { report::with_blocks("<!-- sum:begin -->\n", {}); }),
+                 "the block 'sum' has no line"));
+  CHECK(contains(message_of([&] { report::with_blocks("<!-- sum:begin\n", {}); }),
+                 "the block 'sum' has no line"));
 }
 
 TEST_CASE("pages: paragraphs are wrapped by characters, with what their lines begin with") {
@@ -208,9 +220,11 @@ TEST_CASE("pages: a run is kept without its places, whole, and only where its re
     run.commit({{"experiment", "probe"}, {"options", options}});
   };
   write(made_up.directory / "records.toml",
-        "[b]\ncommand = \"probe --lr 0.10 --data images --scalers none,static --deep\"\npictures = [\"sketch\"]\n");
-  json options{{"lr", 0.1},       {"data", "/home/me/images/"}, {"scalers", {"none", "static"}}, {"deep", true},
-               {"quick", false}, {"out", "/home/me/b"}};
+        "[b]\ncommand = \"probe --lr 0.10 --data images --scalers none,static --deep\"\npictures = "
+        "[\"sketch\"]\n");
+  json options{
+      {"lr", 0.1},      {"data", "/home/me/images/"}, {"scalers", {"none", "static"}}, {"deep", true},
+      {"quick", false}, {"out", "/home/me/b"}};
   make_run(options);
   report::keep(made_up.directory / "runs" / "b", made_up.records());
   const fs::path kept = made_up.directory / "b";
@@ -267,13 +281,13 @@ TEST_CASE("pages: claims show their finding, and say what was not measured and w
 }
 
 TEST_CASE("pages: a row of evidence is held to the tests that there are") {
-  const std::vector<report::KnownTest> tests{{"one:adds", {"quick"}},
-                                             {"one:adds everything", {"exhaustive"}},
-                                             {"late_NOT_BUILT-1234567", {}}};
-  const auto problem = [&](std::vector<std::string> names, const std::string& when, const std::string& needs = "") {
-    return report::evidence_problem({.what = "sums", .over = "", .against = "", .tests = std::move(names),
-                                     .when = when, .needs = needs},
-                                    tests);
+  const std::vector<report::KnownTest> tests{
+      {"one:adds", {"quick"}}, {"one:adds everything", {"exhaustive"}}, {"late_NOT_BUILT-1234567", {}}};
+  const auto problem = [&](std::vector<std::string> names, const std::string& when,
+                           const std::string& needs = "") {
+    return report::evidence_problem(
+        {.what = "sums", .over = "", .against = "", .tests = std::move(names), .when = when, .needs = needs},
+        tests);
   };
   CHECK(problem({"one:adds"}, "quick") == "");
   CHECK(problem({"one:adds*"}, "quick, exhaustive") == "");
@@ -289,7 +303,8 @@ TEST_CASE("pages: a row of evidence is held to the tests that there are") {
 TEST_CASE("pages: links lead to files and headings, code is no link") {
   const TemporaryDirectory directory;
   write(directory / "a.md",
-        "# A `b`: c, d\n[ok](#a-b-c-d) [other](b.md#two-1) [dir](sub) `[no](nowhere)`\n```\n[no](nowhere)\n```\n"
+        "# A `b`: c, d\n[ok](#a-b-c-d) [other](b.md#two-1) [dir](sub) "
+        "`[no](nowhere)`\n```\n[no](nowhere)\n```\n"
         "[bad](nowhere) [worse](b.md#three) ![x](missing.svg) <img src=\"lost.png\"> [web](https://x.y/z)\n");
   write(directory / "b.md", "# Two\n## Two\n");
   fs::create_directory(directory / "sub");
@@ -299,6 +314,32 @@ TEST_CASE("pages: links lead to files and headings, code is no link") {
   REQUIRE(blocks.size() == 2);
   CHECK((blocks[0].language == "cpp" && blocks[0].text == "int i;\n" && blocks[0].line == 2));
   CHECK((blocks[1].language == "" && blocks[1].text == "./lab\n" && blocks[1].line == 5));
+}
+
+TEST_CASE("pages: a page is written from its records, where what it says still holds") {
+  const TemporaryDirectory folder;
+  write(report::records_folder(folder.path()) / "records.toml",
+        "[a]\ncommand = \"probe\"\n[b]\ncommand = \"probe --b\"\n");
+  write(report::records_folder(folder.path()) / "a" / "summary.json", R"({"loss": 0.5})");
+  fs::create_directory(folder / "docs");
+  const auto page = [](const std::string& block_template) {
+    return "<!-- figures:begin\n" + block_template + "-->\n<!-- figures:end -->\n";
+  };
+  const auto written = [&](const std::string& block_template) {
+    write(folder / "README.md", page(block_template));
+    CHECK(report::write_pages(folder.path()) == std::vector<fs::path>{folder / "README.md"});
+    CHECK(report::write_pages(folder.path()).empty());
+    const std::string text = content_of(folder / "README.md");
+    const std::size_t begin = text.find("-->\n") + 4;
+    return text.substr(begin, text.find("<!-- figures:end") - begin);
+  };
+  CHECK(written("The loss is {a:loss}.\n") == "The loss is 0.5.\n");
+  CHECK(written("? a:loss < 1\nIt is {a:loss}.\n") == "It is 0.5.\n");
+  CHECK(written("It is {b:loss}.\n") == "*Not measured yet: no run of `probe --b` was kept.*\n");
+  write(folder / "README.md", page("? a:loss > 1\nIt is large.\n"));
+  CHECK(contains(message_of([&] { report::write_pages(folder.path()); }),
+                 "README.md: 'a:loss > 1' does not hold any more"));
+  CHECK(content_of(folder / "README.md") == page("? a:loss > 1\nIt is large.\n"));
 }
 
 TEST_CASE("pages: README and docs have the figures of the records") {
@@ -347,7 +388,8 @@ TEST_CASE("pages: rows of evidence name tests that exist, and when they run") {
 
 TEST_CASE("pages: every link leads somewhere") {
   for (const fs::path& page : report::pages_of(checkout)) {
-    for (const std::string& link : report::broken_links(page)) FAIL_CHECK(page.filename().string(), ": ", link);
+    for (const std::string& link : report::broken_links(page))
+      FAIL_CHECK(page.filename().string(), ": ", link);
   }
 }
 
