@@ -13,7 +13,7 @@ struct EvidenceRow {
   std::string against;             ///< what it is held to
   std::vector<std::string> tests;  ///< their names in ctest, which may have * in them
   std::string when;                ///< the tests' labels: "quick", "exhaustive", "quick, exhaustive", "gpu"
-  std::string needs;               ///< "nvcc" or "Python" where there are such tests only with it; else empty
+  std::string needs;               ///< "nvcc" or "Python", without which there are no such tests; or empty
 };
 
 struct EvidenceFile {
