@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace experiments::report {
 namespace {
