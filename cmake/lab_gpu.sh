@@ -213,7 +213,7 @@ gpu() {
       ;;
     status)
       gpu_make_status
-      "$build/bin/gpu_status" --records "$root/experiments/records" --readme "$root/README.md"
+      "$build/bin/gpu_status" --records "$root/experiments/records" --page "$root/docs/gpu.md"
       ;;
     figures) gpu_figures "$figures" ;;
     measure) gpu_measure $fma48 "$budget" ;;

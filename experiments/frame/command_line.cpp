@@ -91,7 +91,7 @@ CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::
   set_preset();
   if (quick_) set_quick_defaults();
   require_distinct_seeds();
-  if (words_ != nullptr && words_->empty()) {
+  if (words_ != nullptr && words_->size() < fewest_words_) {
     throw UsageError(fmt::format("{} is missing; at least one must be given", words_type_name_));
   }
   return Outcome::parsed;

@@ -95,8 +95,9 @@ class CommandLine {
                    std::string help);
   /// One name of a family, or an existing directory or file, which `paths` describes: "a directory of IDX files".
   void add_choice_or_path(std::string name, std::string& value, std::string_view family, std::string paths);
-  /// The words that belong to no option, at least one.
-  void add_words(std::string type_name, std::vector<std::string>& words, std::string help);
+  /// The words that belong to no option, at least so many.
+  void add_words(std::string type_name, std::vector<std::string>& words, std::string help,
+                 std::size_t at_least = 1);
 
   // The options that mean the same in every experiment; each binds those that have a meaning for it. Those of
   // training are in experiments/training/options.h.
@@ -151,6 +152,7 @@ class CommandLine {
   Families families_;
   std::vector<Binding> bindings_;
   std::vector<std::string>* words_ = nullptr;
+  std::size_t fewest_words_ = 0;
   std::string words_type_name_;
   std::string words_help_;
   std::vector<Preset> presets_;

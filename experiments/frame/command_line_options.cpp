@@ -200,8 +200,10 @@ void CommandLine::add_choices(std::string name, std::vector<std::string>& values
   });
 }
 
-void CommandLine::add_words(std::string type_name, std::vector<std::string>& words, std::string help) {
+void CommandLine::add_words(std::string type_name, std::vector<std::string>& words, std::string help,
+                            std::size_t at_least) {
   words_ = &words;
+  fewest_words_ = at_least;
   words_type_name_ = std::move(type_name);
   words_help_ = std::move(help);
 }

@@ -228,6 +228,8 @@ int main(int argc, char** argv) {
                         {"fraction_flushed_at_recommended_scale", "become zero at that scale"},
                         {"weight_gradients.*, activation_gradients.*", "the same for one kind of gradient"},
                         {"updates.*", "the same for what one step changes in the weights"},
+                        {"paper3_share_flushed_at_scale_<S>",
+                         "of all activation gradients, zeros included, become zero at S (--figure paper3)"},
                         {"paper2b_fraction_below_2^-24",
                          "of the non-zero weight gradients over training (--figure paper2b)"},
                         {"test_loss, test_accuracy", "of the trained network, in FP32"}}},

@@ -152,6 +152,8 @@ std::string draw_paper3(Run& run, const Findings& found, std::string_view model,
   Table& table = run.record().table("paper3", {"scale_log2", "lower_log2", "upper_log2", "share_percent"});
   double tallest = 0.1;
   for (const int scale_log2 : paper_scales_log2) {
+    run.record().summary(fmt::format("paper3_share_flushed_at_scale_2^{}", scale_log2),
+                         gradients.fraction_flushed(scale_log2) * (1 - gradients.fraction_zero()));
     table.row({scale_log2, "zero", "zero", 100 * gradients.fraction_zero()});
     for (const Bin& bin : paper_bins(gradients, scale_log2)) {
       table.row({scale_log2, bin.lower, bin.upper, bin.percent});

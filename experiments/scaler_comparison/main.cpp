@@ -58,6 +58,8 @@ Program program() {
           .summary_keys = {
               {"<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
               {"<strategy>.final_accuracy", "likewise, classifiers only"},
+              {"<strategy>.loss_excess",
+               "final_loss less that of fp32 in pairs of the same seed, mean over the mean of fp32"},
               {"<strategy>.steps", "made; fewer than asked for where the scaler ended the run"},
               {"<strategy>.skipped_steps", "of these, steps whose update was left out"},
               {"<strategy>.scaler_twins", "twins that the scaler asked for, a backward pass each"},

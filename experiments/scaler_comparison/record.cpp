@@ -58,15 +58,24 @@ std::string loss_text(const Estimate& loss) {
   return text;
 }
 
-/// How far a strategy's mean final loss lies from that of FP32, in per cent of the latter. Of enough seeds
-/// with the 95 % t-interval of the differences, which are of pairs with the same seed: "+1.2 [-0.3, 2.7] %".
-std::string excess(const Strategy& strategy, const Strategy& fp32) {
-  const Estimate difference =
+/// How far a strategy's mean final loss lies from that of FP32, as a share of the latter; the interval is
+/// that of the differences of pairs with the same seed.
+Estimate relative_excess(const Strategy& strategy, const Strategy& fp32) {
+  Estimate difference =
       estimate_difference(fp32.group.values("final_loss"), strategy.group.values("final_loss"));
-  const double percent = 100 / fp32.estimate("final_loss").mean;
-  if (!std::isfinite(percent * difference.mean)) return "-";
-  const auto shown = [percent](double value) {  // without a sign where only the sign would be left
-    return std::abs(percent * value) < 0.05 ? 0.0 : percent * value;
+  const double fp32_loss = fp32.estimate("final_loss").mean;
+  difference.mean /= fp32_loss;
+  difference.deviation /= fp32_loss;
+  difference.half_width /= fp32_loss;
+  return difference;
+}
+
+/// The same in per cent, with its 95 % t-interval where there are enough seeds: "+1.2 [-0.3, 2.7] %".
+std::string excess(const Strategy& strategy, const Strategy& fp32) {
+  const Estimate difference = relative_excess(strategy, fp32);
+  if (!std::isfinite(difference.mean)) return "-";
+  const auto shown = [](double value) {  // without a sign where only the sign would be left
+    return std::abs(100 * value) < 0.05 ? 0.0 : 100 * value;
   };
   std::string text = fmt::format("{:+.1f}", shown(difference.mean));
   if (difference.is_judged())
@@ -95,8 +104,8 @@ std::string headline(const Findings& found) {
                      found.options.policy, fmt::join(outcomes, ", "));
 }
 
-/// Whether a run without scaling pays for what vanishes at S = 1; empty where no such run was made, or too few of
-/// them to judge by.
+/// Whether a run without scaling pays for what vanishes at S = 1; empty where no such run was made, or too
+/// few of them to judge by.
 std::string unscaled_sentence(const Findings& found) {
   const auto unscaled = std::ranges::find(found.strategies, "none", &Strategy::name);
   if (unscaled == found.strategies.end()) return {};
@@ -164,6 +173,8 @@ void write_summary(RunRecord& record, const Findings& found) {
   for (const Strategy& s : found.strategies) {
     for (const auto& [key, value] : s.group.results.front().values)
       write_estimate(record, fmt::format("{}.{}", s.name, key), s.estimate(key));
+    if (s.name != reference)
+      write_estimate(record, s.name + ".loss_excess", relative_excess(s, found.fp32()));
     record.summary(s.name + ".aborted_runs", s.group.aborted_runs());
     write_peaks(record, s);
   }

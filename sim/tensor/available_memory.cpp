@@ -74,7 +74,10 @@ void add_group(LeastBound& bounds, const GroupFiles& files, const fs::path& grou
 
 /// Whether a controller stands in a list as "cpu,memory"; in version 2 the list is empty, as the name is.
 bool is_among(std::string_view controller, std::string_view list) {
-  return ("," + std::string(list) + ",").find("," + std::string(controller) + ",") != std::string::npos;
+  const auto between_commas = [](std::string_view text) {
+    return std::string(1, ',').append(text).append(1, ',');
+  };
+  return between_commas(list).find(between_commas(controller)) != std::string::npos;
 }
 
 /// Adds the control groups of the process and all around them; a container sees its own as the root.

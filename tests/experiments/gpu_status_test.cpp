@@ -92,12 +92,12 @@ std::size_t rows_of(std::string_view family) {
 
 }  // namespace
 
-TEST_CASE("gpu_status: the README's table is what the committed records prove") {
+TEST_CASE("gpu_status: the table of docs/gpu.md is what the committed records prove") {
   const fs::path root = HALFLAB_SOURCE_DIRECTORY;
-  const std::string readme = content_of(root / "README.md");
+  const std::string page = content_of(root / "docs" / "gpu.md");
   const std::string table = status_table(root / "experiments" / "records");
   INFO("./lab gpu --status writes it");
-  CHECK((with_table(readme, table) == readme));
+  CHECK((with_table(page, table) == page));
 }
 
 TEST_CASE("gpu_status: without a record nothing has run, and every family has its line") {

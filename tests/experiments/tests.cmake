@@ -72,6 +72,20 @@ halflab_test(gpu_status_test experiments/gpu_status_test.cpp
   LIBRARIES gpu_status_parts nlohmann_json::nlohmann_json)
 target_compile_definitions(gpu_status_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
 
+# README.md and docs/: what is written in them, and the commands and code that they show.
+halflab_test(pages_test experiments/pages_test.cpp LIBRARIES pages_parts nlohmann_json::nlohmann_json)
+target_compile_definitions(pages_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"
+  HALFLAB_BUILD_DIRECTORY="${PROJECT_BINARY_DIR}" HALFLAB_CTEST="${CMAKE_CTEST_COMMAND}")
+halflab_test(page_commands_test experiments/page_commands_test.cpp LIBRARIES pages_parts halflab::fp16_bulk nlohmann_json::nlohmann_json)
+target_compile_definitions(page_commands_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"
+  HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALFLAB_COMPILER="${CMAKE_CXX_COMPILER}")
+if(HALFLAB_PYTHON)
+  target_compile_definitions(page_commands_test PRIVATE HALFLAB_PYTHON="${Python_EXECUTABLE}"
+    HALFLAB_PYTHON_DIRECTORY="${PROJECT_BINARY_DIR}/python")
+  add_dependencies(page_commands_test python_package)
+endif()
+add_dependencies(page_commands_test experiments)
+
 # A library in cuBLAS's place that computes on the CPU and tells what it was asked for; the old one lacks a function.
 foreach(fake fake_cublas old_fake_cublas)
   add_library(${fake} MODULE experiments/fake_cublas.cpp)

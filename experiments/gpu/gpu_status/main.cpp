@@ -1,4 +1,4 @@
-/// What was proven on which GPU? The table of the README, and the other things that `./lab gpu` needs where
+/// What was proven on which GPU? The table of docs/gpu.md, and the other things that `./lab gpu` needs where
 /// there is nothing but a driver: the device's name, one record from several programs.
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 
 struct Options {
   std::string records = "experiments/records";
-  std::string readme;
+  std::string page;
   std::string device;
   bool cublas = false;
   std::string build;
@@ -53,10 +53,10 @@ int print_cublas() {
   return absent.empty() ? 0 : 1;
 }
 
-void write_table(const fs::path& readme, const std::string& table) {
-  const std::optional<std::string> text = contents_of(readme);
-  if (!text) throw std::runtime_error(fmt::format("--readme: file '{}' cannot be read", readme.string()));
-  write_file(readme, from_option("--readme", [&] { return with_table(*text, table); }));
+void write_table(const fs::path& page, const std::string& table) {
+  const std::optional<std::string> text = contents_of(page);
+  if (!text) throw std::runtime_error(fmt::format("--page: file '{}' cannot be read", page.string()));
+  write_file(page, from_option("--page", [&] { return with_table(*text, table); }));
 }
 
 int run(int argc, char** argv) {
@@ -64,10 +64,10 @@ int run(int argc, char** argv) {
   CommandLine command_line(
       {.name = "gpu_status",
        .question = "Which operations and kernels were proven on which GPU? Without an option that says "
-                   "otherwise it prints the README's table",
-       .example = "gpu_status --records experiments/records --readme README.md"});
+                   "otherwise it prints the table of docs/gpu.md",
+       .example = "gpu_status --records experiments/records --page docs/gpu.md"});
   command_line.add("--records", options.records, "the folder of the committed records", "DIR");
-  command_line.add("--readme", options.readme, "writes the table between the marks of this file", "FILE");
+  command_line.add("--page", options.page, "writes the table between the marks of this file", "FILE");
   command_line.add("--device", options.device, "writes the GPU of this machine as JSON", "FILE");
   command_line.add_flag("--cublas", options.cublas,
                         "prints whether cuBLAS can be used, or why not; exit code 1 if not");
@@ -91,7 +91,7 @@ int run(int argc, char** argv) {
       !options.figures.empty())
     return 0;
   const std::string table = status_table(options.records);
-  if (!options.readme.empty()) write_table(options.readme, table);
+  if (!options.page.empty()) write_table(options.page, table);
   std::cout << table;
   return 0;
 }

@@ -1,0 +1,242 @@
+/// The commands and code of README.md and docs/: programs are run, --quick where they have it, Python too,
+/// C++ is compiled; of ./lab, installation and what needs a GPU the options are held to what there is.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "experiments/pages/links.h"
+#include "experiments/pages/pages.h"
+#include "fp16/half_text.h"
+#include "fp16/math.h"
+#include "tests/experiments/programs.h"
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
+#include "tests/text.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+namespace pages = experiments::pages;
+using programs::Outcome;
+using programs::run_command;
+using test::contains;
+using test::content_of;
+using test::TemporaryDirectory;
+
+const fs::path checkout = HALFLAB_SOURCE_DIRECTORY;
+const fs::path binaries = HALFLAB_BINARY_DIRECTORY;
+
+std::vector<pages::CodeBlock> blocks_in(const std::string& language) {
+  std::vector<pages::CodeBlock> blocks;
+  for (const fs::path& page : pages::pages_of(checkout)) {
+    for (pages::CodeBlock& block : pages::code_blocks(content_of(page))) {
+      if (block.language == language) blocks.push_back(std::move(block));
+    }
+  }
+  return blocks;
+}
+
+std::vector<std::string> words_of(const std::string& line) {
+  std::istringstream stream(line);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+/// Every command of the pages once, without its remark.
+std::set<std::string> commands() {
+  std::set<std::string> commands;
+  for (const pages::CodeBlock& block : blocks_in("")) {
+    std::istringstream lines(block.text);
+    for (std::string line; std::getline(lines, line);) {
+      line = line.substr(0, line.find(" #"));
+      line.erase(line.find_last_not_of(' ') + 1);
+      // The folders of the tree in docs/extending.md are no commands.
+      const bool is_command = !line.empty() && line.front() != ' ' && !words_of(line).front().ends_with('/');
+      if (is_command) commands.insert(line);
+    }
+  }
+  return commands;
+}
+
+/// The words of the usage of a command of ./lab.
+std::set<std::string> usage_of(const std::string& lab_command) {
+  static const std::string usage = run_command("'" + (checkout / "lab").string() + "' help").output;
+  std::set<std::string> words;
+  std::istringstream lines(usage);
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("  " + lab_command + " ")) continue;
+    std::ranges::replace_if(
+        line, [](char c) { return c == '[' || c == ']'; }, ' ');
+    for (const std::string& word : words_of(line)) words.insert(word);
+  }
+  return words;
+}
+
+void check_lab(const std::vector<std::string>& words) {
+  REQUIRE(words.size() > 1);
+  const std::set<std::string> usage = usage_of(words[1]);
+  CHECK_MESSAGE(!usage.empty(), "no such command of ./lab");
+  for (const std::string& word : words) {
+    if (word.starts_with("--")) CHECK_MESSAGE(usage.contains(word), word);
+  }
+}
+
+/// Of cmake and pip: variables that a CMakeLists.txt has, and what can be installed.
+void check_installation(const std::vector<std::string>& words) {
+  const std::string project = content_of(checkout / "CMakeLists.txt");
+  for (const std::string& word : words) {
+    if (word.starts_with("-D"))
+      CHECK(contains(project, "option(" + word.substr(2, word.find('=') - 2) + " "));
+  }
+  if (words[0] == "pip") {
+    CHECK(words == std::vector<std::string>{"pip", "install", "."});
+    CHECK(fs::exists(checkout / "pyproject.toml"));
+  }
+}
+
+bool needs_gpu(const std::string& program) {
+  return program == "gpu_throughput";
+}
+
+void check_options(const std::string& program, const std::vector<std::string>& words) {
+  const std::string help = programs::run(program + " --help").output;
+  for (const std::string& word : words) {
+    if (word.starts_with("--")) CHECK_MESSAGE(contains(help, word), word);
+  }
+}
+
+/// The command with results in a folder of the test, few seeds and steps, and, without the real data that
+/// it names, built-in ones.
+std::string quick(const std::string& program, std::vector<std::string> words, const fs::path& folder) {
+  const char* data = std::getenv("HALFLAB_DATA_DIR");
+  std::string command = "cd '" + folder.string() + "' && '" + (binaries / program).string() + "'";
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--out") {
+      ++i;
+    } else if (words[i] == "--seeds" && i + 1 < words.size()) {
+      ++i;
+      command += " --seeds 1";
+    } else if (words[i] == "--data" && i + 1 < words.size()) {
+      ++i;
+      for (const char* place : {"", "text"}) {
+        const fs::path found = fs::path(data == nullptr ? "/nowhere" : data) / place / words[i];
+        if (fs::exists(found)) command += " --data '" + found.string() + "'";
+      }
+    } else {
+      command += " '" + words[i] + "'";
+    }
+  }
+  if (contains(command, "'--model'") && !contains(command, "'--figure'")) command += " --steps 5";
+  return command + " --quick --out out";
+}
+
+void check_program(const std::string& program, const std::vector<std::string>& words,
+                   const fs::path& folder) {
+  if (!fs::exists(binaries / program)) {
+    CHECK_MESSAGE(program == "bench", "no such program");  // it is built by ./lab bench alone
+    return;
+  }
+  if (needs_gpu(program)) return check_options(program, words);
+  fs::remove_all(folder / "out");
+  const Outcome outcome = run_command(quick(program, words, folder));
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+}
+
+#ifdef HALFLAB_PYTHON
+/// All blocks of Python of the pages, page by page, in one folder.
+Outcome run_python(const fs::path& folder) {
+  std::string script;
+  for (const pages::CodeBlock& block : blocks_in("python")) script += block.text;
+  std::ofstream(folder / "blocks.py") << script;
+  return run_command("cd '" + folder.string() +
+                     "' && PYTHONPATH='" HALFLAB_PYTHON_DIRECTORY
+                     "' PYTHONDONTWRITEBYTECODE=1 HALFLAB_BIN_DIR='" +
+                     binaries.string() + "' '" HALFLAB_PYTHON "' blocks.py");
+}
+#endif
+
+}  // namespace
+
+TEST_CASE("page commands: every command of the pages does what it says, or has its options") {
+  const TemporaryDirectory folder;
+  bool has_matrices = false;  // a.npy, b.npy and d.npy, which docs/gpu.md makes in Python
+#ifdef HALFLAB_PYTHON
+  const Outcome python = run_python(folder.path());
+  INFO(python.output);
+  REQUIRE(python.exit_code == 0);
+  has_matrices = fs::exists(folder / "d.npy");
+  CHECK(has_matrices);
+#else
+  MESSAGE("skipped: Python's blocks, since the module is not built");
+#endif
+  const std::set<std::string> all = commands();
+  CHECK(all.size() > 20);
+  for (const std::string& command : all) {
+    INFO(command);
+    const std::vector<std::string> words = words_of(command);
+    const std::string program = fs::path(words[0]).filename().string();
+    if (words[0] == "./lab") {
+      check_lab(words);
+    } else if (program == "cmake" || program == "pip") {
+      check_installation(words);
+    } else if (contains(command, ".npy") && !has_matrices) {
+      check_options(program, words);
+    } else {
+      check_program(program, words, folder.path());
+    }
+  }
+}
+
+TEST_CASE("page commands: every block of C++ compiles") {
+  const TemporaryDirectory folder;
+  const std::vector<pages::CodeBlock> blocks = blocks_in("cpp");
+  CHECK(blocks.size() >= 3);
+  for (const pages::CodeBlock& block : blocks) {
+    std::ofstream(folder / "block.cpp")
+        << (block.text.starts_with("#pragma once") ? block.text.substr(13) : block.text);
+    const Outcome outcome = run_command(HALFLAB_COMPILER " -std=c++20 -fsyntax-only -ffp-contract=off -I'" +
+                                        checkout.string() + "' '" + (folder / "block.cpp").string() + "'");
+    INFO(block.text);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 0);
+  }
+}
+
+TEST_CASE("page commands: what is said of calls beside them is so") {
+  using namespace fp16;
+  CHECK(add<binary16>(0x3c00, 0x0001, {Rounding::toward_positive}).bits == 0x3c01);
+  CHECK(add<binary16>(0x3c00, 0x0001, {Rounding::toward_positive}).flags == Flags{.inexact = true});
+  CHECK(encode<e4m3>(500.0f, {.saturate = true}).bits == 0x7e);
+  CHECK(encode<e4m3>(500.0f, {.saturate = true}).flags == Flags{.inexact = true, .overflow = true});
+  CHECK(float(tanh(parse_half("0.1"))) == doctest::Approx(0.0997).epsilon(0.0005));
+  CHECK(math::tanh(0x4d00, {Rounding::toward_zero}).bits == 0x3bff);
+  std::string code;
+  for (const pages::CodeBlock& block : blocks_in("cpp")) code += block.text;
+  for (const char* line :
+       {"add<binary16>(0x3c00, 0x0001, {Rounding::toward_positive});   // {0x3c01, inexact}",
+        "encode<e4m3>(500.0f, {.saturate = true});               // {0x7e, inexact, overflow}",
+        "tanh(parse_half(\"0.1\"));                                        // 0.0997, correctly",
+        "math::tanh(0x4d00, {Rounding::toward_zero});                // {0x3bff, inexact}"}) {
+    INFO(line);
+    CHECK(contains(code, line));
+  }
+}
+
+TEST_CASE("page commands: what is linked by CMake is what the installed package is tested with") {
+  std::string consumer = content_of(checkout / "tests" / "install" / "consumer" / "CMakeLists.txt");
+  for (const pages::CodeBlock& block : blocks_in("cmake")) {
+    for (const std::string& word : words_of(block.text)) {
+      if (word.starts_with("halflab::")) CHECK(contains(consumer, word.substr(0, word.find(')'))));
+      if (word.starts_with("find_package(")) CHECK(contains(consumer, word));
+    }
+  }
+}
