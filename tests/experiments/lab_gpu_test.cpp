@@ -27,10 +27,10 @@ struct Checkout {
 
   Checkout() {
     const fs::path source = HALFLAB_SOURCE_DIRECTORY;
-    fs::create_directories(directory / "cmake");
+    fs::create_directories(directory / "experiments/gpu");
     fs::create_directories(programs);
     fs::copy_file(source / "lab", directory / "lab");
-    fs::copy_file(source / "cmake/lab_gpu.sh", directory / "cmake/lab_gpu.sh");
+    fs::copy_file(source / "experiments/gpu/run.sh", directory / "experiments/gpu/run.sh");
     gpu_status("echo cuBLAS can be used; exit");
     for (const char* name : {"gpu_tests", "gpu_throughput", "explain_gemm"}) program(name, "echo right\n");
     program("validate_gpu", "echo right\n");

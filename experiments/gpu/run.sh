@@ -180,42 +180,22 @@ gpu_figures() {  # DIR
 }
 
 gpu() {
-  local action=measure fma48=no budget=420 figures=''
-  gpu_out=''
-  while [ $# -gt 0 ]; do
-    case $1 in
-      --out=* | --figures=* | --budget=*) set -- "${1%%=*}" "${1#*=}" "${@:2}" ;;
-      --build | --status) action=${1#--}; shift ;;
-      --fma48) fma48=yes; shift ;;
-      --out | --figures | --budget)
-        [ -n "${2:-}" ] || stop 2 "gpu: $1 needs a value"
-        case $1 in
-          --out) gpu_out=$2 ;;
-          --figures) action=figures figures=$2 ;;
-          --budget) budget=$2 ;;
-        esac
-        shift 2
-        ;;
-      *) stop 2 "gpu: unknown option '$1'; it takes --build, --fma48, --budget SECONDS, --out DIR, --figures DIR, --status" ;;
-    esac
-  done
+  local -A option=()
+  take_options gpu 'out figures budget' 'build status fma48' "$@"
+  local fma48=${option[fma48]:-no} budget=${option[budget]:-420}
   [[ $budget =~ ^[1-9][0-9]{0,5}$ ]] || stop 2 "gpu: --budget: '$budget' must be a number of seconds from 1 on"
-  if [ -z "$gpu_out" ]; then
-    gpu_out=results/gpu
-    [ $fma48 = no ] || gpu_out=results/gpu_fma48
-    [ "$PWD" = "$root" ] || gpu_out=$root/$gpu_out
+  gpu_out=${option[out]:-$(results gpu)}
+  if [ "$fma48" = yes ] && [ -z "${option[out]:-}" ]; then gpu_out+=_fma48; fi
+  if [ -n "${option[build]:-}" ]; then
+    gpu_require_nvcc
+    set_up "${gpu_packages[@]}"
+    gpu_make_programs
+  elif [ -n "${option[status]:-}" ]; then
+    gpu_make_status
+    "$build/bin/gpu_status" --records "$root/experiments/records" --page "$root/docs/gpu.md"
+  elif [ -n "${option[figures]:-}" ]; then
+    gpu_figures "${option[figures]}"
+  else
+    gpu_measure "$fma48" "$budget"
   fi
-  case $action in
-    build)
-      gpu_require_nvcc
-      set_up "${gpu_packages[@]}"
-      gpu_make_programs
-      ;;
-    status)
-      gpu_make_status
-      "$build/bin/gpu_status" --records "$root/experiments/records" --page "$root/docs/gpu.md"
-      ;;
-    figures) gpu_figures "$figures" ;;
-    measure) gpu_measure $fma48 "$budget" ;;
-  esac
 }
