@@ -39,7 +39,8 @@ std::string variant_listing(const Family& family, std::string_view name) {
   const std::vector<Variant> variants = family.variants();
   const auto variant = std::ranges::find(variants, name, &Variant::name);
   if (variant == variants.end())
-    throw std::invalid_argument(names::unknown_name_message(family.name, name, names::names_of(std::span(variants))));
+    throw std::invalid_argument(
+        names::unknown_name_message(family.name, name, names::names_of(std::span(variants))));
   std::string text = in_columns({{variant->name, variant->kind, variant->description}});
   std::vector<Row> lines;
   if (family.details != nullptr) {

@@ -12,7 +12,8 @@ nlohmann::ordered_json arithmetic_of_this_process() {
 }
 
 int run(int argc, const char* const* argv, const Experiment& experiment, Streams streams) {
-  return run(argc, argv, experiment, {.families = families(), .arithmetic = arithmetic_of_this_process}, streams);
+  return run(argc, argv, experiment, {.families = families(), .arithmetic = arithmetic_of_this_process},
+             streams);
 }
 
 }  // namespace experiments

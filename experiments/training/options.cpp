@@ -17,8 +17,9 @@ void add_policy(CommandLine& command_line, std::string& policy) {
 }
 
 void add_scalers(CommandLine& command_line, std::vector<std::string>& scalers) {
-  command_line.add_choices("--scalers", scalers, "scalers",
-                           "loss scalers to compare, with options as dynamic:growth_interval=20:init_scale=256");
+  command_line.add_choices(
+      "--scalers", scalers, "scalers",
+      "loss scalers to compare, with options as dynamic:growth_interval=20:init_scale=256");
 }
 
 void add_optimizer(CommandLine& command_line, std::string& optimizer) {
@@ -37,9 +38,10 @@ void add_batch(CommandLine& command_line, std::optional<int>& batch) {
 }
 
 void add_learning_rate(CommandLine& command_line, std::optional<double>& learning_rate) {
-  command_line.add("--lr", learning_rate,
-                   "learning rate (default: the model's own, or its default for an optimizer of another kind)",
-                   {.minimum = 0, .maximum = 1000, .minimum_excluded = true, .in_binary32 = true});
+  command_line.add(
+      "--lr", learning_rate,
+      "learning rate (default: the model's own, or its default for an optimizer of another kind)",
+      {.minimum = 0, .maximum = 1000, .minimum_excluded = true, .in_binary32 = true});
 }
 
 void add_twin_every(CommandLine& command_line, int& twin_every, std::optional<int> quick) {

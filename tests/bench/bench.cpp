@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "experiments/training/laboratory.h"
 #include "experiments/frame/text_table.h"
+#include "experiments/training/laboratory.h"
 #include "fp16/vector_path.h"
 #include "sim/tensor/random.h"
 #include "tests/bench/case.h"

@@ -1,6 +1,8 @@
 /// The pages that are written from records: figures in text, blocks, records that are kept, claims,
 /// evidence and links; then the pages of this checkout.
 
+#include "experiments/pages/pages.h"
+
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -17,14 +19,13 @@
 #include <utility>
 #include <vector>
 
+#include "experiments/frame/record.h"
 #include "experiments/pages/blocks.h"
 #include "experiments/pages/claims.h"
 #include "experiments/pages/evidence.h"
 #include "experiments/pages/figures_in_text.h"
 #include "experiments/pages/links.h"
-#include "experiments/pages/pages.h"
 #include "experiments/pages/records.h"
-#include "experiments/frame/record.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 #include "tests/text.h"

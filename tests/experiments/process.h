@@ -26,8 +26,7 @@ struct Outcome {
 /// A run of "binary argument...", whose output is kept in the file `log_file`.
 class Process {
  public:
-  Process(const std::string& command, std::filesystem::path log_file)
-      : log_(std::move(log_file)) {
+  Process(const std::string& command, std::filesystem::path log_file) : log_(std::move(log_file)) {
     std::istringstream stream(HALFLAB_BINARY_DIRECTORY "/" + command);
     std::vector<std::string> words{std::istream_iterator<std::string>(stream), {}};
     std::vector<char*> raw;

@@ -1,5 +1,3 @@
-#include "experiments/training/laboratory.h"
-
 #include <doctest/doctest.h>
 #include <signal.h>
 
@@ -12,6 +10,7 @@
 #include <vector>
 
 #include "experiments/frame/parallel.h"
+#include "experiments/training/laboratory.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 
