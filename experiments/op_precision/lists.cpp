@@ -117,7 +117,7 @@ std::vector<ListEntry> derive_lists(const Findings& findings) {
   std::vector<ListEntry> entries;
   for (const OperationFindings& operation : findings.operations) {
     const Placement ours = placement_of(operation, findings.reductions);
-    const sim::CastClasses& casts = operation.operation->casts;
+    const sim::CastClasses& casts = operation.operation->casts.value();
     entries.push_back({.findings = &operation,
                        .ours = ours,
                        .with_fp16_reductions = placement_of(operation, Reductions::fp16),

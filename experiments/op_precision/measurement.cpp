@@ -10,6 +10,7 @@
 #include "experiments/frame/parallel.h"
 #include "experiments/training/training_setup.h"
 #include "sim/ops/elementary.h"
+#include "sim/ops/registry.h"
 #include "sim/tensor/log2.h"
 
 namespace experiments::op_precision {

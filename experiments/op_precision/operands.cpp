@@ -6,7 +6,33 @@
 #include <utility>
 
 #include "experiments/op_precision/replay.h"
+#include "sim/ops/add.h"
+#include "sim/ops/average_pool2d.h"
+#include "sim/ops/batch_norm.h"
+#include "sim/ops/bias.h"
+#include "sim/ops/binary_cross_entropy.h"
+#include "sim/ops/binary_cross_entropy_with_logits.h"
+#include "sim/ops/cast.h"
+#include "sim/ops/dropout.h"
 #include "sim/ops/elementary.h"
+#include "sim/ops/exp.h"
+#include "sim/ops/gelu.h"
+#include "sim/ops/layer_norm.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/log.h"
+#include "sim/ops/log_softmax.h"
+#include "sim/ops/matmul.h"
+#include "sim/ops/max_pool2d.h"
+#include "sim/ops/mean.h"
+#include "sim/ops/mean_absolute_error.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/mul.h"
+#include "sim/ops/pow.h"
+#include "sim/ops/softmax.h"
+#include "sim/ops/softmax_cross_entropy.h"
+#include "sim/ops/sum.h"
+#include "sim/ops/tanh.h"
+#include "sim/ops/variance.h"
 
 namespace experiments::op_precision {
 namespace {
@@ -80,7 +106,8 @@ Operands bias_of_linear(const Operands& recorded, double factor) {
 /// -1 / rows at the label of each row: what a mean of negative logarithms hands back.
 Tensor gradient_of_likelihood(const Operands& cross_entropy) {
   const Tensor& logits = cross_entropy.inputs[0];
-  const std::vector<std::int32_t>& labels = cross_entropy.options.labels;
+  const std::vector<std::int32_t>& labels =
+      cross_entropy.options.get<sim::SoftmaxCrossEntropyOptions>().labels;
   Tensor gradient = Tensor::zeros(logits.shape(), fp16::binary32);
   const std::size_t classes = logits.shape().back();
   for (std::size_t row = 0; row < labels.size(); ++row) {
@@ -104,6 +131,7 @@ Operands gate_of_input(const Operands& recorded, double factor) {
 Operands log_of_probabilities(const Operands& recorded, double factor) {
   Operands logits = with_activations_times(recorded, factor);
   logits.operation = &sim::softmax;
+  logits.options = {};
   return unary(sim::log, evaluated(logits), gradient_of_likelihood(recorded));
 }
 
@@ -154,7 +182,7 @@ Operands cross_entropy_of_probabilities(const Operands& recorded, double factor)
 Operands dropout_of_branch(const Operands& recorded, double factor) {
   Operands operands =
       unary(sim::dropout, with_activations_times(recorded, factor).inputs[1], recorded.output_gradient);
-  operands.options.probability = 0.1;
+  operands.options = sim::DropoutOptions{.probability = 0.1};
   return operands;
 }
 
@@ -187,15 +215,22 @@ constexpr std::array rows{
             "logits of reconstructions, and images", cross_entropy_of_logits},
 };
 
+/// Running statistics belong to the run: an operation is measured without.
+sim::OperationOptions options_of(const sim::ValueOrigin& origin) {
+  if (origin.operation != &sim::batch_norm) return origin.options;
+  sim::BatchNormOptions options = origin.options.get<sim::BatchNormOptions>();
+  options.running_mean = options.running_variance = nullptr;
+  return options;
+}
+
 Operands operands_of(const sim::Tape& tape, sim::Variable variable, const Tensor& gradient) {
   const sim::ValueOrigin origin = tape.origin_of(variable);
   Operands operands{.operation = origin.operation,
                     .inputs = {},
                     .is_parameter = {},
                     .wants_gradient = {},
-                    .options = origin.options,
+                    .options = options_of(origin),
                     .output_gradient = gradient};
-  operands.options.running_mean = operands.options.running_variance = nullptr;
   for (const sim::Variable input : origin.inputs) {
     const sim::ValueOrigin of_input = tape.origin_of(input);
     operands.inputs.push_back(tape.value(input));

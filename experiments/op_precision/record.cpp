@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "experiments/frame/text_table.h"
+#include "sim/ops/mean.h"
 
 namespace experiments::op_precision {
 namespace {

@@ -5,6 +5,8 @@
 
 #include "fp16/formats.h"
 #include "sim/data/dataset.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/linear.h"
 #include "sim/trainer/model_state.h"
 
 namespace experiments::opt_levels {

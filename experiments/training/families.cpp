@@ -13,7 +13,7 @@
 #include "sim/data/registry.h"
 #include "sim/loss_scaling/registry.h"
 #include "sim/models/registry.h"
-#include "sim/ops/operation.h"
+#include "sim/ops/registry.h"
 #include "sim/optimizers/registry.h"
 #include "sim/precision/arithmetic.h"
 #include "sim/precision/precision_policy.h"

@@ -7,7 +7,7 @@
 
 #include "sim/loss_scaling/layer_scaler.h"
 #include "sim/loss_scaling/loss_scaler.h"
-#include "sim/loss_scaling/unit_scaling.h"
+#include "sim/precision/unit_scaling.h"
 #include "sim/precision/tensor_scaler.h"
 
 namespace sim {

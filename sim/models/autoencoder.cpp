@@ -1,6 +1,8 @@
 #include <array>
 
 #include "sim/models/registry.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/sigmoid.h"
 
 namespace sim {
 namespace {

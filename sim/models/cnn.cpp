@@ -2,6 +2,11 @@
 #include <string>
 
 #include "sim/models/registry.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/global_average_pool.h"
+#include "sim/ops/max_pool2d.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/softmax_cross_entropy.h"
 
 namespace sim {
 namespace {
@@ -54,7 +59,8 @@ class Cnn final : public Model {
     x = context.apply(relu, {context.residual(x, [&](Variable y) { return normalised("conv3", y); })});
     x = context.apply(global_average_pool, {activated("conv4", x)});
     x = context.linear("output", x);
-    return {.loss = context.apply(softmax_cross_entropy, {x}, {.labels = context.batch().labels}),
+    return {.loss = context.apply(softmax_cross_entropy, {x},
+                                  SoftmaxCrossEntropyOptions{.labels = context.batch().labels}),
             .outputs = {x}};
   }
 

@@ -1,7 +1,11 @@
+#include "sim/ops/lstm.h"
+
 #include <cmath>
 #include <string>
 
 #include "sim/models/registry.h"
+#include "sim/ops/embedding.h"
+#include "sim/ops/softmax_cross_entropy.h"
 
 namespace sim {
 namespace {
@@ -32,17 +36,18 @@ class Lstm final : public Model {
   bool is_classifier() const override { return true; }
 
   ForwardPass forward(ForwardContext& context) const override {
-    Variable x =
-        context.apply(embedding, {context.parameter("token.weight")}, {.labels = context.batch().tokens});
+    Variable x = context.apply(embedding, {context.parameter("token.weight")},
+                               EmbeddingOptions{.labels = context.batch().tokens});
     for (int layer = 0; layer < layers_; ++layer) {
       x = context.tape().apply(
           lstm,
           {x, context.parameter(name_of(layer, "input_weight")),
            context.parameter(name_of(layer, "hidden_weight")), context.parameter(name_of(layer, "bias"))},
-          "lstm" + std::to_string(layer + 1), {.context = context_});
+          "lstm" + std::to_string(layer + 1), LstmLayerOptions{.context = context_});
     }
     x = context.linear("output", x);
-    return {.loss = context.apply(softmax_cross_entropy, {x}, {.labels = context.batch().labels}),
+    return {.loss = context.apply(softmax_cross_entropy, {x},
+                                  SoftmaxCrossEntropyOptions{.labels = context.batch().labels}),
             .outputs = {x}};
   }
 

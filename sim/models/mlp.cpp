@@ -1,6 +1,8 @@
 #include <array>
 
 #include "sim/models/registry.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/softmax_cross_entropy.h"
 
 namespace sim {
 namespace {
@@ -27,7 +29,8 @@ class Mlp final : public Model {
       x = context.linear(layer, x);
       if (layer != layers.back()) x = context.apply(relu, {x});
     }
-    return {.loss = context.apply(softmax_cross_entropy, {x}, {.labels = context.batch().labels}),
+    return {.loss = context.apply(softmax_cross_entropy, {x},
+                                  SoftmaxCrossEntropyOptions{.labels = context.batch().labels}),
             .outputs = {x}};
   }
 

@@ -4,6 +4,10 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "sim/ops/batch_norm.h"
+#include "sim/ops/layer_norm.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/scale.h"
 #include "sim/tensor/random.h"
 
 namespace sim {
@@ -137,7 +141,7 @@ Variable ForwardContext::apply(const Operation& operation, std::vector<Variable>
 
 Variable ForwardContext::gain(Variable x, double forward, double backward) {
   if (tape_.has_unit_scaling()) return x;
-  return apply(scale, {x}, {.forward_factor = forward, .backward_factor = backward});
+  return apply(scale, {x}, ScaleOptions{.forward_factor = forward, .backward_factor = backward});
 }
 
 Variable ForwardContext::residual(Variable x, const std::function<Variable(Variable)>& branch) {
@@ -150,7 +154,7 @@ Variable ForwardContext::linear(std::string_view layer, Variable x) {
   return tape_.apply(sim::linear, std::move(inputs), layer);
 }
 
-Variable ForwardContext::conv2d(std::string_view layer, Variable x, const OperationOptions& options) {
+Variable ForwardContext::conv2d(std::string_view layer, Variable x, const Conv2dOptions& options) {
   std::vector<Variable> inputs{x, parameter(weight_of(layer))};
   if (parameters_.contains(bias_of(layer))) inputs.push_back(parameter(bias_of(layer)));
   return tape_.apply(sim::conv2d, std::move(inputs), layer, options);
@@ -162,8 +166,8 @@ Variable ForwardContext::layer_norm(std::string_view layer, Variable x) {
 
 Variable ForwardContext::batch_norm(std::string_view layer, Variable x) {
   return tape_.apply(sim::batch_norm, {x, parameter(weight_of(layer)), parameter(bias_of(layer))}, {},
-                     {.running_mean = &buffers_.at(running_mean_of(layer)),
-                      .running_variance = &buffers_.at(running_variance_of(layer))});
+                     BatchNormOptions{.running_mean = &buffers_.at(running_mean_of(layer)),
+                                      .running_variance = &buffers_.at(running_variance_of(layer))});
 }
 
 Score Model::score(const Tape& tape, const ForwardPass& pass, const Batch& batch) const {

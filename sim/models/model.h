@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/data/dataset.h"
+#include "sim/ops/conv2d.h"
 #include "sim/tape/tape.h"
 
 namespace sim {
@@ -92,7 +93,7 @@ class ForwardContext {
   /// x + branch(x), under unit scaling weighted by it (Tape::residual).
   Variable residual(Variable x, const std::function<Variable(Variable)>& branch);
   Variable linear(std::string_view layer, Variable x);
-  Variable conv2d(std::string_view layer, Variable x, const OperationOptions& options = {});
+  Variable conv2d(std::string_view layer, Variable x, const Conv2dOptions& options = {});
   Variable layer_norm(std::string_view layer, Variable x);
   Variable batch_norm(std::string_view layer, Variable x);
 

@@ -7,6 +7,13 @@
 #include "fp16/elementary.h"
 #include "sim/models/anchors.h"
 #include "sim/models/registry.h"
+#include "sim/ops/add.h"
+#include "sim/ops/channels_last.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/max_pool2d.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/smooth_l1.h"
+#include "sim/ops/softmax_cross_entropy.h"
 
 namespace sim {
 namespace {
@@ -68,7 +75,7 @@ class Ssd final : public Model {
       const Variable tap = context.gain(x, tap_gain, tap_gain);
       const auto rows = [&](const std::string& head, std::size_t length) {
         return context.apply(channels_last, {context.conv2d(head, tap, {.padding = 1})},
-                             {.row_length = length});
+                             ChannelsLastOptions{.row_length = length});
       };
       classes[pair - 3] = rows(map.class_head(), classes_);
       boxes[pair - 3] = rows(map.box_head(), 4);
@@ -198,14 +205,16 @@ class Ssd final : public Model {
     mine(context.tape(), classes, context.batch().size, targets);
     std::vector<Variable> class_losses, box_losses;
     for (std::size_t map = 0; map < maps_.size(); ++map) {
-      class_losses.push_back(context.apply(softmax_cross_entropy, {classes[map]},
-                                           {.labels = targets[map].labels, .normaliser = divisor}));
+      class_losses.push_back(
+          context.apply(softmax_cross_entropy, {classes[map]},
+                        SoftmaxCrossEntropyOptions{.labels = targets[map].labels, .normaliser = divisor}));
       std::vector<float> matched;
       for (const std::int32_t label : targets[map].labels) matched.push_back(label > 0 ? 1.0f : 0.0f);
       Tensor offsets({matched.size(), 4}, fp16::binary32);
       std::ranges::copy(targets[map].offsets | std::views::join, offsets.elements<float>().begin());
-      box_losses.push_back(context.apply(smooth_l1, {boxes[map], context.constant(std::move(offsets))},
-                                         {.row_weights = std::move(matched), .normaliser = divisor}));
+      box_losses.push_back(
+          context.apply(smooth_l1, {boxes[map], context.constant(std::move(offsets))},
+                        SmoothL1Options{.row_weights = std::move(matched), .normaliser = divisor}));
     }
     return {context.apply(add, class_losses), context.apply(add, box_losses)};
   }

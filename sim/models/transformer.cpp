@@ -2,6 +2,14 @@
 #include <string>
 
 #include "sim/models/registry.h"
+#include "sim/ops/add.h"
+#include "sim/ops/attention_context.h"
+#include "sim/ops/attention_scores.h"
+#include "sim/ops/dropout.h"
+#include "sim/ops/embedding.h"
+#include "sim/ops/gelu.h"
+#include "sim/ops/softmax.h"
+#include "sim/ops/softmax_cross_entropy.h"
 
 namespace sim {
 namespace {
@@ -59,34 +67,35 @@ class Transformer final : public Model {
       x = context.residual(x, [&](Variable y) { return dropped(context, mlp(context, block, y)); });
     }
     x = context.linear("output", context.layer_norm("norm", x));
-    return {.loss = context.apply(softmax_cross_entropy, {x}, {.labels = context.batch().labels}),
+    return {.loss = context.apply(softmax_cross_entropy, {x},
+                                  SoftmaxCrossEntropyOptions{.labels = context.batch().labels}),
             .outputs = {x}};
   }
 
  private:
   Variable dropped(ForwardContext& context, Variable x) const {
     if (options_.dropout == 0) return x;
-    return context.apply(dropout, {x}, {.probability = options_.dropout});
+    return context.apply(dropout, {x}, DropoutOptions{.probability = options_.dropout});
   }
 
   Variable embedded(ForwardContext& context) const {
     std::vector<std::int32_t> positions(context.batch().tokens.size());
     for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = static_cast<std::int32_t>(i % context_);
-    const Variable token =
-        context.apply(embedding, {context.parameter("token.weight")}, {.labels = context.batch().tokens});
-    const Variable position =
-        context.apply(embedding, {context.parameter("position.weight")}, {.labels = std::move(positions)});
+    const Variable token = context.apply(embedding, {context.parameter("token.weight")},
+                                         EmbeddingOptions{.labels = context.batch().tokens});
+    const Variable position = context.apply(embedding, {context.parameter("position.weight")},
+                                            EmbeddingOptions{.labels = std::move(positions)});
     return dropped(context, context.apply(add, {token, position}));
   }
 
   Variable attention(ForwardContext& context, int block, Variable x) const {
-    const OperationOptions shape{.heads = static_cast<std::size_t>(options_.heads), .context = context_};
+    const AttentionOptions shape{.heads = static_cast<std::size_t>(options_.heads), .context = context_};
     x = context.layer_norm(name_in_block(block, "attention.norm"), x);
     const Variable query = context.linear(name_in_block(block, "attention.query"), x);
     const Variable key = context.linear(name_in_block(block, "attention.key"), x);
     const Variable value = context.linear(name_in_block(block, "attention.value"), x);
     const Variable scores = context.apply(attention_scores, {query, key}, shape);
-    const Variable weights = context.apply(softmax, {scores}, {.causal = true});
+    const Variable weights = context.apply(softmax, {scores}, SoftmaxOptions{.causal = true});
     return context.linear(name_in_block(block, "attention.output"),
                           context.apply(attention_context, {weights, value}, shape));
   }

@@ -1,3 +1,5 @@
+#include "sim/ops/add.h"
+
 #include "sim/ops/elementwise.h"
 
 namespace sim {
@@ -13,12 +15,18 @@ void backward(const OperationGradient& g) {
   }
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const bool is_sum_of_losses = call.inputs[0]->size() == 1;
+  return is_sum_of_losses ? UnitMultipliers() : call.rule.add();
+}
+
 }  // namespace
 
 constinit const Operation add{.name = "add",
                               .description = "a + b, element by element: a residual connection",
-                              .casts = {.apex_o1 = AutocastClass::promote},
+                              .casts = CastClasses{.apex_o1 = AutocastClass::promote},
                               .forward = forward,
-                              .backward = backward};
+                              .backward = backward,
+                              .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

@@ -21,7 +21,7 @@ fp16::MatrixOperand matrix_of(const HeadOperand& operand, const AttentionSizes& 
 
 }  // namespace
 
-AttentionSizes attention_sizes(const Tensor& tokens, const OperationOptions& options) {
+AttentionSizes attention_sizes(const Tensor& tokens, const AttentionOptions& options) {
   const std::size_t width = tokens.shape().back(), rows = tokens.size() / width;
   if (options.heads == 0 || width % options.heads != 0) {
     throw std::invalid_argument("attention: heads: " + std::to_string(options.heads) +

@@ -2,6 +2,7 @@
 /// Products of the heads of an attention, one per sequence and head, on views of whole tensors.
 
 #include "fp16/gemm.h"
+#include "sim/ops/attention_options.h"
 #include "sim/ops/operation.h"
 
 namespace sim {
@@ -14,7 +15,7 @@ struct AttentionSizes {
 };
 
 /// `tokens`: (batch * context) x width. Throws std::invalid_argument where heads or context do not divide it.
-AttentionSizes attention_sizes(const Tensor& tokens, const OperationOptions& options);
+AttentionSizes attention_sizes(const Tensor& tokens, const AttentionOptions& options);
 
 /// Where in a tensor each head has its matrix of `context` rows; in elements.
 struct HeadLayout {

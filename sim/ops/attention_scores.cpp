@@ -1,3 +1,5 @@
+#include "sim/ops/attention_scores.h"
+
 #include <cmath>
 
 #include "sim/ops/attention.h"
@@ -9,12 +11,9 @@ double factor_of(const AttentionSizes& s) {
   return 1 / std::sqrt(static_cast<double>(s.depth()));
 }
 
-/// inputs: q, k, each (batch * context) x width; options.heads, options.context. Output: (batch * heads) x
-/// context x context, for every sequence and head q k^T / sqrt(width / heads), the factor applied to the
-/// finished chain before the one rounding. Nothing is masked.
 Tensor forward(OperationCall& call) {
   const Tensor &q = *call.inputs[0], &k = *call.inputs[1];
-  const AttentionSizes s = attention_sizes(q, call.options);
+  const AttentionSizes s = attention_sizes(q, call.options.get<AttentionOptions>());
   const HeadLayout tokens = layout_of_tokens(s), scores = layout_of_scores(s);
   Tensor output({s.batch * s.heads, s.context, s.context}, call.output_format);
   product_of_heads(call.into(output), scores, {q, tokens}, {k, tokens, true}, s, call.arithmetic,
@@ -24,7 +23,7 @@ Tensor forward(OperationCall& call) {
 
 void backward(const OperationGradient& g) {
   const Tensor &q = *g.inputs[0], &k = *g.inputs[1], &dy = g.output_gradient;
-  const AttentionSizes s = attention_sizes(q, g.options);
+  const AttentionSizes s = attention_sizes(q, g.options.get<AttentionOptions>());
   const HeadLayout tokens = layout_of_tokens(s), scores = layout_of_scores(s);
   const auto &dq = g.input_gradients[0], &dk = g.input_gradients[1];
   const double factor = factor_of(s);
@@ -37,9 +36,11 @@ void backward(const OperationGradient& g) {
 constinit const Operation attention_scores{
     .name = "attention_scores",
     .description = "q k^T / sqrt(depth) for every sequence and head",
-    .casts = {.torch_autocast = AutocastClass::lower_precision, .apex_o1 = AutocastClass::lower_precision},
+    .casts = CastClasses{.torch_autocast = AutocastClass::lower_precision,
+                         .apex_o1 = AutocastClass::lower_precision},
     .is_layer = true,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

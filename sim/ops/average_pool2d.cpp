@@ -1,3 +1,5 @@
+#include "sim/ops/average_pool2d.h"
+
 #include <utility>
 
 #include "sim/ops/pooling.h"
@@ -52,10 +54,8 @@ void join(const Windows& windows, const std::vector<Real>& parts, Real* plane) {
   }
 }
 
-/// inputs: x (NCHW); options.window. Windows next to each other; the rest at the right and at the bottom is
-/// left out. The elements of a window, row by row, are the terms of a column.
 Tensor forward(OperationCall& call) {
-  const Windows windows(average_pool2d, *call.inputs[0], call.options.window);
+  const Windows windows(average_pool2d, *call.inputs[0], call.options.get<PoolingOptions>().window);
   return pool_forward(call, windows, [&]<class Real>(const Real* x, Real* y) {
     const std::vector<Real> parts = split(windows, x);
     const std::size_t count = windows.count();
@@ -69,7 +69,7 @@ Tensor forward(OperationCall& call) {
 
 void backward(const OperationGradient& g) {
   const Tensor& x = *g.inputs[0];
-  const Windows windows(average_pool2d, x, g.options.window);
+  const Windows windows(average_pool2d, x, g.options.get<PoolingOptions>().window);
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     const auto elements = static_cast<Real>(windows.elements());
@@ -88,7 +88,11 @@ void backward(const OperationGradient& g) {
 
 }  // namespace
 
-constinit const Operation average_pool2d{
-    .name = "average_pool2d", .description = "mean of each window", .forward = forward, .backward = backward};
+constinit const Operation average_pool2d{.name = "average_pool2d",
+                                         .description = "mean of each window",
+                                         .casts = on_no_list,
+                                         .forward = forward,
+                                         .backward = backward,
+                                         .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

@@ -1,3 +1,5 @@
+#include "sim/ops/batch_norm.h"
+
 #include <cmath>
 #include <stdexcept>
 #include <string>
@@ -10,7 +12,7 @@ namespace sim {
 namespace {
 
 /// Where the statistics come from: the batch in training, and wherever there are no running ones.
-bool uses_batch_statistics(const OperationOptions& options, bool training) {
+bool uses_batch_statistics(const BatchNormOptions& options, bool training) {
   return training || options.running_mean == nullptr || options.running_variance == nullptr;
 }
 
@@ -31,7 +33,7 @@ struct Statistics {
 };
 
 template <class Real>
-Statistics<Real> running_statistics(const OperationOptions& options, std::size_t channel) {
+Statistics<Real> running_statistics(const BatchNormOptions& options, std::size_t channel) {
   Real mean, variance;
   return {*read(*options.running_mean, channel, 1, std::span(&mean, 1)),
           *read(*options.running_variance, channel, 1, std::span(&variance, 1))};
@@ -42,31 +44,27 @@ Statistics<Real> running_statistics(const OperationOptions& options, std::size_t
 template <class Real>
 Statistics<Real> batch_statistics(const OperationCall& call, std::size_t channel, std::span<Real> values) {
   const fp16::Format reductions = call.arithmetic.reductions;
+  const auto& options = call.options.get<BatchNormOptions>();
   const auto [mean, sum_of_squares] = deviations_of(values.data(), values.size(), reductions);
   const auto count = static_cast<Real>(values.size());
   if (call.training) {
-    update_running(call.options.running_mean, channel, mean, call.options.momentum);
-    update_running(call.options.running_variance, channel,
-                   rounded_to(reductions, sum_of_squares / (count - 1)), call.options.momentum);
+    update_running(options.running_mean, channel, mean, options.momentum);
+    update_running(options.running_variance, channel, rounded_to(reductions, sum_of_squares / (count - 1)),
+                   options.momentum);
   }
   return {mean, rounded_to(reductions, sum_of_squares / count)};
 }
 
-/// inputs: x (N x C x ...), weight and bias (C); options.epsilon, momentum, running_mean, running_variance.
-/// y = (x - mean) * inverse * weight + bias, where inverse = 1 / sqrt(variance + epsilon), per channel: of
-/// the batch in training, else the running ones. Batch statistics take two passes, each summed in the
-/// interleaved order through the pixels of the images, in ascending order. Saved: the channels' means and
-/// their inverses.
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   const Channels layout(x);
-  const bool from_batch = uses_batch_statistics(call.options, call.training);
+  const auto& options = call.options.get<BatchNormOptions>();
+  const bool from_batch = uses_batch_statistics(options, call.training);
   if (call.training && layout.size() == 1) {
     throw std::invalid_argument("batch_norm: one value per channel in training; at least two are needed");
   }
-  const double epsilon = checked_epsilon(batch_norm, call.options);
-  names::checked_option<double>(batch_norm.name, "momentum", call.options.momentum,
-                                names::closed_interval(0, 1));
+  const double epsilon = checked_epsilon(batch_norm, options.epsilon);
+  names::checked_option<double>(batch_norm.name, "momentum", options.momentum, names::closed_interval(0, 1));
   Tensor output(x.shape(), call.output_format);
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);
@@ -83,7 +81,7 @@ Tensor forward(OperationCall& call) {
           for (std::size_t c = first; c < first + count; ++c) {
             const auto [mean, variance] = from_batch
                                               ? batch_statistics(call, c, layout.channel(values, c - first))
-                                              : running_statistics<Real>(call.options, c);
+                                              : running_statistics<Real>(options, c);
             means[c] = mean;
             inverses[c] = 1 / std::sqrt(variance + static_cast<Real>(epsilon));
           }
@@ -136,7 +134,7 @@ struct ChannelGradient {
 /// dx = inverse weight (dy - mean of dy - xhat (mean of dy xhat)). Sums as in forward.
 void backward(const OperationGradient& g) {
   const Channels layout(*g.inputs[0]);
-  const bool from_batch = uses_batch_statistics(g.options, g.training);
+  const bool from_batch = uses_batch_statistics(g.options.get<BatchNormOptions>(), g.training);
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     std::vector<Real> dweight(layout.channels), dbias(layout.channels);
@@ -167,13 +165,20 @@ void backward(const OperationGradient& g) {
   });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const Tensor& x = *call.inputs[0];
+  return call.rule.norm(x.size() / x.shape()[1]);
+}
+
 }  // namespace
 
 constinit const Operation batch_norm{
     .name = "batch_norm",
     .description = "each channel to mean 0 and variance 1, then times a weight plus a bias",
+    .casts = on_no_list,
     .keeps_first_format = true,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

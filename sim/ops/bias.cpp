@@ -1,7 +1,9 @@
+#include "sim/ops/bias.h"
+
 #include <algorithm>
 
+#include "sim/ops/cast.h"
 #include "sim/ops/matrix_product.h"
-#include "sim/ops/operation.h"
 #include "sim/ops/sum_of_elements.h"
 
 namespace sim {
@@ -24,7 +26,6 @@ void add_to_rows(const RoundedOutput& out, const Tensor& x, const Tensor& b, std
   }
 }
 
-/// inputs: x (rows x columns), b (columns); output like x.
 Tensor forward(OperationCall& call) {
   const Tensor &x = *call.inputs[0], &b = *call.inputs[1];
   Tensor output(x.shape(), call.output_format);
@@ -47,8 +48,9 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation bias{.name = "bias",
                                .description = "x + b, one b per column",
-                               .casts = {.apex_o1 = AutocastClass::promote},
+                               .casts = CastClasses{.apex_o1 = AutocastClass::promote},
                                .forward = forward,
-                               .backward = backward};
+                               .backward = backward,
+                               .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

@@ -1,3 +1,5 @@
+#include "sim/ops/binary_cross_entropy.h"
+
 #include "sim/ops/elementary.h"
 #include "sim/ops/loss.h"
 
@@ -10,8 +12,6 @@ Real bounded(Real logarithm) {
   return logarithm < -100 ? Real{-100} : logarithm;
 }
 
-/// -(t log p + (1 - t) log(1 - p)) for probabilities p, its logarithms no less than -100; NaN for p outside
-/// [0, 1].
 Tensor forward(OperationCall& call) {
   return elementwise_loss(binary_cross_entropy, call, [](auto p, auto t) {
     return (t - 1) * bounded(elementary::log1p(-p)) - t * bounded(elementary::log(p));
@@ -35,10 +35,11 @@ void backward(const OperationGradient& g) {
 constinit const Operation binary_cross_entropy{
     .name = "binary_cross_entropy",
     .description = "mean of -(t log p + (1 - t) log(1 - p)) for probabilities p",
-    .casts = {.torch_autocast = AutocastClass::banned, .apex_o1 = AutocastClass::banned},
+    .casts = CastClasses{.torch_autocast = AutocastClass::banned, .apex_o1 = AutocastClass::banned},
     .is_loss = true,
     .replacement = "binary_cross_entropy_with_logits",
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

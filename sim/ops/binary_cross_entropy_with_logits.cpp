@@ -1,3 +1,5 @@
+#include "sim/ops/binary_cross_entropy_with_logits.h"
+
 #include <cmath>
 
 #include "sim/ops/elementary.h"
@@ -6,7 +8,6 @@
 namespace sim {
 namespace {
 
-/// max(x, 0) - x t + log(1 + exp(-|x|)): what overflows for no finite logit x.
 Tensor forward(OperationCall& call) {
   return elementwise_loss(binary_cross_entropy_with_logits, call, [](auto x, auto t) {
     using Real = decltype(x);
@@ -26,9 +27,11 @@ void backward(const OperationGradient& g) {
 constinit const Operation binary_cross_entropy_with_logits{
     .name = "binary_cross_entropy_with_logits",
     .description = "binary cross entropy of sigmoid(x), without forming it",
-    .casts = {.torch_autocast = AutocastClass::full_precision, .apex_o1 = AutocastClass::full_precision},
+    .casts = CastClasses{.torch_autocast = AutocastClass::full_precision,
+                         .apex_o1 = AutocastClass::full_precision},
     .is_loss = true,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

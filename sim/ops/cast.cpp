@@ -1,4 +1,4 @@
-#include "sim/ops/operation.h"
+#include "sim/ops/cast.h"
 
 namespace sim {
 namespace {
@@ -11,7 +11,7 @@ void copy(const RoundedOutput& out, const Tensor& in, int threads) {
 }
 
 Tensor forward(OperationCall& call) {
-  Tensor output(call.inputs[0]->shape(), call.options.format);
+  Tensor output(call.inputs[0]->shape(), call.options.get<CastOptions>().format);
   copy(call.into(output), *call.inputs[0], call.arithmetic.threads);
   return output;
 }
@@ -24,7 +24,9 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation cast{.name = "cast",
                                .description = "the same values rounded once to another format",
+                               .casts = on_no_list,
                                .forward = forward,
-                               .backward = backward};
+                               .backward = backward,
+                               .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

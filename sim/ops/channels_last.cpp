@@ -1,8 +1,9 @@
+#include "sim/ops/channels_last.h"
+
 #include <stdexcept>
 #include <string>
 
 #include "sim/ops/groups.h"
-#include "sim/ops/operation.h"
 
 namespace sim {
 namespace {
@@ -20,12 +21,11 @@ void transpose_images(const RoundedOutput& out, const Tensor& in, std::size_t im
   });
 }
 
-/// inputs: x (N x C x H x W); output: the same elements in the order N, H, W, C, in rows of
-/// options.row_length, which divides C: the anchors of a detector with so many numbers each.
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   const Shape& shape = x.shape();
-  const std::size_t columns = call.options.row_length == 0 ? shape[1] : call.options.row_length;
+  const auto& [row_length] = call.options.get<ChannelsLastOptions>();
+  const std::size_t columns = row_length == 0 ? shape[1] : row_length;
   if (shape[1] % columns != 0) {
     throw std::invalid_argument("channels_last: row_length " + std::to_string(columns) + " for " +
                                 std::to_string(shape[1]) + " channels; allowed are divisors of that");
@@ -45,7 +45,9 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation channels_last{.name = "channels_last",
                                         .description = "N x C x H x W to rows of channels, pixel by pixel",
+                                        .casts = on_no_list,
                                         .forward = forward,
-                                        .backward = backward};
+                                        .backward = backward,
+                                        .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

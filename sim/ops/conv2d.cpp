@@ -1,3 +1,5 @@
+#include "sim/ops/conv2d.h"
+
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -5,7 +7,6 @@
 #include "fp16/parts.h"
 #include "sim/ops/channels.h"
 #include "sim/ops/matrix_product.h"
-#include "sim/ops/operation.h"
 #include "sim/ops/patches.h"
 
 namespace sim {
@@ -133,11 +134,8 @@ void forward_images(const RoundedOutput& out, const Factors& of, const Tensor* b
   });
 }
 
-/// inputs: x (batch x in_channels x height x width), w (out_channels x in_channels x kernel x kernel) and, if
-/// the layer has one, b (out_channels). Output: batch x out_channels x out_height x out_width; one chain over
-/// the patch of each output pixel, the bias added to it before the one rounding.
 Tensor forward(OperationCall& call) {
-  const ConvolutionSizes s = convolution_sizes(call.inputs, call.options);
+  const ConvolutionSizes s = convolution_sizes(call.inputs, call.options.get<Conv2dOptions>());
   Tensor output({s.batch, s.out_channels, s.out_height, s.out_width}, call.output_format);
   const Factors factors{
       .images = narrowed(call.narrowing, *call.inputs[0], {Product::output, Operand::activations},
@@ -216,7 +214,7 @@ void input_gradient(const RoundedOutput& out, const Factors& of, const Convoluti
 }
 
 void backward(const OperationGradient& g) {
-  const ConvolutionSizes s = convolution_sizes(g.inputs, g.options);
+  const ConvolutionSizes s = convolution_sizes(g.inputs, g.options.get<Conv2dOptions>());
   with_real(is_binary64(g.output_gradient) || is_binary64(*g.inputs[0]), [&](auto real) {
     using Real = decltype(real);
     if (g.input_gradients[0].tensor) {
@@ -236,14 +234,26 @@ void backward(const OperationGradient& g) {
   });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const ConvolutionSizes s = convolution_sizes(call.inputs, call.options.get<Conv2dOptions>());
+  return call.rule.conv2d({.batch = s.batch,
+                           .in_channels = s.in_channels,
+                           .out_channels = s.out_channels,
+                           .kernel_area = s.kernel * s.kernel,
+                           .output_pixels = s.pixels(),
+                           .stride = s.stride});
+}
+
 }  // namespace
 
 constinit const Operation conv2d{
     .name = "conv2d",
     .description = "convolution with stride and padding, plus b where there is one; rounded once",
-    .casts = {.torch_autocast = AutocastClass::lower_precision, .apex_o1 = AutocastClass::lower_precision},
+    .casts = CastClasses{.torch_autocast = AutocastClass::lower_precision,
+                         .apex_o1 = AutocastClass::lower_precision},
     .is_layer = true,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

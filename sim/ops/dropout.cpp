@@ -1,6 +1,6 @@
-#include <cmath>
+#include "sim/ops/dropout.h"
 
-#include "sim/ops/operation.h"
+#include <cmath>
 
 namespace sim {
 namespace {
@@ -32,14 +32,18 @@ void drop(const RoundedOutput& out, const Tensor& x, const RandomStream& random,
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   Tensor output(x.shape(), call.output_format);
-  drop(call.into(output), x, call.random, call.training ? call.options.probability : 0,
+  drop(call.into(output), x, call.random, call.training ? call.options.get<DropoutOptions>().probability : 0,
        call.arithmetic.threads);
   return output;
 }
 
 void backward(const OperationGradient& g) {
-  drop(g.input_gradients[0], g.output_gradient, g.random, g.training ? g.options.probability : 0,
-       g.arithmetic.threads);
+  drop(g.input_gradients[0], g.output_gradient, g.random,
+       g.training ? g.options.get<DropoutOptions>().probability : 0, g.arithmetic.threads);
+}
+
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  return call.rule.dropout(call.options.get<DropoutOptions>().probability);
 }
 
 }  // namespace
@@ -47,7 +51,9 @@ void backward(const OperationGradient& g) {
 constinit const Operation dropout{
     .name = "dropout",
     .description = "zeroes elements at random in training and enlarges the others to make up for it",
+    .casts = on_no_list,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

@@ -1,9 +1,10 @@
+#include "sim/ops/embedding.h"
+
 #include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "sim/ops/operation.h"
 #include "sim/ops/sums.h"
 
 namespace sim {
@@ -17,17 +18,17 @@ void check_labels(std::span<const std::int32_t> labels, std::size_t entries) {
   }
 }
 
-/// inputs: table (entries x features); options.labels: the table's row for each output row.
 Tensor forward(OperationCall& call) {
   const Tensor& table = *call.inputs[0];
-  check_labels(call.options.labels, table.shape()[0]);
-  const std::size_t features = table.shape()[1], rows = call.options.labels.size();
+  const auto& labels = call.options.get<EmbeddingOptions>().labels;
+  check_labels(labels, table.shape()[0]);
+  const std::size_t features = table.shape()[1], rows = labels.size();
   Tensor output({rows, features}, call.output_format);
   with_real(is_binary64(table), [&](auto real) {
     using Real = decltype(real);
     std::vector<Real> buffer(features);
     for (std::size_t row = 0; row < rows; ++row) {
-      const auto entry = static_cast<std::size_t>(call.options.labels[row]);
+      const auto entry = static_cast<std::size_t>(labels[row]);
       const Real* values = read(table, entry * features, features, buffer);
       store(call.into(output), row * features, std::span<const Real>(values, features));
     }
@@ -39,13 +40,14 @@ Tensor forward(OperationCall& call) {
 /// order.
 void backward(const OperationGradient& g) {
   const std::size_t features = g.inputs[0]->shape()[1];
+  const auto& labels = g.options.get<EmbeddingOptions>().labels;
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     std::vector<Real> buffer(features);
     std::vector<ColumnSums<Real>> sums(g.inputs[0]->shape()[0], {g.arithmetic.reductions, features});
-    for (std::size_t row = 0; row < g.options.labels.size(); ++row) {
+    for (std::size_t row = 0; row < labels.size(); ++row) {
       const Real* dy = read(g.output_gradient, row * features, features, buffer);
-      sums[static_cast<std::size_t>(g.options.labels[row])].add_row([dy](std::size_t j) { return dy[j]; });
+      sums[static_cast<std::size_t>(labels[row])].add_row([dy](std::size_t j) { return dy[j]; });
     }
     for (std::size_t entry = 0; entry < sums.size(); ++entry) {
       store(g.input_gradients[0], entry * features, std::span<const Real>(std::move(sums[entry]).totals()));
@@ -53,11 +55,17 @@ void backward(const OperationGradient& g) {
   });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  return call.rule.embedding(call.inputs[0]->shape()[0], call.options.get<EmbeddingOptions>().labels.size());
+}
+
 }  // namespace
 
 constinit const Operation embedding{.name = "embedding",
                                     .description = "rows of a table, by index",
+                                    .casts = on_no_list,
                                     .forward = forward,
-                                    .backward = backward};
+                                    .backward = backward,
+                                    .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

@@ -1,3 +1,5 @@
+#include "sim/ops/exp.h"
+
 #include "sim/ops/elementary.h"
 #include "sim/ops/elementwise.h"
 
@@ -14,11 +16,12 @@ void backward(const OperationGradient& g) {
 
 }  // namespace
 
-constinit const Operation exp{
-    .name = "exp",
-    .description = "e to the x",
-    .casts = {.torch_autocast = AutocastClass::full_precision, .apex_o1 = AutocastClass::full_precision},
-    .forward = forward,
-    .backward = backward};
+constinit const Operation exp{.name = "exp",
+                              .description = "e to the x",
+                              .casts = CastClasses{.torch_autocast = AutocastClass::full_precision,
+                                                   .apex_o1 = AutocastClass::full_precision},
+                              .forward = forward,
+                              .backward = backward,
+                              .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

@@ -1,3 +1,5 @@
+#include "sim/ops/gelu.h"
+
 #include "sim/ops/elementary.h"
 #include "sim/ops/elementwise.h"
 
@@ -17,12 +19,17 @@ void backward(const OperationGradient& g) {
   });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  return call.rule.gelu();
+}
+
 }  // namespace
 
 constinit const Operation gelu{.name = "gelu",
                                .description = "x times the normal distribution function of x, exact form",
-                               .casts = {.apex_o1 = AutocastClass::full_precision},
+                               .casts = CastClasses{.apex_o1 = AutocastClass::full_precision},
                                .forward = forward,
-                               .backward = backward};
+                               .backward = backward,
+                               .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

@@ -1,11 +1,11 @@
+#include "sim/ops/global_average_pool.h"
+
 #include "sim/ops/groups.h"
-#include "sim/ops/operation.h"
 #include "sim/ops/sums.h"
 
 namespace sim {
 namespace {
 
-/// inputs: x (NCHW); output N x C: the mean of each plane, summed in the interleaved order.
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   Tensor output({x.shape()[0], x.shape()[1]}, call.output_format);
@@ -33,11 +33,18 @@ void backward(const OperationGradient& g) {
   });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const Tensor& x = *call.inputs[0];
+  return call.rule.global_average_pool(x.size() / (x.shape()[0] * x.shape()[1]));
+}
+
 }  // namespace
 
 constinit const Operation global_average_pool{.name = "global_average_pool",
                                               .description = "mean of each channel of each image",
+                                              .casts = on_no_list,
                                               .forward = forward,
-                                              .backward = backward};
+                                              .backward = backward,
+                                              .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

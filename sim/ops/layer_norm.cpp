@@ -1,3 +1,5 @@
+#include "sim/ops/layer_norm.h"
+
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -8,15 +10,11 @@
 namespace sim {
 namespace {
 
-/// inputs: x, weight and bias (as long as x's last dimension); options.epsilon.
-/// y = (x - mean) * inverse * weight + bias, where inverse = 1 / sqrt(variance + epsilon), with the mean and
-/// the biased variance of each row: two passes, each summed in the interleaved order. Both are values of
-/// `reductions`. Saved: the rows' means and their inverses.
 Tensor forward(OperationCall& call) {
   const Tensor &x = *call.inputs[0], &weight = *call.inputs[1], &bias = *call.inputs[2];
   const std::size_t columns = weight.size(), rows = x.size() / columns;
   const fp16::Format reductions = call.arithmetic.reductions;
-  const double epsilon = checked_epsilon(layer_norm, call.options);
+  const double epsilon = checked_epsilon(layer_norm, call.options.get<LayerNormOptions>().epsilon);
   Tensor output(x.shape(), call.output_format);
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);
@@ -108,13 +106,20 @@ void backward(const OperationGradient& g) {
   });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const Tensor& x = *call.inputs[0];
+  return call.rule.norm(x.size() / x.shape().back());
+}
+
 }  // namespace
 
 constinit const Operation layer_norm{
     .name = "layer_norm",
     .description = "each row to mean 0 and variance 1, then times a weight plus a bias per column",
-    .casts = {.torch_autocast = AutocastClass::full_precision, .apex_o1 = AutocastClass::full_precision},
+    .casts = CastClasses{.torch_autocast = AutocastClass::full_precision,
+                         .apex_o1 = AutocastClass::full_precision},
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

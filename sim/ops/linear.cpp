@@ -1,5 +1,6 @@
+#include "sim/ops/linear.h"
+
 #include "sim/ops/matrix_product.h"
-#include "sim/ops/operation.h"
 #include "sim/ops/sum_of_elements.h"
 
 namespace sim {
@@ -14,9 +15,6 @@ Sizes sizes_of(std::span<const Tensor* const> inputs) {
   return {.batch = inputs[0]->size() / weights[1], .in_features = weights[1], .out_features = weights[0]};
 }
 
-/// inputs: x (batch x in_features), w (out_features x in_features) and, if the layer has one, b
-/// (out_features); output: x w^T + b (batch x out_features), the bias added to the finished chain before the
-/// one rounding. Operands are narrowed with blocks along the features or, of the weight gradient, the batch.
 Tensor forward(OperationCall& call) {
   const auto [batch, in, out] = sizes_of(call.inputs);
   Tensor output({batch, out}, call.output_format);
@@ -61,14 +59,22 @@ void backward(const OperationGradient& g) {
   }
 }
 
+/// The layer called "output" is the readout of the network.
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const auto [batch, in, out] = sizes_of(call.inputs);
+  const LinearSizes sizes{.rows = batch, .fan_in = in, .fan_out = out};
+  return call.layer == "output" ? call.rule.readout(sizes) : call.rule.linear(sizes);
+}
+
 }  // namespace
 
-constinit const Operation linear{
-    .name = "linear",
-    .description = "x w^T, plus b where there is one; rounded once",
-    .casts = {.torch_autocast = AutocastClass::lower_precision, .apex_o1 = AutocastClass::lower_precision},
-    .is_layer = true,
-    .forward = forward,
-    .backward = backward};
+constinit const Operation linear{.name = "linear",
+                                 .description = "x w^T, plus b where there is one; rounded once",
+                                 .casts = CastClasses{.torch_autocast = AutocastClass::lower_precision,
+                                                      .apex_o1 = AutocastClass::lower_precision},
+                                 .is_layer = true,
+                                 .forward = forward,
+                                 .backward = backward,
+                                 .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

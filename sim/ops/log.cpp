@@ -1,3 +1,5 @@
+#include "sim/ops/log.h"
+
 #include "sim/ops/elementary.h"
 #include "sim/ops/elementwise.h"
 
@@ -14,11 +16,12 @@ void backward(const OperationGradient& g) {
 
 }  // namespace
 
-constinit const Operation log{
-    .name = "log",
-    .description = "natural logarithm",
-    .casts = {.torch_autocast = AutocastClass::full_precision, .apex_o1 = AutocastClass::full_precision},
-    .forward = forward,
-    .backward = backward};
+constinit const Operation log{.name = "log",
+                              .description = "natural logarithm",
+                              .casts = CastClasses{.torch_autocast = AutocastClass::full_precision,
+                                                   .apex_o1 = AutocastClass::full_precision},
+                              .forward = forward,
+                              .backward = backward,
+                              .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

@@ -1,12 +1,12 @@
+#include "sim/ops/log_softmax.h"
+
 #include <vector>
 
-#include "sim/ops/softmax.h"
+#include "sim/ops/softmax_rows.h"
 
 namespace sim {
 namespace {
 
-/// inputs: x; y = (x - largest) - log(sum of exp(x - largest)) along the last dimension, the sum in the
-/// interleaved order.
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   const std::size_t columns = x.shape().back();
@@ -49,9 +49,10 @@ void backward(const OperationGradient& g) {
 constinit const Operation log_softmax{
     .name = "log_softmax",
     .description = "x minus the logarithm of the sum of exp(x) along the last dimension",
-    .casts = {.torch_autocast = AutocastClass::full_precision_output,
-              .apex_o1 = AutocastClass::full_precision},
+    .casts = CastClasses{.torch_autocast = AutocastClass::full_precision_output,
+                         .apex_o1 = AutocastClass::full_precision},
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

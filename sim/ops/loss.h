@@ -4,8 +4,11 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fp16/names.h"
+#include "sim/ops/elementwise_loss_options.h"
 #include "sim/ops/groups.h"
 #include "sim/ops/sum_of_elements.h"
 
@@ -14,21 +17,31 @@ namespace sim {
 inline constexpr names::Interval not_negative{.lower = 0, .includes_lower = true};
 
 /// What the sum of `terms` terms is divided by.
-inline double normaliser_of(const Operation& operation, const OperationOptions& options, std::size_t terms) {
-  const double normaliser =
-      names::checked_option<double>(operation.name, "normaliser", options.normaliser, not_negative);
+inline double normaliser_of(const Operation& operation, double option, std::size_t terms) {
+  const double normaliser = names::checked_option<double>(operation.name, "normaliser", option, not_negative);
   return normaliser == 0 ? static_cast<double>(terms) : normaliser;
+}
+
+/// The factors of a loss under unit scaling: those of its sum, which is then what is evaluated. The loss
+/// keeps its ordinary value, whatever its options divide it by.
+template <class Options>
+UnitMultipliers evaluated_as_sum(UnitScaledCall& call, UnitMultipliers multipliers) {
+  Options options = call.options.get<Options>();
+  if (options.normaliser != 0) multipliers.output = 1 / options.normaliser;
+  options.normaliser = 1;
+  call.options = std::move(options);
+  return multipliers;
 }
 
 /// Throws std::invalid_argument unless predictions and targets are shaped alike and the row weights, where
 /// there are any, divide them into rows.
-inline void check_elementwise_loss(const Operation& operation, const OperationCall& call) {
+inline void check_elementwise_loss(const Operation& operation, const OperationCall& call,
+                                   std::size_t weights) {
   const Shape &predictions = call.inputs[0]->shape(), &targets = call.inputs[1]->shape();
   if (predictions != targets) {
     throw std::invalid_argument(std::string(operation.name) + ": predictions are " + to_string(predictions) +
                                 ", targets " + to_string(targets) + "; they must be shaped alike");
   }
-  const std::size_t weights = call.options.row_weights.size();
   if (weights != 0 && call.inputs[0]->size() % weights != 0) {
     throw std::invalid_argument(std::string(operation.name) + ": " + std::to_string(weights) +
                                 " row weights for a shape of " + to_string(predictions) +
@@ -36,15 +49,16 @@ inline void check_elementwise_loss(const Operation& operation, const OperationCa
   }
 }
 
-/// inputs: prediction and target, shaped alike; options.row_weights, normaliser. Output, a scalar: the sum in
+/// A loss of prediction and target, two inputs that are shaped alike. Output, a scalar: the sum in
 /// the interleaved order of term(prediction, target) times the weight of its row, over the normaliser: the
 /// number of elements, unless the options say otherwise. A row of weight 0 is left out, whatever it holds.
-template <class Term>
+template <class Options = ElementwiseLossOptions, class Term>
 Tensor elementwise_loss(const Operation& operation, OperationCall& call, Term term) {
-  check_elementwise_loss(operation, call);
+  const auto& options = call.options.get<Options>();
+  const std::vector<float>& weights = options.row_weights;
+  check_elementwise_loss(operation, call, weights.size());
   const Tensor &prediction = *call.inputs[0], &target = *call.inputs[1];
-  const std::vector<float>& weights = call.options.row_weights;
-  const double normaliser = normaliser_of(operation, call.options, prediction.size());
+  const double normaliser = normaliser_of(operation, options.normaliser, prediction.size());
   return with_real(is_binary64(prediction), [&](auto real) {
     using Real = decltype(real);
     const auto weigh = [&](std::size_t offset, std::span<Real> terms) {
@@ -62,13 +76,14 @@ Tensor elementwise_loss(const Operation& operation, OperationCall& call, Term te
 
 /// The gradient of input `input`: derivative(prediction, target) times (upstream / normaliser) and the weight
 /// of the row. Scaling the upstream by a power of two scales every gradient by it.
-template <class Derivative>
+template <class Options = ElementwiseLossOptions, class Derivative>
 void elementwise_loss_gradient(const Operation& operation, const OperationGradient& g, std::size_t input,
                                Derivative derivative) {
   const RoundedOutput& out = g.input_gradients[input];
   if (out.tensor == nullptr) return;
-  const std::vector<float>& weights = g.options.row_weights;
-  const double normaliser = normaliser_of(operation, g.options, g.inputs[0]->size());
+  const auto& options = g.options.get<Options>();
+  const std::vector<float>& weights = options.row_weights;
+  const double normaliser = normaliser_of(operation, options.normaliser, g.inputs[0]->size());
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     const Real factor = static_cast<Real>(g.output_gradient.element(0)) / static_cast<Real>(normaliser);

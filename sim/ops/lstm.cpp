@@ -1,3 +1,5 @@
+#include "sim/ops/lstm.h"
+
 #include <algorithm>
 #include <stdexcept>
 #include <string>
@@ -6,7 +8,6 @@
 
 #include "sim/ops/elementary.h"
 #include "sim/ops/matrix_product.h"
-#include "sim/ops/operation.h"
 #include "sim/ops/sums.h"
 #include "sim/tensor/tensor_contents.h"
 
@@ -22,7 +23,7 @@ struct Sizes {
   std::size_t gates() const { return 4 * hidden; }
 };
 
-Sizes sizes_of(std::span<const Tensor* const> inputs, const OperationOptions& options) {
+Sizes sizes_of(std::span<const Tensor* const> inputs, const LstmLayerOptions& options) {
   const std::size_t features = inputs[1]->shape()[1], rows = inputs[0]->size() / features;
   if (options.context == 0 || rows % options.context != 0) {
     throw std::invalid_argument("lstm: context: " + std::to_string(options.context) +
@@ -112,13 +113,8 @@ Tensor forward_in(OperationCall& call, const Sizes& s) {
   return saved({s.rows(), s.hidden}, outputs);
 }
 
-/// inputs: x (batch * context x inputs), weights of the inputs (4 hidden x inputs) and of the hidden state
-/// (4 hidden x hidden), bias (4 hidden). Output: the hidden state after every token (batch * context x
-/// hidden), from zero states. The sum of a gate is one chain over the inputs and then over the hidden state,
-/// plus the bias; gates are activated in binary32. Cell and hidden state are rounded to the output's format
-/// at every step. Saved: the activated gates and the cells.
 Tensor forward(OperationCall& call) {
-  const Sizes s = sizes_of(call.inputs, call.options);
+  const Sizes s = sizes_of(call.inputs, call.options.get<LstmLayerOptions>());
   return with_real(is_binary64(*call.inputs[0]),
                    [&](auto real) { return forward_in<decltype(real)>(call, s); });
 }
@@ -191,7 +187,7 @@ std::vector<Real> earlier_outputs(const Tensor& output, const Sizes& s) {
 
 /// Weight gradients are chains over all rows in ascending order; the bias's is summed down the rows.
 void backward(const OperationGradient& g) {
-  const Sizes s = sizes_of(g.inputs, g.options);
+  const Sizes s = sizes_of(g.inputs, g.options.get<LstmLayerOptions>());
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     const std::vector<Real> d_gates = gate_gradients<Real>(g, s);
@@ -216,14 +212,22 @@ void backward(const OperationGradient& g) {
   });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const Tensor& x = *call.inputs[0];
+  return call.rule.lstm({.rows = x.size() / x.shape().back(),
+                         .inputs = x.shape().back(),
+                         .hidden = call.inputs[2]->shape()[1]});
+}
+
 }  // namespace
 
-constinit const Operation lstm{
-    .name = "lstm",
-    .description = "a layer of long short-term memory over whole sequences",
-    .casts = {.torch_autocast = AutocastClass::lower_precision, .apex_o1 = AutocastClass::lower_precision},
-    .is_layer = true,
-    .forward = forward,
-    .backward = backward};
+constinit const Operation lstm{.name = "lstm",
+                               .description = "a layer of long short-term memory over whole sequences",
+                               .casts = CastClasses{.torch_autocast = AutocastClass::lower_precision,
+                                                    .apex_o1 = AutocastClass::lower_precision},
+                               .is_layer = true,
+                               .forward = forward,
+                               .backward = backward,
+                               .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

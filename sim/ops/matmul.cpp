@@ -1,10 +1,10 @@
+#include "sim/ops/matmul.h"
+
 #include "sim/ops/matrix_product.h"
-#include "sim/ops/operation.h"
 
 namespace sim {
 namespace {
 
-/// inputs: a (m x k), b (k x n); output m x n.
 Tensor forward(OperationCall& call) {
   const Tensor &a = *call.inputs[0], &b = *call.inputs[1];
   const std::size_t m = a.shape()[0], k = a.shape()[1], n = b.shape()[1];
@@ -25,14 +25,20 @@ void backward(const OperationGradient& g) {
   }
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const Shape &a = call.inputs[0]->shape(), &b = call.inputs[1]->shape();
+  return call.rule.matmul(a[0], a.back(), b[1]);
+}
+
 }  // namespace
 
-constinit const Operation matmul{
-    .name = "matmul",
-    .description = "a (m x k) times b (k x n)",
-    .casts = {.torch_autocast = AutocastClass::lower_precision, .apex_o1 = AutocastClass::lower_precision},
-    .is_layer = true,
-    .forward = forward,
-    .backward = backward};
+constinit const Operation matmul{.name = "matmul",
+                                 .description = "a (m x k) times b (k x n)",
+                                 .casts = CastClasses{.torch_autocast = AutocastClass::lower_precision,
+                                                      .apex_o1 = AutocastClass::lower_precision},
+                                 .is_layer = true,
+                                 .forward = forward,
+                                 .backward = backward,
+                                 .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

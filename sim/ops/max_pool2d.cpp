@@ -1,3 +1,5 @@
+#include "sim/ops/max_pool2d.h"
+
 #include <cstring>
 
 #include "sim/ops/pooling.h"
@@ -129,10 +131,8 @@ void find_maxima(const Windows& windows, const Real* x, std::vector<Real>& row_m
   find_largest_in_columns(windows, row_maxima.data(), maxima);
 }
 
-/// inputs: x (NCHW); options.window. Windows next to each other; the rest at the right and at the bottom is
-/// left out.
 Tensor forward(OperationCall& call) {
-  const Windows windows(max_pool2d, *call.inputs[0], call.options.window);
+  const Windows windows(max_pool2d, *call.inputs[0], call.options.get<PoolingOptions>().window);
   return pool_forward(call, windows, [&]<class Real>(const Real* x, Real* y) {
     thread_local std::vector<Real> row_maxima;
     find_maxima(windows, x, row_maxima, y);
@@ -155,7 +155,7 @@ void plane_gradient(const Windows& windows, const Real* x, const Real* dy, Real*
 
 void backward(const OperationGradient& g) {
   const Tensor& x = *g.inputs[0];
-  const Windows windows(max_pool2d, x, g.options.window);
+  const Windows windows(max_pool2d, x, g.options.get<PoolingOptions>().window);
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     map_groups<Real, 2>(
@@ -169,7 +169,9 @@ void backward(const OperationGradient& g) {
 constinit const Operation max_pool2d{
     .name = "max_pool2d",
     .description = "largest value of each window; its gradient goes to the first largest",
+    .casts = on_no_list,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

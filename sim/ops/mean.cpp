@@ -1,9 +1,10 @@
+#include "sim/ops/mean.h"
+
 #include "sim/ops/sum_of_elements.h"
 
 namespace sim {
 namespace {
 
-/// inputs: x of any shape; output: a scalar, the interleaved sum over the number of elements.
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   return with_real(is_binary64(x), [&](auto real) {
@@ -20,7 +21,11 @@ void backward(const OperationGradient& g) {
 }  // namespace
 
 /// On no list of either: Apex patches it to FP32 only for torch below 1.1.
-constinit const Operation mean{
-    .name = "mean", .description = "mean of all elements", .forward = forward, .backward = backward};
+constinit const Operation mean{.name = "mean",
+                               .description = "mean of all elements",
+                               .casts = on_no_list,
+                               .forward = forward,
+                               .backward = backward,
+                               .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

@@ -1,3 +1,5 @@
+#include "sim/ops/mean_absolute_error.h"
+
 #include <cmath>
 
 #include "sim/ops/loss.h"
@@ -28,9 +30,11 @@ void backward(const OperationGradient& g) {
 constinit const Operation mean_absolute_error{
     .name = "mean_absolute_error",
     .description = "mean of |prediction - target|; its gradient at 0 is 0",
-    .casts = {.torch_autocast = AutocastClass::full_precision, .apex_o1 = AutocastClass::full_precision},
+    .casts = CastClasses{.torch_autocast = AutocastClass::full_precision,
+                         .apex_o1 = AutocastClass::full_precision},
     .is_loss = true,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

@@ -1,3 +1,5 @@
+#include "sim/ops/mean_squared_error.h"
+
 #include "sim/ops/loss.h"
 
 namespace sim {
@@ -16,14 +18,20 @@ void backward(const OperationGradient& g) {
                             [](auto prediction, auto target) { return 2 * (target - prediction); });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  return evaluated_as_sum<ElementwiseLossOptions>(call, call.rule.mean_squared_error(call.inputs[0]->size()));
+}
+
 }  // namespace
 
 constinit const Operation mean_squared_error{
     .name = "mean_squared_error",
     .description = "mean of (prediction - target)^2",
-    .casts = {.torch_autocast = AutocastClass::full_precision, .apex_o1 = AutocastClass::full_precision},
+    .casts = CastClasses{.torch_autocast = AutocastClass::full_precision,
+                         .apex_o1 = AutocastClass::full_precision},
     .is_loss = true,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

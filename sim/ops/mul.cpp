@@ -1,3 +1,5 @@
+#include "sim/ops/mul.h"
+
 #include "sim/ops/elementwise.h"
 
 namespace sim {
@@ -17,8 +19,9 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation mul{.name = "mul",
                               .description = "a * b, element by element",
-                              .casts = {.apex_o1 = AutocastClass::promote},
+                              .casts = CastClasses{.apex_o1 = AutocastClass::promote},
                               .forward = forward,
-                              .backward = backward};
+                              .backward = backward,
+                              .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

@@ -9,8 +9,8 @@
 
 namespace sim {
 
-inline double checked_epsilon(const Operation& operation, const OperationOptions& options) {
-  return names::checked_option<double>(operation.name, "epsilon", options.epsilon,
+inline double checked_epsilon(const Operation& operation, double epsilon) {
+  return names::checked_option<double>(operation.name, "epsilon", epsilon,
                                        {.lower = 0, .includes_lower = true});
 }
 

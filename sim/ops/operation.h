@@ -5,44 +5,22 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
 #include "fp16/config.h"
+#include "sim/ops/operation_options.h"
 #include "sim/precision/arithmetic.h"
 #include "sim/precision/autocast.h"
 #include "sim/precision/operand_narrowing.h"
+#include "sim/precision/unit_scaling.h"
 #include "sim/tensor/random.h"
 #include "sim/tensor/tensor.h"
 
 namespace sim {
-
-/// Settings of single operations; each reads only those it documents.
-struct OperationOptions {
-  std::size_t stride = 1;                 ///< conv2d
-  std::size_t padding = 0;                ///< conv2d, zeros on every side
-  std::size_t window = 2;                 ///< pooling, also its stride
-  std::vector<std::int32_t> labels = {};  ///< losses of classes: an index per row, -1 for rows left out
-                                          ///< embedding: the row of the table for each output row
-  std::vector<float> row_weights = {};    ///< element-wise losses: a factor per row; empty means 1
-  double normaliser = 0;                  ///< losses: what the sum is divided by; 0 means the number of terms
-  double beta = 1;                        ///< smooth_l1: where the square turns into the absolute value
-  double exponent = 2;                    ///< pow
-  double probability = 0;                 ///< dropout: of an element to become zero
-  double epsilon = 1e-5;                  ///< layer_norm, batch_norm: added to the variance
-  double momentum = 0.1;                  ///< batch_norm: weight of a batch in the running statistics
-  Tensor* running_mean = nullptr;         ///< batch_norm: updated in training, used in evaluation
-  Tensor* running_variance = nullptr;     ///< likewise
-  std::size_t heads = 1;                  ///< attention
-  std::size_t context = 1;                ///< attention, lstm: tokens in a sequence
-  std::size_t row_length = 0;             ///< channels_last: of a row of the output; 0 means the channels
-  bool causal = false;                    ///< softmax of attention scores: no row looks past its own token
-  double forward_factor = 1;              ///< scale
-  double backward_factor = 1;             ///< scale
-  fp16::Format format = fp16::binary32;   ///< cast: the format of its output
-};
 
 /// One forward evaluation. Inputs are already in the format that the operation's class asks for.
 struct OperationCall {
@@ -86,10 +64,28 @@ struct CastClasses {
   AutocastClass apex_o1 = AutocastClass::input_type;
 };
 
+/// The classes of an operation that neither list names.
+inline constexpr CastClasses on_no_list = {};
+
+/// One evaluation under unit scaling, before anything is multiplied.
+struct UnitScaledCall {
+  const UnitScaling& rule;
+  std::span<const Tensor* const> inputs;
+  std::string_view layer;
+  OperationOptions options;  ///< of the evaluation; a loss exchanges them, to be evaluated as a sum
+};
+
+/// All ones: what an operation says for which the source of unit scaling has no rule.
+inline UnitMultipliers no_unit_multipliers(UnitScaledCall&) {
+  return {};
+}
+
+/// An operation as a row. Members without a default must be said, if only as on_no_list or as
+/// no_unit_multipliers: the test of the registry refuses a row that leaves one out.
 struct Operation {
   std::string_view name;
   std::string_view description;
-  CastClasses casts = {};
+  std::optional<CastClasses> casts;
   /// The gradient of the output is looked at as the activation gradient of a layer (linear maps).
   bool is_layer = false;
   /// A loss takes the model's outputs, which a policy without a cast list hands over in binary32.
@@ -100,51 +96,8 @@ struct Operation {
   std::string_view replacement = {};
   Tensor (*forward)(OperationCall&);
   void (*backward)(const OperationGradient&);
+  UnitMultipliers (*unit_multipliers)(UnitScaledCall&);
 };
-
-/// Every operation; a new one is a file, a declaration below and a row in registry.cpp.
-std::span<const Operation* const> operations();
-
-/// Throws std::invalid_argument, naming the known ones, for an unknown name.
-const Operation& find_operation(std::string_view name);
-
-extern const Operation cast;
-extern const Operation matmul;
-extern const Operation bias;
-extern const Operation linear;
-extern const Operation conv2d;
-extern const Operation relu;
-extern const Operation gelu;
-extern const Operation tanh;
-extern const Operation sigmoid;
-extern const Operation exp;
-extern const Operation log;
-extern const Operation pow;
-extern const Operation add;
-extern const Operation mul;
-extern const Operation scale;
-extern const Operation sum;
-extern const Operation mean;
-extern const Operation variance;
-extern const Operation softmax;
-extern const Operation log_softmax;
-extern const Operation attention_scores;
-extern const Operation attention_context;
-extern const Operation layer_norm;
-extern const Operation batch_norm;
-extern const Operation max_pool2d;
-extern const Operation average_pool2d;
-extern const Operation global_average_pool;
-extern const Operation channels_last;
-extern const Operation dropout;
-extern const Operation embedding;
-extern const Operation lstm;
-extern const Operation softmax_cross_entropy;
-extern const Operation mean_squared_error;
-extern const Operation mean_absolute_error;
-extern const Operation smooth_l1;
-extern const Operation binary_cross_entropy;
-extern const Operation binary_cross_entropy_with_logits;
 
 /// Calls body(float{}) or body(double{}): binary64 anywhere makes the computation binary64.
 template <class Body>

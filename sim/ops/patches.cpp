@@ -94,7 +94,7 @@ void round_to(fp16::Format reductions, std::span<float> sums, std::vector<std::u
 }
 void round_to(fp16::Format, std::span<double>, std::vector<std::uint16_t>&) {}
 
-std::size_t out_extent(std::size_t in, std::size_t kernel, const OperationOptions& options) {
+std::size_t out_extent(std::size_t in, std::size_t kernel, const Conv2dOptions& options) {
   const std::size_t padded = in + 2 * options.padding;
   if (options.stride == 0) throw std::invalid_argument("conv2d: stride: 0 is not allowed; at least 1");
   if (kernel > padded) {
@@ -106,7 +106,7 @@ std::size_t out_extent(std::size_t in, std::size_t kernel, const OperationOption
 
 }  // namespace
 
-ConvolutionSizes convolution_sizes(std::span<const Tensor* const> inputs, const OperationOptions& options) {
+ConvolutionSizes convolution_sizes(std::span<const Tensor* const> inputs, const Conv2dOptions& options) {
   const Shape &x = inputs[0]->shape(), &w = inputs[1]->shape();
   return {.batch = x[0],
           .in_channels = x[1],

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "sim/ops/operation.h"
+#include "sim/ops/conv2d.h"
 
 namespace sim {
 
@@ -23,7 +23,7 @@ struct ConvolutionSizes {
 };
 
 /// Throws std::invalid_argument for a stride of zero and for a kernel larger than the padded image.
-ConvolutionSizes convolution_sizes(std::span<const Tensor* const> inputs, const OperationOptions& options);
+ConvolutionSizes convolution_sizes(std::span<const Tensor* const> inputs, const Conv2dOptions& options);
 
 /// Part of a range: images of a batch, or channels of an image.
 struct Range {

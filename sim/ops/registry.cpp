@@ -1,8 +1,44 @@
-#include <array>
-#include <string>
+#include "sim/ops/registry.h"
 
-#include "fp16/names.h"
-#include "sim/ops/operation.h"
+#include <array>
+
+#include "sim/ops/add.h"
+#include "sim/ops/attention_context.h"
+#include "sim/ops/attention_scores.h"
+#include "sim/ops/average_pool2d.h"
+#include "sim/ops/batch_norm.h"
+#include "sim/ops/bias.h"
+#include "sim/ops/binary_cross_entropy.h"
+#include "sim/ops/binary_cross_entropy_with_logits.h"
+#include "sim/ops/cast.h"
+#include "sim/ops/channels_last.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/dropout.h"
+#include "sim/ops/embedding.h"
+#include "sim/ops/exp.h"
+#include "sim/ops/gelu.h"
+#include "sim/ops/global_average_pool.h"
+#include "sim/ops/layer_norm.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/log.h"
+#include "sim/ops/log_softmax.h"
+#include "sim/ops/lstm.h"
+#include "sim/ops/matmul.h"
+#include "sim/ops/max_pool2d.h"
+#include "sim/ops/mean.h"
+#include "sim/ops/mean_absolute_error.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/mul.h"
+#include "sim/ops/pow.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/scale.h"
+#include "sim/ops/sigmoid.h"
+#include "sim/ops/smooth_l1.h"
+#include "sim/ops/softmax.h"
+#include "sim/ops/softmax_cross_entropy.h"
+#include "sim/ops/sum.h"
+#include "sim/ops/tanh.h"
+#include "sim/ops/variance.h"
 
 namespace sim {
 
@@ -47,15 +83,6 @@ std::span<const Operation* const> operations() {
       &binary_cross_entropy_with_logits,
   };
   return rows;
-}
-
-const Operation& find_operation(std::string_view name) {
-  std::vector<std::string> names;
-  for (const Operation* operation : operations()) {
-    if (operation->name == name) return *operation;
-    names.emplace_back(operation->name);
-  }
-  throw std::invalid_argument(names::unknown_name_message("operation", name, names));
 }
 
 }  // namespace sim

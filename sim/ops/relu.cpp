@@ -1,3 +1,5 @@
+#include "sim/ops/relu.h"
+
 #include "sim/ops/elementwise.h"
 
 namespace sim {
@@ -12,11 +14,17 @@ void backward(const OperationGradient& g) {
   map_backward<1>(g, 0, {g.inputs[0]}, [](auto x, auto dy) { return x <= 0 ? decltype(x){0} : dy; });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  return call.rule.relu();
+}
+
 }  // namespace
 
 constinit const Operation relu{.name = "relu",
                                .description = "max(x, 0); the gradient at 0 is 0",
+                               .casts = on_no_list,
                                .forward = forward,
-                               .backward = backward};
+                               .backward = backward,
+                               .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

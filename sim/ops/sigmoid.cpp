@@ -1,3 +1,5 @@
+#include "sim/ops/sigmoid.h"
+
 #include "sim/ops/elementary.h"
 #include "sim/ops/elementwise.h"
 
@@ -12,9 +14,17 @@ void backward(const OperationGradient& g) {
   map_backward<1>(g, 0, {&g.output}, [](auto y, auto dy) { return dy * (y * (1 - y)); });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  return call.rule.sigmoid();
+}
+
 }  // namespace
 
-constinit const Operation sigmoid{
-    .name = "sigmoid", .description = "1 / (1 + exp(-x))", .forward = forward, .backward = backward};
+constinit const Operation sigmoid{.name = "sigmoid",
+                                  .description = "1 / (1 + exp(-x))",
+                                  .casts = on_no_list,
+                                  .forward = forward,
+                                  .backward = backward,
+                                  .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

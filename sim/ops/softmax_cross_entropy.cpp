@@ -1,22 +1,24 @@
+#include "sim/ops/softmax_cross_entropy.h"
+
 #include <algorithm>
 #include <stdexcept>
 #include <string>
 
 #include "sim/ops/loss.h"
-#include "sim/ops/softmax.h"
+#include "sim/ops/softmax_rows.h"
 
 namespace sim {
 namespace {
 
 constexpr std::int32_t left_out = -1;
 
-void check_labels(const OperationOptions& options, std::size_t rows, std::size_t classes) {
-  if (options.labels.size() != rows) {
-    throw std::invalid_argument("softmax_cross_entropy: " + std::to_string(options.labels.size()) +
-                                " labels for " + std::to_string(rows) + " rows; one per row is allowed");
+void check_labels(std::span<const std::int32_t> labels, std::size_t rows, std::size_t classes) {
+  if (labels.size() != rows) {
+    throw std::invalid_argument("softmax_cross_entropy: " + std::to_string(labels.size()) + " labels for " +
+                                std::to_string(rows) + " rows; one per row is allowed");
   }
   for (std::size_t row = 0; row < rows; ++row) {
-    const std::int32_t label = options.labels[row];
+    const std::int32_t label = labels[row];
     if (label >= left_out && label < static_cast<std::int64_t>(classes)) continue;
     throw std::invalid_argument("softmax_cross_entropy: label " + std::to_string(label) + " of row " +
                                 std::to_string(row) + "; allowed are 0 to " + std::to_string(classes - 1) +
@@ -24,20 +26,20 @@ void check_labels(const OperationOptions& options, std::size_t rows, std::size_t
   }
 }
 
-double normaliser_of_rows(const OperationOptions& options) {
-  const auto rows = options.labels.size() - std::ranges::count(options.labels, left_out);
-  return normaliser_of(softmax_cross_entropy, options, rows);
+std::size_t rows_not_left_out(const SoftmaxCrossEntropyOptions& options) {
+  return options.labels.size() - static_cast<std::size_t>(std::ranges::count(options.labels, left_out));
 }
 
-/// inputs: logits, rows of classes; options.labels (one per row, -1: left out), normaliser. Output, a scalar:
-/// the sum of -log softmax(row)[label] over the normaliser: the number of rows not left out, unless the
-/// options say otherwise (NaN where all are left out). Sums along a row and over rows in the interleaved
-/// order, rows left out counting as zeros. Saved: the probabilities.
+double normaliser_of_rows(const SoftmaxCrossEntropyOptions& options) {
+  return normaliser_of(softmax_cross_entropy, options.normaliser, rows_not_left_out(options));
+}
+
 Tensor forward(OperationCall& call) {
   const Tensor& logits = *call.inputs[0];
-  const std::vector<std::int32_t>& labels = call.options.labels;
+  const auto& options = call.options.get<SoftmaxCrossEntropyOptions>();
+  const std::vector<std::int32_t>& labels = options.labels;
   const std::size_t classes = logits.shape().back(), rows = logits.size() / classes;
-  check_labels(call.options, rows, classes);
+  check_labels(labels, rows, classes);
   call.saved.emplace_back(logits.shape(), call.output_format);
   return with_real(is_binary64(logits), [&](auto real) {
     using Real = decltype(real);
@@ -51,19 +53,20 @@ Tensor forward(OperationCall& call) {
                         });
     const Real total =
         interleaved_sum<Real>(fp16::binary32, rows, [&](std::size_t row) { return losses[row]; });
-    return scalar_output(call, total / static_cast<Real>(normaliser_of_rows(call.options)));
+    return scalar_output(call, total / static_cast<Real>(normaliser_of_rows(options)));
   });
 }
 
 /// (softmax - one_hot(label)) (upstream / normaliser), 0 in rows left out: the same but for exact shifts for
 /// every power-of-two loss scale.
 void backward(const OperationGradient& g) {
-  const std::vector<std::int32_t>& labels = g.options.labels;
+  const auto& options = g.options.get<SoftmaxCrossEntropyOptions>();
+  const std::vector<std::int32_t>& labels = options.labels;
   const std::size_t classes = g.inputs[0]->shape().back(), rows = labels.size();
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     const Real factor =
-        static_cast<Real>(g.output_gradient.element(0)) / static_cast<Real>(normaliser_of_rows(g.options));
+        static_cast<Real>(g.output_gradient.element(0)) / static_cast<Real>(normaliser_of_rows(options));
     map_groups<Real, 1>(g.input_gradients[0], rows, {&g.saved[0]}, g.arithmetic.threads,
                         [&](std::size_t row, Real* dz, const auto& inputs) {
                           if (labels[row] == left_out) {
@@ -76,14 +79,22 @@ void backward(const OperationGradient& g) {
   });
 }
 
+UnitMultipliers unit_multipliers(UnitScaledCall& call) {
+  const std::size_t rows = rows_not_left_out(call.options.get<SoftmaxCrossEntropyOptions>());
+  return evaluated_as_sum<SoftmaxCrossEntropyOptions>(
+      call, call.rule.softmax_cross_entropy(rows, call.inputs[0]->shape().back()));
+}
+
 }  // namespace
 
 constinit const Operation softmax_cross_entropy{
     .name = "softmax_cross_entropy",
     .description = "mean over the rows of -log softmax(logits)[label]",
-    .casts = {.torch_autocast = AutocastClass::full_precision, .apex_o1 = AutocastClass::full_precision},
+    .casts = CastClasses{.torch_autocast = AutocastClass::full_precision,
+                         .apex_o1 = AutocastClass::full_precision},
     .is_loss = true,
     .forward = forward,
-    .backward = backward};
+    .backward = backward,
+    .unit_multipliers = unit_multipliers};
 
 }  // namespace sim

@@ -1,9 +1,10 @@
+#include "sim/ops/sum.h"
+
 #include "sim/ops/sum_of_elements.h"
 
 namespace sim {
 namespace {
 
-/// inputs: x of any shape; output: a scalar, summed in the interleaved order.
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   return with_real(is_binary64(x), [&](auto real) {
@@ -19,9 +20,10 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation sum{.name = "sum",
                               .description = "sum of all elements",
-                              .casts = {.torch_autocast = AutocastClass::full_precision_output,
-                                        .apex_o1 = AutocastClass::full_precision},
+                              .casts = CastClasses{.torch_autocast = AutocastClass::full_precision_output,
+                                                   .apex_o1 = AutocastClass::full_precision},
                               .forward = forward,
-                              .backward = backward};
+                              .backward = backward,
+                              .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

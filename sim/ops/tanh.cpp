@@ -1,3 +1,5 @@
+#include "sim/ops/tanh.h"
+
 #include "sim/ops/elementary.h"
 #include "sim/ops/elementwise.h"
 
@@ -14,7 +16,11 @@ void backward(const OperationGradient& g) {
 
 }  // namespace
 
-constinit const Operation tanh{
-    .name = "tanh", .description = "hyperbolic tangent", .forward = forward, .backward = backward};
+constinit const Operation tanh{.name = "tanh",
+                               .description = "hyperbolic tangent",
+                               .casts = on_no_list,
+                               .forward = forward,
+                               .backward = backward,
+                               .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

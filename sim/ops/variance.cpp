@@ -1,11 +1,10 @@
+#include "sim/ops/variance.h"
+
 #include "sim/ops/sum_of_elements.h"
 
 namespace sim {
 namespace {
 
-/// inputs: x of any shape; output: a scalar, the sum of squared differences from the mean over n - 1 (torch's
-/// default; NaN for a single element). Two passes, each in the interleaved order; the mean is a value of
-/// `reductions`. Saved: the mean.
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   const fp16::Format reductions = call.arithmetic.reductions;
@@ -38,8 +37,9 @@ void backward(const OperationGradient& g) {
 
 constinit const Operation variance{.name = "variance",
                                    .description = "unbiased variance of all elements",
-                                   .casts = {.apex_o1 = AutocastClass::full_precision},
+                                   .casts = CastClasses{.apex_o1 = AutocastClass::full_precision},
                                    .forward = forward,
-                                   .backward = backward};
+                                   .backward = backward,
+                                   .unit_multipliers = no_unit_multipliers};
 
 }  // namespace sim

@@ -4,6 +4,9 @@
 #include <numeric>
 
 #include "fp16/names.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/embedding.h"
+#include "sim/ops/linear.h"
 #include "sim/sizing/memory_model.h"
 
 namespace sim {

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "fp16/names.h"
+#include "sim/ops/embedding.h"
 
 namespace sim {
 namespace {

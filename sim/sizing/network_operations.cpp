@@ -4,6 +4,25 @@
 #include <string>
 
 #include "fp16/names.h"
+#include "sim/ops/add.h"
+#include "sim/ops/attention_context.h"
+#include "sim/ops/attention_scores.h"
+#include "sim/ops/batch_norm.h"
+#include "sim/ops/cast.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/dropout.h"
+#include "sim/ops/embedding.h"
+#include "sim/ops/gelu.h"
+#include "sim/ops/global_average_pool.h"
+#include "sim/ops/layer_norm.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/max_pool2d.h"
+#include "sim/ops/mul.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/sigmoid.h"
+#include "sim/ops/softmax.h"
+#include "sim/ops/softmax_cross_entropy.h"
+#include "sim/ops/tanh.h"
 
 namespace sim {
 namespace {

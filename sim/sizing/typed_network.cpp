@@ -4,6 +4,7 @@
 #include <span>
 
 #include "sim/models/model.h"
+#include "sim/ops/embedding.h"
 #include "sim/tape/operation_formats.h"
 
 namespace sim {

@@ -12,7 +12,8 @@ fp16::Format widest_of(std::span<const fp16::Format> formats) {
 }
 
 AutocastClass autocast_class(const Operation& operation, const PrecisionPolicy& policy) {
-  return policy.casts == CastList::torch_autocast ? operation.casts.torch_autocast : operation.casts.apex_o1;
+  const CastClasses& casts = operation.casts.value();
+  return policy.casts == CastList::torch_autocast ? casts.torch_autocast : casts.apex_o1;
 }
 
 OperationFormats formats_of(const Operation& operation, const PrecisionPolicy& policy,

@@ -6,10 +6,12 @@
 #include <stdexcept>
 #include <utility>
 
+#include "sim/ops/add.h"
+#include "sim/ops/cast.h"
 #include "sim/ops/elementwise.h"
+#include "sim/ops/scale.h"
 #include "sim/tape/layer_gradient.h"
 #include "sim/tape/operation_formats.h"
-#include "sim/tape/parametrisation.h"
 #include "sim/tensor/extremes.h"
 
 namespace sim {
@@ -94,7 +96,7 @@ Variable Tape::cast_to(Variable variable, fp16::Format format) {
   const Node& node = nodes_[variable.index];
   const bool is_cached = node.borrowed && node.needs_gradient && format == policy_->lower_precision;
   if (is_cached && node.lower_precision_copy) return *node.lower_precision_copy;
-  const Variable copy = apply(cast, {variable}, {}, {.format = format});
+  const Variable copy = apply(cast, {variable}, {}, CastOptions{.format = format});
   if (is_cached) nodes_[variable.index].lower_precision_copy = copy;
   return copy;
 }
@@ -135,32 +137,32 @@ std::optional<OperandNarrowing> Tape::narrowing_of(std::size_t node, std::string
 
 Variable Tape::apply(const Operation& operation, std::vector<Variable> inputs, std::string_view layer,
                      OperationOptions options) {
-  return options_.unit_scaling && &operation != &cast && &operation != &scale
-             ? apply_in_unit_scale(operation, std::move(inputs), layer, std::move(options))
-             : apply_plain(operation, std::move(inputs), layer, std::move(options));
+  return options_.unit_scaling ? apply_in_unit_scale(operation, std::move(inputs), layer, std::move(options))
+                               : apply_plain(operation, std::move(inputs), layer, std::move(options));
 }
 
 Variable Tape::apply_in_unit_scale(const Operation& operation, std::vector<Variable> inputs,
                                    std::string_view layer, OperationOptions options) {
   std::vector<const Tensor*> values;
   for (const Variable input : inputs) values.push_back(&value(input));
-  const UnitMultipliers m = multipliers_of(*options_.unit_scaling, operation, values, options, layer);
+  UnitScaledCall call{
+      .rule = *options_.unit_scaling, .inputs = values, .layer = layer, .options = std::move(options)};
+  const UnitMultipliers m = operation.unit_multipliers(call);
   for (std::size_t i = 0; i < std::min(inputs.size(), m.inputs.size()); ++i) {
     if (m.inputs[i] == 1 && m.gradients[i] == 1) continue;
     inputs[i] = apply_plain(scale, {inputs[i]}, {},
-                            {.forward_factor = m.inputs[i], .backward_factor = m.gradients[i]});
+                            ScaleOptions{.forward_factor = m.inputs[i], .backward_factor = m.gradients[i]});
   }
-  if (operation.is_loss && m != UnitMultipliers{}) options.normaliser = 1;
-  const Variable output = apply_plain(operation, std::move(inputs), layer, std::move(options));
+  const Variable output = apply_plain(operation, std::move(inputs), layer, std::move(call.options));
   if (m.output == 1) return output;
-  return apply_plain(scale, {output}, {}, {.forward_factor = m.output});
+  return apply_plain(scale, {output}, {}, ScaleOptions{.forward_factor = m.output});
 }
 
 Variable Tape::residual(Variable x, const std::function<Variable(Variable)>& branch) {
   if (!options_.unit_scaling) return apply_plain(add, {x, branch(x)}, {}, {});
   const ResidualWeights weights = options_.unit_scaling->residual();
   const auto scaled = [this](Variable v, double forward, double backward) {
-    return apply_plain(scale, {v}, {}, {.forward_factor = forward, .backward_factor = backward});
+    return apply_plain(scale, {v}, {}, ScaleOptions{.forward_factor = forward, .backward_factor = backward});
   };
   const Variable path = scaled(x, weights.path, weights.path);
   const Variable branched = scaled(branch(scaled(x, 1, weights.branch)), weights.branch, 1);

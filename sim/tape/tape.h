@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "sim/loss_scaling/layer_scaler.h"
-#include "sim/loss_scaling/unit_scaling.h"
+#include "sim/precision/unit_scaling.h"
 #include "sim/ops/operation.h"
 #include "sim/precision/precision_policy.h"
 #include "sim/tensor/tensor.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/data/dataset.h"
-#include "sim/loss_scaling/unit_scaling.h"
+#include "sim/precision/unit_scaling.h"
 #include "sim/models/model.h"
 #include "sim/precision/precision_policy.h"
 

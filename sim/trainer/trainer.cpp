@@ -7,6 +7,7 @@
 #include "sim/loss_scaling/delayed_scaling.h"
 #include "sim/loss_scaling/no_scaling.h"
 #include "sim/ops/elementwise.h"
+#include "sim/ops/scale.h"
 #include "sim/tensor/tensor_contents.h"
 #include "sim/trainer/observers.h"
 
@@ -33,7 +34,8 @@ std::vector<NamedTensor> tensors_of(ModelState& state) {
 
 void multiply_losses(RecordedStep& recorded, double factor) {
   const auto multiply = [&](Variable& loss) {
-    loss = recorded.tape.apply(scale, {loss}, {}, {.forward_factor = factor, .backward_factor = factor});
+    loss = recorded.tape.apply(scale, {loss}, {},
+                               ScaleOptions{.forward_factor = factor, .backward_factor = factor});
   };
   multiply(recorded.forward.loss);
   for (Variable& loss : recorded.forward.losses) multiply(loss);

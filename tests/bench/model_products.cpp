@@ -3,7 +3,8 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "sim/ops/operation.h"
+#include "sim/ops/attention_context.h"
+#include "sim/ops/attention_scores.h"
 #include "sim/trainer/trainer.h"
 
 namespace bench {

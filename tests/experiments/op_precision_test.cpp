@@ -13,6 +13,23 @@
 #include "experiments/op_precision/operands.h"
 #include "experiments/op_precision/replay.h"
 #include "experiments/training/training_setup.h"
+#include "sim/ops/bias.h"
+#include "sim/ops/binary_cross_entropy.h"
+#include "sim/ops/binary_cross_entropy_with_logits.h"
+#include "sim/ops/cast.h"
+#include "sim/ops/exp.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/log.h"
+#include "sim/ops/matmul.h"
+#include "sim/ops/mean.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/pow.h"
+#include "sim/ops/registry.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/sigmoid.h"
+#include "sim/ops/softmax_cross_entropy.h"
+#include "sim/ops/sum.h"
+#include "sim/ops/variance.h"
 #include "sim/trainer/model_state.h"
 
 namespace {
@@ -202,7 +219,7 @@ TEST_CASE("op_precision: stand-ins are what they are named for") {
 
   Operands entropy = unary(sim::softmax_cross_entropy, {0, 0}, {1});
   entropy.inputs[0] = Tensor::from({2, 2}, std::vector<float>{0, std::log(three), 1, 1});
-  entropy.options.labels = {1, 0};
+  entropy.options = sim::SoftmaxCrossEntropyOptions{.labels = {1, 0}};
   const Operands log = row_of(sim::log).make(entropy, 1);
   CHECK(log.inputs[0].to_floats()[1] == doctest::Approx(0.75));
   CHECK(log.output_gradient.to_floats() == std::vector<float>{0, -0.5f, -0.5f, 0});

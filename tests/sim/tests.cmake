@@ -16,7 +16,7 @@ halflab_test(sim_layer_and_tensor_scaling_test
   sim/loss_scaling/fairscale_layerwise_test.cpp
   sim/loss_scaling/delayed_scaling_test.cpp
   sim/loss_scaling/current_scaling_test.cpp
-  sim/loss_scaling/unit_scaling_test.cpp
+  sim/precision/unit_scaling_test.cpp
   LIBRARIES halflab::sim mpfr gmp)
 halflab_test(sim_optimizers_test
   sim/tensor/integer_power_test.cpp
@@ -68,7 +68,7 @@ halflab_test(sim_training_tests
   sim/trainer/trainer_loss_factor_test.cpp
   sim/tape/backward_passes_test.cpp
   sim/tape/layer_scaling_test.cpp
-  sim/tape/parametrisation_test.cpp
+  sim/tape/unit_scaling_test.cpp
   sim/tensor/memory_account_test.cpp
   sim/tensor/extremes_test.cpp
   sim/statistics/flight_recorder_test.cpp
@@ -76,6 +76,9 @@ halflab_test(sim_training_tests
   sim/statistics/twin_comparison_test.cpp
   LIBRARIES halflab::sim)
 halflab_test(sim_operations_test
+  sim/ops/registry_test.cpp
+  sim/ops/operation_options_test.cpp
+  sim/ops/unit_multipliers_test.cpp
   sim/ops/gradient_test.cpp
   sim/ops/numerics_test.cpp
   sim/ops/cast_lists_test.cpp

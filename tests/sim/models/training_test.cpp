@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#include "sim/ops/scale.h"
 #include "tests/sim/training_runs.h"
 
 namespace {

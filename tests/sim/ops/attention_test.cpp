@@ -6,7 +6,8 @@
 #include <stdexcept>
 #include <vector>
 
-#include "sim/ops/operation.h"
+#include "sim/ops/attention_context.h"
+#include "sim/ops/attention_scores.h"
 #include "tests/sim/ops/linear_maps.h"
 
 namespace {
@@ -61,7 +62,7 @@ TEST_CASE("attention_scores: q k^T of every head, its finished chains divided by
     const Evaluation attention{
         sim::attention_scores,
         {normal_values(h.tokens(), setting.format, "q"), normal_values(h.tokens(), setting.format, "k")},
-        {.heads = h.heads, .context = h.context}};
+        sim::AttentionOptions{.heads = h.heads, .context = h.context}};
     const Tensor &q = attention.inputs[0], &k = attention.inputs[1];
     const Tensor y = attention.forward(setting);
     REQUIRE(y.shape() == h.scores());
@@ -93,7 +94,7 @@ TEST_CASE("attention_context: p v of every head, side by side") {
     const Evaluation attention{
         sim::attention_context,
         {normal_values(h.scores(), setting.format, "p"), normal_values(h.tokens(), setting.format, "v")},
-        {.heads = h.heads, .context = h.context}};
+        sim::AttentionOptions{.heads = h.heads, .context = h.context}};
     const Tensor &p = attention.inputs[0], &v = attention.inputs[1];
     const Tensor y = attention.forward(setting);
     REQUIRE(y.shape() == h.tokens());
@@ -117,7 +118,7 @@ TEST_CASE("attention_context: p v of every head, side by side") {
 }
 
 TEST_CASE("attention: heads and context must divide what they share") {
-  const auto forward = [](const sim::OperationOptions& options) {
+  const auto forward = [](const sim::AttentionOptions& options) {
     const Tensor tokens = Tensor::zeros({12, 10}, fp16::binary32);
     return Evaluation{sim::attention_scores, {tokens, tokens}, options}.forward(settings().front());
   };

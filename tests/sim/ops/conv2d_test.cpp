@@ -1,5 +1,7 @@
 /// Convolution and its gradients, held to the bit against sums written out.
 
+#include "sim/ops/conv2d.h"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -8,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "sim/ops/operation.h"
 #include "tests/sim/ops/linear_maps.h"
 #include "tests/sim/ops/sum_oracle.h"
 
@@ -72,7 +73,7 @@ void check_convolution(const Convolution& c, const Setting& setting, bool with_b
        " channels, kernel ", c.kernel, ", stride ", c.stride, ", padding ", c.padding);
   Evaluation layer{sim::conv2d,
                    {normal_values(c.x(), setting.format, "x"), normal_values(c.w(), setting.format, "w")},
-                   {.stride = c.stride, .padding = c.padding}};
+                   sim::Conv2dOptions{.stride = c.stride, .padding = c.padding}};
   if (with_bias) layer.inputs.push_back(normal_values({c.out_channels}, setting.format, "b"));
   const Tensor &x = layer.inputs[0], &w = layer.inputs[1];
   const Tensor y = layer.forward(setting);
@@ -162,7 +163,7 @@ TEST_CASE("conv2d: padding is multiplied like any zero") {
   const Evaluation layer{sim::conv2d,
                          {Tensor::from({1, 1, 3, 3}, std::vector<float>(9, 1)),
                           Tensor::from({1, 1, 3, 3}, std::vector<float>{infinity, 0, 0, 0, 0, 0, 0, 0, 0})},
-                         {.padding = 1}};
+                         sim::Conv2dOptions{.padding = 1}};
   const Tensor y = layer.forward(settings().front());
   for (std::size_t pixel = 0; pixel < 9; ++pixel) {
     const bool sees_padding = pixel / 3 == 0 || pixel % 3 == 0;
@@ -172,7 +173,7 @@ TEST_CASE("conv2d: padding is multiplied like any zero") {
 }
 
 TEST_CASE("conv2d: what cannot be convolved is refused") {
-  const auto forward = [](const sim::OperationOptions& options) {
+  const auto forward = [](const sim::Conv2dOptions& options) {
     return Evaluation{
         sim::conv2d,
         {Tensor::zeros({1, 1, 2, 4}, fp16::binary32), Tensor::zeros({1, 1, 5, 5}, fp16::binary32)},

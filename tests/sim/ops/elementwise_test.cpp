@@ -10,6 +10,20 @@
 #include <vector>
 
 #include "fp16/half.h"
+#include "sim/ops/add.h"
+#include "sim/ops/cast.h"
+#include "sim/ops/channels_last.h"
+#include "sim/ops/dropout.h"
+#include "sim/ops/embedding.h"
+#include "sim/ops/exp.h"
+#include "sim/ops/gelu.h"
+#include "sim/ops/log.h"
+#include "sim/ops/mul.h"
+#include "sim/ops/pow.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/scale.h"
+#include "sim/ops/sigmoid.h"
+#include "sim/ops/tanh.h"
 #include "sim/tape/tape.h"
 #include "tests/sim/ops/evaluation.h"
 
@@ -42,17 +56,12 @@ std::vector<Function> functions() {
       {sim::sigmoid, sigmoid, [=](double x) { return sigmoid(x) * (1 - sigmoid(x)); }},
       {sim::exp, [](double x) { return std::exp(x); }, [](double x) { return std::exp(x); }},
       {sim::log, [](double x) { return std::log(x); }, [](double x) { return 1 / x; }, {}, 4, 3},
-      {sim::pow, [](double x) { return x * x * x; }, [](double x) { return 3 * x * x; }, {.exponent = 3}},
-      {sim::pow,
-       [](double x) { return 1 / std::sqrt(x); },
-       [](double x) { return -0.5 / (x * std::sqrt(x)); },
-       {.exponent = -0.5},
-       4,
-       3},
-      {sim::scale,
-       [](double x) { return 0.75 * x; },
-       [](double) { return 3; },
-       {.forward_factor = 0.75, .backward_factor = 3}},
+      {sim::pow, [](double x) { return x * x * x; }, [](double x) { return 3 * x * x; },
+       sim::PowOptions{.exponent = 3}},
+      {sim::pow, [](double x) { return 1 / std::sqrt(x); },
+       [](double x) { return -0.5 / (x * std::sqrt(x)); }, sim::PowOptions{.exponent = -0.5}, 4, 3},
+      {sim::scale, [](double x) { return 0.75 * x; }, [](double) { return 3; },
+       sim::ScaleOptions{.forward_factor = 0.75, .backward_factor = 3}},
   };
 }
 
@@ -144,10 +153,10 @@ TEST_CASE("elementwise: special values") {
   CHECK(value_of(sim::exp, -infinity) == 0);
   CHECK(value_of(sim::log, 0) == -infinity);
   CHECK(std::isnan(value_of(sim::log, -1)));
-  CHECK(value_of(sim::pow, 0, {.exponent = -1}) == infinity);
-  CHECK(std::isnan(value_of(sim::pow, -8, {.exponent = 0.5})));
-  CHECK(value_of(sim::pow, not_a_number, {.exponent = 0}) == 1);
-  CHECK(value_of(sim::pow, -3, {.exponent = 3}) == -27);
+  CHECK(value_of(sim::pow, 0, sim::PowOptions{.exponent = -1}) == infinity);
+  CHECK(std::isnan(value_of(sim::pow, -8, sim::PowOptions{.exponent = 0.5})));
+  CHECK(value_of(sim::pow, not_a_number, sim::PowOptions{.exponent = 0}) == 1);
+  CHECK(value_of(sim::pow, -3, sim::PowOptions{.exponent = 3}) == -27);
 }
 
 TEST_CASE("elementwise: overflow and underflow of binary16 are counted where they happen") {
@@ -182,12 +191,13 @@ TEST_CASE("elementwise: one thread and two give the same bytes and counts") {
 
 TEST_CASE("cast: rounds once either way and counts it, wider formats lose nothing") {
   const Tensor x = tensor_of({4}, {1 + 0x1p-12f, 0x1p-26f, 1e6f, -2});
-  Evaluation down(sim::cast, {x}, {.format = fp16::binary16});
+  Evaluation down(sim::cast, {x}, sim::CastOptions{.format = fp16::binary16});
   CHECK(values_of(down.output) == Values{1, 0, infinity, -2});
   CHECK(down.counts.flushed == 1);
   CHECK(down.counts.overflowed == 1);
   CHECK(values_of(down.backward(tensor_of({4}, {1, 2, 3, 4}, fp16::binary16))[0]) == Values{1, 2, 3, 4});
-  Evaluation up(sim::cast, {tensor_of({2}, {0.1f, 65504}, fp16::binary16)}, {.format = fp16::binary64});
+  Evaluation up(sim::cast, {tensor_of({2}, {0.1f, 65504}, fp16::binary16)},
+                sim::CastOptions{.format = fp16::binary64});
   CHECK(up.output.format() == fp16::binary64);
   CHECK(up.output.element(0) == float(half(0.1f)));
   CHECK(values_of(up.backward(tensor_of({2}, {0x1p-30f, 1}, fp16::binary64))[0]) == Values{0, 1});
@@ -197,7 +207,7 @@ TEST_CASE("dropout: so many elements vanish as was asked for, the others make up
   const sim::Shape shape{100'000};
   const Tensor ones = tensor_of(shape, std::vector<float>(100'000, 1.0f));
   for (const double p : {0.0, 0.1, 0.5, 0.9}) {
-    Evaluation e(sim::dropout, {ones}, {.probability = p});
+    Evaluation e(sim::dropout, {ones}, sim::DropoutOptions{.probability = p});
     const Tensor dx = std::move(e.backward(ones)[0]);
     CHECK(same_bytes(e.output, dx));  // the same elements
     double zeros = 0;
@@ -209,17 +219,18 @@ TEST_CASE("dropout: so many elements vanish as was asked for, the others make up
     INFO(p);
     // Five standard deviations of a binomial count: by chance once in a million.
     CHECK(std::abs(zeros - 1e5 * p) <= 5 * std::sqrt(1e5 * p * (1 - p)));
-    const Evaluation at_rest(sim::dropout, {ones}, {.probability = p}, {.training = false});
+    const Evaluation at_rest(sim::dropout, {ones}, sim::DropoutOptions{.probability = p},
+                             {.training = false});
     CHECK(same_bytes(at_rest.output, ones));
   }
-  const Evaluation nearly_all(sim::dropout, {ones}, {.probability = 1 - 0x1p-40});
+  const Evaluation nearly_all(sim::dropout, {ones}, sim::DropoutOptions{.probability = 1 - 0x1p-40});
   CHECK(std::ranges::all_of(values_of(nearly_all.output), [](double y) { return y == 0; }));
 }
 
 TEST_CASE("dropout: two threads drop what one does") {
   const auto drop = [](int threads) {
-    return Evaluation(sim::dropout, {normal_tensor({200'003}, "x", fp16::binary16)}, {.probability = 0.3},
-                      {.output = fp16::binary16, .threads = threads})
+    return Evaluation(sim::dropout, {normal_tensor({200'003}, "x", fp16::binary16)},
+                      sim::DropoutOptions{.probability = 0.3}, {.output = fp16::binary16, .threads = threads})
         .output;
   };
   CHECK(same_bytes(drop(1), drop(2)));
@@ -229,7 +240,7 @@ TEST_CASE("embedding: rows by index, gradients of the same entry add up in order
   const Tensor table = tensor_of({3, 2}, {1, 2, 3, 4, 5, 6}, fp16::binary16);
   const std::vector<std::int32_t> labels{2, 0, 2, 2};
   const auto gradient = [&](fp16::Format reductions) {
-    Evaluation e(sim::embedding, {table}, {.labels = labels},
+    Evaluation e(sim::embedding, {table}, sim::EmbeddingOptions{.labels = labels},
                  {.output = fp16::binary16, .reductions = reductions});
     CHECK(e.output.shape() == sim::Shape{4, 2});
     CHECK(values_of(e.output) == Values{5, 6, 1, 2, 5, 6, 5, 6});
@@ -242,7 +253,8 @@ TEST_CASE("embedding: rows by index, gradients of the same entry add up in order
 TEST_CASE("embedding: a label outside the table is refused with its row") {
   for (const std::int32_t wrong : {-1, 3}) {
     CHECK_THROWS_WITH_AS(
-        Evaluation(sim::embedding, {tensor_of({3, 1}, {1, 2, 3})}, {.labels = {0, wrong}}),
+        Evaluation(sim::embedding, {tensor_of({3, 1}, {1, 2, 3})},
+                   sim::EmbeddingOptions{.labels = {0, wrong}}),
         ("embedding: label " + std::to_string(wrong) + " of row 1; allowed are 0 to 2").c_str(),
         std::invalid_argument);
   }
@@ -252,12 +264,12 @@ TEST_CASE("channels_last: pixels keep their channels together, in rows of the le
   const Tensor x = tensor_of({1, 2, 1, 3}, {1, 2, 3, 10, 20, 30});
   for (const auto& [row_length, shape] :
        {std::pair{std::size_t{0}, sim::Shape{3, 2}}, {2, sim::Shape{3, 2}}, {1, sim::Shape{6, 1}}}) {
-    Evaluation e(sim::channels_last, {x}, {.row_length = row_length});
+    Evaluation e(sim::channels_last, {x}, sim::ChannelsLastOptions{.row_length = row_length});
     CHECK(e.output.shape() == shape);
     CHECK(values_of(e.output) == Values{1, 10, 2, 20, 3, 30});
     CHECK(values_of(e.backward(e.output)[0]) == Values{1, 2, 3, 10, 20, 30});
   }
-  CHECK_THROWS_WITH_AS(Evaluation(sim::channels_last, {x}, {.row_length = 3}),
+  CHECK_THROWS_WITH_AS(Evaluation(sim::channels_last, {x}, sim::ChannelsLastOptions{.row_length = 3}),
                        "channels_last: row_length 3 for 2 channels; allowed are divisors of that",
                        std::invalid_argument);
 }
@@ -269,7 +281,8 @@ TEST_CASE("stochastic rounding: either neighbour, in proportion, the same on eve
   const auto scaled = [&](std::uint64_t seed, std::uint64_t step, int threads) {
     sim::Tape tape(policy, {.seed = seed, .step = step, .threads = threads});
     // A quarter of the way from 1 to 1 + 2^-10.
-    return tape.value(tape.apply(sim::scale, {tape.constant(x)}, {}, {.forward_factor = 1 + 0x1p-12}));
+    return tape.value(
+        tape.apply(sim::scale, {tape.constant(x)}, {}, sim::ScaleOptions{.forward_factor = 1 + 0x1p-12}));
   };
   const Tensor y = scaled(1, 1, 1);
   double up = 0;

@@ -9,7 +9,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/ops/operation.h"
+#include "sim/ops/attention_context.h"
+#include "sim/ops/attention_scores.h"
+#include "sim/ops/bias.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/matmul.h"
 #include "tests/sim/ops/sum_oracle.h"
 
 using linear_maps::backward_settings;
@@ -113,9 +118,15 @@ TEST_CASE("linear maps: threads change neither a bit nor a count") {
       {sim::matmul, {values({70, 300}), values({300, 130})}},
       {sim::linear, {values({70, 300}), values({130, 300}), values({130})}},
       {sim::bias, {values({4100, 520}), values({520})}},
-      {sim::conv2d, {values({23, 5, 14, 14}), values({16, 5, 3, 3}), values({16})}, {.padding = 1}},
-      {sim::attention_scores, {values({5 * 80, 96}), values({5 * 80, 96})}, {.heads = 3, .context = 80}},
-      {sim::attention_context, {values({15, 80, 80}), values({5 * 80, 96})}, {.heads = 3, .context = 80}},
+      {sim::conv2d,
+       {values({23, 5, 14, 14}), values({16, 5, 3, 3}), values({16})},
+       sim::Conv2dOptions{.padding = 1}},
+      {sim::attention_scores,
+       {values({5 * 80, 96}), values({5 * 80, 96})},
+       sim::AttentionOptions{.heads = 3, .context = 80}},
+      {sim::attention_context,
+       {values({15, 80, 80}), values({5 * 80, 96})},
+       sim::AttentionOptions{.heads = 3, .context = 80}},
   };
   const auto same = [](const Tensor& a, const Tensor& b) {
     return std::ranges::equal(a.elements<std::uint16_t>(), b.elements<std::uint16_t>());

@@ -7,6 +7,23 @@
 #include <stdexcept>
 #include <vector>
 
+#include "sim/ops/average_pool2d.h"
+#include "sim/ops/batch_norm.h"
+#include "sim/ops/binary_cross_entropy.h"
+#include "sim/ops/binary_cross_entropy_with_logits.h"
+#include "sim/ops/channels_last.h"
+#include "sim/ops/global_average_pool.h"
+#include "sim/ops/layer_norm.h"
+#include "sim/ops/log_softmax.h"
+#include "sim/ops/max_pool2d.h"
+#include "sim/ops/mean.h"
+#include "sim/ops/mean_absolute_error.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/smooth_l1.h"
+#include "sim/ops/softmax.h"
+#include "sim/ops/softmax_cross_entropy.h"
+#include "sim/ops/sum.h"
+#include "sim/ops/variance.h"
 #include "tests/sim/ops/evaluation.h"
 #include "tests/sim/ops/sum_oracle.h"
 
@@ -43,6 +60,12 @@ const std::vector<const sim::Operation*>& elementwise_losses() {
   return all;
 }
 
+/// Row weights as options of any of them.
+sim::OperationOptions weighted(const sim::Operation& loss, std::vector<float> row_weights) {
+  if (&loss == &sim::smooth_l1) return sim::SmoothL1Options{.row_weights = std::move(row_weights)};
+  return sim::ElementwiseLossOptions{.row_weights = std::move(row_weights)};
+}
+
 /// Probabilities, good as predictions and targets of every loss.
 Tensor probabilities(sim::Shape shape, std::string_view purpose) {
   Tensor tensor = normal_tensor(std::move(shape), purpose);
@@ -54,7 +77,7 @@ Tensor probabilities(sim::Shape shape, std::string_view purpose) {
 
 TEST_CASE("softmax_cross_entropy: log of the classes where all are alike, sure and right costs nothing") {
   Evaluation e(sim::softmax_cross_entropy, {tensor_of({2, 4}, {3, 3, 3, 3, 1000, 0, 0, 0})},
-               {.labels = {2, 0}});
+               sim::SoftmaxCrossEntropyOptions{.labels = {2, 0}});
   CHECK(e.output.shape() == sim::Shape{1});
   CHECK(e.output.element(0) == doctest::Approx(std::log(4.0) / 2).epsilon(4 * u));
   CHECK(values_of(e.saved[0]) == std::vector<double>{0.25, 0.25, 0.25, 0.25, 1, 0, 0, 0});
@@ -63,17 +86,20 @@ TEST_CASE("softmax_cross_entropy: log of the classes where all are alike, sure a
 
 TEST_CASE("softmax_cross_entropy: rows labelled -1 are left out, whatever they hold") {
   const Tensor logits = tensor_of({2, 2, 2}, {1, 1, not_a_number, infinity, 5, 5, 2, 2});
-  Evaluation e(sim::softmax_cross_entropy, {logits}, {.labels = {0, -1, 1, -1}});
+  Evaluation e(sim::softmax_cross_entropy, {logits},
+               sim::SoftmaxCrossEntropyOptions{.labels = {0, -1, 1, -1}});
   CHECK(e.output.element(0) == doctest::Approx(std::log(2.0)).epsilon(4 * u));
   CHECK(values_of(e.backward(tensor_of({1}, {4}))[0]) == std::vector<double>{-1, 1, 0, 0, 1, -1, 0, 0});
-  Evaluation all_out(sim::softmax_cross_entropy, {logits}, {.labels = {-1, -1, -1, -1}});
+  Evaluation all_out(sim::softmax_cross_entropy, {logits},
+                     sim::SoftmaxCrossEntropyOptions{.labels = {-1, -1, -1, -1}});
   CHECK(std::isnan(all_out.output.element(0)));
   CHECK(values_of(all_out.backward(tensor_of({1}, {4}))[0]) == std::vector<double>(8, 0));
 }
 
 TEST_CASE("softmax_cross_entropy: a normaliser of one's own") {
   const Tensor logits = tensor_of({2, 2}, {1, 1, 1, 1});
-  Evaluation e(sim::softmax_cross_entropy, {logits}, {.labels = {0, -1}, .normaliser = 16});
+  Evaluation e(sim::softmax_cross_entropy, {logits},
+               sim::SoftmaxCrossEntropyOptions{.labels = {0, -1}, .normaliser = 16});
   CHECK(e.output.element(0) == doctest::Approx(std::log(2.0) / 16).epsilon(4 * u));
   CHECK(values_of(e.backward(tensor_of({1}, {32}))[0]) == std::vector<double>{-1, 1, 0, 0});
 }
@@ -97,22 +123,27 @@ TEST_CASE("softmax_cross_entropy in binary32 lies within rounding of the exact o
     // Then the interleaved sum over rows, all terms positive, and the division.
     const double row_error = (30 + 1.8 + roundings_along_row(classes) + 2 * largest_loss + 30) * u;
     const double bound = 1.01 * (row_error + (roundings_along_row(rows) + 1) * u * exact);
-    const Evaluation e(sim::softmax_cross_entropy, {logits}, {.labels = labels});
+    const Evaluation e(sim::softmax_cross_entropy, {logits},
+                       sim::SoftmaxCrossEntropyOptions{.labels = labels});
     CHECK(std::abs(e.output.element(0) - exact) <= bound);
   }
 }
 
 TEST_CASE("softmax_cross_entropy passes a NaN on and refuses bad labels") {
   const Tensor logits = tensor_of({1, 3}, {1, not_a_number, 2});
-  CHECK(std::isnan(Evaluation(sim::softmax_cross_entropy, {logits}, {.labels = {0}}).output.element(0)));
+  CHECK(std::isnan(
+      Evaluation(sim::softmax_cross_entropy, {logits}, sim::SoftmaxCrossEntropyOptions{.labels = {0}})
+          .output.element(0)));
   CHECK_THROWS_WITH_AS(
-      Evaluation(sim::softmax_cross_entropy, {logits}, {.labels = {3}}),
+      Evaluation(sim::softmax_cross_entropy, {logits}, sim::SoftmaxCrossEntropyOptions{.labels = {3}}),
       "softmax_cross_entropy: label 3 of row 0; allowed are 0 to 2, and -1 for a row to leave out",
       std::invalid_argument);
-  CHECK_THROWS_AS(Evaluation(sim::softmax_cross_entropy, {logits}, {.labels = {-2}}), std::invalid_argument);
-  CHECK_THROWS_WITH_AS(Evaluation(sim::softmax_cross_entropy, {logits}, {.labels = {0, 1}}),
-                       "softmax_cross_entropy: 2 labels for 1 rows; one per row is allowed",
-                       std::invalid_argument);
+  CHECK_THROWS_AS(
+      Evaluation(sim::softmax_cross_entropy, {logits}, sim::SoftmaxCrossEntropyOptions{.labels = {-2}}),
+      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      Evaluation(sim::softmax_cross_entropy, {logits}, sim::SoftmaxCrossEntropyOptions{.labels = {0, 1}}),
+      "softmax_cross_entropy: 2 labels for 1 rows; one per row is allowed", std::invalid_argument);
 }
 
 TEST_CASE("mean squared, mean absolute and smooth absolute error by hand") {
@@ -120,8 +151,9 @@ TEST_CASE("mean squared, mean absolute and smooth absolute error by hand") {
   CHECK(loss_of(sim::mean_squared_error, p, t) == (0 + 4 + 0.25 + 9) / 4);
   CHECK(loss_of(sim::mean_absolute_error, p, t) == (0 + 2 + 0.5 + 3) / 4);
   CHECK(loss_of(sim::smooth_l1, p, t) == (0 + 1.5 + 0.125 + 2.5) / 4);
-  CHECK(loss_of(sim::smooth_l1, p, t, {.beta = 2}) == (0 + 1 + 0.0625 + 2) / 4);
-  CHECK(loss_of(sim::smooth_l1, p, t, {.beta = 0}) == loss_of(sim::mean_absolute_error, p, t));
+  CHECK(loss_of(sim::smooth_l1, p, t, sim::SmoothL1Options{.beta = 2}) == (0 + 1 + 0.0625 + 2) / 4);
+  CHECK(loss_of(sim::smooth_l1, p, t, sim::SmoothL1Options{.beta = 0}) ==
+        loss_of(sim::mean_absolute_error, p, t));
   const auto check = [&](const sim::Operation& operation, const std::vector<double>& expected,
                          const sim::OperationOptions& options = {}) {
     const std::vector<Tensor> gradients = gradients_of(operation, p, t, 4, options);
@@ -131,8 +163,8 @@ TEST_CASE("mean squared, mean absolute and smooth absolute error by hand") {
   check(sim::mean_squared_error, {0, 4, -1, -6});
   check(sim::mean_absolute_error, {0, 1, -1, -1});
   check(sim::smooth_l1, {0, 1, -0.5, -1});
-  check(sim::smooth_l1, {0, 1, -0.25, -1}, {.beta = 2});
-  check(sim::smooth_l1, {0, 1, -1, -1}, {.beta = 0});
+  check(sim::smooth_l1, {0, 1, -0.25, -1}, sim::SmoothL1Options{.beta = 2});
+  check(sim::smooth_l1, {0, 1, -1, -1}, sim::SmoothL1Options{.beta = 0});
 }
 
 TEST_CASE("binary cross entropy: torch's bounds at 0 and 1, NaN outside") {
@@ -172,17 +204,17 @@ TEST_CASE("binary cross entropy with logits neither overflows nor cancels, and a
 TEST_CASE("element-wise losses: rows have weights, those of weight 0 are left out, whatever they hold") {
   const Tensor p = tensor_of({3, 2}, {1, 2, not_a_number, infinity, 5, 6}),
                t = tensor_of({3, 2}, {0, 0, 0, not_a_number, 3, 3});
-  const sim::OperationOptions options{.row_weights = {1, 0, 2}, .normaliser = 4};
+  const sim::ElementwiseLossOptions options{.row_weights = {1, 0, 2}, .normaliser = 4};
   CHECK(loss_of(sim::mean_squared_error, p, t, options) == (1 + 4 + 2 * 4 + 2 * 9) / 4.0);
   const std::vector<Tensor> gradients = gradients_of(sim::mean_squared_error, p, t, 2, options);
   CHECK(values_of(gradients[0]) == std::vector<double>{1, 2, 0, 0, 4, 6});
   CHECK(values_of(gradients[1]) == std::vector<double>{-1, -2, 0, 0, -4, -6});
   // The number of elements divides where nothing else is said.
-  CHECK(loss_of(sim::mean_absolute_error, p, t, {.row_weights = {1, 0, 2}}) ==
+  CHECK(loss_of(sim::mean_absolute_error, p, t, sim::ElementwiseLossOptions{.row_weights = {1, 0, 2}}) ==
         static_cast<double>((1 + 2 + 2 * 2 + 2 * 3) / 6.0f));
   for (const sim::Operation* operation : elementwise_losses()) {
     const Tensor a = probabilities({40, 70}, "a"), b = probabilities({40, 70}, "b");
-    const sim::OperationOptions ones{.row_weights = std::vector<float>(40, 1)};
+    const sim::OperationOptions ones = weighted(*operation, std::vector<float>(40, 1));
     CHECK(loss_of(*operation, a, b, ones) == loss_of(*operation, a, b));
     for (std::size_t input : {0, 1}) {
       CHECK(same_bytes(gradients_of(*operation, a, b, 3, ones)[input],
@@ -215,7 +247,7 @@ TEST_CASE("losses add up in binary32 whatever the policy rounds other reductions
     CHECK(same_bytes(Evaluation(*operation, {p, t}, {}, fp16_reductions).output,
                      Evaluation(*operation, {p, t}).output));
   }
-  const sim::OperationOptions options{.labels = std::vector<std::int32_t>(50, 7)};
+  const sim::SoftmaxCrossEntropyOptions options{.labels = std::vector<std::int32_t>(50, 7)};
   CHECK(same_bytes(Evaluation(sim::softmax_cross_entropy, {p}, options, fp16_reductions).output,
                    Evaluation(sim::softmax_cross_entropy, {p}, options).output));
 }
@@ -225,15 +257,17 @@ TEST_CASE("losses refuse what cannot be meant") {
   CHECK_THROWS_WITH_AS(Evaluation(sim::mean_squared_error, {a, b}),
                        "mean_squared_error: predictions are 2x3, targets 3x2; they must be shaped alike",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(Evaluation(sim::smooth_l1, {a, a}, {.beta = -1}),
+  CHECK_THROWS_WITH_AS(Evaluation(sim::smooth_l1, {a, a}, sim::SmoothL1Options{.beta = -1}),
                        "smooth_l1: beta = -1 is not allowed; allowed: numbers in [0, inf)",
                        std::invalid_argument);
-  CHECK_THROWS_AS(Evaluation(sim::mean_squared_error, {a, a}, {.normaliser = -2}), std::invalid_argument);
-  CHECK_THROWS_AS(Evaluation(sim::mean_squared_error, {a, a}, {.normaliser = not_a_number}),
+  CHECK_THROWS_AS(Evaluation(sim::mean_squared_error, {a, a}, sim::ElementwiseLossOptions{.normaliser = -2}),
                   std::invalid_argument);
-  CHECK_THROWS_WITH_AS(Evaluation(sim::mean_squared_error, {a, a}, {.row_weights = {1, 2, 3, 4}}),
-                       "mean_squared_error: 4 row weights for a shape of 2x3; one per row is allowed",
-                       std::invalid_argument);
+  CHECK_THROWS_AS(
+      Evaluation(sim::mean_squared_error, {a, a}, sim::ElementwiseLossOptions{.normaliser = not_a_number}),
+      std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      Evaluation(sim::mean_squared_error, {a, a}, sim::ElementwiseLossOptions{.row_weights = {1, 2, 3, 4}}),
+      "mean_squared_error: 4 row weights for a shape of 2x3; one per row is allowed", std::invalid_argument);
 }
 
 TEST_CASE("losses: the twin's gradients are doubles of the same forward values") {
@@ -254,9 +288,9 @@ TEST_CASE("losses: the twin's gradients are doubles of the same forward values")
 
 TEST_CASE("losses: the same bytes and counts for 1 and 2 threads") {
   const Tensor p = probabilities({700, 101}, "p"), t = probabilities({700, 101}, "t");
-  const sim::OperationOptions weights{.row_weights = std::vector<float>(700, 0.5f)};
   for (const sim::Operation* operation : elementwise_losses()) {
-    for (const sim::OperationOptions& options : {sim::OperationOptions{}, weights}) {
+    for (const sim::OperationOptions& options :
+         {sim::OperationOptions{}, weighted(*operation, std::vector<float>(700, 0.5f))}) {
       Evaluation one(*operation, {p, t}, options), two(*operation, {p, t}, options, {.threads = 2});
       CHECK(same_bytes(one.output, two.output));
       const std::vector<Tensor> first = one.backward(tensor_of({1}, {3})),
@@ -267,8 +301,8 @@ TEST_CASE("losses: the same bytes and counts for 1 and 2 threads") {
   }
   std::vector<std::int32_t> labels(700);
   for (std::size_t i = 0; i < 700; ++i) labels[i] = static_cast<std::int32_t>(i % 102) - 1;
-  Evaluation one(sim::softmax_cross_entropy, {p}, {.labels = labels}),
-      two(sim::softmax_cross_entropy, {p}, {.labels = labels}, {.threads = 2});
+  Evaluation one(sim::softmax_cross_entropy, {p}, sim::SoftmaxCrossEntropyOptions{.labels = labels}),
+      two(sim::softmax_cross_entropy, {p}, sim::SoftmaxCrossEntropyOptions{.labels = labels}, {.threads = 2});
   CHECK(same_bytes(one.output, two.output));
   CHECK(same_bytes(one.saved[0], two.saved[0]));
   CHECK(same_bytes(one.backward(tensor_of({1}, {3}))[0], two.backward(tensor_of({1}, {3}))[0]));
@@ -295,8 +329,8 @@ TEST_CASE("classes of losses, reductions, pools and norms in the lists of torch.
         Row{&sim::smooth_l1, full_precision, full_precision}, Row{&sim::binary_cross_entropy, banned, banned},
         Row{&sim::binary_cross_entropy_with_logits, full_precision, full_precision}}) {
     CAPTURE(operation->name);
-    CHECK(operation->casts.torch_autocast == torch);
-    CHECK(operation->casts.apex_o1 == apex);
+    CHECK(operation->casts.value().torch_autocast == torch);
+    CHECK(operation->casts.value().apex_o1 == apex);
   }
   CHECK(sim::binary_cross_entropy.replacement == sim::binary_cross_entropy_with_logits.name);
   CHECK(sim::batch_norm.keeps_first_format);

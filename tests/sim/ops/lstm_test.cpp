@@ -1,6 +1,8 @@
 /// The LSTM layer against the recurrence written out: in double to compare values, in binary16 with every
 /// rounding to compare bits.
 
+#include "sim/ops/lstm.h"
+
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -70,7 +72,8 @@ TEST_CASE("lstm: the recurrence, in binary64 and in binary32") {
   const std::vector<double> expected = in_double(inputs(fp16::binary64));
   // Sums of a dozen terms of order 1, five steps, no step enlarges an error by more than a small factor.
   for (const auto& [format, tolerance] : {std::pair{fp16::binary64, 0x1p-45}, {fp16::binary32, 0x1p-16}}) {
-    const Evaluation lstm(sim::lstm, inputs(format), {.context = context}, {.output = format});
+    const Evaluation lstm(sim::lstm, inputs(format), sim::LstmLayerOptions{.context = context},
+                          {.output = format});
     CHECK(lstm.output.format() == format);
     CHECK(lstm.output.shape() == sim::Shape{batch * context, hidden});
     for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -82,7 +85,8 @@ TEST_CASE("lstm: the recurrence, in binary64 and in binary32") {
 
 TEST_CASE("lstm: in binary16 each state is rounded once at every step, gates are formed in binary32") {
   const std::vector<Tensor> t = inputs(fp16::binary16);
-  const Evaluation lstm(sim::lstm, inputs(fp16::binary16), {.context = context}, {.output = fp16::binary16});
+  const Evaluation lstm(sim::lstm, inputs(fp16::binary16), sim::LstmLayerOptions{.context = context},
+                        {.output = fp16::binary16});
   for (std::size_t sequence = 0; sequence < batch; ++sequence) {
     std::vector<float> h(hidden), c(hidden);
     for (std::size_t step = 0; step < context; ++step) {
@@ -105,13 +109,14 @@ TEST_CASE("lstm: sequences know nothing of each other") {
   Tensor first_two({2 * context, features}, fp16::binary32);
   std::copy_n(alone[0].elements<float>().begin(), first_two.size(), first_two.elements<float>().begin());
   alone[0] = std::move(first_two);
-  const Evaluation two(sim::lstm, std::move(alone), {.context = context}),
-      three(sim::lstm, inputs(fp16::binary32), {.context = context});
+  const Evaluation two(sim::lstm, std::move(alone), sim::LstmLayerOptions{.context = context}),
+      three(sim::lstm, inputs(fp16::binary32), sim::LstmLayerOptions{.context = context});
   for (std::size_t i = 0; i < two.output.size(); ++i) CHECK(two.output.element(i) == three.output.element(i));
 }
 
 TEST_CASE("lstm: the gradient of a state runs back through time, and only back") {
-  Evaluation lstm(sim::lstm, inputs(fp16::binary64), {.context = context}, {.output = fp16::binary64});
+  Evaluation lstm(sim::lstm, inputs(fp16::binary64), sim::LstmLayerOptions{.context = context},
+                  {.output = fp16::binary64});
   Tensor dy = Tensor::zeros(lstm.output.shape(), fp16::binary64);
   constexpr std::size_t sequence = 1, step = 2;
   dy.elements<double>()[(sequence * context + step) * hidden] = 1;
@@ -129,7 +134,7 @@ TEST_CASE("lstm: the gradient of a state runs back through time, and only back")
 TEST_CASE("lstm: a context that does not divide the tokens is refused") {
   for (const std::size_t wrong : {std::size_t{0}, std::size_t{4}}) {
     CHECK_THROWS_WITH_AS(
-        Evaluation(sim::lstm, inputs(fp16::binary32), {.context = wrong}),
+        Evaluation(sim::lstm, inputs(fp16::binary32), sim::LstmLayerOptions{.context = wrong}),
         ("lstm: context: " + std::to_string(wrong) + " is not allowed; a divisor of the number of tokens 15")
             .c_str(),
         std::invalid_argument);

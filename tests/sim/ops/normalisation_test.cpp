@@ -11,6 +11,11 @@
 #include <vector>
 
 #include "fp16/elementary.h"
+#include "sim/ops/batch_norm.h"
+#include "sim/ops/layer_norm.h"
+#include "sim/ops/log_softmax.h"
+#include "sim/ops/softmax.h"
+#include "sim/ops/sum.h"
 #include "tests/sim/ops/evaluation.h"
 #include "tests/sim/ops/sum_oracle.h"
 
@@ -122,7 +127,7 @@ TEST_CASE("softmax of attention scores: a token sees itself and what stands befo
       dy.elements<float>()[r * context + i] = i % 2 ? infinity : not_a_number;
     }
   }
-  Evaluation causal(sim::softmax, {scores}, {.causal = true});
+  Evaluation causal(sim::softmax, {scores}, sim::SoftmaxOptions{.causal = true});
   const Tensor dx = causal.backward(dy)[0];
   for (std::size_t r = 0; r < 2 * heads * context; ++r) {
     const std::size_t visible = r % context + 1;
@@ -174,7 +179,7 @@ TEST_CASE("softmax reads halves and answers in binary32 where autocast asks for 
 TEST_CASE("layer_norm by hand: mean 2 and variance 1 of 1 and 3, then weight and bias") {
   Evaluation e(sim::layer_norm,
                {tensor_of({2, 2}, {1, 3, 5, 5}), tensor_of({2}, {10, 100}), tensor_of({2}, {1, 2})},
-               {.epsilon = 0.25});
+               sim::LayerNormOptions{.epsilon = 0.25});
   const double inverse = 1 / std::sqrt(1.25f);
   CHECK(e.output.element(0) == doctest::Approx(1 - 10 * inverse).epsilon(4 * u));
   CHECK(e.output.element(1) == doctest::Approx(2 + 100 * inverse).epsilon(4 * u));
@@ -267,12 +272,13 @@ TEST_CASE("batch_norm by hand: channels, running statistics as torch keeps them"
   const Tensor x = tensor_of({2, 2, 1, 1}, {1, 2, 5, 2}), weight = tensor_of({2}, {2, 1}),
                bias = tensor_of({2}, {1, 7});
   Tensor mean = tensor_of({2}, {0, 0}), variance = tensor_of({2}, {1, 1});
-  const sim::OperationOptions options{
+  const sim::BatchNormOptions options{
       .epsilon = 0, .momentum = 0.25, .running_mean = &mean, .running_variance = &variance};
   SUBCASE("training") {
     const Evaluation e(
         sim::batch_norm, {x, weight, bias},
-        {.epsilon = 12, .momentum = 0.25, .running_mean = &mean, .running_variance = &variance});
+        sim::BatchNormOptions{
+            .epsilon = 12, .momentum = 0.25, .running_mean = &mean, .running_variance = &variance});
     CHECK(values_of(e.output) == std::vector<double>{0, 7, 2, 7});  // sqrt(4 + 12) = 4
     CHECK(values_of(mean) == std::vector<double>{0.75, 0.5});
     CHECK(values_of(variance) == std::vector<double>{0.75 + 0.25 * 8, 0.75});
@@ -290,13 +296,16 @@ TEST_CASE("batch_norm by hand: channels, running statistics as torch keeps them"
     CHECK(values_of(gradients[2]) == std::vector<double>{4, 6});
   }
   SUBCASE("without running statistics evaluation uses those of the batch") {
-    const Evaluation e(sim::batch_norm, {x, weight, bias}, {.epsilon = 12}, {.training = false});
+    const Evaluation e(sim::batch_norm, {x, weight, bias}, sim::BatchNormOptions{.epsilon = 12},
+                       {.training = false});
     CHECK(values_of(e.output) == std::vector<double>{0, 7, 2, 7});
   }
   SUBCASE("the running ones are rounded to their own format") {
     Tensor narrow_mean = tensor_of({2}, {0, 0}, binary16), narrow_variance = tensor_of({2}, {1, 1}, binary16);
-    const Evaluation e(sim::batch_norm, {x, weight, bias},
-                       {.momentum = 0.1, .running_mean = &narrow_mean, .running_variance = &narrow_variance});
+    const Evaluation e(
+        sim::batch_norm, {x, weight, bias},
+        sim::BatchNormOptions{
+            .momentum = 0.1, .running_mean = &narrow_mean, .running_variance = &narrow_variance});
     CHECK(narrow_mean.element(0) == float(half(0.1f * 3)));
     CHECK(narrow_variance.element(0) == float(half((1 - 0.1f) * 1 + 0.1f * 8)));
   }
@@ -347,7 +356,8 @@ TEST_CASE("batch_norm in binary16: pixels of one image after the other, in the i
                b = tensor_of({2}, {0.1f, 3}, binary16), dy = normal_tensor(shape, "dy", binary16, 0.1f);
   Tensor running_mean = tensor_of({2}, {0, 0}, binary16), running_variance = tensor_of({2}, {1, 1}, binary16);
   Evaluation e(sim::batch_norm, {x, w, b},
-               {.running_mean = &running_mean, .running_variance = &running_variance}, pure_fp16);
+               sim::BatchNormOptions{.running_mean = &running_mean, .running_variance = &running_variance},
+               pure_fp16);
   const std::vector<Tensor> gradients = e.backward(dy);
   for (std::size_t c = 0; c < channels; ++c) {
     const auto at = [&](std::size_t i) { return (i / pixels * channels + c) * pixels + i % pixels; };
@@ -382,7 +392,7 @@ TEST_CASE("batch_norm: a NaN spoils its own channel only, its running statistics
   x.elements<float>()[5] = not_a_number;  // image 0, channel 1
   Tensor mean = tensor_of({2}, {0, 0}), variance = tensor_of({2}, {1, 1});
   const Evaluation e(sim::batch_norm, {x, tensor_of({2}, {1, 1}), tensor_of({2}, {0, 0})},
-                     {.running_mean = &mean, .running_variance = &variance});
+                     sim::BatchNormOptions{.running_mean = &mean, .running_variance = &variance});
   for (std::size_t i = 0; i < 16; ++i) CHECK(std::isnan(e.output.element(i)) == (i / 4 % 2 == 1));
   CHECK(std::isfinite(mean.element(0)));
   CHECK(std::isnan(variance.element(1)));
@@ -394,10 +404,11 @@ TEST_CASE("normalisation refuses what cannot be computed") {
                        "batch_norm: one value per channel in training; at least two are needed",
                        std::invalid_argument);
   CHECK_NOTHROW(Evaluation(sim::batch_norm, {one, w, w}, {}, {.training = false}));
-  CHECK_THROWS_WITH_AS(Evaluation(sim::batch_norm, {one, w, w}, {.momentum = 1.5}, {.training = false}),
-                       "batch_norm: momentum = 1.5 is not allowed; allowed: numbers in [0, 1]",
-                       std::invalid_argument);
-  CHECK_THROWS_AS(Evaluation(sim::layer_norm, {one, w, w}, {.epsilon = -1}), std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      Evaluation(sim::batch_norm, {one, w, w}, sim::BatchNormOptions{.momentum = 1.5}, {.training = false}),
+      "batch_norm: momentum = 1.5 is not allowed; allowed: numbers in [0, 1]", std::invalid_argument);
+  CHECK_THROWS_AS(Evaluation(sim::layer_norm, {one, w, w}, sim::LayerNormOptions{.epsilon = -1}),
+                  std::invalid_argument);
 }
 
 TEST_CASE(
@@ -448,7 +459,7 @@ TEST_CASE("normalisation: the same bytes and counts for 1 and 2 threads") {
     check(sim::batch_norm, {x, w, w});
     check(sim::layer_norm, {rows, v, v});
     check(sim::softmax, {rows});
-    check(sim::softmax, {scores}, {.causal = true});
+    check(sim::softmax, {scores}, sim::SoftmaxOptions{.causal = true});
     check(sim::log_softmax, {rows});
   }
 }

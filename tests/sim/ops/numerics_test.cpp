@@ -7,6 +7,13 @@
 #include <vector>
 
 #include "fp16/half.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/matmul.h"
+#include "sim/ops/max_pool2d.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/softmax_cross_entropy.h"
 #include "sim/tape/tape.h"
 #include "sim/tensor/random.h"
 #include "tests/sim/ops/evaluation.h"
@@ -96,7 +103,7 @@ TEST_CASE(
   const Variable y = tape.apply(sim::conv2d,
                                 {tape.constant(Tensor::from({batch, channels, side, side}, x)),
                                  tape.parameter("w", wt), tape.parameter("b", bt)},
-                                "layer", {.padding = 1});
+                                "layer", sim::Conv2dOptions{.padding = 1});
   const auto pixel = [&](std::size_t image, std::size_t c, std::size_t row, std::size_t column) -> float {
     if (row < 1 || column < 1 || row > side || column > side) return 0;  // in the padded image
     return x[((image * channels + c) * side + row - 1) * side + column - 1];
@@ -159,7 +166,8 @@ TEST_CASE("relu and max_pool2d pass NaN on, relu's backward too") {
 TEST_CASE("softmax_cross_entropy: large logits neither overflow nor lose the loss") {
   sim::Tape tape(sim::find_precision_policy("fp32"));
   const Variable z = tape.constant(Tensor::from({2, 3}, std::vector<float>{1e4f, 0, -1e4f, 3e38f, 3e38f, 0}));
-  const Variable loss = tape.apply(sim::softmax_cross_entropy, {z}, {}, {.labels = {1, 0}});
+  const Variable loss =
+      tape.apply(sim::softmax_cross_entropy, {z}, {}, sim::SoftmaxCrossEntropyOptions{.labels = {1, 0}});
   CHECK(tape.value(loss).element(0) == doctest::Approx((1e4 + std::log(2.0)) / 2).epsilon(1e-6));
 }
 

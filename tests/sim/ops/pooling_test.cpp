@@ -8,6 +8,10 @@
 #include <stdexcept>
 #include <vector>
 
+#include "sim/ops/average_pool2d.h"
+#include "sim/ops/channels_last.h"
+#include "sim/ops/global_average_pool.h"
+#include "sim/ops/max_pool2d.h"
 #include "tests/sim/ops/evaluation.h"
 
 namespace {
@@ -44,7 +48,7 @@ TEST_CASE("max_pool2d: the gradient goes to the first largest, row by row") {
       Tensor x = Tensor::zeros({1, 1, window, window}, binary32);
       for (std::size_t i = 0; i < x.size(); ++i) x.elements<float>()[i] = i < first ? -1.0f : 0.0f;
       if (first + 1 < x.size()) x.elements<float>()[first + 1] = -0.0f;  // equal to 0, and later
-      Evaluation e(sim::max_pool2d, {x}, {.window = window});
+      Evaluation e(sim::max_pool2d, {x}, sim::PoolingOptions{.window = window});
       CHECK(e.output.element(0) == 0);
       const std::vector<double> dx = values_of(e.backward(tensor_of({1, 1, 1, 1}, {7}))[0]);
       for (std::size_t i = 0; i < dx.size(); ++i) CHECK(dx[i] == (i == first ? 7 : 0));
@@ -69,7 +73,7 @@ TEST_CASE("max_pool2d: planes and windows of every size, element by element") {
       const std::size_t height = window + width % 7, rows = height / window, columns = width / window;
       Tensor x = normal_tensor({2, 3, height, width}, "x"), dy = normal_tensor({2, 3, rows, columns}, "dy");
       for (float& value : x.elements<float>()) value = std::round(2 * value);  // ties
-      Evaluation e(sim::max_pool2d, {x}, {.window = window});
+      Evaluation e(sim::max_pool2d, {x}, sim::PoolingOptions{.window = window});
       std::vector<double> dx(x.size());
       for (std::size_t i = 0; i < e.output.size(); ++i) {
         const std::size_t plane = i / (rows * columns), row = i / columns % rows, column = i % columns;
@@ -105,14 +109,14 @@ TEST_CASE("average_pool2d: the mean of each window, its gradient shared alike") 
   CHECK(values_of(e.output) == std::vector<double>{2, 3.5});
   CHECK(values_of(e.backward(tensor_of({1, 1, 1, 2}, {4, 8}))[0]) ==
         std::vector<double>{1, 1, 2, 2, 0, 1, 1, 2, 2, 0, 0, 0, 0, 0, 0});
-  CHECK(values_of(Evaluation(sim::average_pool2d, {x}, {.window = 3}).output) ==
+  CHECK(values_of(Evaluation(sim::average_pool2d, {x}, sim::PoolingOptions{.window = 3}).output) ==
         std::vector<double>{(1 + 2 + 3 + 5 + 0 + 9 + 99 * 3) / 9.0f});
 }
 
 TEST_CASE("average_pool2d in binary16: a window row by row, every partial sum a half") {
   for (const std::size_t window : {2, 3}) {
     const Tensor x = normal_tensor({3, 4, 9, 11}, "x", binary16, 1000);
-    const Evaluation e(sim::average_pool2d, {x}, {.window = window},
+    const Evaluation e(sim::average_pool2d, {x}, sim::PoolingOptions{.window = window},
                        {.output = binary16, .reductions = binary16});
     const std::size_t rows = 9 / window, columns = 11 / window;
     for (std::size_t i = 0; i < e.output.size(); ++i) {
@@ -144,7 +148,8 @@ TEST_CASE("global_average_pool: a mean for each plane, in binary16 in the interl
 TEST_CASE("channels_last: rows of channels, pixel by pixel, or of a part of them, and gradients back") {
   const Tensor x = normal_tensor({2, 6, 4, 5}, "x", binary16);
   for (const std::size_t row_length : {0, 6, 3, 1}) {
-    Evaluation e(sim::channels_last, {x}, {.row_length = row_length}, {.output = binary16});
+    Evaluation e(sim::channels_last, {x}, sim::ChannelsLastOptions{.row_length = row_length},
+                 {.output = binary16});
     const std::size_t columns = row_length == 0 ? 6 : row_length;
     REQUIRE(e.output.shape() == sim::Shape{240 / columns, columns});
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -153,17 +158,17 @@ TEST_CASE("channels_last: rows of channels, pixel by pixel, or of a part of them
     }
     CHECK(same_bytes(e.backward(e.output)[0], x));
   }
-  CHECK_THROWS_WITH_AS(Evaluation(sim::channels_last, {x}, {.row_length = 4}),
+  CHECK_THROWS_WITH_AS(Evaluation(sim::channels_last, {x}, sim::ChannelsLastOptions{.row_length = 4}),
                        "channels_last: row_length 4 for 6 channels; allowed are divisors of that",
                        std::invalid_argument);
 }
 
 TEST_CASE("pools refuse windows that do not fit") {
   const Tensor x = Tensor::zeros({1, 1, 3, 5}, binary32);
-  CHECK_THROWS_WITH_AS(Evaluation(sim::max_pool2d, {x}, {.window = 0}),
+  CHECK_THROWS_WITH_AS(Evaluation(sim::max_pool2d, {x}, sim::PoolingOptions{.window = 0}),
                        "max_pool2d: window = 0 is not allowed; allowed: whole numbers in [1, 3]",
                        std::invalid_argument);
-  CHECK_THROWS_WITH_AS(Evaluation(sim::average_pool2d, {x}, {.window = 4}),
+  CHECK_THROWS_WITH_AS(Evaluation(sim::average_pool2d, {x}, sim::PoolingOptions{.window = 4}),
                        "average_pool2d: window = 4 is not allowed; allowed: whole numbers in [1, 3]",
                        std::invalid_argument);
 }
@@ -171,7 +176,7 @@ TEST_CASE("pools refuse windows that do not fit") {
 TEST_CASE("pools: the same bytes and counts for 1 and 2 threads") {
   for (const fp16::Format format : {binary16, binary32}) {
     const Tensor x = normal_tensor({8, 8, 51, 52}, "x", format);
-    const auto check = [&](const sim::Operation& operation, const sim::OperationOptions& options) {
+    const auto check = [&](const sim::Operation& operation, const sim::PoolingOptions& options) {
       Evaluation one(operation, {x}, options, {.output = format, .reductions = format}),
           two(operation, {x}, options, {.output = format, .reductions = format, .threads = 2});
       CHECK(same_bytes(one.output, two.output));

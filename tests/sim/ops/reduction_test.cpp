@@ -10,7 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "sim/ops/mean.h"
+#include "sim/ops/sum.h"
 #include "sim/ops/sums.h"
+#include "sim/ops/variance.h"
 #include "tests/sim/ops/evaluation.h"
 #include "tests/sim/ops/sum_oracle.h"
 

@@ -10,6 +10,27 @@
 #include <string>
 #include <vector>
 
+#include "sim/ops/average_pool2d.h"
+#include "sim/ops/batch_norm.h"
+#include "sim/ops/bias.h"
+#include "sim/ops/binary_cross_entropy.h"
+#include "sim/ops/binary_cross_entropy_with_logits.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/embedding.h"
+#include "sim/ops/global_average_pool.h"
+#include "sim/ops/layer_norm.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/log_softmax.h"
+#include "sim/ops/lstm.h"
+#include "sim/ops/mean.h"
+#include "sim/ops/mean_absolute_error.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/registry.h"
+#include "sim/ops/smooth_l1.h"
+#include "sim/ops/softmax.h"
+#include "sim/ops/softmax_cross_entropy.h"
+#include "sim/ops/sum.h"
+#include "sim/ops/variance.h"
 #include "tests/sim/ops/evaluation.h"
 #include "tests/sim/ops/sum_oracle.h"
 
@@ -111,7 +132,7 @@ void add_losses(std::vector<Case>& cases) {
   for (std::size_t row = 0; row < terms; ++row) logits[2 * row + 1] = x.elements<float>()[row];
   cases.push_back({sim::softmax_cross_entropy.name, "over rows",
                    InBoth(sim::softmax_cross_entropy, {tensor_of({terms, 2}, logits)},
-                          {.labels = std::vector<std::int32_t>(terms, 0)})
+                          sim::SoftmaxCrossEntropyOptions{.labels = std::vector<std::int32_t>(terms, 0)})
                        .output(),
                    sum + (1 + 1.8 + 1) / std::log(2) + 1.8 + 2 + 1});
 }
@@ -127,7 +148,7 @@ void add_reductions(std::vector<Case>& cases) {
   cases.push_back(
       {sim::global_average_pool.name, "mean", InBoth(sim::global_average_pool, {x}).output(), along + 1});
   cases.push_back({sim::average_pool2d.name, "mean of a window",
-                   InBoth(sim::average_pool2d, {x}, {.window = side}).output(), down + 1});
+                   InBoth(sim::average_pool2d, {x}, sim::PoolingOptions{.window = side}).output(), down + 1});
 }
 
 /// Along rows of scores in [0, 1]: an exponential has one rounding of its argument and 0.9 ulp.
@@ -158,7 +179,8 @@ void add_softmaxes(std::vector<Case>& cases) {
   for (std::size_t i = 0; i < terms; ++i)
     dlog.magnitudes.push_back(dy.element(i) + softmax.wide.output.element(i) * total);
   cases.push_back({sim::log_softmax.name, "gradient", std::move(dlog), logarithm + 1.8 + sum + 2});
-  Pair loss = InBoth(sim::softmax_cross_entropy, {x}, {.labels = {0}}).output();
+  Pair loss =
+      InBoth(sim::softmax_cross_entropy, {x}, sim::SoftmaxCrossEntropyOptions{.labels = {0}}).output();
   loss.magnitudes = {1};
   cases.push_back({sim::softmax_cross_entropy.name, "along a row", std::move(loss), logarithm});
 }
@@ -227,7 +249,8 @@ void add_columns(std::vector<Case>& cases) {
   std::vector<std::int32_t> labels(terms, 1);
   for (std::size_t row = 0; row < terms; row += 7) labels[row] = 0;
   cases.push_back({sim::embedding.name, "gradient of the table",
-                   InBoth(sim::embedding, {w}, {.labels = labels}).gradient(0, dy), down});
+                   InBoth(sim::embedding, {w}, sim::EmbeddingOptions{.labels = labels}).gradient(0, dy),
+                   down});
 
   const Tensor images = background_tensor({4, 1, side / 4, side}, "images"),
                of_images = background_tensor({4, 2, side / 4, side}, "dy"),
@@ -247,7 +270,8 @@ void add_columns(std::vector<Case>& cases) {
   // each with the few roundings of a sigmoid or a tanh, at no more than four times its own relative error.
   const Tensor gates = tensor_of({4}, {0.3f, 0.2f, 0.7f, -0.1f}), none = constant_tensor({4, 1}, 0);
   cases.push_back({sim::lstm.name, "gradient of the bias",
-                   InBoth(sim::lstm, {constant_tensor({terms, 1}, 0), none, none, gates}, {.context = 1})
+                   InBoth(sim::lstm, {constant_tensor({terms, 1}, 0), none, none, gates},
+                          sim::LstmLayerOptions{.context = 1})
                        .gradient(3, background_tensor({terms, 1}, "dy")),
                    down + 10 * 4 * 1.8});
 }

@@ -18,7 +18,11 @@
 #include "fp16/codec.h"
 #include "sim/loss_scaling/current_scaling.h"
 #include "sim/loss_scaling/delayed_scaling.h"
+#include "sim/ops/conv2d.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/mul.h"
 #include "sim/ops/operation.h"
+#include "sim/ops/sum.h"
 #include "sim/tape/tape.h"
 
 namespace {
@@ -228,9 +232,7 @@ struct Convolution {
   std::size_t pixels() const { return out_extent() * out_extent(); }
 
   Layer layer() const {
-    sim::OperationOptions options;
-    options.stride = stride;
-    options.padding = 1;
+    const sim::Conv2dOptions options{.stride = stride, .padding = 1};
     return {
         sim::conv2d,
         {uneven_values({images, in_channels, extent, extent}, "x"),

@@ -8,6 +8,10 @@
 #include <vector>
 
 #include "fp16/half.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/mean.h"
+#include "sim/ops/scale.h"
+#include "sim/ops/sum.h"
 #include "tests/sim/training_runs.h"
 
 namespace {
@@ -356,8 +360,9 @@ TEST_CASE("policies: activations and gradients are rounded as their roles say") 
     const Tensor x = tensor_of({1}, {1 + 0x1p-10f}, fp16::binary16);
     sim::Tape tape(policy, {.seed = 1});
     const double factor = (1 + 3 * 0x1p-12) / (1 + 0x1p-10);
-    const sim::Variable y = tape.apply(sim::scale, {tape.parameter("x", x)}, {},
-                                       {.forward_factor = factor, .backward_factor = 1 + 3 * 0x1p-12});
+    const sim::Variable y =
+        tape.apply(sim::scale, {tape.parameter("x", x)}, {},
+                   sim::ScaleOptions{.forward_factor = factor, .backward_factor = 1 + 3 * 0x1p-12});
     const sim::Variable loss = tape.apply(sim::sum, {y});
     return std::pair(tape.value(y).element(0), tape.backward(loss, {}).gradients[0].element(0));
   };

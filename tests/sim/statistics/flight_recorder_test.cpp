@@ -6,6 +6,10 @@
 #include <limits>
 #include <string>
 
+#include "sim/ops/linear.h"
+#include "sim/ops/mul.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/sum.h"
 #include "tests/sim/ops/evaluation.h"
 #include "tests/sim/training_runs.h"
 

@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "sim/ops/batch_norm.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/softmax_cross_entropy.h"
 #include "tests/sim/training_runs.h"
 
 using sim::Tensor;
@@ -187,9 +190,10 @@ TEST_CASE("twin comparison: a bias before batch norm is rounding noise") {
   const sim::Variable y = tape.apply(sim::linear, {x, w, b}, "layer");
   const sim::Variable normed = tape.apply(
       sim::batch_norm, {y, tape.parameter("norm.weight", gain), tape.parameter("norm.bias", shift)}, {},
-      {.running_mean = &mean, .running_variance = &variance});
+      sim::BatchNormOptions{.running_mean = &mean, .running_variance = &variance});
   const sim::Variable loss =
-      tape.apply(sim::softmax_cross_entropy, {normed}, {}, {.labels = std::vector<std::int32_t>(32, 3)});
+      tape.apply(sim::softmax_cross_entropy, {normed}, {},
+                 sim::SoftmaxCrossEntropyOptions{.labels = std::vector<std::int32_t>(32, 3)});
   const std::vector<sim::TwinComparison> sites =
       sim::compare_sites(tape.sites(), tape.backward(loss, {.loss_scale = 64, .count_rounding = true}),
                          tape.backward(loss, {.twin = fp16::binary32}));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/ops/scale.h"
 #include "sim/trainer/trainer.h"
 #include "tests/sim/training_runs.h"
 
@@ -100,7 +101,7 @@ class InfiniteEverySecondTime final : public sim::Model {
   sim::ForwardPass forward(sim::ForwardContext& context) const override {
     sim::ForwardPass pass = model_.forward(context);
     const double factor = passes_++ % 2 == 0 ? std::numeric_limits<double>::infinity() : 1;
-    pass.loss = context.apply(sim::scale, {pass.loss}, {.backward_factor = factor});
+    pass.loss = context.apply(sim::scale, {pass.loss}, sim::ScaleOptions{.backward_factor = factor});
     return pass;
   }
 

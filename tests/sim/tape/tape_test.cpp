@@ -5,6 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "sim/ops/add.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/mul.h"
+#include "sim/ops/relu.h"
+#include "sim/ops/sum.h"
 #include "tests/sim/ops/evaluation.h"
 
 using sim::Tensor;

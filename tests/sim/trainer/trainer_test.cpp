@@ -8,6 +8,11 @@
 #include <string>
 
 #include "fp16/half.h"
+#include "sim/ops/add.h"
+#include "sim/ops/matmul.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/scale.h"
+#include "sim/ops/sum.h"
 #include "tests/sim/training_runs.h"
 
 namespace {
@@ -267,7 +272,8 @@ TEST_CASE("trainer: stochastic roundings of the branches of a fork and of their 
   sim::Tape tape(policy);
   const sim::Variable w = tape.parameter("w", weights);
   const auto branch = [&](double factor) {
-    return tape.apply(sim::sum, {tape.apply(sim::scale, {w}, {}, {.backward_factor = factor})});
+    return tape.apply(sim::sum,
+                      {tape.apply(sim::scale, {w}, {}, sim::ScaleOptions{.backward_factor = factor})});
   };
   const sim::Variable loss = tape.apply(sim::add, {branch(1.5), branch(1 + 0x1p-11)});
   const Tensor gradient = tape.backward(loss, {}).gradients[0];

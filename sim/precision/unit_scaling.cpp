@@ -1,4 +1,4 @@
-#include "sim/loss_scaling/unit_scaling.h"
+#include "sim/precision/unit_scaling.h"
 
 #include <cmath>
 #include <functional>

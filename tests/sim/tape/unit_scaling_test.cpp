@@ -1,18 +1,24 @@
-#include "sim/tape/parametrisation.h"
+/// A tape under unit scaling: variances stay 1 along residuals and layers, losses keep their values.
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <map>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "sim/ops/add.h"
+#include "sim/ops/linear.h"
+#include "sim/ops/lstm.h"
+#include "sim/ops/mean_squared_error.h"
+#include "sim/ops/mul.h"
+#include "sim/ops/smooth_l1.h"
+#include "sim/ops/softmax_cross_entropy.h"
+#include "sim/ops/sum.h"
 #include "sim/tape/tape.h"
 #include "tests/sim/ops/evaluation.h"
 
 using sim::ScaleConstraint;
-using sim::UnitMultipliers;
 using sim::UnitScaling;
 using sim::Variable;
 
@@ -74,7 +80,7 @@ ResidualStream residual_stream(int blocks, const UnitScaling& rule) {
 
 // A mean square of 256 x 128 numbers, products by a matrix of 128 x 128 among them, scatters by about 0.02.
 
-TEST_CASE("parametrisation: a residual stream and its branches keep variance 1 both ways, whatever tau is") {
+TEST_CASE("unit scaling: a residual stream and its branches keep variance 1 both ways, whatever tau is") {
   for (const ScaleConstraint constraint : {ScaleConstraint::to_output_scale, ScaleConstraint::none}) {
     for (const double tau : {1.0, 0.25}) {
       CAPTURE(tau);
@@ -89,7 +95,7 @@ TEST_CASE("parametrisation: a residual stream and its branches keep variance 1 b
   }
 }
 
-TEST_CASE("parametrisation: without unit scaling a residual is the plain sum, its gradient too") {
+TEST_CASE("unit scaling: without unit scaling a residual is the plain sum, its gradient too") {
   const sim::Tensor x = normal_tensor({8, 8}, "x");
   sim::Tape tape(sim::find_precision_policy("fp32"));
   const Variable start = tape.parameter("x", x);
@@ -104,7 +110,7 @@ TEST_CASE("parametrisation: without unit scaling a residual is the plain sum, it
 
 // What an LSTM does to variances was measured for white gradients and sequences of 16; 1.4 is what correlations
 // along a sequence add to sums over all tokens, such as the bias's gradient.
-TEST_CASE("parametrisation: an LSTM keeps variances near 1, for any number of inputs") {
+TEST_CASE("unit scaling: an LSTM keeps variances near 1, for any number of inputs") {
   constexpr std::size_t tokens = 512, hidden = 64;
   const UnitScaling rule({.constraint = ScaleConstraint::none});
   for (const std::size_t features : {std::size_t{32}, std::size_t{128}}) {
@@ -117,7 +123,7 @@ TEST_CASE("parametrisation: an LSTM keeps variances near 1, for any number of in
     const Variable y = tape.apply(sim::lstm,
                                   {tape.parameter("x", x), tape.parameter("input", of_inputs),
                                    tape.parameter("hidden", of_state), tape.parameter("bias", bias)},
-                                  "lstm", {.context = 16});
+                                  "lstm", sim::LstmLayerOptions{.context = 16});
     CHECK(std::fabs(std::sqrt(mean_square(tape.value(y))) - 1) < 0.1);
     for (const auto& [site, gradient] : mean_square_gradients(tape, y)) {
       INFO(site);
@@ -127,53 +133,24 @@ TEST_CASE("parametrisation: an LSTM keeps variances near 1, for any number of in
   }
 }
 
-TEST_CASE("parametrisation: a loss keeps its value and a sum of losses stays a sum") {
+TEST_CASE("unit scaling: a loss keeps its value and a sum of losses stays a sum") {
   const UnitScaling rule;
   const sim::Tensor logits = normal_tensor({4, 3}, "logits"), target = normal_tensor({4, 3}, "target");
   for (const double normaliser : {0.0, 7.0}) {
     const auto loss = [&](const UnitScaling* unit_scaling) {
       sim::Tape tape(sim::find_precision_policy("fp32"), {.unit_scaling = unit_scaling});
       const Variable prediction = tape.parameter("logits", logits), goal = tape.constant(target);
-      Variable sum = tape.apply(sim::softmax_cross_entropy, {prediction}, {},
-                                {.labels = {2, -1, 0, -1}, .normaliser = normaliser});
-      for (const sim::Operation* operation : {&sim::smooth_l1, &sim::mean_squared_error}) {
-        sum = tape.apply(sim::add,
-                         {sum, tape.apply(*operation, {prediction, goal}, {}, {.normaliser = normaliser})});
-      }
+      Variable sum =
+          tape.apply(sim::softmax_cross_entropy, {prediction}, {},
+                     sim::SoftmaxCrossEntropyOptions{.labels = {2, -1, 0, -1}, .normaliser = normaliser});
+      const auto add = [&](const sim::Operation& operation, const sim::OperationOptions& options) {
+        sum = tape.apply(sim::add, {sum, tape.apply(operation, {prediction, goal}, {}, options)});
+      };
+      add(sim::smooth_l1, sim::SmoothL1Options{.normaliser = normaliser});
+      add(sim::mean_squared_error, sim::ElementwiseLossOptions{.normaliser = normaliser});
       return tape.value(sum).element(0);
     };
     CAPTURE(normaliser);
     CHECK(loss(&rule) == doctest::Approx(loss(nullptr)).epsilon(1e-6));
   }
-}
-
-TEST_CASE("parametrisation: conv2d counts the pixels that a stride and a padding leave") {
-  const UnitScaling free({.constraint = ScaleConstraint::none});
-  const sim::Tensor x({2, 4, 7, 9}, fp16::binary32), w({16, 4, 3, 3}, fp16::binary32);
-  const sim::Tensor* const inputs[] = {&x, &w};
-  const auto multipliers = [&](const sim::OperationOptions& options) {
-    return sim::multipliers_of(free, sim::conv2d, inputs, options, "conv");
-  };
-  CHECK(multipliers({}) == free.conv2d({.batch = 2,
-                                        .in_channels = 4,
-                                        .out_channels = 16,
-                                        .kernel_area = 9,
-                                        .output_pixels = 5 * 7,
-                                        .stride = 1}));
-  // Rows see 7 + 2 - 3 = 6 steps of 1, columns 8, of which every second one counts.
-  const UnitMultipliers strided = multipliers({.stride = 2, .padding = 1});
-  CHECK(strided.output == 1.0 / 6);
-  CHECK(strided.gradients[0] == 1.0 / 6);
-  CHECK(strided.gradients[1] == 1 / std::sqrt(2.0 * 4 * 5));
-}
-
-TEST_CASE("parametrisation: conv2d refuses what the operation itself refuses") {
-  const sim::Tensor x({1, 1, 2, 2}, fp16::binary32), w({1, 1, 3, 3}, fp16::binary32);
-  const sim::Tensor* const inputs[] = {&x, &w};
-  const auto multipliers = [&](const sim::OperationOptions& options) {
-    return sim::multipliers_of(UnitScaling(), sim::conv2d, inputs, options, "conv");
-  };
-  CHECK_THROWS_WITH_AS(multipliers({.stride = 0, .padding = 1}), doctest::Contains("stride"),
-                       std::invalid_argument);
-  CHECK_THROWS_WITH_AS(multipliers({}), doctest::Contains("kernel of 3"), std::invalid_argument);
 }
