@@ -58,7 +58,7 @@ void write_lists(RunRecord& record, const Findings& findings, const std::vector<
         Headroom{.octaves = std::nan(""), .operand = std::nan(""), .failure = Failure::none});
     table.row({rank, entry.operation().name, name_of(entry.ours), name_of(entry.with_fp16_reductions),
                name_of(entry.at_half), name_of(entry.at_double),
-               name_of(entry.operation().casts.torch_autocast), name_of(entry.operation().casts.apex_o1),
+               name_of(entry.operation().casts->torch_autocast), name_of(entry.operation().casts->apex_o1),
                name_of(entry.torch), name_of(entry.apex), value(loss.fraction_overflow),
                value(loss.fraction_flushed), value(loss.gradient_error_u), value(fp16.gradient_error_u),
                value(fp16.forward_error_u), headroom.octaves, headroom.operand, name_of(headroom.failure),
@@ -86,8 +86,8 @@ bool is_fp32_with_fp16_reductions(const ListEntry& entry) {
   return entry.with_fp16_reductions == Placement::fp32;
 }
 bool is_fp32_under_a_list(const ListEntry& entry) {
-  return !allows_fp16(entry.operation().casts.torch_autocast) ||
-         !allows_fp16(entry.operation().casts.apex_o1);
+  return !allows_fp16(entry.operation().casts->torch_autocast) ||
+         !allows_fp16(entry.operation().casts->apex_o1);
 }
 
 TextTable verdict_table(const Findings& findings, const std::vector<ListEntry>& lists) {
@@ -106,8 +106,8 @@ TextTable verdict_table(const Findings& findings, const std::vector<ListEntry>& 
     const bool fails = headroom.failure != Failure::none;
     table.rows.push_back({std::string(entry.operation().name), std::string(name_of(entry.ours)),
                           std::string(name_of(entry.with_fp16_reductions)),
-                          std::string(name_of(entry.operation().casts.torch_autocast)),
-                          std::string(name_of(entry.operation().casts.apex_o1)),
+                          std::string(name_of(entry.operation().casts->torch_autocast)),
+                          std::string(name_of(entry.operation().casts->apex_o1)),
                           percent(loss.fraction_flushed), fmt::format("{:.2g}", loss.gradient_error_u),
                           fmt::format("{:.2g}", worst.loss(Reductions::fp16).gradient_error_u),
                           fmt::format("{:.1f}", headroom.octaves),
@@ -123,8 +123,8 @@ std::string disputes(const std::vector<ListEntry>& lists) {
   for (const ListEntry& entry : lists) {
     if (!entry.is_disputed()) continue;
     text += fmt::format("{}{}: PyTorch {}, Apex {}; ours {}: {}.", text.empty() ? "" : "\n",
-                        entry.operation().name, name_of(entry.operation().casts.torch_autocast),
-                        name_of(entry.operation().casts.apex_o1), name_of(entry.ours), entry.reason);
+                        entry.operation().name, name_of(entry.operation().casts->torch_autocast),
+                        name_of(entry.operation().casts->apex_o1), name_of(entry.ours), entry.reason);
   }
   return text;
 }
