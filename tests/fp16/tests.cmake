@@ -98,7 +98,7 @@ include(fp16/cuda/ptx.cmake)
 
 halflab_test(fp16_names_tests fp16/names/registry_test.cpp fp16/names/options_test.cpp fp16/names/spec_test.cpp
   LIBRARIES halflab::names)
-halflab_test(fp16_exponent_histogram_tests fp16/exponent_histogram_test.cpp LIBRARIES halflab::fp16_bulk)
+halflab_test(fp16_exponent_histogram_tests fp16/exponent_histogram_test.cpp LIBRARIES halflab::sim)
 
 # Compiled in other ways than the rest.
 set_target_properties(fp16_elementary_unoptimised_tests fp16_elementary_native_tests fp16_environment_tests

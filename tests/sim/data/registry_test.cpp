@@ -49,7 +49,7 @@ void check_usable(const Dataset& dataset, const Batch& batch) {
 }
 
 TEST_CASE("every data source loads a usable data set, always the same one") {
-  CHECK(names_of(data_sources()) == std::vector<std::string>{"builtin", "digits", "text", "scenes"});
+  CHECK(names::names_of(data_sources()) == std::vector<std::string>{"builtin", "digits", "text", "scenes"});
   for (const DataSource& source : data_sources()) {
     CAPTURE(source.name);
     CHECK(!source.description.empty());

@@ -1,5 +1,6 @@
 #include "sim/tensor/random.h"
 
+#include <Random123/philox.h>
 #include <doctest/doctest.h>
 
 #include <algorithm>
