@@ -11,8 +11,7 @@ struct EmbeddingOptions {
   std::vector<std::int32_t> labels = {};  ///< the table's row for each output row
 };
 
-/// Rows of a table: inputs table (entries x features). The gradient of an entry is the sum of those of the
-/// rows that read it, down their columns in ascending order.
+/// Rows of a table, by index: inputs table (entries x features); output, a row for each label.
 extern const Operation embedding;
 
 }  // namespace sim

@@ -176,7 +176,7 @@ TEST_CASE("pools refuse windows that do not fit") {
 TEST_CASE("pools: the same bytes and counts for 1 and 2 threads") {
   for (const fp16::Format format : {binary16, binary32}) {
     const Tensor x = normal_tensor({8, 8, 51, 52}, "x", format);
-    const auto check = [&](const sim::Operation& operation, const sim::PoolingOptions& options) {
+    const auto check = [&](const sim::Operation& operation, const sim::OperationOptions& options) {
       Evaluation one(operation, {x}, options, {.output = format, .reductions = format}),
           two(operation, {x}, options, {.output = format, .reductions = format, .threads = 2});
       CHECK(same_bytes(one.output, two.output));
@@ -184,10 +184,10 @@ TEST_CASE("pools: the same bytes and counts for 1 and 2 threads") {
       CHECK(same_bytes(one.backward(dy)[0], two.backward(dy)[0]));
       CHECK(one.counts == two.counts);
     };
-    check(sim::max_pool2d, {.window = 2});
-    check(sim::max_pool2d, {.window = 5});
-    check(sim::average_pool2d, {.window = 2});
-    check(sim::average_pool2d, {.window = 5});
+    check(sim::max_pool2d, sim::PoolingOptions{.window = 2});
+    check(sim::max_pool2d, sim::PoolingOptions{.window = 5});
+    check(sim::average_pool2d, sim::PoolingOptions{.window = 2});
+    check(sim::average_pool2d, sim::PoolingOptions{.window = 5});
     check(sim::global_average_pool, {});
     check(sim::channels_last, {});
   }
