@@ -280,7 +280,7 @@ TEST_CASE("pages: claims show their finding, and say what was not measured and w
   CHECK(contains(refused("finding = \"f\"\nrecords = [\"a\"]\nverdcit = \"v\"\n"), "unknown key 'verdcit'"));
   CHECK(contains(refused("records = [\"a\"]\n"), "'finding' must be a text"));
   CHECK(contains(refused("records = 3\nfinding = \"f\"\n"), "'records' must be a list of texts"));
-  CHECK(contains(refused("finding = \n"), "line 6"));
+  CHECK(contains(refused("finding = \n"), ":6: "));
 }
 
 TEST_CASE("pages: a row of evidence is held to the tests that there are") {

@@ -11,6 +11,7 @@
 
 #include "experiments/frame/parallel.h"
 #include "experiments/training/laboratory.h"
+#include "fp16/vector_path.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 
@@ -76,6 +77,7 @@ TEST_CASE("a run prints its verdict and exits with 0") {
   CHECK(manifest["seed"] == 5);
   CHECK(manifest["options"]["steps"] == 3);
   CHECK(manifest["threads"] == manifest["options"]["threads"]);
+  CHECK(manifest["vector_path"] == std::string(fp16::name_of(fp16::active_vector_path())));
 }
 
 TEST_CASE("results do not depend on the number of threads") {
