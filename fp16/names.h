@@ -304,7 +304,7 @@ Spec parse_spec(std::string_view text);
 /// "false" are 1 and 0.
 GivenOptions numeric_options(const Spec& spec);
 
-/// The same in one step: name and numbers.
+/// The name and the numeric options of a spec in one step. Throws as parse_spec and numeric_options do.
 inline std::pair<std::string, GivenOptions> parse_numeric_spec(std::string_view text) {
   Spec spec = parse_spec(text);
   GivenOptions options = numeric_options(spec);

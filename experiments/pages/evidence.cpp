@@ -44,7 +44,7 @@ std::string program_of(std::string_view test) {
   return std::string(test.substr(0, test.find(':')));
 }
 
-/// Those of "quick, exhaustive".
+/// The words of a list such as "quick, exhaustive".
 std::set<std::string> words_of(const std::string& list) {
   std::istringstream stream(list);
   std::set<std::string> words;

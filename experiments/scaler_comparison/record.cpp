@@ -70,7 +70,8 @@ Estimate relative_excess(const Strategy& strategy, const Strategy& fp32) {
   return difference;
 }
 
-/// The same in per cent, with its 95 % t-interval where there are enough seeds: "+1.2 [-0.3, 2.7] %".
+/// A strategy's excess over FP32's final loss in per cent, with its 95 % t-interval where there are enough seeds:
+/// "+1.2 [-0.3, 2.7] %".
 std::string excess(const Strategy& strategy, const Strategy& fp32) {
   const Estimate difference = relative_excess(strategy, fp32);
   if (!std::isfinite(difference.mean)) return "-";

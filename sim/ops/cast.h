@@ -8,7 +8,7 @@ struct CastOptions {
   fp16::Format format = fp16::binary32;  ///< of the output
 };
 
-/// The same values in another format, rounded once.
+/// A cast: the values of its input in another format, rounded once.
 extern const Operation cast;
 
 }  // namespace sim

@@ -56,7 +56,7 @@ struct UpdateArithmetic {
   fp16::Format operations = fp16::binary32;
   /// The moments between steps, rounded once per step. A step uses its own moments before that rounding.
   fp16::Format state = fp16::binary32;
-  /// Of the new weight, where weights have 16 bits; wider ones are always rounded to nearest-even. Stochastic
+  /// The rounding of a new weight of 16 bits; wider ones are always rounded to nearest-even. Stochastic
   /// rounding draws from RandomStream(seed, "update <parameter> <step>") at twice the element's index.
   fp16::Rounding weight_rounding = fp16::Rounding::nearest_even;
   std::uint64_t seed = 0;

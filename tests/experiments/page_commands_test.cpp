@@ -89,7 +89,7 @@ void check_lab(const std::vector<std::string>& words) {
   }
 }
 
-/// Of cmake and pip: variables that a CMakeLists.txt has, and what can be installed.
+/// Commands of cmake and pip name variables that a CMakeLists.txt has, and what can be installed.
 void check_installation(const std::vector<std::string>& words) {
   const std::string project = content_of(checkout / "CMakeLists.txt");
   for (const std::string& word : words) {
