@@ -61,7 +61,7 @@ Tensor forward(OperationCall& call) {
     const std::size_t count = windows.count();
     ColumnSums<Real> sums(call.arithmetic.reductions, count);
     for (std::size_t element = 0; element < windows.elements(); ++element)
-      sums.add_row([part = parts.data() + element * count](std::size_t j) { return part[j]; });
+      sums.add_row(parts.data() + element * count);
     apply_to_each([elements = static_cast<Real>(windows.elements())](Real sum) { return sum / elements; },
                   count, y, std::move(sums).totals().data());
   });
@@ -73,16 +73,16 @@ void backward(const OperationGradient& g) {
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
     const auto elements = static_cast<Real>(windows.elements());
-    map_groups<Real, 1>(g.input_gradients[0], planes_of(x), {&g.output_gradient}, g.arithmetic.threads,
-                        [&](std::size_t, Real* dx, const auto& inputs) {
-                          const std::size_t count = windows.count();
-                          std::vector<Real> parts(windows.elements() * count);
-                          for (std::size_t element = 0; element < windows.elements(); ++element) {
-                            apply_to_each([elements](Real dy) { return dy / elements; }, count,
-                                          parts.data() + element * count, inputs[0]);
-                          }
-                          join(windows, parts, dx);
-                        });
+    map_groups<Real>(g.input_gradients[0], planes_of(x), {&g.output_gradient}, g.arithmetic.threads,
+                     [&](std::size_t, Real* dx, const auto& inputs) {
+                       const std::size_t count = windows.count();
+                       std::vector<Real> parts(windows.elements() * count);
+                       for (std::size_t element = 0; element < windows.elements(); ++element) {
+                         apply_to_each([elements](Real dy) { return dy / elements; }, count,
+                                       parts.data() + element * count, inputs[0]);
+                       }
+                       join(windows, parts, dx);
+                     });
   });
 }
 

@@ -95,7 +95,7 @@ Tensor forward(OperationCall& call) {
   return output;
 }
 
-/// Of one channel.
+/// What the gradient of one channel is made of.
 template <class Real>
 struct ChannelGradient {
   Real mean, inverse, weight;
@@ -107,14 +107,13 @@ struct ChannelGradient {
         inverse(static_cast<Real>(g.saved[1].element(channel))),
         weight(static_cast<Real>(g.inputs[1]->element(channel))) {
     const fp16::Format reductions = g.arithmetic.reductions;
-    const auto count = static_cast<Real>(xs.size());
-    const Real* x = xs.data();
     dweight = interleaved_sum<Real>(
-        reductions, xs.size(),
-        [=, mean = mean, inverse = inverse](std::size_t i) { return dy[i] * ((x[i] - mean) * inverse); });
-    dbias = interleaved_sum<Real>(reductions, xs.size(), [=](std::size_t i) { return dy[i]; });
-    mean_dy = rounded_to(reductions, dbias / count);
-    mean_dy_xhat = rounded_to(reductions, dweight / count);
+        reductions,
+        [mean = mean, inverse = inverse](Real upstream, Real x) { return upstream * ((x - mean) * inverse); },
+        xs.size(), dy, xs.data());
+    dbias = interleaved_sum(reductions, std::span(dy, xs.size()));
+    mean_dy = mean_of_sum(reductions, dbias, xs.size());
+    mean_dy_xhat = mean_of_sum(reductions, dweight, xs.size());
   }
 
   void through_batch_statistics(std::size_t count, Real* dx, const Real* dys, const Real* xs) const {

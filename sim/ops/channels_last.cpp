@@ -13,7 +13,7 @@ void transpose_images(const RoundedOutput& out, const Tensor& in, std::size_t im
                       std::size_t columns, int threads) {
   with_real(is_binary64(in), [&](auto real) {
     using Real = decltype(real);
-    map_groups<Real, 1>(out, images, {&in}, threads, [&](std::size_t, Real* transposed, const auto& inputs) {
+    map_groups<Real>(out, images, {&in}, threads, [&](std::size_t, Real* transposed, const auto& inputs) {
       for (std::size_t i = 0; i < rows; ++i) {
         for (std::size_t j = 0; j < columns; ++j) transposed[j * rows + i] = inputs[0][i * columns + j];
       }

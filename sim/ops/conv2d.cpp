@@ -8,6 +8,7 @@
 #include "sim/ops/channels.h"
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/patches.h"
+#include "sim/ops/sums.h"
 
 namespace sim {
 namespace {
@@ -192,8 +193,7 @@ void bias_gradient(const OperationGradient& g) {
   std::vector<Real> values, sums(layout.channels);
   for (std::size_t channel = 0; channel < layout.channels; ++channel) {
     layout.gather(g.output_gradient, channel, 1, values);
-    sums[channel] = interleaved_sum<Real>(g.arithmetic.reductions, values.size(),
-                                          [&values](std::size_t i) { return values[i]; });
+    sums[channel] = interleaved_sum(g.arithmetic.reductions, std::span<const Real>(values));
   }
   store(g.input_gradients[2], 0, std::span<const Real>(sums));
 }

@@ -46,8 +46,8 @@ void backward(const OperationGradient& g) {
     std::vector<Real> buffer(features);
     std::vector<ColumnSums<Real>> sums(g.inputs[0]->shape()[0], {g.arithmetic.reductions, features});
     for (std::size_t row = 0; row < labels.size(); ++row) {
-      const Real* dy = read(g.output_gradient, row * features, features, buffer);
-      sums[static_cast<std::size_t>(labels[row])].add_row([dy](std::size_t j) { return dy[j]; });
+      sums[static_cast<std::size_t>(labels[row])].add_row(
+          read(g.output_gradient, row * features, features, buffer));
     }
     for (std::size_t entry = 0; entry < sums.size(); ++entry) {
       store(g.input_gradients[0], entry * features, std::span<const Real>(std::move(sums[entry]).totals()));

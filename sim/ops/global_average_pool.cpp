@@ -12,12 +12,12 @@ Tensor forward(OperationCall& call) {
   const std::size_t planes = output.size(), pixels = x.size() / planes;
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);
-    map_groups<Real, 1>(call.into(output), planes, {&x}, call.arithmetic.threads,
-                        [&](std::size_t, Real* y, const auto& inputs) {
-                          *y = interleaved_mean<Real>(
-                              call.arithmetic.reductions, pixels,
-                              [values = inputs[0]](std::size_t i) { return values[i]; });
-                        });
+    map_groups<Real>(call.into(output), planes, {&x}, call.arithmetic.threads,
+                     [&](std::size_t, Real* y, const auto& inputs) {
+                       const fp16::Format reductions = call.arithmetic.reductions;
+                       *y = mean_of_sum(reductions, interleaved_sum(reductions, std::span(inputs[0], pixels)),
+                                        pixels);
+                     });
   });
   return output;
 }
@@ -26,10 +26,10 @@ void backward(const OperationGradient& g) {
   const std::size_t planes = g.output.size(), pixels = g.inputs[0]->size() / planes;
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
-    map_groups<Real, 1>(g.input_gradients[0], planes, {&g.output_gradient}, g.arithmetic.threads,
-                        [&](std::size_t, Real* dx, const auto& inputs) {
-                          std::fill_n(dx, pixels, inputs[0][0] / static_cast<Real>(pixels));
-                        });
+    map_groups<Real>(g.input_gradients[0], planes, {&g.output_gradient}, g.arithmetic.threads,
+                     [&](std::size_t, Real* dx, const auto& inputs) {
+                       std::fill_n(dx, pixels, inputs[0][0] / static_cast<Real>(pixels));
+                     });
   });
 }
 

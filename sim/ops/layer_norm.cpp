@@ -23,7 +23,7 @@ Tensor forward(OperationCall& call) {
     const Real* biases = read(bias, 0, columns, std::span(bias_buffer));
     call.saved.assign(2, Tensor({rows}, format_of<Real>));
     const std::span<Real> means = call.saved[0].elements<Real>(), inverses = call.saved[1].elements<Real>();
-    map_groups<Real, 1>(
+    map_groups<Real>(
         call.into(output), rows, {&x}, call.arithmetic.threads,
         [&](std::size_t row, Real* y, const auto& inputs) {
           const auto [mean, sum_of_squares] = deviations_of(inputs[0], columns, reductions);
@@ -62,35 +62,41 @@ void input_gradient(const OperationGradient& g, const SavedRows<Real>& saved) {
   const fp16::Format reductions = g.arithmetic.reductions;
   std::vector<Real> buffer(columns);
   const Real* weights = read(*g.inputs[1], 0, columns, std::span(buffer));
-  map_groups<Real, 2>(g.input_gradients[0], g.inputs[0]->size() / columns, {g.inputs[0], &g.output_gradient},
-                      g.arithmetic.threads, [&](std::size_t row, Real* dx, const auto& inputs) {
-                        const Real *x = inputs[0], *dy = inputs[1];
-                        const Real mean = saved.means[row], inverse = saved.inverses[row];
-                        const Real mean_g = interleaved_mean<Real>(
-                            reductions, columns, [dy, weights](std::size_t i) { return dy[i] * weights[i]; });
-                        const Real mean_gx = interleaved_mean<Real>(reductions, columns, [=](std::size_t i) {
-                          return dy[i] * weights[i] * ((x[i] - mean) * inverse);
-                        });
-                        apply_to_each(
-                            [=](Real value, Real gradient, Real w) {
-                              return inverse * (gradient * w - mean_g - (value - mean) * inverse * mean_gx);
-                            },
-                            columns, dx, x, dy, weights);
-                      });
+  map_groups<Real>(
+      g.input_gradients[0], g.inputs[0]->size() / columns, {g.inputs[0], &g.output_gradient},
+      g.arithmetic.threads, [&](std::size_t row, Real* dx, const auto& inputs) {
+        const Real *x = inputs[0], *dy = inputs[1];
+        const Real mean = saved.means[row], inverse = saved.inverses[row];
+        const Real sum_g = interleaved_sum<Real>(
+            reductions, [](Real gradient, Real w) { return gradient * w; }, columns, dy, weights);
+        const Real sum_gx = interleaved_sum<Real>(
+            reductions,
+            [=](Real gradient, Real w, Real value) { return gradient * w * ((value - mean) * inverse); },
+            columns, dy, weights, x);
+        const Real mean_g = mean_of_sum(reductions, sum_g, columns);
+        const Real mean_gx = mean_of_sum(reductions, sum_gx, columns);
+        apply_to_each(
+            [=](Real value, Real gradient, Real w) {
+              return inverse * (gradient * w - mean_g - (value - mean) * inverse * mean_gx);
+            },
+            columns, dx, x, dy, weights);
+      });
 }
 
 /// dweight = sum of dy xhat, dbias = sum of dy, each down its column.
 template <class Real>
 void parameter_gradients(const OperationGradient& g, const SavedRows<Real>& saved) {
   const std::size_t columns = g.inputs[1]->size();
-  std::vector<Real> x_buffer(columns), dy_buffer(columns);
+  std::vector<Real> x_buffer(columns), dy_buffer(columns), terms(columns);
   ColumnSums<Real> dweight(g.arithmetic.reductions, columns), dbias(g.arithmetic.reductions, columns);
   for (std::size_t row = 0; row < g.inputs[0]->size() / columns; ++row) {
     const Real* x = read(*g.inputs[0], row * columns, columns, std::span(x_buffer));
     const Real* dy = read(g.output_gradient, row * columns, columns, std::span(dy_buffer));
     const Real mean = saved.means[row], inverse = saved.inverses[row];
-    dweight.add_row([=](std::size_t j) { return dy[j] * ((x[j] - mean) * inverse); });
-    dbias.add_row([=](std::size_t j) { return dy[j]; });
+    apply_to_each([=](Real gradient, Real value) { return gradient * ((value - mean) * inverse); }, columns,
+                  terms.data(), dy, x);
+    dweight.add_row(terms.data());
+    dbias.add_row(dy);
   }
   if (g.input_gradients[1].tensor)
     store(g.input_gradients[1], 0, std::span<const Real>(std::move(dweight).totals()));

@@ -61,7 +61,9 @@ Tensor elementwise_loss(const Operation& operation, OperationCall& call, Term te
   const double normaliser = normaliser_of(operation, options.normaliser, prediction.size());
   return with_real(is_binary64(prediction), [&](auto real) {
     using Real = decltype(real);
-    const auto weigh = [&](std::size_t offset, std::span<Real> terms) {
+    const auto weighted_terms = [&, unweighted = elementwise<Real, 2>(term)](
+                                    std::size_t offset, std::span<Real> terms, const Real* const* inputs) {
+      unweighted(offset, terms, inputs);
       if (weights.empty()) return;
       const std::size_t columns = prediction.size() / weights.size();
       for (std::size_t i = 0; i < terms.size(); ++i) {
@@ -69,7 +71,8 @@ Tensor elementwise_loss(const Operation& operation, OperationCall& call, Term te
         terms[i] = weight == 0 ? Real{0} : terms[i] * weight;
       }
     };
-    const Real total = sum_of_elements<Real, 2>({&prediction, &target}, fp16::binary32, term, weigh);
+    const std::array<const Tensor*, 2> inputs{&prediction, &target};
+    const Real total = sum_of_pieces<Real>(inputs, fp16::binary32, weighted_terms);
     return scalar_output(call, total / static_cast<Real>(normaliser));
   });
 }
@@ -93,7 +96,7 @@ void elementwise_loss_gradient(const Operation& operation, const OperationGradie
     const std::array<const Tensor*, 2> inputs{g.inputs[0], g.inputs[1]};
     if (weights.empty()) return map_elements<Real>(out, inputs, gradient(factor), g.arithmetic.threads);
     const std::size_t columns = inputs[0]->size() / weights.size();
-    map_groups<Real>(out, weights.size(), inputs, g.arithmetic.threads,
+    map_groups<Real>(out, weights.size(), {inputs[0], inputs[1]}, g.arithmetic.threads,
                      [&](std::size_t row, Real* gradients, const auto& values) {
                        if (weights[row] == 0) {
                          std::fill_n(gradients, columns, Real{0});

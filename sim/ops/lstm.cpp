@@ -205,8 +205,7 @@ void backward(const OperationGradient& g) {
     product(2, dg.transposed(), operand(earlier, s.rows(), s.hidden));
     if (g.input_gradients[3].tensor) {
       ColumnSums<Real> sums(g.arithmetic.reductions, s.gates());
-      for (std::size_t row = 0; row < s.rows(); ++row)
-        sums.add_row([of_row = d_gates.data() + row * s.gates()](std::size_t j) { return of_row[j]; });
+      for (std::size_t row = 0; row < s.rows(); ++row) sums.add_row(d_gates.data() + row * s.gates());
       store(g.input_gradients[3], 0, std::span<const Real>(std::move(sums).totals()));
     }
   });

@@ -12,7 +12,7 @@ namespace {
 // of what that leaves. The latter are short: there compilers are given vectors, the last of a row overlapping
 // the one before.
 
-/// Of scalars or of vectors: `largest` gives way to a larger value or to a NaN, and a NaN to nothing.
+/// The larger of scalars, or of vectors lane by lane: `largest` gives way to a larger value or to a NaN, and a NaN to nothing.
 template <class Value>
 inline void keep_larger(Value& largest, const Value& next) {
   largest = (((next <= largest) == 0) & (largest == largest)) ? next : largest;
@@ -158,7 +158,7 @@ void backward(const OperationGradient& g) {
   const Windows windows(max_pool2d, x, g.options.get<PoolingOptions>().window);
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
-    map_groups<Real, 2>(
+    map_groups<Real>(
         g.input_gradients[0], planes_of(x), {&x, &g.output_gradient}, g.arithmetic.threads,
         [&](std::size_t, Real* dx, const auto& in) { plane_gradient(windows, in[0], in[1], dx); });
   });

@@ -23,10 +23,11 @@ struct Deviations {
 /// Two passes, each summed in the interleaved order; the mean is a value of `reductions` too.
 template <class Real>
 Deviations<Real> deviations_of(const Real* values, std::size_t count, fp16::Format reductions) {
-  const Real mean = interleaved_mean<Real>(reductions, count, [values](std::size_t i) { return values[i]; });
-  const Real sum = interleaved_sum<Real>(
-      reductions, count, [values, mean](std::size_t i) { return (values[i] - mean) * (values[i] - mean); });
-  return {mean, sum};
+  const Real sum = interleaved_sum(reductions, std::span(values, count));
+  const Real mean = mean_of_sum(reductions, sum, count);
+  return {mean,
+          interleaved_sum<Real>(
+              reductions, [mean](Real value) { return (value - mean) * (value - mean); }, count, values)};
 }
 
 }  // namespace sim

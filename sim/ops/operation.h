@@ -1,17 +1,14 @@
 #pragma once
 /// What an operation is: a row of functions. The tape chooses formats and allocates; the operation computes.
 
-#include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
-#include <tuple>
 #include <vector>
 
-#include "fp16/config.h"
+#include "sim/ops/elements.h"
 #include "sim/ops/operation_options.h"
 #include "sim/precision/arithmetic.h"
 #include "sim/precision/autocast.h"
@@ -30,7 +27,7 @@ struct OperationCall {
   fp16::Format output_format;
   bool training;        ///< false: evaluation (running statistics, no dropout)
   RandomStream random;  ///< this evaluation's own; backward gets the same
-  /// Of linear maps; null: operands are multiplied as they are.
+  /// What a linear map narrows its operands with; null: they are multiplied as they are.
   const OperandNarrowing* narrowing = nullptr;
   const ElementRounding* rounding = nullptr;
   fp16::RoundingCounts* counts = nullptr;
@@ -103,40 +100,6 @@ struct Operation {
 template <class Body>
 decltype(auto) with_real(bool binary64, Body body) {
   return binary64 ? body(double{}) : body(float{});
-}
-
-template <class Real, class Function, class... Inputs>
-FP16_VECTOR_CLONES void apply_to_each(Function function, std::size_t count, Real* results,
-                                      const Inputs*... inputs) {
-  for (std::size_t i = 0; i < count; ++i) results[i] = function(inputs[i]...);
-}
-
-/// out[i] = function(inputs[0][i], inputs[1][i], ...) for first <= i < last, computed in Real and rounded
-/// once.
-template <class Real, std::size_t Count, class Function>
-void map_part(const RoundedOutput& out, const std::array<const Tensor*, Count>& inputs, Function function,
-              std::size_t first, std::size_t last) {
-  constexpr std::size_t piece = 2048;
-  Real results[piece];
-  std::array<std::array<Real, piece>, Count> buffers;
-  for (std::size_t offset = first; offset < last; offset += piece) {
-    const std::size_t n = std::min(piece, last - offset);
-    std::array<const Real*, Count> values;
-    for (std::size_t input = 0; input < Count; ++input)
-      values[input] = read(*inputs[input], offset, n, buffers[input]);
-    std::apply([&](auto... input) { apply_to_each(function, n, results, input...); }, values);
-    store(out, offset, std::span<const Real>(results, n));
-  }
-}
-
-/// The same for all elements, on up to `threads` threads.
-template <class Real, std::size_t Count, class Function>
-void map_elements(const RoundedOutput& out, const std::array<const Tensor*, Count>& inputs, Function function,
-                  int threads = 1) {
-  for_each_part(out, out.tensor->size(), threads, smallest_part_of_elements,
-                [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
-                  map_part<Real>(part, inputs, function, first, last);
-                });
 }
 
 }  // namespace sim

@@ -42,8 +42,8 @@ Tensor pool_forward(OperationCall& call, const Windows& windows, Pool pool) {
   Tensor output({x.shape()[0], x.shape()[1], windows.rows(), windows.columns()}, call.output_format);
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);
-    map_groups<Real, 1>(call.into(output), planes_of(x), {&x}, call.arithmetic.threads,
-                        [&](std::size_t, Real* y, const auto& inputs) { pool(inputs[0], y); });
+    map_groups<Real>(call.into(output), planes_of(x), {&x}, call.arithmetic.threads,
+                     [&](std::size_t, Real* y, const auto& inputs) { pool(inputs[0], y); });
   });
   return output;
 }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include "sim/ops/groups.h"
 #include "sim/ops/softmax_rows.h"
+#include "sim/ops/sums.h"
 
 namespace sim {
 namespace {
@@ -23,13 +25,13 @@ Tensor forward(OperationCall& call) {
   Tensor output(x.shape(), call.output_format);
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);
-    map_groups<Real, 1>(call.into(output), x.size() / columns, {&x}, call.arithmetic.threads,
-                        [&](std::size_t row, Real* probabilities, const auto& inputs) {
-                          const std::size_t visible = visible_columns(causal, row, columns);
-                          softmax_row(inputs[0], visible, std::min(columns, whole_vectors(visible)),
-                                      probabilities, call.arithmetic.reductions);
-                          std::fill(probabilities + visible, probabilities + columns, Real{0});
-                        });
+    map_groups<Real>(call.into(output), x.size() / columns, {&x}, call.arithmetic.threads,
+                     [&](std::size_t row, Real* probabilities, const auto& inputs) {
+                       const std::size_t visible = visible_columns(causal, row, columns);
+                       softmax_row(inputs[0], visible, std::min(columns, whole_vectors(visible)),
+                                   probabilities, call.arithmetic.reductions);
+                       std::fill(probabilities + visible, probabilities + columns, Real{0});
+                     });
   });
   return output;
 }
@@ -40,13 +42,14 @@ void backward(const OperationGradient& g) {
   const bool causal = g.options.get<SoftmaxOptions>().causal;
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
-    map_groups<Real, 2>(
+    map_groups<Real>(
         g.input_gradients[0], g.output.size() / columns, {&g.output, &g.output_gradient},
         g.arithmetic.threads, [&](std::size_t row, Real* dx, const auto& inputs) {
           const Real *p = inputs[0], *dy = inputs[1];
           const std::size_t visible = visible_columns(causal, row, columns);
-          const Real sum = interleaved_sum<Real>(g.arithmetic.reductions, visible,
-                                                 [p, dy](std::size_t i) { return p[i] * dy[i]; });
+          const Real sum = interleaved_sum<Real>(
+              g.arithmetic.reductions, [](Real probability, Real gradient) { return probability * gradient; },
+              visible, p, dy);
           apply_to_each([sum](Real probability, Real gradient) { return probability * (gradient - sum); },
                         visible, dx, p, dy);
           std::fill(dx + visible, dx + columns, Real{0});

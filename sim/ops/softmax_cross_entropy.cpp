@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "sim/ops/groups.h"
 #include "sim/ops/loss.h"
 #include "sim/ops/softmax_rows.h"
 
@@ -44,15 +45,14 @@ Tensor forward(OperationCall& call) {
   return with_real(is_binary64(logits), [&](auto real) {
     using Real = decltype(real);
     std::vector<Real> losses(rows);
-    map_groups<Real, 1>({&call.saved[0]}, rows, {&logits}, call.arithmetic.threads,
-                        [&](std::size_t row, Real* probabilities, const auto& inputs) {
-                          const auto [largest, sum] =
-                              softmax_row(inputs[0], classes, classes, probabilities, fp16::binary32);
-                          if (labels[row] != left_out)
-                            losses[row] = elementary::log(sum) - (inputs[0][labels[row]] - largest);
-                        });
-    const Real total =
-        interleaved_sum<Real>(fp16::binary32, rows, [&](std::size_t row) { return losses[row]; });
+    map_groups<Real>({&call.saved[0]}, rows, {&logits}, call.arithmetic.threads,
+                     [&](std::size_t row, Real* probabilities, const auto& inputs) {
+                       const auto [largest, sum] =
+                           softmax_row(inputs[0], classes, classes, probabilities, fp16::binary32);
+                       if (labels[row] != left_out)
+                         losses[row] = elementary::log(sum) - (inputs[0][labels[row]] - largest);
+                     });
+    const Real total = interleaved_sum(fp16::binary32, std::span<const Real>(losses));
     return scalar_output(call, total / static_cast<Real>(normaliser_of_rows(options)));
   });
 }
@@ -67,15 +67,15 @@ void backward(const OperationGradient& g) {
     using Real = decltype(real);
     const Real factor =
         static_cast<Real>(g.output_gradient.element(0)) / static_cast<Real>(normaliser_of_rows(options));
-    map_groups<Real, 1>(g.input_gradients[0], rows, {&g.saved[0]}, g.arithmetic.threads,
-                        [&](std::size_t row, Real* dz, const auto& inputs) {
-                          if (labels[row] == left_out) {
-                            std::fill_n(dz, classes, Real{0});
-                            return;
-                          }
-                          apply_to_each([factor](Real p) { return p * factor; }, classes, dz, inputs[0]);
-                          dz[labels[row]] = (inputs[0][labels[row]] - 1) * factor;
-                        });
+    map_groups<Real>(g.input_gradients[0], rows, {&g.saved[0]}, g.arithmetic.threads,
+                     [&](std::size_t row, Real* dz, const auto& inputs) {
+                       if (labels[row] == left_out) {
+                         std::fill_n(dz, classes, Real{0});
+                         return;
+                       }
+                       apply_to_each([factor](Real p) { return p * factor; }, classes, dz, inputs[0]);
+                       dz[labels[row]] = (inputs[0][labels[row]] - 1) * factor;
+                     });
   });
 }
 

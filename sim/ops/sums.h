@@ -17,16 +17,12 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <functional>
-#include <numeric>
 #include <span>
 #include <type_traits>
-#include <utility>
 #include <vector>
 
-#include "fp16/config.h"
-#include "fp16/elementary.h"
 #include "fp16/formats.h"
+#include "sim/ops/elements.h"
 #include "sim/precision/arithmetic.h"
 
 namespace sim {
@@ -40,63 +36,25 @@ Real rounded_to(fp16::Format reductions, Real value) {
   return value;
 }
 
-/// sum + term, both the term and the result rounded to binary16 if `InBinary16` (of floats only). The binary32
-/// sum of two halves rounds to binary16 as their exact sum does: 24 >= 2 * 11 + 2 (Figueroa 1995).
-template <bool InBinary16>
-struct Accumulate {
-  template <class Real>
-  Real operator()(Real sum, Real term) const {
-    if constexpr (InBinary16 && std::is_same_v<Real, float>) {
-      return rounded_to_binary16(sum + rounded_to_binary16(term));
-    } else {
-      return sum + term;
-    }
-  }
-};
-
-/// Calls body(Accumulate) as `reductions` asks for.
-template <class Body>
-decltype(auto) with_accumulation(fp16::Format reductions, Body body) {
-  return reductions == fp16::binary16 ? body(Accumulate<true>{}) : body(Accumulate<false>{});
-}
-
 inline constexpr std::size_t rows_of_a_block = 16;
+inline constexpr std::size_t interleaved_lanes = 16;
+
+template <class Real>
+using Lanes = std::array<Real, interleaved_lanes>;
 
 /// The sums of columns, an array of them, block by block.
 template <class Columns>
 class BlockedSums {
  public:
-  BlockedSums(fp16::Format reductions, Columns zeros)
-      : one_block_(reductions == fp16::binary16), block_(std::move(zeros)) {}
+  BlockedSums(fp16::Format reductions, Columns zeros);
 
   /// Where the next `rows` rows, at most 16 and all in one block, are to be added.
-  Columns& block_for(std::size_t rows) {
-    if (rows_ + rows > rows_of_a_block && !one_block_) {
-      append(block_);
-      std::ranges::fill(block_, 0);
-      rows_ = 0;
-    }
-    rows_ += rows;
-    return block_;
-  }
-
-  Columns totals() && {
-    if (waiting_.empty()) return std::move(block_);
-    append(std::move(block_));
-    while (waiting_.size() > 1) join_last_two();
-    return std::move(waiting_.front());
-  }
+  Columns& block_for(std::size_t rows);
+  Columns totals() &&;
 
  private:
-  void append(Columns block) {
-    waiting_.push_back(std::move(block));
-    for (std::size_t n = ++blocks_; n % 2 == 0; n /= 2) join_last_two();
-  }
-  void join_last_two() {
-    Columns& left = waiting_[waiting_.size() - 2];
-    std::ranges::transform(left, waiting_.back(), left.begin(), std::plus<>());
-    waiting_.pop_back();
-  }
+  void append(Columns block);
+  void join_last_two();
 
   bool one_block_;
   Columns block_;
@@ -105,38 +63,8 @@ class BlockedSums {
   std::size_t blocks_ = 0;        ///< finished ones
 };
 
-template <class Real>
-Real with_default_nan(Real sum) {
-  return sum == sum ? sum : fp16::elementary::default_nan<Real>;
-}
-
-inline constexpr std::size_t interleaved_lanes = 16;
-template <class Real>
-using Lanes = std::array<Real, interleaved_lanes>;
-
-/// lanes[i mod 16] = combine(lanes[i mod 16], term(i)) for i = 0 .. count - 1.
-template <class Real, class Combine, class Term>
-inline void combine_interleaved(Lanes<Real>& lanes, std::size_t count, Combine combine, Term term) {
-  constexpr std::size_t width = interleaved_lanes;
-  Lanes<Real> local = lanes;  // never indexed by a variable, so that it stays in registers
-  std::size_t i = 0;
-  for (; i + width <= count; i += width) {
-    for (std::size_t j = 0; j < width; ++j) local[j] = combine(local[j], term(i + j));
-  }
-  lanes = local;
-  for (std::size_t j = 0; i + j < count; ++j) lanes[j] = combine(lanes[j], term(i + j));
-}
-
-/// The lanes in one: j takes up j + 8, then j + 4, j + 2 and j + 1.
-template <class Real, class Combine>
-inline Real fold(Lanes<Real> lanes, Combine combine) {
-  for (std::size_t j = 0; j < 8; ++j) lanes[j] = combine(lanes[j], lanes[j + 8]);
-  for (std::size_t j = 0; j < 4; ++j) lanes[j] = combine(lanes[j], lanes[j + 4]);
-  for (std::size_t j = 0; j < 2; ++j) lanes[j] = combine(lanes[j], lanes[j + 2]);
-  return combine(lanes[0], lanes[1]);
-}
-
-/// The interleaved sum of terms, which may arrive in pieces: all but the last of a multiple of 256.
+/// The interleaved sum of terms, which may arrive in pieces: all but the last of a multiple of 256. Terms and
+/// partial sums are rounded to `reductions`. Real is float or double.
 template <class Real>
 class InterleavedSum {
  public:
@@ -144,75 +72,61 @@ class InterleavedSum {
 
   explicit InterleavedSum(fp16::Format reductions) : reductions_(reductions), sums_(reductions, {}) {}
 
-  /// Adds term(0), ..., term(count - 1).
-  template <class Term>
-  void add(std::size_t count, Term term) {
-    with_accumulation(reductions_, [&](auto accumulate) {
-      for (std::size_t first = 0; first < count; first += block) {
-        add_terms(sums_.block_for(rows_of_a_block), std::min(block, count - first), accumulate,
-                  [first, term](std::size_t i) { return term(first + i); });
-      }
-    });
+  void add(std::span<const Real> terms);
+
+  /// Adds function(inputs[i]...) for i = 0 .. count - 1.
+  template <class Function, class... Inputs>
+  void add(Function function, std::size_t count, const Inputs*... inputs) {
+    Real terms[block];
+    for (std::size_t first = 0; first < count; first += block) {
+      const std::size_t n = std::min(block, count - first);
+      apply_to_each(function, n, terms, (inputs + first)...);
+      add(std::span<const Real>(terms, n));
+    }
   }
 
-  Real total() && {
-    return with_default_nan(with_accumulation(
-        reductions_, [&](auto accumulate) { return fold(std::move(sums_).totals(), accumulate); }));
-  }
+  Real total() &&;
 
  private:
-  template <class Accumulation, class Term>
-  FP16_VECTOR_CLONES static void add_terms(Lanes<Real>& lanes, std::size_t count, Accumulation accumulate,
-                                           Term term) {
-    combine_interleaved(lanes, count, accumulate, term);
-  }
-
   fp16::Format reductions_;
   BlockedSums<Lanes<Real>> sums_;
 };
 
-/// The interleaved sum of term(0), ..., term(count - 1); terms and partial sums are rounded to `reductions`.
-template <class Real, class Term>
-Real interleaved_sum(fp16::Format reductions, std::size_t count, Term term) {
+template <class Real>
+Real interleaved_sum(fp16::Format reductions, std::span<const Real> terms) {
   InterleavedSum<Real> sum(reductions);
-  sum.add(count, term);
+  sum.add(terms);
+  return std::move(sum).total();
+}
+
+/// The interleaved sum of function(inputs[i]...) for i = 0 .. count - 1.
+template <class Real, class Function, class... Inputs>
+Real interleaved_sum(fp16::Format reductions, Function function, std::size_t count, const Inputs*... inputs) {
+  InterleavedSum<Real> sum(reductions);
+  sum.add(function, count, inputs...);
   return std::move(sum).total();
 }
 
 /// The interleaved sum over `count`, also a value of `reductions`.
-template <class Real, class Term>
-Real interleaved_mean(fp16::Format reductions, std::size_t count, Term term) {
-  return rounded_to(reductions, interleaved_sum<Real>(reductions, count, term) / static_cast<Real>(count));
+template <class Real>
+Real mean_of_sum(fp16::Format reductions, Real sum, std::size_t count) {
+  return rounded_to(reductions, sum / static_cast<Real>(count));
 }
 
 /// The sums of `columns` columns of terms, row by row; terms and partial sums are rounded to `reductions`.
+/// Real is float or double.
 template <class Real>
 class ColumnSums {
  public:
   ColumnSums(fp16::Format reductions, std::size_t columns)
       : reductions_(reductions), sums_(reductions, std::vector<Real>(columns)) {}
 
-  /// Adds term(j) to the sum of column j.
-  template <class Term>
-  void add_row(Term term) {
-    std::vector<Real>& block = sums_.block_for(1);
-    with_accumulation(reductions_,
-                      [&](auto accumulate) { add_terms(block.data(), block.size(), accumulate, term); });
-  }
+  /// Adds terms[j] to the sum of column j.
+  void add_row(const Real* terms);
 
-  std::vector<Real> totals() && {
-    std::vector<Real> totals = std::move(sums_).totals();
-    std::ranges::transform(totals, totals.begin(), with_default_nan<Real>);
-    return totals;
-  }
+  std::vector<Real> totals() &&;
 
  private:
-  template <class Accumulation, class Term>
-  FP16_VECTOR_CLONES static void add_terms(Real* sums, std::size_t count, Accumulation accumulate,
-                                           Term term) {
-    for (std::size_t j = 0; j < count; ++j) sums[j] = accumulate(sums[j], term(j));
-  }
-
   fp16::Format reductions_;
   BlockedSums<std::vector<Real>> sums_;
 };
@@ -221,22 +135,16 @@ class ColumnSums {
 /// element i goes to partial sum i mod 16, in ascending order; at the end those are added in ascending order.
 class SumOfSquares {
  public:
-  template <class Real>
-  void add(std::span<const Real> values) {
-    add_to(lanes_, values);
-  }
-  double total() const { return std::accumulate(lanes_.begin(), lanes_.end(), 0.0); }
+  void add(std::span<const float> values);
+  void add(std::span<const double> values);
+  double total() const;
 
  private:
-  template <class Real>
-  FP16_VECTOR_CLONES static void add_to(Lanes<double>& lanes, std::span<const Real> values) {
-    combine_interleaved(lanes, values.size(), std::plus<>(), [values](std::size_t i) {
-      const double value = values[i];
-      return value * value;
-    });
-  }
-
   Lanes<double> lanes_ = {};
 };
+
+/// The largest of `count` elements; NaNs are passed over. -infinity of none. Real is float or double.
+template <class Real>
+Real largest_of(const Real* values, std::size_t count);
 
 }  // namespace sim

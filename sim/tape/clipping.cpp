@@ -29,7 +29,7 @@ template <class Real>
 NormClipping clip_by_norm_of(std::span<const std::span<Real>> gradients, double max_norm) {
   names::checked_option<double>("clipping", "max_norm", max_norm, {.lower = 0});
   SumOfSquares squares;
-  for (const std::span<Real> gradient : gradients) squares.add<Real>(gradient);
+  for (const std::span<Real> gradient : gradients) squares.add(gradient);
   NormClipping clipping{.norm = std::sqrt(squares.total())};
   const double coefficient = max_norm / (clipping.norm + 1e-6);
   if (coefficient >= 1) return clipping;

@@ -78,21 +78,23 @@ TEST_CASE("sums of any length have the bits of their order: blocks, pairwise, on
   const auto check = [&]<class Real>(fp16::Format format, Real) {
     for (const std::size_t n : lengths) {
       const auto first = std::span(terms).first(n);
-      const auto term = [&](std::size_t i) { return static_cast<Real>(terms[i]); };
-      REQUIRE(sim::interleaved_sum<Real>(format, n, term) == sum_oracle::along_row(format, first));
+      const std::vector<Real> values(first.begin(), first.end());
+      REQUIRE(sim::interleaved_sum(format, std::span<const Real>(values)) ==
+              sum_oracle::along_row(format, first));
+      const auto doubled = [](Real value) { return 2 * value; };
+      REQUIRE(sim::interleaved_sum<Real>(format, doubled, n, values.data()) ==
+              2 * sum_oracle::along_row(format, first));
       sim::ColumnSums<Real> columns(format, 2);
-      for (std::size_t row = 0; row < n; ++row)
-        columns.add_row([&](std::size_t j) { return j == 0 ? term(row) : -2 * term(row); });
+      for (const Real value : values) columns.add_row(std::array{value, -2 * value}.data());
       const std::vector<Real> totals = std::move(columns).totals();
       REQUIRE(totals[0] == sum_oracle::down_column(format, first));
       REQUIRE(totals[1] == -2 * totals[0]);
     }
     // In pieces of whole blocks.
     sim::InterleavedSum<Real> pieces(format);
-    for (std::size_t i = 0; i < terms.size(); i += 512) {
-      pieces.add(std::min<std::size_t>(512, terms.size() - i),
-                 [&](std::size_t k) { return static_cast<Real>(terms[i + k]); });
-    }
+    const std::vector<Real> values(terms.begin(), terms.end());
+    for (std::size_t i = 0; i < values.size(); i += 512)
+      pieces.add(std::span(values).subspan(i, std::min<std::size_t>(512, values.size() - i)));
     CHECK(std::move(pieces).total() == sum_oracle::along_row(format, terms));
   };
   check(binary16, float{});
@@ -101,12 +103,14 @@ TEST_CASE("sums of any length have the bits of their order: blocks, pairwise, on
 }
 
 TEST_CASE("a NaN among the terms makes the sum the default NaN, whatever its own bits are") {
-  const auto term = [](std::size_t i) { return std::bit_cast<float>(i % 2 ? 0xffc12345u : 0x7fc54321u); };
+  std::vector<float> terms(300);
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    terms[i] = std::bit_cast<float>(i % 2 ? 0xffc12345u : 0x7fc54321u);
   const auto bits = [](float value) { return std::bit_cast<std::uint32_t>(value); };
   const std::uint32_t default_nan = bits(fp16::elementary::default_nan<float>);
-  CHECK(bits(sim::interleaved_sum<float>(binary32, 300, term)) == default_nan);
+  CHECK(bits(sim::interleaved_sum(binary32, std::span<const float>(terms))) == default_nan);
   sim::ColumnSums<float> columns(binary32, 3);
-  for (std::size_t row = 0; row < 40; ++row) columns.add_row(term);
+  for (std::size_t row = 0; row < 40; ++row) columns.add_row(terms.data());
   for (const float total : std::move(columns).totals()) CHECK(bits(total) == default_nan);
 }
 
