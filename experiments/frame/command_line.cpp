@@ -8,7 +8,6 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <cassert>
-#include <nlohmann/json.hpp>
 #include <ranges>
 
 #include "experiments/frame/config_file.h"
@@ -17,13 +16,11 @@
 namespace experiments {
 namespace {
 
-using nlohmann::ordered_json;
-
-std::string shown(const ordered_json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_array()) return value.dump();
+std::string shown(const Json& value) {
+  if (value.is_string()) return value.string();
+  if (!value.is_array()) return value.to_text();
   std::vector<std::string> parts;
-  for (const ordered_json& part : value) parts.push_back(shown(part));
+  for (const Json& part : value.elements()) parts.push_back(shown(part));
   return fmt::format("{}", fmt::join(parts, ","));
 }
 
@@ -121,8 +118,8 @@ void CommandLine::print_list(std::ostream& out) const {
   }
 }
 
-ordered_json CommandLine::effective_options() const {
-  ordered_json options = ordered_json::object();
+Json CommandLine::effective_options() const {
+  Json options = Json::object();
   for (const Binding& binding : bindings_) {
     if (binding.in_manifest) options[binding.name.substr(2)] = binding.value();
   }
@@ -171,7 +168,7 @@ void CommandLine::declare(CLI::App& app) const {
       app.add_flag(binding.name)->description(wrapped(binding.help, help_width));
       continue;
     }
-    const ordered_json value = binding.value();
+    const Json value = binding.value();
     std::string defaults =
         value.is_null() || shown(value).empty() ? "" : fmt::format("default {}", shown(value));
     if (!binding.quick_default.empty()) {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
 #include <span>
@@ -18,6 +17,7 @@
 #include <vector>
 
 #include "experiments/frame/families.h"
+#include "experiments/frame/json.h"
 
 namespace CLI {
 class App;
@@ -115,7 +115,7 @@ class CommandLine {
   Outcome parse(int argc, const char* const* argv, std::ostream& out);
 
   /// Option name without dashes -> its bound field's present value; null for an empty optional.
-  nlohmann::ordered_json effective_options() const;
+  Json effective_options() const;
 
  private:
   struct Binding {
@@ -124,7 +124,7 @@ class CommandLine {
     std::string help;
     std::string allowed;                                  ///< "an integer from 1 to 100", for errors
     std::function<bool(const std::string& text)> assign;  ///< false: not allowed
-    std::function<nlohmann::ordered_json()> value;
+    std::function<Json()> value;
     std::vector<std::string> choices = {};  ///< the names that errors suggest
     std::string quick_default = {};
     bool in_manifest = true;

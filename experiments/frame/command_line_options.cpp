@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <ranges>
 #include <span>
 #include <utility>
@@ -14,8 +13,6 @@
 
 namespace experiments {
 namespace {
-
-using nlohmann::ordered_json;
 
 template <OptionNumber T>
 std::optional<T> parse_number(std::string_view text, const Numeric<T>& numeric) {
@@ -80,11 +77,11 @@ void CommandLine::bind_number(std::string name, Field& field, std::string help, 
             if (number) field = *number;
             return number.has_value();
           },
-      .value = [&field]() -> ordered_json {
+      .value = [&field]() -> Json {
         if constexpr (std::same_as<Field, T>) {
           return field;
         } else {
-          return field ? ordered_json(*field) : ordered_json();
+          return field ? Json(*field) : Json();
         }
       },
       .quick_default = numeric.quick ? fmt::format("{}", *numeric.quick) : std::string(),
@@ -127,7 +124,7 @@ void CommandLine::add(std::string name, std::string& value, std::string help, st
             value = text;
             return !text.empty();
           },
-      .value = [&value] { return ordered_json(value); },
+      .value = [&value] { return Json(value); },
   });
 }
 
@@ -142,7 +139,7 @@ void CommandLine::add_flag(std::string name, bool& value, std::string help) {
             value = text == "true";
             return value || text == "false";
           },
-      .value = [&value] { return ordered_json(value); },
+      .value = [&value] { return Json(value); },
   });
 }
 
@@ -158,7 +155,7 @@ void CommandLine::bind_choice(std::string name, std::string& value, std::vector<
             value = text;
             return std::ranges::find(names, names::name_in(text)) != names.end();
           },
-      .value = [&value] { return ordered_json(value); },
+      .value = [&value] { return Json(value); },
       .choices = names,
   });
 }
@@ -195,7 +192,7 @@ void CommandLine::add_choices(std::string name, std::vector<std::string>& values
             if (parsed) values = *parsed;
             return parsed.has_value();
           },
-      .value = [&values] { return ordered_json(values); },
+      .value = [&values] { return Json(values); },
       .choices = names,
   });
 }
@@ -222,7 +219,7 @@ void CommandLine::add_choice_or_path(std::string name, std::string& value, std::
             std::error_code error;
             return std::ranges::find(names, text) != names.end() || std::filesystem::exists(text, error);
           },
-      .value = [&value] { return ordered_json(value); },
+      .value = [&value] { return Json(value); },
       .choices = names,
   });
 }

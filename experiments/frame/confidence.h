@@ -31,21 +31,21 @@ struct Estimate {
   bool is_judged() const;
   bool excludes_zero() const { return lower() > 0 || upper() < 0; }
 
-  /// Of two values the interval is 12.7 standard errors wide, or none where both happen to be the same.
+  /// The interval of two values would be 12.7 standard errors wide, or none where both happen to be the same.
   static constexpr std::size_t enough_values = 3;
 };
 
 /// Sums in the order of the values; at least one.
 Estimate estimate(std::span<const double> values);
 
-/// Of second[i] - first[i]; both have the same size.
+/// Estimates the mean of second[i] - first[i]; both have the same size.
 Estimate estimate_difference(std::span<const double> first, std::span<const double> second);
 
 /// "0.04695 ± 0.00066", mean and half_width times `factor`; without the interval for a single value and "-"
 /// for a mean that is not finite.
 std::string with_interval(const Estimate& value, double factor, int decimals);
 
-/// Of a difference "+0.12 [-0.30, 0.54]", else the same.
+/// with_interval of a difference, with its sign: "+0.12 [-0.30, 0.54]".
 std::string signed_with_interval(const Estimate& difference, double factor, int decimals);
 
 }  // namespace experiments

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <new>
-#include <nlohmann/json.hpp>
 #include <thread>
 
 #include "experiments/frame/interrupt.h"
@@ -34,13 +33,13 @@ void add_standard_options(CommandLine& command_line, StandardOptions& options) {
   command_line.add_list();
 }
 
-nlohmann::ordered_json settings(const Program& program, const CommandLine& command_line) {
-  const nlohmann::ordered_json options = command_line.effective_options();
-  return {{"experiment", program.name},
-          {"question", program.question},
-          {"options", options},
-          {"seed", options.value("seed", nlohmann::ordered_json())},
-          {"threads", options["threads"]}};
+Json settings(const Program& program, const CommandLine& command_line) {
+  const Json options = command_line.effective_options();
+  return Json::object({{"experiment", program.name},
+                       {"question", program.question},
+                       {"options", options},
+                       {"seed", options.value("seed")},
+                       {"threads", options.at("threads")}});
 }
 
 /// A bar needs a terminal that can erase a line.
@@ -101,7 +100,7 @@ int run(int argc, const char* const* argv, const Experiment& experiment, const L
                      .warnings = &streams.err});
     experiment.body(run);
     throw_if_interrupted();
-    nlohmann::ordered_json known = settings(experiment.program, command_line);
+    Json known = settings(experiment.program, command_line);
     if (laboratory.arithmetic) known.update(laboratory.arithmetic());
     record.commit(known);
     streams.out << printable(record.verdict()) << std::flush;

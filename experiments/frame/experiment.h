@@ -12,6 +12,7 @@
 
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/figure.h"
+#include "experiments/frame/json.h"
 #include "experiments/frame/progress.h"
 #include "experiments/frame/record.h"
 
@@ -70,7 +71,7 @@ struct Experiment {
 struct Laboratory {
   Families families = {};  ///< of choices and `--list`
   /// How this process computes, for the manifest; none without.
-  nlohmann::ordered_json (*arithmetic)() = nullptr;
+  Json (*arithmetic)() = nullptr;
 };
 
 /// Runs the experiment with --out, --threads, --quick, --quiet, --config and --list besides its own options,

@@ -74,7 +74,7 @@ class KeyColumn {
   int figure_width_;
 };
 
-/// Of so many curves at most the colours can be told apart.
+/// The colours of more curves could not be told apart.
 constexpr std::size_t most_curves = 7;
 
 /// The rows of "<table>.csv" that fulfil `where` (a gnuplot condition) as a curve; x and y are gnuplot
@@ -115,7 +115,7 @@ struct HeatMapAxes {
   std::string x_marks = {};  ///< drawn into every map, such as marks() makes
 };
 
-/// Of the figure below, in pixels.
+/// Width of a heat map's figure, in pixels.
 int heat_map_width(const HeatMapAxes& axes, std::size_t maps);
 int heat_map_height(const HeatMapAxes& axes);
 

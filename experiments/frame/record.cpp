@@ -11,7 +11,6 @@
 #include <cmath>
 #include <ctime>
 #include <limits>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <system_error>
 #include <type_traits>
@@ -25,7 +24,6 @@ namespace experiments {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 [[noreturn]] void throw_bad_directory(const fs::path& directory, std::string_view why) {
   throw std::runtime_error(
@@ -52,10 +50,9 @@ void remove_if_empty(const std::vector<fs::path>& outermost_first) {
 
 constexpr const char* manifest_name = "manifest.json";
 
-/// The manifest in a directory; no object where there is none that can be read.
-ordered_json manifest_in(const fs::path& directory) {
-  return ordered_json::parse(contents_of(directory / manifest_name).value_or(""), nullptr,
-                             /*allow_exceptions=*/false);
+/// The manifest in a directory; null where there is none that can be read.
+Json manifest_in(const fs::path& directory) {
+  return Json::from_text(contents_of(directory / manifest_name).value_or(""));
 }
 
 /// CRC-32 of a file that may be missing, then of no bytes.
@@ -65,11 +62,11 @@ std::string checksum_of(const fs::path& file) {
 
 /// The files in the directory that its present manifest lists; none when there is no readable one.
 std::vector<std::string> listed_files(const fs::path& directory) {
-  const ordered_json manifest = manifest_in(directory);
+  const Json listed = manifest_in(directory).value("files");
   std::vector<std::string> files;
-  if (!manifest.is_object() || !manifest.contains("files") || !manifest["files"].is_array()) return files;
-  for (const ordered_json& entry : manifest["files"]) {
-    const std::string file = entry.is_string() ? entry.get<std::string>() : "";
+  if (!listed.is_array()) return files;
+  for (const Json& entry : listed.elements()) {
+    const std::string file = entry.is_string() ? entry.string() : "";
     // Plain names only: a damaged manifest must not lead to files outside its directory.
     if (fs::path(file).filename() == file && fs::is_regular_file(directory / file)) files.push_back(file);
   }
@@ -84,10 +81,9 @@ std::string quoted_where_needed(const std::string& text) {
   return quoted + '"';
 }
 
-ordered_json library_versions(std::span<const Dependency> dependencies) {
-  ordered_json versions = ordered_json::object();
-  for (const Dependency& dependency : dependencies)
-    versions[std::string(dependency.name)] = dependency.version;
+Json library_versions(std::span<const Dependency> dependencies) {
+  Json versions = Json::object();
+  for (const Dependency& dependency : dependencies) versions[dependency.name] = dependency.version;
   return versions;
 }
 
@@ -104,16 +100,16 @@ std::string Value::text() const {
       content_);
 }
 
-nlohmann::ordered_json as_json(const GpuInformation& gpu) {
-  return {{"name", gpu.name},
-          {"driver", gpu.driver},
-          {"uuid", gpu.uuid},
-          {"compute_capability", gpu.compute_capability}};
+Json as_json(const GpuInformation& gpu) {
+  return Json::object({{"name", gpu.name},
+                       {"driver", gpu.driver},
+                       {"uuid", gpu.uuid},
+                       {"compute_capability", gpu.compute_capability}});
 }
 
-nlohmann::ordered_json Value::json() const {
+Json Value::json() const {
   return std::visit(
-      [this](const auto& content) -> ordered_json {
+      [this](const auto& content) -> Json {
         if constexpr (std::is_floating_point_v<std::decay_t<decltype(content)>>) {
           if (!std::isfinite(content)) return text();
         }
@@ -198,12 +194,12 @@ void RunRecord::flush() {
   for (const std::unique_ptr<Table>& table : tables_) table->flush();
 }
 
-void RunRecord::commit(const ordered_json& settings) {
+void RunRecord::commit(const Json& settings) {
   flush();
   tables_.clear();
-  ordered_json summary = ordered_json::object();
+  Json summary = Json::object();
   for (const auto& [key, value] : summary_) summary[key] = value.json();
-  write_contents(staging_ / "summary.json", summary.dump(2) + "\n");
+  write_contents(staging_ / "summary.json", summary.to_text(2) + "\n");
   write_contents(staging_ / "verdict.txt", verdict_);
 
   std::vector<std::string> files;
@@ -211,7 +207,7 @@ void RunRecord::commit(const ordered_json& settings) {
     files.push_back(entry.path().filename().string());
   }
   std::sort(files.begin(), files.end());
-  write_contents(staging_ / manifest_name, manifest(settings, files).dump(2) + "\n");
+  write_contents(staging_ / manifest_name, manifest(settings, files).to_text(2) + "\n");
 
   for (const std::string& file : files) {
     if (fs::is_directory(directory_ / file)) throw_not_written(directory_ / file, EISDIR);
@@ -227,46 +223,47 @@ void RunRecord::commit(const ordered_json& settings) {
   committed_ = true;
 }
 
-ordered_json RunRecord::manifest(const ordered_json& settings, const std::vector<std::string>& files) const {
+Json RunRecord::manifest(const Json& settings, const std::vector<std::string>& files) const {
   const BuildInformation& build = build_information();
   const MachineInformation machine = machine_information();
   const std::chrono::duration<double> wall_time = std::chrono::steady_clock::now() - start_;
-  ordered_json manifest = settings;
+  Json manifest = settings;
   for (const auto& [key, value] : settings_) manifest["settings"][key] = value.json();
-  manifest.update({{"version", build.version},
-                   {"git_revision", build.git_revision},
-                   {"git_dirty", build.git_dirty},
-                   {"compiler", build.compiler},
-                   {"compiler_flags", build.compiler_flags},
-                   {"build_type", build.build_type},
-                   {"libraries", library_versions(build.dependencies)},
-                   {"cpu", machine.cpu_model},
-                   {"instruction_sets", machine.instruction_sets},
-                   {"cuda", nullptr},
-                   {"driver", nullptr},
-                   {"gpu", nullptr},
-                   {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                                        fmt::gmtime(std::chrono::system_clock::to_time_t(date_)))},
-                   {"wall_time_s", wall_time.count()},
-                   {"peak_resident_bytes", peak_resident_bytes()}});
+  manifest.update(
+      Json::object({{"version", build.version},
+                    {"git_revision", build.git_revision},
+                    {"git_dirty", build.git_dirty},
+                    {"compiler", build.compiler},
+                    {"compiler_flags", build.compiler_flags},
+                    {"build_type", build.build_type},
+                    {"libraries", library_versions(build.dependencies)},
+                    {"cpu", machine.cpu_model},
+                    {"instruction_sets", Json(machine.instruction_sets)},
+                    {"cuda", nullptr},
+                    {"driver", nullptr},
+                    {"gpu", nullptr},
+                    {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                                         fmt::gmtime(std::chrono::system_clock::to_time_t(date_)))},
+                    {"wall_time_s", wall_time.count()},
+                    {"peak_resident_bytes", peak_resident_bytes()}}));
   if (gpu_) manifest["gpu"] = as_json(*gpu_);
-  manifest["figures"] = ordered_json::array();
+  Json::Array figures;
   for (const FigureNote& figure : figures_) {
-    manifest["figures"].push_back(
-        {{"name", figure.name}, {"title", figure.title}, {"caption", figure.caption}});
+    figures.push_back(
+        Json::object({{"name", figure.name}, {"title", figure.title}, {"caption", figure.caption}}));
   }
-  manifest["files"] = files;
+  manifest["figures"] = std::move(figures);
+  manifest["files"] = Json(files);
   for (const std::string& file : files) manifest["checksums"][file] = checksum_of(staging_ / file);
   return manifest;
 }
 
 std::vector<std::string> damaged_files(const fs::path& directory) {
-  const ordered_json manifest = manifest_in(directory);
-  if (!manifest.is_object() || !manifest.contains("checksums") || !manifest["checksums"].is_object())
-    return {manifest_name};
+  const Json checksums = manifest_in(directory).value("checksums");
+  if (!checksums.is_object()) return {manifest_name};
   std::vector<std::string> damaged;
-  for (const auto& [file, checksum] : manifest["checksums"].items()) {
-    if (!fs::is_regular_file(directory / file) || checksum != checksum_of(directory / file))
+  for (const auto& [file, checksum] : checksums.members()) {
+    if (!fs::is_regular_file(directory / file) || checksum != Json(checksum_of(directory / file)))
       damaged.push_back(file);
   }
   return damaged;

@@ -13,13 +13,14 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "experiments/frame/json.h"
 
 namespace experiments {
 
@@ -43,7 +44,7 @@ class Value {
   /// Shortest decimal that reads back to the same number; nan, inf and -inf by these names; a text as it is.
   std::string text() const;
   /// A JSON number, or a string; a number that is not finite becomes the string that text() gives.
-  nlohmann::ordered_json json() const;
+  Json json() const;
 
  private:
   std::variant<std::int64_t, std::uint64_t, float, double, std::string> content_;
@@ -82,8 +83,8 @@ struct GpuInformation {
   int compute_capability = 0;  ///< 10 * major + minor
 };
 
-/// As the manifest's "gpu" has it.
-nlohmann::ordered_json as_json(const GpuInformation& gpu);
+/// The manifest's "gpu".
+Json as_json(const GpuInformation& gpu);
 
 class RunRecord {
  public:
@@ -128,11 +129,10 @@ class RunRecord {
   /// options, seed, threads); build, machine, date, wall time, peak memory, figures, files and their checksums
   /// (CRC-32) are added here, and stand nowhere else. Throws std::runtime_error, naming the file, when something
   /// cannot be written.
-  void commit(const nlohmann::ordered_json& settings);
+  void commit(const Json& settings);
 
  private:
-  nlohmann::ordered_json manifest(const nlohmann::ordered_json& settings,
-                                  const std::vector<std::string>& files) const;
+  Json manifest(const Json& settings, const std::vector<std::string>& files) const;
 
   std::filesystem::path directory_;
   std::filesystem::path staging_;

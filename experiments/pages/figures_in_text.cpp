@@ -16,8 +16,6 @@
 namespace experiments::pages {
 namespace {
 
-using nlohmann::ordered_json;
-
 /// Keeps a figure and its unit on one line.
 const std::string no_break_space = "\u00a0";
 
@@ -63,16 +61,16 @@ std::optional<double> parse_number(std::string_view text) {
   return number;
 }
 
-double as_number(const ordered_json& value, std::string_view operand) {
-  if (value.is_number()) return value.get<double>();
-  const std::string text = value.is_string() ? value.get<std::string>() : "";
+double as_number(const Json& value, std::string_view operand) {
+  if (value.is_number()) return value.number();
+  const std::string text = value.is_string() ? value.string() : "";
   if (text == "nan") return not_a_number;
   if (text == "inf" || text == "-inf") return std::copysign(HUGE_VAL, text[0] == '-' ? -1 : 1);
-  throw std::invalid_argument(fmt::format("'{}' is {}, no number", operand, value.dump()));
+  throw std::invalid_argument(fmt::format("'{}' is {}, no number", operand, value.to_text()));
 }
 
 /// What `operand` names; a number is itself.
-ordered_json value_of(std::string_view operand, const Records& records) {
+Json value_of(std::string_view operand, const Records& records) {
   if (const auto number = parse_number(operand)) return *number;
   const std::size_t colon = operand.find(':');
   if (colon == std::string_view::npos)
@@ -89,7 +87,7 @@ std::size_t find_operator(std::string_view text, std::string_view characters) {
   return std::string_view::npos;
 }
 
-ordered_json evaluated(std::string_view term, const Records& records) {
+Json evaluated(std::string_view term, const Records& records) {
   const std::size_t at = find_operator(term, "/-*");
   if (at == std::string_view::npos) return value_of(term, records);
   const auto number = [&](std::string_view operand) {
@@ -159,10 +157,9 @@ std::string with_prefix(double figure) {
   return three_digits(figure) + std::string(prefixes[thousands]);
 }
 
-std::string shown(const ordered_json& value, std::string_view term, const Format& format,
-                  const Records& records) {
+std::string shown(const Json& value, std::string_view term, const Format& format, const Records& records) {
   const bool is_plain_text = value.is_string() && value != "nan" && value != "inf" && value != "-inf";
-  if (is_plain_text) return value.get<std::string>();
+  if (is_plain_text) return value.string();
   double factor = format.percent || format.hundredths ? 100 : 1;
   if (format.mebibytes) factor = 1.0 / (1 << 20);
   double figure = as_number(value, term);
@@ -175,8 +172,8 @@ std::string shown(const ordered_json& value, std::string_view term, const Format
                            : with_half_width(factor * figure, scaled.half_width());
   } else if (format.prefixed) {
     text = with_prefix(figure);
-  } else if (value.is_number_integer() && factor == 1 && !format.logarithm) {
-    text = value.dump();
+  } else if (value.is_integer() && factor == 1 && !format.logarithm) {
+    text = value.to_text();
   } else {
     text = three_digits(factor * figure);
   }
@@ -243,7 +240,7 @@ bool holds(std::string_view condition, const Records& records) {
     if (at == std::string_view::npos) continue;
     const std::string_view left = condition.substr(0, at), right = condition.substr(at + around.size());
     try {
-      const ordered_json first = evaluated(left, records);
+      const Json first = evaluated(left, records);
       const bool is_text = !parse_number(right) && right.find(':') == std::string_view::npos;
       if (is_text && comparison == "==") return first == std::string(right);
       return is_ordered(as_number(first, left), comparison, as_number(evaluated(right, records), right));

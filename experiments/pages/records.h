@@ -3,11 +3,12 @@
 
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "experiments/frame/json.h"
 
 namespace experiments::pages {
 
@@ -39,12 +40,12 @@ class Records {
 
   /// A number or text of a record's summary. Throws NotKept; std::invalid_argument, naming record and key,
   /// where there is no such record or it lacks the key.
-  const nlohmann::ordered_json& value(std::string_view name, std::string_view key) const;
+  const Json& value(std::string_view name, std::string_view key) const;
 
  private:
   std::filesystem::path folder_;
   std::map<std::string, RecordEntry> entries_;
-  std::map<std::string, nlohmann::ordered_json, std::less<>> summaries_;
+  std::map<std::string, Json, std::less<>> summaries_;
 };
 
 /// Takes a finished run over into the records, under its directory's last name: summary.json, verdict.txt,

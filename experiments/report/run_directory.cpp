@@ -4,20 +4,19 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <stdexcept>
 #include <string_view>
 
 #include "experiments/frame/files.h"
+#include "experiments/frame/json.h"
 #include "experiments/frame/text_table.h"
 
 namespace experiments::report {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 constexpr const char* manifest_file = "manifest.json";
 
@@ -33,68 +32,72 @@ std::string read_text(const fs::path& directory, const std::string& file) {
   return *text;
 }
 
-ordered_json read_object(const fs::path& directory, const std::string& file) {
-  ordered_json object = ordered_json::parse(read_text(directory, file), nullptr, /*allow_exceptions=*/false);
+Json read_object(const fs::path& directory, const std::string& file) {
+  Json object = Json::from_text(read_text(directory, file));
   if (!object.is_object())
     throw_about(directory, file, "is not a JSON object; must be as an experiment wrote it");
   return object;
 }
 
-std::string shown(const ordered_json& value) {
+std::string shown(const Json& value) {
   if (value.is_null()) return "–";
-  if (value.is_string()) return value.get<std::string>();
-  if (!value.is_structured()) return value.dump();
+  if (value.is_string()) return value.string();
   std::vector<std::string> parts;
-  for (const auto& [key, part] : value.items()) {
-    parts.push_back(value.is_object() ? fmt::format("{} {}", key, shown(part)) : shown(part));
+  if (value.is_object()) {
+    for (const auto& [key, part] : value.members()) parts.push_back(fmt::format("{} {}", key, shown(part)));
+  } else if (value.is_array()) {
+    for (const Json& part : value.elements()) parts.push_back(shown(part));
+  } else {
+    return value.to_text();
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-RunDirectory::Facts facts(const ordered_json& object, const std::set<std::string>& without = {}) {
+RunDirectory::Facts facts(const Json& object, const std::set<std::string>& without = {}) {
   RunDirectory::Facts facts;
-  for (const auto& [key, value] : object.items()) {
+  for (const auto& [key, value] : object.members()) {
     if (!without.contains(key)) facts.emplace_back(key, shown(value));
   }
   return facts;
 }
 
-/// Throws ordered_json::exception where the manifest is not what an experiment writes.
-RunDirectory run_of(const ordered_json& manifest, const fs::path& directory) {
+/// Throws JsonError where the manifest is not what an experiment writes.
+RunDirectory run_of(const Json& manifest, const fs::path& directory) {
   const std::string last_name = fs::weakly_canonical(directory).filename().string();
   RunDirectory run{
       .path = directory,
       .directory = last_name,
-      .name = manifest.value("experiment", last_name),
-      .question = manifest.value("question", ""),
+      .name = manifest.value("experiment", last_name).string(),
+      .question = manifest.value("question", "").string(),
       .verdict = read_text(directory, "verdict.txt"),
       .figures = {},
-      .options = facts(manifest.value("options", ordered_json::object())),
+      .options = facts(manifest.value("options", Json::object())),
       .circumstances = facts(manifest, {"experiment", "question", "options", "seed", "threads", "figures",
                                         "files", "checksums"}),
       .summary = facts(read_object(directory, "summary.json")),
       .files = {std::string{manifest_file}},
   };
-  for (const ordered_json& figure : manifest.value("figures", ordered_json::array())) {
-    const std::string name = figure.at("name").get<std::string>();
+  const Json figures = manifest.value("figures", Json::Array());
+  for (const Json& figure : figures.elements()) {
+    const std::string name = figure.at("name").string();
     const bool drawn = fs::exists(directory / (name + ".svg"));
-    run.figures.push_back({.title = figure.at("title").get<std::string>(),
-                           .caption = figure.at("caption").get<std::string>(),
+    run.figures.push_back({.title = figure.at("title").string(),
+                           .caption = figure.at("caption").string(),
                            .svg = drawn ? read_text(directory, name + ".svg") : "",
                            .script = name + ".gp"});
   }
-  const auto files = manifest.value("files", std::vector<std::string>{});
-  run.files.insert(run.files.end(), files.begin(), files.end());
+  const Json files = manifest.value("files", Json::Array());
+  for (const Json& file : files.elements()) run.files.push_back(file.string());
   return run;
 }
 
 }  // namespace
 
 RunDirectory read_run(const fs::path& directory) {
-  const ordered_json manifest = read_object(directory, manifest_file);
+  const Json manifest = read_object(directory, manifest_file);
   try {
     return run_of(manifest, directory);
-  } catch (const ordered_json::exception&) {
+  } catch (const JsonError&) {
     throw_about(directory, manifest_file,
                 "lacks an entry or has one of another kind; must be as an experiment wrote it");
   }

@@ -7,7 +7,6 @@
 #include <bit>
 #include <charconv>
 #include <cstring>
-#include <nlohmann/json.hpp>
 #include <span>
 #include <stdexcept>
 #include <string_view>
@@ -15,12 +14,12 @@
 
 #include "experiments/frame/crc32.h"
 #include "experiments/frame/files.h"
+#include "experiments/frame/json.h"
 
 namespace experiments {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 
 constexpr std::string_view magic = "halflab\n";
 constexpr std::uint32_t format_version = 3;
@@ -33,58 +32,70 @@ constexpr std::string_view unfinished_file = ".checkpoint.partial";
   throw std::runtime_error(fmt::format("checkpoint '{}' {}", file.string(), what));
 }
 
-json bits_of(const names::NamedValues& values) {
-  json list = json::array();
-  for (const auto& [name, value] : values) list.push_back({name, std::bit_cast<std::uint64_t>(value)});
+Json bits_of(const names::NamedValues& values) {
+  Json::Array list;
+  for (const auto& [name, value] : values)
+    list.push_back(Json::Array{name, std::bit_cast<std::uint64_t>(value)});
   return list;
 }
 
-names::NamedValues values_of(const json& list) {
+names::NamedValues values_of(const Json& list) {
   names::NamedValues values;
-  for (const json& entry : list)
-    values.emplace_back(entry.at(0).get<std::string>(),
-                        std::bit_cast<double>(entry.at(1).get<std::uint64_t>()));
+  for (const Json& entry : list.elements())
+    values.emplace_back(entry.at(0).string(), std::bit_cast<double>(entry.at(1).unsigned_integer()));
   return values;
 }
 
-json content_of(const Checkpoint& checkpoint) {
-  json files = json::array();
-  for (const FileMark& mark : checkpoint.files) files.push_back({mark.name, mark.bytes, mark.checksum});
-  json arrays = json::array();
-  for (const auto& [name, bytes] : checkpoint.trainer.arrays) arrays.push_back({name, json::binary(bytes)});
-  json loss_scalers = json::array();
-  for (const names::NamedValues& state : checkpoint.trainer.loss_scalers)
-    loss_scalers.push_back(bits_of(state));
-  return {{"run", checkpoint.run},
-          {"steps_done", checkpoint.trainer.steps_done},
-          {"steps_applied", checkpoint.trainer.steps_applied},
-          {"arrays", std::move(arrays)},
-          {"loss_scalers", std::move(loss_scalers)},
-          {"layer_scaler", bits_of(checkpoint.trainer.layer_scaler)},
-          {"tensor_scaler", bits_of(checkpoint.trainer.tensor_scaler)},
-          {"totals", bits_of(checkpoint.totals)},
-          {"notes", checkpoint.notes},
-          {"files", std::move(files)}};
+Json pairs_of(const std::vector<std::pair<std::string, std::string>>& texts) {
+  Json::Array list;
+  for (const auto& [name, text] : texts) list.push_back(Json::Array{name, text});
+  return list;
 }
 
-Checkpoint checkpoint_of(json& content) {
+std::vector<std::pair<std::string, std::string>> texts_of(const Json& list) {
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const Json& entry : list.elements()) texts.emplace_back(entry.at(0).string(), entry.at(1).string());
+  return texts;
+}
+
+Json content_of(const Checkpoint& checkpoint) {
+  Json::Array files, arrays, loss_scalers;
+  for (const FileMark& mark : checkpoint.files)
+    files.push_back(Json::Array{mark.name, mark.bytes, mark.checksum});
+  for (const auto& [name, bytes] : checkpoint.trainer.arrays) arrays.push_back(Json::Array{name, bytes});
+  for (const names::NamedValues& state : checkpoint.trainer.loss_scalers)
+    loss_scalers.push_back(bits_of(state));
+  return Json::object({{"arrays", std::move(arrays)},
+                       {"files", std::move(files)},
+                       {"layer_scaler", bits_of(checkpoint.trainer.layer_scaler)},
+                       {"loss_scalers", std::move(loss_scalers)},
+                       {"notes", pairs_of(checkpoint.notes)},
+                       {"run", pairs_of(checkpoint.run)},
+                       {"steps_applied", checkpoint.trainer.steps_applied},
+                       {"steps_done", checkpoint.trainer.steps_done},
+                       {"tensor_scaler", bits_of(checkpoint.trainer.tensor_scaler)},
+                       {"totals", bits_of(checkpoint.totals)}});
+}
+
+/// Throws JsonError where an entry is missing or of another kind.
+Checkpoint checkpoint_of(const Json& content) {
   Checkpoint checkpoint{
-      .run = content.at("run").get<RunIdentity>(),
-      .trainer = {.steps_done = content.at("steps_done"),
-                  .steps_applied = content.at("steps_applied"),
+      .run = texts_of(content.at("run")),
+      .trainer = {.steps_done = content.at("steps_done").unsigned_integer(),
+                  .steps_applied = content.at("steps_applied").unsigned_integer(),
                   .layer_scaler = values_of(content.at("layer_scaler")),
                   .tensor_scaler = values_of(content.at("tensor_scaler"))},
       .totals = values_of(content.at("totals")),
-      .notes = content.at("notes").get<NamedTexts>(),
+      .notes = texts_of(content.at("notes")),
   };
-  for (const json& mark : content.at("files"))
-    checkpoint.files.push_back({.name = mark.at(0), .bytes = mark.at(1), .checksum = mark.at(2)});
-  for (const json& state : content.at("loss_scalers"))
+  for (const Json& mark : content.at("files").elements())
+    checkpoint.files.push_back({.name = mark.at(0).string(),
+                                .bytes = mark.at(1).unsigned_integer(),
+                                .checksum = static_cast<std::uint32_t>(mark.at(2).unsigned_integer())});
+  for (const Json& state : content.at("loss_scalers").elements())
     checkpoint.trainer.loss_scalers.push_back(values_of(state));
-  for (json& array : content.at("arrays")) {
-    checkpoint.trainer.arrays.push_back(
-        {array.at(0), static_cast<std::vector<std::uint8_t>&&>(array.at(1).get_binary())});
-  }
+  for (const Json& array : content.at("arrays").elements())
+    checkpoint.trainer.arrays.push_back({array.at(0).string(), array.at(1).bytes()});
   return checkpoint;
 }
 
@@ -174,8 +185,7 @@ std::uint32_t checksum_of(const sim::Dataset& dataset) {
 }
 
 void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
-  std::string content;
-  json::to_cbor(content_of(checkpoint), content);
+  const std::string content = content_of(checkpoint).to_cbor();
   std::string bytes(magic);
   bytes.reserve(header_size + content.size() + checksum_size);
   append(bytes, format_version);
@@ -213,9 +223,8 @@ Checkpoint read_checkpoint(const fs::path& file) {
                     version, format_version));
   }
   try {
-    json content = json::from_cbor(bytes.substr(header_size, content_size));
-    return checkpoint_of(content);
-  } catch (const json::exception&) {
+    return checkpoint_of(Json::from_cbor(bytes.substr(header_size, content_size)));
+  } catch (const JsonError&) {
     throw_about_checkpoint(file, "has content that no checkpoint has");
   }
 }

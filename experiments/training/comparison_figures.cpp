@@ -116,8 +116,8 @@ std::string loss_script(const LossPanels& panels, const KeyColumn& key) {
          "unset multiplot\n";
 }
 
-/// Of the comparison's figure, in pixels: what the labels at the left take, and room enough for the texts above
-/// and below the plot.
+/// Margins of the comparison's figure, in pixels: what the labels at the left take, and room for the texts
+/// above and below the plot.
 constexpr int dots_width = 600;
 
 int tic_labels_width(const Comparison& comparison) {

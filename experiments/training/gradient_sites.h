@@ -22,7 +22,7 @@ std::vector<Site> drawn_sites(const std::vector<Site>& sites, sim::GradientSite:
   return drawn;
 }
 
-/// The same of both kinds, the outputs of layers before the weights.
+/// Sites of both kinds, the outputs of layers before the weights.
 template <class Site>
 std::vector<Site> drawn_sites(const std::vector<Site>& sites) {
   std::vector<Site> drawn = drawn_sites(sites, sim::GradientSite::Kind::activation);

@@ -13,7 +13,7 @@
 namespace experiments {
 namespace {
 
-/// As an index of skip_kinds.
+/// The kind of a skip as an index of skip_kinds.
 std::size_t kind_of(const sim::SkipRecord& skip) {
   if (skip.place == sim::SkipRecord::Place::nowhere) return 2;
   return skip.is_scale_dependent() ? 0 : 1;

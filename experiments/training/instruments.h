@@ -91,7 +91,7 @@ struct TalliedRun {
   SkipTally skips = {};
 };
 
-/// Of each kind of skipped steps how many there were, and the first. A paragraph; empty without skipped steps.
+/// A paragraph on skipped steps: how many of each kind, and the first; empty without skipped steps.
 std::string skips_paragraph(std::span<const TalliedRun> runs);
 std::string skips_paragraph(std::span<const InstrumentedRun> runs);
 

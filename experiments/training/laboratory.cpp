@@ -1,14 +1,12 @@
 #include "experiments/training/laboratory.h"
 
-#include <nlohmann/json.hpp>
-
 #include "experiments/training/families.h"
 #include "fp16/vector_path.h"
 
 namespace experiments {
 
-nlohmann::ordered_json arithmetic_of_this_process() {
-  return {{"vector_path", fp16::name_of(fp16::active_vector_path())}};
+Json arithmetic_of_this_process() {
+  return Json::object({{"vector_path", fp16::name_of(fp16::active_vector_path())}});
 }
 
 int run(int argc, const char* const* argv, const Experiment& experiment, Streams streams) {

@@ -8,7 +8,6 @@
 #include <limits>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 
@@ -24,11 +23,10 @@ namespace experiments {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 constexpr std::string_view abort_key = "abort_reason";
 
-/// Of the summary: what the first step of a kind was skipped for.
+/// The summary's key of what the first step of a kind was skipped for.
 std::string first_key(const SkipKind& kind) {
   return fmt::format("first_{}", kind.key);
 }
@@ -110,7 +108,7 @@ std::string further_scales_of(const sim::StepRecord& step) {
   return fmt::format("{}", fmt::join(log2_scales, " "));
 }
 
-/// Of numbers and names, which need no quotes.
+/// A CSV line of numbers and names, which need no quotes.
 std::string line_of(const std::vector<Value>& cells) {
   std::vector<std::string> texts;
   for (const Value& cell : cells) texts.push_back(cell.text());
@@ -324,17 +322,15 @@ void write_results(RunRecord& record, const Training& training, const CellRun& p
   }
 }
 
-ordered_json options_of(const RunIdentity& identity) {
-  ordered_json options = ordered_json::object();
+Json options_of(const RunIdentity& identity) {
+  Json options = Json::object();
   for (const auto& [name, value] : identity) options[name] = value;
   return options;
 }
 
 /// Null where the file is missing or no JSON.
-ordered_json read_json(const fs::path& file) {
-  ordered_json content =
-      ordered_json::parse(contents_of(file).value_or(""), nullptr, /*allow_exceptions=*/false);
-  return content.is_discarded() ? ordered_json() : content;
+Json read_json(const fs::path& file) {
+  return Json::from_text(contents_of(file).value_or(""));
 }
 
 [[noreturn]] void throw_damaged(const fs::path& summary, std::string_view what) {
@@ -346,10 +342,9 @@ ordered_json read_json(const fs::path& file) {
 bool is_finished(const CellRun& plan, Run& run) {
   const fs::path& directory = plan.cell.directory;
   if (!fs::exists(directory / "manifest.json")) return false;
-  const ordered_json manifest = read_json(directory / "manifest.json");
+  const Json manifest = read_json(directory / "manifest.json");
   // Another run's cell is replaced without a word, whole or not.
-  if (manifest.is_object() && manifest.value("options", ordered_json()) != options_of(plan.identity))
-    return false;
+  if (manifest.is_object() && manifest.value("options") != options_of(plan.identity)) return false;
   const std::vector<std::string> damaged = damaged_files(directory);
   if (damaged.empty()) return true;
   run.warn(fmt::format("file '{}' is missing or not what its run wrote; the run is made again",
@@ -400,11 +395,11 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   write_results(record, training, plan);
   record.setting("resumed_at_step", resumed_at);
   throw_if_interrupted();
-  nlohmann::ordered_json settings = {{"experiment", "training"},
-                                     {"question", "One run of a sweep."},
-                                     {"options", options_of(plan.identity)},
-                                     {"seed", plan.choice.seed},
-                                     {"threads", plan.choice.threads}};
+  Json settings = Json::object({{"experiment", "training"},
+                                {"question", "One run of a sweep."},
+                                {"options", options_of(plan.identity)},
+                                {"seed", plan.choice.seed},
+                                {"threads", plan.choice.threads}});
   settings.update(arithmetic_of_this_process());
   record.commit(settings);
   remove_what_it_went_on_from(plan.cell.directory);
@@ -422,13 +417,13 @@ double CellResult::value(std::string_view key) const {
 
 CellResult read_cell(const fs::path& directory) {
   CellResult result{.file = directory / "summary.json"};
-  const ordered_json summary = read_json(result.file);
+  const Json summary = read_json(result.file);
   if (!summary.is_object()) throw_damaged(result.file, "is no summary of a run, or was cut off");
   std::map<std::string, std::string, std::less<>> texts;
-  for (const auto& [key, value] : summary.items()) {
-    const std::string text = value.is_string() ? value.get<std::string>() : "";
+  for (const auto& [key, value] : summary.members()) {
+    const std::string text = value.is_string() ? value.string() : "";
     if (value.is_number()) {
-      result.values.emplace_back(key, value);
+      result.values.emplace_back(key, value.number());
     } else if (text == "nan" || text == "inf" || text == "-inf") {
       result.values.emplace_back(key, std::strtod(text.c_str(), nullptr));
     } else if (value.is_string()) {

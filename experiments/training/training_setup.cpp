@@ -231,7 +231,7 @@ sim::Trainer TrainingSetup::unchecked_trainer(const RunChoice& choice, const sim
 }
 
 std::string TrainingSetup::description(const RunChoice& choice) const {
-  // Of a folder the last part of its path says enough, and is the same on every machine.
+  // The last part of a folder's path says enough, and is the same on every machine.
   const std::string data =
       std::filesystem::path(std::string(dataset_->name()) + "/").parent_path().filename().string();
   std::string text = fmt::format("{} on {}, {}, learning rate {}", options_.model, data, options_.optimizer,

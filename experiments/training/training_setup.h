@@ -38,7 +38,7 @@ struct TrainingOptions {
 
   /// Adds --data, --model, --optimizer, --schedule, --lr, --batch, --steps, --context and --seed.
   void bind(CommandLine& command_line, int quick_steps);
-  /// The same without --model.
+  /// Binds all but --model.
   void bind_without_model(CommandLine& command_line, int quick_steps);
 };
 
@@ -84,9 +84,9 @@ class TrainingSetup {
   /// Throws std::invalid_argument as the constructor does, and std::runtime_error, before anything large is
   /// allocated, where as many such runs as there are side by side (parallel.h) would not fit into memory.
   sim::Trainer trainer(const RunChoice& choice) const;
-  /// The same under a policy that no name stands for; that of the choice is not looked at.
+  /// A trainer under a policy that no name stands for; that of the choice is not looked at.
   sim::Trainer trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy) const;
-  /// The same with a scaler that no name stands for, too, and for another budget than that of the options.
+  /// A trainer with a scaler that no name stands for, too, and for another budget than that of the options.
   sim::Trainer trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy, sim::AnyScaler scaler,
                        const TrainingBudget& budget) const;
 

@@ -1,7 +1,6 @@
 #include "experiments/gpu/gpu_status/device.h"
 
 #include <array>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
 
@@ -14,8 +13,6 @@
 
 namespace experiments::gpu_status {
 namespace {
-
-using nlohmann::ordered_json;
 
 /// The driver API's answer (cuInit, cuDeviceGetCount); the runtime cannot be asked, which an emulator stands
 /// in for.
@@ -48,16 +45,19 @@ std::string cublas_absent() {
   return cublas.cublas ? open_cublas_lt().absent : cublas.absent;
 }
 
-ordered_json cuda_json() {
+Json cuda_json() {
   constexpr std::string_view build = HALFLAB_CUDA_BUILD;
-  return build.empty() ? ordered_json() : ordered_json(build);
+  return build.empty() ? Json() : Json(build);
 }
 
-ordered_json build_json() {
+Json build_json() {
   const BuildInformation& build = build_information();
-  return {
-      {"version", build.version},   {"git_revision", build.git_revision},     {"git_dirty", build.git_dirty},
-      {"compiler", build.compiler}, {"compiler_flags", build.compiler_flags}, {"cuda", cuda_json()}};
+  return Json::object({{"version", build.version},
+                       {"git_revision", build.git_revision},
+                       {"git_dirty", build.git_dirty},
+                       {"compiler", build.compiler},
+                       {"compiler_flags", build.compiler_flags},
+                       {"cuda", cuda_json()}});
 }
 
 }  // namespace experiments::gpu_status

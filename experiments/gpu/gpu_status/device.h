@@ -1,10 +1,10 @@
 #pragma once
 /// The GPU of this machine, its cuBLAS, and how the programs for it were built.
 
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 
+#include "experiments/frame/json.h"
 #include "experiments/frame/record.h"
 
 namespace experiments::gpu_status {
@@ -17,9 +17,9 @@ std::optional<GpuInformation> gpu();
 std::string cublas_absent();
 
 /// The manifest's "cuda": the kernels' compiler, architectures and flags as one text; null without kernels.
-nlohmann::ordered_json cuda_json();
+Json cuda_json();
 
 /// Revision, compilers and flags of these programs.
-nlohmann::ordered_json build_json();
+Json build_json();
 
 }  // namespace experiments::gpu_status

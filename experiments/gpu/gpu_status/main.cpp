@@ -5,7 +5,6 @@
 
 #include <filesystem>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -37,8 +36,8 @@ struct Options {
 
 void write_device(const fs::path& file) {
   const std::optional<GpuInformation> device = gpu();
-  const nlohmann::ordered_json json = device ? as_json(*device) : nlohmann::ordered_json();
-  write_file(file, json.dump(2) + "\n");
+  const Json json = device ? as_json(*device) : Json();
+  write_file(file, json.to_text(2) + "\n");
   const BuildInformation& build = build_information();
   std::cout << (device ? fmt::format("{}, driver {}, compute capability {}.{}", device->name, device->driver,
                                      device->compute_capability / 10, device->compute_capability % 10)
@@ -82,7 +81,7 @@ int run(int argc, char** argv) {
 
   if (options.cublas) return print_cublas();
   if (!options.device.empty()) write_device(options.device);
-  if (!options.build.empty()) write_file(options.build, build_json().dump(2) + "\n");
+  if (!options.build.empty()) write_file(options.build, build_json().to_text(2) + "\n");
   if (!options.merged.empty()) merge(options.merged, options.out);
   if (!options.figures.empty()) {
     for (const std::string& script : unpack(options.figures)) std::cout << script << '\n';

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
 #include <sstream>
@@ -20,7 +19,6 @@ namespace experiments::gpu_status {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
 struct ProgramRun {
   std::string name;
@@ -44,9 +42,9 @@ constexpr std::array text_extensions{".csv", ".gp", ".json", ".txt"};
 constexpr std::size_t most_packed_bytes = 12 << 20;
 
 /// As `gpu_status --device` wrote it; null where it did not.
-ordered_json read_gpu(const fs::path& file) {
-  const ordered_json gpu = read_object(file);
-  return gpu.contains("name") && gpu.contains("driver") ? gpu : ordered_json();
+Json read_gpu(const fs::path& file) {
+  const Json gpu = read_object(file);
+  return gpu.find("name") && gpu.find("driver") ? gpu : Json();
 }
 
 std::string last_lines(const std::string& text, int count) {
@@ -87,23 +85,20 @@ void summarise_tests(RunRecord& record, const std::string& name, const std::stri
   record.summary(name + ".skipped", skipped);
 }
 
+Value as_value(const Json& value) {
+  if (value.is_string()) return value.string();
+  if (!value.is_number()) return value.to_text();
+  if (!value.is_integer()) return value.number();
+  return value.number() < 0 ? Value(value.integer()) : Value(value.unsigned_integer());
+}
+
 void add_summary(RunRecord& record, const fs::path& folder, const ProgramRun& run, const std::string& log) {
   if (!run.exit_code) return record.summary(run.name + ".not_run", reason_of(log));
   record.summary(run.name + ".exit_code", *run.exit_code);
   summarise_tests(record, run.name, log);
-  const ordered_json summary = read_object(folder / run.name / "summary.json");
-  for (const auto& [key, value] : summary.items()) {
-    const std::string name = fmt::format("{}.{}", run.name, key);
-    if (value.is_number_unsigned()) {
-      record.summary(name, value.get<std::uint64_t>());
-    } else if (value.is_number_integer()) {
-      record.summary(name, value.get<std::int64_t>());
-    } else if (value.is_number()) {
-      record.summary(name, value.get<double>());
-    } else {
-      record.summary(name, value.is_string() ? value.get<std::string>() : value.dump());
-    }
-  }
+  const Json summary = read_object(folder / run.name / "summary.json");
+  for (const auto& [key, value] : summary.members())
+    record.summary(fmt::format("{}.{}", run.name, key), as_value(value));
 }
 
 std::string outcome_of(int exit_code) {
@@ -146,7 +141,7 @@ std::vector<fs::path> text_files(const fs::path& directory) {
 
 /// The texts of the programs' files, by program and name.
 struct Packed {
-  ordered_json texts = ordered_json::object();
+  Json texts = Json::object();
   std::size_t bytes = 0;
   std::vector<std::string> left_out = {};
 
@@ -168,14 +163,14 @@ void copy_kept_files(const RunRecord& record, const fs::path& folder) {
 }
 
 /// RunRecord knows this very process; the manifest tells of the GPU and of the programs.
-void complete_manifest(const fs::path& file, const ordered_json& gpu, double time_s) {
-  ordered_json manifest = read_object(file);
+void complete_manifest(const fs::path& file, const Json& gpu, double time_s) {
+  Json manifest = read_object(file);
   manifest["cuda"] = cuda_json();
-  manifest["driver"] = gpu.is_object() ? gpu.at("driver") : ordered_json();
+  manifest["driver"] = gpu.value("driver");
   manifest["gpu"] = gpu;
   manifest["wall_time_s"] = time_s;
-  manifest.erase("peak_resident_bytes");
-  write_file(file, manifest.dump(2) + "\n");
+  std::erase_if(manifest.members(), [](const auto& member) { return member.first == "peak_resident_bytes"; });
+  write_file(file, manifest.to_text(2) + "\n");
 }
 
 std::optional<ProgramRun> run_of(const std::string& line) {
@@ -218,13 +213,13 @@ const std::string& plain(const std::string& name) {
 
 void merge(const fs::path& folder, const fs::path& out) {
   const std::vector<ProgramRun> runs = read_runs(folder);
-  const ordered_json gpu = read_gpu(folder / "gpu.json");
+  const Json gpu = read_gpu(folder / "gpu.json");
   RunRecord record(out);
   copy_kept_files(record, folder);
-  record.verdict(gpu.is_null() ? "Not on a GPU: nothing here is a proof."
-                               : fmt::format("On {}, driver {}.", gpu.at("name").get<std::string>(),
-                                             gpu.at("driver").get<std::string>()));
-  ordered_json programs = ordered_json::array();
+  record.verdict(gpu.is_null()
+                     ? "Not on a GPU: nothing here is a proof."
+                     : fmt::format("On {}, driver {}.", gpu.at("name").string(), gpu.at("driver").string()));
+  Json::Array programs;
   Packed packed;
   for (const ProgramRun& run : runs) {
     const std::string log = contents_of(folder / (run.name + ".log")).value_or("");
@@ -233,34 +228,34 @@ void merge(const fs::path& folder, const fs::path& out) {
     if (!log.empty()) packed.add(run.name, "log.txt", log);
     for (const fs::path& file : text_files(folder / run.name))
       packed.add(run.name, file.filename().string(), contents_of(file).value_or(""));
-    const ordered_json manifest = read_object(folder / run.name / "manifest.json");
-    programs.push_back({{"name", run.name},
-                        {"exit_code", run.exit_code ? ordered_json(*run.exit_code) : ordered_json()},
-                        {"time_s", run.time_s},
-                        {"options", manifest.value("options", ordered_json())},
-                        {"settings", manifest.value("settings", ordered_json())}});
+    const Json manifest = read_object(folder / run.name / "manifest.json");
+    programs.push_back(Json::object({{"name", run.name},
+                                     {"exit_code", run.exit_code ? Json(*run.exit_code) : Json()},
+                                     {"time_s", run.time_s},
+                                     {"options", manifest.value("options")},
+                                     {"settings", manifest.value("settings")}}));
   }
-  constexpr auto replace = ordered_json::error_handler_t::replace;
-  write_contents(record.staging() / "runs.json", packed.texts.dump(1, ' ', false, replace) + "\n");
-  record.commit({{"experiment", "gpu"},
-                 {"question", "What of the GPU code does what it should on this GPU, and how fast?"},
-                 {"programs", programs},
-                 {"left_out", packed.left_out}});
+  write_contents(record.staging() / "runs.json", packed.texts.to_text(1) + "\n");
+  record.commit(
+      Json::object({{"experiment", "gpu"},
+                    {"question", "What of the GPU code does what it should on this GPU, and how fast?"},
+                    {"programs", std::move(programs)},
+                    {"left_out", Json(packed.left_out)}}));
   const double time_s = std::accumulate(runs.begin(), runs.end(), 0.0,
                                         [](double sum, const ProgramRun& run) { return sum + run.time_s; });
   complete_manifest(out / "manifest.json", gpu, time_s);
 }
 
 std::vector<std::string> unpack(const fs::path& record) {
-  if (read_object(record / "manifest.json").value("experiment", "") != "gpu")
+  if (read_object(record / "manifest.json").value("experiment") != "gpu")
     throw std::runtime_error(
         fmt::format("'{}' is no record of ./lab gpu: it has no manifest.json of one", record.string()));
-  const ordered_json runs = read_object(record / "runs.json");
+  const Json runs = read_object(record / "runs.json");
   std::vector<std::string> scripts;
-  for (const auto& [program, files] : runs.items()) {
+  for (const auto& [program, files] : runs.members()) {
     fs::create_directories(record / plain(program));
-    for (const auto& [name, text] : files.items()) {
-      write_file(record / program / plain(name), text.get<std::string>());
+    for (const auto& [name, text] : files.members()) {
+      write_file(record / program / plain(name), text.string());
       if (name.ends_with(".gp")) scripts.push_back(fmt::format("{}/{}", program, name));
     }
   }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 
@@ -39,11 +38,9 @@ std::vector<std::string> take_row(std::string_view& text) {
 
 }  // namespace
 
-nlohmann::ordered_json read_object(const std::filesystem::path& file) {
-  using nlohmann::ordered_json;
-  const ordered_json object =
-      ordered_json::parse(contents_of(file).value_or(""), nullptr, /*allow_exceptions=*/false);
-  return object.is_object() ? object : ordered_json::object();
+Json read_object(const std::filesystem::path& file) {
+  Json object = Json::from_text(contents_of(file).value_or(""));
+  return object.is_object() ? std::move(object) : Json::object();
 }
 
 std::optional<CsvTable> CsvTable::read(const std::filesystem::path& file) {

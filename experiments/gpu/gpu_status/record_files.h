@@ -4,16 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "experiments/frame/json.h"
+
 namespace experiments::gpu_status {
 
 /// An empty object where there is no such file or it holds no JSON object.
-nlohmann::ordered_json read_object(const std::filesystem::path& file);
+Json read_object(const std::filesystem::path& file);
 
 /// A table as Table writes it.
 class CsvTable {

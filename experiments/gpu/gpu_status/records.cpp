@@ -14,18 +14,18 @@ namespace experiments::gpu_status {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 
-std::string text_of(const ordered_json& object, std::string_view key) {
-  const auto found = object.find(key);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
+std::string text_of(const Json& object, std::string_view key) {
+  const Json* found = object.find(key);
+  return found && found->is_string() ? found->string() : "";
 }
 
-std::string where_of(const ordered_json& manifest) {
+std::string where_of(const Json& manifest) {
   constexpr std::size_t date_length = 10, revision_length = 8;
-  const bool modified = manifest.value("git_dirty", true);
-  return fmt::format("{}, driver {}, {}, {}{}", text_of(manifest["gpu"], "name"),
-                     text_of(manifest["gpu"], "driver"), text_of(manifest, "date").substr(0, date_length),
+  const bool modified = manifest.value("git_dirty", true).boolean();
+  const Json& gpu = manifest.at("gpu");
+  return fmt::format("{}, driver {}, {}, {}{}", text_of(gpu, "name"), text_of(gpu, "driver"),
+                     text_of(manifest, "date").substr(0, date_length),
                      text_of(manifest, "git_revision").substr(0, revision_length),
                      modified ? ", modified" : "");
 }
@@ -61,16 +61,17 @@ std::vector<KernelTime> kernel_times(const fs::path& file) {
 
 /// Nothing for a folder without a record of ./lab gpu.
 std::optional<Record> read_record(const fs::path& folder) {
-  ordered_json manifest = read_object(folder / "manifest.json");
+  const Json manifest = read_object(folder / "manifest.json");
   if (text_of(manifest, "experiment") != "gpu") return std::nullopt;
+  const Json gpu = manifest.value("gpu");
   for (const char* key : {"name", "driver", "uuid"}) {
-    if (!manifest["gpu"].is_object() || text_of(manifest["gpu"], key).empty())
+    if (text_of(gpu, key).empty())
       throw std::runtime_error(fmt::format(
           "record '{}': manifest.json: gpu must have a name, a driver and a uuid, and is {}; only what "
           "ran on a GPU is a proof",
-          folder.string(), manifest["gpu"].dump()));
+          folder.string(), gpu.to_text()));
   }
-  return Record{.gpu = text_of(manifest["gpu"], "name"),
+  return Record{.gpu = text_of(gpu, "name"),
                 .where = where_of(manifest),
                 .summary = read_object(folder / "summary.json"),
                 .rows = row_proofs(folder / "verdicts.csv"),

@@ -4,9 +4,10 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include "experiments/frame/json.h"
 
 namespace experiments::gpu_status {
 
@@ -33,7 +34,7 @@ struct KernelTime {
 struct Record {
   std::string gpu;
   std::string where;  ///< the GPU, its driver, the day and the revision
-  nlohmann::ordered_json summary;
+  Json summary;
   std::map<std::string, RowProof> rows;  ///< by validate_gpu::Row::id()
   std::vector<KernelTime> kernels;
 };

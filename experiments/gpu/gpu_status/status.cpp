@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -22,7 +21,6 @@ namespace experiments::gpu_status {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::ordered_json;
 using validate_gpu::Row;
 
 /// A line of the table.
@@ -139,8 +137,8 @@ const std::vector<ProgramRow>& program_rows() {
   return rows;
 }
 
-std::string shown(const ordered_json& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+std::string shown(const Json& value) {
+  return value.is_string() ? value.string() : value.to_text();
 }
 
 std::vector<Line> program_lines(const ProgramRow& row, const std::vector<RecordedGpu>& gpus) {
@@ -148,12 +146,12 @@ std::vector<Line> program_lines(const ProgramRow& row, const std::vector<Recorde
   std::vector<Line> lines;
   for (const RecordedGpu& gpu : gpus) {
     for (const Record& record : gpu.records) {
-      const auto exit_code = record.summary.find(fmt::format("{}.exit_code", row.program));
-      if (exit_code == record.summary.end()) continue;
+      const Json* exit_code = record.summary.find(fmt::format("{}.exit_code", row.program));
+      if (!exit_code) continue;
       std::vector<std::string> parts;
       for (const auto& [key, meaning] : row.shown) {
-        const auto value = record.summary.find(fmt::format("{}.{}", row.program, key));
-        if (value == record.summary.end()) continue;
+        const Json* value = record.summary.find(fmt::format("{}.{}", row.program, key));
+        if (!value) continue;
         parts.push_back(fmt::format("{}{}{}", shown(*value), meaning.empty() ? "" : " ", meaning));
       }
       if (*exit_code != 0) parts.push_back(fmt::format("**exit code {}**", shown(*exit_code)));

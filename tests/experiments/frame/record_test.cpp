@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
+using experiments::Json;
 using test::content_of;
 using test::contents_of;
 using test::TemporaryDirectory;
@@ -28,7 +29,7 @@ void write_run(const fs::path& directory, int steps) {
   for (int step = 0; step < steps; ++step) table.row({step, 1.0 / (step + 1), "run"});
   record.summary("steps", steps);
   record.verdict("It ran.");
-  record.commit({{"experiment", "test"}, {"threads", 2}});
+  record.commit(Json::object({{"experiment", "test"}, {"threads", 2}}));
 }
 
 std::string message_of(const fs::path& directory) {
@@ -86,7 +87,7 @@ TEST_CASE("the manifest names the GPU of a run") {
   const TemporaryDirectory temporary;
   experiments::RunRecord record(temporary / "run");
   record.gpu({.name = "a GPU", .driver = "13.0", .uuid = "GPU-1", .compute_capability = 90});
-  record.commit({{"experiment", "test"}});
+  record.commit(Json::object({{"experiment", "test"}}));
   const auto manifest = nlohmann::ordered_json::parse(contents_of(temporary / "run").at("manifest.json"));
   CHECK(manifest["gpu"] ==
         nlohmann::ordered_json{
