@@ -16,7 +16,7 @@ enum class AdaLossMethod {
   /// The paper's form for matrix products: sigma^2 = (sigma_delta^2 + mu_delta^2) (sigma_w^2 + mu_w^2) *
   /// fan_out / 2, half because of ReLUs, and max|delta| max|w| in place of max|delta|.
   approx_range_product,
-  /// As approx_range with |delta| log-normal: u_min / its quantile of order underflow_probability.
+  /// approx_range with |delta| taken as log-normal: u_min / its quantile of order underflow_probability.
   approx_range_lognormal,
   /// max(1, u_min / smallest product), at most u_max / largest product.
   element_wise_range,

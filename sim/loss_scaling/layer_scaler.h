@@ -14,7 +14,7 @@ namespace sim {
 struct TensorStatistics {
   double mean = 0;
   double standard_deviation = 0;  ///< of all n elements, divided by n
-  /// The same of ln|x| over the elements that are not zero.
+  /// Mean of ln|x| over the elements that are not zero.
   double log_mean = 0;
   double log_standard_deviation = 0;
   float min_abs = 0;  ///< smallest magnitude that is not zero; 0 if there is none

@@ -22,7 +22,7 @@ struct TwinSummary {
 struct GradientSummary {
   bool found_nonfinite = false;  ///< in a weight gradient, as torch.amp.GradScaler checks
   float max_abs = 0;             ///< largest finite magnitude among the weight gradients
-  /// Of weight and activation gradients; present whenever the scaler says needs_exponents().
+  /// Exponents of weight and activation gradients; present whenever the scaler says needs_exponents().
   const fp16::ExponentHistogram* exponents = nullptr;
   fp16::RoundingCounts rounding = {};  ///< taken at the roundings of the backward pass
   /// Null when no twin was run at this step; present whenever wants_twin() said so.

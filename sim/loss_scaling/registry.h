@@ -7,8 +7,8 @@
 
 #include "sim/loss_scaling/layer_scaler.h"
 #include "sim/loss_scaling/loss_scaler.h"
-#include "sim/precision/unit_scaling.h"
 #include "sim/precision/tensor_scaler.h"
+#include "sim/precision/unit_scaling.h"
 
 namespace sim {
 
@@ -38,7 +38,7 @@ std::span<const ScalerRow> scalers();
 /// is not allowed.
 AnyScaler make_any_scaler(std::string_view name, const names::GivenOptions& options = {});
 
-/// The same for a global loss scaler; throws std::invalid_argument for one of another kind, too.
+/// make_any_scaler for a global loss scaler; throws std::invalid_argument for one of another kind, too.
 std::unique_ptr<LossScaler> make_scaler(std::string_view name, const names::GivenOptions& options = {});
 
 /// The options in force, of a scaler of any kind.

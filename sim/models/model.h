@@ -108,7 +108,7 @@ class ForwardContext {
 struct ForwardPass {
   Variable loss;                  ///< scalar, mean over the batch
   std::vector<Variable> outputs;  ///< what score() judges: logits, a reconstruction
-  /// Of a loss that is the sum of several: each of them, Model::num_losses() in all.
+  /// The terms of a loss that is the sum of several, Model::num_losses() in all.
   std::vector<Variable> losses = {};
 };
 

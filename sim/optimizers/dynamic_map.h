@@ -28,7 +28,7 @@ class DynamicMap {
   std::uint8_t code_of_zero() const { return code_of_zero_; }
 
   /// The code of the nearest number for values in [-1, 1]; what lies outside goes to an end, NaN to code 0.
-  /// As in bitsandbytes' kernel, "nearest" is a comparison with the binary32 midpoint of two neighbours, a
+  /// bitsandbytes' kernel is followed: "nearest" is a comparison with the binary32 midpoint of two neighbours, a
   /// value on the midpoint gets the even code, and a negative value never becomes 0 but the negative number
   /// next to it (small positive values do become 0).
   std::uint8_t nearest(float value) const;

@@ -60,7 +60,7 @@ struct MomentumOptions : SgdOptions {
   MomentumOptions() : SgdOptions{.learning_rate = 0.05, .momentum = 0.9} {}
 };
 
-/// The same rule with other defaults.
+/// Sgd with other defaults.
 class Momentum final : public Sgd {
  public:
   using Options = MomentumOptions;

@@ -24,8 +24,8 @@ struct ProductAccumulation {
   bool ends_in_binary16() const;
 };
 
-/// As `--accumulation` names them: "fp32", "fp16_fma", "fp16_mul_add", and a tensor core's architecture with
-/// its accumulator, "hopper_fp32", "ampere_fp16". Of binary64 there is none to choose.
+/// The names of `--accumulation`: "fp32", "fp16_fma", "fp16_mul_add", and a tensor core's architecture with its
+/// accumulator, "hopper_fp32", "ampere_fp16". binary64 is not one to choose.
 std::vector<std::string> product_accumulation_names();
 
 /// Throws std::invalid_argument with the nearest name and all allowed ones for an unknown name.

@@ -114,7 +114,7 @@ class OperandNarrowing {
   Context context_;
 };
 
-/// The same where there may be nothing to narrow with: then the operand as it is.
+/// The narrowed operand; the operand as it is without anything to narrow with.
 NarrowedOperand narrowed(const OperandNarrowing* narrowing, const Tensor& operand, const OperandUse& use,
                          const fp16::BlockAxis& axis);
 

@@ -89,7 +89,7 @@ class UnitScaling {
  public:
   using Options = UnitScalingOptions;
 
-  /// Of the normal distribution from which weights are drawn; biases start at 0, gains at 1.
+  /// Weights are drawn from a normal distribution of this width; biases start at 0, gains at 1.
   static constexpr double weight_standard_deviation = 1;
 
   /// Throws std::invalid_argument for an option outside its interval.
@@ -100,7 +100,7 @@ class UnitScaling {
 
   /// x w^T: inputs x, w, and where the operation adds it, the bias.
   UnitMultipliers linear(const LinearSizes& sizes) const;
-  /// The same for the last layer of a network, never constrained: the output shrinks as 1 / fan_in.
+  /// A linear map that is the last layer of a network, never constrained: the output shrinks as 1 / fan_in.
   UnitMultipliers readout(const LinearSizes& sizes) const;
   /// By analogy with the source's conv1d: fan_in = in_channels * kernel_area, fan_out = out_channels *
   /// kernel_area / stride^2, rows = batch * output_pixels.
@@ -109,15 +109,15 @@ class UnitScaling {
   /// before the cell sees them, so that the sums of its gates have variance 1 (x / sqrt(inputs) gives 1, the
   /// hidden state / sqrt(hidden) another 0.04); constants stand for what the cell makes of such sums.
   UnitMultipliers lstm(const LstmSizes& sizes) const;
-  /// Of two activations, (m x k) (k x n).
+  /// A product of two activations, (m x k) (k x n).
   UnitMultipliers matmul(std::size_t m, std::size_t k, std::size_t n) const;
-  /// Of two activations, (a + b) / sqrt(2).
+  /// A sum of two activations, (a + b) / sqrt(2).
   UnitMultipliers add() const;
-  /// Of x and branch(x). Forward each is multiplied where they meet, backward where they part: the branch's
+  /// A residual sum of x and branch(x). Forward each is multiplied where they meet, backward where they part: the branch's
   /// gradient has the sum's variance all the way through the branch.
   ResidualWeights residual() const;
 
-  /// Of dropout that divides what it keeps by 1 - probability; 0 <= probability < 1.
+  /// Dropout that divides what it keeps by 1 - probability; 0 <= probability < 1.
   UnitMultipliers dropout(double probability) const;
   /// Over rows of `classes`.
   UnitMultipliers softmax(std::size_t classes) const;

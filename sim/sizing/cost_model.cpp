@@ -119,7 +119,7 @@ class KernelList {
     return bytes;
   }
 
-  /// Of all; an embedding looks at as many of its rows as it has outputs.
+  /// Bytes of all parameters; an embedding looks at as many of its rows as it has outputs.
   std::uint64_t all_parameter_bytes() const {
     if (is_embedding()) return value(typed().output).bytes();
     std::uint64_t bytes = 0;

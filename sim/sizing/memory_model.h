@@ -80,7 +80,7 @@ struct StepMemory {
   std::uint64_t cast_weights = 0;    ///< copies in autocast's cache at the end of the forward pass
   std::uint64_t master_weights = 0;  ///< where the optimizer changes others than those of the model
   std::uint64_t gradients = 0;       ///< of the parameters, as backward gives them
-  /// The same in a wider format, where unscaling gives another; else it happens in place.
+  /// Gradients in a wider format, where unscaling gives another; else it happens in place.
   std::uint64_t unscaled_gradients = 0;
   std::uint64_t optimizer_state = 0;
   std::uint64_t buffers = 0;

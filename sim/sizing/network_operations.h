@@ -78,7 +78,7 @@ struct NetworkOperation {
   /// Bytes of dropout's mask, one an element, and of the places that a pooling chose, eight an element. The
   /// simulator computes both again in backward and saves neither.
   Count mask_bytes;
-  /// Of a contraction: how many products every output is the sum of. Backward takes as many multiplications
+  /// How many products every output of a contraction is the sum of. Backward takes as many multiplications
   /// and additions again for each operand that needs a gradient.
   Count product_terms;
   Count forward_flop;   ///< of everything else

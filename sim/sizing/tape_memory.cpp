@@ -37,7 +37,7 @@ class BackwardWalk {
     peak_ = std::max(peak_, live_);
   }
 
-  /// Of a value that has a gradient already, the fresh one is added to it and freed.
+  /// Hands a fresh gradient to a value; to one that has a gradient already it is added, and freed.
   void hand_to(TypedNetwork::ValueIndex value) {
     if (has_gradient_[value]) live_ -= network_.values[value].bytes();
     has_gradient_[value] = true;

@@ -33,7 +33,7 @@ struct TypedNetwork {
     ValueIndex output = 0;
     std::vector<fp16::Format> parameters = {};  ///< as it sees them
   };
-  /// As the model and the optimizer have it.
+  /// A parameter in the formats that the model and the optimizer have it in.
   struct Parameter {
     std::uint64_t elements = 0;
     fp16::Format model = fp16::binary32;  ///< and of its gradient

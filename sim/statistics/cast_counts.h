@@ -31,7 +31,7 @@ CastCounts count_casts(std::span<const float> values, int log2_scale);
 /// the two that Graphcore's loss scalers keep (popops::histogram counts |x| < edge and takes the difference).
 /// edge >= 0.
 std::uint64_t count_above(std::span<const float> values, float edge);
-/// The same of binary16 codes.
+/// Counts binary16 codes whose magnitude is not below the edge.
 std::uint64_t count_above(std::span<const std::uint16_t> codes, float edge);
 
 }  // namespace sim

@@ -20,7 +20,7 @@ struct SkipRecord {
   double loss_scale = 1;  ///< S of the backward pass that was not finite
   Place place = Place::nowhere;
 
-  // Of the first tensor that was not finite; of a gradient these are the value it is the gradient of.
+  // The first tensor that was not finite; for a gradient, the value it is the gradient of.
   std::string operation = {};  ///< as in ValueName
   std::string layer = {};
   std::string consumer = {};  ///< gradients: the operation whose backward computed it

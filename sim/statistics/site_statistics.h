@@ -10,7 +10,7 @@
 
 namespace sim {
 
-/// Of one tensor's gradient in one step. Classes are those of the stored, scaled values.
+/// Statistics of one tensor's gradient in one step. Classes are those of the stored, scaled values.
 struct SiteStatistics {
   fp16::ExponentHistogram exponents = {};  ///< of the stored values
   fp16::RoundingCounts rounding = {};      ///< what the rounding to this very tensor did
@@ -23,7 +23,7 @@ struct SiteStatistics {
   std::uint64_t nan() const { return exponents.nan(); }
   /// 0 < |stored| < 2^-14.
   std::uint64_t subnormal() const;
-  /// Of the unscaled gradient; not finite where an element is not.
+  /// L2 norm of the unscaled gradient; not finite where an element is not.
   double norm() const;
   /// log2 of the largest finite magnitude of the unscaled gradient over 2^-25, where rounding to FP16 reaches
   /// zero; minus infinity where nothing is finite and non-zero.

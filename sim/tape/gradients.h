@@ -68,8 +68,8 @@ struct ClippingResult {
 /// once back into them.
 ClippingResult clip(Gradients& gradients, const Clipping& clipping);
 
-/// The same of parameter gradients that still carry their scales, against limits that do not: a mistake, to
-/// look at its effect.
+/// Clips parameter gradients that still carry their scales, against limits that do not: a mistake, to look at
+/// its effect.
 ClippingResult clip(ScaledGradients& gradients, const Clipping& clipping);
 
 /// True when an element is infinite or NaN.

@@ -42,7 +42,7 @@ struct Range {
   }
 };
 
-/// Of elements laid out as repeats x outputs x inner.
+/// Ranges of elements laid out as repeats x outputs x inner.
 std::vector<Range> ranges_of(const Tensor& tensor, std::size_t outputs, std::size_t inner) {
   std::vector<Range> ranges(outputs);
   const std::vector<double> values = values_of<double>(tensor);

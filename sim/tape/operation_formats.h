@@ -22,8 +22,8 @@ fp16::Format widest_of(std::span<const fp16::Format> formats);
 /// That the policy's list has for the operation; without a list none is asked for.
 AutocastClass autocast_class(const Operation& operation, const PrecisionPolicy& policy);
 
-/// Of inputs in these formats, parameters among them. What a list bans is treated as what it promotes: to
-/// refuse it is the caller's.
+/// Formats for inputs in these formats, parameters among them. What a list bans is treated as what it promotes:
+/// to refuse it is the caller's.
 OperationFormats formats_of(const Operation& operation, const PrecisionPolicy& policy,
                             std::span<const fp16::Format> inputs);
 

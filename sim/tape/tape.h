@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "sim/loss_scaling/layer_scaler.h"
-#include "sim/precision/unit_scaling.h"
 #include "sim/ops/operation.h"
 #include "sim/precision/precision_policy.h"
+#include "sim/precision/unit_scaling.h"
 #include "sim/tensor/tensor.h"
 
 namespace sim {
@@ -96,7 +96,7 @@ struct TapeOptions {
   std::uint64_t seed = 0;  ///< with `step` the key of dropout and of stochastic rounding
   std::uint64_t step = 0;
   int threads = 1;  ///< of one operation; no bit depends on it
-  /// Of a policy that narrows operands with a scale per tensor: it sees every one of them, in forward and in
+  /// The scaler of a policy that narrows operands with a scale per tensor. It sees every operand, in forward and in
   /// each backward but a twin's. Must outlive the tape. Null: all scales are 1.
   TensorScaler* tensor_scaler = nullptr;
   /// Fixed multipliers around every operation; null: none. Must outlive the tape.

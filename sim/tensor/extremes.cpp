@@ -36,7 +36,7 @@ FP16_VECTOR_CLONES Magnitudes magnitudes_of(std::span<const float> values) {
   return result;
 }
 
-/// Of a binary64 tensor the largest magnitude is rounded to binary32, at most to the largest finite value.
+/// Extremes of a binary64 tensor; the largest magnitude is rounded to binary32, at most to the largest finite value.
 Extremes extremes_of_doubles(std::span<const double> values) {
   constexpr float largest = std::numeric_limits<float>::max();
   Extremes extremes;

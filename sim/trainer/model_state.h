@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "sim/data/dataset.h"
-#include "sim/precision/unit_scaling.h"
 #include "sim/models/model.h"
 #include "sim/precision/precision_policy.h"
+#include "sim/precision/unit_scaling.h"
 
 namespace sim {
 
@@ -30,7 +30,7 @@ struct ModelState {
   Buffers buffers;
   std::optional<UnitScaling> unit_scaling = {};  ///< the parametrisation that the weights belong to
 
-  /// As a run begins: binary32, keyed by the seed. Under unit scaling weights are standard normal and biases
+  /// The state in which a run begins: binary32, keyed by the seed. Under unit scaling weights are standard normal and biases
   /// 0.
   static ModelState initial(const Model& model, std::uint64_t seed,
                             const std::optional<UnitScaling>& unit_scaling = {});
@@ -46,7 +46,7 @@ RecordedStep record_step(const Model& model, std::span<const ParameterSpec> spec
                          std::span<const Tensor* const> weights, Buffers& buffers, const Batch& batch,
                          const PrecisionPolicy& policy, const TapeOptions& options = {});
 
-/// The same on a state, whose weights are rounded to the policy's format for the model and whose
+/// One forward pass on a state, whose weights are rounded to the policy's format for the model and whose
 /// parametrisation is taken over; the state stays as it is. Neither that nor its weights need outlive the step,
 /// but a parametrisation must.
 RecordedStep record_step(const Model& model, const ModelState& state, const Batch& batch,

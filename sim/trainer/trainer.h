@@ -44,12 +44,12 @@ struct StepRecord {
   std::size_t step = 0;
   float loss = 0;   ///< of this step's examples, before the update
   float scale = 1;  ///< S used in this step's (first) backward
-  /// The same of the losses after the first, where each has a scaler of its own.
+  /// Scales of the losses after the first, where each has a scaler of its own.
   std::vector<float> further_scales = {};
   Decision decision = Decision::apply;
   double learning_rate = 0;
-  /// Of an applied step; without clipping the norm is not formed. Of backward passes that are clipped one by
-  /// one (clip_before_unscale) the largest norm, and all clipped values.
+  /// What clipping did in an applied step; without clipping the norm is not formed. Where backward passes are
+  /// clipped one by one (clip_before_unscale), the largest norm and all clipped values.
   ClippingResult clipping = {};
   UpdateCounts updates = {};                         ///< of all parameters
   std::vector<UpdateCounts> parameter_updates = {};  ///< of each; empty where there was no update

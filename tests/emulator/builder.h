@@ -53,7 +53,7 @@ class Names {
     Space space;
     std::uint64_t address;
   };
-  /// Of a variable's first byte.
+  /// Where a variable's first byte is.
   virtual Place address_of(std::string_view variable) = 0;
   /// The immediate of the instruction that is built becomes the label's place.
   virtual void jump_to(std::string_view label) = 0;

@@ -46,7 +46,7 @@ class ProgramCompiler {
   Slot special(const NamedSpecial& special);
   std::uint64_t place_local(std::uint64_t size, std::uint64_t alignment);
   std::uint64_t place_shared(const Variable& variable);
-  /// Of a module's shared variable, placed when first asked for.
+  /// Where a module's shared variable is; it is placed when first asked for.
   std::uint64_t shared_address(const Variable& variable);
   Callee& callee(std::string_view name);
   void call_at(std::size_t code_index, std::string_view name) { calls_.push_back({code_index, name}); }

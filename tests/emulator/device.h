@@ -49,7 +49,7 @@ class Device {
   /// Runs an API function: refuses without a device, turns what it throws into its error, remembers the error.
   template <typename Body>
   cudaError_t call(Body body);
-  /// The same for functions that wait for the device, and report what a kernel did.
+  /// Calls a function that waits for the device, and reports what a kernel did.
   template <typename Body>
   cudaError_t waiting_call(Body body);
 

@@ -110,7 +110,7 @@ std::string describe(const Warp& warp) {
          std::to_string(warp.index);
 }
 
-/// Of an instruction, for a message: what stands on several lines as one, and not more than fits there.
+/// An instruction's text for a message: on one line, and no more than fits there.
 std::string one_line(std::string_view text) {
   constexpr std::size_t longest = 100;
   std::string result;

@@ -53,7 +53,7 @@ Half maximum(const Modifiers& modifiers, Half a, Half b) {
   return extremum(modifiers, a, b, true);
 }
 
-/// The same of both halves of packed operands.
+/// The function of both halves of packed operands.
 template <auto function, typename... Operands>
 Half2 packed(const Modifiers& modifiers, Operands... operands) {
   return {function(modifiers, Half{operands.low}...).code, function(modifiers, Half{operands.high}...).code};

@@ -46,7 +46,7 @@ class GlobalMemory {
   /// The bytes for a kernel's access; throws Fault.
   std::byte* access(std::uint64_t address, std::uint64_t size, bool writes);
 
-  /// Of the program's allocations.
+  /// Bytes of the program's allocations.
   std::uint64_t live_bytes() const { return live_bytes_; }
   std::uint64_t live_allocations() const { return live_allocations_; }
 

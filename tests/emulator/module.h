@@ -23,7 +23,7 @@ class Module {
   /// nullptr if there is no such function.
   const Function* find_function(std::string_view name) const;
   const Variable* find_variable(std::string_view name) const;
-  /// Of a global or constant variable.
+  /// Where a global or constant variable is.
   std::byte* address_of(std::string_view variable) const;
   bool has_kernel(std::string_view name) const;
 

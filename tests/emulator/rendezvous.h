@@ -9,7 +9,7 @@ namespace emulator {
 /// members are the bits of its value in `members`, of which those that have exited do not count.
 Mask rendezvous(Warp& warp, Slot members, Mask mask);
 
-/// The same of an instruction that all 32 lanes must execute; throws Fault if some have exited.
+/// A rendezvous of an instruction that all 32 lanes must execute; throws Fault if some have exited.
 Mask rendezvous_of_all(Warp& warp, Mask mask);
 
 }  // namespace emulator

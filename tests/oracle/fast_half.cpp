@@ -166,7 +166,7 @@ PackedOutcomes first_nan(std::initializer_list<std::uint16_t> operands) {
   return everywhere(outcome);
 }
 
-/// Of infinity what would be its value if it were finite.
+/// The value of a half; of infinity what it would be if it were finite.
 double value_of(std::uint16_t half) {
   const int magnitude = half & ~sign;
   const double value = magnitude < smallest_normal

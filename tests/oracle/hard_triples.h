@@ -10,7 +10,7 @@
 
 namespace oracle {
 
-/// Of a and b, and of a * b and c: half are unrelated, a quarter have near exponents, and a quarter nearly
+/// How a and b, and a * b and c, are related: half are unrelated, a quarter have near exponents, and a quarter nearly
 /// the same magnitude (cancellation).
 struct HardTriple {
   std::uint16_t a, b, c;

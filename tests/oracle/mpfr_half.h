@@ -24,7 +24,7 @@ Rounded pow(std::uint16_t x, std::uint16_t y);
 Rounded hypot(std::uint16_t x, std::uint16_t y);
 Rounded atan2(std::uint16_t y, std::uint16_t x);
 
-/// The same rounded to odd only.
+/// x^y rounded to odd.
 std::uint32_t pow_to_odd(std::uint16_t x, std::uint16_t y);
 std::uint32_t hypot_to_odd(std::uint16_t x, std::uint16_t y);
 std::uint32_t atan2_to_odd(std::uint16_t y, std::uint16_t x);

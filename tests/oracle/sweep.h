@@ -42,7 +42,7 @@ SweepOptions sweep_options();
 /// is a terminal. Throws std::runtime_error where it cannot write.
 Checked run_sweep(const Sweep& sweep, const SweepOptions& options);
 
-/// The same with `sweep_options`, as part of a test case: fails it if there is a difference or, unless only a
+/// A sweep with `sweep_options`, as part of a test case: fails it if there is a difference or, unless only a
 /// part was run, if the number of inputs is not the one expected.
 Checked check_sweep(const Sweep& sweep);
 

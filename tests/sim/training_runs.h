@@ -78,7 +78,7 @@ struct Run {
   }
 };
 
-/// The same with a scaler that no registry has.
+/// A run with a scaler that no registry has.
 inline Run start(const Setup& setup, sim::AnyScaler scaler) {
   const auto [name, model_options] = names::parse_numeric_spec(setup.model);
   const sim::ModelRow& row = sim::find_model(name);

@@ -67,7 +67,7 @@ TEST_CASE("one to three shapes, of three classes and 14 to 50 percent of the sid
       rim = std::min({rim, box.x_min, box.y_min, 1 - box.x_max, 1 - box.y_max});
     }
   }
-  // Of 1500 images, numbers of shapes: 500 +- 18 each; five standard deviations are allowed.
+  // 1500 images hold each number of shapes 500 +- 18 times; five standard deviations are allowed.
   CHECK(images_with[0] == 0);
   for (std::size_t count = 1; count <= 3; ++count) CHECK(std::abs(images_with[count] - 500) < 91);
   for (int count : boxes_of) CHECK(std::abs(count - 1000) < 5 * 26);

@@ -157,7 +157,7 @@ TEST_CASE("models: weights begin as their rule says, keyed by seed and name") {
     for (const float v : values) square += double{v} * v;
     return std::sqrt(square / static_cast<double>(values.size()));
   };
-  // Of 30,000 uniform numbers none above the bound, and the largest within 0.1 % of it: by chance it is not
+  // 30,000 uniform numbers: none above the bound, and the largest within 0.1 % of it: by chance it is not
   // with a probability of (1 - 0.001)^30000 = e^-30.
   for (const auto& [name, bound] : {std::pair{"he.weight", std::sqrt(6.0f / 100)}, {"torch.weight", 0.1f}}) {
     INFO(name);

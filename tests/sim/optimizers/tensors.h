@@ -28,7 +28,7 @@ inline std::vector<double> values_of(const sim::Tensor& tensor) {
   return {values, values + tensor.size()};
 }
 
-/// The same as bits, which compare NaNs too.
+/// The elements as bits, which compare NaNs too.
 inline std::vector<std::uint64_t> bits_of(const sim::Tensor& tensor) {
   std::vector<std::uint64_t> bits;
   for (const double value : values_of(tensor)) bits.push_back(std::bit_cast<std::uint64_t>(value));

@@ -65,7 +65,7 @@ TEST_CASE("gradients: unscaling multiplies parameters by the inverse of each one
   CHECK(gradients.parameters[0].format() == fp16::binary32);
   CHECK(values_of(sim::unscale(scaled, {.divisor_ratio = 2}).parameters[0]) == Values{1, -0.375});
 
-  // As torch: the inverse is rounded to binary32 first.
+  // PyTorch rounds the inverse to binary32 first.
   const sim::ScaledGradients by_3 = gradients_of({{weight, tensor_of({1}, {7}), 3}});
   CHECK(sim::unscale(by_3).parameters[0].element(0) == 7 * (1.0f / 3));
   CHECK(7 * (1.0f / 3) != 7.0f / 3);

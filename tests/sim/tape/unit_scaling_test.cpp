@@ -32,7 +32,7 @@ double mean_square(const sim::Tensor& tensor) {
 
 using Gradients = std::map<std::string, double>;
 
-/// Of each site, after a standard normal gradient has arrived at `output`.
+/// The mean square of each site's gradient, after a standard normal one has arrived at `output`.
 Gradients mean_square_gradients(sim::Tape& tape, Variable output) {
   const Variable gradient = tape.constant(normal_tensor(tape.value(output).shape(), "gradient"));
   const Variable loss = tape.apply(sim::sum, {tape.apply(sim::mul, {output, gradient})});
