@@ -26,20 +26,22 @@ struct Room {
 /// The innermost folder that holds a file is its room.
 const std::vector<Room>& rooms() {
   static const std::vector<Room> rooms = [] {
-    const std::vector<std::string_view> precision{"sim/precision", "sim/tensor", "fp16"};
+    const std::vector<std::string_view> numbers{"fp16", "fp16/vector/threads.h"};
     const auto with = [](std::vector<std::string_view> below, std::initializer_list<std::string_view> more) {
       below.insert(below.end(), more);
       return below;
     };
+    const auto precision = with(numbers, {"sim/precision", "sim/tensor"});
     const auto tape = with(precision, {"sim/ops", "sim/loss_scaling", "sim/optimizers", "sim/schedules",
                                        "sim/data", "sim/tape"});
     const auto trainer = with(tape, {"sim/statistics", "sim/models", "sim/trainer"});
     const auto shared = with(trainer, {"sim/sizing", "experiments/frame", "experiments/training"});
     const auto vendor = with(shared, {"experiments/gpu/vendor", "fp16/cuda"});
     return std::vector<Room>{
-        {"fp16", {}},
+        {"fp16", {"fp16/vector"}},
+        {"fp16/vector", {"fp16"}},
         {"fp16/cuda", {"fp16"}},
-        {"sim/tensor", {"fp16"}},
+        {"sim/tensor", numbers},
         {"sim/precision", precision},
         {"sim/ops", precision},
         {"sim/loss_scaling", precision},
@@ -59,7 +61,8 @@ const std::vector<Room>& rooms() {
         {"experiments/gpu/gpu_status",
          with(vendor, {"experiments/gpu/gpu_throughput", "experiments/gpu/validate_gpu"})},
         {"experiments/gpu/gpu_throughput", vendor},
-        {"experiments/gpu/validate_gpu", vendor},
+        {"experiments/gpu/validate_gpu",
+         with(vendor, {"fp16/vector/double_double.h", "fp16/vector/math_kernels.h"})},
         {"experiments/explain_gemm", vendor},
     };
   }();

@@ -1,8 +1,8 @@
 #include <immintrin.h>
 
-#include "fp16/gemm_kernels.h"
-#include "fp16/gemm_tensor_core.h"
-#include "fp16/vector_odd.h"
+#include "fp16/vector/gemm_kernels.h"
+#include "fp16/vector/gemm_tensor_core.h"
+#include "fp16/vector/vector_odd.h"
 
 namespace fp16::detail {
 namespace {

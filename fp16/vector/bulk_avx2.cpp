@@ -1,4 +1,4 @@
-#include "fp16/bulk_f16c.h"
+#include "fp16/vector/bulk_lanes.h"
 
 namespace fp16::detail {
 

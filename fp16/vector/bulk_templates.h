@@ -5,7 +5,7 @@
 #include <mutex>
 
 #include "fp16/bulk.h"
-#include "fp16/parts.h"
+#include "fp16/vector/threads.h"
 
 namespace fp16 {
 namespace detail {

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "fp16/bulk_kernels.h"
 #include "fp16/formats.h"
-#include "fp16/gemm_kernels.h"
-#include "fp16/parts.h"
+#include "fp16/vector/bulk_kernels.h"
+#include "fp16/vector/gemm_kernels.h"
+#include "fp16/vector/threads.h"
 
 namespace fp16 {
 namespace {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <span>
 
-#include "fp16/gemm_kernels.h"
 #include "fp16/half.h"
 #include "fp16/mma.h"
+#include "fp16/vector/gemm_kernels.h"
 
 namespace fp16::detail {
 namespace {

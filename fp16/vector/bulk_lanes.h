@@ -4,8 +4,8 @@
 
 #include <immintrin.h>
 
-#include "fp16/bulk_loops.h"
-#include "fp16/vector_odd.h"
+#include "fp16/vector/bulk_loops.h"
+#include "fp16/vector/vector_odd.h"
 
 namespace fp16::detail {
 namespace {

@@ -12,7 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fp16/gemm_kernels.h"
+#include "fp16/vector/gemm_kernels.h"
 
 namespace fp16::detail {
 namespace {

@@ -1,5 +1,5 @@
-#include "fp16/bulk_loops.h"
 #include "fp16/codec.h"
+#include "fp16/vector/bulk_loops.h"
 
 namespace fp16::detail {
 namespace {
