@@ -2,6 +2,6 @@
 
 namespace fp16::detail {
 
-const BulkKernels avx2_f16c_bulk_kernels = f16c_kernels<Avx2Lanes>();
+constinit const BulkKernels avx2_bulk_kernels = bulk_kernels<Avx2Halves>();
 
 }  // namespace fp16::detail
