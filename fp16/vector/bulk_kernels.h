@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fp16/rounding.h"
+#include "../rounding.h"
 
 namespace fp16::detail {
 
