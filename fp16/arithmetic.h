@@ -15,8 +15,8 @@
 /// boundary-weighted operands of each other operation); binary32 and binary64 against the host's arithmetic
 /// in its four directions with flags.
 
-#include "fp16/config.h"
-#include "fp16/unpacked.h"
+#include "config.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

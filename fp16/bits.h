@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "fp16/config.h"
-#include "fp16/formats.h"
+#include "config.h"
+#include "formats.h"
 
 namespace fp16 {
 

@@ -20,10 +20,10 @@
 #include <string_view>
 #include <utility>
 
-#include "fp16/arithmetic.h"
-#include "fp16/codec.h"
-#include "fp16/config.h"
-#include "fp16/unpacked.h"
+#include "arithmetic.h"
+#include "codec.h"
+#include "config.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <span>
 
-#include "fp16/block.h"
+#include "block.h"
 
 namespace fp16 {
 

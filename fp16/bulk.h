@@ -13,10 +13,9 @@
 #include <cstdint>
 #include <span>
 
-#include "fp16/arithmetic.h"
-#include "fp16/bulk_kernels.h"
-#include "fp16/codec.h"
-#include "fp16/vector_path.h"
+#include "arithmetic.h"
+#include "codec.h"
+#include "vector_path.h"
 
 namespace fp16 {
 
@@ -117,4 +116,4 @@ inline void half_to_float(std::span<const std::uint16_t> in, std::span<float> ou
 
 }  // namespace fp16
 
-#include "fp16/bulk_templates.h"
+#include "vector/bulk_templates.h"

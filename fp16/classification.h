@@ -2,8 +2,8 @@
 /// The class of a code (IEEE 754-2019 clause 5.7.2). The single questions, is_nan, is_infinite and so on, are
 /// in bits.h.
 
-#include "fp16/bits.h"
-#include "fp16/config.h"
+#include "bits.h"
+#include "config.h"
 
 namespace fp16 {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <limits>
 
-#include "fp16/config.h"
-#include "fp16/unpacked.h"
+#include "config.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

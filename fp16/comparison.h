@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <limits>
 
-#include "fp16/bits.h"
-#include "fp16/config.h"
-#include "fp16/sign.h"
-#include "fp16/unpacked.h"
+#include "bits.h"
+#include "config.h"
+#include "sign.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fp16/format.h"
-#include "fp16/rounding.h"
-#include "fp16/unpacked.h"
+#include "format.h"
+#include "rounding.h"
+#include "unpacked.h"
 
 namespace fp16::detail {
 

@@ -16,11 +16,11 @@
 #include <span>
 #include <string_view>
 
-#include "fp16/arithmetic.h"
-#include "fp16/codec.h"
-#include "fp16/config.h"
-#include "fp16/exact_accumulator.h"
-#include "fp16/sum.h"
+#include "arithmetic.h"
+#include "codec.h"
+#include "config.h"
+#include "exact_accumulator.h"
+#include "sum.h"
 
 namespace fp16 {
 

@@ -8,7 +8,7 @@
 
 #include <Eigen/Core>
 
-#include "fp16/half.h"
+#include "half.h"
 
 /// Printing needs half_text.h, functions such as array().exp() need math.h. Costs count in those of the
 /// built-in types: an operation of halves is some tens of integer instructions.

@@ -16,7 +16,7 @@
 /// Reduction of arguments: Cody and Waite, "Software Manual for the Elementary Functions", 1980. Sums and
 /// products in two parts: Dekker, "A floating-point technique for extending the available precision", 1971.
 
-#include "fp16/elementary_constants.h"
+#include "elementary_constants.h"
 
 namespace fp16 {
 

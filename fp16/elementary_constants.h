@@ -10,9 +10,9 @@
 #include <concepts>
 #include <cstdint>
 
-#include "fp16/bits.h"
-#include "fp16/config.h"
-#include "fp16/formats.h"
+#include "bits.h"
+#include "config.h"
+#include "formats.h"
 
 namespace fp16 {
 

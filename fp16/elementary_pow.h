@@ -1,7 +1,7 @@
 #pragma once
 /// x^y, under the terms of elementary.h.
 
-#include "fp16/elementary.h"
+#include "elementary.h"
 
 namespace fp16 {
 

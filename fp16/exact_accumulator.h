@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fp16/arithmetic.h"
-#include "fp16/config.h"
-#include "fp16/unpacked.h"
+#include "arithmetic.h"
+#include "config.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "fp16/config.h"
-#include "fp16/integral.h"
-#include "fp16/unpacked.h"
+#include "config.h"
+#include "integral.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

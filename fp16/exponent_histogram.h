@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "fp16/formats.h"
+#include "formats.h"
 
 namespace fp16 {
 

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "fp16/half_formatter.h"
+#include "half_formatter.h"
 
 /// `{}` is the shortest decimal that reads back as the same half. All the specifications of floating-point
 /// numbers are there: [[fill]align][sign][#][0][width][.precision][L][type]; with a precision or a type they

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "fp16/config.h"
+#include "config.h"
 
 namespace fp16 {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <string_view>
 
-#include "fp16/formats.h"
+#include "formats.h"
 
 namespace fp16 {
 

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "fp16/format.h"
+#include "format.h"
 
 namespace fp16 {
 

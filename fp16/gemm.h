@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-#include "fp16/format.h"
-#include "fp16/mma.h"
-#include "fp16/vector_path.h"
+#include "format.h"
+#include "mma.h"
+#include "vector_path.h"
 
 namespace fp16 {
 

@@ -12,11 +12,11 @@
 #include <span>
 #include <type_traits>
 
-#include "fp16/arithmetic.h"
-#include "fp16/codec.h"
-#include "fp16/comparison.h"
-#include "fp16/config.h"
-#include "fp16/integral.h"
+#include "arithmetic.h"
+#include "codec.h"
+#include "comparison.h"
+#include "config.h"
+#include "integral.h"
 
 namespace fp16 {
 

@@ -4,9 +4,9 @@
 #include <bit>
 #include <string_view>
 
-#include "fp16/half.h"
-#include "fp16/parse.h"
-#include "fp16/text.h"
+#include "half.h"
+#include "parse.h"
+#include "text.h"
 
 namespace fp16::detail {
 

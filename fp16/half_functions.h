@@ -3,14 +3,14 @@
 /// nearest-even and without flags: the templates that they call have both. Special values are those of C23's
 /// functions of the same names.
 
-#include "fp16/classification.h"
-#include "fp16/config.h"
-#include "fp16/exponent.h"
-#include "fp16/half.h"
-#include "fp16/min_max.h"
-#include "fp16/neighbours.h"
-#include "fp16/remainder.h"
-#include "fp16/sign.h"
+#include "classification.h"
+#include "config.h"
+#include "exponent.h"
+#include "half.h"
+#include "min_max.h"
+#include "neighbours.h"
+#include "remainder.h"
+#include "sign.h"
 
 namespace fp16 {
 

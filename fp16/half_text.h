@@ -11,9 +11,9 @@
 #include <string_view>
 #include <system_error>
 
-#include "fp16/half.h"
-#include "fp16/parse.h"
-#include "fp16/text.h"
+#include "half.h"
+#include "parse.h"
+#include "text.h"
 
 namespace fp16 {
 

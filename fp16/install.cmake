@@ -6,18 +6,13 @@ set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME fp16)
 set(package_directory ${CMAKE_INSTALL_LIBDIR}/cmake/halflab)
 
 # All headers but those that only our own translation units include.
-install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fp16
+install(DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR}/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halflab/fp16
   FILES_MATCHING PATTERN "*.h"
   PATTERN cuda EXCLUDE
-  PATTERN bulk_f16c.h EXCLUDE
-  PATTERN bulk_loops.h EXCLUDE
-  PATTERN double_double.h EXCLUDE
-  PATTERN environment.h EXCLUDE
-  PATTERN gemm_kernels.h EXCLUDE
-  PATTERN gemm_tensor_core.h EXCLUDE
-  PATTERN math_kernels.h EXCLUDE
-  PATTERN names.h EXCLUDE
-  PATTERN vector_odd.h EXCLUDE)
+  PATTERN vector EXCLUDE
+  PATTERN names.h EXCLUDE)
+install(FILES vector/bulk_kernels.h vector/bulk_templates.h vector/threads.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/halflab/fp16/vector)
 
 set_target_properties(halflab_fp16 PROPERTIES EXPORT_NAME fp16)
 set_target_properties(halflab_fp16_bulk PROPERTIES EXPORT_NAME fp16_bulk)

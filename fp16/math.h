@@ -27,9 +27,9 @@
 #include <span>
 #include <string_view>
 
-#include "fp16/bulk.h"
-#include "fp16/half.h"
-#include "fp16/unpacked.h"
+#include "bulk.h"
+#include "half.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

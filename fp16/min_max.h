@@ -6,10 +6,10 @@
 /// flushed. A result that is a NaN is the one that `attributes.nan_policy` chooses. A signalling NaN operand
 /// is invalid always.
 
-#include "fp16/comparison.h"
-#include "fp16/config.h"
-#include "fp16/sign.h"
-#include "fp16/unpacked.h"
+#include "comparison.h"
+#include "config.h"
+#include "sign.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

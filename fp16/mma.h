@@ -37,9 +37,9 @@
 #include <span>
 #include <string_view>
 
-#include "fp16/arithmetic.h"
-#include "fp16/config.h"
-#include "fp16/unpacked.h"
+#include "arithmetic.h"
+#include "config.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

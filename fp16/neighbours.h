@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <limits>
 
-#include "fp16/bits.h"
-#include "fp16/comparison.h"
-#include "fp16/config.h"
-#include "fp16/unpacked.h"
+#include "bits.h"
+#include "comparison.h"
+#include "config.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "fp16/half.h"
-#include "fp16/ops.h"
+#include "half.h"
+#include "ops.h"
 
 namespace fp16 {
 

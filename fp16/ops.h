@@ -14,14 +14,14 @@
 #include <type_traits>
 #include <utility>
 
-#include "fp16/arithmetic.h"
-#include "fp16/codec.h"
-#include "fp16/comparison.h"
-#include "fp16/config.h"
-#include "fp16/half.h"
-#include "fp16/integral.h"
-#include "fp16/min_max.h"
-#include "fp16/rounding_names.h"
+#include "arithmetic.h"
+#include "codec.h"
+#include "comparison.h"
+#include "config.h"
+#include "half.h"
+#include "integral.h"
+#include "min_max.h"
+#include "rounding_names.h"
 
 namespace fp16::ops {
 

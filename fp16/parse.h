@@ -6,10 +6,10 @@
 #include <string_view>
 #include <system_error>
 
-#include "fp16/bits.h"
-#include "fp16/decimal.h"
-#include "fp16/rounding.h"
-#include "fp16/unpacked.h"
+#include "bits.h"
+#include "decimal.h"
+#include "rounding.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "fp16/config.h"
-#include "fp16/unpacked.h"
+#include "config.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "fp16/rounding.h"
+#include "rounding.h"
 
 namespace fp16 {
 

@@ -2,8 +2,8 @@
 /// Operations on the sign bit alone (IEEE 754-2019 clause 5.5.1; negate: bits.h). They take NaNs like numbers
 /// and raise nothing.
 
-#include "fp16/bits.h"
-#include "fp16/config.h"
+#include "bits.h"
+#include "config.h"
 
 namespace fp16 {
 

@@ -6,7 +6,7 @@
 #ifdef __cpp_lib_format
 #include <format>
 
-#include "fp16/half_formatter.h"
+#include "half_formatter.h"
 
 /// `{}` is the shortest decimal that reads back as the same half. All the specifications of floating-point
 /// numbers are there; with a precision or a type they show the exact value. The layout is that of a double.

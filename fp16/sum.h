@@ -17,10 +17,10 @@
 #include <span>
 #include <string_view>
 
-#include "fp16/arithmetic.h"
-#include "fp16/config.h"
-#include "fp16/exact_accumulator.h"
-#include "fp16/unpacked.h"
+#include "arithmetic.h"
+#include "config.h"
+#include "exact_accumulator.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

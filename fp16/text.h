@@ -9,10 +9,10 @@
 #include <string>
 #include <string_view>
 
-#include "fp16/bits.h"
-#include "fp16/decimal.h"
-#include "fp16/parse.h"
-#include "fp16/unpacked.h"
+#include "bits.h"
+#include "decimal.h"
+#include "parse.h"
+#include "unpacked.h"
 
 namespace fp16 {
 

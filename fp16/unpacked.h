@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "fp16/bits.h"
-#include "fp16/config.h"
-#include "fp16/rounding.h"
+#include "bits.h"
+#include "config.h"
+#include "rounding.h"
 
 namespace fp16 {
 

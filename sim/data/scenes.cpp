@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "fp16/parts.h"
+#include "fp16/vector/threads.h"
 #include "sim/data/random_sequence.h"
 #include "sim/tensor/random.h"
 

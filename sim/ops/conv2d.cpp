@@ -4,7 +4,7 @@
 #include <numeric>
 #include <vector>
 
-#include "fp16/parts.h"
+#include "fp16/vector/threads.h"
 #include "sim/ops/channels.h"
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/patches.h"

@@ -11,7 +11,7 @@
 
 #include "fp16/codec.h"
 #include "fp16/config.h"
-#include "fp16/parts.h"
+#include "fp16/vector/threads.h"
 
 namespace sim {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "fp16/bulk.h"
 #include "fp16/config.h"
-#include "fp16/parts.h"
+#include "fp16/vector/threads.h"
 #include "sim/tensor/extremes.h"
 
 namespace sim {

@@ -89,7 +89,6 @@ add_dependencies(page_commands_test experiments)
 # A library in cuBLAS's place that computes on the CPU and tells what it was asked for; the old one lacks a function.
 foreach(fake fake_cublas old_fake_cublas)
   add_library(${fake} MODULE experiments/fake_cublas.cpp)
-  target_include_directories(${fake} PRIVATE ${PROJECT_SOURCE_DIR})
 endforeach()
 target_compile_definitions(old_fake_cublas PRIVATE FAKE_CUBLAS_IS_OLD)
 halflab_test(cublas_test

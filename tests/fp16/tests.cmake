@@ -4,7 +4,7 @@ halflab_test(fp16_number_tests
   fp16/formats_test.cpp fp16/bits_test.cpp fp16/rounding_test.cpp fp16/unpacked_test.cpp fp16/codec_test.cpp fp16/arithmetic_test.cpp
   fp16/arithmetic_hardware_test.cpp fp16/half_test.cpp fp16/half_functions_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
-halflab_test(fp16_bulk_tests fp16/bulk_test.cpp LIBRARIES halflab::fp16_bulk)
+halflab_test(fp16_bulk_tests fp16/vector/bulk_test.cpp LIBRARIES halflab::fp16_bulk)
 find_package(Threads REQUIRED)
 
 # Sweeps: sharded over threads, resumable. The fast oracle of half is held to exact rationals and MPFR first.
@@ -31,7 +31,7 @@ target_compile_options(fp16_elementary_native_tests PRIVATE -O3 -march=native)
 halflab_test(fp16_elementary_exhaustive_tests oracle/sweep.cpp fp16/elementary_exhaustive_test.cpp
   LIBRARIES halflab::fp16 Boost::headers Threads::Threads LABEL exhaustive)
 
-halflab_test(fp16_gemm_tests fp16/gemm_test.cpp fp16/gemm_tensor_core_test.cpp
+halflab_test(fp16_gemm_tests fp16/vector/gemm_test.cpp fp16/vector/gemm_tensor_core_test.cpp
   LIBRARIES halflab::fp16_bulk Eigen3::Eigen)
 
 # Text: in and out, for every format.
@@ -54,10 +54,10 @@ halflab_test(fp16_mma_tests
 target_compile_options(fp16_mma_tests PRIVATE $<$<CONFIG:Debug>:-O2>)
 
 # Correctly rounded functions, against MPFR.
-halflab_test(fp16_math_tests fp16/math_test.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp
+halflab_test(fp16_math_tests fp16/vector/math_test.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp
   LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads mpfr gmp)
 halflab_test(fp16_math_exhaustive_tests
-  oracle/sweep.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp fp16/math_exhaustive_test.cpp
+  oracle/sweep.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp fp16/vector/math_exhaustive_test.cpp
   LIBRARIES halflab::fp16_bulk Boost::headers Threads::Threads mpfr gmp LABEL exhaustive)
 
 # Every operation in every format, against an oracle that enumerates the format.
@@ -76,11 +76,11 @@ halflab_test(fp16_elementary_pow_tests fp16/elementary_pow_test.cpp LIBRARIES ha
 halflab_test(fp16_elementary_double_tests fp16/elementary_double_test.cpp LIBRARIES halflab::fp16 mpfr gmp)
 halflab_test(fp16_elementary_double_exhaustive_tests oracle/sweep.cpp fp16/elementary_double_exhaustive_test.cpp
   LIBRARIES halflab::fp16 Threads::Threads mpfr gmp LABEL exhaustive)
-halflab_test(fp16_block_arrays_tests fp16/block_arrays_test.cpp LIBRARIES halflab::fp16_bulk)
+halflab_test(fp16_block_arrays_tests fp16/vector/block_arrays_test.cpp LIBRARIES halflab::fp16_bulk)
 # Such an environment is what the compiler takes for granted that nobody sets.
-halflab_test(fp16_environment_tests fp16/environment_test.cpp LIBRARIES halflab::fp16_bulk)
+halflab_test(fp16_environment_tests fp16/vector/environment_test.cpp LIBRARIES halflab::fp16_bulk)
 target_compile_options(fp16_environment_tests PRIVATE -frounding-math)
-halflab_test(fp16_parts_tests fp16/parts_test.cpp LIBRARIES halflab::fp16_bulk Threads::Threads)
+halflab_test(fp16_threads_tests fp16/vector/threads_test.cpp LIBRARIES halflab::fp16_bulk Threads::Threads)
 
 halflab_test(fp16_ops_tests fp16/ops_test.cpp LIBRARIES halflab::fp16)
 halflab_test(fp16_cuda_tests
@@ -98,7 +98,7 @@ include(fp16/cuda/ptx.cmake)
 
 halflab_test(fp16_names_tests fp16/names/registry_test.cpp fp16/names/options_test.cpp fp16/names/spec_test.cpp
   LIBRARIES halflab::names)
-halflab_test(fp16_exponent_histogram_tests fp16/exponent_histogram_test.cpp LIBRARIES halflab::sim)
+halflab_test(fp16_exponent_histogram_tests fp16/vector/exponent_histogram_test.cpp LIBRARIES halflab::sim)
 
 # Compiled in other ways than the rest.
 set_target_properties(fp16_elementary_unoptimised_tests fp16_elementary_native_tests fp16_environment_tests

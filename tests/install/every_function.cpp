@@ -1,23 +1,7 @@
 // Calls every function template of the headers, so that a compiler looks at what a user of them would make it look at.
-#include <fp16/arithmetic.h>
-#include <fp16/block.h>
-#include <fp16/bulk.h>
-#include <fp16/classification.h>
-#include <fp16/codec.h>
-#include <fp16/comparison.h>
-#include <fp16/dot.h>
-#include <fp16/exponent.h>
-#include <fp16/half_functions.h>
-#include <fp16/half_text.h>
-#include <fp16/integral.h>
-#include <fp16/math.h>
-#include <fp16/min_max.h>
-#include <fp16/mma.h>
-#include <fp16/neighbours.h>
-#include <fp16/remainder.h>
-#include <fp16/sign.h>
-#include <fp16/sum.h>
-#include <fp16/text.h>
+#include <halflab/fp16/bulk.h>
+#include <halflab/fp16/math.h>
+#include <halflab/fp16/numbers.h>
 
 #include <vector>
 

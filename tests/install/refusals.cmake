@@ -3,7 +3,7 @@ set(source ${PREFIX}/refused.cpp)
 
 function(compile statements result complaints)
   list(JOIN statements ";\n" lines)
-  file(WRITE ${source} "#include <fp16/math.h>\n#include <fp16/text.h>\nusing namespace fp16;\nvoid call(half h) {\n${lines};\n}\n")
+  file(WRITE ${source} "#include <halflab/fp16/math.h>\n#include <halflab/fp16/text.h>\nusing namespace fp16;\nvoid call(half h) {\n${lines};\n}\n")
   execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only -I${PREFIX}/include ${source}
     RESULT_VARIABLE code ERROR_VARIABLE text)
   set(${result} ${code} PARENT_SCOPE)

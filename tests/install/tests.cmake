@@ -26,10 +26,12 @@ else()
     SKIP_REGULAR_EXPRESSION "skipped: ")
 endif()
 install_test("wrong calls are refused with a reason" refusals -D COMPILER=${CMAKE_CXX_COMPILER})
-install_test("a project finds, builds and runs" consumer
-  -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/install/consumer -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/consumer
-  -D GENERATOR=${CMAKE_GENERATOR} -D COMPILER=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE}
-  "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers}")
+set(consumer -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/install/consumer -D GENERATOR=${CMAKE_GENERATOR}
+  -D COMPILER=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE} "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers}")
+install_test("a project finds, builds and runs" consumer ${consumer}
+  -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/consumer "-DPROGRAMS=headers_only$<SEMICOLON>arrays$<SEMICOLON>coexistence")
+install_test("a project that contains this one builds and runs" consumer ${consumer} -D HALFLAB=${PROJECT_SOURCE_DIR}
+  -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/container "-DPROGRAMS=headers_only$<SEMICOLON>coexistence")
 
 # Nothing but a compiler: every library that the rest asks for is hidden.
 set(hidden CLI11 nlohmann_json fmt ZLIB doctest Boost Eigen3 benchmark)

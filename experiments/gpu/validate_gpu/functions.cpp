@@ -10,7 +10,7 @@
 #include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/rows.h"
 #include "fp16/cuda/index.h"
-#include "fp16/math_kernels.h"
+#include "fp16/vector/math_kernels.h"
 
 namespace experiments::validate_gpu {
 namespace {

@@ -15,7 +15,7 @@
 #include "experiments/gpu/validate_gpu/driver.h"
 #include "experiments/gpu/validate_gpu/operations.h"
 #include "fp16/cuda/sweep.h"
-#include "fp16/double_double.h"
+#include "fp16/vector/double_double.h"
 
 namespace experiments::validate_gpu {
 

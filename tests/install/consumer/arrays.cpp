@@ -1,13 +1,13 @@
 /// Arrays, functions and matrix products: headers and the library.
 
+#include <halflab/fp16/bulk.h>
+#include <halflab/fp16/gemm.h>
+#include <halflab/fp16/half.h>
+#include <halflab/fp16/math.h>
+
 #include <array>
 #include <cstdint>
 #include <cstdio>
-
-#include "fp16/bulk.h"
-#include "fp16/gemm.h"
-#include "fp16/half.h"
-#include "fp16/math.h"
 
 int main() {
   const std::array<float, 4> numbers{1.0f, 0x1p-25f, 0x1.ffdffep15f, 65520.0f};

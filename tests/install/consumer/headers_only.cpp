@@ -1,10 +1,10 @@
 /// Numbers one at a time: headers, no library.
 
-#include <cstdio>
+#include <halflab/fp16/block.h>
+#include <halflab/fp16/elementary.h>
+#include <halflab/fp16/half.h>
 
-#include "fp16/block.h"
-#include "fp16/elementary.h"
-#include "fp16/half.h"
+#include <cstdio>
 
 static_assert(fp16::encode<fp16::e4m3>(1e6f, {.saturate = true}).bits == 0x7e);
 

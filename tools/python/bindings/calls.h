@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "fp16/environment.h"
+#include "fp16/vector/environment.h"
 
 namespace halflab_python {
 

@@ -1,5 +1,5 @@
-#include "fp16/bulk_loops.h"
 #include "fp16/codec.h"
+#include "fp16/vector/bulk_loops.h"
 
 namespace fp16::detail {
 namespace {
@@ -54,7 +54,7 @@ void float_to_half(const float* in, std::uint16_t* out, std::size_t count) {
 
 }  // namespace
 
-const BulkKernels portable_bulk_kernels = with_loops({
+constinit const BulkKernels portable_bulk_kernels = with_loops({
     .half_to_float = half_to_float,
     .float_to_half = {float_to_half},
     .float_to_half_stochastic = nullptr,

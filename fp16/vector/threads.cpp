@@ -1,4 +1,4 @@
-#include "fp16/parts.h"
+#include "fp16/vector/threads.h"
 
 #include <algorithm>
 #include <condition_variable>
@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "fp16/environment.h"
+#include "fp16/vector/environment.h"
 
 namespace fp16::detail {
 namespace {

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <optional>
 
-#include "fp16/environment.h"
 #include "fp16/math.h"
-#include "fp16/math_kernels.h"
+#include "fp16/vector/environment.h"
+#include "fp16/vector/math_kernels.h"
 
 namespace fp16 {
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fp16/rounding.h"
+#include "../rounding.h"
 
 namespace fp16::detail {
 
@@ -61,7 +61,7 @@ struct BulkKernels {
 };
 
 extern const BulkKernels portable_bulk_kernels;
-extern const BulkKernels avx2_f16c_bulk_kernels;
+extern const BulkKernels avx2_bulk_kernels;
 extern const BulkKernels avx512_bulk_kernels;
 
 }  // namespace fp16::detail

@@ -1,6 +1,6 @@
 /// Work on parts of a range: every element once, exceptions, calls within calls and from several threads.
 
-#include "fp16/parts.h"
+#include "fp16/vector/threads.h"
 
 #include <doctest/doctest.h>
 

@@ -10,7 +10,7 @@
 
 #include "fp16/bits.h"
 #include "fp16/codec.h"
-#include "fp16/environment.h"
+#include "fp16/vector/environment.h"
 
 namespace fp16 {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "fp16/config.h"
-#include "fp16/environment.h"
-#include "fp16/parts.h"
+#include "fp16/vector/environment.h"
+#include "fp16/vector/threads.h"
 
 namespace fp16 {
 namespace {

@@ -6,8 +6,8 @@
 #include <stdexcept>
 
 #include "fp16/codec.h"
-#include "fp16/environment.h"
-#include "fp16/math_kernels.h"
+#include "fp16/vector/environment.h"
+#include "fp16/vector/math_kernels.h"
 
 namespace fp16 {
 

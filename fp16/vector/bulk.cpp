@@ -17,7 +17,7 @@ const BulkKernels& kernels_of(VectorPath path) {
     case VectorPath::avx512:
       return avx512_bulk_kernels;
     case VectorPath::avx2_f16c:
-      return avx2_f16c_bulk_kernels;
+      return avx2_bulk_kernels;
 #endif
     default:
       return portable_bulk_kernels;

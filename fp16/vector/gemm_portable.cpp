@@ -4,41 +4,45 @@
 #include <cstdint>
 #include <span>
 
-#include "fp16/gemm_kernels.h"
 #include "fp16/half.h"
 #include "fp16/mma.h"
+#include "fp16/vector/gemm_chains.h"
 
 namespace fp16::detail {
 namespace {
 
+/// One float or double.
 template <class Real>
-struct ScalarLanes {
+struct PortableLanes {
+  using Scalar = Real;
   using Vector = Real;
   static constexpr std::size_t width = 1;
   static Vector load(const Real* p) { return *p; }
   static void store(Real* p, Vector x) { *p = x; }
   static Vector broadcast(Real x) { return x; }
-  static Vector with_canonical_nan(Real x) { return x == x ? x : canonical_nan<Real>; }
+  static bool unordered(Vector x) { return x != x; }
+  static Vector select(bool condition, Vector yes, Vector no) { return condition ? yes : no; }
+};
+
+struct Tile4x4 {
+  static constexpr std::size_t rows = 4, vectors = 4;
 };
 
 /// std::fma is exact by IEEE 754, in hardware or (slowly) without: the same bits as the vector paths.
 template <class Real>
-struct FmaChain {
-  using Lanes = ScalarLanes<Real>;
-  static constexpr std::size_t rows = 4, vectors = 4;
+struct FmaChain : Tile4x4 {
+  using Lanes = PortableLanes<Real>;
   static Real step(Real a, Real b, Real c) { return std::fma(a, b, c); }
 };
 
 /// The definitions themselves: the integer arithmetic of half.h.
-struct Fp16FmaChain {
-  using Lanes = ScalarLanes<float>;
-  static constexpr std::size_t rows = 4, vectors = 4;
+struct Fp16FmaChain : Tile4x4 {
+  using Lanes = PortableLanes<float>;
   static float step(float a, float b, float c) { return fma(half(a), half(b), half(c)); }
 };
 
-struct Fp16MulAddChain {
-  using Lanes = ScalarLanes<float>;
-  static constexpr std::size_t rows = 4, vectors = 4;
+struct Fp16MulAddChain : Tile4x4 {
+  using Lanes = PortableLanes<float>;
   static float step(float a, float b, float c) { return half(a) * half(b) + half(c); }
 };
 
@@ -79,11 +83,11 @@ void advance_tensor_core_tile(const TensorCoreOperands& operands, float* c, std:
 
 }  // namespace
 
-const TileKernels portable_tile_kernels{
-    .fp32_fma_chain = tile_kernel<FmaChain<float>, float>(),
-    .fp16_fma_chain = tile_kernel<Fp16FmaChain, float>(),
-    .fp16_mul_add_chain = tile_kernel<Fp16MulAddChain, float>(),
-    .fp64_fma_chain = tile_kernel<FmaChain<double>, double>(),
+constinit const TileKernels portable_tile_kernels{
+    .fp32_fma_chain = tile_kernel<FmaChain<float>>(),
+    .fp16_fma_chain = tile_kernel<Fp16FmaChain>(),
+    .fp16_mul_add_chain = tile_kernel<Fp16MulAddChain>(),
+    .fp64_fma_chain = tile_kernel<FmaChain<double>>(),
     .tensor_core = {.rows = tensor_core_rows,
                     .columns = tensor_core_columns,
                     .advance_binary32 = &advance_tensor_core_tile<binary32>,

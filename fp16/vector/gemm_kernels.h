@@ -6,8 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <utility>
 
 #include "fp16/gemm.h"
 
@@ -72,7 +70,7 @@ struct TileKernels {
 };
 
 extern const TileKernels portable_tile_kernels;
-extern const TileKernels avx2_f16c_tile_kernels;
+extern const TileKernels avx2_tile_kernels;
 extern const TileKernels avx512_tile_kernels;
 
 /// Advances the accumulators c[j] of row 0 whose bit j is set in `lanes`, by mma.h itself. Accumulator is
@@ -80,67 +78,4 @@ extern const TileKernels avx512_tile_kernels;
 template <const Format& Accumulator>
 void redo_lanes(const TensorCoreOperands& operands, std::uint32_t lanes, float* c);
 
-/// The NaN of every finished chain.
-template <class Real>
-inline constexpr Real canonical_nan = std::numeric_limits<Real>::quiet_NaN();
-
-namespace {  // one instance per translation unit, compiled for its instruction set
-
-template <class Step, class Real, std::size_t rows, std::size_t vectors>
-void advance_tile(const Tile<Real>& tile) {
-  using Lanes = typename Step::Lanes;
-  using Vector = typename Lanes::Vector;
-  // Unrolling by pragma happens early enough for the compiler to keep every chain in a register.
-  Vector chain[rows][vectors];
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < rows; ++i) {
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < vectors; ++v) chain[i][v] = Lanes::broadcast(0);
-  }
-  if (!tile.from_zero) {
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < rows; ++i) {
-#pragma GCC unroll 4
-      for (std::size_t v = 0; v < vectors; ++v)
-        chain[i][v] = Lanes::load(tile.c + i * tile.row_stride + v * Lanes::width);
-    }
-  }
-  const Real* a = tile.a;
-  const Real* b = tile.b;
-  for (std::size_t k = 0; k < tile.depth; ++k) {
-    Vector columns[vectors];
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < vectors; ++v) columns[v] = Lanes::load(b + v * Lanes::width);
-#pragma GCC unroll 16
-    for (std::size_t i = 0; i < rows; ++i) {
-      const Vector element = Lanes::broadcast(a[i]);
-#pragma GCC unroll 4
-      for (std::size_t v = 0; v < vectors; ++v) chain[i][v] = Step::step(element, columns[v], chain[i][v]);
-    }
-    a += Step::rows;
-    b += Step::vectors * Lanes::width;
-  }
-#pragma GCC unroll 16
-  for (std::size_t i = 0; i < rows; ++i) {
-#pragma GCC unroll 4
-    for (std::size_t v = 0; v < vectors; ++v)
-      Lanes::store(tile.c + i * tile.row_stride + v * Lanes::width, Lanes::with_canonical_nan(chain[i][v]));
-  }
-}
-
-template <class Step, class Real, class Indices>
-struct TileVariants;
-template <class Step, class Real, std::size_t... i>
-struct TileVariants<Step, Real, std::index_sequence<i...>> {
-  static constexpr typename TileKernel<Real>::Advance advance[] = {
-      &advance_tile<Step, Real, i % Step::rows + 1, i / Step::rows + 1>...};
-};
-
-template <class Step, class Real>
-constexpr TileKernel<Real> tile_kernel() {
-  using Variants = TileVariants<Step, Real, std::make_index_sequence<Step::rows * Step::vectors>>;
-  return {Step::rows, Step::vectors * Step::Lanes::width, Step::Lanes::width, Variants::advance};
-}
-
-}  // namespace
 }  // namespace fp16::detail

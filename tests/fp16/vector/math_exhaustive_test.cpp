@@ -7,7 +7,7 @@
 #include <string>
 
 #include "fp16/math.h"
-#include "fp16/math_kernels.h"
+#include "fp16/vector/math_kernels.h"
 #include "tests/oracle/agreement.h"
 #include "tests/oracle/mpfr_half.h"
 #include "tests/oracle/sweep.h"

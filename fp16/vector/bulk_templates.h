@@ -4,8 +4,9 @@
 
 #include <mutex>
 
-#include "fp16/bulk.h"
-#include "fp16/parts.h"
+#include "../bulk.h"
+#include "bulk_kernels.h"
+#include "threads.h"
 
 namespace fp16 {
 namespace detail {

@@ -11,7 +11,7 @@
 #include "fp16/gemm.h"
 #include "fp16/half.h"
 #include "fp16/mma.h"
-#include "tests/fp16/gemm_matrix.h"
+#include "tests/fp16/vector/gemm_matrix.h"
 #include "tests/oracle/hard_cases.h"
 
 namespace {

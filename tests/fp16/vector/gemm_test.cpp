@@ -15,7 +15,7 @@
 
 #include "fp16/half.h"
 #include "fp16/mma.h"
-#include "tests/fp16/gemm_matrix.h"
+#include "tests/fp16/vector/gemm_matrix.h"
 
 namespace {
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "fp16/bulk_kernels.h"
 #include "fp16/formats.h"
-#include "fp16/gemm_kernels.h"
-#include "fp16/parts.h"
+#include "fp16/vector/bulk_kernels.h"
+#include "fp16/vector/gemm_kernels.h"
+#include "fp16/vector/threads.h"
 
 namespace fp16 {
 namespace {
@@ -289,7 +289,7 @@ Kernels kernels_of(VectorPath path) {
     case VectorPath::avx512:
       return {detail::avx512_tile_kernels, detail::avx512_bulk_kernels.half_to_float};
     case VectorPath::avx2_f16c:
-      return {detail::avx2_f16c_tile_kernels, detail::avx2_f16c_bulk_kernels.half_to_float};
+      return {detail::avx2_tile_kernels, detail::avx2_bulk_kernels.half_to_float};
 #endif
     default:
       return {detail::portable_tile_kernels, detail::portable_bulk_kernels.half_to_float};

@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "fp16/bulk_kernels.h"
+#include "fp16/vector/bulk_kernels.h"
 
 namespace fp16::detail {
 namespace {

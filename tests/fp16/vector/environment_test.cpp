@@ -1,7 +1,7 @@
 /// Array functions in floating-point environments that are not the default one, as programs linked with
 /// -ffast-math have them: the same bits, and the caller's environment as it was.
 
-#include "fp16/environment.h"
+#include "fp16/vector/environment.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "fp16/math_kernels.h"
+#include "fp16/vector/math_kernels.h"
 
 #include <algorithm>
 #include <array>

@@ -9,8 +9,8 @@
 
 #include <cstdint>
 
-#include "fp16/double_double.h"
 #include "fp16/unpacked.h"
+#include "fp16/vector/double_double.h"
 
 namespace fp16::detail {
 

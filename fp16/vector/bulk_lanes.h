@@ -1,0 +1,144 @@
+#pragma once
+/// Kernels of arrays over lanes, written once for all instruction sets. `Halves` is what one offers for 16
+/// elements; tails go through padded copies.
+
+#include "fp16/vector/bulk_loops.h"
+#include "fp16/vector/lanes_avx2.h"
+
+namespace fp16::detail {
+namespace {
+
+/// step(inputs, out, i) for the elements i .. i + width - 1, for all of them.
+template <std::size_t width, std::size_t inputs, typename In, typename Out, typename Step>
+void for_each_vector(const In* const (&in)[inputs], Out* out, std::size_t count, Step step) {
+  const std::size_t whole = count / width * width;
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < whole; i += width) step(in, out, i);
+  if (whole == count) return;
+
+  In padded[inputs][width] = {};
+  const In* padded_in[inputs];
+  Out padded_out[width];
+  for (std::size_t k = 0; k < inputs; ++k) {
+    for (std::size_t j = whole; j < count; ++j) padded[k][j - whole] = in[k][j];
+    padded_in[k] = padded[k];
+  }
+  step(padded_in, padded_out, 0);
+  for (std::size_t j = whole; j < count; ++j) out[j] = padded_out[j - whole];
+}
+
+template <class Halves>
+void half_to_float(const std::uint16_t* in, float* out, std::size_t count) {
+  const auto step = [](const std::uint16_t* const* from, float* to, std::size_t i) {
+    Halves::store(to + i, Halves::load(from[0] + i));
+  };
+  for_each_vector<Halves::width>({in}, out, count, step);
+}
+
+template <class Halves, int direction>
+void float_to_half(const float* in, std::uint16_t* out, std::size_t count) {
+  const auto step = [](const float* const* from, std::uint16_t* to, std::size_t i) {
+    Halves::store(to + i, Halves::template round<direction>(Halves::load(from[0] + i)));
+  };
+  for_each_vector<Halves::width>({in}, out, count, step);
+}
+
+/// x rounded to a value of binary16; infinities and NaNs as they are. In normal results 13 bits are dropped: adding
+/// 2^13 - 1 - (random >> 19) to the bits of the float carries into the kept ones iff the dropped ones exceed
+/// random >> 19. Subnormal results are rare or all there is, so they are worked out only where there are some.
+template <class Floats>
+typename Floats::Vector round_stochastically(typename Floats::Vector x, typename Floats::Ints random) {
+  constexpr std::int32_t half_min_normal = 0x38800000;  // 2^-14 as a float
+  const auto bits = Floats::bits_of(x);
+  const auto magnitude = bits & Floats::set(0x7fffffff);
+  const auto addend = Floats::subtract(Floats::set(0x1fff), Floats::template shift_right<19>(random));
+  auto result = Floats::floats_of(Floats::add(magnitude, addend) & Floats::set(~0x1fff));
+  const auto subnormal = Floats::greater(Floats::set(half_min_normal), magnitude);
+  if (Floats::bits_of_mask(subnormal) != 0)
+    result = Floats::select(subnormal, Floats::round_subnormal_stochastically(magnitude, random), result);
+  result = Floats::select(Floats::unordered(x), Floats::floats_of(magnitude), result);
+  return Floats::floats_of(Floats::bits_of(result) | (bits ^ magnitude));
+}
+
+template <class Halves>
+typename Halves::Codes stochastic_codes(const float* in, const std::uint32_t* random) {
+  const auto rounded = Halves::map(Halves::load(in), random, [](auto x, auto drawn) {
+    return round_stochastically<typename Halves::Floats>(x, drawn);
+  });
+  return Halves::template round<to_nearest_even>(rounded);
+}
+
+template <class Halves>
+void float_to_half_stochastic(const float* in, const std::uint32_t* random, std::uint16_t* out,
+                              std::size_t count) {
+  const std::size_t whole = count / Halves::width * Halves::width;
+  std::size_t i = 0;
+  for (; i < whole; i += Halves::width) Halves::store(out + i, stochastic_codes<Halves>(in + i, random + i));
+  if (i == count) return;
+
+  float padded[Halves::width] = {};
+  std::uint32_t padded_random[Halves::width] = {};
+  std::uint16_t padded_out[Halves::width];
+  for (std::size_t j = i; j < count; ++j) {
+    padded[j - i] = in[j];
+    padded_random[j - i] = random[j];
+  }
+  Halves::store(padded_out, stochastic_codes<Halves>(padded, padded_random));
+  for (std::size_t j = i; j < count; ++j) out[j] = padded_out[j - i];
+}
+
+template <class Halves, HalfOperation operation>
+typename Halves::Values operate(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c) {
+  if constexpr (operation == HalfOperation::add) return Halves::add(Halves::load(a), Halves::load(b));
+  if constexpr (operation == HalfOperation::subtract)
+    return Halves::subtract(Halves::load(a), Halves::load(b));
+  if constexpr (operation == HalfOperation::multiply)
+    return Halves::multiply(Halves::load(a), Halves::load(b));
+  if constexpr (operation == HalfOperation::divide) return Halves::divide(Halves::load(a), Halves::load(b));
+  if constexpr (operation == HalfOperation::sqrt) return Halves::sqrt(Halves::load(a));
+  if constexpr (operation == HalfOperation::fma)
+    return Halves::fma_to_odd(Halves::load(a), Halves::load(b), Halves::load(c));
+}
+
+/// One float operation and one more rounding: harmless for + - * / and sqrt, because 24 >= 2 * 11 + 2
+/// (Figueroa, "When is double rounding innocuous?", 1995). Their NaNs are right already; fma, which goes by
+/// way of round-to-odd, looks for NaNs.
+template <class Halves, HalfOperation operation>
+bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c, std::uint16_t* out,
+                  std::size_t count) {
+  constexpr bool finds_nans = operation == HalfOperation::fma;
+  __m256i largest = _mm256_setzero_si256();
+  const auto step = [&](const std::uint16_t* const* from, std::uint16_t* to, std::size_t i) {
+    const auto result = operate<Halves, operation>(from[0] + i, from[1] + i, from[2] + i);
+    const __m256i codes = Halves::template round<to_nearest_even>(result);
+    if constexpr (finds_nans)
+      largest = _mm256_max_epu16(largest, _mm256_and_si256(codes, _mm256_set1_epi16(0x7fff)));
+    Halves::store(to + i, codes);
+  };
+  for_each_vector<Halves::width>({a, b, c}, out, count, step);
+  return _mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, _mm256_set1_epi16(0x7c00))) != 0;
+}
+
+/// The kernels of an instruction set that has AVX2 and F16C; `Halves` serves where wider vectors are faster.
+template <class Halves>
+constexpr BulkKernels bulk_kernels() {
+  return with_loops({
+      .half_to_float = half_to_float<Avx2Halves>,
+      .float_to_half = {float_to_half<Avx2Halves, to_nearest_even>, nullptr,
+                        float_to_half<Avx2Halves, to_zero>, float_to_half<Avx2Halves, to_positive>,
+                        float_to_half<Avx2Halves, to_negative>, nullptr},
+      .float_to_half_stochastic = float_to_half_stochastic<Halves>,
+      .encode_8 = {},
+      .encode_16 = {},
+      .encode_32 = {},
+      .to_odd = {},
+      .nearest_even = {nearest_even<Avx2Halves, HalfOperation::add>,
+                       nearest_even<Avx2Halves, HalfOperation::subtract>,
+                       nearest_even<Avx2Halves, HalfOperation::multiply>,
+                       nearest_even<Halves, HalfOperation::divide>, nearest_even<Halves, HalfOperation::sqrt>,
+                       nearest_even<Halves, HalfOperation::fma>},
+  });
+}
+
+}  // namespace
+}  // namespace fp16::detail

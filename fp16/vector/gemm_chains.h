@@ -1,0 +1,75 @@
+#pragma once
+/// Chains of a matrix product: one tile of outputs advances by steps over lanes. `Step` adds one product to each
+/// output of a vector of its `Lanes`. Anonymous, so that every translation unit has instances of its own,
+/// compiled for its instruction set.
+
+#include <limits>
+#include <utility>
+
+#include "fp16/vector/gemm_kernels.h"
+
+namespace fp16::detail {
+namespace {
+
+template <class Step, class Real, std::size_t rows, std::size_t vectors>
+void advance_tile(const Tile<Real>& tile) {
+  using Lanes = typename Step::Lanes;
+  using Vector = typename Lanes::Vector;
+  // Unrolling by pragma happens early enough for the compiler to keep every chain in a register.
+  Vector chain[rows][vectors];
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) chain[i][v] = Lanes::broadcast(0);
+  }
+  if (!tile.from_zero) {
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v)
+        chain[i][v] = Lanes::load(tile.c + i * tile.row_stride + v * Lanes::width);
+    }
+  }
+  const Real* a = tile.a;
+  const Real* b = tile.b;
+  for (std::size_t k = 0; k < tile.depth; ++k) {
+    Vector columns[vectors];
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) columns[v] = Lanes::load(b + v * Lanes::width);
+#pragma GCC unroll 16
+    for (std::size_t i = 0; i < rows; ++i) {
+      const Vector element = Lanes::broadcast(a[i]);
+#pragma GCC unroll 4
+      for (std::size_t v = 0; v < vectors; ++v) chain[i][v] = Step::step(element, columns[v], chain[i][v]);
+    }
+    a += Step::rows;
+    b += Step::vectors * Lanes::width;
+  }
+  const Vector canonical_nan = Lanes::broadcast(std::numeric_limits<Real>::quiet_NaN());
+#pragma GCC unroll 16
+  for (std::size_t i = 0; i < rows; ++i) {
+#pragma GCC unroll 4
+    for (std::size_t v = 0; v < vectors; ++v) {
+      const Vector x = Lanes::select(Lanes::unordered(chain[i][v]), canonical_nan, chain[i][v]);
+      Lanes::store(tile.c + i * tile.row_stride + v * Lanes::width, x);
+    }
+  }
+}
+
+template <class Step, class Real, class Indices>
+struct TileVariants;
+template <class Step, class Real, std::size_t... i>
+struct TileVariants<Step, Real, std::index_sequence<i...>> {
+  static constexpr typename TileKernel<Real>::Advance advance[] = {
+      &advance_tile<Step, Real, i % Step::rows + 1, i / Step::rows + 1>...};
+};
+
+template <class Step>
+constexpr TileKernel<typename Step::Lanes::Scalar> tile_kernel() {
+  using Real = typename Step::Lanes::Scalar;
+  using Variants = TileVariants<Step, Real, std::make_index_sequence<Step::rows * Step::vectors>>;
+  return {Step::rows, Step::vectors * Step::Lanes::width, Step::Lanes::width, Variants::advance};
+}
+
+}  // namespace
+}  // namespace fp16::detail

@@ -1,0 +1,191 @@
+#pragma once
+/// Lanes of AVX2, FMA and F16C: the instructions that the kernels of bulk_lanes.h and gemm_lanes.h are made of,
+/// under the names that these use. In an anonymous namespace, so that what is compiled for this instruction set
+/// stays in its translation unit.
+
+#include <immintrin.h>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fp16::detail {
+namespace {
+
+// Of conversions and, under AVX-512, of operations.
+constexpr int to_nearest_even = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
+constexpr int to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
+constexpr int to_positive = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
+constexpr int to_negative = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+
+/// Eight floats, integers of 32 bits under them, and 32 bytes. Comparisons give masks.
+struct Avx2Floats {
+  using Scalar = float;
+  using Vector = __m256;
+  using Ints = __m256i;
+  using Bytes = __m256i;
+  using Mask = __m256i;
+  static constexpr std::size_t width = 8, registers = 16;
+
+  static Vector load(const float* p) { return _mm256_loadu_ps(p); }
+  static void store(float* p, Vector x) { _mm256_storeu_ps(p, x); }
+  static Vector broadcast(float x) { return _mm256_set1_ps(x); }
+  static Vector floats_of(Ints bits) { return _mm256_castsi256_ps(bits); }
+  static Ints bits_of(Vector x) { return _mm256_castps_si256(x); }
+  static Vector fma(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+
+  static Ints set(std::int32_t x) { return _mm256_set1_epi32(x); }
+  static Ints load(const std::uint32_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static Ints add(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+  static Ints subtract(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
+  static Ints max(Ints a, Ints b) { return _mm256_max_epi32(a, b); }
+  template <int bits>
+  static Ints shift_left(Ints x) {
+    return _mm256_slli_epi32(x, bits);
+  }
+  template <int bits>
+  static Ints shift_right(Ints x) {
+    return _mm256_srli_epi32(x, bits);
+  }
+
+  static Bytes set_bytes(std::int8_t x) { return _mm256_set1_epi8(x); }
+  static Bytes load(const std::int8_t* p) { return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)); }
+  static void store(std::int8_t* p, Bytes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+  static Bytes add_bytes_saturated(Bytes a, Bytes b) { return _mm256_adds_epi8(a, b); }
+  static Bytes max_bytes(Bytes a, Bytes b) { return _mm256_max_epi8(a, b); }
+  /// The next eight bytes as integers.
+  static Ints load_widened(const std::int8_t* p) {
+    return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+
+  // Of a mask the sign bits count, and all bits of one that a comparison gave.
+  static Mask greater(Ints a, Ints b) { return _mm256_cmpgt_epi32(a, b); }
+  static Mask equal(Ints a, Ints b) { return _mm256_cmpeq_epi32(a, b); }
+  static Mask unordered(Vector x) { return bits_of(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)); }
+  static Mask negative(Ints x) { return x; }
+  static Mask either(Mask a, Mask b) { return a | b; }
+  static std::uint32_t bits_of_mask(Mask mask) {
+    return static_cast<std::uint32_t>(_mm256_movemask_ps(floats_of(mask)));
+  }
+  static Vector select(Mask mask, Vector yes, Vector no) {
+    return _mm256_blendv_ps(no, yes, floats_of(mask));
+  }
+  /// x where a comparison holds, else 0.
+  static Ints keep(Mask comparison, Ints x) { return comparison & x; }
+
+  static Ints truncate(Vector x) { return _mm256_cvttps_epi32(x); }
+  /// The highest bit of magnitude >> 24 is where the highest bit to be dropped from the magnitude stands.
+  /// Without that bit, conversion to nearest goes down.
+  static Vector to_float_toward_zero(Ints x) {
+    const Ints magnitude = _mm256_abs_epi32(x);
+    const Ints below_half = _mm256_andnot_si256(_mm256_srli_epi32(magnitude, 24), magnitude);
+    const Vector sign = _mm256_and_ps(floats_of(x), _mm256_set1_ps(-0.0f));
+    return _mm256_or_ps(_mm256_cvtepi32_ps(below_half), sign);
+  }
+  static Vector to_float_odd(Ints x) {
+    const Vector down = to_float_toward_zero(x);
+    return _mm256_or_ps(down, floats_of(_mm256_andnot_si256(equal(truncate(down), x), set(1))));
+  }
+
+  static Vector round_to_half(Vector x) { return _mm256_cvtph_ps(_mm256_cvtps_ph(x, to_nearest_even)); }
+
+  /// a * b + c of halves, rounded to odd at 24 bits. The product of two halves is exact; TwoSum (Knuth) gives the
+  /// error of the addition; folding its sign into an even last bit rounds to odd.
+  static Vector fma_to_odd(Vector a, Vector b, Vector c) {
+    const Vector product = a * b;
+    const Vector sum = product + c;
+    const Vector c_part = sum - product;
+    const Vector error = (product - (sum - c_part)) + (c - c_part);
+    // Ordered comparison: after an infinity the error is NaN, and the sum stands as it is.
+    const Ints inexact = bits_of(_mm256_cmp_ps(error, _mm256_setzero_ps(), _CMP_NEQ_OQ));
+    const Ints bits = bits_of(sum);
+    const Ints even = equal(bits & set(1), _mm256_setzero_si256());
+    // +1 away from zero when the error has the sum's sign, -1 toward zero otherwise.
+    const Ints opposite = _mm256_srai_epi32(bits ^ bits_of(error), 31);
+    return floats_of(add(bits, (opposite | set(1)) & inexact & even));
+  }
+
+  /// A float that becomes subnormal in binary16, from its magnitude. That is, in units of 2^-24, its significand
+  /// shifted right, by which shifts of 32 or more give 0.
+  static Vector round_subnormal_stochastically(Ints magnitude, Ints random) {
+    const Ints significand = (magnitude & set(0x7fffff)) | set(0x800000);
+    const Ints shift = subtract(set(126), shift_right<23>(magnitude));
+    const Ints leading = _mm256_sllv_epi32(significand, subtract(set(32), shift)) |
+                         _mm256_srlv_epi32(significand, subtract(shift, set(32)));
+    const Ints top_bit = set(static_cast<std::int32_t>(0x80000000));
+    const Ints up = greater(leading ^ top_bit, random ^ top_bit);
+    const Ints units = subtract(_mm256_srlv_epi32(significand, shift), up);
+    return _mm256_cvtepi32_ps(units) * broadcast(0x1p-24f);
+  }
+};
+
+/// Four doubles.
+struct Avx2Doubles {
+  using Scalar = double;
+  using Vector = __m256d;
+  static constexpr std::size_t width = 4, registers = 16;
+
+  static Vector load(const double* p) { return _mm256_loadu_pd(p); }
+  static void store(double* p, Vector x) { _mm256_storeu_pd(p, x); }
+  static Vector broadcast(double x) { return _mm256_set1_pd(x); }
+  static Vector fma(Vector a, Vector b, Vector c) { return _mm256_fmadd_pd(a, b, c); }
+  static Vector unordered(Vector x) { return _mm256_cmp_pd(x, x, _CMP_UNORD_Q); }
+  static Vector select(Vector mask, Vector yes, Vector no) { return _mm256_blendv_pd(no, yes, mask); }
+};
+
+/// Sixteen halves: their codes in one vector, their values in two.
+struct Avx2Halves {
+  using Floats = Avx2Floats;
+  struct Values {
+    __m256 low, high;
+  };
+  using Codes = __m256i;
+  static constexpr std::size_t width = 16;
+
+  static Values load(const std::uint16_t* p) {
+    const auto* halves = reinterpret_cast<const __m128i*>(p);
+    return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
+  }
+  static Values load(const float* p) { return {Floats::load(p), Floats::load(p + 8)}; }
+  static void store(float* p, Values x) {
+    Floats::store(p, x.low);
+    Floats::store(p + 8, x.high);
+  }
+  static void store(std::uint16_t* p, Codes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+  template <int direction>
+  static Codes round(Values x) {
+    return _mm256_set_m128i(_mm256_cvtps_ph(x.high, direction), _mm256_cvtps_ph(x.low, direction));
+  }
+  /// operation(vector of floats, vector of random bits) on all.
+  template <class Operation>
+  static Values map(Values x, const std::uint32_t* random, Operation operation) {
+    return {operation(x.low, Floats::load(random)), operation(x.high, Floats::load(random + 8))};
+  }
+
+  static Values add(Values a, Values b) { return {add_in_order(a.low, b.low), add_in_order(a.high, b.high)}; }
+  static Values subtract(Values a, Values b) { return {a.low - b.low, a.high - b.high}; }
+  static Values multiply(Values a, Values b) {
+    return {multiply_in_order(a.low, b.low), multiply_in_order(a.high, b.high)};
+  }
+  static Values divide(Values a, Values b) { return {a.low / b.low, a.high / b.high}; }
+  static Values sqrt(Values x) { return {_mm256_sqrt_ps(x.low), _mm256_sqrt_ps(x.high)}; }
+  static Values fma_to_odd(Values a, Values b, Values c) {
+    return {Floats::fma_to_odd(a.low, b.low, c.low), Floats::fma_to_odd(a.high, b.high, c.high)};
+  }
+
+ private:
+  // Of two NaN operands x86 returns the first one, quieted, as this library does; but the compiler may swap the
+  // operands of an addition or a product unless it does not know that it is one.
+  static __m256 add_in_order(__m256 a, __m256 b) {
+    __m256 sum;
+    asm("vaddps %2, %1, %0" : "=x"(sum) : "x"(a), "x"(b));
+    return sum;
+  }
+  static __m256 multiply_in_order(__m256 a, __m256 b) {
+    __m256 product;
+    asm("vmulps %2, %1, %0" : "=x"(product) : "x"(a), "x"(b));
+    return product;
+  }
+};
+
+}  // namespace
+}  // namespace fp16::detail

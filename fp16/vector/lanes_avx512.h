@@ -1,0 +1,133 @@
+#pragma once
+/// Lanes of AVX-512 F, VL, BW and DQ, under the names of lanes_avx2.h, and in an anonymous namespace as there.
+
+#include "fp16/vector/lanes_avx2.h"
+
+namespace fp16::detail {
+namespace {
+
+/// Sixteen floats, integers of 32 bits under them, and 64 bytes.
+struct Avx512Floats {
+  using Scalar = float;
+  using Vector = __m512;
+  using Ints = __m512i;
+  using Bytes = __m512i;
+  using Mask = __mmask16;
+  static constexpr std::size_t width = 16, registers = 32;
+
+  static Vector load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, Vector x) { _mm512_storeu_ps(p, x); }
+  static Vector broadcast(float x) { return _mm512_set1_ps(x); }
+  static Vector floats_of(Ints bits) { return _mm512_castsi512_ps(bits); }
+  static Ints bits_of(Vector x) { return _mm512_castps_si512(x); }
+  static Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+
+  static Ints set(std::int32_t x) { return _mm512_set1_epi32(x); }
+  static Ints load(const std::uint32_t* p) { return _mm512_loadu_si512(p); }
+  static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+  static Ints subtract(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
+  static Ints max(Ints a, Ints b) { return _mm512_max_epi32(a, b); }
+  template <int bits>
+  static Ints shift_left(Ints x) {
+    return _mm512_slli_epi32(x, bits);
+  }
+  template <int bits>
+  static Ints shift_right(Ints x) {
+    return _mm512_srli_epi32(x, bits);
+  }
+
+  static Bytes set_bytes(std::int8_t x) { return _mm512_set1_epi8(x); }
+  static Bytes load(const std::int8_t* p) { return _mm512_loadu_si512(p); }
+  static void store(std::int8_t* p, Bytes x) { _mm512_storeu_si512(p, x); }
+  static Bytes add_bytes_saturated(Bytes a, Bytes b) { return _mm512_adds_epi8(a, b); }
+  static Bytes max_bytes(Bytes a, Bytes b) { return _mm512_max_epi8(a, b); }
+  /// The next sixteen bytes as integers.
+  static Ints load_widened(const std::int8_t* p) {
+    return _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+
+  static Mask greater(Ints a, Ints b) { return _mm512_cmpgt_epi32_mask(a, b); }
+  static Mask equal(Ints a, Ints b) { return _mm512_cmpeq_epi32_mask(a, b); }
+  static Mask unordered(Vector x) { return _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q); }
+  static Mask negative(Ints x) { return _mm512_movepi32_mask(x); }
+  static Mask either(Mask a, Mask b) { return static_cast<Mask>(a | b); }
+  static std::uint32_t bits_of_mask(Mask mask) { return mask; }
+  static Vector select(Mask mask, Vector yes, Vector no) { return _mm512_mask_blend_ps(mask, no, yes); }
+  /// x where a comparison holds, else 0.
+  static Ints keep(Mask comparison, Ints x) { return _mm512_maskz_mov_epi32(comparison, x); }
+
+  static Ints truncate(Vector x) { return _mm512_cvttps_epi32(x); }
+  static Vector to_float_toward_zero(Ints x) { return _mm512_cvt_roundepi32_ps(x, to_zero); }
+  static Vector to_float_odd(Ints x) {
+    return odd_of(_mm512_cvt_roundepi32_ps(x, to_negative), _mm512_cvt_roundepi32_ps(x, to_positive));
+  }
+
+  static Vector round_to_half(Vector x) { return _mm512_cvtph_ps(_mm512_cvtps_ph(x, to_nearest_even)); }
+
+  /// a * b + c of halves, rounded to odd at 24 bits.
+  static Vector fma_to_odd(Vector a, Vector b, Vector c) {
+    return odd_of(_mm512_fmadd_round_ps(a, b, c, to_negative), _mm512_fmadd_round_ps(a, b, c, to_positive));
+  }
+
+  /// A float that becomes subnormal in binary16, from its magnitude: in units of 2^-24, where every step but the
+  /// drawing is exact.
+  static Vector round_subnormal_stochastically(Ints magnitude, Ints random) {
+    const Vector units = floats_of(magnitude) * broadcast(0x1p24f);
+    const Vector kept = _mm512_roundscale_ps(units, to_zero);
+    const Ints leading = _mm512_cvttps_epu32((units - kept) * broadcast(0x1p32f));
+    const Mask larger = _mm512_cmpgt_epu32_mask(leading, random);
+    return _mm512_mask_add_ps(kept, larger, kept, broadcast(1)) * broadcast(0x1p-24f);
+  }
+
+ private:
+  /// Of the two floats that bracket a number the one with an odd significand: the number rounded to odd. When
+  /// they are equal the upward one: it has the right sign for an exact zero.
+  static Vector odd_of(Vector down, Vector up) {
+    const Mask down_is_odd = _mm512_test_epi32_mask(bits_of(down), set(1));
+    return _mm512_mask_blend_ps(down_is_odd, up, down);
+  }
+};
+
+/// Eight doubles.
+struct Avx512Doubles {
+  using Scalar = double;
+  using Vector = __m512d;
+  static constexpr std::size_t width = 8, registers = 32;
+
+  static Vector load(const double* p) { return _mm512_loadu_pd(p); }
+  static void store(double* p, Vector x) { _mm512_storeu_pd(p, x); }
+  static Vector broadcast(double x) { return _mm512_set1_pd(x); }
+  static Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_pd(a, b, c); }
+  static __mmask8 unordered(Vector x) { return _mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q); }
+  static Vector select(__mmask8 mask, Vector yes, Vector no) { return _mm512_mask_blend_pd(mask, no, yes); }
+};
+
+/// Sixteen halves: their codes in half a vector, their values in one.
+struct Avx512Halves {
+  using Floats = Avx512Floats;
+  using Values = __m512;
+  using Codes = __m256i;
+  static constexpr std::size_t width = 16;
+
+  static Values load(const std::uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Values load(const float* p) { return Floats::load(p); }
+  static void store(std::uint16_t* p, Codes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+  template <int direction>
+  static Codes round(Values x) {
+    return _mm512_cvtps_ph(x, direction);
+  }
+  /// operation(vector of floats, vector of random bits)
+  template <class Operation>
+  static Values map(Values x, const std::uint32_t* random, Operation operation) {
+    return operation(x, Floats::load(random));
+  }
+
+  static Values divide(Values a, Values b) { return a / b; }
+  static Values sqrt(Values x) { return _mm512_sqrt_ps(x); }
+  static Values fma_to_odd(Values a, Values b, Values c) { return Floats::fma_to_odd(a, b, c); }
+};
+
+}  // namespace
+}  // namespace fp16::detail
