@@ -44,25 +44,6 @@ std::string suggestion(const std::string& text, const std::vector<std::string>& 
   return {};
 }
 
-/// Lines of at most `width` characters, as far as words allow, none of which ends in a space.
-std::string wrapped(std::string_view text, std::size_t width) {
-  std::string result;
-  for (const auto& line : std::views::split(text, '\n')) {
-    std::size_t length = 0;
-    for (const auto& word : std::views::split(std::string_view(line.begin(), line.end()), ' ')) {
-      const std::string_view letters(word.begin(), word.end());
-      if (letters.empty()) continue;
-      const bool fits = length == 0 || length + 1 + letters.size() <= width;
-      if (length > 0) result += fits ? ' ' : '\n';
-      length = fits && length > 0 ? length + 1 + letters.size() : letters.size();
-      result += letters;
-    }
-    result += '\n';
-  }
-  result.pop_back();
-  return result;
-}
-
 }  // namespace
 
 CommandLine::CommandLine(Program program, Families families)
@@ -249,15 +230,14 @@ void CommandLine::require_distinct_seeds() const {
 }
 
 std::string CommandLine::footer() const {
-  std::string text = fmt::format("Example:\n  {}\n", program_.example);
-  if (program_.summary_keys.empty()) return text;
-  std::size_t width = 0;
-  for (const auto& [name, meaning] : program_.summary_keys) width = std::max(width, name.size());
-  text += "\nKeys of summary.json:\n";
-  for (const auto& [name, meaning] : program_.summary_keys)
-    text += fmt::format("  {:<{}}  {}\n", name, width, meaning);
-  text += "\nExit code: 0 done, 1 a check failed, 2 wrong option or input, 130 interrupted.";
-  return text;
+  const std::string example = fmt::format("Example:\n  {}\n", program_.example);
+  Outputs outputs = program_.outputs;
+  outputs.summary_keys.insert(outputs.summary_keys.end(), program_.summary_keys.begin(),
+                              program_.summary_keys.end());
+  const std::string written = text_of(outputs);
+  if (written.empty()) return example;
+  return example + written +
+         "\nExit code: 0 done, 1 a check failed, 2 wrong option or input, 130 interrupted.";
 }
 
 }  // namespace experiments

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "experiments/frame/families.h"
+#include "experiments/frame/help_text.h"
 #include "experiments/frame/json.h"
 
 namespace CLI {
@@ -33,15 +34,13 @@ struct UsageError : std::invalid_argument {
 
 /// A program as its --help presents it.
 struct Program {
-  struct SummaryKey {
-    std::string name;
-    std::string meaning;
-  };
+  using SummaryKey = experiments::SummaryKey;
 
   std::string name;
   std::string question;  ///< the question it answers, or what it does, in one sentence
   std::string example;   ///< a command line worth trying
-  std::vector<SummaryKey> summary_keys = {};
+  Outputs outputs = {};
+  std::vector<experiments::SummaryKey> summary_keys = {};
   std::string details = {};  ///< what else a reader of --help must know to trust the answer
 };
 

@@ -9,6 +9,7 @@ halflab_test(experiments_build_information_test experiments/frame/build_informat
   LIBRARIES halflab_frame CLI11::CLI11 ZLIB::ZLIB)
 halflab_test(experiments_common_test
   experiments/training/checkpoint_test.cpp
+  experiments/frame/columns_test.cpp
   experiments/frame/command_line_test.cpp
   experiments/training/comparison_test.cpp
   experiments/frame/confidence_test.cpp

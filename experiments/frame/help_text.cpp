@@ -1,0 +1,82 @@
+#include "experiments/frame/help_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ranges>
+
+namespace experiments {
+namespace {
+
+constexpr std::size_t line_width = 100;
+
+/// The text in lines, those after the first after so many spaces.
+std::string indented(std::string_view text, std::size_t spaces) {
+  std::string result;
+  for (const char c : wrapped(text, line_width - spaces)) {
+    result += c;
+    if (c == '\n') result.append(spaces, ' ');
+  }
+  return result;
+}
+
+std::string in_brackets(const std::string& when) {
+  return when.empty() ? "" : fmt::format(" [{}]", when);
+}
+
+std::string table_text(const TableNote& table) {
+  std::string columns;
+  for (const ColumnNote& column : table.columns) {
+    columns +=
+        fmt::format("{}{}{}{}", columns.empty() ? "" : ", ", column.name,
+                    column.unit.empty() ? "" : fmt::format(" ({})", column.unit), in_brackets(column.when));
+  }
+  return fmt::format("  {}.csv, a row for {}{}\n      {}\n", table.name, table.rows, in_brackets(table.when),
+                     indented(columns, 6));
+}
+
+/// Meanings stand beside their names; below names that are longer than most.
+std::string keys_text(const std::vector<SummaryKey>& keys) {
+  constexpr std::size_t widest = 36;
+  std::size_t width = 0;
+  for (const SummaryKey& key : keys) {
+    if (key.name.size() <= widest) width = std::max(width, key.name.size());
+  }
+  std::string text;
+  for (const SummaryKey& key : keys) {
+    const std::string meaning = indented(key.meaning + in_brackets(key.when), width + 4);
+    text += key.name.size() <= width ? fmt::format("  {:<{}}  {}\n", key.name, width, meaning)
+                                     : fmt::format("  {}\n{:{}}{}\n", key.name, "", width + 4, meaning);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view text, std::size_t width) {
+  std::string result;
+  for (const auto& line : std::views::split(text, '\n')) {
+    std::size_t length = 0;
+    for (const auto& word : std::views::split(std::string_view(line.begin(), line.end()), ' ')) {
+      const std::string_view letters(word.begin(), word.end());
+      if (letters.empty()) continue;
+      const bool fits = length == 0 || length + 1 + letters.size() <= width;
+      if (length > 0) result += fits ? ' ' : '\n';
+      length = fits && length > 0 ? length + 1 + letters.size() : letters.size();
+      result += letters;
+    }
+    result += '\n';
+  }
+  result.pop_back();
+  return result;
+}
+
+std::string text_of(const Outputs& outputs) {
+  std::string text;
+  if (!outputs.tables.empty()) text += "\nTables:\n";
+  for (const TableNote& table : outputs.tables) text += table_text(table);
+  if (!outputs.summary_keys.empty()) text += "\nKeys of summary.json:\n" + keys_text(outputs.summary_keys);
+  return text;
+}
+
+}  // namespace experiments
