@@ -68,3 +68,32 @@ if(HALFLAB_HAS_CUDA)
   string(REPLACE ";" " " HALFLAB_CUDA_BUILD
     "nvcc ${CMAKE_CUDA_COMPILER_VERSION} for ${CMAKE_CUDA_ARCHITECTURES}: ${HALFLAB_CUDA_OPTIONS}")
 endif()
+
+# halflab_cuda_library(NAME [HOST ...] CUDA ... [SM90A ...] LIBRARIES ...): kernels behind plain C++ headers, halflab::NAME.
+# Without CUDA unavailable.cpp stands in for the sources CUDA and SM90A: the library is the same to its users, and says
+# that it has no device. SM90A: with instructions (wgmma) that devices of compute capability 9.0 have and no others, later
+# ones included.
+function(halflab_cuda_library name)
+  cmake_parse_arguments(arg "" "" "HOST;CUDA;SM90A;LIBRARIES" ${ARGN})
+  if(HALFLAB_HAS_CUDA)
+    # The project's options are g++'s; nvcc would refuse them.
+    get_directory_property(options COMPILE_OPTIONS)
+    list(TRANSFORM options REPLACE "(.+)" "$<$<COMPILE_LANGUAGE:CXX>:\\1>")
+    set_directory_properties(PROPERTIES COMPILE_OPTIONS "${options}")
+    add_compile_options("$<$<COMPILE_LANGUAGE:CUDA>:${HALFLAB_CUDA_OPTIONS};-Xcompiler=-ffp-contract=off,-Wall>")
+  endif()
+  add_library(halflab_${name} STATIC ${arg_HOST})
+  add_library(halflab::${name} ALIAS halflab_${name})
+  target_link_libraries(halflab_${name} PUBLIC ${arg_LIBRARIES})
+  if(NOT HALFLAB_HAS_CUDA)
+    target_sources(halflab_${name} PRIVATE unavailable.cpp)
+    return()
+  endif()
+  target_sources(halflab_${name} PRIVATE ${arg_CUDA})
+  if(arg_SM90A)
+    add_library(halflab_${name}_sm90a OBJECT ${arg_SM90A})
+    set_target_properties(halflab_${name}_sm90a PROPERTIES CUDA_ARCHITECTURES 90a)
+    target_link_libraries(halflab_${name}_sm90a PRIVATE ${arg_LIBRARIES})
+    target_sources(halflab_${name} PRIVATE $<TARGET_OBJECTS:halflab_${name}_sm90a>)
+  endif()
+endfunction()

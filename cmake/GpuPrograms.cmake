@@ -1,9 +1,10 @@
 # gpu_programs: the folder that `./lab gpu` carries to a machine with a GPU and runs there, stripped.
 find_package(doctest REQUIRED)
 
-file(GLOB gpu_test_sources CONFIGURE_DEPENDS tests/fp16/cuda/*_gpu_test.cpp tests/sim/cuda/*_gpu_test.cpp)
+file(GLOB gpu_test_sources CONFIGURE_DEPENDS
+  tests/fp16/cuda/*_gpu_test.cpp tests/sim/cuda/*_gpu_test.cpp tests/experiments/gpu/probes/*_gpu_test.cpp)
 add_executable(gpu_tests ${gpu_test_sources} tests/main.cpp)
-target_link_libraries(gpu_tests PRIVATE doctest::doctest halflab::fp16_cuda halflab::sim)
+target_link_libraries(gpu_tests PRIVATE doctest::doctest halflab::probes halflab::sim)
 
 # The larger part of each program, which these neither time nor wait for: the simulator's registries, options, records.
 target_compile_options(halflab_sim PRIVATE -Os)

@@ -37,6 +37,7 @@ const std::vector<Room>& rooms() {
     const auto trainer = with(tape, {"sim/statistics", "sim/models", "sim/trainer"});
     const auto shared = with(trainer, {"sim/sizing", "experiments/frame", "experiments/training"});
     const auto vendor = with(shared, {"experiments/gpu/vendor", "fp16/cuda"});
+    const auto probes = with(vendor, {"experiments/gpu/probes"});
     return std::vector<Room>{
         {"fp16", {"fp16/vector"}},
         {"fp16/vector", {"fp16"}},
@@ -57,12 +58,13 @@ const std::vector<Room>& rooms() {
         {"sim", trainer},  // the precompiled header
         {"experiments/frame", {"fp16/names.h"}},
         {"experiments/training", shared},
+        {"experiments/gpu/probes", {"fp16", "fp16/cuda"}},
         {"experiments/gpu/vendor", {"experiments/frame", "fp16", "fp16/cuda"}},
         {"experiments/gpu/gpu_status",
-         with(vendor, {"experiments/gpu/gpu_throughput", "experiments/gpu/validate_gpu"})},
+         with(probes, {"experiments/gpu/gpu_throughput", "experiments/gpu/validate_gpu"})},
         {"experiments/gpu/gpu_throughput", vendor},
         {"experiments/gpu/validate_gpu",
-         with(vendor, {"fp16/vector/double_double.h", "fp16/vector/math_kernels.h"})},
+         with(probes, {"fp16/vector/double_double.h", "fp16/vector/math_kernels.h"})},
         {"experiments/explain_gemm", vendor},
     };
   }();

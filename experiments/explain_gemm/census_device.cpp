@@ -6,8 +6,8 @@
 
 #include "experiments/gpu/vendor/gpu_information.h"
 #include "fp16/bulk.h"
+#include "fp16/cuda/device.h"
 #include "fp16/cuda/device_memory.h"
-#include "fp16/cuda/sweep.h"
 
 namespace experiments::explain_gemm {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 
-#include "fp16/cuda/sweep.h"
+#include "fp16/cuda/device.h"
 #include "fp16/formats.h"
 
 namespace fp16::cuda {

@@ -5,7 +5,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "fp16/cuda/kernels.h"
+#include "fp16/cuda/reductions.h"
 #include "fp16/cuda/runtime.cuh"
 
 namespace fp16::cuda {

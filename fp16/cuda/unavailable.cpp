@@ -2,14 +2,12 @@
 
 #include <stdexcept>
 
+#include "fp16/cuda/device.h"
 #include "fp16/cuda/device_memory.h"
-#include "fp16/cuda/fma_sweep.h"
 #include "fp16/cuda/gemm.h"
 #include "fp16/cuda/histogram_cub.h"
-#include "fp16/cuda/kernels.h"
+#include "fp16/cuda/reductions.h"
 #include "fp16/cuda/streaming.h"
-#include "fp16/cuda/sweep.h"
-#include "fp16/cuda/tensor_core.h"
 
 namespace fp16::cuda {
 
@@ -28,18 +26,6 @@ std::string unavailable_reason() {
 Device device() {
   refuse();
 }
-SweepResult run(const Sweep&, std::uint32_t, Range) {
-  refuse();
-}
-std::vector<std::uint64_t> answers_at(const Sweep&, std::span<const std::uint64_t>) {
-  refuse();
-}
-FmaSweepResult run_fma(std::uint16_t, std::uint32_t, std::uint32_t) {
-  refuse();
-}
-std::vector<std::vector<std::uint16_t>> tabulate(const TabulatedFunction&) {
-  refuse();
-}
 std::uint16_t sum_blocked_tree(std::span<const std::uint16_t>) {
   refuse();
 }
@@ -50,18 +36,6 @@ void detail::launch_gemm(const GemmKernel&, const GemmArguments&) {
   refuse();
 }
 std::array<std::uint16_t, 2> sum_by_atomics(std::span<const std::uint16_t>, AtomicTarget) {
-  refuse();
-}
-void mma(const MmaTiles<float>&) {
-  refuse();
-}
-void mma(const MmaTiles<std::uint16_t>&) {
-  refuse();
-}
-std::string unavailable_reason(const TensorCoreInstruction&) {
-  return unavailable_reason();
-}
-TensorCoreResult run(const TensorCoreInstruction&, const InputFamily&, const DotRange&, const TensorCore&) {
   refuse();
 }
 DeviceMemory::DeviceMemory(std::size_t) {

@@ -10,10 +10,6 @@ endif()
 halflab_emulated_test(emulator_runtime_tests emulator/runtime_test.cpp LIBRARIES halflab_emulator_programs)
 
 # The library's own tests for a GPU, which are shorter there.
-halflab_emulated_test(fp16_cuda_emulated_tests
-  fp16/cuda/fma_sweep_test.cpp fp16/cuda/gemm_gpu_test.cpp fp16/cuda/kernels_gpu_test.cpp
-  fp16/cuda/sweep_test.cpp fp16/cuda/tensor_core_gpu_test.cpp oracle/exact_half.cpp
-  LIBRARIES halflab::fp16_cuda halflab::fp16_bulk Boost::headers)
-halflab_emulated_test(fp16_cuda_report_emulated_test fp16/cuda/report_emulated_test.cpp
-  LIBRARIES halflab_emulator_programs)
+halflab_emulated_test(fp16_cuda_emulated_tests fp16/cuda/gemm_gpu_test.cpp fp16/cuda/reductions_gpu_test.cpp
+  LIBRARIES halflab::fp16_cuda halflab::fp16_bulk)
 halflab_emulated_test(sim_cuda_emulated_tests sim/cuda/streaming_gpu_test.cpp LIBRARIES halflab::fp16_cuda halflab::sim)

@@ -13,7 +13,7 @@
 #include "experiments/explain_gemm/figures.h"
 #include "fp16/codec.h"
 #include "tests/experiments/explain_gemm_halves.h"
-#include "tests/experiments/fake_cublas.h"
+#include "tests/experiments/gpu/fake_cublas.h"
 #include "tests/experiments/silent_run.h"
 
 namespace {

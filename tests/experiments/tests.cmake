@@ -39,10 +39,10 @@ halflab_test(experiments_parts_test
   experiments/scale_policy_order_test.cpp
   experiments/scaler_comparison_test.cpp
   experiments/underflow_sweep_test.cpp
-  experiments/validate_gpu_device_test.cpp
-  experiments/validate_gpu_failures_test.cpp
-  experiments/validate_gpu_functions_test.cpp
-  experiments/validate_gpu_test.cpp
+  experiments/gpu/validate_gpu_device_test.cpp
+  experiments/gpu/validate_gpu_failures_test.cpp
+  experiments/gpu/validate_gpu_functions_test.cpp
+  experiments/gpu/validate_gpu_test.cpp
   oracle/exact_half.cpp
   LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts master_weights_parts
     memory_anatomy_parts op_precision_parts opt_levels_parts report_parts scale_policy_order_parts
@@ -64,15 +64,6 @@ halflab_test(explain_gemm_test
   oracle/exact_half.cpp
   LIBRARIES explain_gemm_parts Boost::headers)
 
-halflab_test(gpu_throughput_test experiments/gpu_throughput_test.cpp
-  LIBRARIES gpu_throughput_parts nlohmann_json::nlohmann_json)
-halflab_test(gpu_throughput_device_test experiments/gpu_throughput_device_test.cpp
-  LIBRARIES gpu_throughput_parts LABEL gpu)
-
-halflab_test(gpu_status_test experiments/gpu_status_test.cpp
-  LIBRARIES gpu_status_parts nlohmann_json::nlohmann_json)
-target_compile_definitions(gpu_status_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
-
 # README.md and docs/: what is written in them, and the commands and code that they show.
 halflab_test(pages_test experiments/pages_test.cpp LIBRARIES pages_parts nlohmann_json::nlohmann_json)
 target_compile_definitions(pages_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"
@@ -87,29 +78,15 @@ if(HALFLAB_PYTHON)
 endif()
 add_dependencies(page_commands_test experiments)
 
-# A library in cuBLAS's place that computes on the CPU and tells what it was asked for; the old one lacks a function.
-foreach(fake fake_cublas old_fake_cublas)
-  add_library(${fake} MODULE experiments/fake_cublas.cpp)
-endforeach()
-target_compile_definitions(old_fake_cublas PRIVATE FAKE_CUBLAS_IS_OLD)
-halflab_test(cublas_test
-  experiments/cublas_test.cpp
-  experiments/explain_gemm_census_test.cpp
-  experiments/fake_cublas_calls.cpp
-  LIBRARIES explain_gemm_parts)
-target_compile_definitions(cublas_test PRIVATE
-  HALFLAB_FAKE_CUBLAS="$<TARGET_FILE:fake_cublas>" HALFLAB_OLD_FAKE_CUBLAS="$<TARGET_FILE:old_fake_cublas>")
-add_dependencies(cublas_test fake_cublas old_fake_cublas)
-
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
-  experiments/lab_gpu_test.cpp
+  experiments/gpu/lab_gpu_test.cpp
   experiments/program_answers_test.cpp
   experiments/program_limits_test.cpp
   experiments/programs_test.cpp
   experiments/training_resume_test.cpp
   experiments/training_test.cpp
-  experiments/validate_gpu_program_test.cpp
+  experiments/gpu/validate_gpu_program_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
 target_compile_definitions(experiments_programs_test PRIVATE
   HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"
@@ -122,17 +99,3 @@ halflab_test(experiments_figures_test experiments/figures_test.cpp
 target_compile_definitions(experiments_figures_test PRIVATE
   HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 add_dependencies(experiments_figures_test experiments)
-
-# The programs on an emulated device.
-if(HALFLAB_HAS_CUDA)
-  halflab_emulated_test(gpu_throughput_emulated_test experiments/gpu_throughput_device_test.cpp
-    LIBRARIES gpu_throughput_parts)
-  add_executable(validate_gpu_emulated ${PROJECT_SOURCE_DIR}/experiments/gpu/validate_gpu/main.cpp)
-  target_link_libraries(validate_gpu_emulated PRIVATE validate_gpu_parts)
-  halflab_emulate(validate_gpu_emulated)
-  halflab_test(validate_gpu_emulated_test experiments/validate_gpu_emulated_test.cpp
-    LIBRARIES nlohmann_json::nlohmann_json)
-  target_compile_definitions(validate_gpu_emulated_test PRIVATE
-    HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
-  add_dependencies(validate_gpu_emulated_test validate_gpu_emulated)
-endif()

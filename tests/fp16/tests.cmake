@@ -83,18 +83,10 @@ target_compile_options(fp16_environment_tests PRIVATE -frounding-math)
 halflab_test(fp16_threads_tests fp16/vector/threads_test.cpp LIBRARIES halflab::fp16_bulk Threads::Threads)
 
 halflab_test(fp16_ops_tests fp16/ops_test.cpp LIBRARIES halflab::fp16)
-halflab_test(fp16_cuda_tests
-  fp16/cuda/fma_sweep_test.cpp fp16/cuda/gemm_test.cpp fp16/cuda/streaming_test.cpp fp16/cuda/sweep_test.cpp
-  oracle/exact_half.cpp
-  LIBRARIES halflab::fp16_cuda Boost::headers)
-halflab_test(fp16_cuda_tensor_core_tests oracle/exact_half.cpp fp16/mma_oracle.cpp fp16/mma_mutants.cpp
-  fp16/cuda/tensor_core_test.cpp LIBRARIES halflab::fp16_cuda Boost::headers)
-# The wrong models compute in wide integers.
-target_compile_options(fp16_cuda_tensor_core_tests PRIVATE $<$<CONFIG:Debug>:-O2>)
-halflab_test(fp16_cuda_gpu_tests
-  fp16/cuda/gemm_gpu_test.cpp fp16/cuda/kernels_gpu_test.cpp fp16/cuda/tensor_core_gpu_test.cpp
+halflab_test(fp16_cuda_tests fp16/cuda/gemm_test.cpp fp16/cuda/reductions_test.cpp fp16/cuda/streaming_test.cpp
+  LIBRARIES halflab::fp16_cuda)
+halflab_test(fp16_cuda_gpu_tests fp16/cuda/gemm_gpu_test.cpp fp16/cuda/reductions_gpu_test.cpp
   LIBRARIES halflab::fp16_cuda halflab::fp16_bulk LABEL gpu)
-include(fp16/cuda/ptx.cmake)
 
 halflab_test(fp16_names_tests fp16/names/registry_test.cpp fp16/names/options_test.cpp fp16/names/spec_test.cpp
   LIBRARIES halflab::names)

@@ -9,7 +9,7 @@
 #include "experiments/gpu/vendor/cublas_lt.h"
 #include "experiments/gpu/vendor/gpu_information.h"
 #include "experiments/gpu/vendor/shared_library.h"
-#include "fp16/cuda/sweep.h"
+#include "fp16/cuda/device.h"
 
 namespace experiments::gpu_status {
 namespace {

@@ -3,8 +3,8 @@
 #include <stdexcept>
 
 #include "experiments/gpu/vendor/nvml.h"
+#include "fp16/cuda/device.h"
 #include "fp16/cuda/device_memory.h"
-#include "fp16/cuda/sweep.h"
 
 namespace experiments::gpu_throughput {
 ContextMemory begin_context() {

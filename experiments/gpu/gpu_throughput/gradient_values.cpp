@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "fp16/cuda/index.h"
+#include "fp16/cuda/mix.h"
 
 namespace experiments::gpu_throughput {
 namespace {

@@ -26,8 +26,8 @@
 #include "experiments/gpu/gpu_throughput/streaming.h"
 #include "experiments/gpu/vendor/gpu_information.h"
 #include "experiments/training/laboratory.h"
+#include "fp16/cuda/device.h"
 #include "fp16/cuda/device_memory.h"
-#include "fp16/cuda/sweep.h"
 
 namespace experiments::gpu_throughput {
 namespace {

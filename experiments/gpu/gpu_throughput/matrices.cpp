@@ -8,7 +8,7 @@
 
 #include "experiments/gpu/gpu_throughput/buffers.h"
 #include "fp16/bulk.h"
-#include "fp16/cuda/index.h"
+#include "fp16/cuda/mix.h"
 
 namespace experiments::gpu_throughput {
 namespace {

@@ -10,9 +10,8 @@
 
 #include "experiments/gpu/gpu_throughput/buffers.h"
 #include "experiments/gpu/gpu_throughput/matrices.h"
+#include "fp16/cuda/device.h"
 #include "fp16/cuda/gemm.h"
-#include "fp16/cuda/sweep.h"
-#include "fp16/cuda/tensor_core.h"
 #include "fp16/gemm.h"
 
 namespace experiments::gpu_throughput {

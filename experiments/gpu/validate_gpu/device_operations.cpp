@@ -6,9 +6,9 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/gpu/probes/sweep.h"
+#include "experiments/gpu/probes/tensor_core.h"
 #include "experiments/gpu/validate_gpu/operation_list.h"
-#include "fp16/cuda/sweep.h"
-#include "fp16/cuda/tensor_core.h"
 
 namespace experiments::validate_gpu {
 namespace {
@@ -25,10 +25,10 @@ bool has_kernel(const Operations& rows, std::string_view function) {
 /// "ldg" of __ldg and __ldg_half2, but make_half2 has no other form.
 std::string name_without_marks(std::string_view function) {
   constexpr std::string_view mark = "_half2";
-  const auto& sweeps = fp16::cuda::sweeps();
+  const auto& sweeps = probes::sweeps();
   if (function.ends_with(mark)) {
     const std::string_view scalar = function.substr(0, function.size() - mark.size());
-    if (std::ranges::find(sweeps, scalar, &fp16::cuda::Sweep::function) != sweeps.end()) function = scalar;
+    if (std::ranges::find(sweeps, scalar, &probes::Sweep::function) != sweeps.end()) function = scalar;
   }
   while (function.starts_with('_')) function.remove_prefix(1);
   return std::string(function);
@@ -58,7 +58,7 @@ NumberType result_of(const fp16::Operation& operation) {
 
 void append_device_functions(Operations& rows) {
   Operations added;
-  for (const fp16::cuda::Sweep& sweep : fp16::cuda::sweeps()) {
+  for (const probes::Sweep& sweep : probes::sweeps()) {
     if (has_kernel(rows, sweep.function)) continue;
     const std::string name = name_without_marks(sweep.function);
     auto row = std::ranges::find(added, name, &Operation::name);
@@ -72,17 +72,17 @@ void append_device_functions(Operations& rows) {
                                        .operand = operand_of(*sweep.operation),
                                        .result = result_of(*sweep.operation)});
     }
-    const bool is_packed = sweep.pipe != fp16::cuda::Pipe::scalar;
+    const bool is_packed = sweep.pipe != probes::Pipe::scalar;
     row->subjects.push_back(is_packed ? Subject::gpu_packed : Subject::gpu);
     row->device_functions[is_packed ? 1 : 0] = sweep.function;
-    if (sweep.pipe == fp16::cuda::Pipe::both) row->lane = LaneResult::all;
+    if (sweep.pipe == probes::Pipe::both) row->lane = LaneResult::all;
   }
   std::ranges::move(added, std::back_inserter(rows));
 }
 
 void append_tensor_core(Operations& rows) {
-  for (const fp16::cuda::TensorCoreInstruction& instruction : fp16::cuda::tensor_core_instructions()) {
-    for (const fp16::cuda::InputFamily& family : fp16::cuda::input_families())
+  for (const probes::TensorCoreInstruction& instruction : probes::tensor_core_instructions()) {
+    for (const probes::InputFamily& family : probes::input_families())
       rows.push_back({.name = tensor_core_operation(instruction, family),
                       .family = "tensor core",
                       .domain = nullptr,
@@ -92,9 +92,9 @@ void append_tensor_core(Operations& rows) {
   }
 }
 
-std::string tensor_core_operation(const fp16::cuda::TensorCoreInstruction& instruction,
-                                  const fp16::cuda::InputFamily& family) {
-  const bool is_wide = instruction.accumulator == fp16::cuda::AccumulatorFormat::binary32;
+std::string tensor_core_operation(const probes::TensorCoreInstruction& instruction,
+                                  const probes::InputFamily& family) {
+  const bool is_wide = instruction.accumulator == probes::AccumulatorFormat::binary32;
   std::string name = fmt::format("{}_{}_{}", instruction.name, is_wide ? "f32" : "f16", family.name);
   std::ranges::replace(name, ' ', '_');
   return name;

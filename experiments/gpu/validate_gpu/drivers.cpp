@@ -3,26 +3,26 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/gpu/probes/fma_sweep.h"
+#include "experiments/gpu/probes/sweep.h"
 #include "experiments/gpu/validate_gpu/driver.h"
 #include "experiments/gpu/validate_gpu/functions.h"
 #include "experiments/gpu/validate_gpu/rows.h"
 #include "experiments/gpu/validate_gpu/swept_answers.h"
 #include "experiments/gpu/validate_gpu/tensor_core_drivers.h"
-#include "fp16/cuda/fma_sweep.h"
-#include "fp16/cuda/sweep.h"
 
 namespace experiments::validate_gpu {
 namespace {
 
 namespace cuda = fp16::cuda;
 
-const Domain& listed_domain(const cuda::Sweep& sweep) {
+const Domain& listed_domain(const probes::Sweep& sweep) {
   if (sweep.index_bits == 16) return device_codes;
   if (sweep.index_bits == 48) return device_triples;
   return sweep.operation->arity == 2 ? device_pairs : device_words;
 }
 
-Domain domain_of(const cuda::Sweep& sweep) {
+Domain domain_of(const probes::Sweep& sweep) {
   Domain domain = listed_domain(sweep);
   if (!sweep.exhausts_operands()) {
     domain.is_complete = false;
@@ -39,23 +39,23 @@ ExampleTypes types_of(const Operation& operation) {
   return {.operand = operation.operand, .result = operation.result, .operand_count = 0};
 }
 
-const cuda::Sweep* sweep_called(std::string_view function) {
-  const auto found = std::ranges::find(cuda::sweeps(), function, &cuda::Sweep::function);
-  return found == cuda::sweeps().end() ? nullptr : &*found;
+const probes::Sweep* sweep_called(std::string_view function) {
+  const auto found = std::ranges::find(probes::sweeps(), function, &probes::Sweep::function);
+  return found == probes::sweeps().end() ? nullptr : &*found;
 }
 
-decltype(Driver::answers) single_answers(const cuda::Sweep& sweep) {
+decltype(Driver::answers) single_answers(const probes::Sweep& sweep) {
   if (!sweep.exhausts_operands()) return {};
   return [&sweep](std::size_t, const std::vector<Operands>& operands) { return answers_at(sweep, operands); };
 }
 
-Driver sweep_driver(const cuda::Sweep& sweep, const Operation& operation, Subject subject) {
+Driver sweep_driver(const probes::Sweep& sweep, const Operation& operation, Subject subject) {
   return {.functions = {std::string(sweep.function)},
           .rows = {row_id(operation, subject)},
           .domain = domain_of(sweep),
           .cost = sweep.shards() > 1 ? 16u : 1u,  // a complex multiply-add
           .run = [&sweep, types = types_of(operation)](std::uint32_t shard) -> DeviceAnswer {
-            const cuda::SweepResult result = cuda::run(sweep, shard);
+            const probes::SweepResult result = probes::run(sweep, shard);
             return {.time_s = 1e-3 * result.milliseconds, .rows = {row_answer(sweep, types, shard, result)}};
           },
           .answers = single_answers(sweep)};
@@ -63,10 +63,10 @@ Driver sweep_driver(const cuda::Sweep& sweep, const Operation& operation, Subjec
 
 /// All at once; where the software half is not the reference either, the first row has a mismatch.
 DeviceAnswer fused_answer(std::uint32_t shard) {
-  const cuda::FmaSweepResult result = cuda::run_fma(static_cast<std::uint16_t>(shard));
+  const probes::FmaSweepResult result = probes::run_fma(static_cast<std::uint16_t>(shard));
   DeviceAnswer answer{.time_s = 1e-3 * result.functions.front().milliseconds, .rows = {}};
   for (std::size_t i = 0; i < result.functions.size(); ++i) {
-    const cuda::Sweep& sweep = *sweep_called(cuda::fma_functions[i]);
+    const probes::Sweep& sweep = *sweep_called(probes::fma_functions[i]);
     answer.rows.push_back(row_answer(sweep, {}, shard, result.functions[i]));
   }
   RowAnswer& first = answer.rows.front();
@@ -79,12 +79,12 @@ DeviceAnswer fused_answer(std::uint32_t shard) {
 }
 
 Driver fused_driver() {
-  Driver driver{.functions = {cuda::fma_functions.begin(), cuda::fma_functions.end()},
+  Driver driver{.functions = {probes::fma_functions.begin(), probes::fma_functions.end()},
                 .rows = {},
                 .domain = device_triples,
                 .run = fused_answer,
                 .answers = [](std::size_t row, const std::vector<Operands>& operands) {
-                  return answers_at(*sweep_called(cuda::fma_functions[row]), operands);
+                  return answers_at(*sweep_called(probes::fma_functions[row]), operands);
                 }};
   for (const std::string& function : driver.functions) {
     for (const Operation& operation : operations()) {
@@ -98,12 +98,12 @@ Driver fused_driver() {
 }
 
 /// Where there is a sweep of the same function, too, other answers of that are a mismatch.
-DeviceAnswer answer_of(const cuda::TabulatedFunction& tabulated, const ExactFunction& function,
-                       const cuda::Sweep* sweep) {
-  RowAnswer row = judge(function, cuda::tabulate(tabulated));
+DeviceAnswer answer_of(const probes::TabulatedFunction& tabulated, const ExactFunction& function,
+                       const probes::Sweep* sweep) {
+  RowAnswer row = judge(function, probes::tabulate(tabulated));
   double time_s = 0;
   if (sweep != nullptr) {
-    const cuda::SweepResult result = cuda::run(*sweep, 0);
+    const probes::SweepResult result = probes::run(*sweep, 0);
     time_s = 1e-3 * result.milliseconds;
     if (result.digest != row.result.digest) {
       ++row.result.mismatches;
@@ -113,9 +113,9 @@ DeviceAnswer answer_of(const cuda::TabulatedFunction& tabulated, const ExactFunc
   return {.time_s = time_s, .rows = {std::move(row)}};
 }
 
-Driver table_driver(const cuda::TabulatedFunction& tabulated, const Operation& operation, Subject subject) {
+Driver table_driver(const probes::TabulatedFunction& tabulated, const Operation& operation, Subject subject) {
   const auto function = std::ranges::find(exact_functions(), operation.name, &ExactFunction::operation);
-  const cuda::Sweep* const sweep = sweep_called(tabulated.function);
+  const probes::Sweep* const sweep = sweep_called(tabulated.function);
   return {
       .functions = {std::string(tabulated.function)},
       .rows = {row_id(operation, subject)},
@@ -123,7 +123,7 @@ Driver table_driver(const cuda::TabulatedFunction& tabulated, const Operation& o
       .run = [&tabulated, function, sweep](std::uint32_t) { return answer_of(tabulated, *function, sweep); },
       .answers =
           [&tabulated](std::size_t, const std::vector<Operands>& operands) {
-            const FunctionTable table = cuda::tabulate(tabulated).front();
+            const FunctionTable table = probes::tabulate(tabulated).front();
             std::vector<std::uint64_t> answers;
             for (const Operands& each : operands) answers.push_back(table[each.a]);
             return answers;
@@ -132,11 +132,11 @@ Driver table_driver(const cuda::TabulatedFunction& tabulated, const Operation& o
 
 std::optional<Driver> driver_of(const Operation& operation, Subject subject) {
   const std::string name = cuda_function(operation, subject);
-  if (std::ranges::find(cuda::fma_functions, name) != cuda::fma_functions.end()) return std::nullopt;
-  const auto& tables = cuda::tabulated_functions();
-  const auto table = std::ranges::find(tables, name, &cuda::TabulatedFunction::function);
+  if (std::ranges::find(probes::fma_functions, name) != probes::fma_functions.end()) return std::nullopt;
+  const auto& tables = probes::tabulated_functions();
+  const auto table = std::ranges::find(tables, name, &probes::TabulatedFunction::function);
   if (table != tables.end()) return table_driver(*table, operation, subject);
-  const cuda::Sweep* const sweep = sweep_called(name);
+  const probes::Sweep* const sweep = sweep_called(name);
   if (sweep == nullptr) return std::nullopt;
   return sweep_driver(*sweep, operation, subject);
 }

@@ -7,9 +7,9 @@
 #include <tuple>
 #include <utility>
 
+#include "experiments/gpu/probes/index.h"
 #include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/rows.h"
-#include "fp16/cuda/index.h"
 #include "fp16/vector/math_kernels.h"
 
 namespace experiments::validate_gpu {
@@ -84,7 +84,7 @@ struct Call {
 std::vector<Call> calls_at(std::uint16_t code, std::span<const FunctionTable> tables) {
   std::vector<Call> calls{{code, tables[0][code]}};
   if (tables.size() == 1) return calls;
-  const auto other = static_cast<std::uint16_t>(fp16::cuda::partner(code, 16));
+  const auto other = static_cast<std::uint16_t>(probes::partner(code, 16));
   calls.push_back({other, tables[1][other]});
   return calls;
 }
@@ -111,7 +111,7 @@ void append_device_errors(std::vector<FunctionErrors>& all, const ExactFunction&
                           const Tabulate& tabulate, DeviceFailures& failures) {
   const Operation& operation = operation_called(function.operation);
   const std::string name = cuda_function(operation, subject);
-  const auto pipe = subject == Subject::gpu ? fp16::cuda::Pipe::scalar : fp16::cuda::Pipe::packed;
+  const auto pipe = subject == Subject::gpu ? probes::Pipe::scalar : probes::Pipe::packed;
   const auto tables = failures.attempt({row_id(operation, subject)}, "its table",
                                        [&] { return tabulate({.function = name, .pipe = pipe}); });
   if (!tables) return;
@@ -210,7 +210,7 @@ RowAnswer judge(const ExactFunction& function, std::span<const FunctionTable> ta
     auto worst = AnswerFate::correct;
     for (const Call& call : calls) worst = std::max(worst, fate_of(function, call.operand, call.answer));
     answer.result.digest +=
-        fp16::cuda::digest_of(code, calls.front().answer, calls.size() == 1 ? 0 : calls.back().answer);
+        probes::digest_of(code, calls.front().answer, calls.size() == 1 ? 0 : calls.back().answer);
     answer.result.mismatches += worst == AnswerFate::wrong;
     answer.result.misrounded += worst == AnswerFate::misrounded;
     answer.result.other_nans += worst == AnswerFate::other_nan;

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "experiments/frame/experiment.h"
+#include "experiments/gpu/probes/sweep.h"
 #include "experiments/gpu/validate_gpu/device_failures.h"
 #include "experiments/gpu/validate_gpu/driver.h"
 #include "experiments/gpu/validate_gpu/operations.h"
-#include "fp16/cuda/sweep.h"
 #include "fp16/vector/double_double.h"
 
 namespace experiments::validate_gpu {
@@ -78,11 +78,11 @@ struct FunctionErrors {
 
 FunctionErrors errors_of(const ExactFunction& function, std::string subject, const FunctionTable& table);
 
-/// What a sweep would say of the tables that fp16::cuda::tabulate reads out, one of a scalar and two of a packed
+/// What a sweep would say of the tables that probes::tabulate reads out, one of a scalar and two of a packed
 /// function; with the same digest.
 RowAnswer judge(const ExactFunction& function, std::span<const FunctionTable> tables);
 
-using Tabulate = std::function<std::vector<FunctionTable>(const fp16::cuda::TabulatedFunction&)>;
+using Tabulate = std::function<std::vector<FunctionTable>(const probes::TabulatedFunction&)>;
 
 /// Of the software half, and of a device where `tabulate` is given, for the functions that `is_chosen` names. The
 /// lanes of a packed function stand apart only if they differ. A table that the device fails at is added to

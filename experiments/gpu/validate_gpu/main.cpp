@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/gpu/probes/sweep.h"
 #include "experiments/gpu/validate_gpu/cuda_header.h"
 #include "experiments/gpu/validate_gpu/device_failures.h"
 #include "experiments/gpu/validate_gpu/findings.h"
@@ -35,7 +36,7 @@
 #include "experiments/gpu/validate_gpu/sweep.h"
 #include "experiments/gpu/vendor/gpu_information.h"
 #include "experiments/training/laboratory.h"
-#include "fp16/cuda/sweep.h"
+#include "fp16/cuda/device.h"
 
 namespace experiments::validate_gpu {
 namespace {
@@ -186,7 +187,7 @@ void run(Run& run, const Options& options, std::string& for_screen) {
   DeviceFailures failures;
   const std::vector<RowOutcome> outcomes = sweep(settings, shards, run, failures);
   const std::vector<FunctionErrors> errors =
-      function_errors(is_chosen, devices.cpu, devices.gpu ? fp16::cuda::tabulate : Tabulate(), failures);
+      function_errors(is_chosen, devices.cpu, devices.gpu ? probes::tabulate : Tabulate(), failures);
   const std::size_t left_out =
       write_nan_census(run.record(), settings.rows,
                        {.on_cpu = devices.cpu,

@@ -56,8 +56,8 @@ struct Operation {
 std::string cuda_function(const Operation& operation, Subject subject);
 
 /// The name of the operation that holds an instruction to the model, or to itself, on a family of inputs.
-std::string tensor_core_operation(const fp16::cuda::TensorCoreInstruction& instruction,
-                                  const fp16::cuda::InputFamily& family);
+std::string tensor_core_operation(const probes::TensorCoreInstruction& instruction,
+                                  const probes::InputFamily& family);
 
 const std::vector<Operation>& operations();
 

@@ -14,13 +14,13 @@ Operands operands_of(const fp16::OperandCodes& codes) {
   return {.a = codes[0], .b = codes[1], .c = codes[2]};
 }
 
-Example example_of(const cuda::Sweep& sweep, ExampleTypes types, const cuda::Counterexample& found) {
+Example example_of(const probes::Sweep& sweep, ExampleTypes types, const probes::Counterexample& found) {
   types.operand_count = sweep.operation->arity;
   // Of a predicate's two answers each is a number or a mask.
-  if (types.result.bits == 1 && sweep.pipe == cuda::Pipe::packed) types.result = half_number;
-  if (sweep.pipe == cuda::Pipe::mask) types.result = {NumberKind::unsigned_integer, 16};
-  const std::size_t lanes = sweep.pipe == cuda::Pipe::scalar ? 1 : 2;
-  const std::size_t answers = sweep.pipe == cuda::Pipe::both ? 1 : lanes;
+  if (types.result.bits == 1 && sweep.pipe == probes::Pipe::packed) types.result = half_number;
+  if (sweep.pipe == probes::Pipe::mask) types.result = {NumberKind::unsigned_integer, 16};
+  const std::size_t lanes = sweep.pipe == probes::Pipe::scalar ? 1 : 2;
+  const std::size_t answers = sweep.pipe == probes::Pipe::both ? 1 : lanes;
   bool differs_in_value = false;
   for (std::size_t i = 0; i < answers; ++i)
     differs_in_value = differs_in_value ||
@@ -40,7 +40,8 @@ bool is_value(const Example& example) {
   return example.kind.starts_with("value");
 }
 
-RowAnswer plain_answer(const cuda::Sweep& sweep, const ExampleTypes& types, const cuda::SweepResult& result) {
+RowAnswer plain_answer(const probes::Sweep& sweep, const ExampleTypes& types,
+                       const probes::SweepResult& result) {
   return {.result = {.digest = result.digest,
                      .mismatches = result.mismatches,
                      .documented = 0,
@@ -50,7 +51,7 @@ RowAnswer plain_answer(const cuda::Sweep& sweep, const ExampleTypes& types, cons
 }
 
 /// The numbers of the inputs with these operands.
-std::vector<std::uint64_t> inputs_at(const cuda::Sweep& sweep, const std::vector<Operands>& all) {
+std::vector<std::uint64_t> inputs_at(const probes::Sweep& sweep, const std::vector<Operands>& all) {
   std::vector<std::uint64_t> inputs;
   for (const Operands& operands : all) {
     const fp16::OperandCodes codes{operands.a, operands.b, operands.c};
@@ -64,16 +65,16 @@ std::vector<std::uint64_t> inputs_at(const cuda::Sweep& sweep, const std::vector
 
 }  // namespace
 
-std::vector<Example> examples_of(const cuda::Sweep& sweep, const ExampleTypes& types,
-                                 const cuda::SweepResult& result) {
+std::vector<Example> examples_of(const probes::Sweep& sweep, const ExampleTypes& types,
+                                 const probes::SweepResult& result) {
   std::vector<Example> examples;
-  for (const cuda::Counterexample& found : result.counterexamples)
+  for (const probes::Counterexample& found : result.counterexamples)
     examples.push_back(example_of(sweep, types, found));
   return examples;
 }
 
-void prepend_value_examples(RowAnswer& row, cuda::Range range,
-                            const std::function<RowAnswer(cuda::Range)>& ask) {
+void prepend_value_examples(RowAnswer& row, probes::Range range,
+                            const std::function<RowAnswer(probes::Range)>& ask) {
   if (row.result.mismatches == 0 || std::ranges::any_of(row.examples, is_value)) return;
   std::vector<Example> more;
   while (range.count > 1 && std::ranges::none_of(more, is_value)) {
@@ -91,17 +92,17 @@ void prepend_value_examples(RowAnswer& row, cuda::Range range,
   row.examples.insert(row.examples.begin(), more.begin(), more.end());
 }
 
-RowAnswer row_answer(const cuda::Sweep& sweep, const ExampleTypes& types, std::uint32_t shard,
-                     const cuda::SweepResult& result) {
+RowAnswer row_answer(const probes::Sweep& sweep, const ExampleTypes& types, std::uint32_t shard,
+                     const probes::SweepResult& result) {
   RowAnswer row = plain_answer(sweep, types, result);
-  prepend_value_examples(row, {.first = 0, .count = sweep.inputs_of_shard()}, [&](cuda::Range part) {
-    return plain_answer(sweep, types, cuda::run(sweep, shard, part));
+  prepend_value_examples(row, {.first = 0, .count = sweep.inputs_of_shard()}, [&](probes::Range part) {
+    return plain_answer(sweep, types, probes::run(sweep, shard, part));
   });
   return row;
 }
 
-std::vector<std::uint64_t> answers_at(const cuda::Sweep& sweep, const std::vector<Operands>& operands) {
-  return cuda::answers_at(sweep, inputs_at(sweep, operands));
+std::vector<std::uint64_t> answers_at(const probes::Sweep& sweep, const std::vector<Operands>& operands) {
+  return probes::answers_at(sweep, inputs_at(sweep, operands));
 }
 
 }  // namespace experiments::validate_gpu

@@ -6,23 +6,24 @@
 #include <string>
 #include <utility>
 
+#include "experiments/gpu/probes/sweep.h"
+#include "experiments/gpu/probes/tensor_core.h"
 #include "experiments/gpu/validate_gpu/operations.h"
 #include "experiments/gpu/validate_gpu/rows.h"
 #include "experiments/gpu/validate_gpu/swept_answers.h"
-#include "fp16/cuda/sweep.h"
-#include "fp16/cuda/tensor_core.h"
+#include "fp16/cuda/device.h"
 
 namespace experiments::validate_gpu {
 namespace {
 
 namespace cuda = fp16::cuda;
 
-NumberType accumulator_of(const cuda::TensorCoreInstruction& instruction) {
-  return {.bits = instruction.accumulator == cuda::AccumulatorFormat::binary32 ? 32 : 16};
+NumberType accumulator_of(const probes::TensorCoreInstruction& instruction) {
+  return {.bits = instruction.accumulator == probes::AccumulatorFormat::binary32 ? 32 : 16};
 }
 
-Example example_of(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family,
-                   const cuda::DotCounterexample& found) {
+Example example_of(const probes::TensorCoreInstruction& instruction, const probes::InputFamily& family,
+                   const probes::DotCounterexample& found) {
   const NumberType accumulator = accumulator_of(instruction);
   Example example{.kind = "value", .bits = {}, .values = {}};
   const auto put = [&](std::size_t cell, NumberType type, std::uint32_t code) {
@@ -33,7 +34,7 @@ Example example_of(const cuda::TensorCoreInstruction& instruction, const cuda::I
     append(example.bits[cell], bits_text(type, code));
     append(example.values[cell], value_text(type, code));
   };
-  const cuda::DotProduct& product = found.product;
+  const probes::DotProduct& product = found.product;
   for (int k = product.first; k < product.first + product.count; ++k) {
     put(0, half_number, product.a[k]);
     put(1, half_number, product.b[k]);
@@ -41,9 +42,9 @@ Example example_of(const cuda::TensorCoreInstruction& instruction, const cuda::I
   put(2, accumulator, product.c);
   put(3, accumulator, found.found);
   put(4, accumulator, found.expected);
-  if (family.family == cuda::DotFamily::open_questions) {
-    const auto question =
-        std::ranges::find(cuda::open_questions(), instruction.accumulator, &cuda::OpenQuestion::accumulator);
+  if (family.family == probes::DotFamily::open_questions) {
+    const auto question = std::ranges::find(probes::open_questions(), instruction.accumulator,
+                                            &probes::OpenQuestion::accumulator);
     example.kind =
         fmt::format("{}: {}", question->name,
                     found.found == question->mma_sim_answer ? "MMA-Sim's answer" : "a third answer");
@@ -53,45 +54,45 @@ Example example_of(const cuda::TensorCoreInstruction& instruction, const cuda::I
   return example;
 }
 
-RowAnswer row_answer(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family,
-                     const cuda::TensorCoreResult& result) {
+RowAnswer row_answer(const probes::TensorCoreInstruction& instruction, const probes::InputFamily& family,
+                     const probes::TensorCoreResult& result) {
   RowAnswer row{.result = {.digest = result.digest,
                            .mismatches = result.mismatches,
                            .documented = 0,
                            .other_nans = result.nan_mismatches,
                            .misrounded = 0},
                 .examples = {}};
-  for (const cuda::DotCounterexample& found : result.counterexamples)
+  for (const probes::DotCounterexample& found : result.counterexamples)
     row.examples.push_back(example_of(instruction, family, found));
   return row;
 }
 
-DeviceAnswer answer_of(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family,
+DeviceAnswer answer_of(const probes::TensorCoreInstruction& instruction, const probes::InputFamily& family,
                        std::uint32_t shard) {
   const fp16::TensorCore& core = cuda::tensor_core_of(cuda::device().compute_capability);
-  const cuda::DotRange all = cuda::shard_range(instruction, family, shard);
-  const cuda::TensorCoreResult result = cuda::run(instruction, family, all, core);
+  const probes::DotRange all = probes::shard_range(instruction, family, shard);
+  const probes::TensorCoreResult result = probes::run(instruction, family, all, core);
   RowAnswer row = row_answer(instruction, family, result);
-  prepend_value_examples(row, {.first = all.first, .count = all.count}, [&](cuda::Range part) {
-    const cuda::DotRange numbers{.first = part.first, .count = part.count};
-    return row_answer(instruction, family, cuda::run(instruction, family, numbers, core));
+  prepend_value_examples(row, {.first = all.first, .count = all.count}, [&](probes::Range part) {
+    const probes::DotRange numbers{.first = part.first, .count = part.count};
+    return row_answer(instruction, family, probes::run(instruction, family, numbers, core));
   });
   return {.time_s = 1e-3 * result.milliseconds, .rows = {std::move(row)}};
 }
 
 /// Whether the row stands for all inputs that there are; of one product only where its accumulator has 16 bits.
-bool is_enumerated(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family) {
-  const bool all_triples = instruction.accumulator == cuda::AccumulatorFormat::binary16;
-  return family.is_enumerated() && (family.family != cuda::DotFamily::one_product || all_triples);
+bool is_enumerated(const probes::TensorCoreInstruction& instruction, const probes::InputFamily& family) {
+  const bool all_triples = instruction.accumulator == probes::AccumulatorFormat::binary16;
+  return family.is_enumerated() && (family.family != probes::DotFamily::one_product || all_triples);
 }
 
 /// Before all functions, but for wgmma (sweep.cpp says why).
-bool is_asked_first(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family) {
+bool is_asked_first(const probes::TensorCoreInstruction& instruction, const probes::InputFamily& family) {
   constexpr int warp = 32;
-  return family.family == cuda::DotFamily::open_questions && instruction.threads == warp;
+  return family.family == probes::DotFamily::open_questions && instruction.threads == warp;
 }
 
-Driver driver_of(const cuda::TensorCoreInstruction& instruction, const cuda::InputFamily& family) {
+Driver driver_of(const probes::TensorCoreInstruction& instruction, const probes::InputFamily& family) {
   const std::string name = tensor_core_operation(instruction, family);
   const Operation& operation = *std::ranges::find(operations(), name, &Operation::name);
   const Domain domain{.name = family.name,
@@ -108,14 +109,14 @@ Driver driver_of(const cuda::TensorCoreInstruction& instruction, const cuda::Inp
           .domain = domain,
           .cost = is_asked_first(instruction, family) ? 1u : 16u,
           .run = [&](std::uint32_t shard) { return answer_of(instruction, family, shard); },
-          .obstacle = [&] { return cuda::unavailable_reason(instruction); }};
+          .obstacle = [&] { return probes::unavailable_reason(instruction); }};
 }
 
 }  // namespace
 
 void append_tensor_core_drivers(std::vector<Driver>& drivers) {
-  for (const cuda::TensorCoreInstruction& instruction : cuda::tensor_core_instructions()) {
-    for (const cuda::InputFamily& family : cuda::input_families())
+  for (const probes::TensorCoreInstruction& instruction : probes::tensor_core_instructions()) {
+    for (const probes::InputFamily& family : probes::input_families())
       drivers.push_back(driver_of(instruction, family));
   }
 }

@@ -5,6 +5,7 @@
 #include <stdexcept>
 
 #include "experiments/gpu/vendor/nvml.h"
+#include "fp16/cuda/device.h"
 
 namespace experiments {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "experiments/frame/record.h"
-#include "fp16/cuda/sweep.h"
+#include "fp16/cuda/device.h"
 
 namespace experiments {
 

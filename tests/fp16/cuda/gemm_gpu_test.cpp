@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "fp16/codec.h"
+#include "fp16/cuda/device.h"
 #include "fp16/cuda/device_memory.h"
 #include "fp16/cuda/gemm.h"
-#include "fp16/cuda/index.h"
-#include "fp16/cuda/sweep.h"
-#include "fp16/cuda/tensor_core.h"
+#include "fp16/cuda/mix.h"
 #include "fp16/formats.h"
 #include "fp16/gemm.h"
 #include "fp16/half.h"

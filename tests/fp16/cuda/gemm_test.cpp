@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "fp16/cuda/sweep.h"
+#include "fp16/cuda/device.h"
 #include "fp16/formats.h"
 
 namespace cuda = fp16::cuda;

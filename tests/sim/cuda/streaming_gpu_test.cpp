@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "fp16/bulk.h"
+#include "fp16/cuda/device.h"
 #include "fp16/cuda/histogram.h"
 #include "fp16/cuda/histogram_cub.h"
-#include "fp16/cuda/index.h"
+#include "fp16/cuda/mix.h"
 #include "fp16/cuda/streaming.h"
-#include "fp16/cuda/sweep.h"
 #include "fp16/exponent_histogram.h"
 #include "sim/statistics/cast_counts.h"
 #include "sim/tape/gradients.h"

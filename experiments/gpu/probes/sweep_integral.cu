@@ -1,0 +1,14 @@
+#include "experiments/gpu/probes/intrinsics.h"
+#include "experiments/gpu/probes/traversal.cuh"
+
+namespace experiments::probes {
+
+using namespace fp16::ops;
+
+FP16_INTEGRAL_INTRINSICS(FP16_NATIVE)
+
+std::vector<SweepKernels> integral_kernels() {
+  return {FP16_INTEGRAL_INTRINSICS(FP16_SWEEP_KERNELS)};
+}
+
+}  // namespace experiments::probes
