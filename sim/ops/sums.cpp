@@ -79,10 +79,6 @@ struct Larger {
 }  // namespace
 
 template <class Columns>
-BlockedSums<Columns>::BlockedSums(fp16::Format reductions, Columns zeros)
-    : one_block_(reductions == fp16::binary16), block_(std::move(zeros)) {}
-
-template <class Columns>
 Columns& BlockedSums<Columns>::block_for(std::size_t rows) {
   if (rows_ + rows > rows_of_a_block && !one_block_) {
     append(block_);

@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <span>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "fp16/formats.h"
@@ -46,7 +47,8 @@ using Lanes = std::array<Real, interleaved_lanes>;
 template <class Columns>
 class BlockedSums {
  public:
-  BlockedSums(fp16::Format reductions, Columns zeros);
+  BlockedSums(fp16::Format reductions, Columns zeros)
+      : one_block_(reductions == fp16::binary16), block_(std::move(zeros)) {}
 
   /// Where the next `rows` rows, at most 16 and all in one block, are to be added.
   Columns& block_for(std::size_t rows);
