@@ -38,7 +38,7 @@ const std::vector<Room>& rooms() {
     const auto shared = with(trainer, {"sim/sizing", "experiments/frame", "experiments/training"});
     const auto vendor = with(shared, {"experiments/gpu/vendor", "fp16/cuda"});
     return std::vector<Room>{
-        {"fp16", {"fp16/vector"}},
+        {"fp16", {"fp16/vector/bulk_templates.h"}},
         {"fp16/vector", {"fp16"}},
         {"fp16/cuda", {"fp16"}},
         {"sim/tensor", numbers},
