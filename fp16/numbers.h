@@ -2,16 +2,17 @@
 /// The numbers: the front page of the library. It includes what works on one number at a time, headers alone
 /// (halflab::fp16), and says what else there is.
 ///
-///   half h = parse_half("0.1");                                       // 0.1 rounded once: 0x1.998p-4
+///   half h = parse_half("0.1");                                             // 0.1 rounded once: 0x1.998p-4
 ///   auto sum = add<binary16>(0x3c00, 0x0001, {Rounding::toward_positive});  // {0x3c01, inexact}
-///   auto code = encode<e4m3>(500.0f, {.saturate = true});             // {0x7e, inexact, overflow}
+///   auto code = encode<e4m3>(500.0f, {.saturate = true});                   // {0x7e, inexact, overflow}
 ///
 /// A *format* is a value and a template argument: binary16, e4m3. A *code* is the bits of a number, in the low bits of
 /// the integer Bits<F>; what takes a code refuses a value. *Attributes* say how to round, what to do at the borders of
 /// the format and which NaN to return. An operation returns a Result<F>, {bits, flags}.
 ///
 /// What every operation keeps to:
-/// - The result is the exact one rounded once, with the special values and flags of IEEE 754-2019.
+/// - The result is the exact one rounded once (of a sum in a stated order: each step), with the special values and
+///   flags of IEEE 754-2019.
 /// - There is no global state: attributes go in, flags come out, and threads may share everything.
 /// - Bits depend neither on the compiler and the processor nor on the caller's floating-point environment. Each
 ///   header says under "How it is known" what was compared with what.
@@ -50,12 +51,14 @@
 #include "mma.h"    // mma_dot: a tensor core, step by step
 #include "sum.h"    // sum_sequential, sum_pairwise, sum_blocked_tree, sum_kahan, sum_neumaier, sum_exact
 
-// Not included, because it is compiled (halflab::fp16_bulk) or needs another library:
+// Compiled, in halflab::fp16_bulk:
 //   math.h                31 functions of half (exp, tanh, ...), pow, hypot, atan2, rounded once in every direction
 //   bulk.h                conversions and operations over arrays, on threads, with counts of what rounding lost
 //   gemm.h                matrix products: FP32, FP16 and FP64 chains, tensor cores
 //   block_arrays.h        block formats over arrays
 //   exponent_histogram.h  where values lie, and what a cast would do to them at every power-of-two scale
 //   vector_path.h         which instruction set serves; the bits are the same
-//   elementary.h          exp, log, tanh ... of float and double: the same bits everywhere, with stated errors
-//   eigen.h fmt.h std_format.h   half with Eigen, {fmt} and std::format
+// Headers for those who want them:
+//   elementary.h          exp, log, tanh ... of float and double, overloads of <cmath>'s: the same bits everywhere
+//   ops.h operations.h    the operations as functors of CPU and GPU code, and by name
+//   eigen.h fmt.h std_format.h   half in Eigen, {fmt} and std::format

@@ -39,7 +39,7 @@ const std::vector<Room>& rooms() {
     const auto vendor = with(shared, {"experiments/gpu/vendor", "fp16/cuda"});
     const auto probes = with(vendor, {"experiments/gpu/probes"});
     return std::vector<Room>{
-        {"fp16", {"fp16/vector"}},
+        {"fp16", {"fp16/vector/bulk_templates.h"}},
         {"fp16/vector", {"fp16"}},
         {"fp16/cuda", {"fp16"}},
         {"sim/tensor", numbers},
