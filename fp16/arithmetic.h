@@ -22,7 +22,7 @@ namespace fp16 {
 
 namespace detail {
 
-/// The same value with the leading bit of its significand at a fixed place: one bit above it for the carry of
+/// A value with the leading bit of its significand at a fixed place: one bit above it for the carry of
 /// a sum, and one that round_significand wants clear.
 template <typename UInt>
 FP16_HD constexpr Unpacked<UInt> normalized(const Unpacked<UInt>& value) {

@@ -41,7 +41,7 @@ struct BlockFormat {
     const auto size = static_cast<std::size_t>(block_size);
     return values / size + (values % size != 0);
   }
-  /// Of whole blocks, elements packed without gaps, the tensor scale not counted.
+  /// Bits a value takes in whole blocks, elements packed without gaps, the tensor scale not counted.
   constexpr double bits_per_value() const {
     return element.width() + static_cast<double>(scale.width()) / block_size;
   }
@@ -296,7 +296,7 @@ FP16_HD constexpr void decode_blocks(std::span<const ElementBits<B>> elements,
     values[i] = decode_element<B>(elements[i], scales[i / B.block_size], tensor_scale);
 }
 
-/// The same rounded once to float, to nearest-even. Exact in MX, but for values rounded up to 2^128 and
+/// A block's value rounded once to float, to nearest-even. Exact in MX, but for values rounded up to 2^128 and
 /// beyond, which become infinite; in NVFP4 the product of three factors has up to 30 digits.
 template <const BlockFormat& B>
 FP16_HD constexpr void decode_blocks(std::span<const ElementBits<B>> elements,

@@ -96,7 +96,7 @@ template <const Format& F, typename Operation, typename... In>
 Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attributes& attributes,
                 const ArrayOptions& options, std::span<const In>... in);
 
-/// The same for functions whose result is no code: out[i] = the value of an IntegerResult (to_integer_exact),
+/// Applies functions whose result is no code: out[i] = the value of an IntegerResult (to_integer_exact),
 /// or whether a Comparison holds (compare_quiet with a predicate bound). Nothing is counted.
 template <typename Value, typename Operation, typename... In>
 Flags transform_values(const Operation& operation, std::span<Value> out, const Attributes& attributes,

@@ -29,7 +29,7 @@ struct ReducedExponential {
   Real upper, tail;
 };
 
-/// Of x + correction, for x between exp_lowest and exp_highest.
+/// The exponential of x + correction, for x between exp_lowest and exp_highest.
 ///
 /// x = n ln 2 + r with |r| <= ln(2)/2, and e^r = 1 + r + r^2 q(r). Keeping r's upper part apart from its
 /// lower saves a rounding in the sum.

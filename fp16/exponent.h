@@ -47,7 +47,7 @@ FP16_HD constexpr IntegerResult<int> ilogb(Code<F> a, const Attributes& attribut
   return {.value = value.exponent + bit_width(value.significand) - 1, .flags = {}};
 }
 
-/// The same as a number of the format (logB with a floating-point logBFormat): of an infinity +infinity, of a
+/// The exponent as a number of the format (logB with a floating-point logBFormat): of an infinity +infinity, of a
 /// zero -infinity with divide_by_zero. Exact but in E5M2, whose three digits round the larger exponents.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD constexpr Result<F> logb(Code<F> a, const Attributes& attributes = {}) {

@@ -55,7 +55,7 @@ requires(F.has_arithmetic()) FP16_HD
   return result;
 }
 
-/// The same without inexact, but for overflow: roundToIntegralTiesToEven, ...TiesToAway, ...TowardZero,
+/// Rounds to an integral value without inexact, but for overflow: roundToIntegralTiesToEven, ...TiesToAway, ...TowardZero,
 /// ...TowardPositive and ...TowardNegative, by `attributes.rounding`.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD
@@ -127,7 +127,7 @@ FP16_HD constexpr IntegerResult<Integer> to_integer_exact(Code<F> a, const Attri
           .flags = {.inexact = integer.inexact}};
 }
 
-/// The same without inexact: convertToIntegerTiesToEven and so on, by `attributes.rounding`.
+/// Converts to an integer without inexact: convertToIntegerTiesToEven and so on, by `attributes.rounding`.
 template <MachineInteger Integer, const Format& F>
 FP16_HD constexpr IntegerResult<Integer> to_integer(Code<F> a, const Attributes& attributes = {}) {
   IntegerResult<Integer> result = to_integer_exact<Integer, F>(a, attributes);

@@ -166,7 +166,7 @@ inline bool keeps_precision_in_binary32(double value) {
   return value == 0 || std::isnormal(static_cast<float>(value));
 }
 
-/// As in mathematics: "(0, 1]" excludes 0 and includes 1.
+/// The interval in mathematical notation: "(0, 1]" excludes 0 and includes 1.
 std::string interval_text(const Interval& interval);
 
 /// An option has a value that is not allowed. what() is one line:

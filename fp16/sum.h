@@ -99,7 +99,7 @@ struct BlockedTree {
 
 }  // namespace detail
 
-/// As GPUs reduce. Each block of `width` consecutive values is a tree: lane t adds what lane t + width/2
+/// The order in which GPUs reduce. Each block of `width` consecutive values is a tree: lane t adds what lane t + width/2
 /// holds, for t < width/2; then t + width/4, and so on down to t + 1 (the order of __shfl_down_sync and of
 /// strided reductions in shared memory). The blocks' sums, in order, are summed in the same way, until one is
 /// left. A lane without a partner keeps its value; no zeros are added in place of missing values. Error at

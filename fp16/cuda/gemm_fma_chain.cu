@@ -30,7 +30,7 @@ struct FmaBinary32 {
   __device__ static Word fma(Word a, Word b, Word c) { return __fmaf_rn(a, b, c); }
 };
 
-/// The same in binary16, for two columns: the first in the low half of a word.
+/// A chain in binary16, for two columns: the first in the low half of a word.
 struct FmaBinary16 {
   using Value = std::uint16_t;
   using Word = std::uint32_t;
@@ -82,7 +82,7 @@ struct ThreadTile {
 
   Word sums[groups * group][groups * group] = {};
 
-  /// Of the block's row of threads and its column.
+  /// First number of the block's row of threads, or of its column.
   __device__ static unsigned first(unsigned number, unsigned thread) {
     return number * side * group + thread * group;
   }

@@ -33,7 +33,7 @@ struct ExponentCounts {
 using HalfExponents = ExponentCounts<-24, 15>;
 using FloatExponents = ExponentCounts<-149, 127>;
 
-/// Of binary16 values. 2 bytes an element; every thread has counters of its own in shared memory and executes
+/// Histogram of binary16 values. 2 bytes an element; every thread has counters of its own in shared memory and executes
 /// some eight instructions an element, whatever the values, which is meant to leave the limit to the memory's
 /// bandwidth.
 class HalfHistogram {
@@ -67,7 +67,7 @@ struct CastLosses {
   bool operator==(const CastLosses&) const = default;
 };
 
-/// Of binary32 values x, and of the cast of the exact products x * 2^log2_scale. 4 bytes an element; neighbouring
+/// Histogram of binary32 values x, and of the cast of the exact products x * 2^log2_scale. 4 bytes an element; neighbouring
 /// lanes count into different banks of shared memory, by its atomic additions, and some forty instructions an
 /// element may take longer than the memory.
 class FloatHistogram {

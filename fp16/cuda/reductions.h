@@ -17,7 +17,7 @@ inline constexpr std::size_t tree_width = 256;
 /// The sum by `fp16::sum_blocked_tree<binary16, tree_width>` (sum.h), each addition rounded to nearest-even.
 std::uint16_t sum_blocked_tree(std::span<const std::uint16_t> values);
 
-/// The same sum of the products a[i] * b[i], each rounded to binary16 before it is added: no fused
+/// The sum in that order of the products a[i] * b[i], each rounded to binary16 before it is added: no fused
 /// multiply-add anywhere.
 std::uint16_t dot_blocked_tree(std::span<const std::uint16_t> a, std::span<const std::uint16_t> b);
 

@@ -137,7 +137,7 @@ struct BlockRounding {
 
 constexpr std::size_t most_blocks = 64;
 
-/// Of blocks side by side: the largest magnitude as a binary32 code, what elements are multiplied by, and
+/// Blocks side by side: the largest magnitude as a binary32 code, what elements are multiplied by, and
 /// what values are divided by.
 struct Scaling {
   std::array<std::int32_t, most_blocks> amax;

@@ -56,7 +56,7 @@ CountBorders count_borders(const ArrayFormat& format, const Attributes& attribut
 
 // 1 or 0, by arithmetic: a comparison may become a jump, which would keep a loop scalar.
 
-/// Of numbers below 2^31.
+/// 1 where a < b, else 0; for numbers below 2^31.
 std::uint32_t is_less(std::uint32_t a, std::uint32_t b) {
   return (a - b) >> 31;
 }

@@ -37,7 +37,7 @@ using EncodeKernels = EncodeKernel<Code>[deterministic_roundings + 1];
 /// A sum that is exactly zero has the sign of nearest-even. All three operands must be readable.
 using ToOddKernel = void (*)(const float* a, const float* b, const float* c, float* out, std::size_t count);
 
-/// The same operations on codes, rounded to nearest-even. NaNs are those of NanPolicy::first_operand, unless
+/// Operations on codes, rounded to nearest-even. NaNs are those of NanPolicy::first_operand, unless
 /// it returns true: then the NaNs among the results are left unspecified.
 using NearestEvenKernel = bool (*)(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
                                    std::uint16_t* out, std::size_t count);

@@ -47,7 +47,7 @@ constexpr std::uint32_t round_to_nearest_even(const EncodeTarget& target, std::u
                 normal);
 }
 
-/// The same in any direction, by shifts that differ between elements.
+/// Rounds in any direction, by shifts that differ between elements.
 template <Rounding rounding>
 constexpr std::uint32_t round_by_shift(const EncodeTarget& target, std::uint32_t bits, std::uint32_t random) {
   const std::uint32_t magnitude = bits & 0x7fffffff;

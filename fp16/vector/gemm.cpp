@@ -131,7 +131,7 @@ void pack_contiguous_rows(const MatrixOperand& m, const Block& block, std::size_
   }
 }
 
-/// The same where k is contiguous: runs of a panel's rows are transposed.
+/// Packs a panel where k is contiguous: runs of a panel's rows are transposed.
 template <class Real>
 void pack_contiguous_depths(const MatrixOperand& m, const Block& block, Panels panels,
                             WidenHalves widen_halves, Real* packed) {

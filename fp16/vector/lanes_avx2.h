@@ -11,7 +11,7 @@
 namespace fp16::detail {
 namespace {
 
-// Of conversions and, under AVX-512, of operations.
+// The rounding of conversions and, under AVX-512, of operations.
 constexpr int to_nearest_even = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 constexpr int to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
 constexpr int to_positive = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
@@ -57,7 +57,7 @@ struct Avx2Floats {
     return _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
 
-  // Of a mask the sign bits count, and all bits of one that a comparison gave.
+  // A mask is its sign bits; a comparison sets all bits.
   static Mask greater(Ints a, Ints b) { return _mm256_cmpgt_epi32(a, b); }
   static Mask equal(Ints a, Ints b) { return _mm256_cmpeq_epi32(a, b); }
   static Mask unordered(Vector x) { return bits_of(_mm256_cmp_ps(x, x, _CMP_UNORD_Q)); }
@@ -173,7 +173,7 @@ struct Avx2Halves {
   }
 
  private:
-  // Of two NaN operands x86 returns the first one, quieted, as this library does; but the compiler may swap the
+  // With two NaN operands x86 returns the first one, quieted, as this library does; but the compiler may swap the
   // operands of an addition or a product unless it does not know that it is one.
   static __m256 add_in_order(__m256 a, __m256 b) {
     __m256 sum;

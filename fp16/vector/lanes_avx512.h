@@ -80,8 +80,8 @@ struct Avx512Floats {
   }
 
  private:
-  /// Of the two floats that bracket a number the one with an odd significand: the number rounded to odd. When
-  /// they are equal the upward one: it has the right sign for an exact zero.
+  /// The number rounded to odd: of the two floats that bracket it the one with an odd significand. When they
+  /// are equal the upward one: it has the right sign for an exact zero.
   static Vector odd_of(Vector down, Vector up) {
     const Mask down_is_odd = _mm512_test_epi32_mask(bits_of(down), set(1));
     return _mm512_mask_blend_ps(down_is_odd, up, down);

@@ -35,7 +35,7 @@ Measured measure_one(const WorkerGradients& gradients, AllReduceDivision divisio
   return measured[0];
 }
 
-/// As if an all-reduce at this scale had lost so much.
+/// Findings made up: an all-reduce at this scale has lost so much.
 Measured made(int scale_log2, std::size_t workers, double relative_error, double inputs_overflow = 0) {
   Measured measured{.setting = {.source = Source::normal, .scale_log2 = scale_log2, .workers = workers},
                     .how = usual,

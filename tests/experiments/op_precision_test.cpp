@@ -57,7 +57,7 @@ Loss fp32_sums(const Operands& operands) {
   return measure(operands).loss(Reductions::fp32);
 }
 
-/// As if an operation's worst row had lost so much, whatever its sums.
+/// Findings made up: an operation's worst row has lost so much, whatever its sums.
 OperationFindings found(const sim::Operation& operation, const Loss& loss) {
   Row row{.operation = &operation, .model = "mlp", .step = 3, .operands = "recorded", .evaluations = 1};
   row.worst.ranges.operand = 2;
@@ -101,7 +101,7 @@ TEST_CASE("op_precision: squares overflow from 256 on, exponentials from 11.09")
 }
 
 TEST_CASE("op_precision: what is flushed is the operation's own doing") {
-  // Of four squares one is at most 2^-25; a fifth is zero in the truth.
+  // One of four squares is at most 2^-25; a fifth is zero in the truth.
   CHECK(fp32_sums(unary(sim::pow, {1, 0x1p-12f, 0x1p-13f, 2, 0}, {1, 1, 1, 1, 1})).fraction_flushed == 0.25);
   // The largest gradient becomes 2^14, so that 2^-40 is flushed when it comes in.
   const Loss incoming = fp32_sums(unary(sim::relu, {1, 1}, {1, 0x1p-40f}));

@@ -285,7 +285,7 @@ TEST_CASE("scale_policy_order: measured factors of SGD are the predicted ones") 
   setting.scale_log2 = 15;
   struct Row {
     std::string recipe;
-    /// Of sums and products in FP32, of the 1e-6 beside a norm, and of FP16 where the loss is divided by 3.
+    /// Allows for sums and products in FP32, for the 1e-6 beside a norm, and for FP16 where the loss is divided by 3.
     double tolerance;
   };
   for (const Row& row : {Row{"right", 0}, Row{"never_unscaled", 1e-6}, Row{"unscaled_twice", 1e-6},

@@ -58,7 +58,7 @@ void check_equal(const Files& a, const Files& b) {
   }
 }
 
-/// Of the one run in `out`, the newest last.
+/// Checkpoints of the one run in `out`, the newest last.
 std::vector<fs::path> checkpoints_in(const fs::path& out) {
   std::vector<fs::path> files;
   std::error_code none_yet;

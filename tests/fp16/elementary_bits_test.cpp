@@ -27,7 +27,7 @@ class Hash {
   std::uint64_t state_ = 0xcbf29ce484222325u;
 };
 
-/// Of `function` at every 16381st binary32, computed by a loop that may be vectorised.
+/// Checksum of `function` at every 16381st binary32, computed by a loop that may be vectorised.
 template <float (*function)(float)>
 std::uint64_t hash_of_slice() {
   constexpr std::uint32_t stride = 16381;

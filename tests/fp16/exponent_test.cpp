@@ -27,7 +27,7 @@ static_assert(frexp<binary16>(0xc500) == FractionAndExponent<binary16>{0xb900, 3
 static_assert(frexp<e2m1>(0x5) ==
               FractionAndExponent<e2m1>{0x2, 2, {.inexact = true, .underflow = true}});  // 3/4 is a tie
 
-/// Of a code that is no NaN, as the options let it be read.
+/// The value of a code that is no NaN, read by the options.
 template <const Format& F>
 double value_read(const Options& options, std::uint64_t code) {
   return oracle::exact<F>().value(oracle::operand<F>(options, code));

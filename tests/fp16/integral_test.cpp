@@ -65,7 +65,7 @@ std::vector<Attributes> all_roundings(std::uint64_t random_bits) {
   return all;
 }
 
-/// Of a number that is not infinite.
+/// The exact value of a number that is not infinite.
 template <const Format& F>
 oracle::Answer expected_integral(double x, const Attributes& attributes) {
   const double integer = rounded_by_library(x, attributes);

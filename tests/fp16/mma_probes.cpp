@@ -91,7 +91,7 @@ void add_alignment(Literals& literals, int F) {
   // Truncated before the addition, each by itself: not the q that they are together.
   literals.add("1 - q/2 - q/2", fp32, {negative(power(-F - 1)), negative(power(-F - 1))}, 0x3f800000,
                0x3f800000);
-  // The same with the 1 as the last product: what comes first is truncated for what comes later.
+  // The 1 as the last product: what comes first is truncated for what comes later.
   literals.add("- q/2 - q/2 + 1, in this order", fp32,
                {negative(power(-F - 1)), negative(power(-F - 1)), {one, one}}, 0, 0x3f800000);
   // 0.75 q = (1.5 * 2^-12) * 2^(-F+11): nearest would make q of it. 1.5 * 2^-12 = 0x0e00.

@@ -116,7 +116,7 @@ class HardArrays {
     return kind == 4 ? special(size) : finite(size, kind);
   }
 
-  /// Of magnitudes from 2^-24 up to 2^16, up to 2^10, about 1, or of pairs that cancel but for some of them.
+  /// Halves of magnitudes from 2^-24 up to 2^16, up to 2^10, about 1, or of pairs that cancel but for some of them.
   Halves finite(std::size_t size, int kind) {
     Halves result;
     for (std::size_t i = 0; i < size; ++i) {

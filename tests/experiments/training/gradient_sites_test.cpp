@@ -18,7 +18,7 @@ struct Site {
   Kind kind;
 };
 
-/// Of a tensor, as sim::TwinComparison tells it.
+/// What sim::TwinComparison tells of a tensor.
 struct Tensor {
   double alive;
   bool is_rounding_noise = false;

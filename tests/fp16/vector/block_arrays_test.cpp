@@ -193,7 +193,7 @@ void check_hard_arrays(std::uint64_t seed, int arrays) {
   for (int i = 0; i < arrays; ++i) {
     BlockOptions options{.scale_rule = scale_rules[i % scale_rules.size()]};
     if (B.has_tensor_scale && i % 5 != 0) {
-      // Of few digits, so that there are ties between scales, or of up to 23.
+      // Few digits, so that there are ties between scales, or up to 23.
       const double significand = i % 2 == 0 ? 1 + hard.below(1 << 22) * 0x1p-22 : 1 + hard.below(16);
       options.tensor_scale = static_cast<float>(std::ldexp(significand, -149 + hard.below(260)));
       if (i % 7 == 0) options.tensor_scale = std::array{quiet_nan, infinity, 0.0f, -1.0f}[hard.below(4)];

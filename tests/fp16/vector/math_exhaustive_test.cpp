@@ -43,7 +43,7 @@ std::optional<std::uint32_t> to_odd_if_certain(long double value, long double er
   return std::abs(value) > std::abs(nearest) ? code + 1 : code - 1;
 }
 
-/// The same for results that are neither zero nor infinite but beyond the range of the host.
+/// Codes of results that are neither zero nor infinite but beyond the range of the host.
 std::uint32_t within_range(std::uint32_t binary32_code) {
   return binary32_code == 0 ? 1 : binary32_code == 0x7f800000 ? 0x7f7fffff : binary32_code;
 }
