@@ -59,17 +59,18 @@ void append_float_conversions(Operations& rows) {
                     .result = result});
   };
   for_each_mode([&]<class Mode>(const char* mode) {
-    append(fmt::format("float2half_{}", mode), singles, software<ops::FromFloating<float, Mode::rounded>>,
-           from_single_oracle<Mode>,
+    append(fmt::format("float2half_{}", mode), domain_called("singles"),
+           software<ops::FromFloating<float, Mode::rounded>>, from_single_oracle<Mode>,
            Mode::rounded == Rounding::nearest_even ? scalars_and_packed_gpu : scalars);
   });
-  append("float2half", singles, software<ops::FromFloating<float, ops::rn>>, from_single_oracle<ToNearest>,
-         {Subject::cuda_header, Subject::gpu});
+  append("float2half", domain_called("singles"), software<ops::FromFloating<float, ops::rn>>,
+         from_single_oracle<ToNearest>, {Subject::cuda_header, Subject::gpu});
   append(
-      "double2half", doubles, software<ops::FromFloating<double, ops::rn>>,
+      "double2half", domain_called("doubles"), software<ops::FromFloating<double, ops::rn>>,
       [](const Operands& operands) -> std::uint64_t { return encode(std::bit_cast<double>(operands.a)); },
       scalars, wide);
-  append("half2float", codes, software<ops::ToFloat>, to_single_oracle, scalars_and_packed_gpu, {}, single);
+  append("half2float", domain_called("codes"), software<ops::ToFloat>, to_single_oracle,
+         scalars_and_packed_gpu, {}, single);
 }
 
 /// Out of range is the nearest integer there is, NaN is 0.
@@ -105,7 +106,7 @@ void append_integer_type(Operations& rows, const char* type, const Domain& domai
     if (sizeof(Integer) == 1 && !in_header) return;
     rows.push_back({.name = fmt::format("half2{}_{}", type, mode),
                     .family = "integer conversion",
-                    .domain = &codes,
+                    .domain = &domain_called("codes"),
                     .software = unary<[](Code a) {
                       fp16::Attributes attributes = nvidia(Mode::rounded);
                       attributes.saturate = true;
@@ -131,7 +132,7 @@ void append_integral(Operations& rows, const char* name) {
   rows.push_back(
       {.name = name,
        .family = "rounding to integers",
-       .domain = &codes,
+       .domain = &domain_called("codes"),
        .software = software<ops::RoundToIntegral<Mode::rounded>>,
        .oracle = unary<[](Code a) { return encode(double_oracle::to_integral(decode(a), Mode::oracle)); }>,
        .subjects = not_in_header});
@@ -141,14 +142,14 @@ void append_integral(Operations& rows, const char* name) {
 
 void append_conversions(Operations& rows) {
   append_float_conversions(rows);
-  append_integer_type<std::int8_t>(rows, "char", codes);
-  append_integer_type<std::uint8_t>(rows, "uchar", codes);
-  append_integer_type<std::int16_t>(rows, "short", codes);
-  append_integer_type<std::uint16_t>(rows, "ushort", codes);
-  append_integer_type<std::int32_t>(rows, "int", words);
-  append_integer_type<std::uint32_t>(rows, "uint", words);
-  append_integer_type<std::int64_t>(rows, "ll", long_words);
-  append_integer_type<std::uint64_t>(rows, "ull", long_words);
+  append_integer_type<std::int8_t>(rows, "char", domain_called("codes"));
+  append_integer_type<std::uint8_t>(rows, "uchar", domain_called("codes"));
+  append_integer_type<std::int16_t>(rows, "short", domain_called("codes"));
+  append_integer_type<std::uint16_t>(rows, "ushort", domain_called("codes"));
+  append_integer_type<std::int32_t>(rows, "int", domain_called("words"));
+  append_integer_type<std::uint32_t>(rows, "uint", domain_called("words"));
+  append_integer_type<std::int64_t>(rows, "ll", domain_called("long_words"));
+  append_integer_type<std::uint64_t>(rows, "ull", domain_called("long_words"));
   append_integral<ToNearest>(rows, "hrint");
   append_integral<Downward>(rows, "hfloor");
   append_integral<Upward>(rows, "hceil");

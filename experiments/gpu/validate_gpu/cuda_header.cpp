@@ -1,4 +1,6 @@
-#include "experiments/gpu/validate_gpu/cuda_header.h"
+#include "experiments/gpu/validate_gpu/operations.h"
+
+#if __has_include(<cuda_fp16.h>)
 
 #include <cuda_fp16.h>
 #if __has_include(<cuda_runtime_api.h>)
@@ -172,3 +174,19 @@ std::string_view cuda_header_version() {
 }
 
 }  // namespace experiments::validate_gpu
+
+#else
+
+namespace experiments::validate_gpu {
+
+std::span<const HeaderFunctions> cuda_header_functions() {
+  return {};
+}
+
+std::string_view cuda_header_version() {
+  return {};
+}
+
+}  // namespace experiments::validate_gpu
+
+#endif

@@ -1,15 +1,169 @@
 #include "experiments/gpu/validate_gpu/findings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <string>
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <numeric>
+#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "experiments/gpu/validate_gpu/numbers.h"
+#include "experiments/frame/text_table.h"
 #include "experiments/gpu/validate_gpu/rows.h"
 
 namespace experiments::validate_gpu {
+namespace {
+
+/// "2^32" for a large power of two, else with commas.
+std::string count_text(std::uint64_t count) {
+  const bool is_large_power = count >= 1 << 20 && std::has_single_bit(count);
+  return is_large_power ? fmt::format("2^{}", std::countr_zero(count)) : long_number(count);
+}
+
+/// Neighbouring findings of one family, subject and fate, added up.
+struct Group {
+  const Finding* first;
+  std::size_t operations = 0;
+  std::uint64_t inputs = 0, inputs_now = 0, mismatches = 0, documented = 0, other_nans = 0, misrounded = 0;
+  std::uint64_t shards_wanted = 0, shards_finished = 0;
+  bool device_failed = false;
+  double time_s = 0;
+};
+
+std::vector<Group> groups_of(const std::vector<Finding>& findings) {
+  std::vector<Group> groups;
+  for (const Finding& finding : findings) {
+    const auto same = [&](const Group& group) {
+      return group.first->family == finding.family && group.first->subject == finding.subject &&
+             group.first->obstacle == finding.obstacle;
+    };
+    auto group = std::ranges::find_if(groups, same);
+    if (group == groups.end()) group = groups.insert(groups.end(), {.first = &finding});
+    ++group->operations;
+    group->inputs += finding.inputs;
+    group->inputs_now += finding.inputs_now;
+    group->mismatches += finding.mismatches;
+    group->documented += finding.documented;
+    group->other_nans += finding.other_nans;
+    group->misrounded += finding.misrounded;
+    group->shards_wanted += finding.shards_wanted;
+    group->shards_finished += finding.shards_finished;
+    group->device_failed = group->device_failed || finding.device_failed;
+    group->time_s += finding.time_s;
+  }
+  return groups;
+}
+
+template <typename Predicate>
+std::size_t count(const std::vector<Finding>& findings, Predicate&& predicate) {
+  return static_cast<std::size_t>(std::ranges::count_if(findings, std::forward<Predicate>(predicate)));
+}
+
+template <typename Field>
+std::uint64_t total(const std::vector<Finding>& findings, Field Finding::*field) {
+  return std::accumulate(findings.begin(), findings.end(), std::uint64_t{0},
+                         [field](std::uint64_t sum, const Finding& each) { return sum + each.*field; });
+}
+
+/// Of a finding or a group of them.
+template <typename Counts>
+std::string verdict_of(const Counts& counts, const std::string& obstacle) {
+  if (!obstacle.empty()) return obstacle;
+  std::string text = counts.mismatches != 0 ? "MISMATCH" : counts.inputs != 0 ? "equal" : "not begun";
+  if (counts.mismatches == 0 && counts.misrounded != 0)
+    text = fmt::format("{} of {} not correctly rounded", long_number(counts.misrounded),
+                       long_number(counts.inputs));
+  if (counts.other_nans != 0) text += ", other NaNs";
+  if (counts.device_failed) text += ", DEVICE FAILED";
+  if (counts.shards_finished != counts.shards_wanted)
+    text += fmt::format(", {} of {} shards", long_number(counts.shards_finished),
+                        long_number(counts.shards_wanted));
+  return text;
+}
+
+std::string examples_text(const std::vector<Finding>& findings) {
+  TextTable table{.columns = {"operation", "subject", "what", "a", "b", "c", "result", "expected"},
+                  .rows = {}};
+  for (const Finding& finding : findings) {
+    if (finding.mismatches == 0) continue;
+    constexpr std::size_t shown = 3;
+    for (std::size_t i = 0; i < std::min(shown, finding.examples.size()); ++i) {
+      table.rows.push_back({finding.operation, finding.subject, finding.examples[i].kind});
+      std::ranges::copy(finding.examples[i].bits, std::back_inserter(table.rows.back()));
+    }
+  }
+  return table.text();
+}
+
+void write_deviations(RunRecord& record, const std::vector<Finding>& findings) {
+  std::vector<std::string> clauses;
+  for (const Finding& finding : findings) {
+    if (finding.documented == 0) continue;
+    std::string clause = fmt::format("{}: {}", finding.operation, finding.deviation);
+    if (std::ranges::find(clauses, clause) == clauses.end()) clauses.push_back(std::move(clause));
+  }
+  if (!clauses.empty())
+    record.verdict(fmt::format("Unlike the software half, as NVIDIA's documentation or header says: {}.",
+                               fmt::join(clauses, "; ")));
+}
+
+/// How many rows did not run, and why.
+std::string missing_sentence(const std::vector<Finding>& findings) {
+  std::vector<std::string> clauses;
+  for (const Group& group : groups_of(findings)) {
+    const std::string& obstacle = group.first->obstacle;
+    const std::size_t rows = count(findings, [&](const Finding& each) { return each.obstacle == obstacle; });
+    const std::string clause = fmt::format("{} ({})", obstacle, rows);
+    if (!obstacle.empty() && std::ranges::find(clauses, clause) == clauses.end()) clauses.push_back(clause);
+  }
+  return clauses.empty() ? "" : fmt::format(" Rows not run: {}.", fmt::join(clauses, ", "));
+}
+
+std::string unfinished_sentence(const std::vector<Finding>& findings) {
+  const std::size_t rows = count(findings, [](const Finding& each) { return !each.is_finished(); });
+  if (rows == 0) return "";
+  return fmt::format(" {} not finished: {} of the {} shards wanted are; the next run goes on.",
+                     rows == 1 ? "1 row is" : fmt::format("{} rows are", rows),
+                     long_number(total(findings, &Finding::shards_finished)),
+                     long_number(total(findings, &Finding::shards_wanted)));
+}
+
+std::string failure_sentence(const std::vector<Finding>& findings, const DeviceFailures& failures) {
+  if (failures.all().empty()) return "";
+  const std::size_t rows = count(findings, &Finding::device_failed);
+  std::vector<std::string_view> texts;
+  for (const DeviceFailure& failure : failures.all()) texts.push_back(failure.text);
+  return fmt::format(" THE DEVICE FAILED at {}: {}.{}", rows == 1 ? "1 row" : fmt::format("{} rows", rows),
+                     fmt::join(texts, "; "),
+                     failures.is_device_lost() ? " After these it was asked for nothing more." : "");
+}
+
+std::string conclusion(const std::vector<Finding>& findings) {
+  const std::size_t ran = count(findings, &Finding::ran);
+  if (ran == 0)
+    return count(findings, [](const Finding& each) { return each.obstacle.empty(); }) == 0
+               ? "Nothing of this runs here."
+               : "Nothing was tried yet.";
+  const std::string all =
+      fmt::format("{} rows on {} inputs", ran, count_text(total(findings, &Finding::inputs)));
+  const std::uint64_t wrong = mismatches(findings), misrounded = total(findings, &Finding::misrounded),
+                      nans = total(findings, &Finding::other_nans);
+  if (wrong != 0)
+    return fmt::format("{}: {} results in {} of these rows are not the expected ones.", all,
+                       long_number(wrong),
+                       count(findings, [](const Finding& each) { return each.mismatches != 0; }));
+  std::string exceptions;
+  if (nans != 0)
+    exceptions = fmt::format(", but for {} NaNs of other bits, which are not promised", long_number(nans));
+  if (misrounded != 0)
+    exceptions += fmt::format("{}{} values of functions that are not promised to be correctly rounded",
+                              nans != 0 ? " and " : ", but for ", long_number(misrounded));
+  return fmt::format("{}: every result is the expected one, bit for bit{}.", all, exceptions);
+}
+
+}  // namespace
 
 Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures) {
   const Row& row = rows()[outcome.row];
@@ -42,37 +196,85 @@ Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures) {
   return finding;
 }
 
-std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>& folder,
-                                     const VectorFile& file) {
-  std::vector<VectorOutcome> outcomes{{.accumulator = "f32"}, {.accumulator = "f16"}};
-  if (folder) outcomes = check_vectors(*folder, file);
-  std::vector<Finding> findings;
-  for (const VectorOutcome& outcome : outcomes) {
-    Finding finding{.operation = fmt::format("step_{}_{}", file.core.name, outcome.accumulator),
-                    .family = "tensor core",
-                    .subject = "recorded steps",
-                    .reference = "tensor-core model",
-                    .domain = std::string(file.name),
-                    .pipe = "tensor core",
-                    .obstacle = folder ? "" : "needs HALFLAB_DATA_DIR",
-                    .is_complete_domain = false,
-                    .inputs_possible = outcome.steps,
-                    .inputs = outcome.steps,
-                    .inputs_now = outcome.steps,
-                    .mismatches = outcome.mismatches,
-                    .deviation = {},
-                    .examples = {}};
-    const NumberType accumulator{.bits = outcome.accumulator == "f32" ? 32 : 16};
-    for (const VectorMismatch& found : outcome.counterexamples) {
-      Example example{.kind = "value", .bits = {}, .values = {}};
-      append_lane(example, {.operand = {}, .result = accumulator, .operand_count = 0},
-                  {.operands = {}, .result = found.result, .expected = found.expected});
-      example.bits[0] = fmt::format("line {}", found.line);
-      finding.examples.push_back(std::move(example));
+void write_tables(RunRecord& record, const std::vector<Finding>& findings) {
+  Table& verdicts = record.table(
+      "verdicts", {"operation", "family", "subject", "pipe", "reference", "domain", "inputs_possible",
+                   "inputs", "shards_wanted", "shards_finished", "mismatches", "documented_deviations",
+                   "other_nans", "not_correctly_rounded", "verdict", "documented"});
+  Table& examples =
+      record.table("counterexamples", {"operation", "subject", "what", "a_bits", "b_bits", "c_bits",
+                                       "result_bits", "expected_bits", "a", "b", "c", "result", "expected"});
+  Table& timing = record.table("timing", {"operation", "subject", "inputs", "time_s", "rate_inputs_per_s"});
+  for (const Finding& finding : findings) {
+    verdicts.row({finding.operation, finding.family, finding.subject, finding.pipe, finding.reference,
+                  finding.domain, finding.inputs_possible, finding.inputs, finding.shards_wanted,
+                  finding.shards_finished, finding.mismatches, finding.documented, finding.other_nans,
+                  finding.misrounded, verdict_of(finding, finding.obstacle), finding.deviation});
+    for (const Example& example : finding.examples) {
+      std::vector<Value> row{finding.operation, finding.subject, example.kind};
+      row.insert(row.end(), example.bits.begin(), example.bits.end());
+      row.insert(row.end(), example.values.begin(), example.values.end());
+      examples.row(row);
     }
-    findings.push_back(std::move(finding));
+    if (finding.time_s == 0) continue;
+    timing.row({finding.operation, finding.subject, finding.inputs_now, finding.time_s,
+                static_cast<double>(finding.inputs_now) / finding.time_s});
   }
-  return findings;
+}
+
+void write_summary(RunRecord& record, const std::vector<Finding>& findings) {
+  record.summary("rows", findings.size());
+  record.summary("rows_run", count(findings, &Finding::ran));
+  record.summary("rows_not_run", count(findings, [](const Finding& each) { return !each.ran(); }));
+  record.summary("rows_failed", count(findings, &Finding::failed));
+  record.summary("rows_exhaustive", count(findings, [](const Finding& each) {
+                   return each.ran() && each.is_complete_domain && each.inputs == each.inputs_possible;
+                 }));
+  record.summary("inputs", total(findings, &Finding::inputs));
+  record.summary("mismatches", mismatches(findings));
+  record.summary("documented_deviations", total(findings, &Finding::documented));
+  record.summary("other_nans", total(findings, &Finding::other_nans));
+  record.summary("not_correctly_rounded", total(findings, &Finding::misrounded));
+  record.summary("shards_wanted", total(findings, &Finding::shards_wanted));
+  record.summary("shards_finished", total(findings, &Finding::shards_finished));
+  record.summary("cuda_fp16.h",
+                 cuda_header_version().empty() ? std::string_view("none") : cuda_header_version());
+}
+
+void write_verdict(RunRecord& record, const std::vector<Finding>& findings, const DeviceFailures& failures) {
+  TextTable table{.columns = {"operations", "subject", "rows", "inputs", "mismatches", "documented",
+                              "other NaNs", "not correctly rounded", "verdict"},
+                  .rows = {}};
+  for (const Group& group : groups_of(findings)) {
+    const bool ran = group.inputs != 0;
+    const auto number = [ran](const std::string& text) { return ran ? text : "-"; };
+    table.rows.push_back({std::string(group.first->family), group.first->subject,
+                          fmt::format("{}", group.operations), number(count_text(group.inputs)),
+                          number(long_number(group.mismatches)), number(long_number(group.documented)),
+                          number(long_number(group.other_nans)), number(long_number(group.misrounded)),
+                          verdict_of(group, group.first->obstacle)});
+  }
+  record.verdict(conclusion(findings) + failure_sentence(findings, failures) + unfinished_sentence(findings) +
+                 missing_sentence(findings));
+  record.verdict(table.text());
+  if (mismatches(findings) != 0) record.verdict(examples_text(findings));
+  write_deviations(record, findings);
+}
+
+std::string timing_text(const std::vector<Finding>& findings) {
+  TextTable table{.columns = {"operations", "subject", "time in s, all threads", "million inputs per s"},
+                  .rows = {}};
+  for (const Group& group : groups_of(findings)) {
+    if (group.time_s == 0) continue;
+    table.rows.push_back(
+        {std::string(group.first->family), group.first->subject, fmt::format("{:.2f}", group.time_s),
+         fmt::format("{:.1f}", 1e-6 * static_cast<double>(group.inputs_now) / group.time_s)});
+  }
+  return table.rows.empty() ? "" : '\n' + table.text();
+}
+
+std::uint64_t mismatches(const std::vector<Finding>& findings) {
+  return total(findings, &Finding::mismatches);
 }
 
 }  // namespace experiments::validate_gpu

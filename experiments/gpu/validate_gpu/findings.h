@@ -1,16 +1,14 @@
 #pragma once
-/// What a run found.
+/// What a run found, and its tables, summary and verdict.
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "experiments/gpu/validate_gpu/device_failures.h"
-#include "experiments/gpu/validate_gpu/operands.h"
-#include "experiments/gpu/validate_gpu/stored_vectors.h"
+#include "experiments/frame/record.h"
+#include "experiments/gpu/validate_gpu/attempts.h"
+#include "experiments/gpu/validate_gpu/numbers.h"
 #include "experiments/gpu/validate_gpu/sweep.h"
 
 namespace experiments::validate_gpu {
@@ -45,8 +43,14 @@ struct Finding {
 
 Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures);
 
-/// Of a file of recorded steps, with each accumulator. Nothing is read without a folder.
-std::vector<Finding> vector_findings(const std::optional<std::filesystem::path>& folder,
-                                     const VectorFile& file);
+/// The tables verdicts, counterexamples and timing.
+void write_tables(RunRecord& record, const std::vector<Finding>& findings);
+void write_summary(RunRecord& record, const std::vector<Finding>& findings);  ///< all but the device
+void write_verdict(RunRecord& record, const std::vector<Finding>& findings, const DeviceFailures& failures);
+
+/// Time and rate of each family by subject, for the screen alone.
+std::string timing_text(const std::vector<Finding>& findings);
+
+std::uint64_t mismatches(const std::vector<Finding>& findings);
 
 }  // namespace experiments::validate_gpu

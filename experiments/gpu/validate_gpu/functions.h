@@ -12,8 +12,8 @@
 
 #include "experiments/frame/experiment.h"
 #include "experiments/gpu/probes/sweep.h"
-#include "experiments/gpu/validate_gpu/device_failures.h"
-#include "experiments/gpu/validate_gpu/driver.h"
+#include "experiments/gpu/validate_gpu/attempts.h"
+#include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/operations.h"
 #include "fp16/vector/double_double.h"
 

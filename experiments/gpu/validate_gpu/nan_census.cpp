@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "experiments/frame/interrupt.h"
-#include "experiments/gpu/validate_gpu/budget.h"
+#include "experiments/gpu/validate_gpu/attempts.h"
 
 namespace experiments::validate_gpu {
 namespace {

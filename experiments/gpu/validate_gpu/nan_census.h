@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "experiments/frame/record.h"
-#include "experiments/gpu/validate_gpu/device_failures.h"
-#include "experiments/gpu/validate_gpu/driver.h"
-#include "experiments/gpu/validate_gpu/operands.h"
+#include "experiments/gpu/validate_gpu/attempts.h"
+#include "experiments/gpu/validate_gpu/domains.h"
+#include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/rows.h"
 
 namespace experiments::validate_gpu {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "experiments/gpu/validate_gpu/operands.h"
+#include "experiments/gpu/validate_gpu/domains.h"
 
 namespace experiments::validate_gpu {
 

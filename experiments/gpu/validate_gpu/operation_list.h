@@ -47,12 +47,13 @@ inline const std::vector<Subject> scalars_and_packed_gpu{Subject::software_half,
                                                          Subject::gpu, Subject::gpu_packed};
 inline const std::vector<Subject> gpu_only{Subject::gpu, Subject::gpu_packed};
 
+/// Sums, products, comparisons, extrema, signs and classes.
+void append_arithmetic(Operations& rows);
+
 /// To and from floating-point numbers and integers, and to integers within the format.
 void append_conversions(Operations& rows);
 
-/// What has a kernel and is none of `rows`: operators, moves between registers and through memory.
-void append_device_functions(Operations& rows);
-
-void append_tensor_core(Operations& rows);
+/// Elementary functions, most of which are not promised to be correctly rounded.
+void append_functions(Operations& rows);
 
 }  // namespace experiments::validate_gpu

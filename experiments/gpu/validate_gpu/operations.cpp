@@ -1,221 +1,145 @@
 #include "experiments/gpu/validate_gpu/operations.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <array>
-#include <cmath>
-#include <string>
-#include <string_view>
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
 #include <utility>
 
+#include "experiments/gpu/probes/sweep.h"
+#include "experiments/gpu/probes/tensor_core.h"
 #include "experiments/gpu/validate_gpu/operation_list.h"
-#include "fp16/math.h"
-#include "fp16/sign.h"
+#include "fp16/names.h"
 
 namespace experiments::validate_gpu {
 namespace {
 
-namespace ops = fp16::ops;
-
-/// Of an operation on doubles the operation on codes, rounded once.
-template <auto operation>
-std::uint64_t unary_oracle(const Operands& operands) {
-  return encode(operation(decode(static_cast<Code>(operands.a))));
-}
-template <auto operation>
-std::uint64_t binary_oracle(const Operands& operands) {
-  return encode(operation(decode(static_cast<Code>(operands.a)), decode(static_cast<Code>(operands.b))));
-}
-template <auto operation>
-std::uint64_t ternary_oracle(const Operands& operands) {
-  return encode(operation(decode(static_cast<Code>(operands.a)), decode(static_cast<Code>(operands.b)),
-                          decode(static_cast<Code>(operands.c))));
+bool has_kernel(const Operations& rows, std::string_view function) {
+  return std::ranges::any_of(rows, [&](const Operation& row) {
+    return std::ranges::any_of(row.subjects, [&](Subject subject) {
+      return (subject == Subject::gpu || subject == Subject::gpu_packed) &&
+             cuda_function(row, subject) == function;
+    });
+  });
 }
 
-/// Clamped to [0, 1] after rounding; a NaN becomes +0.
-template <Function function>
-std::uint64_t saturating_oracle(const Operands& operands) {
-  const double result = decode(static_cast<Code>(function(operands)));
-  return encode(result > 0 ? std::fmin(result, 1) : 0);
+/// "ldg" of __ldg and __ldg_half2, but make_half2 has no other form.
+std::string name_without_marks(std::string_view function) {
+  constexpr std::string_view mark = "_half2";
+  const auto& sweeps = probes::sweeps();
+  if (function.ends_with(mark)) {
+    const std::string_view scalar = function.substr(0, function.size() - mark.size());
+    if (std::ranges::find(sweeps, scalar, &probes::Sweep::function) != sweeps.end()) function = scalar;
+  }
+  while (function.starts_with('_')) function.remove_prefix(1);
+  return std::string(function);
 }
 
-/// A negative result becomes +0.
-template <Function function>
-std::uint64_t rectified_oracle(const Operands& operands) {
-  const double result = decode(static_cast<Code>(function(operands)));
-  return encode(result <= 0 ? 0 : result);
+std::string_view family_of(std::string_view function) {
+  return function.starts_with("operator")    ? "operators"
+         : function.starts_with("atomicAdd") ? "atomic addition"
+         : function == "hcmadd"              ? "complex multiply-add"
+                                             : "moves and packing";
 }
 
-constexpr auto add_oracle = binary_oracle<[](double a, double b) { return a + b; }>;
-constexpr auto subtract_oracle = binary_oracle<[](double a, double b) { return a - b; }>;
-constexpr auto multiply_oracle = binary_oracle<[](double a, double b) { return a * b; }>;
-constexpr auto divide_oracle = binary_oracle<[](double a, double b) { return a / b; }>;
-constexpr auto fused_oracle = ternary_oracle<[](double a, double b, double c) { return a * b + c; }>;
-
-void append_arithmetic(Operations& rows) {
-  const auto append = [&](std::string name, Function software, Function oracle,
-                          const std::vector<Subject>& subjects) {
-    rows.push_back({.name = std::move(name),
-                    .family = "arithmetic",
-                    .domain = &pairs,
-                    .software = software,
-                    .oracle = oracle,
-                    .subjects = subjects});
-  };
-  append("hadd", software<ops::Add>, add_oracle, everywhere);
-  append("hsub", software<ops::Subtract>, subtract_oracle, everywhere);
-  append("hmul", software<ops::Multiply>, multiply_oracle, everywhere);
-  append("hdiv", software<ops::Divide>, divide_oracle, everywhere);
-  append("hadd_rn", software<ops::Add>, add_oracle, native);
-  append("hsub_rn", software<ops::Subtract>, subtract_oracle, native);
-  append("hmul_rn", software<ops::Multiply>, multiply_oracle, native);
-  append("hadd_sat", software<ops::Saturated<ops::Add>>, saturating_oracle<add_oracle>, everywhere);
-  append("hsub_sat", software<ops::Saturated<ops::Subtract>>, saturating_oracle<subtract_oracle>, everywhere);
-  append("hmul_sat", software<ops::Saturated<ops::Multiply>>, saturating_oracle<multiply_oracle>, everywhere);
+NumberType operand_of(const fp16::Operation& operation) {
+  const int bits = operation.operand_bits[0];
+  if (operation.name.starts_with("from_binary")) return {.bits = bits};
+  return bits == 16 ? half_number : NumberType{NumberKind::unsigned_integer, bits};
 }
 
-void append_fused(Operations& rows) {
-  const auto append = [&](std::string name, Function software, Function oracle) {
-    rows.push_back({.name = std::move(name),
-                    .family = "fused multiply-add",
-                    .domain = &triples,
-                    .software = software,
-                    .oracle = oracle,
-                    .subjects = not_in_header});
-  };
-  append("hfma", software<ops::FusedMultiplyAdd>, fused_oracle);
-  append("hfma_sat", software<ops::Saturated<ops::FusedMultiplyAdd>>, saturating_oracle<fused_oracle>);
-  append("hfma_relu", software<ops::Relu<ops::FusedMultiplyAdd>>, rectified_oracle<fused_oracle>);
-  rows.back().has_canonical_nans = true;
+/// Two halves in a word, and copies, of which every bit counts, are shown as words.
+NumberType result_of(const fp16::Operation& operation) {
+  const int bits = operation.result_bits;
+  const bool is_number = (bits == 16 && operation.name != "copy") || operation.name == "to_binary32";
+  return is_number ? NumberType{.bits = bits} : NumberType{NumberKind::unsigned_integer, bits};
 }
 
-struct Comparison {
-  const char* name;
-  Function software, oracle;
-};
-
-template <class Functor, auto oracle_holds>
-constexpr Comparison comparison(const char* name) {
-  return {
-      .name = name, .software = software<Functor>, .oracle = [](const Operands& operands) -> std::uint64_t {
-        return oracle_holds(decode(static_cast<Code>(operands.a)), decode(static_cast<Code>(operands.b)));
-      }};
+void append_device_functions(Operations& rows) {
+  Operations added;
+  for (const probes::Sweep& sweep : probes::sweeps()) {
+    if (has_kernel(rows, sweep.function)) continue;
+    const std::string name = name_without_marks(sweep.function);
+    auto row = std::ranges::find(added, name, &Operation::name);
+    if (row == added.end()) {
+      row = added.insert(added.end(), {.name = name,
+                                       .family = family_of(name),
+                                       .domain = nullptr,
+                                       .software = nullptr,
+                                       .oracle = nullptr,
+                                       .subjects = {},
+                                       .operand = operand_of(*sweep.operation),
+                                       .result = result_of(*sweep.operation)});
+    }
+    const bool is_packed = sweep.pipe != probes::Pipe::scalar;
+    row->subjects.push_back(is_packed ? Subject::gpu_packed : Subject::gpu);
+    row->device_functions[is_packed ? 1 : 0] = sweep.function;
+    if (sweep.pipe == probes::Pipe::both) row->lane = LaneResult::all;
+  }
+  std::ranges::move(added, std::back_inserter(rows));
 }
 
-const std::array comparisons{
-    comparison<ops::Equal, ([](double a, double b) { return a == b; })>("eq"),
-    comparison<ops::NotEqualOrdered, ([](double a, double b) { return a < b || a > b; })>("ne"),
-    comparison<ops::Less, ([](double a, double b) { return a < b; })>("lt"),
-    comparison<ops::LessEqual, ([](double a, double b) { return a <= b; })>("le"),
-    comparison<ops::Greater, ([](double a, double b) { return a > b; })>("gt"),
-    comparison<ops::GreaterEqual, ([](double a, double b) { return a >= b; })>("ge"),
-    comparison<ops::EqualUnordered, ([](double a, double b) { return !(a < b || a > b); })>("equ"),
-    comparison<ops::NotEqualUnordered, ([](double a, double b) { return a != b; })>("neu"),
-    comparison<ops::LessUnordered, ([](double a, double b) { return !(a >= b); })>("ltu"),
-    comparison<ops::LessEqualUnordered, ([](double a, double b) { return !(a > b); })>("leu"),
-    comparison<ops::GreaterUnordered, ([](double a, double b) { return !(a <= b); })>("gtu"),
-    comparison<ops::GreaterEqualUnordered, ([](double a, double b) { return !(a < b); })>("geu")};
-
-void append_comparisons(Operations& rows) {
-  for (const auto& [name, software, oracle] : comparisons) {
-    const Operation row{.name = fmt::format("h{}", name),
-                        .family = "comparison",
-                        .domain = &pairs,
-                        .software = software,
-                        .oracle = oracle,
-                        .subjects = everywhere,
-                        .lane = LaneResult::one,
-                        .result = truth};
-    rows.push_back(row);
-    const auto append_packed = [&](std::string packed_name, LaneResult lane) {
-      rows.push_back(row);
-      rows.back().name = std::move(packed_name);
-      rows.back().subjects = packed_forms;
-      rows.back().lane = lane;
-    };
-    append_packed(fmt::format("h{}_mask", name), LaneResult::mask);
-    append_packed(fmt::format("hb{}", name), LaneResult::all);
+void append_tensor_core(Operations& rows) {
+  for (const probes::TensorCoreInstruction& instruction : probes::tensor_core_instructions()) {
+    for (const probes::InputFamily& family : probes::input_families())
+      rows.push_back({.name = tensor_core_operation(instruction, family),
+                      .family = "tensor core",
+                      .domain = nullptr,
+                      .software = nullptr,
+                      .oracle = nullptr,
+                      .subjects = {Subject::gpu}});
   }
 }
 
-/// A NaN that is missing data, or that makes the result one; -0 is below +0.
-template <bool larger, bool nan_propagates>
-std::uint64_t extremum_oracle(const Operands& operands) {
-  const double a = decode(static_cast<Code>(operands.a)), b = decode(static_cast<Code>(operands.b));
-  if (std::isnan(a) || std::isnan(b))
-    return nan_propagates ? double_oracle::canonical_nan : encode(std::isnan(a) ? b : a);
-  const bool a_is_smaller = a == b ? std::signbit(a) : a < b;
-  return encode(a_is_smaller != larger ? a : b);
+/// A family as the verdict has it.
+struct Family {
+  std::string name;
+  std::vector<std::string> operations;
+};
+
+const std::vector<Family>& families() {
+  static const std::vector<Family> all = [] {
+    std::vector<Family> found;
+    const auto put = [&](std::string_view family, std::string_view operation) {
+      auto place = std::ranges::find(found, family, &Family::name);
+      if (place == found.end()) place = found.insert(place, {.name = std::string(family), .operations = {}});
+      place->operations.emplace_back(operation);
+    };
+    for (const Operation& operation : operations()) put(operation.family, operation.name);
+    put("tensor core", recorded_steps);
+    return found;
+  }();
+  return all;
 }
 
-void append_extrema(Operations& rows) {
-  const auto append = [&](std::string name, Function software, Function oracle) {
-    rows.push_back({.name = std::move(name),
-                    .family = "minimum, maximum",
-                    .domain = &pairs,
-                    .software = software,
-                    .oracle = oracle,
-                    .subjects = everywhere,
-                    .has_canonical_nans = true});
-  };
-  append("hmax", software<ops::MaximumNumber>, extremum_oracle<true, false>);
-  append("hmin", software<ops::MinimumNumber>, extremum_oracle<false, false>);
-  append("hmax_nan", software<ops::Maximum>, extremum_oracle<true, true>);
-  append("hmin_nan", software<ops::Minimum>, extremum_oracle<false, true>);
+/// The operations that an operation's name, a family's or "all" stands for; none for another name.
+std::vector<std::string> operations_called(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Family& family : families()) {
+    for (const std::string& operation : family.operations) {
+      if (name == "all" || name == family.name || name == operation) names.push_back(operation);
+    }
+  }
+  return names;
 }
 
-void append_signs(Operations& rows) {
-  const auto append = [&](std::string name, Function software, Function oracle,
-                          const std::vector<Subject>& subjects, LaneResult lane = LaneResult::code) {
-    rows.push_back({.name = std::move(name),
-                    .family = "sign and class",
-                    .domain = &codes,
-                    .software = software,
-                    .oracle = oracle,
-                    .subjects = subjects,
-                    .lane = lane});
-  };
-  // The software half's own, not ops::Negate and Absolute: what CUDA does to NaNs is a documented deviation.
-  append("hneg", unary<[](Code a) { return fp16::negate<binary16>(a); }>,
-         unary<[](Code a) -> Code { return std::isnan(decode(a)) ? a ^ 0x8000 : encode(-decode(a)); }>,
-         everywhere);
-  append(
-      "habs", unary<[](Code a) { return fp16::abs<binary16>(a); }>,
-      unary<[](Code a) -> Code { return std::isnan(decode(a)) ? a & 0x7FFF : encode(std::fabs(decode(a))); }>,
-      everywhere);
-  append("hisnan", software<ops::IsNan>, unary<[](Code a) { return std::isnan(decode(a)); }>, everywhere,
-         LaneResult::one);
-  rows.back().result = truth;
-  append("hisinf", software<ops::InfinitySign>, unary<[](Code a) -> std::uint32_t {
-           if (!std::isinf(decode(a))) return 0;
-           return static_cast<std::uint32_t>(decode(a) > 0 ? 1 : -1);
-         }>,
-         scalars);
-  rows.back().result = {NumberKind::signed_integer, 32};
+/// What stands before the comma; a family's name may hold one itself.
+std::string first_name(std::string_view list) {
+  for (const Family& family : families()) {
+    if (list == family.name || list.starts_with(family.name + ',')) return family.name;
+  }
+  return std::string(list.substr(0, list.find(',')));
 }
 
-void append_functions(Operations& rows) {
-  const auto append = [&](std::string name, Function software, Function oracle) {
-    rows.push_back({.name = std::move(name),
-                    .family = "functions",
-                    .domain = &codes,
-                    .software = software,
-                    .oracle = oracle,
-                    .subjects = oracle != nullptr ? not_in_header : gpu_only});
-  };
-  append("hsqrt", software<ops::SquareRoot>, unary_oracle<[](double a) { return std::sqrt(a); }>);
-  append("hrcp", software<ops::Reciprocal>, unary_oracle<[](double a) { return 1 / a; }>);
-  append("hrsqrt", unary<[](Code a) { return fp16::math::rsqrt(a, nvidia()).bits; }>, nullptr);
-  append("hexp", unary<[](Code a) { return fp16::math::exp(a, nvidia()).bits; }>, nullptr);
-  append("hexp2", unary<[](Code a) { return fp16::math::exp2(a, nvidia()).bits; }>, nullptr);
-  append("hexp10", unary<[](Code a) { return fp16::math::exp10(a, nvidia()).bits; }>, nullptr);
-  append("hlog", unary<[](Code a) { return fp16::math::log(a, nvidia()).bits; }>, nullptr);
-  append("hlog2", unary<[](Code a) { return fp16::math::log2(a, nvidia()).bits; }>, nullptr);
-  append("hlog10", unary<[](Code a) { return fp16::math::log10(a, nvidia()).bits; }>, nullptr);
-  append("hsin", unary<[](Code a) { return fp16::math::sin(a, nvidia()).bits; }>, nullptr);
-  append("hcos", unary<[](Code a) { return fp16::math::cos(a, nvidia()).bits; }>, nullptr);
-  append("htanh", unary<[](Code a) { return fp16::math::tanh(a, nvidia()).bits; }>, nullptr);
-  append("htanh_approx", unary<[](Code a) { return fp16::math::tanh(a, nvidia()).bits; }>, nullptr);
+[[noreturn]] void refuse_name(const std::string& name) {
+  std::vector<std::string> known = operations_called("all");
+  for (const Family& family : families()) known.push_back(family.name);
+  const auto nearest = names::nearest_name(name, known);
+  throw std::invalid_argument(
+      fmt::format("unknown operation '{}'; {}allowed: all, families, or names that --help lists", name,
+                  nearest ? "did you mean '" + *nearest + "'? " : ""));
 }
 
 }  // namespace
@@ -236,14 +160,32 @@ std::string_view name_of(Subject subject) {
   return "unknown";
 }
 
+std::string tensor_core_operation(const probes::TensorCoreInstruction& instruction,
+                                  const probes::InputFamily& family) {
+  const bool is_wide = instruction.accumulator == probes::AccumulatorFormat::binary32;
+  std::string name = fmt::format("{}_{}_{}", instruction.name, is_wide ? "f32" : "f16", family.name);
+  std::ranges::replace(name, ' ', '_');
+  return name;
+}
+
+std::string cuda_function(const Operation& operation, Subject subject) {
+  const std::string& name = operation.name;
+  const std::string& listed = operation.device_functions[subject == Subject::gpu ? 0 : 1];
+  if (!listed.empty()) return listed;
+  if (operation.family == "functions" || operation.family == "rounding to integers")
+    return subject == Subject::gpu ? name : "h2" + name.substr(1);
+  if (subject == Subject::gpu) return "__" + name;
+  if (name == "hdiv") return "__h2div";
+  if (name == "half2float") return "__half22float2";
+  if (name == "float2half_rn") return "__float22half2_rn";
+  const std::size_t stem = std::min(name.find('_'), name.size());
+  return fmt::format("__{}2{}", name.substr(0, stem), name.substr(stem));
+}
+
 const std::vector<Operation>& operations() {
   static const Operations rows = [] {
     Operations all;
     append_arithmetic(all);
-    append_fused(all);
-    append_comparisons(all);
-    append_extrema(all);
-    append_signs(all);
     append_conversions(all);
     append_functions(all);
     append_device_functions(all);
@@ -251,6 +193,25 @@ const std::vector<Operation>& operations() {
     return all;
   }();
   return rows;
+}
+
+std::string families_text() {
+  std::string text;
+  for (const Family& family : families())
+    text += fmt::format("\n{}: {}", family.name, fmt::join(family.operations, ", "));
+  return text;
+}
+
+std::vector<std::string> chosen_names(std::string_view list) {
+  std::vector<std::string> chosen;
+  while (true) {
+    const std::string name = first_name(list);
+    const std::vector<std::string> named = operations_called(name);
+    if (named.empty()) refuse_name(name);
+    chosen.insert(chosen.end(), named.begin(), named.end());
+    if (name.size() == list.size()) return chosen;
+    list.remove_prefix(name.size() + 1);
+  }
 }
 
 }  // namespace experiments::validate_gpu

@@ -1,20 +1,21 @@
 #pragma once
-/// The operations of cuda_fp16.h, what each is in the software half and in the double-precision oracle, and
-/// where it exists.
+/// The operations of cuda_fp16.h, what each is in the software half, in the double-precision oracle and in NVIDIA's
+/// header, where it exists, and how it is chosen by name.
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "experiments/gpu/validate_gpu/domains.h"
 #include "experiments/gpu/validate_gpu/numbers.h"
-#include "experiments/gpu/validate_gpu/operands.h"
 
-namespace fp16::cuda {
+namespace experiments::probes {
 struct TensorCoreInstruction;
 struct InputFamily;
-}  // namespace fp16::cuda
+}  // namespace experiments::probes
 
 namespace experiments::validate_gpu {
 
@@ -60,5 +61,30 @@ std::string tensor_core_operation(const probes::TensorCoreInstruction& instructi
                                   const probes::InputFamily& family);
 
 const std::vector<Operation>& operations();
+
+/// The host functions of an operation in NVIDIA's cuda_fp16.h, whose global names stay in one source file.
+struct HeaderFunctions {
+  std::string_view operation;  ///< as operations() calls it
+  Function scalar;             ///< null where there is none
+  /// Two lanes: the operands of the first in the lower 16 bits of a, b and c, of the second in the next 16,
+  /// and so in the result. Null where there is none.
+  Function packed;
+};
+
+/// None where the header was not found when the program was built.
+std::span<const HeaderFunctions> cuda_header_functions();
+
+/// "CUDA 13.0"; empty where the header was not found.
+std::string_view cuda_header_version();
+
+/// The name of what no row stands for: recorded tensor-core steps.
+inline constexpr std::string_view recorded_steps = "recorded_steps";
+
+/// Every operation, a line for each family.
+std::string families_text();
+
+/// From a list, separated by commas, of operations, families as the verdict has them, or "all". Throws
+/// std::invalid_argument, naming the nearest one, for a name that is none.
+std::vector<std::string> chosen_names(std::string_view list);
 
 }  // namespace experiments::validate_gpu

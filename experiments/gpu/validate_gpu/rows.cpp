@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "experiments/gpu/validate_gpu/cuda_header.h"
-#include "experiments/gpu/validate_gpu/driver.h"
+#include "experiments/gpu/validate_gpu/drivers.h"
+#include "experiments/gpu/validate_gpu/operations.h"
 
 namespace experiments::validate_gpu {
 namespace {

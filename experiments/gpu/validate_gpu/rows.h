@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/gpu/validate_gpu/operations.h"
-#include "experiments/gpu/validate_gpu/shard_result.h"
+#include "experiments/gpu/validate_gpu/shards.h"
 
 namespace experiments::validate_gpu {
 

@@ -12,9 +12,8 @@
 
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/parallel.h"
-#include "experiments/gpu/validate_gpu/budget.h"
-#include "experiments/gpu/validate_gpu/ledger.h"
-#include "experiments/gpu/validate_gpu/repetitions.h"
+#include "experiments/gpu/validate_gpu/attempts.h"
+#include "experiments/gpu/validate_gpu/shards.h"
 
 namespace experiments::validate_gpu {
 namespace {

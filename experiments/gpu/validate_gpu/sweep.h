@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "experiments/frame/experiment.h"
-#include "experiments/gpu/validate_gpu/device_failures.h"
-#include "experiments/gpu/validate_gpu/driver.h"
+#include "experiments/gpu/validate_gpu/attempts.h"
+#include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/rows.h"
-#include "experiments/gpu/validate_gpu/shard_file.h"
+#include "experiments/gpu/validate_gpu/shards.h"
 
 namespace experiments::validate_gpu {
 

@@ -11,10 +11,9 @@
 
 #include "experiments/gpu/probes/fma_sweep.h"
 #include "experiments/gpu/probes/sweep.h"
-#include "experiments/gpu/validate_gpu/driver.h"
-#include "experiments/gpu/validate_gpu/instruction_agreement.h"
+#include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/rows.h"
-#include "experiments/gpu/validate_gpu/swept_answers.h"
+#include "experiments/gpu/validate_gpu/tensor_cores.h"
 #include "fp16/cuda/mix.h"
 #include "tests/experiments/gpu/validate_gpu_invented_device.h"
 #include "tests/temporary_directory.h"

@@ -12,9 +12,9 @@
 
 #include "experiments/frame/interrupt.h"
 #include "experiments/gpu/probes/sweep.h"
+#include "experiments/gpu/validate_gpu/findings.h"
 #include "experiments/gpu/validate_gpu/functions.h"
 #include "experiments/gpu/validate_gpu/nan_census.h"
-#include "experiments/gpu/validate_gpu/record.h"
 #include "tests/experiments/gpu/validate_gpu_invented_device.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
@@ -22,7 +22,6 @@
 
 namespace {
 
-namespace cuda = fp16::cuda;
 namespace probes = experiments::probes;
 using namespace experiments::validate_gpu;
 using experiments::Interrupted;

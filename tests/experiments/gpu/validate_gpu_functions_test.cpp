@@ -17,7 +17,6 @@
 
 namespace {
 
-namespace cuda = fp16::cuda;
 namespace probes = experiments::probes;
 using namespace experiments::validate_gpu;
 using test::row_index;

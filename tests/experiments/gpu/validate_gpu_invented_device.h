@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "experiments/frame/experiment.h"
-#include "experiments/gpu/validate_gpu/device_failures.h"
-#include "experiments/gpu/validate_gpu/driver.h"
+#include "experiments/gpu/validate_gpu/attempts.h"
+#include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/findings.h"
 #include "experiments/gpu/validate_gpu/rows.h"
-#include "experiments/gpu/validate_gpu/shard_file.h"
+#include "experiments/gpu/validate_gpu/shards.h"
 #include "experiments/gpu/validate_gpu/sweep.h"
 #include "fp16/cuda/mix.h"
 #include "tests/experiments/gpu/validate_gpu_rows.h"

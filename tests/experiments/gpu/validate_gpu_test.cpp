@@ -1,22 +1,23 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <fstream>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "experiments/frame/build_information.h"
-#include "experiments/gpu/validate_gpu/code_identity.h"
-#include "experiments/gpu/validate_gpu/cuda_header.h"
 #include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/findings.h"
+#include "experiments/gpu/validate_gpu/operations.h"
 #include "experiments/gpu/validate_gpu/rows.h"
-#include "experiments/gpu/validate_gpu/shard_file.h"
-#include "experiments/gpu/validate_gpu/stored_vectors.h"
+#include "experiments/gpu/validate_gpu/shards.h"
+#include "experiments/gpu/validate_gpu/tensor_cores.h"
 #include "tests/file_contents.h"
 #include "tests/oracle/exact_half.h"
 #include "tests/temporary_directory.h"
@@ -68,7 +69,7 @@ TEST_CASE("validate_gpu: the double oracle rounds as exact rationals do") {
   int wrong = 0, tried = 0;
   for (std::uint32_t shard = 0; shard < 8; ++shard) {
     for (std::uint32_t index = shard; index < 65536; index += 61) {
-      const double value = std::bit_cast<double>(doubles.at(shard, index).a);
+      const double value = std::bit_cast<double>(trials::double_point(shard, index).a);
       if (!std::isfinite(value)) continue;
       const auto exact = ::oracle::from_binary64(std::bit_cast<std::uint64_t>(value));
       for (const auto& [ours, theirs] : directions) {
@@ -95,7 +96,7 @@ TEST_CASE("validate_gpu: the double oracle computes what exact rationals do") {
   const auto root = row_called("hsqrt, software half").reference;
   int wrong = 0;
   for (std::uint32_t index = 0; index < 20000; ++index) {
-    const Operands operands = triples.at(7, index);
+    const Operands operands = trials::triple(7, index);
     const auto a = static_cast<std::uint16_t>(operands.a), b = static_cast<std::uint16_t>(operands.b),
                c = static_cast<std::uint16_t>(operands.c);
     const auto differs = [](std::uint64_t ours, std::uint16_t exact) {
@@ -109,26 +110,49 @@ TEST_CASE("validate_gpu: the double oracle computes what exact rationals do") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("validate_gpu: a domain's row says how many inputs it has, and how many operands each") {
+  std::set<std::string_view> names;
+  for (const Domain& domain : domains) {
+    INFO(domain.name);
+    CHECK(names.insert(domain.name).second);
+    CHECK(domain.inputs == domain.shard_count * domain.shard_size);
+    CHECK((domain.at == nullptr) == domain.name.starts_with("device_"));
+    const int bits = std::countr_zero(domain.inputs);
+    CHECK(domain.inputs == std::uint64_t{1} << bits);
+    const bool all_codes = bits == 16 * domain.operand_count || (bits == 32 && domain.operand_count == 1);
+    CHECK((!domain.is_complete || all_codes));
+    if (domain.at == nullptr) continue;
+    std::set<std::array<std::uint64_t, 3>> seen;
+    std::array<std::uint64_t, 3> used{};
+    for (const std::uint32_t shard : sampled_shards(domain, 8 * domain.shard_size)) {
+      for (std::uint32_t index = 0; index < domain.shard_size; ++index) {
+        const Operands trial = domain.at(shard, index);
+        const std::array operands{trial.a, trial.b, trial.c};
+        for (std::size_t i = 0; i < operands.size(); ++i) used[i] |= operands[i];
+        if (domain.is_complete && index % 64 == 0) CHECK(seen.insert(operands).second);
+      }
+    }
+    for (int i = 0; i < 3; ++i) CHECK((used[static_cast<std::size_t>(i)] != 0) == (i < domain.operand_count));
+  }
+  CHECK(domain_called("device_triples").inputs == std::uint64_t{1} << 48);
+}
+
 TEST_CASE("validate_gpu: a sample has every shard once, borders first, and grows by adding") {
-  for (const Domain* domain :
-       {&codes, &pairs, &singles, &words, &doubles, &long_words, &triples, &device_codes, &device_pairs,
-        &device_words, &device_triples, &device_points}) {
-    INFO(domain->name);
-    const auto borders = domain->boundary_shards();
-    const auto few = sampled_shards(*domain, 40 * domain->shard_size);
-    const auto all = sampled_shards(*domain, ~std::uint64_t{0});
-    CHECK(all.size() == domain->shard_count);
+  for (const Domain& domain : domains) {
+    INFO(domain.name);
+    const auto borders = domain.boundary_shards();
+    const auto few = sampled_shards(domain, 40 * domain.shard_size);
+    const auto all = sampled_shards(domain, ~std::uint64_t{0});
+    CHECK(all.size() == domain.shard_count);
     CHECK(std::set<std::uint32_t>(all.begin(), all.end()).size() == all.size());
-    CHECK(*std::ranges::max_element(all) == domain->shard_count - 1);
+    CHECK(*std::ranges::max_element(all) == domain.shard_count - 1);
     CHECK(std::ranges::equal(few, std::vector(all.begin(), all.begin() + static_cast<long>(few.size()))));
     CHECK(std::set<std::uint32_t>(borders.begin(), borders.end()).size() == borders.size());
     const std::size_t shared = std::min(borders.size(), few.size());
     CHECK(std::equal(borders.begin(), borders.begin() + static_cast<long>(shared), few.begin()));
   }
-  CHECK(pairs.inputs == std::uint64_t{1} << 32);
-  CHECK(device_triples.inputs == std::uint64_t{1} << 48);
-  CHECK(sampled_shards(pairs, 65537).size() == 2);
-  Domain short_end = device_codes;
+  CHECK(sampled_shards(domain_called("pairs"), 65537).size() == 2);
+  Domain short_end = domain_called("device_codes");
   short_end.shard_count = 3;
   short_end.shard_size = 30000;
   CHECK(short_end.inputs_of(0) == 30000);
@@ -138,7 +162,7 @@ TEST_CASE("validate_gpu: a sample has every shard once, borders first, and grows
 TEST_CASE(
     "validate_gpu: the points of double and of 64-bit integers lie below, at and above the boundaries") {
   const auto double_point = [](std::uint32_t shard, std::uint32_t code) {
-    return std::bit_cast<double>(doubles.at(shard, code).a);
+    return std::bit_cast<double>(trials::double_point(shard, code).a);
   };
   CHECK(double_point(1, 0x3C00) == 1.0);
   CHECK(double_point(0, 0x3C00) == std::nextafter(1.0, 0.0));
@@ -149,7 +173,7 @@ TEST_CASE(
   CHECK(double_point(4, 0x0000) == 0x1p-25);
   CHECK(double_point(0, 0x0000) == -0x1p-1074);
   const auto integer_point = [](std::uint32_t shard, std::uint32_t code) {
-    return static_cast<std::int64_t>(long_words.at(shard, code).a);
+    return static_cast<std::int64_t>(trials::long_word(shard, code).a);
   };
   CHECK(integer_point(3, 0x7BFF) == 65519);
   CHECK(integer_point(4, 0x7BFF) == 65520);

@@ -1,17 +1,18 @@
-#include "experiments/gpu/validate_gpu/shard_file.h"
+#include "experiments/gpu/validate_gpu/shards.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
-#include "experiments/frame/build_information.h"
 #include "experiments/frame/files.h"
 #include "experiments/frame/record.h"
-#include "experiments/gpu/validate_gpu/code_identity.h"
+#include "experiments/gpu/validate_gpu/rows.h"
+#include "sim/tensor/random.h"
 
 namespace experiments::validate_gpu {
 namespace {
@@ -223,6 +224,34 @@ ShardComparison compare(const ShardFile& ours, const ShardFile& theirs) {
   for (std::size_t row = 0; row < ours.lines().size(); ++row)
     add(sum, compare(ours.finished(row), theirs.finished(row), ours.lines()[row].row));
   return sum;
+}
+
+std::string code_identity(const BuildInformation& build, const std::filesystem::path& program) {
+  const std::string revision(build.git_revision);
+  if (!build.git_dirty && revision != "unknown") return revision;
+  const std::optional<std::string> bytes = contents_of(program);
+  if (!bytes)
+    throw std::runtime_error(
+        fmt::format("{}: cannot be read; of modified source this file tells builds apart", program.string()));
+  return fmt::format("{}+{:016x}", revision, sim::fnv1a(*bytes));
+}
+
+void Ledger::enter(std::size_t row, std::uint32_t shard, const ShardResult& result) {
+  constexpr std::chrono::seconds between_writes{20};
+  const std::scoped_lock lock(mutex_);
+  shards_.set(row, shard, result);
+  changed_ = true;
+  if (!written_ || std::chrono::steady_clock::now() - *written_ >= between_writes) write();
+}
+
+void Ledger::save() {
+  if (changed_) write();
+}
+
+void Ledger::write() {
+  shards_.write(file_);
+  written_ = std::chrono::steady_clock::now();
+  changed_ = false;
 }
 
 }  // namespace experiments::validate_gpu

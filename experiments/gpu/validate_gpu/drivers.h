@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "experiments/gpu/probes/sweep.h"
+#include "experiments/gpu/validate_gpu/domains.h"
 #include "experiments/gpu/validate_gpu/numbers.h"
-#include "experiments/gpu/validate_gpu/operands.h"
-#include "experiments/gpu/validate_gpu/shard_result.h"
+#include "experiments/gpu/validate_gpu/shards.h"
 
 namespace experiments::validate_gpu {
 
@@ -37,7 +38,12 @@ struct Driver {
   std::function<std::string()> obstacle = [] { return std::string(); };
 };
 
-/// Of all kernels, in the order of operations(); the same in every build, also without CUDA.
+/// The drivers of all kernels, in the order of operations(); the same in every build, also without CUDA.
 const std::vector<Driver>& device_drivers();
+
+/// Where all examples are NaNs of other bits though there are other values, too: puts examples of these before them.
+/// Parts of `range`, the whole shard, are asked for until there is one.
+void prepend_value_examples(RowAnswer& row, probes::Range range,
+                            const std::function<RowAnswer(probes::Range part)>& ask);
 
 }  // namespace experiments::validate_gpu
