@@ -144,6 +144,9 @@ TEST_CASE("house: the rows refuse what points up") {
   CHECK_FALSE(may_include(room_of("sim/trainer/trainer.cpp"), "experiments/frame/record.h"));
   CHECK_FALSE(may_include(room_of("experiments/frame/record.cpp"), "fp16/bulk.h"));
   CHECK_FALSE(may_include(room_of("experiments/formats/main.cpp"), "experiments/report/html.h"));
+  CHECK_FALSE(may_include(room_of("fp16/cuda/gemm.cpp"), "experiments/gpu/probes/sweep.h"));
+  CHECK_FALSE(
+      may_include(room_of("experiments/gpu/gpu_throughput/main.cpp"), "experiments/gpu/probes/sweep.h"));
   CHECK(may_include(room_of("experiments/frame/families.cpp"), "fp16/names.h"));
   CHECK(may_include(room_of("experiments/gpu/gpu_status/merge.cpp"), "experiments/gpu/validate_gpu/rows.h"));
 }

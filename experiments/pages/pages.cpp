@@ -55,6 +55,8 @@ std::vector<fs::path> pages_of(const fs::path& checkout) {
   }
   std::ranges::sort(pages);
   pages.insert(pages.begin(), checkout / "README.md");
+  if (const fs::path gpu = checkout / "experiments" / "gpu" / "README.md"; fs::exists(gpu))
+    pages.push_back(gpu);
   return pages;
 }
 
