@@ -1,5 +1,5 @@
 #pragma once
-/// The training runs that scaler_comparison compares.
+/// The training runs that scaler_comparison compares, and what they came to.
 
 #include <cstddef>
 #include <cstdint>
@@ -83,5 +83,17 @@ std::vector<TrainingRun> trained_runs(const RegimeSetups& setups, const std::vec
 
 /// In the order of the runs, which must outlive it and are all of one regime.
 std::vector<Strategy> by_strategy(std::span<const TrainingRun> runs);
+
+/// Into the manifest: the options in force of the optimizer and of every scaler.
+void write_settings(RunRecord& record, const Findings& found);
+
+/// For --help, of calm runs.
+Outputs calm_outputs();
+/// Writes tables, summary, figures and verdict of calm runs.
+void report_calm(Run& run, const Findings& found);
+
+/// Losses of all runs and their differences to FP32, and loss scale and flushed share of the first seed, from
+/// loss.csv and scale.csv, which it writes. Of more strategies than can be told apart both ends by their final loss.
+void draw_figures(Run& run, const Findings& found);
 
 }  // namespace experiments::scaler_comparison

@@ -1,12 +1,10 @@
-#include "experiments/opt_levels/measurement.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "experiments/frame/parallel.h"
-#include "experiments/training/counted_gradients.h"
+#include "experiments/opt_levels/findings.h"
 #include "sim/tensor/log2.h"
 #include "sim/trainer/model_state.h"
 
@@ -47,7 +45,7 @@ CellResult result_of(const TrainingSetup& setup, const sim::Trainer& trainer,
   result.values.emplace_back("skipped_steps", std::ranges::count_if(steps, &sim::StepRecord::skipped));
   result.values.emplace_back("first_nonfinite_step", first_nonfinite_step(steps));
   result.values.emplace_back("final_scale_log2", sim::log2_of(trainer.scale()));
-  result.values.emplace_back("fraction_swallowed", share_of(updates.updates, updates.swallowed));
+  result.values.emplace_back("fraction_swallowed", fraction_swallowed(updates));
   for (const auto& mean : twins.means()) result.values.push_back(mean);
   result.values.emplace_back("held_bytes", held_bytes(trainer.memory()));
   for (const auto& peak : peak_tensor_bytes(trainer.memory())) result.values.push_back(peak);

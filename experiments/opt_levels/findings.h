@@ -85,6 +85,19 @@ double earliest_nonfinite_step(const SeedGroup& group);
 /// The runs of the given groups as the instruments want them.
 std::vector<InstrumentedRun> instrumented(const Findings& found, std::span<const RunGroup> groups);
 
+/// For --help.
+Outputs outputs();
+
+/// Writes tables, summary, figures and verdict.
+void report(Run& run, const Findings& found);
+void write_verdict(RunRecord& record, const Findings& found);
+
+/// Draws the figures from the tables of the record.
+void draw_figures(Run& run, const Findings& found);
+/// A cell for each operation and recipe: the format of its results, or of linear and conv2d that of what is
+/// multiplied, in colour and text.
+Figure operations_figure(const Findings& found);
+
 /// Trains all of them, side by side on the threads of `run`. Throws std::invalid_argument, before any has
 /// begun, where one of them cannot be.
 Findings measure(const TrainingSetup& setup, const Options& options, Run& run);

@@ -1,11 +1,10 @@
-#include "experiments/scaler_comparison/strategies.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/parallel.h"
+#include "experiments/scaler_comparison/findings.h"
 #include "experiments/training/instruments.h"
 #include "sim/loss_scaling/registry.h"
 #include "sim/tensor/log2.h"
