@@ -1,13 +1,10 @@
-#include "experiments/underflow_sweep/measurement.h"
-
-#include <fmt/format.h>
-
 #include <cmath>
 #include <span>
 #include <utility>
 
 #include "experiments/frame/parallel.h"
 #include "experiments/training/counted_gradients.h"
+#include "experiments/underflow_sweep/findings.h"
 #include "sim/loss_scaling/current_scaling.h"
 #include "sim/precision/precision_policy.h"
 #include "sim/tape/gradients.h"
@@ -140,13 +137,6 @@ Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Option
           .best_scales = best_scales,
           .recommended_scale_log2 = recommended_scale_log2(twins),
           .evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state())};
-}
-
-std::string policy_description(const std::string& policy) {
-  const bool scales_casts = policy_from_option(policy).operands.narrows_per_tensor();
-  return fmt::format(
-      "policy {}{}", policy,
-      scales_casts ? fmt::format(" with cast scales by {}", sim::CurrentScaling().name()) : "");
 }
 
 }  // namespace experiments::underflow_sweep

@@ -18,14 +18,14 @@ namespace experiments::underflow_sweep {
 struct Options {
   TrainingOptions training{.model = "mlp", .steps = 600};
   std::string policy = "amp";
-  int pool = 4;
-  int max_scale_log2 = 24;
+  int pool = 4;             ///< batches
+  int max_scale_log2 = 24;  ///< of the largest scale
 };
 
 /// What all batches together showed at one scale.
 struct ScaleResult {
   std::vector<sim::TwinComparison> sites;
-  /// Of each site the elements that are zero though S times the twin's would not round to it: something that
+  /// For each site the elements that are zero though S times the twin's would not round to it: something that
   /// they were computed from had been flushed.
   std::vector<std::uint64_t> lost_upstream;
   double relative_error = 0;  ///< mean over the batches; not finite when one overflowed
@@ -60,7 +60,13 @@ std::uint64_t count_lost_upstream(const sim::Tensor& run, const sim::Tensor& twi
 /// Trains in FP32, then takes a few batches and measures each of them at every scale.
 Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options, Run& run);
 
-/// "policy fp8 with cast scales by current".
-std::string policy_description(const std::string& policy);
+/// For --help.
+Outputs outputs();
+
+/// Writes tables, summary, figures and verdict; `setting` is what was trained how, in a sentence.
+void report(Run& run, const Findings& found, bool is_classifier, const std::string& setting);
+
+/// Draws the figures from the tables of the record; captions begin with the setting.
+void draw_figures(Run& run, const Findings& found, const std::string& setting);
 
 }  // namespace experiments::underflow_sweep
