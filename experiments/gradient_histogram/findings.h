@@ -6,9 +6,10 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "experiments/frame/progress.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/training/training_setup.h"
 #include "fp16/exponent_histogram.h"
 #include "sim/statistics/cast_counts.h"
@@ -17,7 +18,14 @@
 
 namespace experiments::gradient_histogram {
 
-/// Of one tensor, or of several together.
+struct Options {
+  TrainingOptions training{.model = "mlp", .steps = 600};
+  std::string figure = "exponents";
+  int pool = 4;     ///< batches from the last step on that are counted together
+  int moments = 8;  ///< evenly spaced over training, from its first step to its last; each step once
+};
+
+/// The gradients of one tensor, or of several together.
 struct Pooled {
   std::string name = {};
   fp16::ExponentHistogram exponents = {};
@@ -57,19 +65,11 @@ struct Moment {
   Pooled activation_gradients = {}, weight_gradients = {};
 };
 
-struct Sampling {
-  int steps = 0;    ///< of training
-  int pool = 1;     ///< batches from then on that are counted together
-  int moments = 0;  ///< evenly spaced over training, from its first step to its last; each step once
-  std::uint64_t seed = 0;
-  int threads = 1;
-};
-
 /// All that the run found.
 struct Findings {
   std::vector<PooledSite> sites = {};
   Pooled activation_gradients = {}, weight_gradients = {}, all_gradients = {};  ///< sums over the sites
-  /// Those of the outputs of every operation together, sites or not, by its name.
+  /// The gradients of the outputs of every operation together, sites or not, by its name.
   std::vector<Pooled> operations = {};
   Pooled weights = {}, updates = {};  ///< the values of all parameters, and what one step changes in them
   std::vector<Moment> moments = {};
@@ -81,7 +81,16 @@ struct Findings {
 };
 
 /// Trains in FP32, looking at some moments on the way, and pools the gradients of the last batches.
-Findings pool_gradients(const TrainingSetup& setup, sim::Trainer& trainer, const Sampling& sampling,
-                        Progress& progress);
+Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options, Run& run);
+
+/// For --help.
+Outputs outputs();
+
+/// Writes tables, summary, figures and verdict; `setting` is what was trained how, in a sentence.
+void report(Run& run, const Findings& found, const TrainingSetup& setup, const std::string& figure,
+            const std::string& setting);
+
+/// Draws the figures from the tables of the record; captions begin with the setting.
+void draw_figures(Run& run, const Findings& found, std::string_view model, const std::string& setting);
 
 }  // namespace experiments::gradient_histogram

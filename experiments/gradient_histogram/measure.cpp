@@ -1,12 +1,10 @@
-#include "experiments/gradient_histogram/pooled.h"
-
 #include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string_view>
 #include <utility>
 
-#include "experiments/frame/text_table.h"
+#include "experiments/gradient_histogram/findings.h"
 #include "experiments/training/counted_gradients.h"
 #include "sim/precision/precision_policy.h"
 #include "sim/statistics/twin_comparison.h"
@@ -90,16 +88,23 @@ Pooled& named(std::vector<Pooled>& list, std::string_view name) {
   return found != list.end() ? *found : list.emplace_back(Pooled{.name = std::string(name)});
 }
 
-sim::RecordedStep record_next(const TrainingSetup& setup, sim::Trainer& trainer, const Sampling& sampling) {
-  return sim::record_step(setup.model(), trainer.state(), trainer.next_batch(),
-                          sim::find_precision_policy("fp32"),
-                          {.seed = sampling.seed, .step = trainer.steps_done(), .threads = sampling.threads});
-}
+/// A network while it is trained.
+struct Subject {
+  const TrainingSetup& setup;
+  sim::Trainer& trainer;
+  std::uint64_t seed;
+  int threads;
 
-/// Of the next batch, added to those before it.
-void pool_batch(Findings& found, const TrainingSetup& setup, sim::Trainer& trainer,
-                const Sampling& sampling) {
-  const sim::RecordedStep step = record_next(setup, trainer, sampling);
+  sim::RecordedStep record_next() const {
+    return sim::record_step(setup.model(), trainer.state(), trainer.next_batch(),
+                            sim::find_precision_policy("fp32"),
+                            {.seed = seed, .step = trainer.steps_done(), .threads = threads});
+  }
+};
+
+/// Adds the gradients of the next batch to those before it.
+void pool_batch(Findings& found, const Subject& subject) {
+  const sim::RecordedStep step = subject.record_next();
   const sim::Tape& tape = step.tape;
   const auto add_to_operation = [&](sim::Variable variable, const sim::Tensor& gradient) {
     const std::string_view operation = tape.name_of(variable).operation;
@@ -119,7 +124,7 @@ void pool_batch(Findings& found, const TrainingSetup& setup, sim::Trainer& train
   }
 }
 
-/// Makes the next step.
+/// Makes the next step, and adds the weights and what it changes in them.
 void pool_update(Findings& found, sim::Trainer& trainer, Progress& progress) {
   const std::vector<sim::Tensor> before = trainer.state().weights;
   train(trainer, 1, progress);
@@ -133,10 +138,10 @@ void pool_update(Findings& found, sim::Trainer& trainer, Progress& progress) {
   }
 }
 
-Moment moment_of(const TrainingSetup& setup, sim::Trainer& trainer, const Sampling& sampling) {
-  const sim::RecordedStep step = record_next(setup, trainer, sampling);
+Moment moment_of(const Subject& subject) {
+  const sim::RecordedStep step = subject.record_next();
   const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {});
-  Moment moment{.step = trainer.steps_done(),
+  Moment moment{.step = subject.trainer.steps_done(),
                 .loss = step.tape.value(step.forward.loss).element(0),
                 .activation_gradients = {.name = "activation gradients"},
                 .weight_gradients = {.name = "weight gradients"}};
@@ -159,25 +164,27 @@ Pooled sum_of(const std::vector<PooledSite>& sites, std::string name,
 
 }  // namespace
 
-Findings pool_gradients(const TrainingSetup& setup, sim::Trainer& trainer, const Sampling& sampling,
-                        Progress& progress) {
+Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options, Run& run) {
+  const Subject subject{setup, trainer, options.training.seed, run.threads()};
+  Progress progress =
+      run.progress("training in FP32", static_cast<std::size_t>(setup.steps() + options.pool));
   Findings found{.weights = {.name = "weights"}, .updates = {.name = "updates"}};
-  for (int i = 0; i < sampling.moments; ++i) {
-    const int last = std::max(sampling.moments - 1, 1), step = sampling.steps * i / last;
+  for (int i = 0; i < options.moments; ++i) {
+    const int last = std::max(options.moments - 1, 1), step = setup.steps() * i / last;
     if (i > 0 && found.moments.back().step == static_cast<std::size_t>(step)) continue;
     train(trainer, step - static_cast<int>(trainer.steps_done()), progress);
-    found.moments.push_back(moment_of(setup, trainer, sampling));
+    found.moments.push_back(moment_of(subject));
   }
-  train(trainer, sampling.steps - static_cast<int>(trainer.steps_done()), progress);
-  for (int batch = 0; batch < sampling.pool; ++batch) {
-    pool_batch(found, setup, trainer, sampling);
+  train(trainer, setup.steps() - static_cast<int>(trainer.steps_done()), progress);
+  for (int batch = 0; batch < options.pool; ++batch) {
+    pool_batch(found, subject);
     pool_update(found, trainer, progress);
   }
   found.activation_gradients = sum_of(found.sites, "activation gradients", GradientSite::Kind::activation);
   found.weight_gradients = sum_of(found.sites, "weight gradients", GradientSite::Kind::weight);
   found.all_gradients = sum_of(found.sites, "all gradients");
   found.recommended_scale_log2 = recommended_scale_log2(found.all_gradients.exponents);
-  found.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state(), sampling.threads);
+  found.evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state(), run.threads());
   return found;
 }
 
