@@ -1,10 +1,12 @@
 #pragma once
-/// What rounding a tensor to the small formats loses, with one scale for all of it and with one a block.
+/// What the formats hold, and what rounding a tensor to the small ones loses, with one scale for all of it and with
+/// one a block.
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -20,7 +22,7 @@ constexpr int largest_spread = 8;
 struct Options {
   std::uint64_t seed = 0;
   int rows = 1024;
-  int spread = 3;  ///< octaves; of the verdict and the block sizes
+  int spread = 3;  ///< octaves by which rows differ in the verdict and over the block sizes
 
   std::size_t elements() const { return static_cast<std::size_t>(rows) * row_length; }
 };
@@ -60,5 +62,14 @@ struct Findings {
 };
 
 Findings measure(const Options& options, Run& run);
+
+/// For --help.
+Outputs outputs();
+
+/// Writes tables, summary, figures and verdict.
+void report(Run& run, const Findings& found, const Options& options);
+
+/// Draws the figures from the tables of the record; captions begin with the setting.
+void draw_figures(Run& run, const Options& options, const std::string& setting);
 
 }  // namespace experiments::formats

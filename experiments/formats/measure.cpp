@@ -1,8 +1,7 @@
-#include "experiments/formats/measurement.h"
-
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/formats/findings.h"
 #include "experiments/frame/parallel.h"
 #include "fp16/elementary.h"
 #include "fp16/formats.h"
