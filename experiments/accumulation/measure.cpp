@@ -1,7 +1,6 @@
-#include "experiments/accumulation/measurement.h"
-
 #include <cstddef>
 
+#include "experiments/accumulation/findings.h"
 #include "experiments/frame/parallel.h"
 
 namespace experiments::accumulation {

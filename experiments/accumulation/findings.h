@@ -1,6 +1,7 @@
 #pragma once
 /// All that the experiment measures.
 
+#include <string>
 #include <vector>
 
 #include "experiments/accumulation/accumulators.h"
@@ -23,5 +24,15 @@ struct Findings {
 };
 
 Findings measure(const Options& options, Run& run);
+
+/// For --help.
+Outputs outputs();
+
+/// Writes tables, summary, figures and verdict.
+void report(Run& run, const Findings& found, const Options& options);
+
+/// Draws the figures from the tables of the record; captions begin with the setting.
+void draw_figures(Run& run, const std::vector<MeasuredMean>& means, const Options& options,
+                  const std::string& setting);
 
 }  // namespace experiments::accumulation
