@@ -1,5 +1,3 @@
-#include "experiments/op_precision/measurement.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "experiments/frame/parallel.h"
+#include "experiments/op_precision/findings.h"
 #include "experiments/training/training_setup.h"
 #include "sim/ops/elementary.h"
 #include "sim/ops/registry.h"
