@@ -1,5 +1,3 @@
-#include "experiments/accumulation/figures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/accumulation/findings.h"
 #include "fp16/formats.h"
 #include "fp16/mma.h"
 

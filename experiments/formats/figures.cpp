@@ -1,10 +1,9 @@
-#include "experiments/formats/figures.h"
-
 #include <fmt/format.h>
 
 #include <string_view>
 #include <vector>
 
+#include "experiments/formats/findings.h"
 #include "fp16/formats.h"
 #include "sim/tensor/log2.h"
 

@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <vector>
 
-#include "fp16/codec.h"
 #include "fp16/formats.h"
 #include "sim/tensor/log2.h"
 
@@ -12,22 +10,6 @@ namespace experiments::formats {
 namespace {
 
 using fp16::Format;
-
-/// How many numbers lie in [2^exponent, 2^(exponent + 1)), for exponents within the range.
-double values_in_octave(const Format& format, int exponent) {
-  const double power = std::ldexp(1.0, exponent);
-  if (exponent == format.emax()) return (format.max() / power - 1) / format.epsilon() + 1;
-  return std::ldexp(1.0, std::min(exponent, format.emin()) - format.emin_subnormal());
-}
-
-/// The finite numbers above zero, ascending.
-template <const Format& F>
-std::vector<double> positive_values() {
-  std::vector<double> values;
-  for (std::uint64_t code = F.has_zero(); code <= F.max_finite_code(); ++code)
-    values.push_back(fp16::decode<F>(static_cast<fp16::Bits<F>>(code)));
-  return values;
-}
 
 template <const Format& F>
 bool codes_agree_with_format() {
@@ -64,38 +46,10 @@ std::string special_values(const Format& format) {
   return {};
 }
 
-void write_formats(RunRecord& record) {
-  Table& table =
-      record.table("formats", {"format", "width_bits", "exponent_bits", "precision_bits", "max", "min_normal",
-                               "min_subnormal", "epsilon", "unit_roundoff", "digits10", "max_digits10",
-                               "range_octaves", "finite_values", "special_values"});
-  for (const auto& [name, f] : fp16::formats) {
-    table.row({name, f.width(), f.exponent_bits, f.precision, f.max(), f.min_normal(), f.min_subnormal(),
-               f.epsilon(), f.unit_roundoff(), f.digits10(), f.max_digits10(), range_octaves(f),
-               f.finite_values(), special_values(f)});
-  }
-}
-
-void write_octaves(RunRecord& record) {
-  Table& table = record.table(
-      "octaves", {"format", "exponent_log2", "values", "values_log2", "largest_relative_spacing"});
-  for (const auto& [name, format] : fp16::formats) {
-    for (int e = format.emin_subnormal(); e <= format.emax(); ++e) {
-      const double values = values_in_octave(format, e);
-      const int spacing_log2 = std::max(e, format.emin()) - format.trailing_bits();
-      table.row({name, e, values, sim::log2_of(values), std::ldexp(1.0, spacing_log2 - e)});
-    }
-  }
-}
-
-void write_values(RunRecord& record) {
-  Table& table = record.table("values", {"format", "value", "value_log2"});
-  fp16::for_each_format([&]<const Format & F>() {
-    if constexpr (F.width() <= 8) {
-      for (const double value : positive_values<F>())
-        table.row({fp16::name_of(F), value, sim::log2_of(value)});
-    }
-  });
+double values_in_octave(const Format& format, int exponent) {
+  const double power = std::ldexp(1.0, exponent);
+  if (exponent == format.emax()) return (format.max() / power - 1) / format.epsilon() + 1;
+  return std::ldexp(1.0, std::min(exponent, format.emin()) - format.emin_subnormal());
 }
 
 bool codes_agree() {

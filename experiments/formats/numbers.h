@@ -1,9 +1,11 @@
 #pragma once
 /// The numbers that the formats hold: how far they reach and how they lie.
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
-#include "experiments/frame/record.h"
+#include "fp16/codec.h"
 #include "fp16/format.h"
 
 namespace experiments::formats {
@@ -14,14 +16,17 @@ double range_octaves(const fp16::Format& format);
 /// "infinities, NaNs": what the codes stand for besides finite numbers.
 std::string special_values(const fp16::Format& format);
 
-/// formats.csv: a row for each format.
-void write_formats(RunRecord& record);
+/// How many numbers lie in [2^exponent, 2^(exponent + 1)), for exponents within the range.
+double values_in_octave(const fp16::Format& format, int exponent);
 
-/// octaves.csv: how many numbers each format has in each octave.
-void write_octaves(RunRecord& record);
-
-/// values.csv: every positive number of the 8-bit and smaller formats.
-void write_values(RunRecord& record);
+/// The finite numbers above zero of a format of up to 16 bits, ascending.
+template <const fp16::Format& F>
+std::vector<double> positive_values() {
+  std::vector<double> values;
+  for (std::uint64_t code = F.has_zero(); code <= F.max_finite_code(); ++code)
+    values.push_back(fp16::decode<F>(static_cast<fp16::Bits<F>>(code)));
+  return values;
+}
 
 /// Whether in every format of up to 16 bits the codes, all decoded, are what fp16::Format computes of them.
 bool codes_agree();

@@ -34,6 +34,10 @@ SummaryKey spread_note() {
           "sample standard deviation and 95 % t-interval of a mean over several seeds", "several seeds"};
 }
 
+void add_to(Outputs& outputs, const TableNote& table) {
+  outputs.tables.push_back(table);
+}
+
 void add_to(Outputs& outputs, const std::vector<SummaryKey>& keys) {
   std::vector<SummaryKey>& all = outputs.summary_keys;
   for (const SummaryKey& key : keys) {
@@ -41,6 +45,11 @@ void add_to(Outputs& outputs, const std::vector<SummaryKey>& keys) {
   }
   const auto spread = std::ranges::find(all, spread_note().name, &SummaryKey::name);
   if (spread != all.end()) std::rotate(spread, spread + 1, all.end());
+}
+
+void add_to(Outputs& outputs, const Outputs& more) {
+  for (const TableNote& table : more.tables) add_to(outputs, table);
+  add_to(outputs, more.summary_keys);
 }
 
 }  // namespace experiments

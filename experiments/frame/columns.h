@@ -41,6 +41,16 @@ std::vector<Column<Row>> columns_of_part(const std::vector<Column<Part>>& column
   return result;
 }
 
+/// The mean of an estimate and the ends of its interval: <name>, <name>_lower and <name>_upper.
+template <class Row>
+std::vector<Column<Row>> interval_columns(const std::string& name, const std::string& unit,
+                                          const std::function<Estimate(const Row&)>& estimate,
+                                          const std::string& when = {}) {
+  return {{name, unit, [estimate](const Row& row) { return estimate(row).mean; }, when},
+          {name + "_lower", unit, [estimate](const Row& row) { return estimate(row).lower(); }, when},
+          {name + "_upper", unit, [estimate](const Row& row) { return estimate(row).upper(); }, when}};
+}
+
 template <class T>
 std::vector<T> joined(std::vector<T> first, const std::vector<T>& second) {
   first.insert(first.end(), second.begin(), second.end());
@@ -95,6 +105,9 @@ class SummaryValue {
     if (value) content_ = Value(*value);
   }
   SummaryValue(const Estimate& estimate) : content_(estimate) {}
+  SummaryValue(const std::optional<Estimate>& estimate) {
+    if (estimate) content_ = *estimate;
+  }
 
   void write(RunRecord& record, const std::string& key) const;
 
@@ -119,7 +132,8 @@ struct SummaryRow {
   SummaryRow(std::string name, std::string meaning, Function function, std::string when = {})
       : key{std::move(name), std::move(meaning), std::move(when)},
         value(std::move(function)),
-        is_estimate(std::same_as<std::decay_t<std::invoke_result_t<Function, const Row&>>, Estimate>) {}
+        is_estimate(
+            std::convertible_to<std::invoke_result_t<Function, const Row&>, std::optional<Estimate>>) {}
 };
 
 /// Keys of the summary that are written together.
@@ -144,16 +158,23 @@ struct SummaryOf {
   }
 };
 
-inline void add_to(Outputs& outputs, const TableNote& table) {
-  outputs.tables.push_back(table);
-}
+void add_to(Outputs& outputs, const TableNote& table);
 /// Each key once, the spread of estimates last.
 void add_to(Outputs& outputs, const std::vector<SummaryKey>& keys);
+void add_to(Outputs& outputs, const Outputs& more);
+template <class Rows>
+void add_to(Outputs& outputs, const TableOf<Rows>& table) {
+  add_to(outputs, table.note());
+}
+template <class Rows>
+void add_to(Outputs& outputs, const SummaryOf<Rows>& summary) {
+  add_to(outputs, summary.note());
+}
 
-/// What --help says of all the TableOf and SummaryOf that a program writes.
+/// What --help says of all that a program writes.
 Outputs outputs_of(const auto&... written) {
   Outputs outputs;
-  (add_to(outputs, written.note()), ...);
+  (add_to(outputs, written), ...);
   return outputs;
 }
 

@@ -25,6 +25,20 @@ void add_extremes(std::vector<Point>& kept, std::span<const Point> stretch) {
   if (highest != lowest) kept.push_back(*highest);
 }
 
+struct CurvePoint {
+  std::size_t curve;
+  const std::string& what;
+  Point point;
+};
+
+const TableOf<CurvePoint> curve_table{
+    .name = "",
+    .rows = "each point of the figure's curves",
+    .columns = {{"curve", "", &CurvePoint::curve},
+                {"what", "", [](const CurvePoint& p) { return p.what; }},
+                {"step", "steps", [](const CurvePoint& p) { return p.point.x; }},
+                {"value", "the curve's", [](const CurvePoint& p) { return p.point.y; }}}};
+
 }  // namespace
 
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
@@ -54,12 +68,19 @@ std::string line_style(std::size_t curve) {
 }
 
 CurveTable::CurveTable(RunRecord& record, std::string name)
-    : name_(std::move(name)), table_(record.table(name_, {"curve", "what", "step", "value"})) {}
+    : name_(std::move(name)), table_(record.table(name_, curve_table.header())) {}
+
+TableNote CurveTable::note(std::string name) {
+  TableNote note = curve_table.note();
+  note.name = std::move(name);
+  return note;
+}
 
 Curve CurveTable::add(const std::string& what, const std::vector<Point>& points, std::string style,
                       std::string title) {
   ++curves_;
-  for (const Point& point : thinned(points, most_points)) table_.row({curves_, what, point.x, point.y});
+  for (const Point& point : thinned(points, most_points))
+    table_.row(curve_table.cells({curves_, what, point}));
   return {.table = name_,
           .where = fmt::format("column('curve') == {}", curves_),
           .x = "column('step')",

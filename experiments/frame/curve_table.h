@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/figure.h"
 #include "experiments/frame/record.h"
 
@@ -32,6 +33,8 @@ class CurveTable {
   static constexpr std::size_t most_points = 2000;
 
   CurveTable(RunRecord& record, std::string name);
+  /// For --help.
+  static TableNote note(std::string name);
 
   /// Writes the points, thinned, as the next curve; `what` says in the table what they are.
   Curve add(const std::string& what, const std::vector<Point>& points, std::string style,

@@ -1,5 +1,3 @@
-#include "experiments/gradient_histogram/figures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "experiments/frame/text_table.h"
+#include "experiments/gradient_histogram/findings.h"
 #include "experiments/gradient_histogram/panels.h"
 #include "experiments/training/gradient_sites.h"
 #include "fp16/names.h"

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/gradient_histogram/panels.h"
 
@@ -67,12 +69,59 @@ std::string shifted_panels(const Pooled& gradients, int scale_log2, double lowes
              scale_log2);
 }
 
+constexpr const char *paper3 = "--figure paper3", *paper2b = "--figure paper2b";
+
 struct Published {
   std::string quantity;
   std::string paper;
   std::string guide;
   double ours;
 };
+
+const TableOf<Published> published_table{.name = "published",
+                                         .rows = "each published figure",
+                                         .columns = {{"quantity", "", &Published::quantity},
+                                                     {"paper", "%", &Published::paper},
+                                                     {"guide", "%", &Published::guide},
+                                                     {"ours_percent", "%", &Published::ours}},
+                                         .when = paper3};
+
+/// A bar at one scale; that of the zeros has no bin.
+struct ScaledBin {
+  int scale_log2;
+  std::optional<Bin> bin;
+  double percent;
+
+  Value edge(int Bin::*which) const { return bin ? Value((*bin).*which) : Value("zero"); }
+};
+
+const TableOf<ScaledBin> paper3_table{
+    .name = "paper3",
+    .rows = "each bar at each scale",
+    .columns = {{"scale_log2", "log2", &ScaledBin::scale_log2},
+                {"lower_log2", "log2", [](const ScaledBin& b) { return b.edge(&Bin::lower); }},
+                {"upper_log2", "log2", [](const ScaledBin& b) { return b.edge(&Bin::upper); }},
+                {"share_percent", "%", &ScaledBin::percent}},
+    .when = paper3};
+
+const SummaryOf<double> paper3_summary{
+    {{"paper3_share_flushed_at_scale_<S>", "of all activation gradients, zeros included, become zero at S",
+      [](double share) { return share; }, paper3}}};
+
+struct OctaveShare {
+  int exponent;
+  double percent;
+};
+
+const TableOf<OctaveShare> paper2b_table{.name = "paper2b",
+                                         .rows = "each octave of the weight gradients over training",
+                                         .columns = {{"exponent_log2", "log2", &OctaveShare::exponent},
+                                                     {"share_percent", "%", &OctaveShare::percent}},
+                                         .when = paper2b};
+
+const SummaryOf<double> paper2b_summary{
+    {{"paper2b_fraction_below_2^-24", "of the non-zero weight gradients over training",
+      [](double share) { return share; }, paper2b}}};
 
 std::vector<Published> published_rows(const Pooled& gradients) {
   const double flushed = flushed_percent(gradients, 0), zero = 100 * gradients.fraction_zero();
@@ -96,11 +145,10 @@ std::string counting_sentence(const Findings& found) {
       parts.push_back(fmt::format("{} {}", operation.name, percent(operation.fraction_zero())));
   }
   return fmt::format(
-      "Which tensors are counted decides on the zeros: of the outputs of layers, before the non-linearity, "
-      "{} "
-      "of the gradients are zero; of every tensor of the network {} ({}).",
-      percent(found.activation_gradients.fraction_zero()), percent(every.fraction_zero()),
-      fmt::join(parts, ", "));
+      "How many gradients are zero depends on which tensors are counted: the table has the outputs of layers "
+      "before the "
+      "non-linearity; of every tensor of the network it is {} ({}).",
+      percent(every.fraction_zero()), fmt::join(parts, ", "));
 }
 
 const Pooled* operation_named(const Findings& found, std::string_view name) {
@@ -108,28 +156,24 @@ const Pooled* operation_named(const Findings& found, std::string_view name) {
   return operation == found.operations.end() ? nullptr : &*operation;
 }
 
-/// From the loss backward, what makes the zeros and what makes the others small; empty of a network that is not
-/// made of the detector's parts.
-std::string mechanism_sentences(const Findings& found) {
+/// What makes the zeros, from the loss backward, and what makes the others small; none for a network that is not made
+/// of the detector's parts.
+std::vector<std::string> mechanism_sentences(const Findings& found) {
   const Pooled* heads = operation_named(found, "channels_last");
   const Pooled* pools = operation_named(found, "max_pool2d");
   const Pooled* relus = operation_named(found, "relu");
   const Pooled* convolutions = operation_named(found, "conv2d");
-  if (!heads || !pools || !relus || !convolutions) return "";
-  return fmt::format(
-      "\nWhere the zeros come from, backward from the loss: {} of the heads' outputs get no gradient, since "
-      "hard "
-      "negative mining leaves their anchors out; the convolutions behind them spread the rest, so that of "
-      "the "
-      "pools' outputs only {} are zero; a pool hands its gradient to one value of four, which makes it {} of "
-      "the "
-      "ReLUs' outputs; and a ReLU that is off stops it, which makes it {} of the convolutions'. Why the "
-      "others "
-      "are small: divided by the normaliser, the largest gradient of the heads is 2^{:.1f}; spread over "
-      "their "
-      "inputs, that of the ReLUs is 2^{:.1f}.\n",
-      percent(heads->fraction_zero()), percent(pools->fraction_zero()), percent(relus->fraction_zero()),
-      percent(convolutions->fraction_zero()), heads->max_abs_log2(), relus->max_abs_log2());
+  if (!heads || !pools || !relus || !convolutions) return {};
+  return {
+      fmt::format(
+          "Hard negative mining and max pooling make the zeros. Mining leaves {} of the heads' outputs "
+          "without a gradient; convolutions spread the rest until {} of the pools' outputs are zero; a pool "
+          "hands its gradient to one value of four, and {} of the ReLUs' outputs are zero.",
+          percent(heads->fraction_zero()), percent(pools->fraction_zero()), percent(relus->fraction_zero())),
+      fmt::format(
+          "The normaliser and the spreading make the others small: the largest gradient of the heads is "
+          "2^{:.1f}, that of the ReLUs 2^{:.1f}.",
+          heads->max_abs_log2(), relus->max_abs_log2())};
 }
 
 }  // namespace
@@ -147,25 +191,30 @@ std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2) {
   return bins;
 }
 
-std::string draw_paper3(Run& run, const Findings& found, std::string_view model, const std::string& setting) {
+Outputs paper_outputs() {
+  return outputs_of(paper3_table, published_table, paper2b_table, paper3_summary, paper2b_summary);
+}
+
+std::vector<std::string> draw_paper3(Run& run, const Findings& found, std::string_view model,
+                                     const std::string& setting) {
   const Pooled& gradients = found.activation_gradients;
-  Table& table = run.record().table("paper3", {"scale_log2", "lower_log2", "upper_log2", "share_percent"});
+  const auto add = paper3_table.start(run.record());
   double tallest = 0.1;
   for (const int scale_log2 : paper_scales_log2) {
-    run.record().summary(fmt::format("paper3_share_flushed_at_scale_2^{}", scale_log2),
-                         gradients.fraction_flushed(scale_log2) * (1 - gradients.fraction_zero()));
-    table.row({scale_log2, "zero", "zero", 100 * gradients.fraction_zero()});
+    paper3_summary.write(run.record(),
+                         gradients.fraction_flushed(scale_log2) * (1 - gradients.fraction_zero()),
+                         {fmt::format("2^{}", scale_log2)});
+    add({scale_log2, std::nullopt, 100 * gradients.fraction_zero()});
     for (const Bin& bin : paper_bins(gradients, scale_log2)) {
-      table.row({scale_log2, bin.lower, bin.upper, bin.percent});
+      add({scale_log2, bin, bin.percent});
       tallest = std::max(tallest, bin.percent);
     }
   }
-  Table& published = run.record().table("published", {"quantity", "paper", "guide", "ours_percent"});
+  const std::vector<Published> published = published_rows(gradients);
+  published_table.write(run.record(), published);
   TextTable text{.columns = {"activation gradients, % of all", "paper", "guide", "here"}, .rows = {}};
-  for (const Published& row : published_rows(gradients)) {
-    published.row({row.quantity, row.paper, row.guide, row.ours});
+  for (const Published& row : published)
     text.rows.push_back({row.quantity, row.paper, row.guide, fmt::format("{:.3g}", row.ours)});
-  }
   constexpr double lowest = -40;
   std::string script = "set multiplot\nset boxwidth 0.9\nunset key\n";
   int index = 0;
@@ -181,20 +230,20 @@ std::string draw_paper3(Run& run, const Findings& found, std::string_view model,
            setting, percent(gradients.fraction_zero())),
        .script = script + "unset multiplot\n",
        .height = 860});
-  return fmt::format("{}\n{}\n{}", text.text(), counting_sentence(found), mechanism_sentences(found));
+  return joined<std::string>({text.text(), counting_sentence(found)}, mechanism_sentences(found));
 }
 
-std::string draw_paper2b(Run& run, const Findings& found, std::string_view model,
-                         const std::string& setting) {
+std::vector<std::string> draw_paper2b(Run& run, const Findings& found, std::string_view model,
+                                      const std::string& setting) {
   Pooled gradients{.name = "weight gradients"};
   for (const Moment& moment : found.moments) gradients += moment.weight_gradients;
-  Table& table = run.record().table("paper2b", {"exponent_log2", "share_percent"});
+  const auto add = paper2b_table.start(run.record());
   const ExponentHistogram& exponents = gradients.exponents;
   const int lowest = exponents.lowest_exponent().value_or(-40),
             highest = exponents.highest_exponent().value_or(0);
-  for (int e = lowest; e <= highest; ++e) table.row({e, gradients.percent_at(e)});
+  for (int e = lowest; e <= highest; ++e) add({e, gradients.percent_at(e)});
   const double lost = gradients.fraction_below_smallest_subnormal();
-  run.record().summary("paper2b_fraction_below_2^-24", lost);
+  paper2b_summary.write(run.record(), lost);
   const double left = std::max(lowest, -60) - 1;
   run.figure(
       {.name = "paper2b",
@@ -215,10 +264,10 @@ std::string draw_paper2b(Run& run, const Findings& found, std::string_view model
                   .x = "column('exponent_log2') + 0.5",
                   .y = "column('share_percent')",
                   .style = "with boxes linecolor rgb blue"}})});
-  return fmt::format(
-      "{} of the non-zero weight gradients lie below 2^-24 over the whole training; in the speech model of "
+  return {fmt::format(
+      "Over the whole training {} of the non-zero weight gradients lie below 2^-24; in the speech model of "
       "figure 2b about 5 % do.",
-      percent(lost));
+      percent(lost))};
 }
 
 }  // namespace experiments::gradient_histogram

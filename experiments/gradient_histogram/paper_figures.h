@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiments/frame/experiment.h"
-#include "experiments/gradient_histogram/pooled.h"
+#include "experiments/gradient_histogram/findings.h"
 
 namespace experiments::gradient_histogram {
 
@@ -21,12 +21,17 @@ struct Bin {
 /// its text); every value multiplied by 2^scale_log2 first.
 std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2);
 
-/// Activation gradients before and after a shift by S, the exact zeros in a bar apart: table and figure
-/// "paper3", and a table of what the paper, NVIDIA's guide and this run have. Returns what to say of it.
-std::string draw_paper3(Run& run, const Findings& found, std::string_view model, const std::string& setting);
+/// For --help.
+Outputs paper_outputs();
 
-/// Exponents of all weight gradients over the moments of training, with the line at -24 below which the paper
-/// calls them lost: table and figure "paper2b". Returns what to say of it.
-std::string draw_paper2b(Run& run, const Findings& found, std::string_view model, const std::string& setting);
+/// Writes table and figure "paper3", activation gradients before and after a shift by S with the exact zeros in a bar
+/// apart, and a table of what the paper, NVIDIA's guide and this run have. Returns what to say of it.
+std::vector<std::string> draw_paper3(Run& run, const Findings& found, std::string_view model,
+                                     const std::string& setting);
+
+/// Writes table and figure "paper2b", exponents of all weight gradients over the moments of training with the line at -24
+/// below which the paper calls them lost. Returns what to say of it.
+std::vector<std::string> draw_paper2b(Run& run, const Findings& found, std::string_view model,
+                                      const std::string& setting);
 
 }  // namespace experiments::gradient_histogram

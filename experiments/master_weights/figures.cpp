@@ -1,5 +1,3 @@
-#include "experiments/master_weights/figures.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,6 +6,7 @@
 #include <string_view>
 
 #include "experiments/frame/figure.h"
+#include "experiments/master_weights/findings.h"
 
 namespace experiments::master_weights {
 namespace {

@@ -1,5 +1,3 @@
-#include "experiments/op_precision/figures.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +5,8 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+
+#include "experiments/op_precision/lists.h"
 
 namespace experiments::op_precision {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/op_precision/measurement.h"
+#include "experiments/op_precision/findings.h"
 
 namespace experiments::op_precision {
 
@@ -76,5 +76,16 @@ Placement placement_of(const OperationFindings& findings, Reductions reductions,
 /// Every operation of the registry: those that need FP32, then those for FP16, then those that run in what they
 /// are given, then the unmeasured; each in the order of the registry. Refers to the findings.
 std::vector<ListEntry> derive_lists(const Findings& findings);
+
+/// For --help.
+Outputs outputs();
+
+/// Writes tables, summary, figures and verdict; `setting` is what was trained and computed how.
+void report(Run& run, const Findings& findings, const std::string& setting);
+
+/// Each operation's gradient error, flushed share and headroom, in the groups that the criterion makes. Drawn
+/// from lists.csv.
+void draw_figures(Run& run, const Findings& findings, const std::vector<ListEntry>& lists,
+                  const std::string& setting);
 
 }  // namespace experiments::op_precision

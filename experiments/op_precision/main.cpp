@@ -12,10 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/op_precision/figures.h"
 #include "experiments/op_precision/lists.h"
-#include "experiments/op_precision/measurement.h"
-#include "experiments/op_precision/record.h"
 #include "experiments/training/laboratory.h"
 
 namespace experiments::op_precision {
@@ -37,12 +34,7 @@ std::string setting_of(const Options& options, const Findings& findings) {
 
 void run(Run& run, const Options& options) {
   const Findings findings = measure(options, run);
-  const std::vector<ListEntry> lists = derive_lists(findings);
-  const std::string setting = setting_of(options, findings);
-  write_tables(run.record(), findings, lists);
-  write_summary(run.record(), findings, lists);
-  draw_figures(run, findings, lists, setting);
-  write_verdict(run.record(), findings, lists, setting);
+  report(run, findings, setting_of(options, findings));
 }
 
 }  // namespace
@@ -56,7 +48,7 @@ int main(int argc, char** argv) {
       {.program = {.name = "op_precision",
                    .question = "Which operations need FP32, by one criterion for all of them?",
                    .example = "op_precision --models transformer,lstm --steps 300 --out results/operations",
-                   .summary_keys = op_precision::summary_keys(),
+                   .outputs = op_precision::outputs(),
                    .details = op_precision::criterion_sentence()},
        .options =
            [&](CommandLine& command_line) {

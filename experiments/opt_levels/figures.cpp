@@ -1,5 +1,3 @@
-#include "experiments/opt_levels/figures.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -8,7 +6,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "experiments/opt_levels/operations_figure.h"
+#include "experiments/opt_levels/findings.h"
 
 namespace experiments::opt_levels {
 namespace {

@@ -6,10 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "experiments/opt_levels/figures.h"
-#include "experiments/opt_levels/measurement.h"
-#include "experiments/opt_levels/record.h"
-#include "experiments/opt_levels/verdict.h"
+#include "experiments/opt_levels/findings.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
 #include "experiments/training/training_setup.h"
@@ -37,12 +34,7 @@ void fill_in(TrainingOptions& training) {
 void run(Run& run, Options& options) {
   fill_in(options.training);
   const TrainingSetup setup(options.training);
-  const Findings found = measure(setup, options, run);
-  write_settings(run.record(), found);
-  write_tables(run.record(), found);
-  write_summary(run.record(), found);
-  draw_figures(run, found);
-  write_verdict(run.record(), found);
+  report(run, measure(setup, options, run));
 }
 
 void bind(CommandLine& command_line, Options& options) {
@@ -77,7 +69,7 @@ int main(int argc, char** argv) {
       {.program = {.name = "opt_levels",
                    .question = "What does each precision recipe cost in accuracy, and what does it save?",
                    .example = "opt_levels --model mlp --recipes O1,O2,O3 --seeds 5 --out results/mlp",
-                   .summary_keys = opt_levels::summary_keys()},
+                   .outputs = opt_levels::outputs()},
        .options = [&](CommandLine& command_line) { opt_levels::bind(command_line, options); },
        .body = [&](Run& r) { opt_levels::run(r, options); }});
 }

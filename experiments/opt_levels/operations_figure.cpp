@@ -1,5 +1,3 @@
-#include "experiments/opt_levels/operations_figure.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/opt_levels/findings.h"
 #include "fp16/formats.h"
 
 namespace experiments::opt_levels {

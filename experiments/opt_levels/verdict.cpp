@@ -1,5 +1,3 @@
-#include "experiments/opt_levels/verdict.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -12,6 +10,7 @@
 
 #include "experiments/frame/confidence.h"
 #include "experiments/frame/text_table.h"
+#include "experiments/opt_levels/findings.h"
 #include "experiments/training/glossary.h"
 
 namespace experiments::opt_levels {
@@ -23,11 +22,6 @@ int decimals(const Findings& found) {
 
 double factor(const Findings& found) {
   return found.is_classifier() ? 100 : 1;
-}
-
-std::string with_unit(const Findings& found, const Estimate& quality) {
-  return fmt::format("{}{}", with_interval(quality, factor(found), decimals(found)),
-                     found.is_classifier() ? " % test accuracy" : " test loss");
 }
 
 /// Recipes by what the intervals of their differences to the reference tell.
@@ -48,16 +42,23 @@ void judge(Judgements& judgements, const Findings& found, const SeedGroup& group
   }
 }
 
-/// "worse: a, b; not told from it: c".
-std::string text_of(const Judgements& judgements) {
+/// "O3 and fp8 end worse than O0; O1 cannot be told from it".
+std::string text_of(const Judgements& judgements, std::string_view other) {
   std::vector<std::string> clauses;
-  const auto add = [&](std::string_view what, const std::vector<std::string>& names) {
-    if (!names.empty()) clauses.push_back(fmt::format("{}: {}", what, fmt::join(names, ", ")));
+  const auto add = [&](const std::vector<std::string>& names, std::string_view one,
+                       std::string_view several) {
+    if (names.empty()) return;
+    const std::string all =
+        names.size() == 1
+            ? names.front()
+            : fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+    clauses.push_back(
+        fmt::format("{} {}", all, fmt::format(fmt::runtime(names.size() == 1 ? one : several), other)));
   };
-  add("better", judgements.better);
-  add("not told from it", judgements.open);
-  add("worse", judgements.worse);
-  add("without a finite loss", judgements.diverged);
+  add(judgements.worse, "ends worse than {}", "end worse than {}");
+  add(judgements.diverged, "leaves no finite loss", "leave no finite loss");
+  add(judgements.open, "cannot be told from {}", "cannot be told from {}");
+  add(judgements.better, "ends better than {}", "end better than {}");
   return fmt::format("{}", fmt::join(clauses, "; "));
 }
 
@@ -74,22 +75,22 @@ bool has_learnt_nothing(const Findings& found) {
   return found.at_default(0).estimate("final_accuracy").mean <= p + 3 * std::sqrt(p * (1 - p) / n);
 }
 
-std::string accuracy_paragraph(const Findings& found) {
+/// Which recipes cost accuracy, or loss.
+std::string answer(const Findings& found) {
+  if (has_learnt_nothing(found)) {
+    return fmt::format(
+        "What the recipes cost cannot be said: FP32 answers as guessing does: in {} steps it has learnt "
+        "nothing.",
+        found.setup.budget().steps);
+  }
+  if (found.recipes.size() == 1) return fmt::format("There is nothing to compare: {} ran alone.", reference);
+  if (!has_enough_seeds(found))
+    return fmt::format("Whether a recipe costs anything is judged from {} seeds on.",
+                       Estimate::enough_values);
   Judgements judgements;
   for (std::size_t i = 1; i < found.recipes.size(); ++i)
     judge(judgements, found, found.at_default(i), found.at_default(0));
-  const std::string reached = fmt::format(
-      "{} (FP32) reaches {}{}.", reference, with_unit(found, found.at_default(0).estimate(found.quality())),
-      has_learnt_nothing(found) ? fmt::format(", as guessing does: in {} steps it has learnt nothing, so "
-                                              "that differences to it say nothing",
-                                              found.setup.budget().steps)
-                                : "");
-  if (found.recipes.size() == 1) return reached;
-  if (!has_enough_seeds(found))
-    return fmt::format("{} Whether anything differs from it is judged from {} seeds on.", reached,
-                       Estimate::enough_values);
-  return fmt::format("{} Against it, by 95 % t-intervals of the paired differences, {}.", reached,
-                     text_of(judgements));
+  return fmt::format("{}.", text_of(judgements, "FP32"));
 }
 
 bool same_losses(const RunGroup& a, const RunGroup& b) {
@@ -149,37 +150,30 @@ std::string bytes_paragraph(const Findings& found) {
   const bool narrows =
       std::ranges::any_of(others, [](const Recipe& recipe) { return recipe.policy.operands.narrows(); });
   return fmt::format(
-      "At a batch of {} the others hold between {} ({}) and {} ({}) of its {:.2f} MiB, temporaries left "
-      "out.{}",
-      found.setup.budget().batch, percent(share_of(least)), least.name, percent(share_of(most)), most.name,
-      static_cast<double>(found.budget_bytes) / 0x1p20,
-      narrows
-          ? " FP8 and FP4 save nothing more: these recipes narrow what is multiplied, and keep tensors in "
-            "bfloat16."
-          : "");
+      "{} saves the most memory and {} the least: they hold {} and {} of the bytes of FP32.{}", least.name,
+      most.name, percent(share_of(least)), percent(share_of(most)),
+      narrows ? " FP8 and FP4 save nothing more than bfloat16: these recipes narrow what is multiplied, "
+                "and keep tensors in bfloat16."
+              : "");
 }
 
 std::string equal_bytes_paragraph(const Findings& found) {
   Judgements to_default, to_same_batch;
-  std::vector<std::pair<int, std::size_t>> batches;  // with the group of the reference that has it
+  std::vector<int> batches;
   for (std::size_t i = 1; i < found.recipes.size(); ++i) {
     const EqualBytes& equal = found.equal_bytes[i];
     if (equal.batch.batch == 0) continue;
     const SeedGroup& grown = found.groups[equal.runs].group;
-    batches.emplace_back(equal.batch.batch, equal.reference);
+    batches.push_back(equal.batch.batch);
     judge(to_default, found, grown, found.at_default(0));
     judge(to_same_batch, found, grown, found.groups[equal.reference].group);
   }
   if (batches.empty()) return {};
   const auto [least, most] = std::ranges::minmax(batches);
-  const SeedGroup& control = found.groups[most.second].group;
-  std::string text =
-      fmt::format("In the same bytes fit batches of {} to {}, trained {}. {} itself is then at {} with {}.",
-                  least.first, most.first, found.equal_bytes_rule(), reference,
-                  with_unit(found, control.estimate(found.quality())), most.first);
+  std::string text = fmt::format("Batches of {} to {} fit in the bytes of FP32.", least, most);
   if (has_enough_seeds(found)) {
-    text += fmt::format(" Against {} with {}, {}. Against {} with the same batch, {}.", reference,
-                        found.setup.budget().batch, text_of(to_default), reference, text_of(to_same_batch));
+    text += fmt::format(" With these, trained {}, {}; {}.", found.equal_bytes_rule(),
+                        text_of(to_default, "FP32"), text_of(to_same_batch, "FP32 with the same batch"));
   }
   return text;
 }
@@ -213,8 +207,7 @@ TextTable verdict_table(const Findings& found) {
 }  // namespace
 
 void write_verdict(RunRecord& record, const Findings& found) {
-  std::vector<std::string> paragraphs{accuracy_paragraph(found), divergence_paragraph(found),
-                                      same_paragraph(found)};
+  std::vector<std::string> paragraphs{answer(found), divergence_paragraph(found), same_paragraph(found)};
   if (found.recipes.size() > 1) {
     paragraphs.push_back(bytes_paragraph(found));
     paragraphs.push_back(equal_bytes_paragraph(found));

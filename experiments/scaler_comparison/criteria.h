@@ -40,10 +40,23 @@ double mean_recovery_steps(std::span<const Recovery> recoveries);
 struct Criterion {
   std::string_view key;    ///< in tables and in the summary
   std::string_view title;  ///< in texts
+  std::string_view unit;
+  std::string_view meaning;
 };
 inline constexpr std::array criteria{
-    Criterion{"relative_error", "gradient error"}, Criterion{"lost_steps", "lost steps"},
-    Criterion{"recovery_steps", "recovery, steps"}, Criterion{"final_loss", "final loss"}};
+    Criterion{
+        "relative_error", "gradient error", "1",
+        "||run/S - twin|| / ||twin||, mean over measured, applied steps; inf without a finite final loss"},
+    Criterion{
+        "lost_steps", "lost steps", "steps",
+        "skipped, but not those that no scale saves, and those after the scaler ended the run; inf without a "
+        "finite final loss"},
+    Criterion{
+        "recovery_steps", "recovery, steps", "steps",
+        "mean over disturbances and skips: steps after it with S an octave or more lower; nan for a strategy "
+        "without one S, inf without a finite final loss"},
+    Criterion{"final_loss", "final loss", "1",
+              "mean over the test set after the last step, in FP32; inf if not finite"}};
 
 /// Their places in `criteria`.
 namespace criterion {

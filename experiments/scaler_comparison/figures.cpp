@@ -1,5 +1,3 @@
-#include "experiments/scaler_comparison/figures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 
 #include "experiments/frame/curve_table.h"
 #include "experiments/frame/figure.h"
+#include "experiments/scaler_comparison/findings.h"
 #include "sim/tensor/log2.h"
 
 namespace experiments::scaler_comparison {

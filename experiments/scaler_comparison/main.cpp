@@ -6,32 +6,15 @@
 
 #include <vector>
 
-#include "experiments/scaler_comparison/figures.h"
-#include "experiments/scaler_comparison/ranking_record.h"
-#include "experiments/scaler_comparison/record.h"
-#include "experiments/scaler_comparison/regimes.h"
-#include "experiments/scaler_comparison/strategies.h"
+#include "experiments/frame/columns.h"
+#include "experiments/scaler_comparison/findings.h"
+#include "experiments/scaler_comparison/ranking.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
 #include "experiments/training/training_setup.h"
 
 namespace experiments::scaler_comparison {
 namespace {
-
-void report_calm(Run& run, const Findings& found) {
-  write_settings(run.record(), found);
-  write_tables(run.record(), found);
-  write_summary(run.record(), found);
-  draw_figures(run, found);
-  write_verdict(run.record(), found);
-}
-
-void report_ranking(Run& run, const RankingFindings& found) {
-  write_ranking_tables(run.record(), found);
-  write_ranking_summary(run.record(), found);
-  draw_ranking(run, found);
-  write_ranking_verdict(run.record(), found);
-}
 
 void run(Run& run, Options& options) {
   const std::vector<Regime> regimes = parse_regimes(options.regimes);
@@ -49,50 +32,6 @@ void run(Run& run, Options& options) {
       run.record(),
       {.setup = setup, .options = options, .runs = runs, .strategies = found.regimes.front().strategies});
   report_ranking(run, found);
-}
-
-Program program() {
-  return {.name = "scaler_comparison",
-          .question = "Which loss-scaling strategy brings FP16 training to where FP32 gets?",
-          .example = "scaler_comparison --model mlp --scalers none,dynamic --steps 300 --out results/mlp",
-          .summary_keys = {
-              {"<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
-              {"<strategy>.final_accuracy", "likewise, classifiers only"},
-              {"<strategy>.loss_excess",
-               "final_loss less that of fp32 in pairs of the same seed, mean over the mean of fp32"},
-              {"<strategy>.steps", "made; fewer than asked for where the scaler ended the run"},
-              {"<strategy>.skipped_steps", "of these, steps whose update was left out"},
-              {"<strategy>.scaler_twins", "twins that the scaler asked for, a backward pass each"},
-              {"<strategy>.final_scale_log2", "log2 S after the last step"},
-              {"<strategy>.mean_fraction_flushed",
-               "twin non-zero and run zero, over the twin's non-zero; mean over measured, applied steps, nan "
-               "without any"},
-              {"<strategy>.mean_norm_share_flushed", "norm of these over the twin's, likewise"},
-              {"<strategy>.mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
-              {"<strategy>.aborted_runs", "runs that their scaler ended"},
-              {"<strategy>.peak_tensor_bytes", "the most that tensors took at one time, without twins"},
-              {"<strategy>.peak_tensor_bytes_<role>",
-               "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
-               "temporaries"},
-              {"<key>_std, _lower, _upper",
-               "of the means over several seeds: sample standard deviation, 95 % t-interval"},
-              {"--regimes other than calm", "these keys only:"},
-              {"<regime>.fp32.final_loss", "as above, of the runs of that regime"},
-              {"<regime>.<strategy>.rank", "by mean_of_ranks, ties shared"},
-              {"<regime>.<strategy>.mean_of_ranks",
-               "of relative_error, lost_steps, recovery_steps and final_loss, as far as they apply"},
-              {"<regime>.<strategy>.relative_error",
-               "as mean_relative_error; inf without a finite final loss, as are the next three"},
-              {"<regime>.<strategy>.lost_steps",
-               "skipped, but not those that no scale saves, and those after the scaler ended the run"},
-              {"<regime>.<strategy>.recovery_steps",
-               "mean over disturbances and skips: steps after it with S an octave or more lower; nan for a "
-               "strategy without one S"},
-              {"<regime>.<strategy>.final_loss", "mean over the test set after the last step, in FP32"},
-              {"<regime>.<strategy>.excess_loss", "final_loss less that of FP32, in pairs of the same seed"},
-              {"<regime>.<strategy>.unfinished_recoveries", "recoveries a run that its end cut off"},
-              {"<regime>.<strategy>.aborted_runs, diverged_runs",
-               "that their scaler ended, that left no finite loss"}}};
 }
 
 void bind(CommandLine& command_line, Options& options) {
@@ -132,8 +71,14 @@ void bind(CommandLine& command_line, Options& options) {
 int main(int argc, char** argv) {
   using namespace experiments;
   scaler_comparison::Options options;
-  return run(argc, argv,
-             {.program = scaler_comparison::program(),
-              .options = [&](CommandLine& command_line) { scaler_comparison::bind(command_line, options); },
-              .body = [&](Run& r) { scaler_comparison::run(r, options); }});
+  return run(
+      argc, argv,
+      {.program = {.name = "scaler_comparison",
+                   .question = "Which loss-scaling strategy brings FP16 training to where FP32 gets?",
+                   .example =
+                       "scaler_comparison --model mlp --scalers none,dynamic --steps 300 --out results/mlp",
+                   .outputs =
+                       outputs_of(scaler_comparison::calm_outputs(), scaler_comparison::ranking_outputs())},
+       .options = [&](CommandLine& command_line) { scaler_comparison::bind(command_line, options); },
+       .body = [&](Run& r) { scaler_comparison::run(r, options); }});
 }

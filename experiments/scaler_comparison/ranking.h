@@ -8,7 +8,7 @@
 
 #include "experiments/frame/confidence.h"
 #include "experiments/scaler_comparison/criteria.h"
-#include "experiments/scaler_comparison/strategies.h"
+#include "experiments/scaler_comparison/findings.h"
 
 namespace experiments::scaler_comparison {
 
@@ -62,5 +62,23 @@ std::vector<RegimeFindings> by_regime(const std::vector<TrainingRun>& runs, std:
 
 /// The strategies by the mean of their ranks over the regimes, best first.
 std::vector<std::string> best_first(const std::vector<RegimeFindings>& regimes);
+
+/// What there is to report of all regimes.
+struct RankingFindings {
+  const TrainingSetup& setup;  ///< of calm runs
+  const Options& options;
+  std::vector<RegimeFindings> regimes;
+
+  /// Network, data, policy, steps and seeds in a sentence.
+  std::string setting() const;
+};
+
+/// For --help, of regimes other than calm alone.
+Outputs ranking_outputs();
+/// Writes tables, summary, figures and verdict of regimes other than calm alone.
+void report_ranking(Run& run, const RankingFindings& found);
+
+/// Strategies x regimes as heat maps, from ranking.csv: the mean of the ranks, and each criterion for itself.
+void draw_ranking(Run& run, const RankingFindings& found);
 
 }  // namespace experiments::scaler_comparison

@@ -5,7 +5,7 @@
 #include <array>
 
 #include "experiments/frame/figure.h"
-#include "experiments/scaler_comparison/ranking_record.h"
+#include "experiments/scaler_comparison/ranking.h"
 
 namespace experiments::scaler_comparison {
 namespace {

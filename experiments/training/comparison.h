@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/frame/confidence.h"
+#include "experiments/frame/columns.h"
 #include "experiments/frame/figure.h"
 #include "experiments/frame/record.h"
 #include "experiments/training/sweep.h"
@@ -35,6 +35,13 @@ struct SeedGroup {
   /// at steps 3, 7 of 500"; nothing where none was ended. The first step is step 1.
   std::string ending(int steps) const;
 };
+
+/// Rows of the summary for results of these names, as means over the seeds, each name after the prefix; what the runs have
+/// no result for is left out.
+std::vector<SummaryRow<SeedGroup>> result_rows(const std::string& prefix,
+                                               const std::vector<std::string>& names);
+/// Numbers of runs of a group that ended badly: <prefix>diverged_runs and <prefix>aborted_runs.
+std::vector<SummaryRow<SeedGroup>> failure_rows(const std::string& prefix);
 
 /// The groups of one network: first the FP32 runs that the others are compared with, if there are any (those
 /// without scaling, if there are several), then the others by their mean final loss, those without a finite
@@ -81,6 +88,9 @@ void write_cells(RunRecord& record, std::span<const Cell> cells);
 
 /// comparison.csv: a row for each group and result.
 void write_comparisons(RunRecord& record, std::span<const Comparison> comparisons);
+
+/// For --help: tables and summary of a single run and of a sweep.
+Outputs comparison_outputs();
 
 /// Means over the seeds; of a single run without the prefix <model>.<policy>.<scaler>.
 void write_summary(RunRecord& record, std::span<const Comparison> comparisons, bool single_run);

@@ -4,11 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <limits>
+#include <stdexcept>
 
 #include "experiments/training/counted_gradients.h"
 #include "experiments/training/gradient_sites.h"
-#include "sim/tensor/log2.h"
 
 namespace experiments {
 namespace {
@@ -23,136 +22,14 @@ bool is_measured(const sim::StepRecord& step) {
   return !step.twin.empty();
 }
 
-template <class Cell>
-std::vector<Cell> joined(std::vector<Cell> first, const std::vector<Cell>& second) {
-  first.insert(first.end(), second.begin(), second.end());
-  return first;
-}
-
 }  // namespace
-
-void write_steps(RunRecord& record, std::span<const InstrumentedRun> runs) {
-  Table& table = record.table(
-      "steps", {"strategy", "seed", "step", "loss", "scale_log2", "skipped", "measured", "fraction_flushed",
-                "fraction_flushed_at_cast", "fraction_subnormal", "fraction_overflow", "norm_share_flushed",
-                "relative_error", "cosine", "sign_agreement"});
-  for (const InstrumentedRun& run : runs) {
-    for (const sim::StepRecord& step : run.steps) {
-      const bool measured = is_measured(step);
-      const sim::TwinComparison total = sim::total_of(step.twin);
-      const auto if_measured = [&](double value) {
-        return measured ? value : std::numeric_limits<double>::quiet_NaN();
-      };
-      table.row({run.strategy, run.seed, step.step, step.loss, sim::log2_of(step.scale), int{step.skipped()},
-                 int{measured}, if_measured(total.fraction_flushed()),
-                 if_measured(total.fraction_flushed_at_cast()), if_measured(total.fraction_subnormal()),
-                 if_measured(total.fraction_overflow()), if_measured(total.norm_share_flushed()),
-                 if_measured(total.relative_error()), if_measured(total.cosine()),
-                 if_measured(total.sign_agreement())});
-    }
-  }
-}
-
-void write_layers(RunRecord& record, std::span<const InstrumentedRun> runs) {
-  Table& table = record.table("layers", {"strategy",
-                                         "seed",
-                                         "step",
-                                         "tensor",
-                                         "kind",
-                                         "octaves_alive",
-                                         "fraction_flushed",
-                                         "norm_share_flushed",
-                                         "fraction_overflow",
-                                         "relative_error",
-                                         "cosine",
-                                         "sign_agreement",
-                                         "native_zero",
-                                         "flushed_at_cast",
-                                         "subnormal",
-                                         "infinite",
-                                         "nan",
-                                         "twin_norm",
-                                         "run_norm",
-                                         "is_rounding_noise"});
-  for (const InstrumentedRun& run : runs) {
-    for (const sim::StepRecord& step : run.steps) {
-      for (std::size_t i = 0; i < step.twin.size(); ++i) {
-        const sim::TwinComparison& site = step.twin[i];
-        table.row({run.strategy,
-                   run.seed,
-                   step.step,
-                   run.sites[i].name,
-                   sim::name_of(run.sites[i].kind),
-                   site.octaves_alive(),
-                   site.fraction_flushed(),
-                   site.norm_share_flushed(),
-                   site.fraction_overflow(),
-                   site.relative_error(),
-                   site.cosine(),
-                   site.sign_agreement(),
-                   site.native_zero(),
-                   site.flushed_at_cast,
-                   site.subnormal,
-                   site.infinite(),
-                   site.nan,
-                   site.twin_norm(),
-                   site.run_norm(),
-                   int{site.is_rounding_noise}});
-      }
-    }
-  }
-}
-
-void write_skips(RunRecord& record, std::span<const InstrumentedRun> runs) {
-  Table& table = record.table("skips", joined<std::string>({"strategy", "seed"}, skip_columns()));
-  for (const InstrumentedRun& run : runs) {
-    for (const sim::StepRecord& step : run.steps) {
-      if (step.skip) table.row(joined<Value>({run.strategy, run.seed}, skip_cells(step)));
-    }
-  }
-}
-
-const std::vector<std::string>& skip_columns() {
-  static const std::vector<std::string> columns{
-      "step",          "decision",         "scale_log2",  "place",          "operation",         "layer",
-      "consumer",      "element",          "index",       "value",          "tensor_scale_log2", "twin_value",
-      "twin_exponent", "scaled_twin_log2", "twin_finite", "scale_dependent"};
-  return columns;
-}
-
-std::vector<Value> skip_cells(const sim::StepRecord& step) {
-  const sim::SkipRecord& skip = *step.skip;
-  const auto if_twin = [&](auto value) { return skip.has_twin_value() ? Value(value) : Value(""); };
-  return {step.step,
-          sim::name_of(step.decision),
-          sim::log2_of(skip.loss_scale),
-          sim::name_of(skip.place),
-          skip.operation,
-          skip.layer,
-          skip.consumer,
-          skip.element,
-          fmt::format("{}", fmt::join(skip.index, " ")),
-          skip.value,
-          sim::log2_of(skip.tensor_scale),
-          if_twin(skip.twin_value),
-          if_twin(skip.twin_exponent()),
-          if_twin(skip.log2_scaled()),
-          int{skip.twin_finite},
-          int{skip.is_scale_dependent()}};
-}
-
-void write_parameters(RunRecord& record, std::span<const InstrumentedRun> runs) {
-  Table& table = record.table("parameters", {"strategy", "seed", "parameter", "updates", "swallowed"});
-  for (const InstrumentedRun& run : runs) {
-    std::vector<sim::UpdateCounts> sums(run.parameters.size());
-    for (const sim::StepRecord& step : run.steps) add_updates(sums, step);
-    for (std::size_t i = 0; i < sums.size(); ++i)
-      table.row({run.strategy, run.seed, run.parameters[i].name, sums[i].updates, sums[i].swallowed});
-  }
-}
 
 void add_updates(std::vector<sim::UpdateCounts>& sums, const sim::StepRecord& step) {
   for (std::size_t i = 0; i < step.parameter_updates.size(); ++i) sums[i] += step.parameter_updates[i];
+}
+
+double fraction_swallowed(const sim::UpdateCounts& counts) {
+  return share_of(counts.updates, counts.swallowed);
 }
 
 void TwinSums::add(const sim::StepRecord& step) {
@@ -168,33 +45,6 @@ names::NamedValues TwinSums::means() const {
   return {{"mean_fraction_flushed", fraction_flushed / steps},
           {"mean_norm_share_flushed", norm_share_flushed / steps},
           {"mean_relative_error", relative_error / steps}};
-}
-
-void write_statistics(RunRecord& record, std::span<const InstrumentedRun> runs) {
-  Table& statistics =
-      record.table("statistics", {"strategy", "seed", "step", "tensor", "kind", "scale_log2", "total", "zero",
-                                  "subnormal", "infinite", "nan", "rounded_inexact", "rounded_to_subnormal",
-                                  "rounded_to_zero", "rounded_to_infinity", "norm", "octaves_alive"});
-  Table& exponents =
-      record.table("exponents", {"strategy", "seed", "step", "tensor", "kind", "exponent", "count"});
-  for (const InstrumentedRun& run : runs) {
-    for (const sim::StepRecord& step : run.steps) {
-      for (std::size_t i = 0; i < step.statistics.size(); ++i) {
-        const sim::SiteStatistics& s = step.statistics[i];
-        const sim::GradientSite& site = run.sites[i];
-        const std::string_view kind = sim::name_of(site.kind);
-        statistics.row({run.strategy, run.seed, step.step, site.name, kind, sim::log2_of(s.scale), s.total(),
-                        s.zero(), s.subnormal(), s.infinite(), s.nan(), s.rounding.inexact,
-                        s.rounding.subnormal, s.rounding.flushed, s.rounding.overflowed, s.norm(),
-                        s.octaves_alive()});
-        if (!s.exponents.lowest_exponent()) continue;
-        for (int e = *s.exponents.lowest_exponent(); e <= *s.exponents.highest_exponent(); ++e) {
-          if (const std::uint64_t count = s.exponents.octave(e).total)
-            exponents.row({run.strategy, run.seed, step.step, site.name, kind, e, count});
-        }
-      }
-    }
-  }
 }
 
 void SkipTally::add(const sim::StepRecord& step) {
@@ -284,18 +134,66 @@ std::string abort_sentence(std::string_view strategy, std::uint64_t seed, std::s
                      steps == 1 ? "" : "s", reason);
 }
 
-void write_estimate(RunRecord& record, const std::string& key, const Estimate& value) {
-  record.summary(key, value.mean);
-  if (value.count == 1) return;
-  record.summary(key + "_std", value.deviation);
-  record.summary(key + "_lower", value.lower());
-  record.summary(key + "_upper", value.upper());
+const ResultKey& result_key(std::string_view name) {
+  static const std::vector<ResultKey> keys = [] {
+    std::vector<ResultKey> keys{
+        {"final_loss", "1", "mean over the test set after the last step, in FP32"},
+        {"final_accuracy", "1", "over the test set after the last step, in FP32", "classifiers only"},
+        {"steps", "steps", "made; fewer than asked for where the scaler ended the run"},
+        {"skipped_steps", "steps", "whose update was left out"},
+        {"skipped_for_scale", "steps", "skipped, such as a smaller S would have kept: the twin was finite"},
+        {"skipped_at_any_scale", "steps", "skipped, such as no S would have kept"},
+        {"skipped_by_rule", "steps",
+         "skipped without anything infinite or NaN, by a rule of the scaler's own"},
+        {"first_nonfinite_step", "steps", "the first with a loss that is not finite, from 1; 0 without any"},
+        {"scaler_twins", "twins", "that the scaler asked for, each one more backward pass"},
+        {"final_scale_log2", "log2", "S after the last step"},
+        {"fraction_swallowed", "1", "updates that rounding undid, over all updates"},
+        {"mean_fraction_flushed", "1",
+         "twin non-zero and run zero, over the twin's non-zero; mean over measured, applied steps, nan "
+         "without any",
+         "with twins"},
+        {"mean_norm_share_flushed", "1",
+         "norm of the flushed values over the twin's, mean over the same steps", "with twins"},
+        {"mean_relative_error", "1", "||run/S - twin|| / ||twin||, mean over the same steps", "with twins"},
+        {"held_bytes", "bytes", "of all roles but temporaries, each at its peak"},
+        {"peak_tensor_bytes", "bytes", "the most that tensors took at one time, without twins"}};
+    for (const sim::MemoryRole role : sim::memory_roles)
+      keys.push_back({fmt::format("peak_tensor_bytes_{}", sim::name_of(role)), "bytes",
+                      fmt::format("the most that {} took at one time", sim::name_of(role))});
+    return keys;
+  }();
+  const auto found = std::ranges::find(keys, name, &ResultKey::name);
+  if (found == keys.end()) throw std::logic_error(fmt::format("result '{}' has no row", name));
+  return *found;
+}
+
+const SummaryOf<Evaluated>& evaluation_summary() {
+  static const SummaryOf<Evaluated> summary{
+      {{"test_loss", "mean over the test set of the trained network, in FP32",
+        [](const Evaluated& e) { return e.evaluation.loss; }},
+       {"test_accuracy", "on the test set of the trained network, in FP32",
+        [](const Evaluated& e) {
+          return e.is_classifier ? std::optional(e.evaluation.accuracy) : std::nullopt;
+        },
+        "classifiers only"}}};
+  return summary;
+}
+
+std::vector<std::string> peak_keys() {
+  std::vector<std::string> keys{"peak_tensor_bytes"};
+  for (const sim::MemoryRole role : sim::memory_roles)
+    keys.push_back(fmt::format("peak_tensor_bytes_{}", sim::name_of(role)));
+  return keys;
 }
 
 std::vector<std::pair<std::string, std::size_t>> peak_tensor_bytes(const sim::MemoryAccount& memory) {
-  std::vector<std::pair<std::string, std::size_t>> peaks{{"peak_tensor_bytes", memory.peak_bytes()}};
-  for (const sim::MemoryRole role : sim::memory_roles)
-    peaks.emplace_back(fmt::format("peak_tensor_bytes_{}", sim::name_of(role)), memory.peak_bytes(role));
+  std::vector<std::pair<std::string, std::size_t>> peaks;
+  for (const std::string& key : peak_keys()) {
+    const bool is_first = peaks.empty();
+    peaks.emplace_back(
+        key, is_first ? memory.peak_bytes() : memory.peak_bytes(sim::memory_roles[peaks.size() - 1]));
+  }
   return peaks;
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// What the instruments of training runs saw, as tables, summary keys and sentences.
+/// What the instruments of training runs saw, as sums, summary keys and sentences.
 
 #include <array>
 #include <cstddef>
@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/frame/confidence.h"
-#include "experiments/frame/record.h"
+#include "experiments/frame/columns.h"
 #include "sim/trainer/trainer.h"
 
 namespace experiments {
@@ -25,26 +24,11 @@ struct InstrumentedRun {
   std::span<const sim::ParameterSpec> parameters = {};
 };
 
-/// steps.csv: a row for each step; what it lost against its twin is NaN where it was not measured.
-void write_steps(RunRecord& record, std::span<const InstrumentedRun> runs);
-
-/// layers.csv: a row for each tensor of each measured step.
-void write_layers(RunRecord& record, std::span<const InstrumentedRun> runs);
-
-/// skips.csv: a row for each step without an update that was recorded, with the first tensor of it that was
-/// not finite. What the twin has there is empty unless that was a gradient.
-void write_skips(RunRecord& record, std::span<const InstrumentedRun> runs);
-
-/// The columns of skips.csv after those that name the run, and the cells of a step with a record in them.
-const std::vector<std::string>& skip_columns();
-std::vector<Value> skip_cells(const sim::StepRecord& step);
-
-/// parameters.csv: a row for each parameter with its updates over the whole run, and how many of these rounding
-/// undid.
-void write_parameters(RunRecord& record, std::span<const InstrumentedRun> runs);
-
 /// The updates of each parameter; of steps without an update nothing.
 void add_updates(std::vector<sim::UpdateCounts>& sums, const sim::StepRecord& step);
+
+/// The share of the updates that rounding undid.
+double fraction_swallowed(const sim::UpdateCounts& counts);
 
 /// What a run lost against its twins: sums over its applied steps that were measured.
 struct TwinSums {
@@ -58,10 +42,6 @@ struct TwinSums {
   /// {"mean_fraction_flushed", ...}, over the steps; NaN without any.
   names::NamedValues means() const;
 };
-
-/// statistics.csv: a row for each tensor and step with statistics; exponents.csv: one for each octave of
-/// these that is not empty.
-void write_statistics(RunRecord& record, std::span<const InstrumentedRun> runs);
 
 /// A kind of skipped steps.
 struct SkipKind {
@@ -117,10 +97,26 @@ std::string vanishing_sentence(const InstrumentedRun& run);
 std::string abort_sentence(std::string_view strategy, std::uint64_t seed, std::size_t steps,
                            std::string_view reason);
 
-/// The mean under `key` and, of several values, <key>_std, <key>_lower and <key>_upper into the summary.
-void write_estimate(RunRecord& record, const std::string& key, const Estimate& value);
+/// What a training run comes to under one key of its results.
+struct ResultKey {
+  std::string name;
+  std::string unit;
+  std::string meaning;
+  std::string when = {};
+};
+/// The same in every program that trains. Throws std::logic_error for a name that has no row.
+const ResultKey& result_key(std::string_view name);
+/// Of results the peaks of memory: of all tensors, and of each role.
+std::vector<std::string> peak_keys();
 
-/// {"peak_tensor_bytes", all}, {"peak_tensor_bytes_weights", ...} for each role.
+/// test_loss and, of classifiers, test_accuracy.
+struct Evaluated {
+  const sim::Evaluation& evaluation;
+  bool is_classifier;
+};
+const SummaryOf<Evaluated>& evaluation_summary();
+
+/// {"peak_tensor_bytes", all}, {"peak_tensor_bytes_weights", ...} for each role: the most that tensors took at one time.
 std::vector<std::pair<std::string, std::size_t>> peak_tensor_bytes(const sim::MemoryAccount& memory);
 
 }  // namespace experiments

@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "experiments/frame/build_information.h"
+#include "experiments/frame/curve_table.h"
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/parallel.h"
 #include "experiments/training/comparison.h"
@@ -222,40 +223,13 @@ void run(experiments::Run& run, Options& options) {
 }
 
 experiments::Program program() {
-  return {
-      .name = "training",
-      .question =
-          "How does a network train under a precision policy and a loss scaler, and does it differ from "
-          "FP32?",
-      .example = "training --sweep --model mlp,cnn --policy fp32,amp,O2 --seeds 5 --out results/sweep",
-      .summary_keys = {
-          {"final_loss", "mean over the test set after the last step, in FP32"},
-          {"final_accuracy", "likewise, classifiers only"},
-          {"steps", "made; fewer than asked for where the scaler ended the run"},
-          {"skipped_steps", "of these, steps whose update was left out"},
-          {"skipped_for_scale", "of these, such as a smaller S would have kept: the twin was finite"},
-          {"skipped_at_any_scale", "such as no S would have kept"},
-          {"skipped_by_rule", "such as had nothing infinite or NaN: the scaler went by a rule of its own"},
-          {"final_scale_log2", "log2 S after the last step"},
-          {"fraction_swallowed", "updates that rounding undid, over all updates"},
-          {"scaler_twins", "updates of the loss scaler that asked for a twin, each one more backward pass"},
-          {"mean_fraction_flushed",
-           "twin non-zero and run zero, over the twin's non-zero; mean over "
-           "measured, applied steps"},
-          {"mean_norm_share_flushed", "norm of these over the twin's, likewise"},
-          {"mean_relative_error", "||run/S - twin|| / ||twin||, likewise"},
-          {"peak_tensor_bytes", "the most that tensors took at one time, without twins"},
-          {"peak_tensor_bytes_<role>",
-           "likewise of weights, master_weights, optimizer_state, activations, gradients, buffers, "
-           "temporaries"},
-          {"diverged_runs", "runs whose final loss is not finite"},
-          {"aborted_runs", "runs that their scaler ended"},
-          {"unigram_entropy", "of the test text, nats: the least loss without context"},
-          {"entropy_rate", "of the source of the text, nats, where it is known"},
-          {"<model>.<policy>.<scaler>.<key>", "of each in a sweep, as a mean over the seeds"},
-          {"<key>_std, _lower, _upper",
-           "of loss and accuracy: sample standard deviation, 95 % t-interval of the mean"},
-          {"<key>_difference", "to fp32, mean of the pairs of a seed; _std, _lower, _upper likewise"}}};
+  return {.name = "training",
+          .question =
+              "How does a network train under a precision policy and a loss scaler, and does it differ from "
+              "FP32?",
+          .example = "training --sweep --model mlp,cnn --policy fp32,amp,O2 --seeds 5 --out results/sweep",
+          .outputs = experiments::outputs_of(experiments::comparison_outputs(),
+                                             experiments::CurveTable::note("loss"))};
 }
 
 void bind(experiments::CommandLine& command_line, Options& options) {

@@ -17,6 +17,7 @@
 #include "experiments/training/counted_gradients.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/memory_need.h"
+#include "experiments/training/step_tables.h"
 #include "sim/tensor/log2.h"
 
 namespace experiments {
@@ -29,10 +30,6 @@ constexpr std::string_view abort_key = "abort_reason";
 /// The summary's key of what the first step of a kind was skipped for.
 std::string first_key(const SkipKind& kind) {
   return fmt::format("first_{}", kind.key);
-}
-
-double fraction_swallowed(const sim::UpdateCounts& counts) {
-  return share_of(counts.updates, counts.swallowed);
 }
 
 /// What is added up over the steps of a run.
@@ -74,33 +71,6 @@ struct Totals {
   }
 };
 
-const std::vector<std::string>& step_columns() {
-  static const std::vector<std::string> columns{"step",
-                                                "loss",
-                                                "scale_log2",
-                                                "further_scales_log2",
-                                                "decision",
-                                                "learning_rate",
-                                                "gradient_norm",
-                                                "clip_coefficient",
-                                                "clipped_values",
-                                                "fraction_swallowed",
-                                                "fraction_flushed",
-                                                "norm_share_flushed",
-                                                "fraction_overflow",
-                                                "relative_error",
-                                                "cosine",
-                                                "skip_place",
-                                                "skip_operation",
-                                                "skip_layer",
-                                                "skip_consumer",
-                                                "skip_element",
-                                                "skip_value",
-                                                "skip_twin_exponent",
-                                                "skip_twin_finite"};
-  return columns;
-}
-
 /// Those of the losses after the first, "8 16".
 std::string further_scales_of(const sim::StepRecord& step) {
   std::vector<double> log2_scales;
@@ -115,59 +85,91 @@ std::string line_of(const std::vector<Value>& cells) {
   return fmt::format("{}\n", fmt::join(texts, ","));
 }
 
-std::string header_of(const std::vector<std::string>& columns) {
-  return fmt::format("{}\n", fmt::join(columns, ","));
+std::string line_of(const std::vector<std::string>& header) {
+  return fmt::format("{}\n", fmt::join(header, ","));
 }
 
-/// A row of steps.csv. What a step has not is NaN or empty.
-std::vector<Value> step_cells(const sim::StepRecord& step, const sim::Clipping& clipping) {
-  constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-  const bool measured = !step.twin.empty();
-  const sim::TwinComparison twin = sim::total_of(step.twin);
-  const bool clipped = clipping.max_norm.has_value() && !step.skipped();
-  const auto if_clipped = [&](double value) { return clipped ? value : undefined; };
-  const auto if_measured = [&](double value) { return measured ? value : undefined; };
-  std::vector<Value> cells{step.step,
-                           step.loss,
-                           sim::log2_of(step.scale),
-                           further_scales_of(step),
-                           sim::name_of(step.decision),
-                           step.learning_rate,
-                           if_clipped(step.clipping.norm.norm),
-                           if_clipped(step.clipping.norm.coefficient),
-                           step.clipping.clipped_values,
-                           fraction_swallowed(step.updates),
-                           if_measured(twin.fraction_flushed()),
-                           if_measured(twin.norm_share_flushed()),
-                           if_measured(twin.fraction_overflow()),
-                           if_measured(twin.relative_error()),
-                           if_measured(twin.cosine())};
-  if (step.skip) {
-    const sim::SkipRecord& skip = *step.skip;
-    cells.insert(
-        cells.end(),
-        {sim::name_of(skip.place), skip.operation, skip.layer, skip.consumer, skip.element, skip.value,
-         skip.has_twin_value() ? Value(skip.twin_exponent()) : Value(""), int{skip.twin_finite}});
-  }
-  cells.resize(step_columns().size(), "");
-  return cells;
+struct CellStep {
+  const Cell& cell;
+  const sim::StepRecord& step;
+  const sim::Clipping& clipping;
+  sim::TwinComparison twin = sim::total_of(step.twin);
+};
+
+constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
+
+template <class Quantity>
+auto if_clipped(Quantity quantity) {
+  return [quantity](const CellStep& r) -> double {
+    const bool clipped = r.clipping.max_norm.has_value() && !r.step.skipped();
+    return clipped ? r.step.clipping.norm.*quantity : undefined;
+  };
 }
+
+template <class Quantity>
+auto if_measured(Quantity quantity) {
+  return [quantity](const CellStep& r) { return r.step.twin.empty() ? undefined : (r.twin.*quantity)(); };
+}
+
+/// Empty of a step with an update.
+template <class Quantity>
+auto if_skipped(Quantity quantity) {
+  return [quantity](const CellStep& r) { return r.step.skip ? Value(quantity(*r.step.skip)) : Value(""); };
+}
+
+const TableOf<CellStep> cell_steps_table{
+    .name = "steps",
+    .rows = "each step",
+    .columns = columns_of_cell<CellStep>(
+        {{"step", "steps", [](const CellStep& r) { return r.step.step; }},
+         {"loss", "1", [](const CellStep& r) { return r.step.loss; }},
+         {"scale_log2", "log2", [](const CellStep& r) { return sim::log2_of(r.step.scale); }},
+         {"further_scales_log2", "log2", [](const CellStep& r) { return further_scales_of(r.step); }},
+         {"decision", "", [](const CellStep& r) { return sim::name_of(r.step.decision); }},
+         {"learning_rate", "1", [](const CellStep& r) { return r.step.learning_rate; }},
+         {"gradient_norm", "1", if_clipped(&sim::NormClipping::norm)},
+         {"clip_coefficient", "1", if_clipped(&sim::NormClipping::coefficient)},
+         {"clipped_values", "values", [](const CellStep& r) { return r.step.clipping.clipped_values; }},
+         {"fraction_swallowed", "1", [](const CellStep& r) { return fraction_swallowed(r.step.updates); }},
+         {"fraction_flushed", "1", if_measured(&sim::TwinComparison::fraction_flushed)},
+         {"norm_share_flushed", "1", if_measured(&sim::TwinComparison::norm_share_flushed)},
+         {"fraction_overflow", "1", if_measured(&sim::TwinComparison::fraction_overflow)},
+         {"relative_error", "1", if_measured(&sim::TwinComparison::relative_error)},
+         {"cosine", "1", if_measured(&sim::TwinComparison::cosine)},
+         {"skip_place", "", if_skipped([](const sim::SkipRecord& skip) { return sim::name_of(skip.place); })},
+         {"skip_operation", "", if_skipped([](const sim::SkipRecord& skip) { return skip.operation; })},
+         {"skip_layer", "", if_skipped([](const sim::SkipRecord& skip) { return skip.layer; })},
+         {"skip_consumer", "", if_skipped([](const sim::SkipRecord& skip) { return skip.consumer; })},
+         {"skip_element", "", if_skipped([](const sim::SkipRecord& skip) { return skip.element; })},
+         {"skip_value", "1", if_skipped([](const sim::SkipRecord& skip) { return skip.value; })},
+         {"skip_twin_exponent", "log2", if_skipped([](const sim::SkipRecord& skip) {
+            return skip.has_twin_value() ? Value(skip.twin_exponent()) : Value("");
+          })},
+         {"skip_twin_finite", "0 or 1",
+          if_skipped([](const sim::SkipRecord& skip) { return int{skip.twin_finite}; })}})};
+
+const TableOf<CellStep> cell_skips_table{
+    .name = "skips",
+    .rows = "each step without an update",
+    .columns = columns_of_cell(columns_of_part<CellStep, sim::StepRecord>(
+        skip_columns(), [](const CellStep& r) -> const sim::StepRecord& { return r.step; }))};
+
+struct CellParameter {
+  const Cell& cell;
+  std::string name;
+  sim::UpdateCounts counts;
+};
+
+const TableOf<CellParameter> cell_parameters_table{
+    .name = "parameters",
+    .rows = "each parameter",
+    .columns = columns_of_cell<CellParameter>(
+        {{"parameter", "", &CellParameter::name},
+         {"updates", "updates", [](const CellParameter& r) { return r.counts.updates; }},
+         {"swallowed", "updates", [](const CellParameter& r) { return r.counts.swallowed; }}})};
 
 constexpr const char* steps_file = "steps.partial.csv";
 constexpr const char* skips_file = "skips.partial.csv";
-
-/// The columns of a cell's table: those that name the cell, then `columns`.
-std::vector<std::string> cell_columns(const std::vector<std::string>& columns) {
-  std::vector<std::string> all{"model", "policy", "scaler", "seed"};
-  all.insert(all.end(), columns.begin(), columns.end());
-  return all;
-}
-
-std::vector<Value> cell_row(const Cell& cell, const std::vector<Value>& values) {
-  std::vector<Value> all{cell.model, cell.policy, cell.scaler, cell.seed};
-  all.insert(all.end(), values.begin(), values.end());
-  return all;
-}
 
 /// What an unfinished run has written down of its steps.
 class Journal {
@@ -175,12 +177,13 @@ class Journal {
   /// Goes on from the marks of a checkpoint, or without them begins.
   Journal(const Cell& cell, const std::vector<FileMark>& marks)
       : cell_(cell),
-        steps_(begin_or_go_on(cell.directory / steps_file, marks, step_columns())),
-        skips_(begin_or_go_on(cell.directory / skips_file, marks, skip_columns())) {}
+        steps_(begin_or_go_on(cell.directory / steps_file, marks, cell_steps_table)),
+        skips_(begin_or_go_on(cell.directory / skips_file, marks, cell_skips_table)) {}
 
   void add(const sim::StepRecord& step, const sim::Clipping& clipping) {
-    steps_->append(line_of(cell_row(cell_, step_cells(step, clipping))));
-    if (step.skip) skips_->append(line_of(cell_row(cell_, skip_cells(step))));
+    const CellStep row{cell_, step, clipping};
+    steps_->append(line_of(cell_steps_table.cells(row)));
+    if (step.skip) skips_->append(line_of(cell_skips_table.cells(row)));
   }
 
   std::vector<FileMark> marks() { return {steps_->mark(), skips_->mark()}; }
@@ -192,11 +195,11 @@ class Journal {
 
  private:
   static std::unique_ptr<GrowingFile> begin_or_go_on(const fs::path& file, const std::vector<FileMark>& marks,
-                                                     const std::vector<std::string>& columns) {
+                                                     const TableOf<CellStep>& table) {
     const auto mark = std::ranges::find(marks, file.filename().string(), &FileMark::name);
     if (mark != marks.end()) return std::make_unique<GrowingFile>(file, *mark);
     auto begun = std::make_unique<GrowingFile>(file);
-    begun->append(header_of(cell_columns(columns)));
+    begun->append(line_of(table.header()));
     return begun;
   }
 
@@ -283,11 +286,9 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
 }
 
 void write_parameters(RunRecord& record, const Training& training, const Cell& cell) {
-  Table& table = record.table("parameters", cell_columns({"parameter", "updates", "swallowed"}));
-  for (std::size_t i = 0; i < training.totals.parameters.size(); ++i) {
-    const auto& [updates, swallowed] = training.totals.parameters[i];
-    table.row(cell_row(cell, {training.trainer.state().specs[i].name, updates, swallowed}));
-  }
+  const auto add = cell_parameters_table.start(record);
+  for (std::size_t i = 0; i < training.totals.parameters.size(); ++i)
+    add({cell, training.trainer.state().specs[i].name, training.totals.parameters[i]});
 }
 
 void write_results(RunRecord& record, const Training& training, const CellRun& plan) {
@@ -353,6 +354,10 @@ bool is_finished(const CellRun& plan, Run& run) {
 }
 
 }  // namespace
+
+Outputs cell_outputs() {
+  return outputs_of(cell_steps_table, cell_skips_table, cell_parameters_table);
+}
 
 std::string in_file_name(std::string spec) {
   std::ranges::replace(spec, ':', '+');

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/experiment.h"
 #include "experiments/training/checkpoint.h"
 #include "experiments/training/instruments.h"
@@ -80,5 +81,17 @@ CellResult read_cell(const std::filesystem::path& directory);
 
 /// The tables of a cell, each with the columns that name it first.
 inline constexpr std::array cell_tables{"steps.csv", "skips.csv", "parameters.csv"};
+/// For --help.
+Outputs cell_outputs();
+
+/// The columns that name the cell, and more.
+template <class Row>
+std::vector<Column<Row>> columns_of_cell(const std::vector<Column<Row>>& more) {
+  return joined<Column<Row>>({{"model", "", [](const Row& r) { return r.cell.model; }},
+                              {"policy", "", [](const Row& r) { return r.cell.policy; }},
+                              {"scaler", "", [](const Row& r) { return r.cell.scaler; }},
+                              {"seed", "", [](const Row& r) { return r.cell.seed; }}},
+                             more);
+}
 
 }  // namespace experiments

@@ -1,5 +1,3 @@
-#include "experiments/underflow_sweep/figures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "experiments/training/gradient_sites.h"
+#include "experiments/underflow_sweep/findings.h"
 #include "fp16/names.h"
 
 namespace experiments::underflow_sweep {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "experiments/gradient_histogram/paper_figures.h"
-#include "experiments/gradient_histogram/pooled.h"
 
 namespace gradient_histogram = experiments::gradient_histogram;
 using gradient_histogram::Bin;

@@ -9,9 +9,7 @@
 
 #include "experiments/master_weights/conditions.h"
 #include "experiments/master_weights/findings.h"
-#include "experiments/master_weights/measurement.h"
 #include "experiments/master_weights/ratio_histogram.h"
-#include "experiments/master_weights/record.h"
 #include "experiments/master_weights/storage.h"
 #include "fp16/formats.h"
 #include "sim/precision/precision_policy.h"

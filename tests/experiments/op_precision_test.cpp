@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/op_precision/findings.h"
 #include "experiments/op_precision/lists.h"
-#include "experiments/op_precision/measurement.h"
 #include "experiments/op_precision/operands.h"
 #include "experiments/op_precision/replay.h"
 #include "experiments/training/training_setup.h"

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "experiments/opt_levels/measurement.h"
+#include "experiments/opt_levels/findings.h"
 #include "experiments/opt_levels/memory.h"
 #include "experiments/opt_levels/operations.h"
 #include "experiments/opt_levels/recipes.h"

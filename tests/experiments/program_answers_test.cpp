@@ -154,14 +154,14 @@ TEST_CASE(
     CHECK(outcome.output.find("the largest gradient of encoder1 is 2^-31.3") != std::string::npos);
     return outcome.output;
   };
-  CHECK(verdict("").find("Without scaling the loss does not end above FP32's. At step 0") !=
-        std::string::npos);
-  CHECK(verdict("--optimizer momentum ").find("Without scaling the loss ends above FP32's. At step 0") !=
-        std::string::npos);
-  CHECK(verdict("--steps 5 ")
-            .find("Whether the loss ends above FP32's without scaling these seeds do not tell.") !=
-        std::string::npos);
-  CHECK(verdict("--seeds 1 ").find("Without scaling") == std::string::npos);
+  CHECK(verdict("").find("Without loss scaling amp ends 0.57 % below FP32's loss.\n") != std::string::npos);
+  const std::string momentum = verdict("--optimizer momentum ");
+  CHECK(momentum.find("Without loss scaling amp ends ") != std::string::npos);
+  CHECK(momentum.find(" above FP32's loss.\n") != std::string::npos);
+  const std::string short_run = verdict("--steps 5 ");
+  CHECK(short_run.find("amp without loss scaling") != std::string::npos);
+  CHECK(short_run.find(" above FP32's loss") == std::string::npos);
+  CHECK(verdict("--seeds 1 ").find("judged from 3 seeds on") != std::string::npos);
 }
 
 TEST_CASE("programs: recipes of a network that has learnt nothing are not compared without a word") {

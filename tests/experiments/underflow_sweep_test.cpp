@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "experiments/underflow_sweep/measurement.h"
+#include "experiments/underflow_sweep/findings.h"
 
 using sim::Tensor;
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/training/step_tables.h"
 #include "tests/sim/ops/evaluation.h"
 #include "tests/temporary_directory.h"
 
@@ -114,8 +115,8 @@ TEST_CASE("instruments: means over the steps that were measured and applied") {
 TEST_CASE("instruments: the summary has the interval of several values, of one the value alone") {
   const TemporaryDirectory directory;
   experiments::RunRecord record(directory.path());
-  experiments::write_estimate(record, "loss", experiments::estimate(std::vector<double>{1, 2}));
-  experiments::write_estimate(record, "steps", experiments::estimate(std::vector<double>{5}));
+  experiments::SummaryValue(experiments::estimate(std::vector<double>{1, 2})).write(record, "loss");
+  experiments::SummaryValue(experiments::estimate(std::vector<double>{5})).write(record, "steps");
   record.commit(nlohmann::ordered_json::object());
   const nlohmann::ordered_json summary =
       nlohmann::ordered_json::parse(std::ifstream(directory.path() / "summary.json"));

@@ -1,0 +1,267 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "experiments/frame/columns.h"
+#include "experiments/frame/curve_table.h"
+#include "experiments/frame/text_table.h"
+#include "experiments/scaler_comparison/findings.h"
+#include "experiments/training/glossary.h"
+#include "experiments/training/step_tables.h"
+
+namespace experiments::scaler_comparison {
+namespace {
+
+/// Under the names that their strategies have in tables, or in texts.
+std::vector<InstrumentedRun> instrumented(std::span<const TrainingRun> runs, std::string TrainingRun::*name) {
+  std::vector<InstrumentedRun> result;
+  for (const TrainingRun& run : runs)
+    result.push_back({.strategy = run.*name,
+                      .seed = run.seed,
+                      .steps = run.steps,
+                      .sites = run.sites,
+                      .parameters = run.parameters});
+  return result;
+}
+
+/// A result of the run; NaN where it has none.
+Column<TrainingRun> result_column(const std::string& key) {
+  return {key, result_key(key).unit, [key](const TrainingRun& run) {
+            return run.result.has(key) ? run.result.value(key) : std::numeric_limits<double>::quiet_NaN();
+          }};
+}
+
+const TableOf<TrainingRun> runs_table{
+    .name = "runs",
+    .rows = "each run",
+    .columns = {{"strategy", "", &TrainingRun::strategy},
+                {"policy", "", &TrainingRun::policy},
+                {"scaler", "", &TrainingRun::scaler},
+                {"seed", "", &TrainingRun::seed},
+                result_column("steps"),
+                result_column("skipped_steps"),
+                result_column("final_scale_log2"),
+                result_column("final_loss"),
+                result_column("final_accuracy"),
+                {"abort_reason", "", [](const TrainingRun& run) { return run.result.abort_reason; }}}};
+
+void write_tables(RunRecord& record, const Findings& found) {
+  const std::vector<InstrumentedRun> runs = instrumented(found.runs, &TrainingRun::strategy);
+  runs_table.write(record, found.runs);
+  write_steps(record, runs);
+  write_layers(record, runs);
+  write_skips(record, runs);
+  write_parameters(record, runs);
+  if (found.options.statistics_every > 0) write_statistics(record, runs);
+}
+
+/// "0.046953 ± 0.00066"; large losses by a power of ten.
+std::string loss_text(const Estimate& loss) {
+  if (!std::isfinite(loss.mean)) return "-";
+  std::string text = fmt::format("{:#.5g}", loss.mean);
+  if (std::isfinite(loss.half_width)) text += fmt::format(" ± {:.2g}", loss.half_width);
+  return text;
+}
+
+/// How far a strategy's mean final loss lies from that of FP32, as a share of the latter; the interval is
+/// that of the differences of pairs with the same seed.
+Estimate relative_excess(const Strategy& strategy, const Strategy& fp32) {
+  Estimate difference =
+      estimate_difference(fp32.group.values("final_loss"), strategy.group.values("final_loss"));
+  const double fp32_loss = fp32.estimate("final_loss").mean;
+  difference.mean /= fp32_loss;
+  difference.deviation /= fp32_loss;
+  difference.half_width /= fp32_loss;
+  return difference;
+}
+
+const SummaryOf<SeedGroup> results_summary{
+    result_rows("<strategy>.",
+                {"final_loss", "final_accuracy", "steps", "skipped_steps", "scaler_twins", "final_scale_log2",
+                 "mean_fraction_flushed", "mean_norm_share_flushed", "mean_relative_error"})};
+
+struct StrategyRow {
+  const Strategy& strategy;
+  const Strategy& fp32;
+};
+
+const SummaryOf<StrategyRow> strategy_summary{
+    {{"<strategy>.loss_excess",
+      "final_loss less that of fp32 in pairs of the same seed, mean over the mean of fp32",
+      [](const StrategyRow& r) {
+        return r.strategy.is_reference() ? std::nullopt : std::optional(relative_excess(r.strategy, r.fp32));
+      }},
+     {"<strategy>.aborted_runs", "runs that their scaler ended",
+      [](const StrategyRow& r) { return r.strategy.group.aborted_runs(); }}}};
+
+/// The largest peaks of memory of all runs.
+SummaryOf<Strategy> peaks_summary() {
+  SummaryOf<Strategy> summary;
+  const std::vector<std::string> keys = peak_keys();
+  for (std::size_t i = 0; i < keys.size(); ++i) {
+    summary.rows.push_back({"<strategy>." + keys[i], result_key(keys[i]).meaning, [i](const Strategy& s) {
+                              std::size_t most = 0;
+                              for (const TrainingRun* run : s.runs)
+                                most = std::max(most, run->peak_tensor_bytes[i].second);
+                              return most;
+                            }});
+  }
+  return summary;
+}
+
+void write_summary(RunRecord& record, const Findings& found) {
+  for (const Strategy& s : found.strategies) {
+    results_summary.write(record, s.group, {s.name});
+    strategy_summary.write(record, {s, found.fp32()}, {s.name});
+    peaks_summary().write(record, s, {s.name});
+  }
+}
+
+/// A strategy's excess over FP32's final loss in per cent, with its 95 % t-interval where there are enough seeds:
+/// "+1.2 [-0.3, 2.7] %".
+std::string excess(const Strategy& strategy, const Strategy& fp32) {
+  const Estimate difference = relative_excess(strategy, fp32);
+  if (!std::isfinite(difference.mean)) return "-";
+  const auto shown = [](double value) {  // without a sign where only the sign would be left
+    return std::abs(100 * value) < 0.05 ? 0.0 : 100 * value;
+  };
+  std::string text = fmt::format("{:+.1f}", shown(difference.mean));
+  if (difference.is_judged())
+    text += fmt::format(" [{:.1f}, {:.1f}]", shown(difference.lower()), shown(difference.upper()));
+  return text + " %";
+}
+
+/// "static, dynamic and adaptive".
+std::string listed(const std::vector<std::string>& names) {
+  if (names.size() == 1) return names.front();
+  return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+}
+
+/// Where the strategies end beside FP32, by what the intervals of their differences tell.
+struct Ends {
+  /// As shares of FP32's loss: what no reader cares for, and up to where an interval around zero tells of no difference.
+  static constexpr double negligible = 0.001, narrow = 0.1;
+
+  std::vector<std::string> clauses = {};  ///< of those that end elsewhere
+  std::vector<std::string> same = {}, open = {};
+
+  explicit Ends(const Findings& found) {
+    for (const Strategy& s : found.strategies) {
+      if (!s.is_reference()) add(s, found);
+    }
+  }
+
+  void add(const Strategy& s, const Findings& found) {
+    const bool is_none = s.name == "none";
+    const std::string subject = is_none ? "without loss scaling " + found.options.policy : s.label,
+                      name = is_none ? found.options.policy + " without loss scaling" : s.label;
+    const Estimate excess = relative_excess(s, found.fp32());
+    const double furthest = std::max(std::abs(excess.lower()), std::abs(excess.upper()));
+    if (s.group.diverged_runs() > 0) {
+      clauses.push_back(subject + " leaves no finite loss");
+    } else if (excess.is_judged() && excess.excludes_zero() && furthest >= negligible) {
+      clauses.push_back(fmt::format("{} ends {} {} FP32's loss", subject, percent(std::abs(excess.mean)),
+                                    excess.mean > 0 ? "above" : "below"));
+    } else if (excess.count >= Estimate::enough_values && excess.half_width < narrow) {
+      same.push_back(name);
+    } else {
+      open.push_back(name);
+    }
+  }
+};
+
+/// Which strategies end where FP32 does.
+std::string answer(const Findings& found) {
+  if (!std::isfinite(found.fp32().estimate("final_loss").mean))
+    return "There is nothing to compare with: FP32 ends without a finite test loss.";
+  if (found.options.seeds < static_cast<int>(Estimate::enough_values) &&
+      std::ranges::all_of(found.strategies, [](const Strategy& s) { return s.group.diverged_runs() == 0; }))
+    return fmt::format("Whether a strategy ends where FP32 does is judged from {} seeds on.",
+                       Estimate::enough_values);
+  Ends ends(found);
+  if (!ends.same.empty())
+    ends.clauses.push_back(
+        fmt::format("{} end{} where FP32 does", listed(ends.same), ends.same.size() == 1 ? "s" : ""));
+  if (!ends.open.empty())
+    ends.clauses.push_back(fmt::format("{} cannot be told from FP32 by these seeds", listed(ends.open)));
+  std::string text = fmt::format("{}.", fmt::join(ends.clauses, "; "));
+  if (text.starts_with("without")) text.front() = 'W';
+  return text;
+}
+
+/// "500"; of runs that their scaler ended "5, ended", or "252, 1 of 2 ended".
+std::string steps_made(const Strategy& s) {
+  std::string text = fmt::format("{:.4g}", s.estimate("steps").mean);
+  const std::size_t aborted = s.group.aborted_runs();
+  if (aborted == 0) return text;
+  return text +
+         (aborted == s.runs.size() ? ", ended" : fmt::format(", {} of {} ended", aborted, s.runs.size()));
+}
+
+TextTable verdict_table(const Findings& found) {
+  TextTable table{.columns = {"strategy", "final loss"}, .rows = {}};
+  if (found.is_classifier()) table.columns.push_back("accuracy, %");
+  table.columns.insert(table.columns.end(), {"against fp32", "steps", "skipped", "final S", "flushed",
+                                             "of the norm", "relative error"});
+  table.notes = {notes::of_the_norm, notes::relative_error};
+  for (const Strategy& s : found.strategies) {
+    const auto unless_reference = [&](std::string text) { return s.is_reference() ? "-" : text; };
+    std::vector<std::string> row{s.label, loss_text(s.estimate("final_loss"))};
+    if (found.is_classifier()) row.push_back(with_interval(s.estimate("final_accuracy"), 100, 2));
+    row.push_back(unless_reference(excess(s, found.fp32())));
+    row.push_back(steps_made(s));
+    row.push_back(unless_reference(fmt::format("{:.4g}", s.estimate("skipped_steps").mean)));
+    row.push_back(unless_reference(fmt::format("2^{:.4g}", s.estimate("final_scale_log2").mean)));
+    row.push_back(percent(s.estimate("mean_fraction_flushed").mean));
+    row.push_back(percent(s.estimate("mean_norm_share_flushed").mean));
+    const double relative_error = s.estimate("mean_relative_error").mean;
+    row.push_back(std::isfinite(relative_error) ? fmt::format("{:.2g}", relative_error) : "-");
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+void write_verdict(RunRecord& record, const Findings& found) {
+  const std::vector<InstrumentedRun> runs = instrumented(found.runs, &TrainingRun::label);
+  const auto first_scaled =
+      std::ranges::find_if(runs, [](const InstrumentedRun& run) { return run.strategy != reference; });
+  record.verdict(answer(found));
+  for (const std::string& paragraph :
+       {vanishing_sentence(*first_scaled), skips_paragraph(runs), scaler_twins_sentence(runs)}) {
+    if (!paragraph.empty()) record.verdict(paragraph);
+  }
+  record.verdict(verdict_table(found).text());
+  for (const TrainingRun& run : found.runs) {
+    if (run.result.abort_reason.empty()) continue;
+    record.verdict(abort_sentence(run.label, run.seed, run.steps.size(), run.result.abort_reason));
+  }
+  record.verdict(found.setting() + (found.options.seeds > 1 ? " ±: 95 % t-intervals over the seeds." : ""));
+}
+
+}  // namespace
+
+void write_settings(RunRecord& record, const Findings& found) {
+  record_settings(record, "optimizer", found.options.training.optimizer,
+                  found.runs.front().optimizer_options);
+  for (const Strategy& s : found.strategies)
+    record_settings(record, "scaler", s.name, s.runs.front()->scaler_options);
+}
+
+Outputs calm_outputs() {
+  return outputs_of(runs_table, steps_table, layers_table, skips_table, parameters_table, statistics_table,
+                    exponents_table, CurveTable::note("loss"), CurveTable::note("scale"), results_summary,
+                    strategy_summary, peaks_summary());
+}
+
+void report_calm(Run& run, const Findings& found) {
+  write_settings(run.record(), found);
+  write_tables(run.record(), found);
+  write_summary(run.record(), found);
+  draw_figures(run, found);
+  write_verdict(run.record(), found);
+}
+
+}  // namespace experiments::scaler_comparison
