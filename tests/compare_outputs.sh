@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 different=0
 
 run() {  # BUILD OUT PROGRAM ARGUMENTS...
-  "$1/bin/$3" "${@:4}" --quiet --out "$2" >/dev/null 2>"$2.err" || echo "exit code $?" >"$2.exit"
+  "$1/bin/$3" "${@:4}" --quiet --out "$2" </dev/null >/dev/null 2>"$2.err" || echo "exit code $?" >"$2.exit"
 }
 
 # summary.json without the keys that hold times.
@@ -19,10 +19,10 @@ measured='"(time_|rate\.|ratio\.|limit\.|overhead\.|slowdown\.)'
 compare() {  # NAME
   local file
   while read -r file; do
-    case $file in
+    case ${file##*/} in
       manifest.json | verdict.txt | timing* | *.html | .*) continue ;;
     esac
-    if ! cmp -s <(grep -Ev "$measured" "$work/before/$1/$file") <(grep -Ev "$measured" "$work/after/$1/$file"); then
+    if ! cmp -s <(grep -aEv "$measured" "$work/before/$1/$file") <(grep -aEv "$measured" "$work/after/$1/$file"); then
       echo "$1: $file differs"
       different=1
     fi

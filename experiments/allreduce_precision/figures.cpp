@@ -1,5 +1,3 @@
-#include "experiments/allreduce_precision/figures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/allreduce_precision/record.h"
+#include "experiments/allreduce_precision/findings.h"
 
 namespace experiments::allreduce_precision {
 namespace {

@@ -1,10 +1,10 @@
-#include "experiments/memory_anatomy/figures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <string_view>
+
+#include "experiments/memory_anatomy/findings.h"
 
 namespace experiments::memory_anatomy {
 namespace {

@@ -6,16 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
-#include <string>
-#include <vector>
-
-#include "experiments/memory_anatomy/allocation.h"
-#include "experiments/memory_anatomy/anatomy.h"
-#include "experiments/memory_anatomy/figures.h"
-#include "experiments/memory_anatomy/published.h"
-#include "experiments/memory_anatomy/tables.h"
-#include "experiments/memory_anatomy/verdict.h"
+#include "experiments/memory_anatomy/findings.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
 #include "experiments/training/training_setup.h"
@@ -23,43 +14,12 @@
 namespace experiments::memory_anatomy {
 namespace {
 
-std::uint64_t highest_total(const std::vector<PolicyMemory>& memories) {
-  std::uint64_t highest = 0;
-  for (const PolicyMemory& row : memories) highest = std::max(highest, row.memory.total());
-  return highest;
-}
-
 void run(Run& run, const Options& options) {
   const sim::PrecisionPolicy policy = policy_from_option(options.policy);
   from_option("--optimizer",
               [&] { return sim::OptimizerState(names::parse_spec(options.optimizer), policy); });
   const Step step(options, policy);
-  RunRecord& record = run.record();
-  record_settings(record, step);
-
-  const std::vector<ParameterCost> costs = write_parameters(record);
-  const std::vector<PolicyMemory> memories = write_memory(record, step, options);
-  write_activations(record, step);
-  write_operators(record, step);
-  const std::vector<Fit> fits = write_batches(record, step, options);
-  const std::vector<PublishedRow> published = published_rows();
-  write_published(record, published);
-  const std::vector<Allocation> allocations =
-      measure_allocations({"mlp", "cnn", "transformer"}, {"fp32", "O1", "O2", "O3"}, run.threads());
-  write_allocations(record, allocations);
-
-  draw_figures(run, {.network = fmt::format("{}, {}", step.setting, options.optimizer),
-                     .policy = options.policy,
-                     .card = step.card,
-                     .contractions = step.contractions(),
-                     .available_bytes = static_cast<double>(step.available_bytes),
-                     .highest_bytes = static_cast<double>(highest_total(memories))});
-  write_verdict(record, step, options,
-                {.costs = costs,
-                 .memories = memories,
-                 .fits = fits,
-                 .published = published,
-                 .allocations = allocations});
+  report(run, step, options, measure(step, options, run.threads()));
 }
 
 void bind(CommandLine& command_line, Options& options) {
@@ -68,7 +28,7 @@ void bind(CommandLine& command_line, Options& options) {
                                fmt::join(shipped_networks(), ", ")),
                    "NAME|FILE.toml");
   command_line.add("--batch", options.batch, "the network's symbol of this name", {.minimum = 1});
-  command_line.add("--sequence", options.sequence, "likewise", {.minimum = 1});
+  command_line.add("--sequence", options.sequence, "the network's symbol of this name", {.minimum = 1});
   add_policy(command_line, options.policy);
   command_line.add_choice("--optimizer", options.optimizer, "optimizers", "whose state is counted");
   command_line.add("--card", options.card,
@@ -97,7 +57,7 @@ int main(int argc, char** argv) {
                               "Where do the bytes and the operations of a training step go, and what fits on "
                               "a given card?",
                           .example = "memory_anatomy --network gpt2_xl --card a100-80gb --policy bf16",
-                          .summary_keys = memory_anatomy::summary_keys()},
+                          .outputs = memory_anatomy::outputs()},
               .options = [&](CommandLine& command_line) { memory_anatomy::bind(command_line, options); },
               .body = [&](Run& r) { memory_anatomy::run(r, options); }});
 }

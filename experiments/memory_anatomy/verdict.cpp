@@ -1,5 +1,3 @@
-#include "experiments/memory_anatomy/verdict.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,7 @@
 #include <string_view>
 
 #include "experiments/frame/text_table.h"
+#include "experiments/memory_anatomy/findings.h"
 
 namespace experiments::memory_anatomy {
 namespace {
@@ -15,12 +14,25 @@ std::string gib(std::uint64_t bytes) {
   return fmt::format("{:.2f}", static_cast<double>(bytes) / 0x1p30);
 }
 
+/// "9.77 GiB", in three digits.
 std::string size_text(std::uint64_t bytes) {
-  return bytes < std::uint64_t{1} << 30 ? fmt::format("{:.2f} MiB", static_cast<double>(bytes) / 0x1p20)
-                                        : gib(bytes) + " GiB";
+  const bool is_small = bytes < std::uint64_t{1} << 30;
+  return fmt::format("{:.3g} {}", static_cast<double>(bytes) / (is_small ? 0x1p20 : 0x1p30),
+                     is_small ? "MiB" : "GiB");
 }
 
-/// Of the policies that the step's memory is told for.
+std::string share(std::uint64_t part, std::uint64_t whole) {
+  return percent(static_cast<double>(part) / static_cast<double>(whole));
+}
+
+/// "cast weights" of "cast_weights".
+std::string spaced(std::string_view name) {
+  std::string text(name);
+  std::ranges::replace(text, '_', ' ');
+  return text;
+}
+
+/// A parameter under the policies that the step's memory is told for.
 std::string parameter_table(const std::vector<ParameterCost>& costs, const std::vector<PolicyMemory>& shown,
                             std::string_view optimizer) {
   TextTable table{.columns = {"bytes per parameter"}, .rows = {}};
@@ -63,50 +75,44 @@ std::string class_table(const ClassShares& network, const ClassShares& encoder) 
   return table.text();
 }
 
-std::string step_sentence(const Step& step, const Options& options) {
-  const auto tera = [](std::uint64_t flop) { return static_cast<double>(flop) / 1e12; };
+/// Where the bytes and the time of the step go.
+std::string answer(const Step& step, const Options& options) {
   const sim::StepMemory memory = sim::step_memory(step.typed, names::parse_spec(options.optimizer));
+  const ClassShares shares = class_shares(step.typed, step.card);
   return fmt::format(
-      "{}: {} parameters. A step under {} with {} holds {}, of which {} are activations, and takes "
-      "{:.4g} TFLOP of products forward and {:.4g} backward.",
-      step.setting, step.network.parameter_count(), options.policy, options.optimizer,
-      size_text(memory.total()), size_text(memory.activations), tera(step.flop.forward),
-      tera(step.flop.backward));
+      "A training step of {} under {} with {} holds {}, {} of it activations. Contractions are {} of its "
+      "operations and, "
+      "by the roofline of {}, {} of its time.",
+      step.setting, options.policy, options.optimizer, size_text(memory.total()),
+      share(memory.activations, memory.total()), percent(shares[0].flop_share), step.card.description,
+      percent(shares[0].time_share));
 }
 
-/// Whether 16 bits halve the memory.
+/// What 16 bits save.
 std::string saving_sentence(const std::vector<PolicyMemory>& memories) {
-  const auto of = [&](std::string_view policy) -> const sim::StepMemory& {
-    return std::ranges::find(memories, policy, &PolicyMemory::policy)->memory;
+  const auto of = [&](std::string_view policy) {
+    return std::ranges::find(memories, policy, &PolicyMemory::policy)->memory.total();
   };
-  const auto share = [](std::uint64_t part, std::uint64_t whole) {
-    return percent(static_cast<double>(part) / static_cast<double>(whole));
-  };
-  const sim::StepMemory& fp32 = of("fp32");
-  std::string text = "Of the bytes of FP32 a step takes";
-  for (const char* policy : {"O1", "O2", "O3"}) {
-    const sim::StepMemory& memory = of(policy);
-    text +=
-        fmt::format("{} {} under {} (activations {})", text.ends_with(')') ? "," : "",
-                    share(memory.total(), fp32.total()), policy, share(memory.activations, fp32.activations));
-  }
-  return text +
-         ": activations shrink with the format, while a policy with FP32 masters keeps more for each weight "
-         "than "
-         "FP32 does.";
+  const auto against_fp32 = [&](std::string_view policy) { return share(of(policy), of("fp32")); };
+  return fmt::format(
+      "Of the bytes of FP32 a step takes {} under O1, {} under O2 and {} under O3: activations shrink with "
+      "the format, "
+      "while a policy with FP32 masters keeps more for each weight than FP32 does.",
+      against_fp32("O1"), against_fp32("O2"), against_fp32("O3"));
 }
 
 /// What the published figures say of the formulas.
-std::string published_sentence(const std::vector<PublishedRow>& rows, const ClassShares& encoder) {
+std::string published_sentence(const std::vector<PublishedRow>& rows) {
   const PublishedRow& bert = *std::ranges::find(rows, "bert_large.step_mib", &PublishedRow::key);
   return fmt::format(
-      "BERT-large in FP32 at batch 4 and 512 tokens: {:.0f} MiB predicted with CUDA's kernels, {:.0f} "
-      "published. Left out, and so to be sought in the {} between them, are temporaries, gradients of "
-      "activations on their way and what the allocator keeps. All but contractions have {} of its encoder's "
-      "FLOP and by the roofline {} of the time ({} published, measured); between normalisations and "
-      "element-wise work the roofline divides it otherwise, as it lets both run at full bandwidth.",
-      bert.ours, bert.published, percent(1 - bert.ratio()), percent(1 - encoder[0].flop_share),
-      percent(1 - encoder[0].time_share), percent(1 - published_time_percent[0] / 100));
+      "The formulas give {} of the memory published for BERT-large in FP32 at batch 4 and 512 tokens. Left "
+      "out are "
+      "temporaries, gradients of activations on their way and what the allocator keeps. Between "
+      "normalisations and "
+      "element-wise work the roofline divides the time otherwise than was measured, as it lets both run at "
+      "full "
+      "bandwidth.",
+      percent(bert.ratio()));
 }
 
 std::string allocation_sentence(const std::vector<Allocation>& rows) {
@@ -127,8 +133,7 @@ std::string allocation_sentence(const std::vector<Allocation>& rows) {
 }  // namespace
 
 void write_verdict(RunRecord& record, const Step& step, const Options& options, const Findings& found) {
-  const ClassShares encoder = encoder_shares();
-  record.verdict(step_sentence(step, options));
+  record.verdict(answer(step, options));
   record.verdict(parameter_table(found.costs, found.memories, names::name_in(options.optimizer)));
   record.verdict(saving_sentence(found.memories));
   if (!found.fits.empty()) {
@@ -138,8 +143,8 @@ void write_verdict(RunRecord& record, const Step& step, const Options& options, 
                     step.card.description, options.context_mib));
     record.verdict(batch_table(found.fits));
   }
-  record.verdict(class_table(class_shares(step.typed, step.card), encoder));
-  record.verdict(published_sentence(found.published, encoder));
+  record.verdict(class_table(class_shares(step.typed, step.card), encoder_shares()));
+  record.verdict(published_sentence(found.published));
   record.verdict(allocation_sentence(found.allocations));
 }
 

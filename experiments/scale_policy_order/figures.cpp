@@ -1,5 +1,3 @@
-#include "experiments/scale_policy_order/figures.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "experiments/frame/figure.h"
+#include "experiments/scale_policy_order/findings.h"
 #include "sim/tensor/log2.h"
 
 namespace experiments::scale_policy_order {

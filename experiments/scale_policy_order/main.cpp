@@ -11,10 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "experiments/scale_policy_order/figures.h"
-#include "experiments/scale_policy_order/measurement.h"
-#include "experiments/scale_policy_order/record.h"
-#include "experiments/scale_policy_order/verdict.h"
+#include "experiments/scale_policy_order/findings.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
 #include "experiments/training/training_setup.h"
@@ -54,8 +51,6 @@ void run(Run& run, Options& options) {
   check(options);
   record_optimizers(run.record(), options);
   const Findings found = measure(setup, detector, options, run);
-  write_tables(run.record(), found);
-  write_summary(run.record(), found);
   const Setting skipping = setting_of(find_recipe("right_skips"), options.optimizers.front(), options);
   const std::string setting = fmt::format(
       "{}; two losses: {}; {} under policy amp, {}. S begins at 2^{}, that of a second scaler "
@@ -66,8 +61,7 @@ void run(Run& run, Options& options) {
       fmt::join(options.optimizers, ", "), seeds_text(options.training.seed, options.seeds),
       options.scale_log2, options.scale_log2 - skipping.second_scale_below_log2, skipping.too_high_scale_log2,
       options.growth_interval, options.micro_batches, options.max_norm, options.max_value);
-  draw_figures(run, found, options, setting);
-  write_verdict(run.record(), found, options, setting);
+  report(run, found, options, setting);
 }
 
 void bind(CommandLine& command_line, Options& options) {
@@ -102,28 +96,12 @@ int main(int argc, char** argv) {
   scale_policy_order::Options options;
   return run(
       argc, argv,
-      {.program =
-           {.name = "scale_policy_order",
-            .question =
-                "What does each mistake in the order of unscale, clip, accumulate, step and update do "
-                "to the training?",
-            .example = "scale_policy_order --optimizers sgd,adam:epsilon=1e-12 --out results/order",
-            .summary_keys =
-                {{"RECIPE.OPTIMIZER.predicted_factor",
-                  "median over the steps of the factor on the learning rate that follows from the calls"},
-                 {"RECIPE.OPTIMIZER.measured_factor",
-                  "likewise, least squares of the update on the right one"},
-                 {"RECIPE.OPTIMIZER.measured_over_predicted", "median of the ratio"},
-                 {"RECIPE.OPTIMIZER.cosine", "median cosine of the update and the right one"},
-                 {"RECIPE.OPTIMIZER.predicted_loss_ratio, measured_loss_ratio",
-                  "of two losses: the factor of the second one's gradients over that of the first's, where "
-                  "updates are linear in the gradient"},
-                 {"RECIPE.OPTIMIZER.final_loss",
-                  "test loss after training by the recipe, mean over the seeds"},
-                 {"RECIPE.OPTIMIZER.final_loss_difference",
-                  "to the right recipe's of the same seed, mean over the seeds"},
-                 {"RECIPE.OPTIMIZER.final_loss_difference_half_width", "of its 95 % t-interval"},
-                 {"RECIPE.OPTIMIZER.diverged_runs", "with a weight or a test loss that is infinite or NaN"}}},
+      {.program = {.name = "scale_policy_order",
+                   .question =
+                       "What does each mistake in the order of unscale, clip, accumulate, step and update do "
+                       "to the training?",
+                   .example = "scale_policy_order --optimizers sgd,adam:epsilon=1e-12 --out results/order",
+                   .outputs = scale_policy_order::outputs()},
        .options = [&](CommandLine& command_line) { scale_policy_order::bind(command_line, options); },
        .body = [&](Run& r) { scale_policy_order::run(r, options); }});
 }

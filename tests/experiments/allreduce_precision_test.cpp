@@ -7,9 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "experiments/allreduce_precision/findings.h"
 #include "experiments/allreduce_precision/gradients.h"
-#include "experiments/allreduce_precision/measurement.h"
-#include "experiments/allreduce_precision/record.h"
 #include "sim/tape/gradients.h"
 
 namespace {

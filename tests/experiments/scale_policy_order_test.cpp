@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/scale_policy_order/measurement.h"
+#include "experiments/scale_policy_order/findings.h"
 #include "experiments/scale_policy_order/recipes.h"
 #include "experiments/scale_policy_order/session.h"
 

@@ -1,13 +1,12 @@
 #pragma once
-/// The tables and summary of memory_anatomy.
+/// What there is to report of a training step.
 
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "experiments/frame/command_line.h"
-#include "experiments/frame/record.h"
+#include "experiments/frame/experiment.h"
 #include "experiments/memory_anatomy/allocation.h"
 #include "experiments/memory_anatomy/anatomy.h"
 #include "experiments/memory_anatomy/published.h"
@@ -46,24 +45,36 @@ struct PolicyMemory {
   sim::StepMemory memory;
 };
 
+struct Findings {
+  std::vector<ParameterCost> costs;    ///< under every policy and optimizer
+  std::vector<PolicyMemory> memories;  ///< of the step under several policies, FP32 first
+  std::vector<Fit> fits;               ///< none of a network without a symbol `batch`
+  std::vector<PublishedRow> published;
+  std::vector<Allocation> allocations;
+};
+Findings measure(const Step& step, const Options& options, int threads);
+
 /// Roles of StepMemory that grow with parameters.
 std::span<const sim::MemoryRoleOfStep> parameter_roles();
 
-/// "cast weights" of "cast_weights".
-std::string spaced(std::string_view name);
+/// For --help.
+Outputs outputs();
 
-std::vector<Program::SummaryKey> summary_keys();
+/// Writes settings, tables, summary, figures and verdict.
+void report(Run& run, const Step& step, const Options& options, const Findings& found);
+void write_verdict(RunRecord& record, const Step& step, const Options& options, const Findings& found);
 
-void record_settings(RunRecord& record, const Step& step);
-/// Under every policy and optimizer.
-std::vector<ParameterCost> write_parameters(RunRecord& record);
-/// The step under several policies, FP32 first.
-std::vector<PolicyMemory> write_memory(RunRecord& record, const Step& step, const Options& options);
-void write_activations(RunRecord& record, const Step& step);
-void write_operators(RunRecord& record, const Step& step);
-/// None of a network without a symbol `batch`.
-std::vector<Fit> write_batches(RunRecord& record, const Step& step, const Options& options);
-void write_published(RunRecord& record, const std::vector<PublishedRow>& rows);
-void write_allocations(RunRecord& record, const std::vector<Allocation>& rows);
+/// What the captions say of a run.
+struct FigureSetting {
+  std::string network;  ///< with batch and optimizer
+  std::string policy;
+  sim::Card card;
+  fp16::Format contractions;   ///< what most products multiply
+  double available_bytes = 0;  ///< on the card, beside the device's own kernels
+  double highest_bytes = 0;    ///< of the bars
+};
+
+/// Draws the figures from the tables `memory` and `operators`.
+void draw_figures(Run& run, const FigureSetting& setting);
 
 }  // namespace experiments::memory_anatomy

@@ -1,11 +1,10 @@
-#include "experiments/allreduce_precision/measurement.h"
-
 #include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <set>
 #include <utility>
 
+#include "experiments/allreduce_precision/findings.h"
 #include "experiments/frame/parallel.h"
 #include "experiments/training/counted_gradients.h"
 #include "sim/precision/precision_policy.h"

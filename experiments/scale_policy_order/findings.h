@@ -93,7 +93,7 @@ Spread spread(std::vector<double> values);
 /// Of one column of the steps that the right recipe applies.
 Spread spread(const Result& result, double StepMeasurement::*column);
 
-/// Of the measured factor over the predicted one, likewise.
+/// Of the measured factor over the predicted one, in the same steps.
 Spread agreement_of(const Result& result);
 
 /// Every recipe with every optimizer, in this order.
@@ -117,5 +117,14 @@ RunResult train(const TrainingSetup& setup, const Recipe& recipe, const Setting&
 Setting setting_of(const Recipe& recipe, const std::string& optimizer, const Options& options);
 
 Findings measure(const TrainingSetup& setup, const TrainingSetup& detector, const Options& options, Run& run);
+
+/// For --help.
+Outputs outputs();
+
+/// Writes tables, summary, figures and verdict; `setting` is what was trained how.
+void report(Run& run, const Findings& found, const Options& options, const std::string& setting);
+
+/// Draws from steps.csv and recipes.csv.
+void draw_figures(Run& run, const Findings& found, const Options& options, const std::string& setting);
 
 }  // namespace experiments::scale_policy_order

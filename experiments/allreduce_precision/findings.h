@@ -74,7 +74,7 @@ struct Findings {
 std::vector<Measured> measure(const WorkerGradients& gradients, const Setting& setting,
                               std::span<const sim::AllReduce> kinds, int threads);
 
-/// Of these the one that is asked for, if it is there.
+/// The measurement that is asked for, if it is there.
 const Measured* find(std::span<const Measured> all, const Setting& setting, const sim::AllReduce& how);
 
 /// The smallest number of workers at which such an all-reduce overflows where no worker's own gradient does.
@@ -98,7 +98,22 @@ std::vector<std::size_t> measured_workers(int max_workers_log2);
 /// Of these the ones that verdicts speak of: at a third of the octaves, at two thirds and at all, ascending.
 std::vector<std::size_t> shown_workers(int max_workers_log2);
 
+/// The measurement of one of all kinds of all-reduce at S = 1 or the other scale. It must be there.
+const Measured& at(const Findings& found, const Setting& setting, const sim::AllReduce& how);
+
+/// `usual` with another division.
+sim::AllReduce usual_with(sim::AllReduceDivision division);
+
 /// Trains in FP32, records the pool and measures.
 Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Options& options, Run& run);
+
+/// For --help.
+Outputs outputs();
+
+/// Writes tables, summary, figures and verdict; `setting` is what was trained how.
+void report(Run& run, const Findings& found, const Options& options, const std::string& setting);
+
+/// Draws the figures from the tables of the record; captions begin with the setting.
+void draw_figures(Run& run, const Findings& found, const Options& options, const std::string& setting);
 
 }  // namespace experiments::allreduce_precision

@@ -1,5 +1,3 @@
-#include "experiments/scale_policy_order/measurement.h"
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "experiments/frame/parallel.h"
+#include "experiments/scale_policy_order/findings.h"
 #include "fp16/names.h"
 #include "sim/optimizers/registry.h"
 #include "sim/trainer/model_state.h"

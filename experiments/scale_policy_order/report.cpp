@@ -1,0 +1,323 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "experiments/frame/columns.h"
+#include "experiments/frame/text_table.h"
+#include "experiments/scale_policy_order/findings.h"
+#include "fp16/names.h"
+#include "sim/optimizers/registry.h"
+#include "sim/tensor/log2.h"
+
+namespace experiments::scale_policy_order {
+namespace {
+
+/// "backward 1, update": calls of what does not come first are numbered, from 0.
+std::string words(const std::vector<Call>& calls) {
+  std::vector<std::string> names;
+  for (const Call& call : calls)
+    names.push_back(call.which == 0 ? std::string(name_of(call.action))
+                                    : fmt::format("{} {}", name_of(call.action), call.which));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+/// A recipe under one optimizer, with what its steps and runs came to.
+struct ResultRow {
+  const Result& result;
+  const Findings& found;
+  Spread predicted = spread(result, &StepMeasurement::predicted);
+  Spread factor = spread(result, &StepMeasurement::factor);
+  Spread agreement = agreement_of(result);
+  Estimate loss = estimate(result.losses());
+  Estimate difference = found.difference(result);
+
+  const Recipe& recipe() const { return *result.recipe; }
+  double median(double StepMeasurement::*column) const { return spread(result, column).median; }
+  std::size_t steps(bool StepMeasurement::*what) const {
+    return static_cast<std::size_t>(std::ranges::count_if(result.steps, what));
+  }
+};
+
+std::vector<Column<ResultRow>> spread_columns(const std::string& name, Spread ResultRow::*quantity) {
+  return {{name + "_median", "1", [quantity](const ResultRow& r) { return (r.*quantity).median; }},
+          {name + "_lowest", "1", [quantity](const ResultRow& r) { return (r.*quantity).lowest; }},
+          {name + "_highest", "1", [quantity](const ResultRow& r) { return (r.*quantity).highest; }}};
+}
+
+TableOf<ResultRow> recipes_table() {
+  using Row = ResultRow;
+  std::vector<Column<Row>> columns{
+      {"recipe", "", [](const Row& r) { return r.recipe().name; }},
+      {"right_recipe", "", [](const Row& r) { return r.recipe().right; }},
+      {"optimizer", "", [](const Row& r) { return r.result.optimizer; }},
+      {"calls_each_micro_batch", "", [](const Row& r) { return words(r.recipe().each_micro_batch); }},
+      {"calls_at_boundary", "", [](const Row& r) { return words(r.recipe().at_boundary); }},
+      {"pytorch", "", [](const Row& r) { return pytorch_answer(r.recipe()); }},
+      {"predicted_formula", "", [](const Row& r) { return r.recipe().formula; }}};
+  columns = joined(columns, spread_columns("predicted_factor", &Row::predicted));
+  columns = joined(columns, spread_columns("measured_factor", &Row::factor));
+  columns = joined(columns, spread_columns("measured_over_predicted", &Row::agreement));
+  columns = joined<Column<Row>>(
+      columns,
+      {{"cosine_median", "1", [](const Row& r) { return r.median(&StepMeasurement::cosine); }},
+       {"predicted_loss_ratio_median", "1",
+        [](const Row& r) { return r.median(&StepMeasurement::predicted_loss_ratio); }},
+       {"measured_loss_ratio_median", "1",
+        [](const Row& r) { return r.median(&StepMeasurement::loss_ratio); }},
+       {"steps_measured", "steps", [](const Row& r) { return r.result.steps.size(); }},
+       {"steps_right_skips", "steps",
+        [](const Row& r) { return r.result.steps.size() - r.steps(&StepMeasurement::right_applied); }},
+       {"steps_overflow_unseen", "steps", [](const Row& r) { return r.steps(&StepMeasurement::unseen); }},
+       {"final_loss_mean", "1", [](const Row& r) { return r.loss.mean; }},
+       {"final_loss_half_width", "1", [](const Row& r) { return r.loss.half_width; }},
+       {"difference_mean", "1", [](const Row& r) { return r.difference.mean; }},
+       {"difference_half_width", "1", [](const Row& r) { return r.difference.half_width; }},
+       {"final_accuracy_mean", "1", [](const Row& r) { return estimate(r.result.accuracies()).mean; }},
+       {"diverged_runs", "runs", [](const Row& r) { return r.result.diverged_runs(); }},
+       {"runs", "runs", [](const Row& r) { return r.result.runs.size(); }}});
+  return {.name = "recipes", .rows = "each recipe under each optimizer", .columns = columns};
+}
+
+/// The columns that name the recipe and the optimizer, and more.
+template <class Row>
+std::vector<Column<Row>> columns_of_result(const std::vector<Column<Row>>& more) {
+  return joined<Column<Row>>({{"recipe", "", [](const Row& r) { return r.result.recipe->name; }},
+                              {"optimizer", "", [](const Row& r) { return r.result.optimizer; }}},
+                             more);
+}
+
+struct RunRow {
+  const Result& result;
+  const RunResult& run;
+};
+
+const TableOf<RunRow> runs_table{
+    .name = "runs",
+    .rows = "each run",
+    .columns = columns_of_result<RunRow>(
+        {{"seed", "", [](const RunRow& r) { return r.run.seed; }},
+         {"final_loss", "1", [](const RunRow& r) { return r.run.loss; }},
+         {"final_accuracy", "1", [](const RunRow& r) { return r.run.accuracy; }},
+         {"steps_applied", "steps", [](const RunRow& r) { return r.run.applied; }},
+         {"steps_skipped", "steps", [](const RunRow& r) { return r.run.skipped; }},
+         {"steps_overflow_unseen", "steps", [](const RunRow& r) { return r.run.unseen; }},
+         {"final_scale", "1", [](const RunRow& r) { return r.run.final_scale; }}})};
+
+struct StepRow {
+  const Result& result;
+  const StepMeasurement& step;
+};
+
+const TableOf<StepRow> steps_table{
+    .name = "steps",
+    .rows = "each measured step",
+    .columns = columns_of_result<StepRow>(
+        {{"step", "steps", [](const StepRow& r) { return r.step.step; }},
+         {"scale", "1", [](const StepRow& r) { return r.step.scale; }},
+         {"predicted_factor", "1", [](const StepRow& r) { return r.step.predicted; }},
+         {"measured_factor", "1", [](const StepRow& r) { return r.step.factor; }},
+         {"cosine", "1", [](const StepRow& r) { return r.step.cosine; }},
+         {"predicted_loss_ratio", "1", [](const StepRow& r) { return r.step.predicted_loss_ratio; }},
+         {"measured_loss_ratio", "1", [](const StepRow& r) { return r.step.loss_ratio; }},
+         {"right_applied", "0 or 1", [](const StepRow& r) { return int{r.step.right_applied}; }},
+         {"applied", "0 or 1", [](const StepRow& r) { return int{r.step.applied}; }},
+         {"overflow_unseen", "0 or 1", [](const StepRow& r) { return int{r.step.unseen}; }}})};
+
+/// A number of recipes of two losses.
+auto of_two_losses(double StepMeasurement::*column) {
+  return [column](const ResultRow& r) {
+    return r.recipe().two_losses ? std::optional(r.median(column)) : std::nullopt;
+  };
+}
+
+const SummaryOf<ResultRow> results_summary{
+    {{"<recipe>.<optimizer>.predicted_factor",
+      "median over the steps of the factor on the learning rate that follows from the calls",
+      [](const ResultRow& r) { return r.predicted.median; }},
+     {"<recipe>.<optimizer>.measured_factor",
+      "median of the factor by least squares of the update on the right one",
+      [](const ResultRow& r) { return r.factor.median; }},
+     {"<recipe>.<optimizer>.measured_over_predicted", "median of the ratio",
+      [](const ResultRow& r) { return r.agreement.median; }},
+     {"<recipe>.<optimizer>.cosine", "median cosine of the update and the right one",
+      [](const ResultRow& r) { return r.median(&StepMeasurement::cosine); }},
+     {"<recipe>.<optimizer>.predicted_loss_ratio",
+      "of two losses: the factor of the second one's gradients over that of the first's, from the calls",
+      of_two_losses(&StepMeasurement::predicted_loss_ratio)},
+     {"<recipe>.<optimizer>.measured_loss_ratio",
+      "the same measured, where updates are linear in the gradient",
+      of_two_losses(&StepMeasurement::loss_ratio)},
+     {"<recipe>.<optimizer>.final_loss", "test loss after training by the recipe, mean over the seeds",
+      [](const ResultRow& r) { return r.loss.mean; }},
+     {"<recipe>.<optimizer>.final_loss_difference",
+      "to the right recipe's of the same seed, mean over the seeds",
+      [](const ResultRow& r) { return r.difference.mean; }},
+     {"<recipe>.<optimizer>.final_loss_difference_half_width", "of its 95 % t-interval",
+      [](const ResultRow& r) { return r.difference.half_width; }},
+     {"<recipe>.<optimizer>.diverged_runs", "with a weight or a test loss that is infinite or NaN",
+      [](const ResultRow& r) { return r.result.diverged_runs(); }}}};
+
+void write_results(RunRecord& record, const Findings& found) {
+  const TableOf<ResultRow> recipes = recipes_table();
+  const auto add_recipe = recipes.start(record);
+  const auto add_run = runs_table.start(record);
+  const auto add_step = steps_table.start(record);
+  for (const Result& result : found.results) {
+    const ResultRow row{result, found};
+    add_recipe(row);
+    for (const RunResult& run : result.runs) add_run({result, run});
+    for (const StepMeasurement& step : result.steps) add_step({result, step});
+    results_summary.write(record, row, {result.recipe->name, result.optimizer});
+  }
+}
+
+/// A power of two where plain digits would be many.
+std::string factor_text(double factor) {
+  if (!std::isfinite(factor)) return "-";
+  const double size = std::abs(factor);
+  if (size == 0 || (size > 1.0 / 64 && size < 64)) return fmt::format("{:.3g}", factor);
+  return fmt::format("{}2^{:.1f}", factor < 0 ? "-" : "", sim::log2_of(size));
+}
+
+std::string difference_text(const Findings& found, const Result& result) {
+  if (result.diverged_runs() > 0)
+    return fmt::format("NaN in {} of {}", result.diverged_runs(), result.runs.size());
+  return signed_with_interval(found.difference(result), 1, 3);
+}
+
+/// "raises" of "raises: unscale_() has already ...".
+std::string first_word(const std::string& text) {
+  return text.substr(0, text.find(':'));
+}
+
+TextTable verdict_table(const Findings& found, const Options& options) {
+  TextTable table{.columns = {"recipe", "factor"}, .rows = {}};
+  for (const std::string& optimizer : options.optimizers) {
+    for (const char* column : {"expected", "measured", "loss - right"})
+      table.columns.push_back(fmt::format("{}: {}", optimizer, column));
+  }
+  table.columns.push_back("PyTorch");
+  for (const Recipe& recipe : recipes()) {
+    if (recipe.is_reference()) continue;
+    std::vector<std::string> cells{std::string(recipe.name), std::string(recipe.formula)};
+    for (const std::string& optimizer : options.optimizers) {
+      const Result& result = found.of(recipe.name, optimizer);
+      cells.push_back(factor_text(spread(result, &StepMeasurement::predicted).median));
+      cells.push_back(factor_text(spread(result, &StepMeasurement::factor).median));
+      cells.push_back(difference_text(found, result));
+    }
+    cells.push_back(first_word(pytorch_answer(recipe)));
+    table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+bool normalises(const std::string& optimizer) {
+  return sim::find_optimizer(names::name_in(optimizer)).normalises_gradients;
+}
+
+/// Weight decay shares no factor of the gradients, so that predictions do not hold of it.
+bool decays(const std::string& optimizer) {
+  const auto [name, given] = names::parse_numeric_spec(optimizer);
+  return std::ranges::any_of(sim::make_optimizer(name, given)->options(), [](const auto& option) {
+    return option.first == "weight_decay" && option.second != 0;
+  });
+}
+
+/// How far from the prediction an optimizer whose updates are linear in the gradient is at any step, over the
+/// recipes whose factor is predicted step by step.
+double largest_disagreement(const Findings& found, const std::string& optimizer) {
+  double largest = 0;
+  for (const Recipe& recipe : recipes()) {
+    if (recipe.is_right || recipe.on_average || !recipe.predicted) continue;
+    const Spread agreement = agreement_of(found.of(recipe.name, optimizer));
+    if (!std::isfinite(agreement.median)) continue;
+    largest = std::max({largest, agreement.highest - 1, 1 - agreement.lowest});
+  }
+  return largest;
+}
+
+std::string linear_sentence(const Findings& found, const std::string& optimizer) {
+  return fmt::format(
+      "With {} each mistake multiplies the learning rate by the factor that follows from its calls, within "
+      "{:.1g} of it at "
+      "every step unless it is predicted on average only. Clipping while S is on hides that unscaling was "
+      "forgotten.",
+      optimizer, largest_disagreement(found, optimizer));
+}
+
+std::string normalised_sentence(const std::string& optimizer) {
+  return fmt::format(
+      "With {} a factor common to all gradients is divided out again, so that never unscaling goes "
+      "unnoticed. Gradients "
+      "made smaller are noticed, as epsilon then weighs S times as much, and so are several steps where one "
+      "belongs.",
+      optimizer);
+}
+
+/// Which mistakes PyTorch notices, and overflows that nobody sees.
+std::string silence_sentence(const Findings& found, const Options& options) {
+  std::size_t mistakes = 0, raised = 0, silent = 0;
+  for (const Recipe& recipe : recipes()) {
+    if (recipe.is_right) continue;
+    const std::string answer = pytorch_answer(recipe);
+    ++mistakes;
+    raised += answer.starts_with("raises");
+    silent += answer == "silent";
+  }
+  const Result& hidden = found.of("clip_value_before_unscale", options.optimizers.front());
+  std::uint64_t unseen = 0, steps = 0;
+  double scale = 0;
+  for (const RunResult& run : hidden.runs) {
+    unseen += run.unseen;
+    steps += run.applied + run.skipped;
+    scale = std::max(scale, run.final_scale);
+  }
+  std::string text = fmt::format(
+      "PyTorch's GradScaler raises an error at {} of the {} mistakes and is silent at {}; the other "
+      "{} take a loop without it.",
+      raised, mistakes, silent, mistakes - raised - silent);
+  if (unseen > 0)
+    text += fmt::format(
+        " Clipping values before unscaling even hides overflow, since infinity becomes the "
+        "threshold: with {}, {} of {} steps were applied with gradients that had overflowed, and S rose to "
+        "{}.",
+        hidden.optimizer, unseen, steps, factor_text(scale));
+  return text;
+}
+
+void write_verdict(RunRecord& record, const Findings& found, const Options& options) {
+  const auto find = [&](bool normalising) {
+    return std::ranges::find_if(options.optimizers, [normalising](const std::string& optimizer) {
+      return normalises(optimizer) == normalising && !decays(optimizer);
+    });
+  };
+  const auto linear = find(false), normalised = find(true);
+  if (linear != options.optimizers.end()) record.verdict(linear_sentence(found, *linear));
+  if (normalised != options.optimizers.end()) record.verdict(normalised_sentence(*normalised));
+  record.verdict(silence_sentence(found, options));
+  record.verdict(verdict_table(found, options).text());
+}
+
+}  // namespace
+
+Outputs outputs() {
+  return outputs_of(recipes_table(), runs_table, steps_table, results_summary);
+}
+
+void report(Run& run, const Findings& found, const Options& options, const std::string& setting) {
+  write_results(run.record(), found);
+  draw_figures(run, found, options, setting);
+  write_verdict(run.record(), found, options);
+  run.record().verdict(
+      setting +
+      " Factors: medians over the steps of the first seed. loss - right: the test loss less the "
+      "right recipe's, mean of the pairs of a seed; [ ]: 95 % t-interval, uncorrected for their "
+      "number.");
+}
+
+}  // namespace experiments::scale_policy_order
