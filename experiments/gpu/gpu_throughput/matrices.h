@@ -36,7 +36,7 @@ class Matrices {
   Matrices(int edge, bool with_floats);
 
   std::size_t edge() const { return edge_; }
-  /// Round and round.
+  /// The operands for turn `turn`, cycling.
   Operands& dense(std::size_t turn) { return dense_[turn % dense_.size()]; }
   Operands& integers() { return integers_; }
 

@@ -35,7 +35,7 @@ class Streams {
   explicit Streams(std::size_t elements);
 
   std::size_t elements() const { return elements_; }
-  /// Round and round.
+  /// The set for turn `turn`, cycling.
   StreamSet& set(std::size_t turn) { return *sets_[turn % sets_.size()]; }
   fp16::cuda::HalfHistogram& half_histogram() { return half_histogram_; }
   fp16::cuda::FloatHistogram& float_histogram() { return float_histogram_; }

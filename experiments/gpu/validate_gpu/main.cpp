@@ -213,6 +213,60 @@ void run(Run& run, const Options& options, std::string& for_screen) {
         fmt::format("\nShards that {} held already were not run again (--restart does).\n", file.string());
 }
 
+Program program() {
+  return {.name = "validate_gpu",
+          .question =
+              "Does half-precision arithmetic give the bits it should: the software half, NVIDIA's "
+              "host functions, GPUs?",
+          .example = "validate_gpu --op hadd,hfma --samples 100000000 --out results/bits",
+          .summary_keys =
+              {{"device", "cpu, cuda (the GPU alone) or all"},
+               {"rows, rows_run, rows_not_run", "operations by subjects; not run: what they need is missing"},
+               {"rows_failed", "with a mismatch that is not documented, or that the device failed at"},
+               {"rows_exhaustive", "of those run, on every input of their domain"},
+               {"inputs", "of all rows"},
+               {"mismatches", "results that are not the expected bits"},
+               {"documented_deviations", "results that differ from the software half as documented"},
+               {"other_nans",
+                "results that are NaNs, but of other bits; mismatches only where the bits are promised"},
+               {"not_correctly_rounded", "results of functions without that promise"},
+               {"shards_wanted, shards_finished", "of all rows; fewer are finished after --budget"},
+               {"cuda_fp16.h", "CUDA version of NVIDIA's header, or \"none\""},
+               {"instruction_shards_compared, instruction_shards_differing",
+                "on a GPU: shards of the same dot products, by two tensor-core instructions"},
+               {"shards_compared, shards_differing", "with --compare: by their digests"}},
+          .details = fmt::format(
+              "Finished shards are kept in shards.bin in --out, and a run goes on where an "
+              "earlier one of the same revision stopped (where the source was modified, of the "
+              "same build), on a GPU of the same name.\nTime and rate stand on the screen and "
+              "in timing.csv alone; errors of functions in functions.csv, NaNs by NaNs in "
+              "nan_census.csv.\n--device auto is all with a CUDA device, else cpu. A GPU takes "
+              "whole domains of up to 2^32 inputs; of the 2^48 of a fused multiply-add 64 of "
+              "the 65,536 shards, of a tensor core up to 2^34 steps.\n\nFamilies and their operations:{}",
+              families_text())};
+}
+
+void add_options(CommandLine& command_line, Options& options) {
+  command_line.add("--op", options.operations, "operations or families, separated by commas, or all",
+                   "NAMES");
+  command_line.add("--device", options.device, "where the rows run: auto, cpu, cuda, all", "DEVICE");
+  command_line.add("--samples", options.samples, "inputs of a row on the CPU, rounded up to whole shards",
+                   {.minimum = 1, .maximum = std::uint64_t{1} << 48, .quick = 1 << 20});
+  command_line.add("--gpu-samples", options.gpu_samples,
+                   "inputs of a row on a GPU, rounded up to whole shards of up to 2^32; of tensor cores a "
+                   "sixteenth",
+                   {.minimum = 1, .maximum = std::uint64_t{1} << 48, .quick = std::uint64_t{1} << 34});
+  command_line.add("--budget", options.budget_s,
+                   "seconds after which no shard is begun; the next run goes on. The census of "
+                   "NaNs on a GPU has 30 more",
+                   {.minimum = 0});
+  command_line.add_flag("--fma48", options.all_triples,
+                        "on a GPU all 2^48 operands of the fused multiply-adds");
+  command_line.add_flag("--exhaustive", options.exhaustive, "every input of every domain");
+  command_line.add_flag("--restart", options.restart, "does not go on from shards.bin");
+  command_line.add("--compare", options.other_shards, "shards.bin of another machine", "FILE");
+}
+
 }  // namespace
 }  // namespace experiments::validate_gpu
 
@@ -220,64 +274,11 @@ int main(int argc, char** argv) {
   using namespace experiments;
   validate_gpu::Options options;
   std::string for_screen;
-  const int exit_code = run(
-      argc, argv,
-      {.program =
-           {.name = "validate_gpu",
-            .question = "Does half-precision arithmetic give the bits it should: the software half, NVIDIA's "
-                        "host functions, GPUs?",
-            .example = "validate_gpu --op hadd,hfma --samples 100000000 --out results/bits",
-            .summary_keys =
-                {{"device", "cpu, cuda (the GPU alone) or all"},
-                 {"rows, rows_run, rows_not_run",
-                  "operations by subjects; not run: what they need is missing"},
-                 {"rows_failed", "with a mismatch that is not documented, or that the device failed at"},
-                 {"rows_exhaustive", "of those run, on every input of their domain"},
-                 {"inputs", "of all rows"},
-                 {"mismatches", "results that are not the expected bits"},
-                 {"documented_deviations", "results that differ from the software half as documented"},
-                 {"other_nans",
-                  "results that are NaNs, but of other bits; mismatches only where the bits are promised"},
-                 {"not_correctly_rounded", "results of functions without that promise"},
-                 {"shards_wanted, shards_finished", "of all rows; fewer are finished after --budget"},
-                 {"cuda_fp16.h", "CUDA version of NVIDIA's header, or \"none\""},
-                 {"instruction_shards_compared, instruction_shards_differing",
-                  "on a GPU: shards of the same dot products, by two tensor-core instructions"},
-                 {"shards_compared, shards_differing", "with --compare: by their digests"}},
-            .details = fmt::format(
-                "Finished shards are kept in shards.bin in --out, and a run goes on where an "
-                "earlier one of the same revision stopped (where the source was modified, of the "
-                "same build), on a GPU of the same name.\nTime and rate stand on the screen and "
-                "in timing.csv alone; errors of functions in functions.csv, NaNs by NaNs in "
-                "nan_census.csv.\n--device auto is all with a CUDA device, else cpu. A GPU takes "
-                "whole domains of up to 2^32 inputs; of the 2^48 of a fused multiply-add 64 of "
-                "the 65,536 shards, of a tensor core up to 2^34 steps.\n\nFamilies and their operations:{}",
-                validate_gpu::families_text())},
-       .options =
-           [&](CommandLine& command_line) {
-             command_line.add("--op", options.operations,
-                              "operations or families, separated by commas, or all", "NAMES");
-             command_line.add("--device", options.device, "where the rows run: auto, cpu, cuda, all",
-                              "DEVICE");
-             command_line.add("--samples", options.samples,
-                              "inputs of a row on the CPU, rounded up to whole shards",
-                              {.minimum = 1, .maximum = std::uint64_t{1} << 48, .quick = 1 << 20});
-             command_line.add(
-                 "--gpu-samples", options.gpu_samples,
-                 "inputs of a row on a GPU, rounded up to whole shards of up to 2^32; of tensor cores a "
-                 "sixteenth",
-                 {.minimum = 1, .maximum = std::uint64_t{1} << 48, .quick = std::uint64_t{1} << 34});
-             command_line.add("--budget", options.budget_s,
-                              "seconds after which no shard is begun; the next run goes on. The census of "
-                              "NaNs on a GPU has 30 more",
-                              {.minimum = 0});
-             command_line.add_flag("--fma48", options.all_triples,
-                                   "on a GPU all 2^48 operands of the fused multiply-adds");
-             command_line.add_flag("--exhaustive", options.exhaustive, "every input of every domain");
-             command_line.add_flag("--restart", options.restart, "does not go on from shards.bin");
-             command_line.add("--compare", options.other_shards, "shards.bin of another machine", "FILE");
-           },
-       .body = [&](Run& r) { validate_gpu::run(r, options, for_screen); }});
+  const int exit_code =
+      run(argc, argv,
+          {.program = validate_gpu::program(),
+           .options = [&](CommandLine& command_line) { validate_gpu::add_options(command_line, options); },
+           .body = [&](Run& r) { validate_gpu::run(r, options, for_screen); }});
   if (exit_code == 0 || exit_code == 1) std::cout << for_screen;
   return exit_code;
 }
