@@ -13,34 +13,12 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "experiments/frame/figure_style.h"
 #include "experiments/frame/gnuplot.h"
 #include "experiments/frame/record.h"
 
 namespace experiments {
 namespace {
-
-constexpr std::string_view style = R"(reset
-set encoding utf8
-set datafile separator comma
-set datafile columnheaders
-set datafile missing NaN
-blue = "#0072B2"; vermillion = "#D55E00"; green = "#009E73"; purple = "#CC79A7"
-orange = "#E69F00"; sky = "#56B4E9"; yellow = "#F0E442"; black = "#000000"; grey = "#777777"
-set linetype 1 linecolor rgb blue linewidth 2 pointtype 7 pointsize 0.6
-set linetype 2 linecolor rgb vermillion linewidth 2 pointtype 5 pointsize 0.6
-set linetype 3 linecolor rgb green linewidth 2 pointtype 9 pointsize 0.8
-set linetype 4 linecolor rgb purple linewidth 2 pointtype 13 pointsize 0.8
-set linetype 5 linecolor rgb orange linewidth 2 pointtype 11 pointsize 0.8
-set linetype 6 linecolor rgb sky linewidth 2 pointtype 4 pointsize 0.6
-set linetype 7 linecolor rgb black linewidth 2 pointtype 6 pointsize 0.6
-set linetype cycle 7
-set border 3 linecolor rgb "#444444" linewidth 1
-set tics nomirror out scale 0.5 textcolor rgb "#222222"
-set grid xtics ytics linetype 1 linecolor rgb "#E3E3E3" linewidth 0.75
-set format "%h"
-set key at graph 0, graph 1.03 left bottom horizontal Left reverse maxcols 5 width -1 samplen 2.6 font ",12" textcolor rgb "#222222"
-set style fill solid 1.0 noborder
-)";
 
 /// Pixels from the left between which panels with their key in a column of its own lie.
 constexpr int key_plot_left = 110, key_plot_right = 710;
@@ -71,14 +49,14 @@ std::string common_axes(const HeatMapAxes& axes) {
       "row_of(tensor) = sum [i = 1:words(tensors)] (word(tensors, i) eq tensor ? i : 0)\n"
       "cell_row(tensor, value) = row_of(tensor) > 0 && value > 0 ? row_of(tensor) : NaN\n"
       "set multiplot\nunset key\nset grid xtics noytics\nset style fill solid 1.0 noborder\n"
-      "set palette defined (0 '#FDE725', 1 '#7AD151', 2 '#22A884', 3 '#2A788E', 4 '#414487', 5 '#440154')\n"
+      "set palette defined ({})\n"
       "set logscale cb\nset cbrange [0.001:100]\nset cbtics ('0.001' 0.001, '0.01' 0.01, '0.1' 0.1, 1, 10, "
       "100)\nset cblabel {}\nunset colorbox\n"
       "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
       "set xrange [{}:{}]\nset yrange [{}.5:0.5]\nset xtics {}\nset xlabel {}\n"
       "set ytics nomirror out scale 0.5 noenhanced font ',10' ({})\n",
-      gnuplot_string(tensors), gnuplot_string(axes.color_label), 1 - title_room / height, axis_room / height,
-      axes.lowest, axes.highest, axes.tensors.size(),
+      gnuplot_string(tensors), figure_style::palette, gnuplot_string(axes.color_label),
+      1 - title_room / height, axis_room / height, axes.lowest, axes.highest, axes.tensors.size(),
       octaves_between_tics(axes.highest - axes.lowest, most_tics_of_a_map), gnuplot_string(axes.x_label),
       tics);
 }
@@ -326,7 +304,7 @@ do for [kind in "svg png"] {{
 }}
 unset output
 )",
-                     fmt::arg("name", figure.name), fmt::arg("style", style),
+                     fmt::arg("name", figure.name), fmt::arg("style", figure_style::lines_and_colours),
                      fmt::arg("title", gnuplot_string(figure.title)), fmt::arg("width", figure.width),
                      fmt::arg("height", figure.height), fmt::arg("png_width", 2 * figure.width),
                      fmt::arg("png_height", 2 * figure.height),
