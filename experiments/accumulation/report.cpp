@@ -18,21 +18,20 @@ namespace {
 const std::vector<Column<Measured>>& error_columns() {
   static const std::vector<Column<Measured>> columns = [] {
     using Columns = std::vector<Column<Measured>>;
-    Columns columns{{"distribution", "", [](const Measured& m) { return m.distribution->name; }},
-                    {"accumulator", "", [](const Measured& m) { return m.accumulator->name; }},
+    Columns columns{{"distribution", "", [](auto& m) { return m.distribution->name; }},
+                    {"accumulator", "", [](auto& m) { return m.accumulator->name; }},
                     {"length_log2", "log2", &Measured::length_log2}};
-    columns = joined(columns, interval_columns<Measured>("relative_error", "1",
-                                                         [](const Measured& m) { return m.relative.mean; }));
-    columns.push_back({"relative_error_max", "1", [](const Measured& m) { return m.relative.largest; }});
-    columns = joined(columns, interval_columns<Measured>("backward_error", "1",
-                                                         [](const Measured& m) { return m.backward.mean; }));
+    columns = joined(
+        columns, interval_columns<Measured>("relative_error", "1", [](auto& m) { return m.relative.mean; }));
+    columns.push_back({"relative_error_max", "1", [](auto& m) { return m.relative.largest; }});
+    columns = joined(
+        columns, interval_columns<Measured>("backward_error", "1", [](auto& m) { return m.backward.mean; }));
     return joined<Column<Measured>>(
-        columns,
-        {{"backward_error_max", "1", [](const Measured& m) { return m.backward.largest; }},
-         {"backward_bias", "1", &Measured::backward_bias},
-         {"vectors_not_finite", "vectors", &Measured::not_finite},
-         {"backward_error_bound", "1", [](const Measured& m) { return m.bounds().worst_case; }},
-         {"backward_error_probabilistic", "1", [](const Measured& m) { return m.bounds().probabilistic; }}});
+        columns, {{"backward_error_max", "1", [](auto& m) { return m.backward.largest; }},
+                  {"backward_bias", "1", &Measured::backward_bias},
+                  {"vectors_not_finite", "vectors", &Measured::not_finite},
+                  {"backward_error_bound", "1", [](auto& m) { return m.bounds().worst_case; }},
+                  {"backward_error_probabilistic", "1", [](auto& m) { return m.bounds().probabilistic; }}});
   }();
   return columns;
 }
@@ -46,13 +45,12 @@ const TableOf<Measured> sums_table{
 const TableOf<Ones> stagnation_table{
     .name = "stagnation",
     .rows = "each accumulator",
-    .columns = {
-        {"accumulator", "", [](const Ones& o) { return o.accumulator.name; }},
-        {"accumulator_bits", "bits", [](const Ones& o) { return o.accumulator.format.width(); }},
-        {"products_per_step", "products", [](const Ones& o) { return o.accumulator.products_per_step; }},
-        {"outcome", "", [](const Ones& o) { return name_of(o.sum.outcome); }},
-        {"value", "1", [](const Ones& o) { return o.sum.value; }},
-        {"ones", "ones", [](const Ones& o) { return o.sum.ones; }}}};
+    .columns = {{"accumulator", "", [](auto& o) { return o.accumulator.name; }},
+                {"accumulator_bits", "bits", [](auto& o) { return o.accumulator.format.width(); }},
+                {"products_per_step", "products", [](auto& o) { return o.accumulator.products_per_step; }},
+                {"outcome", "", [](auto& o) { return name_of(o.sum.outcome); }},
+                {"value", "1", [](auto& o) { return o.sum.value; }},
+                {"ones", "ones", [](auto& o) { return o.sum.ones; }}}};
 
 struct BatchRow {
   const MeanMethod& method;
@@ -64,15 +62,14 @@ const TableOf<BatchRow> losses_table{
     .rows = "each batch of each loss, reduction and normalisation",
     .columns =
         joined(joined<Column<BatchRow>>(
-                   {{"loss", "", [](const BatchRow& r) { return name_of(r.method.loss); }},
-                    {"reduction", "", [](const BatchRow& r) { return name_of(r.method.reduction); }},
-                    {"normalisation", "", [](const BatchRow& r) { return name_of(r.method.normalisation); }},
-                    {"batch_log2", "log2", [](const BatchRow& r) { return r.error.batch_log2; }},
-                    {"mean_over_exact", "1", [](const BatchRow& r) { return r.error.ratio; }}},
-                   interval_columns<BatchRow>("relative_error", "1",
-                                              [](const BatchRow& r) { return r.error.error; })),
-               {{"relative_error_max", "1", [](const BatchRow& r) { return r.error.largest; }},
-                {"repeats_not_finite", "repeats", [](const BatchRow& r) { return r.error.not_finite; }}})};
+                   {{"loss", "", [](auto& r) { return name_of(r.method.loss); }},
+                    {"reduction", "", [](auto& r) { return name_of(r.method.reduction); }},
+                    {"normalisation", "", [](auto& r) { return name_of(r.method.normalisation); }},
+                    {"batch_log2", "log2", [](auto& r) { return r.error.batch_log2; }},
+                    {"mean_over_exact", "1", [](auto& r) { return r.error.ratio; }}},
+                   interval_columns<BatchRow>("relative_error", "1", [](auto& r) { return r.error.error; })),
+               {{"relative_error_max", "1", [](auto& r) { return r.error.largest; }},
+                {"repeats_not_finite", "repeats", [](auto& r) { return r.error.not_finite; }}})};
 
 void write_tables(RunRecord& record, const Findings& found) {
   dots_table.write(record, found.errors.dots);
@@ -113,14 +110,14 @@ struct Longest {
 const SummaryOf<Longest> errors_summary{
     {{"<accumulator>.positive.relative_error",
       "|computed - exact| / |exact| of the longest dot product of uniform numbers, mean",
-      [](const Longest& l) { return l.dots.positive_error(l.accumulator, l.length_log2); }},
+      [](auto& l) { return l.dots.positive_error(l.accumulator, l.length_log2); }},
      {"<accumulator>.signed.backward_error",
       "|computed - exact| / sum |ab| of the longest dot product of normal numbers, mean",
-      [](const Longest& l) { return l.dots.signed_error(l.accumulator, l.length_log2); }}}};
+      [](auto& l) { return l.dots.signed_error(l.accumulator, l.length_log2); }}}};
 
 const SummaryOf<Ones> ones_summary{
     {{"<accumulator>.ones", "where 1 + 1 + ... ends: the value that no 1 changes, or the last finite one",
-      [](const Ones& o) { return o.sum.value; }}}};
+      [](auto& o) { return o.sum.value; }}}};
 
 const SummaryOf<std::optional<Failure>> failures_summary{
     {{"<loss>.<reduction>.<normalisation>.fails",

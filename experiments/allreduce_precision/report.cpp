@@ -14,19 +14,19 @@ namespace experiments::allreduce_precision {
 namespace {
 
 const std::vector<Column<Measured>> measured_columns{
-    {"source", "", [](const Measured& m) { return name_of(m.setting.source); }},
-    {"scale_log2", "log2", [](const Measured& m) { return m.setting.scale_log2; }},
-    {"workers", "workers", [](const Measured& m) { return m.setting.workers; }},
-    {"algorithm", "", [](const Measured& m) { return sim::name_of(m.how.algorithm); }},
-    {"precision", "", [](const Measured& m) { return sim::name_of(m.how.precision); }},
-    {"division", "", [](const Measured& m) { return sim::name_of(m.how.division); }},
-    {"predivisor", "1", [](const Measured& m) { return sim::predivisor(m.how.division, m.setting.workers); }},
-    {"relative_error", "1", [](const Measured& m) { return m.loss.relative_error(); }},
+    {"source", "", [](auto& m) { return name_of(m.setting.source); }},
+    {"scale_log2", "log2", [](auto& m) { return m.setting.scale_log2; }},
+    {"workers", "workers", [](auto& m) { return m.setting.workers; }},
+    {"algorithm", "", [](auto& m) { return sim::name_of(m.how.algorithm); }},
+    {"precision", "", [](auto& m) { return sim::name_of(m.how.precision); }},
+    {"division", "", [](auto& m) { return sim::name_of(m.how.division); }},
+    {"predivisor", "1", [](auto& m) { return sim::predivisor(m.how.division, m.setting.workers); }},
+    {"relative_error", "1", [](auto& m) { return m.loss.relative_error(); }},
     {"relative_error_of_one_rounding", "1", &Measured::relative_error_of_one_rounding},
-    {"fraction_flushed", "1", [](const Measured& m) { return m.loss.fraction_flushed(); }},
-    {"norm_share_flushed", "1", [](const Measured& m) { return m.loss.norm_share_flushed(); }},
-    {"fraction_subnormal", "1", [](const Measured& m) { return m.loss.fraction_subnormal(); }},
-    {"fraction_overflow", "1", [](const Measured& m) { return m.loss.fraction_overflow(); }},
+    {"fraction_flushed", "1", [](auto& m) { return m.loss.fraction_flushed(); }},
+    {"norm_share_flushed", "1", [](auto& m) { return m.loss.norm_share_flushed(); }},
+    {"fraction_subnormal", "1", [](auto& m) { return m.loss.fraction_subnormal(); }},
+    {"fraction_overflow", "1", [](auto& m) { return m.loss.fraction_overflow(); }},
     {"fraction_inputs_flushed", "1", &Measured::fraction_inputs_flushed},
     {"fraction_inputs_overflow", "1", &Measured::fraction_inputs_overflow}};
 
@@ -53,16 +53,14 @@ struct WindowRow {
 const TableOf<WindowRow> windows_table{
     .name = "windows",
     .rows = "each division of each source and number of workers",
-    .columns = {{"source", "", [](const WindowRow& r) { return name_of(r.source); }},
-                {"workers", "workers", &WindowRow::workers},
-                {"division", "", [](const WindowRow& r) { return sim::name_of(r.division); }},
-                {"usable_scale_lowest_log2", "log2",
-                 [](const WindowRow& r) { return end_of(r.window, &Window::lowest); }},
-                {"usable_scale_highest_log2", "log2",
-                 [](const WindowRow& r) { return end_of(r.window, &Window::highest); }},
-                {"inputs_overflow_from_log2", "log2", [](const WindowRow& r) {
-                   return value_or_none(first_input_overflow(r.found.scales, r.source, r.workers));
-                 }}}};
+    .columns = {
+        {"source", "", [](auto& r) { return name_of(r.source); }},
+        {"workers", "workers", &WindowRow::workers},
+        {"division", "", [](auto& r) { return sim::name_of(r.division); }},
+        {"usable_scale_lowest_log2", "log2", [](auto& r) { return end_of(r.window, &Window::lowest); }},
+        {"usable_scale_highest_log2", "log2", [](auto& r) { return end_of(r.window, &Window::highest); }},
+        {"inputs_overflow_from_log2", "log2",
+         [](auto& r) { return value_or_none(first_input_overflow(r.found.scales, r.source, r.workers)); }}}};
 
 void write_tables(RunRecord& record, const Findings& found, const Options& options) {
   allreduce_table.write(record, found.all_reduces);
@@ -78,14 +76,13 @@ void write_tables(RunRecord& record, const Findings& found, const Options& optio
 
 const SummaryOf<WindowRow> setting_summary{
     {{"workers", "the largest N, to which the keys below refer", &WindowRow::workers},
-     {"elements", "elements of the gradient that were averaged",
-      [](const WindowRow& r) { return r.found.elements; }},
-     {"scale_log2", "log2 of the loss scale S", [](const WindowRow& r) { return r.found.scale_log2; }}}};
+     {"elements", "elements of the gradient that were averaged", [](auto& r) { return r.found.elements; }},
+     {"scale_log2", "log2 of the loss scale S", [](auto& r) { return r.found.scale_log2; }}}};
 
 const SummaryOf<Measured> algorithms_summary{
     {{"<source>.relative_error.<algorithm>.<precision>",
       "||mean - exact mean|| / ||exact mean|| at S, divided before the sum",
-      [](const Measured& m) { return m.loss.relative_error(); }}}};
+      [](auto& m) { return m.loss.relative_error(); }}}};
 const SummaryOf<Measured> rounding_summary{
     {{"<source>.relative_error.one_rounding", "of the exact mean rounded once to FP16",
       &Measured::relative_error_of_one_rounding}}};
@@ -104,21 +101,21 @@ const SummaryOf<DivisionRow> divisions_summary{
     {{"<source>.flushed_at_scale_1.<division>",
       "mean non-zero and result zero, over the non-zero, at S = 1, by recursive doubling in FP16 as in the "
       "keys below",
-      [](const DivisionRow& r) { return r.unscaled().loss.fraction_flushed(); }},
+      [](auto& r) { return r.unscaled().loss.fraction_flushed(); }},
      {"<source>.inputs_flushed_at_scale_1.<division>",
       "workers' non-zero values that the division before the sum makes zero",
-      [](const DivisionRow& r) { return r.unscaled().fraction_inputs_flushed; }},
+      [](auto& r) { return r.unscaled().fraction_inputs_flushed; }},
      {"<source>.overflow_from_workers.<division>",
       "the smallest N at which the mean overflows at S, or \"none\"",
-      [](const DivisionRow& r) {
+      [](auto& r) {
         return value_or_none(first_overflow(r.of.found.all_reduces, r.of.source, r.of.found.scale_log2,
                                             usual_with(r.of.division)));
       }},
      {"<source>.usable_scale_lowest_log2.<division>",
       "the lowest of the scales without overflow whose error is at most a quarter above the least",
-      [](const DivisionRow& r) { return end_of(r.of.window, &Window::lowest); }},
+      [](auto& r) { return end_of(r.of.window, &Window::lowest); }},
      {"<source>.usable_scale_highest_log2.<division>", "the highest of these",
-      [](const DivisionRow& r) { return end_of(r.of.window, &Window::highest); }}}};
+      [](auto& r) { return end_of(r.of.window, &Window::highest); }}}};
 
 void write_summary(RunRecord& record, const Findings& found, const Options& options) {
   const std::size_t workers = measured_workers(options.max_workers_log2).back();

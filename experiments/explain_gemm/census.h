@@ -103,4 +103,22 @@ std::vector<Way> ways_of_gemm();
 Census take_census(const Problem& problem, const CensusOptions& options, const SearchOptions& search,
                    Cublas& cublas, CublasLt& cublas_lt, const CensusMemory& memory, const Run& run);
 
+/// take_census() on the current CUDA device with the cuBLAS that is installed. Throws std::runtime_error, one
+/// line, without either.
+Census census_on_device(const Problem& problem, const CensusOptions& options, const SearchOptions& search,
+                        const Run& run);
+
+/// For --help.
+Outputs census_outputs();
+
+/// algorithms.csv, a line for every way; results.csv, one for every D; and the summary.
+void write_census(RunRecord& record, const Census& census);
+void write_census_verdict(RunRecord& record, const Census& census);
+
+/// census: in how many ways each D is made, and whether it is explained. Needs results.csv.
+void draw_census_figure(Run& run, const Census& census);
+
+/// The line of the first result that has a real bug; empty if none has.
+std::string census_bug_line(const Census& census);
+
 }  // namespace experiments::explain_gemm

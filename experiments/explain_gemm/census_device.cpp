@@ -1,9 +1,8 @@
-#include "experiments/explain_gemm/census_device.h"
-
 #include <stdexcept>
 #include <utility>
 #include <vector>
 
+#include "experiments/explain_gemm/census.h"
 #include "experiments/gpu/vendor/gpu_information.h"
 #include "fp16/bulk.h"
 #include "fp16/cuda/device.h"

@@ -1,5 +1,3 @@
-#include "experiments/explain_gemm/figures.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +5,9 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "experiments/explain_gemm/census.h"
+#include "experiments/explain_gemm/findings.h"
 
 namespace experiments::explain_gemm {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "experiments/explain_gemm/evidence.h"
-#include "experiments/explain_gemm/record.h"
+#include "experiments/explain_gemm/findings.h"
 #include "experiments/frame/text_table.h"
 #include "fp16/bits.h"
 

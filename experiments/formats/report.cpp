@@ -22,19 +22,19 @@ const TableOf<Format> formats_table{
     .name = "formats",
     .rows = "each format",
     .columns = {{"format", "", &Format::name},
-                {"width_bits", "bits", [](const Format& f) { return f.format.width(); }},
-                {"exponent_bits", "bits", [](const Format& f) { return f.format.exponent_bits; }},
-                {"precision_bits", "bits", [](const Format& f) { return f.format.precision; }},
-                {"max", "1", [](const Format& f) { return f.format.max(); }},
-                {"min_normal", "1", [](const Format& f) { return f.format.min_normal(); }},
-                {"min_subnormal", "1", [](const Format& f) { return f.format.min_subnormal(); }},
-                {"epsilon", "1", [](const Format& f) { return f.format.epsilon(); }},
-                {"unit_roundoff", "1", [](const Format& f) { return f.format.unit_roundoff(); }},
-                {"digits10", "digits", [](const Format& f) { return f.format.digits10(); }},
-                {"max_digits10", "digits", [](const Format& f) { return f.format.max_digits10(); }},
-                {"range_octaves", "octaves", [](const Format& f) { return range_octaves(f.format); }},
-                {"finite_values", "values", [](const Format& f) { return f.format.finite_values(); }},
-                {"special_values", "", [](const Format& f) { return special_values(f.format); }}}};
+                {"width_bits", "bits", [](auto& f) { return f.format.width(); }},
+                {"exponent_bits", "bits", [](auto& f) { return f.format.exponent_bits; }},
+                {"precision_bits", "bits", [](auto& f) { return f.format.precision; }},
+                {"max", "1", [](auto& f) { return f.format.max(); }},
+                {"min_normal", "1", [](auto& f) { return f.format.min_normal(); }},
+                {"min_subnormal", "1", [](auto& f) { return f.format.min_subnormal(); }},
+                {"epsilon", "1", [](auto& f) { return f.format.epsilon(); }},
+                {"unit_roundoff", "1", [](auto& f) { return f.format.unit_roundoff(); }},
+                {"digits10", "digits", [](auto& f) { return f.format.digits10(); }},
+                {"max_digits10", "digits", [](auto& f) { return f.format.max_digits10(); }},
+                {"range_octaves", "octaves", [](auto& f) { return range_octaves(f.format); }},
+                {"finite_values", "values", [](auto& f) { return f.format.finite_values(); }},
+                {"special_values", "", [](auto& f) { return special_values(f.format); }}}};
 
 struct Octave {
   Format format;
@@ -49,10 +49,10 @@ struct Octave {
 const TableOf<Octave> octaves_table{
     .name = "octaves",
     .rows = "each octave of each format",
-    .columns = {{"format", "", [](const Octave& o) { return o.format.name; }},
+    .columns = {{"format", "", [](auto& o) { return o.format.name; }},
                 {"exponent_log2", "log2", &Octave::exponent},
                 {"values", "values", &Octave::values},
-                {"values_log2", "log2", [](const Octave& o) { return sim::log2_of(o.values()); }},
+                {"values_log2", "log2", [](auto& o) { return sim::log2_of(o.values()); }},
                 {"largest_relative_spacing", "1", &Octave::largest_relative_spacing}}};
 
 struct Number {
@@ -65,7 +65,7 @@ const TableOf<Number> values_table{
     .rows = "each positive number of the formats of up to 8 bits",
     .columns = {{"format", "", &Number::format},
                 {"value", "1", &Number::value},
-                {"value_log2", "log2", [](const Number& n) { return sim::log2_of(n.value); }}}};
+                {"value_log2", "log2", [](auto& n) { return sim::log2_of(n.value); }}}};
 
 const std::vector<Column<Measured>> loss_columns =
     columns_of_part<Measured, Loss>({{"relative_error", "1", &Loss::relative_error},
@@ -78,10 +78,10 @@ const TableOf<Measured> spread_table{
     .name = "spread",
     .rows = "each format and scaling at each spread of the rows",
     .columns = joined<Column<Measured>>(
-        {{"format", "", [](const Measured& m) { return m.scheme->name; }},
-         {"scaling", "", [](const Measured& m) { return m.scheme->scaling(); }},
+        {{"format", "", [](auto& m) { return m.scheme->name; }},
+         {"scaling", "", [](auto& m) { return m.scheme->scaling(); }},
          {"block_size", "values", &Measured::block_size},
-         {"bits_per_value", "bits", [](const Measured& m) { return m.scheme->bits_per_value; }},
+         {"bits_per_value", "bits", [](auto& m) { return m.scheme->bits_per_value; }},
          {"spread_octaves", "octaves", &Measured::spread}},
         loss_columns)};
 
@@ -93,11 +93,11 @@ const TableOf<Measured> block_size_table{
     .name = "block_size",
     .rows = "each element format, scale rule and size of blocks",
     .columns = joined<Column<Measured>>(
-        {{"format", "", [](const Measured& m) { return m.scheme->name; }},
-         {"scale_rule", "", [](const Measured& m) { return fp16::name_of(m.rule); }},
+        {{"format", "", [](auto& m) { return m.scheme->name; }},
+         {"scale_rule", "", [](auto& m) { return fp16::name_of(m.rule); }},
          {"block_size", "values", &Measured::block_size},
-         {"block_size_log2", "log2", [](const Measured& m) { return sim::log2_of(size_of(m)); }},
-         {"scale_bits_per_value", "bits", [](const Measured& m) { return fp16::e8m0.width() / size_of(m); }}},
+         {"block_size_log2", "log2", [](auto& m) { return sim::log2_of(size_of(m)); }},
+         {"scale_bits_per_value", "bits", [](auto& m) { return fp16::e8m0.width() / size_of(m); }}},
         loss_columns)};
 
 void write_tables(RunRecord& record, const Findings& found) {
@@ -118,7 +118,7 @@ void write_tables(RunRecord& record, const Findings& found) {
 
 const SummaryOf<Format> ranges_summary{
     {{"<format>.range_octaves", "log2 of its largest number over its smallest positive one",
-      [](const Format& f) { return range_octaves(f.format); }}}};
+      [](auto& f) { return range_octaves(f.format); }}}};
 
 const SummaryOf<Loss> losses_summary{
     {{"<scaling>.<format>.relative_error",

@@ -99,8 +99,8 @@ const TableOf<ScaledBin> paper3_table{
     .name = "paper3",
     .rows = "each bar at each scale",
     .columns = {{"scale_log2", "log2", &ScaledBin::scale_log2},
-                {"lower_log2", "log2", [](const ScaledBin& b) { return b.edge(&Bin::lower); }},
-                {"upper_log2", "log2", [](const ScaledBin& b) { return b.edge(&Bin::upper); }},
+                {"lower_log2", "log2", [](auto& b) { return b.edge(&Bin::lower); }},
+                {"upper_log2", "log2", [](auto& b) { return b.edge(&Bin::upper); }},
                 {"share_percent", "%", &ScaledBin::percent}},
     .when = paper3};
 

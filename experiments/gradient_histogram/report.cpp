@@ -27,13 +27,13 @@ struct Bar {
 };
 
 const std::vector<Column<Bar>> bar_columns{
-    {"tensor", "", [](const Bar& b) { return b.tensor.name; }},
+    {"tensor", "", [](auto& b) { return b.tensor.name; }},
     {"exponent_log2", "log2", &Bar::exponent},
-    {"count", "values", [](const Bar& b) { return b.octave.total; }},
-    {"count_powers_of_two", "values", [](const Bar& b) { return b.octave.powers_of_two; }},
-    {"count_near_next", "values", [](const Bar& b) { return b.octave.near_next; }},
-    {"count_top", "values", [](const Bar& b) { return b.octave.top; }},
-    {"share_percent", "%", [](const Bar& b) {
+    {"count", "values", [](auto& b) { return b.octave.total; }},
+    {"count_powers_of_two", "values", [](auto& b) { return b.octave.powers_of_two; }},
+    {"count_near_next", "values", [](auto& b) { return b.octave.near_next; }},
+    {"count_top", "values", [](auto& b) { return b.octave.top; }},
+    {"share_percent", "%", [](auto& b) {
        return 100 * static_cast<double>(b.octave.total) / static_cast<double>(b.tensor.exponents.total());
      }}};
 
@@ -61,50 +61,47 @@ struct MomentRow {
 const TableOf<MomentRow> over_training_table{
     .name = "over_training",
     .rows = "each exponent of the gradients at each moment",
-    .columns = {
-        {"step", "steps", [](const MomentRow& r) { return r.moment.step; }},
-        {"quantity", "", [](const MomentRow& r) { return r.gradients.name; }},
-        {"exponent_log2", "log2", &MomentRow::exponent},
-        {"share_percent", "%", [](const MomentRow& r) { return r.gradients.percent_at(r.exponent); }}}};
+    .columns = {{"step", "steps", [](auto& r) { return r.moment.step; }},
+                {"quantity", "", [](auto& r) { return r.gradients.name; }},
+                {"exponent_log2", "log2", &MomentRow::exponent},
+                {"share_percent", "%", [](auto& r) { return r.gradients.percent_at(r.exponent); }}}};
 
 const TableOf<MomentRow> moments_table{
     .name = "moments",
     .rows = "the gradients at each moment",
-    .columns = {{"step", "steps", [](const MomentRow& r) { return r.moment.step; }},
-                {"training_loss", "1", [](const MomentRow& r) { return r.moment.loss; }},
-                {"quantity", "", [](const MomentRow& r) { return r.gradients.name; }},
-                {"fraction_zero", "1", [](const MomentRow& r) { return r.gradients.fraction_zero(); }},
-                {"fraction_flushed_at_scale_1", "1",
-                 [](const MomentRow& r) { return r.gradients.fraction_flushed(0); }},
-                {"norm_share_flushed_at_scale_1", "1",
-                 [](const MomentRow& r) { return r.gradients.norm_share_flushed(); }},
-                {"max_abs_log2", "log2", [](const MomentRow& r) { return r.gradients.max_abs_log2(); }}}};
+    .columns = {
+        {"step", "steps", [](auto& r) { return r.moment.step; }},
+        {"training_loss", "1", [](auto& r) { return r.moment.loss; }},
+        {"quantity", "", [](auto& r) { return r.gradients.name; }},
+        {"fraction_zero", "1", [](auto& r) { return r.gradients.fraction_zero(); }},
+        {"fraction_flushed_at_scale_1", "1", [](auto& r) { return r.gradients.fraction_flushed(0); }},
+        {"norm_share_flushed_at_scale_1", "1", [](auto& r) { return r.gradients.norm_share_flushed(); }},
+        {"max_abs_log2", "log2", [](auto& r) { return r.gradients.max_abs_log2(); }}}};
 
 const TableOf<Pooled> operations_table{
     .name = "operations",
     .rows = "each operation",
     .columns = {{"operation", "", &Pooled::name},
-                {"values", "values", [](const Pooled& p) { return p.exponents.total(); }},
+                {"values", "values", [](auto& p) { return p.exponents.total(); }},
                 {"fraction_zero", "1", &Pooled::fraction_zero},
-                {"fraction_flushed_at_scale_1", "1", [](const Pooled& p) { return p.fraction_flushed(0); }},
+                {"fraction_flushed_at_scale_1", "1", [](auto& p) { return p.fraction_flushed(0); }},
                 {"max_abs_log2", "log2", &Pooled::max_abs_log2}}};
 
 const TableOf<PooledSite> layers_table{
     .name = "layers",
     .rows = "each tensor",
-    .columns = {
-        {"tensor", "", &PooledSite::name},
-        {"kind", "", [](const PooledSite& s) { return sim::name_of(s.kind); }},
-        {"values", "values", [](const PooledSite& s) { return s.exponents.total(); }},
-        {"fraction_zero", "1", &PooledSite::fraction_zero},
-        {"fraction_below_smallest_subnormal", "1", &PooledSite::fraction_below_smallest_subnormal},
-        {"fraction_flushed_at_scale_1", "1", [](const PooledSite& s) { return s.fraction_flushed(0); }},
-        {"fraction_subnormal_at_scale_1", "1", &PooledSite::fraction_subnormal_at_scale_1},
-        {"fraction_overflow_at_scale_1", "1", [](const PooledSite& s) { return s.fraction_overflow(0); }},
-        {"norm_share_flushed_at_scale_1", "1", &PooledSite::norm_share_flushed},
-        {"max_abs_log2", "log2", &PooledSite::max_abs_log2},
-        {"octaves_alive", "octaves", &PooledSite::octaves_alive},
-        {"is_rounding_noise", "0 or 1", [](const PooledSite& s) { return int{s.is_rounding_noise}; }}}};
+    .columns = {{"tensor", "", &PooledSite::name},
+                {"kind", "", [](auto& s) { return sim::name_of(s.kind); }},
+                {"values", "values", [](auto& s) { return s.exponents.total(); }},
+                {"fraction_zero", "1", &PooledSite::fraction_zero},
+                {"fraction_below_smallest_subnormal", "1", &PooledSite::fraction_below_smallest_subnormal},
+                {"fraction_flushed_at_scale_1", "1", [](auto& s) { return s.fraction_flushed(0); }},
+                {"fraction_subnormal_at_scale_1", "1", &PooledSite::fraction_subnormal_at_scale_1},
+                {"fraction_overflow_at_scale_1", "1", [](auto& s) { return s.fraction_overflow(0); }},
+                {"norm_share_flushed_at_scale_1", "1", &PooledSite::norm_share_flushed},
+                {"max_abs_log2", "log2", &PooledSite::max_abs_log2},
+                {"octaves_alive", "octaves", &PooledSite::octaves_alive},
+                {"is_rounding_noise", "0 or 1", [](auto& s) { return int{s.is_rounding_noise}; }}}};
 
 void write_tables(RunRecord& record, const Findings& found) {
   const auto add_gradients = histogram_table.start(record);
@@ -136,23 +133,23 @@ struct AtRecommended {
 SummaryOf<AtRecommended> gradients_summary(const std::string& prefix) {
   using Row = AtRecommended;
   return {{{prefix + "values_total", "gradient values counted",
-            [](const Row& r) { return r.gradients.exponents.total(); }},
+            [](auto& r) { return r.gradients.exponents.total(); }},
            {prefix + "fraction_zero", "exact zeros over all values",
-            [](const Row& r) { return r.gradients.fraction_zero(); }},
+            [](auto& r) { return r.gradients.fraction_zero(); }},
            {prefix + "fraction_below_smallest_subnormal", "0 < |g| < 2^-24 over the non-zero values",
-            [](const Row& r) { return r.gradients.fraction_below_smallest_subnormal(); }},
+            [](auto& r) { return r.gradients.fraction_below_smallest_subnormal(); }},
            {prefix + "fraction_flushed_at_scale_1", "become zero in FP16, over the non-zero values",
-            [](const Row& r) { return r.gradients.fraction_flushed(0); }},
+            [](auto& r) { return r.gradients.fraction_flushed(0); }},
            {prefix + "fraction_subnormal_at_scale_1", "become subnormal in FP16, over the non-zero values",
-            [](const Row& r) { return r.gradients.fraction_subnormal_at_scale_1(); }},
+            [](auto& r) { return r.gradients.fraction_subnormal_at_scale_1(); }},
            {prefix + "fraction_overflow_at_scale_1", "become infinite in FP16, over the non-zero values",
-            [](const Row& r) { return r.gradients.fraction_overflow(0); }},
+            [](auto& r) { return r.gradients.fraction_overflow(0); }},
            {prefix + "norm_share_flushed_at_scale_1", "norm of the flushed values over the whole norm",
-            [](const Row& r) { return r.gradients.norm_share_flushed(); }},
+            [](auto& r) { return r.gradients.norm_share_flushed(); }},
            {prefix + "max_abs_log2", "log2 of the largest magnitude",
-            [](const Row& r) { return r.gradients.max_abs_log2(); }},
+            [](auto& r) { return r.gradients.max_abs_log2(); }},
            {prefix + "fraction_flushed_at_recommended_scale", "become zero at the recommended scale",
-            [](const Row& r) {
+            [](auto& r) {
               return r.scale_log2 ? Value(r.gradients.fraction_flushed(*r.scale_log2)) : Value("none");
             }}}};
 }

@@ -38,34 +38,30 @@ const TableOf<OutcomeRow> conditions_table{
     .name = "conditions",
     .rows = "each storage of the weights under each condition",
     .columns = {
-        {"condition", "", [](const OutcomeRow& r) { return r.condition().name(); }},
-        {"optimizer", "", [](const OutcomeRow& r) { return r.condition().training().optimizer; }},
-        {"learning_rate", "1", [](const OutcomeRow& r) { return *r.condition().training().learning_rate; }},
-        {"schedule", "", [](const OutcomeRow& r) { return r.condition().training().schedule; }},
-        {"storage", "", [](const OutcomeRow& r) { return storages[r.storage].name; }},
-        {"seeds", "seeds", [](const OutcomeRow& r) { return r.outcome().test_loss.count; }},
-        {"test_loss", "1", [](const OutcomeRow& r) { return r.outcome().test_loss.mean; }},
-        {"test_loss_half_width", "1", [](const OutcomeRow& r) { return r.outcome().test_loss.half_width; }},
-        {"loss_difference_to_masters", "1",
-         [](const OutcomeRow& r) { return r.outcome().loss_difference.mean; }},
-        {"loss_difference_half_width", "1",
-         [](const OutcomeRow& r) { return r.outcome().loss_difference.half_width; }},
-        {"test_accuracy", "1", [](const OutcomeRow& r) { return r.outcome().test_accuracy.mean; }},
-        {"accuracy_difference_to_masters", "1",
-         [](const OutcomeRow& r) { return r.outcome().accuracy_difference.mean; }},
+        {"condition", "", [](auto& r) { return r.condition().name(); }},
+        {"optimizer", "", [](auto& r) { return r.condition().training().optimizer; }},
+        {"learning_rate", "1", [](auto& r) { return *r.condition().training().learning_rate; }},
+        {"schedule", "", [](auto& r) { return r.condition().training().schedule; }},
+        {"storage", "", [](auto& r) { return storages[r.storage].name; }},
+        {"seeds", "seeds", [](auto& r) { return r.outcome().test_loss.count; }},
+        {"test_loss", "1", [](auto& r) { return r.outcome().test_loss.mean; }},
+        {"test_loss_half_width", "1", [](auto& r) { return r.outcome().test_loss.half_width; }},
+        {"loss_difference_to_masters", "1", [](auto& r) { return r.outcome().loss_difference.mean; }},
+        {"loss_difference_half_width", "1", [](auto& r) { return r.outcome().loss_difference.half_width; }},
+        {"test_accuracy", "1", [](auto& r) { return r.outcome().test_accuracy.mean; }},
+        {"accuracy_difference_to_masters", "1", [](auto& r) { return r.outcome().accuracy_difference.mean; }},
         {"accuracy_difference_half_width", "1",
-         [](const OutcomeRow& r) { return r.outcome().accuracy_difference.half_width; }},
-        {"fraction_swallowed", "1",
-         [](const OutcomeRow& r) { return fraction_swallowed(r.outcome().updates); }},
+         [](auto& r) { return r.outcome().accuracy_difference.half_width; }},
+        {"fraction_swallowed", "1", [](auto& r) { return fraction_swallowed(r.outcome().updates); }},
         {"fraction_swallowed_in_last_tenth", "1",
-         [](const OutcomeRow& r) { return fraction_swallowed(r.outcome().late_updates); }},
-        {"progress", "1", [](const OutcomeRow& r) { return r.outcome().progress; }},
-        {"norm_ratio", "1", [](const OutcomeRow& r) { return r.outcome().norm_ratio; }},
-        {"cosine", "1", [](const OutcomeRow& r) { return r.outcome().cosine; }},
+         [](auto& r) { return fraction_swallowed(r.outcome().late_updates); }},
+        {"progress", "1", [](auto& r) { return r.outcome().progress; }},
+        {"norm_ratio", "1", [](auto& r) { return r.outcome().norm_ratio; }},
+        {"cosine", "1", [](auto& r) { return r.outcome().cosine; }},
         {"fraction_updates_below_2^-24", "1",
-         [](const OutcomeRow& r) { return fraction_below_smallest_subnormal(r.outcome().exact_exponents); }},
+         [](auto& r) { return fraction_below_smallest_subnormal(r.outcome().exact_exponents); }},
         {"fraction_updates_flushed_in_fp16", "1",
-         [](const OutcomeRow& r) { return fraction_flushed(r.outcome().exact_exponents); }}}};
+         [](auto& r) { return fraction_flushed(r.outcome().exact_exponents); }}}};
 
 /// A bin of updates by how small they are beside their weights.
 struct RatioRow {
@@ -84,18 +80,17 @@ struct RatioRow {
 const TableOf<RatioRow> ratios_table{
     .name = "swallowed_by_ratio",
     .rows = "each ratio of weights to their updates, for each storage, under each condition and under all",
-    .columns = {{"condition", "", &RatioRow::condition},
-                {"storage", "", [](const RatioRow& r) { return r.storage.name; }},
-                {"ratio_from", "1", &RatioRow::from},
-                {"ratio_to", "1", &RatioRow::to},
-                {"updates", "updates", [](const RatioRow& r) { return r.counts.updates; }},
-                {"swallowed", "updates", [](const RatioRow& r) { return r.counts.swallowed; }},
-                {"fraction_swallowed", "1",
-                 [](const RatioRow& r) { return share_of(r.counts.updates, r.counts.swallowed); }},
-                {"fraction_expected_uniform", "1",
-                 [](const RatioRow& r) { return r.expected(Significands::uniform); }},
-                {"fraction_expected_logarithmic", "1",
-                 [](const RatioRow& r) { return r.expected(Significands::logarithmic); }}}};
+    .columns = {
+        {"condition", "", &RatioRow::condition},
+        {"storage", "", [](auto& r) { return r.storage.name; }},
+        {"ratio_from", "1", &RatioRow::from},
+        {"ratio_to", "1", &RatioRow::to},
+        {"updates", "updates", [](auto& r) { return r.counts.updates; }},
+        {"swallowed", "updates", [](auto& r) { return r.counts.swallowed; }},
+        {"fraction_swallowed", "1", [](auto& r) { return share_of(r.counts.updates, r.counts.swallowed); }},
+        {"fraction_expected_uniform", "1", [](auto& r) { return r.expected(Significands::uniform); }},
+        {"fraction_expected_logarithmic", "1",
+         [](auto& r) { return r.expected(Significands::logarithmic); }}}};
 
 struct PeriodRow {
   OutcomeRow of;
@@ -107,17 +102,16 @@ struct PeriodRow {
 const TableOf<PeriodRow> steps_table{
     .name = "steps",
     .rows = "each measured step and those up to the next",
-    .columns = {
-        {"condition", "", [](const PeriodRow& r) { return r.of.condition().name(); }},
-        {"storage", "", [](const PeriodRow& r) { return storages[r.of.storage].name; }},
-        {"seed", "", &PeriodRow::seed},
-        {"step", "steps", [](const PeriodRow& r) { return r.period.step; }},
-        {"learning_rate", "1", [](const PeriodRow& r) { return r.period.learning_rate; }},
-        {"training_loss", "1", [](const PeriodRow& r) { return r.period.training_loss; }},
-        {"fraction_swallowed", "1", [](const PeriodRow& r) { return fraction_swallowed(r.period.updates); }},
-        {"progress", "1", [](const PeriodRow& r) { return progress_share(r.changes); }},
-        {"norm_ratio", "1", [](const PeriodRow& r) { return norm_ratio(r.changes); }},
-        {"cosine", "1", [](const PeriodRow& r) { return r.changes.cosine(); }}}};
+    .columns = {{"condition", "", [](auto& r) { return r.of.condition().name(); }},
+                {"storage", "", [](auto& r) { return storages[r.of.storage].name; }},
+                {"seed", "", &PeriodRow::seed},
+                {"step", "steps", [](auto& r) { return r.period.step; }},
+                {"learning_rate", "1", [](auto& r) { return r.period.learning_rate; }},
+                {"training_loss", "1", [](auto& r) { return r.period.training_loss; }},
+                {"fraction_swallowed", "1", [](auto& r) { return fraction_swallowed(r.period.updates); }},
+                {"progress", "1", [](auto& r) { return progress_share(r.changes); }},
+                {"norm_ratio", "1", [](auto& r) { return norm_ratio(r.changes); }},
+                {"cosine", "1", [](auto& r) { return r.changes.cosine(); }}}};
 
 void write_tables(RunRecord& record, const std::vector<ConditionFindings>& findings, const Options& options) {
   const auto add_outcome = conditions_table.start(record);
@@ -166,17 +160,17 @@ const SummaryOf<StorageRow> storages_summary{
     {{"<storage>.swallowed_below_2^p",
       "share swallowed of the updates d of normal weights w with |w|/|d| < 2^p, p the precision, of all "
       "conditions",
-      [](const StorageRow& r) { return r.swallowed(-all, 0); }},
+      [](auto& r) { return r.swallowed(-all, 0); }},
      {"<storage>.swallowed_2^p_to_2^(p+1)", "of those with |w|/|d| between 2^p and 2^(p+1)",
-      [](const StorageRow& r) { return r.swallowed(0, 1); }},
+      [](auto& r) { return r.swallowed(0, 1); }},
      {"<storage>.swallowed_above_2^(p+1)", "of those with a larger |w|/|d|",
-      [](const StorageRow& r) { return r.swallowed(1, all); }},
+      [](auto& r) { return r.swallowed(1, all); }},
      {"<storage>.worst_condition", "where the storage costs most, in accuracy or else in loss",
-      [](const StorageRow& r) { return r.worst.condition().name(); }},
+      [](auto& r) { return r.worst.condition().name(); }},
      {"<storage>.worst_loss_increase", "there, over the mean test loss with FP32 masters",
-      [](const StorageRow& r) { return r.worst.found.relative_loss_increase(r.storage); }},
+      [](auto& r) { return r.worst.found.relative_loss_increase(r.storage); }},
      {"<storage>.worst_accuracy_loss", "there, share of the mean test accuracy with FP32 masters",
-      [](const StorageRow& r) {
+      [](auto& r) {
         return r.worst.is_classifier() ? std::optional(r.worst.found.relative_accuracy_loss(r.storage))
                                        : std::nullopt;
       },
@@ -190,26 +184,26 @@ const SummaryOf<fp16::ExponentHistogram> updates_summary{
 
 const SummaryOf<OutcomeRow> outcomes_summary{
     {{"<condition>.<storage>.test_loss", "mean over the seeds, in FP32",
-      [](const OutcomeRow& r) { return r.outcome().test_loss.mean; }},
+      [](auto& r) { return r.outcome().test_loss.mean; }},
      {"<condition>.<storage>.test_accuracy", "mean over the seeds, in FP32",
-      [](const OutcomeRow& r) {
+      [](auto& r) {
         return r.is_classifier() ? std::optional(r.outcome().test_accuracy.mean) : std::nullopt;
       },
       classifiers},
      {"<condition>.<storage>.loss_increase", "of the mean test loss, over that with FP32 masters",
-      [](const OutcomeRow& r) { return r.found.relative_loss_increase(r.storage); }},
+      [](auto& r) { return r.found.relative_loss_increase(r.storage); }},
      {"<condition>.<storage>.swallowed",
       "share of the non-zero updates that left the weight as it was, of all steps",
-      [](const OutcomeRow& r) { return fraction_swallowed(r.outcome().updates); }},
+      [](auto& r) { return fraction_swallowed(r.outcome().updates); }},
      {"<condition>.<storage>.swallowed_late", "share of these in the last tenth of the steps",
-      [](const OutcomeRow& r) { return fraction_swallowed(r.outcome().late_updates); }},
+      [](auto& r) { return fraction_swallowed(r.outcome().late_updates); }},
      {"<condition>.<storage>.progress",
       "<change, exact change> / <exact, exact>, mean over the measured steps",
-      [](const OutcomeRow& r) { return r.outcome().progress; }},
+      [](auto& r) { return r.outcome().progress; }},
      {"<condition>.<storage>.norm_ratio", "||change|| / ||exact change||, mean over the measured steps",
-      [](const OutcomeRow& r) { return r.outcome().norm_ratio; }},
+      [](auto& r) { return r.outcome().norm_ratio; }},
      {"<condition>.<storage>.cosine", "between the change and the exact change, mean over the measured steps",
-      [](const OutcomeRow& r) { return r.outcome().cosine; }}}};
+      [](auto& r) { return r.outcome().cosine; }}}};
 
 void write_summary(RunRecord& record, const std::vector<ConditionFindings>& findings) {
   for (std::size_t i = masters + 1; i < storages.size(); ++i)

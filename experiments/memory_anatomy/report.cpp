@@ -34,10 +34,10 @@ struct RoleCost {
 const TableOf<RoleCost> parameters_table{
     .name = "parameters",
     .rows = "each role of a parameter's bytes under each policy and optimizer",
-    .columns = {{"policy", "", [](const RoleCost& r) { return r.cost.policy; }},
-                {"optimizer", "", [](const RoleCost& r) { return r.cost.optimizer; }},
+    .columns = {{"policy", "", [](auto& r) { return r.cost.policy; }},
+                {"optimizer", "", [](auto& r) { return r.cost.optimizer; }},
                 {"role", "", &RoleCost::role},
-                {"bytes_per_parameter", "bytes", [](const RoleCost& r) { return r.cost.bytes(r.bytes); }}}};
+                {"bytes_per_parameter", "bytes", [](auto& r) { return r.cost.bytes(r.bytes); }}}};
 
 const SummaryOf<ParameterCost> parameters_summary{
     {{"bytes_per_parameter.<policy>.<optimizer>", "of a linear map's weight in training",
@@ -65,7 +65,7 @@ TableOf<PolicyMemory> memory_table() {
 
 const SummaryOf<PolicyMemory> memory_summary{
     {{"memory_bytes.<policy>", "of a step of the network without recomputation, temporaries left out",
-      [](const PolicyMemory& m) { return m.memory.total(); }}}};
+      [](auto& m) { return m.memory.total(); }}}};
 const SummaryOf<Step> network_summary{
     {{"parameters", "of the network", [](const Step& step) { return step.network.parameter_count(); }}}};
 
@@ -91,16 +91,13 @@ struct ActivationRow {
 const TableOf<ActivationRow> activations_table{
     .name = "activations",
     .rows = "each operator of the description under each recomputation",
-    .columns = {{"recomputation", "", [](const ActivationRow& r) { return name_of(r.recomputation); }},
+    .columns = {{"recomputation", "", [](auto& r) { return name_of(r.recomputation); }},
                 {"operator", "", &ActivationRow::name},
                 {"operation", "", &ActivationRow::operation},
                 {"repetitions", "operators", &ActivationRow::repetitions},
-                {"values_bytes", "bytes",
-                 [](const ActivationRow& r) { return r.if_known(&sim::ActivationBytes::values); }},
-                {"saved_bytes", "bytes",
-                 [](const ActivationRow& r) { return r.if_known(&sim::ActivationBytes::saved); }},
-                {"masks_bytes", "bytes",
-                 [](const ActivationRow& r) { return r.if_known(&sim::ActivationBytes::masks); }},
+                {"values_bytes", "bytes", [](auto& r) { return r.if_known(&sim::ActivationBytes::values); }},
+                {"saved_bytes", "bytes", [](auto& r) { return r.if_known(&sim::ActivationBytes::saved); }},
+                {"masks_bytes", "bytes", [](auto& r) { return r.if_known(&sim::ActivationBytes::masks); }},
                 {"total_bytes", "bytes", &ActivationRow::total}}};
 
 const SummaryOf<sim::Activations> activations_summary{
@@ -140,20 +137,18 @@ struct OperatorRow {
 const TableOf<OperatorRow> operators_table{
     .name = "operators",
     .rows = "each kernel of each operator of the description, forward and backward",
-    .columns = {
-        {"operator", "", [](const OperatorRow& r) { return r.cost.name; }},
-        {"kernel", "", [](const OperatorRow& r) { return r.cost.kernel; }},
-        {"phase", "", [](const OperatorRow& r) { return name_of(r.cost.phase); }},
-        {"class", "", [](const OperatorRow& r) { return name_of(r.cost.operator_class); }},
-        {"kernels", "kernels", [](const OperatorRow& r) { return r.cost.kernels; }},
-        {"flop", "FLOP", [](const OperatorRow& r) { return r.cost.flop; }},
-        {"bytes", "bytes", [](const OperatorRow& r) { return r.cost.bytes; }},
-        {"intensity_flop_per_byte", "FLOP/byte", [](const OperatorRow& r) { return r.cost.intensity(); }},
-        {"predicted_us", "us", [](const OperatorRow& r) { return 1e6 * r.cost.time_s; }},
-        {"time_share", "1", [](const OperatorRow& r) { return r.cost.time_s / r.time_s; }},
-        {"attainable_flop_per_s", "FLOP/s", [](const OperatorRow& r) { return r.cost.flop_per_s(); }},
-        {"bound_by", "",
-         [](const OperatorRow& r) { return r.cost.bound_by_memory ? "memory" : "arithmetic"; }}}};
+    .columns = {{"operator", "", [](auto& r) { return r.cost.name; }},
+                {"kernel", "", [](auto& r) { return r.cost.kernel; }},
+                {"phase", "", [](auto& r) { return name_of(r.cost.phase); }},
+                {"class", "", [](auto& r) { return name_of(r.cost.operator_class); }},
+                {"kernels", "kernels", [](auto& r) { return r.cost.kernels; }},
+                {"flop", "FLOP", [](auto& r) { return r.cost.flop; }},
+                {"bytes", "bytes", [](auto& r) { return r.cost.bytes; }},
+                {"intensity_flop_per_byte", "FLOP/byte", [](auto& r) { return r.cost.intensity(); }},
+                {"predicted_us", "us", [](auto& r) { return 1e6 * r.cost.time_s; }},
+                {"time_share", "1", [](auto& r) { return r.cost.time_s / r.time_s; }},
+                {"attainable_flop_per_s", "FLOP/s", [](auto& r) { return r.cost.flop_per_s(); }},
+                {"bound_by", "", [](auto& r) { return r.cost.bound_by_memory ? "memory" : "arithmetic"; }}}};
 
 const SummaryOf<Step> products_summary{
     {{"product_flop_forward", "multiplications and additions of contractions, forward",
@@ -222,21 +217,19 @@ const TableOf<Allocation> allocated_table{
     .rows = "each role of a training step of the simulator by model and policy",
     .columns = {{"model", "", &Allocation::model},
                 {"policy", "", &Allocation::policy},
-                {"role", "", [](const Allocation& a) { return name_of(a.role); }},
+                {"role", "", [](auto& a) { return name_of(a.role); }},
                 {"predicted_bytes", "bytes", &Allocation::predicted_bytes},
                 {"allocated_bytes", "bytes", &Allocation::allocated_bytes},
-                {"ratio", "1", [](const Allocation& a) { return over_allocated(a, a.predicted_bytes); }},
+                {"ratio", "1", [](auto& a) { return over_allocated(a, a.predicted_bytes); }},
                 {"needed_bytes", "bytes", &Allocation::needed_bytes},
-                {"needed_over_allocated", "1",
-                 [](const Allocation& a) { return over_allocated(a, a.needed_bytes); }}}};
+                {"needed_over_allocated", "1", [](auto& a) { return over_allocated(a, a.needed_bytes); }}}};
 
 using Allocations = std::vector<Allocation>;
 const SummaryOf<Allocations> allocated_summary{
     {{"allocated_peaks", "of the simulator's training steps, by model, policy and role", &Allocations::size},
      {"allocated_peaks_as_predicted", "how many of them are to the byte what the formulas give",
       [](const Allocations& rows) {
-        return std::ranges::count_if(
-            rows, [](const Allocation& a) { return a.predicted_bytes == a.allocated_bytes; });
+        return std::ranges::count_if(rows, [](auto& a) { return a.predicted_bytes == a.allocated_bytes; });
       }}}};
 
 void write_comparisons(RunRecord& record, const Findings& found) {

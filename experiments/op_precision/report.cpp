@@ -31,25 +31,22 @@ const TableOf<EvaluationRow> operations_table{
     .name = "operations",
     .rows = "each operation in each step of each model that was looked at, with sums in FP32 and in FP16",
     .columns = {
-        {"operation", "", [](const EvaluationRow& r) { return r.row.operation->name; }},
-        {"model", "", [](const EvaluationRow& r) { return r.row.model; }},
-        {"step", "steps", [](const EvaluationRow& r) { return r.row.step; }},
-        {"operands", "", [](const EvaluationRow& r) { return r.row.operands; }},
-        {"evaluations", "evaluations", [](const EvaluationRow& r) { return r.row.evaluations; }},
-        {"reductions", "", [](const EvaluationRow& r) { return name_of(r.reductions); }},
-        {"operand_max_abs", "1", [](const EvaluationRow& r) { return r.worst().ranges.operand; }},
-        {"output_max_abs", "1", [](const EvaluationRow& r) { return r.worst().ranges.output; }},
-        {"output_gradient_max_abs", "1",
-         [](const EvaluationRow& r) { return r.worst().ranges.output_gradient; }},
-        {"input_gradient_max_abs", "1",
-         [](const EvaluationRow& r) { return r.worst().ranges.input_gradient; }},
-        {"fraction_overflow", "1", [](const EvaluationRow& r) { return r.loss().fraction_overflow; }},
-        {"fraction_flushed", "1", [](const EvaluationRow& r) { return r.loss().fraction_flushed; }},
-        {"fraction_incoming_flushed", "1",
-         [](const EvaluationRow& r) { return r.loss().fraction_incoming_flushed; }},
-        {"forward_error_u", "2^-11", [](const EvaluationRow& r) { return r.loss().forward_error_u; }},
-        {"gradient_error_u", "2^-11", [](const EvaluationRow& r) { return r.loss().gradient_error_u; }},
-        {"operand_rounding_u", "2^-11", [](const EvaluationRow& r) { return r.worst().operand_rounding_u; }},
+        {"operation", "", [](auto& r) { return r.row.operation->name; }},
+        {"model", "", [](auto& r) { return r.row.model; }},
+        {"step", "steps", [](auto& r) { return r.row.step; }},
+        {"operands", "", [](auto& r) { return r.row.operands; }},
+        {"evaluations", "evaluations", [](auto& r) { return r.row.evaluations; }},
+        {"reductions", "", [](auto& r) { return name_of(r.reductions); }},
+        {"operand_max_abs", "1", [](auto& r) { return r.worst().ranges.operand; }},
+        {"output_max_abs", "1", [](auto& r) { return r.worst().ranges.output; }},
+        {"output_gradient_max_abs", "1", [](auto& r) { return r.worst().ranges.output_gradient; }},
+        {"input_gradient_max_abs", "1", [](auto& r) { return r.worst().ranges.input_gradient; }},
+        {"fraction_overflow", "1", [](auto& r) { return r.loss().fraction_overflow; }},
+        {"fraction_flushed", "1", [](auto& r) { return r.loss().fraction_flushed; }},
+        {"fraction_incoming_flushed", "1", [](auto& r) { return r.loss().fraction_incoming_flushed; }},
+        {"forward_error_u", "2^-11", [](auto& r) { return r.loss().forward_error_u; }},
+        {"gradient_error_u", "2^-11", [](auto& r) { return r.loss().gradient_error_u; }},
+        {"operand_rounding_u", "2^-11", [](auto& r) { return r.worst().operand_rounding_u; }},
         {"needs_fp32_half_thresholds", "0 or 1", needs_fp32(0.5)},
         {"needs_fp32", "0 or 1", needs_fp32(1)},
         {"needs_fp32_double_thresholds", "0 or 1", needs_fp32(2)}}};
@@ -75,29 +72,26 @@ const TableOf<EntryRow> lists_table{
     .rows = "each operation",
     .columns = {
         {"rank", "1", &EntryRow::rank},
-        {"operation", "", [](const EntryRow& r) { return r.entry.operation().name; }},
-        {"ours", "", [](const EntryRow& r) { return name_of(r.entry.ours); }},
-        {"ours_fp16_reductions", "", [](const EntryRow& r) { return name_of(r.entry.with_fp16_reductions); }},
-        {"ours_half_thresholds", "", [](const EntryRow& r) { return name_of(r.entry.at_half); }},
-        {"ours_double_thresholds", "", [](const EntryRow& r) { return name_of(r.entry.at_double); }},
-        {"torch_autocast", "",
-         [](const EntryRow& r) { return name_of(r.entry.operation().casts->torch_autocast); }},
-        {"apex_o1", "", [](const EntryRow& r) { return name_of(r.entry.operation().casts->apex_o1); }},
-        {"torch_agreement", "", [](const EntryRow& r) { return name_of(r.entry.torch); }},
-        {"apex_agreement", "", [](const EntryRow& r) { return name_of(r.entry.apex); }},
-        {"fraction_overflow", "1",
-         [](const EntryRow& r) { return r.if_measured(r.loss().fraction_overflow); }},
-        {"fraction_flushed", "1", [](const EntryRow& r) { return r.if_measured(r.loss().fraction_flushed); }},
-        {"gradient_error_u", "2^-11",
-         [](const EntryRow& r) { return r.if_measured(r.loss().gradient_error_u); }},
+        {"operation", "", [](auto& r) { return r.entry.operation().name; }},
+        {"ours", "", [](auto& r) { return name_of(r.entry.ours); }},
+        {"ours_fp16_reductions", "", [](auto& r) { return name_of(r.entry.with_fp16_reductions); }},
+        {"ours_half_thresholds", "", [](auto& r) { return name_of(r.entry.at_half); }},
+        {"ours_double_thresholds", "", [](auto& r) { return name_of(r.entry.at_double); }},
+        {"torch_autocast", "", [](auto& r) { return name_of(r.entry.operation().casts->torch_autocast); }},
+        {"apex_o1", "", [](auto& r) { return name_of(r.entry.operation().casts->apex_o1); }},
+        {"torch_agreement", "", [](auto& r) { return name_of(r.entry.torch); }},
+        {"apex_agreement", "", [](auto& r) { return name_of(r.entry.apex); }},
+        {"fraction_overflow", "1", [](auto& r) { return r.if_measured(r.loss().fraction_overflow); }},
+        {"fraction_flushed", "1", [](auto& r) { return r.if_measured(r.loss().fraction_flushed); }},
+        {"gradient_error_u", "2^-11", [](auto& r) { return r.if_measured(r.loss().gradient_error_u); }},
         {"gradient_error_fp16_reductions_u", "2^-11",
-         [](const EntryRow& r) { return r.if_measured(r.with_fp16().gradient_error_u); }},
+         [](auto& r) { return r.if_measured(r.with_fp16().gradient_error_u); }},
         {"forward_error_fp16_reductions_u", "2^-11",
-         [](const EntryRow& r) { return r.if_measured(r.with_fp16().forward_error_u); }},
-        {"headroom_octaves", "octaves", [](const EntryRow& r) { return r.headroom.octaves; }},
-        {"fails_at_operand", "1", [](const EntryRow& r) { return r.headroom.operand; }},
-        {"fails_by", "", [](const EntryRow& r) { return name_of(r.headroom.failure); }},
-        {"reason", "", [](const EntryRow& r) { return r.entry.reason; }}}};
+         [](auto& r) { return r.if_measured(r.with_fp16().forward_error_u); }},
+        {"headroom_octaves", "octaves", [](auto& r) { return r.headroom.octaves; }},
+        {"fails_at_operand", "1", [](auto& r) { return r.headroom.operand; }},
+        {"fails_by", "", [](auto& r) { return name_of(r.headroom.failure); }},
+        {"reason", "", [](auto& r) { return r.entry.reason; }}}};
 
 void write_tables(RunRecord& record, const Findings& findings, const std::vector<ListEntry>& lists) {
   const auto add = operations_table.start(record);
@@ -149,9 +143,7 @@ const SummaryOf<Lists> lists_summary{
      {"needs_fp32_fp16_reductions", "how many do with every reduction in FP16",
       [](const Lists& lists) { return count(lists, is_fp32_with_fp16_reductions); }},
      {"hangs_on_thresholds", "whose placement is another with half or double thresholds",
-      [](const Lists& lists) {
-        return count(lists, [](const ListEntry& e) { return e.hangs_on_thresholds(); });
-      }},
+      [](const Lists& lists) { return count(lists, [](auto& e) { return e.hangs_on_thresholds(); }); }},
      {"fp32_list", "names of those that need FP32, or \"none\"",
       [](const Lists& lists) { return names_where(lists, is_fp32); }},
      {"fp32_list_fp16_reductions", "names of those that do with every reduction in FP16, or \"none\"",
@@ -167,23 +159,20 @@ const SummaryOf<AgreementRow> agreements_summary{
       "operations that PyTorch's list treats as the criterion does (agrees), in FP32 without need "
       "(stricter), in FP16 "
       "against need (laxer)",
-      [](const AgreementRow& r) {
-        return count(r.lists, [&](const ListEntry& e) { return e.torch == r.agreement; });
-      }},
-     {"apex.<agreement>", "the same numbers for Apex O1's list", [](const AgreementRow& r) {
-        return count(r.lists, [&](const ListEntry& e) { return e.apex == r.agreement; });
-      }}}};
+      [](auto& r) { return count(r.lists, [&](const ListEntry& e) { return e.torch == r.agreement; }); }},
+     {"apex.<agreement>", "the same numbers for Apex O1's list",
+      [](auto& r) { return count(r.lists, [&](const ListEntry& e) { return e.apex == r.agreement; }); }}}};
 
 const SummaryOf<EntryRow> entries_summary{
     {{"<operation>.placement", "FP32, FP16 or input, by the criterion",
-      [](const EntryRow& r) { return name_of(r.entry.ours); }},
+      [](auto& r) { return name_of(r.entry.ours); }},
      {"<operation>.fraction_flushed", "the largest of its tensors, in FP16",
-      [](const EntryRow& r) { return r.loss().fraction_flushed; }},
+      [](auto& r) { return r.loss().fraction_flushed; }},
      {"<operation>.gradient_error_u", "the largest, in unit roundoffs of FP16",
-      [](const EntryRow& r) { return r.loss().gradient_error_u; }},
+      [](auto& r) { return r.loss().gradient_error_u; }},
      {"<operation>.headroom_octaves",
       "by which the largest operands may grow before the criterion fails; 0 where it fails already",
-      [](const EntryRow& r) { return r.headroom.octaves; }}}};
+      [](auto& r) { return r.headroom.octaves; }}}};
 
 void write_summary(RunRecord& record, const Findings& findings, const Lists& lists) {
   lists_summary.write(record, lists);
@@ -256,7 +245,7 @@ std::string needs_sentence(const Findings& findings, const Lists& lists) {
 /// What the lists of others keep in FP32 without need, and how far from need it is.
 std::string strictness_sentence(const std::vector<ListEntry>& lists) {
   constexpr int few_octaves = 4;
-  const auto denied = [](const ListEntry& e) { return is_measured(e) && is_fp32_under_a_list(e); };
+  const auto denied = [](auto& e) { return is_measured(e) && is_fp32_under_a_list(e); };
   const auto spared = [&](const ListEntry& e) { return denied(e) && !is_fp32(e); };
   const auto is_near = [&](const ListEntry& e) {
     return spared(e) && e.findings->headroom->octaves < few_octaves;

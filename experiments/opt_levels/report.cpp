@@ -50,13 +50,13 @@ Column<RecipeRow> mean_column(const std::string& name, const std::string& key) {
 }
 
 TableOf<RecipeRow> policies_table(bool is_classifier) {
-  Columns columns{{"recipe", "", [](const RecipeRow& r) { return r.group().policy; }},
-                  {"scaler", "", [](const RecipeRow& r) { return r.group().scaler; }},
+  Columns columns{{"recipe", "", [](auto& r) { return r.group().policy; }},
+                  {"scaler", "", [](auto& r) { return r.group().scaler; }},
                   {"rank", "1", &RecipeRow::recipe}};
   if (is_classifier) columns = joined(columns, quality_columns("final_accuracy"));
   columns = joined(columns, quality_columns("final_loss"));
-  columns.push_back({"diverged_runs", "runs", [](const RecipeRow& r) { return r.group().diverged_runs(); }});
-  columns.push_back({"aborted_runs", "runs", [](const RecipeRow& r) { return r.group().aborted_runs(); }});
+  columns.push_back({"diverged_runs", "runs", [](auto& r) { return r.group().diverged_runs(); }});
+  columns.push_back({"aborted_runs", "runs", [](auto& r) { return r.group().aborted_runs(); }});
   for (const char* key : {"skipped_steps", "fraction_swallowed", "mean_fraction_flushed",
                           "mean_norm_share_flushed", "mean_relative_error", "held_bytes"})
     columns.push_back(mean_column(key, key));
@@ -64,7 +64,7 @@ TableOf<RecipeRow> policies_table(bool is_classifier) {
     columns.push_back(mean_column(fmt::format("{}_bytes", sim::name_of(role)),
                                   fmt::format("peak_tensor_bytes_{}", sim::name_of(role))));
   columns.push_back({"reference_held_bytes", "bytes",
-                     [](const RecipeRow& r) { return r.found.at_default(0).estimate("held_bytes").mean; }});
+                     [](auto& r) { return r.found.at_default(0).estimate("held_bytes").mean; }});
   return {.name = "policies", .rows = "each recipe", .columns = columns};
 }
 
@@ -83,21 +83,20 @@ TableOf<RecipeRow> batches_table(const std::string& quality) {
   const auto interval = [&](const std::string& name, auto value) {
     return interval_columns<RecipeRow>(name, known.unit, estimate_if_fits(value), known.when);
   };
-  Columns columns{
-      {"recipe", "", &RecipeRow::name},
-      {"rank", "1", &RecipeRow::recipe},
-      {"budget_bytes", "bytes", [](const RecipeRow& r) { return r.found.budget_bytes; }},
-      {"batch", "examples", [](const RecipeRow& r) { return r.equal().batch.batch; }},
-      {"held_bytes", "bytes", [](const RecipeRow& r) { return r.equal().batch.bytes; }},
-      {"steps", "steps", if_fits([](const RecipeRow& r) { return r.grown().budget.steps; })},
-      {"learning_rate", "1", if_fits([](const RecipeRow& r) { return r.grown().budget.learning_rate; })}};
+  Columns columns{{"recipe", "", &RecipeRow::name},
+                  {"rank", "1", &RecipeRow::recipe},
+                  {"budget_bytes", "bytes", [](auto& r) { return r.found.budget_bytes; }},
+                  {"batch", "examples", [](auto& r) { return r.equal().batch.batch; }},
+                  {"held_bytes", "bytes", [](auto& r) { return r.equal().batch.bytes; }},
+                  {"steps", "steps", if_fits([](auto& r) { return r.grown().budget.steps; })},
+                  {"learning_rate", "1", if_fits([](auto& r) { return r.grown().budget.learning_rate; })}};
   columns =
       joined(columns,
              interval(quality, [quality](const RecipeRow& r) { return r.grown().group.estimate(quality); }));
-  columns = joined(columns, interval(quality + "_difference", [](const RecipeRow& r) {
+  columns = joined(columns, interval(quality + "_difference", [](auto& r) {
                      return r.found.difference(r.grown().group, r.found.at_default(0));
                    }));
-  columns = joined(columns, interval(quality + "_difference_at_this_batch", [](const RecipeRow& r) {
+  columns = joined(columns, interval(quality + "_difference_at_this_batch", [](auto& r) {
                      return r.found.difference(r.grown().group, r.found.groups[r.equal().reference].group);
                    }));
   return {
@@ -112,15 +111,15 @@ struct UseRow {
 const TableOf<UseRow> operations_table{
     .name = "operations",
     .rows = "each operation in each of its formats under each recipe",
-    .columns = {{"recipe", "", [](const UseRow& r) { return r.recipe.name; }},
-                {"operation", "", [](const UseRow& r) { return r.use.operation; }},
-                {"format", "", [](const UseRow& r) { return fp16::name_of(r.use.format); }},
-                {"operands", "", [](const UseRow& r) { return r.use.operands; }},
-                {"operand_bits", "bits", [](const UseRow& r) { return r.use.operand_bits; }},
-                {"gradient_format", "", [](const UseRow& r) { return r.use.gradient_format; }},
-                {"calls", "calls", [](const UseRow& r) { return r.use.calls; }},
-                {"values", "values", [](const UseRow& r) { return r.use.values; }},
-                {"values_bytes", "bytes", [](const UseRow& r) { return r.use.bytes; }}}};
+    .columns = {{"recipe", "", [](auto& r) { return r.recipe.name; }},
+                {"operation", "", [](auto& r) { return r.use.operation; }},
+                {"format", "", [](auto& r) { return fp16::name_of(r.use.format); }},
+                {"operands", "", [](auto& r) { return r.use.operands; }},
+                {"operand_bits", "bits", [](auto& r) { return r.use.operand_bits; }},
+                {"gradient_format", "", [](auto& r) { return r.use.gradient_format; }},
+                {"calls", "calls", [](auto& r) { return r.use.calls; }},
+                {"values", "values", [](auto& r) { return r.use.values; }},
+                {"values_bytes", "bytes", [](auto& r) { return r.use.bytes; }}}};
 
 struct RunRow {
   const RunGroup& group;
@@ -142,15 +141,15 @@ TableOf<RunRow> runs_table(bool is_classifier) {
   TableOf<RunRow> table{
       .name = "runs",
       .rows = "each run",
-      .columns = {{"recipe", "", [](const RunRow& r) { return r.group.group.policy; }},
-                  {"scaler", "", [](const RunRow& r) { return r.group.group.scaler; }},
-                  {"seed", "", [](const RunRow& r) { return r.run.seed; }},
-                  {"batch", "examples", [](const RunRow& r) { return r.group.budget.batch; }},
-                  {"learning_rate", "1", [](const RunRow& r) { return r.group.budget.learning_rate; }}}};
+      .columns = {{"recipe", "", [](auto& r) { return r.group.group.policy; }},
+                  {"scaler", "", [](auto& r) { return r.group.group.scaler; }},
+                  {"seed", "", [](auto& r) { return r.run.seed; }},
+                  {"batch", "examples", [](auto& r) { return r.group.budget.batch; }},
+                  {"learning_rate", "1", [](auto& r) { return r.group.budget.learning_rate; }}}};
   for (const std::string& key : run_results(is_classifier))
     table.columns.push_back({key, result_key(key).unit,
                              [key](const RunRow& r) { return r.result.value(key); }, result_key(key).when});
-  table.columns.push_back({"abort_reason", "", [](const RunRow& r) { return r.result.abort_reason; }});
+  table.columns.push_back({"abort_reason", "", [](auto& r) { return r.result.abort_reason; }});
   return table;
 }
 
@@ -204,15 +203,15 @@ SummaryOf<RecipeRow> recipe_summary() {
     }
   };
   add("<recipe>.{}_difference", "to O0, mean of the pairs of a seed", false,
-      [](const RecipeRow& r) { return r.found.difference(r.group(), r.found.at_default(0)); });
+      [](auto& r) { return r.found.difference(r.group(), r.found.at_default(0)); });
   summary.rows.push_back({"<recipe>.equal_bytes_batch",
                           "the largest whose held_bytes are within budget_bytes",
-                          [](const RecipeRow& r) { return r.equal().batch.batch; }});
+                          [](auto& r) { return r.equal().batch.batch; }});
   add("<recipe>.equal_bytes_{}", "with that batch", true,
-      [](const RecipeRow& r) { return r.grown().group.estimate(r.found.quality()); });
+      [](auto& r) { return r.grown().group.estimate(r.found.quality()); });
   add("<recipe>.equal_bytes_{}_difference",
       "with that batch, to O0 with --batch, mean of the pairs of a seed", true,
-      [](const RecipeRow& r) { return r.found.difference(r.grown().group, r.found.at_default(0)); });
+      [](auto& r) { return r.found.difference(r.grown().group, r.found.at_default(0)); });
   return summary;
 }
 

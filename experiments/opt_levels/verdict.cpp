@@ -12,6 +12,7 @@
 #include "experiments/frame/text_table.h"
 #include "experiments/opt_levels/findings.h"
 #include "experiments/training/glossary.h"
+#include "experiments/training/judgements.h"
 
 namespace experiments::opt_levels {
 namespace {
@@ -24,42 +25,12 @@ double factor(const Findings& found) {
   return found.is_classifier() ? 100 : 1;
 }
 
-/// Recipes by what the intervals of their differences to the reference tell.
-struct Judgements {
-  std::vector<std::string> worse = {}, better = {}, open = {}, diverged = {};
-};
-
-/// What the runs of one recipe say, held against those of the reference.
+/// Adds what the runs of one recipe say, held against others.
 void judge(Judgements& judgements, const Findings& found, const SeedGroup& group, const SeedGroup& other) {
-  const std::string& name = group.policy;
-  const Estimate difference = found.difference(group, other);
-  if (group.diverged_runs() > 0) {
-    judgements.diverged.push_back(name);
-  } else if (!difference.is_judged() || !difference.excludes_zero()) {
-    judgements.open.push_back(name);
-  } else {
-    (found.is_classifier() == (difference.mean > 0) ? judgements.better : judgements.worse).push_back(name);
-  }
-}
-
-/// "O3 and fp8 end worse than O0; O1 cannot be told from it".
-std::string text_of(const Judgements& judgements, std::string_view other) {
-  std::vector<std::string> clauses;
-  const auto add = [&](const std::vector<std::string>& names, std::string_view one,
-                       std::string_view several) {
-    if (names.empty()) return;
-    const std::string all =
-        names.size() == 1
-            ? names.front()
-            : fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
-    clauses.push_back(
-        fmt::format("{} {}", all, fmt::format(fmt::runtime(names.size() == 1 ? one : several), other)));
-  };
-  add(judgements.worse, "ends worse than {}", "end worse than {}");
-  add(judgements.diverged, "leaves no finite loss", "leave no finite loss");
-  add(judgements.open, "cannot be told from {}", "cannot be told from {}");
-  add(judgements.better, "ends better than {}", "end better than {}");
-  return fmt::format("{}", fmt::join(clauses, "; "));
+  if (group.diverged_runs() > 0)
+    judgements.diverged.push_back(group.policy);
+  else
+    judgements.add(group.policy, found.difference(group, other), !found.is_classifier());
 }
 
 bool has_enough_seeds(const Findings& found) {
@@ -90,7 +61,7 @@ std::string answer(const Findings& found) {
   Judgements judgements;
   for (std::size_t i = 1; i < found.recipes.size(); ++i)
     judge(judgements, found, found.at_default(i), found.at_default(0));
-  return fmt::format("{}.", text_of(judgements, "FP32"));
+  return fmt::format("{}.", judgements.text("FP32"));
 }
 
 bool same_losses(const RunGroup& a, const RunGroup& b) {
@@ -172,8 +143,8 @@ std::string equal_bytes_paragraph(const Findings& found) {
   const auto [least, most] = std::ranges::minmax(batches);
   std::string text = fmt::format("Batches of {} to {} fit in the bytes of FP32.", least, most);
   if (has_enough_seeds(found)) {
-    text += fmt::format(" With these, trained {}, {}; {}.", found.equal_bytes_rule(),
-                        text_of(to_default, "FP32"), text_of(to_same_batch, "FP32 with the same batch"));
+    text += fmt::format(" With these, trained {}, {}; {}.", found.equal_bytes_rule(), to_default.text("FP32"),
+                        to_same_batch.text("FP32 with the same batch"));
   }
   return text;
 }

@@ -51,42 +51,41 @@ std::vector<Column<ResultRow>> spread_columns(const std::string& name, Spread Re
 TableOf<ResultRow> recipes_table() {
   using Row = ResultRow;
   std::vector<Column<Row>> columns{
-      {"recipe", "", [](const Row& r) { return r.recipe().name; }},
-      {"right_recipe", "", [](const Row& r) { return r.recipe().right; }},
-      {"optimizer", "", [](const Row& r) { return r.result.optimizer; }},
-      {"calls_each_micro_batch", "", [](const Row& r) { return words(r.recipe().each_micro_batch); }},
-      {"calls_at_boundary", "", [](const Row& r) { return words(r.recipe().at_boundary); }},
-      {"pytorch", "", [](const Row& r) { return pytorch_answer(r.recipe()); }},
-      {"predicted_formula", "", [](const Row& r) { return r.recipe().formula; }}};
+      {"recipe", "", [](auto& r) { return r.recipe().name; }},
+      {"right_recipe", "", [](auto& r) { return r.recipe().right; }},
+      {"optimizer", "", [](auto& r) { return r.result.optimizer; }},
+      {"calls_each_micro_batch", "", [](auto& r) { return words(r.recipe().each_micro_batch); }},
+      {"calls_at_boundary", "", [](auto& r) { return words(r.recipe().at_boundary); }},
+      {"pytorch", "", [](auto& r) { return pytorch_answer(r.recipe()); }},
+      {"predicted_formula", "", [](auto& r) { return r.recipe().formula; }}};
   columns = joined(columns, spread_columns("predicted_factor", &Row::predicted));
   columns = joined(columns, spread_columns("measured_factor", &Row::factor));
   columns = joined(columns, spread_columns("measured_over_predicted", &Row::agreement));
   columns = joined<Column<Row>>(
       columns,
-      {{"cosine_median", "1", [](const Row& r) { return r.median(&StepMeasurement::cosine); }},
+      {{"cosine_median", "1", [](auto& r) { return r.median(&StepMeasurement::cosine); }},
        {"predicted_loss_ratio_median", "1",
-        [](const Row& r) { return r.median(&StepMeasurement::predicted_loss_ratio); }},
-       {"measured_loss_ratio_median", "1",
-        [](const Row& r) { return r.median(&StepMeasurement::loss_ratio); }},
-       {"steps_measured", "steps", [](const Row& r) { return r.result.steps.size(); }},
+        [](auto& r) { return r.median(&StepMeasurement::predicted_loss_ratio); }},
+       {"measured_loss_ratio_median", "1", [](auto& r) { return r.median(&StepMeasurement::loss_ratio); }},
+       {"steps_measured", "steps", [](auto& r) { return r.result.steps.size(); }},
        {"steps_right_skips", "steps",
-        [](const Row& r) { return r.result.steps.size() - r.steps(&StepMeasurement::right_applied); }},
-       {"steps_overflow_unseen", "steps", [](const Row& r) { return r.steps(&StepMeasurement::unseen); }},
-       {"final_loss_mean", "1", [](const Row& r) { return r.loss.mean; }},
-       {"final_loss_half_width", "1", [](const Row& r) { return r.loss.half_width; }},
-       {"difference_mean", "1", [](const Row& r) { return r.difference.mean; }},
-       {"difference_half_width", "1", [](const Row& r) { return r.difference.half_width; }},
-       {"final_accuracy_mean", "1", [](const Row& r) { return estimate(r.result.accuracies()).mean; }},
-       {"diverged_runs", "runs", [](const Row& r) { return r.result.diverged_runs(); }},
-       {"runs", "runs", [](const Row& r) { return r.result.runs.size(); }}});
+        [](auto& r) { return r.result.steps.size() - r.steps(&StepMeasurement::right_applied); }},
+       {"steps_overflow_unseen", "steps", [](auto& r) { return r.steps(&StepMeasurement::unseen); }},
+       {"final_loss_mean", "1", [](auto& r) { return r.loss.mean; }},
+       {"final_loss_half_width", "1", [](auto& r) { return r.loss.half_width; }},
+       {"difference_mean", "1", [](auto& r) { return r.difference.mean; }},
+       {"difference_half_width", "1", [](auto& r) { return r.difference.half_width; }},
+       {"final_accuracy_mean", "1", [](auto& r) { return estimate(r.result.accuracies()).mean; }},
+       {"diverged_runs", "runs", [](auto& r) { return r.result.diverged_runs(); }},
+       {"runs", "runs", [](auto& r) { return r.result.runs.size(); }}});
   return {.name = "recipes", .rows = "each recipe under each optimizer", .columns = columns};
 }
 
 /// The columns that name the recipe and the optimizer, and more.
 template <class Row>
 std::vector<Column<Row>> columns_of_result(const std::vector<Column<Row>>& more) {
-  return joined<Column<Row>>({{"recipe", "", [](const Row& r) { return r.result.recipe->name; }},
-                              {"optimizer", "", [](const Row& r) { return r.result.optimizer; }}},
+  return joined<Column<Row>>({{"recipe", "", [](auto& r) { return r.result.recipe->name; }},
+                              {"optimizer", "", [](auto& r) { return r.result.optimizer; }}},
                              more);
 }
 
@@ -98,14 +97,14 @@ struct RunRow {
 const TableOf<RunRow> runs_table{
     .name = "runs",
     .rows = "each run",
-    .columns = columns_of_result<RunRow>(
-        {{"seed", "", [](const RunRow& r) { return r.run.seed; }},
-         {"final_loss", "1", [](const RunRow& r) { return r.run.loss; }},
-         {"final_accuracy", "1", [](const RunRow& r) { return r.run.accuracy; }},
-         {"steps_applied", "steps", [](const RunRow& r) { return r.run.applied; }},
-         {"steps_skipped", "steps", [](const RunRow& r) { return r.run.skipped; }},
-         {"steps_overflow_unseen", "steps", [](const RunRow& r) { return r.run.unseen; }},
-         {"final_scale", "1", [](const RunRow& r) { return r.run.final_scale; }}})};
+    .columns =
+        columns_of_result<RunRow>({{"seed", "", [](auto& r) { return r.run.seed; }},
+                                   {"final_loss", "1", [](auto& r) { return r.run.loss; }},
+                                   {"final_accuracy", "1", [](auto& r) { return r.run.accuracy; }},
+                                   {"steps_applied", "steps", [](auto& r) { return r.run.applied; }},
+                                   {"steps_skipped", "steps", [](auto& r) { return r.run.skipped; }},
+                                   {"steps_overflow_unseen", "steps", [](auto& r) { return r.run.unseen; }},
+                                   {"final_scale", "1", [](auto& r) { return r.run.final_scale; }}})};
 
 struct StepRow {
   const Result& result;
@@ -116,16 +115,16 @@ const TableOf<StepRow> steps_table{
     .name = "steps",
     .rows = "each measured step",
     .columns = columns_of_result<StepRow>(
-        {{"step", "steps", [](const StepRow& r) { return r.step.step; }},
-         {"scale", "1", [](const StepRow& r) { return r.step.scale; }},
-         {"predicted_factor", "1", [](const StepRow& r) { return r.step.predicted; }},
-         {"measured_factor", "1", [](const StepRow& r) { return r.step.factor; }},
-         {"cosine", "1", [](const StepRow& r) { return r.step.cosine; }},
-         {"predicted_loss_ratio", "1", [](const StepRow& r) { return r.step.predicted_loss_ratio; }},
-         {"measured_loss_ratio", "1", [](const StepRow& r) { return r.step.loss_ratio; }},
-         {"right_applied", "0 or 1", [](const StepRow& r) { return int{r.step.right_applied}; }},
-         {"applied", "0 or 1", [](const StepRow& r) { return int{r.step.applied}; }},
-         {"overflow_unseen", "0 or 1", [](const StepRow& r) { return int{r.step.unseen}; }}})};
+        {{"step", "steps", [](auto& r) { return r.step.step; }},
+         {"scale", "1", [](auto& r) { return r.step.scale; }},
+         {"predicted_factor", "1", [](auto& r) { return r.step.predicted; }},
+         {"measured_factor", "1", [](auto& r) { return r.step.factor; }},
+         {"cosine", "1", [](auto& r) { return r.step.cosine; }},
+         {"predicted_loss_ratio", "1", [](auto& r) { return r.step.predicted_loss_ratio; }},
+         {"measured_loss_ratio", "1", [](auto& r) { return r.step.loss_ratio; }},
+         {"right_applied", "0 or 1", [](auto& r) { return int{r.step.right_applied}; }},
+         {"applied", "0 or 1", [](auto& r) { return int{r.step.applied}; }},
+         {"overflow_unseen", "0 or 1", [](auto& r) { return int{r.step.unseen}; }}})};
 
 /// A number of recipes of two losses.
 auto of_two_losses(double StepMeasurement::*column) {
@@ -137,14 +136,14 @@ auto of_two_losses(double StepMeasurement::*column) {
 const SummaryOf<ResultRow> results_summary{
     {{"<recipe>.<optimizer>.predicted_factor",
       "median over the steps of the factor on the learning rate that follows from the calls",
-      [](const ResultRow& r) { return r.predicted.median; }},
+      [](auto& r) { return r.predicted.median; }},
      {"<recipe>.<optimizer>.measured_factor",
       "median of the factor by least squares of the update on the right one",
-      [](const ResultRow& r) { return r.factor.median; }},
+      [](auto& r) { return r.factor.median; }},
      {"<recipe>.<optimizer>.measured_over_predicted", "median of the ratio",
-      [](const ResultRow& r) { return r.agreement.median; }},
+      [](auto& r) { return r.agreement.median; }},
      {"<recipe>.<optimizer>.cosine", "median cosine of the update and the right one",
-      [](const ResultRow& r) { return r.median(&StepMeasurement::cosine); }},
+      [](auto& r) { return r.median(&StepMeasurement::cosine); }},
      {"<recipe>.<optimizer>.predicted_loss_ratio",
       "of two losses: the factor of the second one's gradients over that of the first's, from the calls",
       of_two_losses(&StepMeasurement::predicted_loss_ratio)},
@@ -152,14 +151,14 @@ const SummaryOf<ResultRow> results_summary{
       "the same measured, where updates are linear in the gradient",
       of_two_losses(&StepMeasurement::loss_ratio)},
      {"<recipe>.<optimizer>.final_loss", "test loss after training by the recipe, mean over the seeds",
-      [](const ResultRow& r) { return r.loss.mean; }},
+      [](auto& r) { return r.loss.mean; }},
      {"<recipe>.<optimizer>.final_loss_difference",
       "to the right recipe's of the same seed, mean over the seeds",
-      [](const ResultRow& r) { return r.difference.mean; }},
+      [](auto& r) { return r.difference.mean; }},
      {"<recipe>.<optimizer>.final_loss_difference_half_width", "of its 95 % t-interval",
-      [](const ResultRow& r) { return r.difference.half_width; }},
+      [](auto& r) { return r.difference.half_width; }},
      {"<recipe>.<optimizer>.diverged_runs", "with a weight or a test loss that is infinite or NaN",
-      [](const ResultRow& r) { return r.result.diverged_runs(); }}}};
+      [](auto& r) { return r.result.diverged_runs(); }}}};
 
 void write_results(RunRecord& record, const Findings& found) {
   const TableOf<ResultRow> recipes = recipes_table();

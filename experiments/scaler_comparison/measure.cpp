@@ -113,8 +113,8 @@ void train(TrainingRun& run, const TrainingSetup& setup, const Options& options,
 }  // namespace
 
 bool Findings::puts_in_growth_interval() const {
-  return std::ranges::any_of(
-      strategies, [](const Strategy& s) { return !s.is_reference() && s.runs.front()->scaler != s.name; });
+  return std::ranges::any_of(strategies,
+                             [](auto& s) { return !s.is_reference() && s.runs.front()->scaler != s.name; });
 }
 
 std::string Findings::setting() const {

@@ -27,16 +27,14 @@ TableOf<RankingRow> ranking_table() {
   TableOf<Row> table{
       .name = "ranking",
       .rows = "each strategy in each regime",
-      .columns = {{"regime", "", [](const Row& r) { return name_of(r.regime.regime); }},
-                  {"rank", "1", [](const Row& r) { return r.contender.standing.rank; }},
-                  {"strategy", "", [](const Row& r) { return r.contender.strategy->name; }},
-                  {"mean_of_ranks", "1", [](const Row& r) { return r.contender.standing.mean_of_ranks; }},
-                  {"aborted_runs", "runs",
-                   [](const Row& r) { return r.contender.strategy->group.aborted_runs(); }},
-                  {"diverged_runs", "runs",
-                   [](const Row& r) { return r.contender.strategy->group.diverged_runs(); }},
-                  {"unfinished_recoveries", "a run",
-                   [](const Row& r) { return r.contender.unfinished_recoveries(); }}},
+      .columns =
+          {{"regime", "", [](auto& r) { return name_of(r.regime.regime); }},
+           {"rank", "1", [](auto& r) { return r.contender.standing.rank; }},
+           {"strategy", "", [](auto& r) { return r.contender.strategy->name; }},
+           {"mean_of_ranks", "1", [](auto& r) { return r.contender.standing.mean_of_ranks; }},
+           {"aborted_runs", "runs", [](auto& r) { return r.contender.strategy->group.aborted_runs(); }},
+           {"diverged_runs", "runs", [](auto& r) { return r.contender.strategy->group.diverged_runs(); }},
+           {"unfinished_recoveries", "a run", [](auto& r) { return r.contender.unfinished_recoveries(); }}},
       .when = disturbed};
   for (std::size_t i = 0; i < criteria.size(); ++i) {
     const std::string key(criteria[i].key), unit(criteria[i].unit);
@@ -48,10 +46,10 @@ TableOf<RankingRow> ranking_table() {
   }
   table.columns.insert(
       table.columns.end(),
-      {{"excess_loss", "1", [](const Row& r) { return r.contender.excess_loss.mean; }},
-       {"excess_loss_lower", "1", [](const Row& r) { return r.contender.excess_loss.lower(); }},
-       {"excess_loss_upper", "1", [](const Row& r) { return r.contender.excess_loss.upper(); }},
-       {"fp32_final_loss", "1", [](const Row& r) { return r.regime.fp32().estimate("final_loss").mean; }}});
+      {{"excess_loss", "1", [](auto& r) { return r.contender.excess_loss.mean; }},
+       {"excess_loss_lower", "1", [](auto& r) { return r.contender.excess_loss.lower(); }},
+       {"excess_loss_upper", "1", [](auto& r) { return r.contender.excess_loss.upper(); }},
+       {"fp32_final_loss", "1", [](auto& r) { return r.regime.fp32().estimate("final_loss").mean; }}});
   return table;
 }
 
@@ -65,8 +63,8 @@ struct RunRow {
 /// The columns that name a run, and more.
 template <class Row>
 std::vector<Column<Row>> columns_of_run(const std::vector<Column<Row>>& more) {
-  return joined<Column<Row>>({{"regime", "", [](const Row& r) { return r.regime; }},
-                              {"strategy", "", [](const Row& r) { return r.run.strategy; }}},
+  return joined<Column<Row>>({{"regime", "", [](auto& r) { return r.regime; }},
+                              {"strategy", "", [](auto& r) { return r.run.strategy; }}},
                              more);
 }
 
@@ -74,21 +72,20 @@ const TableOf<RunRow> runs_table{
     .name = "runs",
     .rows = "each run",
     .columns = columns_of_run<RunRow>(
-        {{"policy", "", [](const RunRow& r) { return r.run.policy; }},
-         {"scaler", "", [](const RunRow& r) { return r.run.scaler; }},
-         {"seed", "", [](const RunRow& r) { return r.run.seed; }},
-         {"steps", "steps", [](const RunRow& r) { return r.run.steps.size(); }},
-         {"skipped_steps", "steps", [](const RunRow& r) { return r.outcome.skipped_steps; }},
-         {"unsavable_steps", "steps", [](const RunRow& r) { return r.outcome.unsavable_steps; }},
-         {"lost_steps", "steps", [](const RunRow& r) { return r.outcome.lost_steps; }},
-         {"recovery_steps", "steps",
-          [](const RunRow& r) { return mean_recovery_steps(r.outcome.recoveries); }},
-         {"relative_error", "1", [](const RunRow& r) { return r.run.result.value("mean_relative_error"); }},
-         {"final_loss", "1", [](const RunRow& r) { return r.run.result.value("final_loss"); }},
-         {"lowest_scale_log2", "log2", [](const RunRow& r) { return r.outcome.lowest_scale_log2; }},
-         {"highest_scale_log2", "log2", [](const RunRow& r) { return r.outcome.highest_scale_log2; }},
-         {"final_scale_log2", "log2", [](const RunRow& r) { return r.run.result.value("final_scale_log2"); }},
-         {"abort_reason", "", [](const RunRow& r) { return r.run.result.abort_reason; }}}),
+        {{"policy", "", [](auto& r) { return r.run.policy; }},
+         {"scaler", "", [](auto& r) { return r.run.scaler; }},
+         {"seed", "", [](auto& r) { return r.run.seed; }},
+         {"steps", "steps", [](auto& r) { return r.run.steps.size(); }},
+         {"skipped_steps", "steps", [](auto& r) { return r.outcome.skipped_steps; }},
+         {"unsavable_steps", "steps", [](auto& r) { return r.outcome.unsavable_steps; }},
+         {"lost_steps", "steps", [](auto& r) { return r.outcome.lost_steps; }},
+         {"recovery_steps", "steps", [](auto& r) { return mean_recovery_steps(r.outcome.recoveries); }},
+         {"relative_error", "1", [](auto& r) { return r.run.result.value("mean_relative_error"); }},
+         {"final_loss", "1", [](auto& r) { return r.run.result.value("final_loss"); }},
+         {"lowest_scale_log2", "log2", [](auto& r) { return r.outcome.lowest_scale_log2; }},
+         {"highest_scale_log2", "log2", [](auto& r) { return r.outcome.highest_scale_log2; }},
+         {"final_scale_log2", "log2", [](auto& r) { return r.run.result.value("final_scale_log2"); }},
+         {"abort_reason", "", [](auto& r) { return r.run.result.abort_reason; }}}),
     .when = disturbed};
 
 struct RecoveryRow {
@@ -101,10 +98,10 @@ const TableOf<RecoveryRow> recoveries_table{
     .name = "recoveries",
     .rows = "each recovery",
     .columns = columns_of_run<RecoveryRow>(
-        {{"seed", "", [](const RecoveryRow& r) { return r.run.seed; }},
-         {"step", "steps", [](const RecoveryRow& r) { return r.recovery.step; }},
-         {"recovery_steps", "steps", [](const RecoveryRow& r) { return r.recovery.steps; }},
-         {"complete", "0 or 1", [](const RecoveryRow& r) { return int{r.recovery.complete}; }}}),
+        {{"seed", "", [](auto& r) { return r.run.seed; }},
+         {"step", "steps", [](auto& r) { return r.recovery.step; }},
+         {"recovery_steps", "steps", [](auto& r) { return r.recovery.steps; }},
+         {"complete", "0 or 1", [](auto& r) { return int{r.recovery.complete}; }}}),
     .when = disturbed};
 
 struct ScaleRow {
@@ -117,14 +114,14 @@ struct ScaleRow {
 const TableOf<ScaleRow> scales_table{
     .name = "scales",
     .rows = "each step",
-    .columns = columns_of_run<ScaleRow>(
-        {{"seed", "", [](const ScaleRow& r) { return r.run.seed; }},
-         {"step", "steps", [](const ScaleRow& r) { return r.step.step; }},
-         {"loss", "1", [](const ScaleRow& r) { return r.step.loss; }},
-         {"scale_log2", "log2", [](const ScaleRow& r) { return sim::log2_of(r.step.scale); }},
-         {"learning_rate", "1", [](const ScaleRow& r) { return r.step.learning_rate; }},
-         {"disturbed", "0 or 1", [](const ScaleRow& r) { return int{r.disturbed}; }},
-         {"decision", "", [](const ScaleRow& r) { return sim::name_of(r.step.decision); }}}),
+    .columns =
+        columns_of_run<ScaleRow>({{"seed", "", [](auto& r) { return r.run.seed; }},
+                                  {"step", "steps", [](auto& r) { return r.step.step; }},
+                                  {"loss", "1", [](auto& r) { return r.step.loss; }},
+                                  {"scale_log2", "log2", [](auto& r) { return sim::log2_of(r.step.scale); }},
+                                  {"learning_rate", "1", [](auto& r) { return r.step.learning_rate; }},
+                                  {"disturbed", "0 or 1", [](auto& r) { return int{r.disturbed}; }},
+                                  {"decision", "", [](auto& r) { return sim::name_of(r.step.decision); }}}),
     .when = disturbed};
 
 void write_tables(RunRecord& record, const RankingFindings& found) {
@@ -152,14 +149,14 @@ void write_tables(RunRecord& record, const RankingFindings& found) {
 
 const SummaryOf<RegimeFindings> fp32_summary{
     {{"<regime>.fp32.final_loss", "of FP32 in that regime",
-      [](const RegimeFindings& r) { return r.fp32().estimate("final_loss"); }, disturbed}}};
+      [](auto& r) { return r.fp32().estimate("final_loss"); }, disturbed}}};
 
 SummaryOf<Contender> contender_summary() {
   const std::string prefix = "<regime>.<strategy>.";
-  SummaryOf<Contender> summary{{{prefix + "rank", "by mean_of_ranks, ties shared",
-                                 [](const Contender& c) { return c.standing.rank; }, disturbed},
-                                {prefix + "mean_of_ranks", "over the criteria that apply",
-                                 [](const Contender& c) { return c.standing.mean_of_ranks; }, disturbed}}};
+  SummaryOf<Contender> summary{
+      {{prefix + "rank", "by mean_of_ranks, ties shared", [](auto& c) { return c.standing.rank; }, disturbed},
+       {prefix + "mean_of_ranks", "over the criteria that apply",
+        [](auto& c) { return c.standing.mean_of_ranks; }, disturbed}}};
   for (std::size_t i = 0; i < criteria.size(); ++i) {
     summary.rows.push_back({prefix + std::string(criteria[i].key), std::string(criteria[i].meaning),
                             [i](const Contender& c) { return c.values[i]; }, disturbed});
@@ -171,9 +168,9 @@ SummaryOf<Contender> contender_summary() {
        {prefix + "unfinished_recoveries", "recoveries a run that its end cut off",
         &Contender::unfinished_recoveries, disturbed},
        {prefix + "aborted_runs", "runs that their scaler ended",
-        [](const Contender& c) { return c.strategy->group.aborted_runs(); }, disturbed},
+        [](auto& c) { return c.strategy->group.aborted_runs(); }, disturbed},
        {prefix + "diverged_runs", "runs that left no finite loss",
-        [](const Contender& c) { return c.strategy->group.diverged_runs(); }, disturbed}});
+        [](auto& c) { return c.strategy->group.diverged_runs(); }, disturbed}});
   return summary;
 }
 
@@ -248,8 +245,7 @@ std::string scale_range(const Contender& contender) {
 /// "in 3 of 3 runs the loss does not stay finite, as it skips no step": what became of a strategy.
 std::string conduct(const Contender& contender) {
   const Strategy& strategy = *contender.strategy;
-  const bool skips =
-      std::ranges::any_of(contender.outcomes, [](const RunOutcome& o) { return o.skipped_steps > 0; });
+  const bool skips = std::ranges::any_of(contender.outcomes, [](auto& o) { return o.skipped_steps > 0; });
   if (const std::size_t diverged = strategy.group.diverged_runs(); diverged > 0) {
     return fmt::format("in {} of {} runs the loss does not stay finite{}", diverged, strategy.runs.size(),
                        skips ? "" : ", as updates that are not finite go into the weights");

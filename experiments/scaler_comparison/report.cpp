@@ -10,6 +10,7 @@
 #include "experiments/frame/text_table.h"
 #include "experiments/scaler_comparison/findings.h"
 #include "experiments/training/glossary.h"
+#include "experiments/training/judgements.h"
 #include "experiments/training/step_tables.h"
 
 namespace experiments::scaler_comparison {
@@ -91,11 +92,11 @@ struct StrategyRow {
 const SummaryOf<StrategyRow> strategy_summary{
     {{"<strategy>.loss_excess",
       "final_loss less that of fp32 in pairs of the same seed, mean over the mean of fp32",
-      [](const StrategyRow& r) {
+      [](auto& r) {
         return r.strategy.is_reference() ? std::nullopt : std::optional(relative_excess(r.strategy, r.fp32));
       }},
      {"<strategy>.aborted_runs", "runs that their scaler ended",
-      [](const StrategyRow& r) { return r.strategy.group.aborted_runs(); }}}};
+      [](auto& r) { return r.strategy.group.aborted_runs(); }}}};
 
 /// The largest peaks of memory of all runs.
 SummaryOf<Strategy> peaks_summary() {
@@ -132,12 +133,6 @@ std::string excess(const Strategy& strategy, const Strategy& fp32) {
   if (difference.is_judged())
     text += fmt::format(" [{:.1f}, {:.1f}]", shown(difference.lower()), shown(difference.upper()));
   return text + " %";
-}
-
-/// "static, dynamic and adaptive".
-std::string listed(const std::vector<std::string>& names) {
-  if (names.size() == 1) return names.front();
-  return fmt::format("{} and {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
 }
 
 /// Where the strategies end beside FP32, by what the intervals of their differences tell.
@@ -178,7 +173,7 @@ std::string answer(const Findings& found) {
   if (!std::isfinite(found.fp32().estimate("final_loss").mean))
     return "There is nothing to compare with: FP32 ends without a finite test loss.";
   if (found.options.seeds < static_cast<int>(Estimate::enough_values) &&
-      std::ranges::all_of(found.strategies, [](const Strategy& s) { return s.group.diverged_runs() == 0; }))
+      std::ranges::all_of(found.strategies, [](auto& s) { return s.group.diverged_runs() == 0; }))
     return fmt::format("Whether a strategy ends where FP32 does is judged from {} seeds on.",
                        Estimate::enough_values);
   Ends ends(found);

@@ -13,8 +13,8 @@ namespace {
 /// The columns that name the run, and more.
 template <class Row>
 std::vector<Column<Row>> columns_of_run(const std::vector<Column<Row>>& more) {
-  return joined<Column<Row>>({{"strategy", "", [](const Row& r) { return r.run.strategy; }},
-                              {"seed", "", [](const Row& r) { return r.run.seed; }}},
+  return joined<Column<Row>>({{"strategy", "", [](auto& r) { return r.run.strategy; }},
+                              {"seed", "", [](auto& r) { return r.run.seed; }}},
                              more);
 }
 
@@ -34,12 +34,11 @@ const sim::SiteStatistics& statistics_of(const SiteOfStep& r) {
 
 /// The columns that name the tensor, and more.
 std::vector<Column<SiteOfStep>> columns_of_site(const std::vector<Column<SiteOfStep>>& more) {
-  return joined(
-      columns_of_run<SiteOfStep>(
-          {{"step", "steps", [](const SiteOfStep& r) { return r.step.step; }},
-           {"tensor", "", [](const SiteOfStep& r) { return r.run.sites[r.site].name; }},
-           {"kind", "", [](const SiteOfStep& r) { return sim::name_of(r.run.sites[r.site].kind); }}}),
-      more);
+  return joined(columns_of_run<SiteOfStep>(
+                    {{"step", "steps", [](auto& r) { return r.step.step; }},
+                     {"tensor", "", [](auto& r) { return r.run.sites[r.site].name; }},
+                     {"kind", "", [](auto& r) { return sim::name_of(r.run.sites[r.site].kind); }}}),
+                more);
 }
 
 /// A column of the skipped step's record; empty where it needs a twin's value and there is none.
@@ -59,21 +58,21 @@ const std::vector<Column<sim::StepRecord>>& skip_columns() {
   using Skip = sim::SkipRecord;
   static const std::vector<Column<Step>> columns{
       {"step", "steps", &Step::step},
-      {"decision", "", [](const Step& s) { return sim::name_of(s.decision); }},
-      {"scale_log2", "log2", [](const Step& s) { return sim::log2_of(s.skip->loss_scale); }},
-      {"place", "", [](const Step& s) { return sim::name_of(s.skip->place); }},
-      {"operation", "", [](const Step& s) { return s.skip->operation; }},
-      {"layer", "", [](const Step& s) { return s.skip->layer; }},
-      {"consumer", "", [](const Step& s) { return s.skip->consumer; }},
-      {"element", "", [](const Step& s) { return s.skip->element; }},
-      {"index", "", [](const Step& s) { return fmt::format("{}", fmt::join(s.skip->index, " ")); }},
-      {"value", "1", [](const Step& s) { return s.skip->value; }},
-      {"tensor_scale_log2", "log2", [](const Step& s) { return sim::log2_of(s.skip->tensor_scale); }},
+      {"decision", "", [](auto& s) { return sim::name_of(s.decision); }},
+      {"scale_log2", "log2", [](auto& s) { return sim::log2_of(s.skip->loss_scale); }},
+      {"place", "", [](auto& s) { return sim::name_of(s.skip->place); }},
+      {"operation", "", [](auto& s) { return s.skip->operation; }},
+      {"layer", "", [](auto& s) { return s.skip->layer; }},
+      {"consumer", "", [](auto& s) { return s.skip->consumer; }},
+      {"element", "", [](auto& s) { return s.skip->element; }},
+      {"index", "", [](auto& s) { return fmt::format("{}", fmt::join(s.skip->index, " ")); }},
+      {"value", "1", [](auto& s) { return s.skip->value; }},
+      {"tensor_scale_log2", "log2", [](auto& s) { return sim::log2_of(s.skip->tensor_scale); }},
       {"twin_value", "1", if_twin(&Skip::twin_value)},
       {"twin_exponent", "log2", if_twin(&Skip::twin_exponent)},
       {"scaled_twin_log2", "log2", if_twin(&Skip::log2_scaled)},
-      {"twin_finite", "0 or 1", [](const Step& s) { return int{s.skip->twin_finite}; }},
-      {"scale_dependent", "0 or 1", [](const Step& s) { return int{s.skip->is_scale_dependent()}; }}};
+      {"twin_finite", "0 or 1", [](auto& s) { return int{s.skip->twin_finite}; }},
+      {"scale_dependent", "0 or 1", [](auto& s) { return int{s.skip->is_scale_dependent()}; }}};
   return columns;
 }
 
@@ -81,11 +80,11 @@ const TableOf<StepOfRun> steps_table{
     .name = "steps",
     .rows = "each step",
     .columns = columns_of_run<StepOfRun>(
-        {{"step", "steps", [](const StepOfRun& r) { return r.step.step; }},
-         {"loss", "1", [](const StepOfRun& r) { return r.step.loss; }},
-         {"scale_log2", "log2", [](const StepOfRun& r) { return sim::log2_of(r.step.scale); }},
-         {"skipped", "0 or 1", [](const StepOfRun& r) { return int{r.step.skipped()}; }},
-         {"measured", "0 or 1", [](const StepOfRun& r) { return int{!r.step.twin.empty()}; }},
+        {{"step", "steps", [](auto& r) { return r.step.step; }},
+         {"loss", "1", [](auto& r) { return r.step.loss; }},
+         {"scale_log2", "log2", [](auto& r) { return sim::log2_of(r.step.scale); }},
+         {"skipped", "0 or 1", [](auto& r) { return int{r.step.skipped()}; }},
+         {"measured", "0 or 1", [](auto& r) { return int{!r.step.twin.empty()}; }},
          {"fraction_flushed", "1", if_measured(&Twin::fraction_flushed)},
          {"fraction_flushed_at_cast", "1", if_measured(&Twin::fraction_flushed_at_cast)},
          {"fraction_subnormal", "1", if_measured(&Twin::fraction_subnormal)},
@@ -126,9 +125,9 @@ const TableOf<ParameterOfRun> parameters_table{
     .name = "parameters",
     .rows = "each parameter",
     .columns = columns_of_run<ParameterOfRun>(
-        {{"parameter", "", [](const ParameterOfRun& r) { return r.parameter.name; }},
-         {"updates", "updates", [](const ParameterOfRun& r) { return r.counts.updates; }},
-         {"swallowed", "updates", [](const ParameterOfRun& r) { return r.counts.swallowed; }}})};
+        {{"parameter", "", [](auto& r) { return r.parameter.name; }},
+         {"updates", "updates", [](auto& r) { return r.counts.updates; }},
+         {"swallowed", "updates", [](auto& r) { return r.counts.swallowed; }}})};
 
 using Statistics = sim::SiteStatistics;
 
@@ -136,16 +135,16 @@ const TableOf<SiteOfStep> statistics_table{
     .name = "statistics",
     .rows = "each tensor of each step with statistics",
     .columns = columns_of_site(columns_of_part<SiteOfStep, Statistics>(
-        {{"scale_log2", "log2", [](const Statistics& s) { return sim::log2_of(s.scale); }},
+        {{"scale_log2", "log2", [](auto& s) { return sim::log2_of(s.scale); }},
          {"total", "values", &Statistics::total},
          {"zero", "values", &Statistics::zero},
          {"subnormal", "values", &Statistics::subnormal},
          {"infinite", "values", &Statistics::infinite},
          {"nan", "values", &Statistics::nan},
-         {"rounded_inexact", "values", [](const Statistics& s) { return s.rounding.inexact; }},
-         {"rounded_to_subnormal", "values", [](const Statistics& s) { return s.rounding.subnormal; }},
-         {"rounded_to_zero", "values", [](const Statistics& s) { return s.rounding.flushed; }},
-         {"rounded_to_infinity", "values", [](const Statistics& s) { return s.rounding.overflowed; }},
+         {"rounded_inexact", "values", [](auto& s) { return s.rounding.inexact; }},
+         {"rounded_to_subnormal", "values", [](auto& s) { return s.rounding.subnormal; }},
+         {"rounded_to_zero", "values", [](auto& s) { return s.rounding.flushed; }},
+         {"rounded_to_infinity", "values", [](auto& s) { return s.rounding.overflowed; }},
          {"norm", "1", &Statistics::norm},
          {"octaves_alive", "octaves", &Statistics::octaves_alive}},
         statistics_of)),
@@ -156,8 +155,7 @@ const TableOf<SiteOfStep> exponents_table{
     .rows = "each octave with values of each of these tensors",
     .columns = columns_of_site(
         {{"exponent", "log2", &SiteOfStep::exponent},
-         {"count", "values",
-          [](const SiteOfStep& r) { return statistics_of(r).exponents.octave(r.exponent).total; }}}),
+         {"count", "values", [](auto& r) { return statistics_of(r).exponents.octave(r.exponent).total; }}}),
     .when = "--statistics-every"};
 
 void write_steps(RunRecord& record, std::span<const InstrumentedRun> runs) {

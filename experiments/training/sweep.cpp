@@ -121,16 +121,16 @@ const TableOf<CellStep> cell_steps_table{
     .name = "steps",
     .rows = "each step",
     .columns = columns_of_cell<CellStep>(
-        {{"step", "steps", [](const CellStep& r) { return r.step.step; }},
-         {"loss", "1", [](const CellStep& r) { return r.step.loss; }},
-         {"scale_log2", "log2", [](const CellStep& r) { return sim::log2_of(r.step.scale); }},
-         {"further_scales_log2", "log2", [](const CellStep& r) { return further_scales_of(r.step); }},
-         {"decision", "", [](const CellStep& r) { return sim::name_of(r.step.decision); }},
-         {"learning_rate", "1", [](const CellStep& r) { return r.step.learning_rate; }},
+        {{"step", "steps", [](auto& r) { return r.step.step; }},
+         {"loss", "1", [](auto& r) { return r.step.loss; }},
+         {"scale_log2", "log2", [](auto& r) { return sim::log2_of(r.step.scale); }},
+         {"further_scales_log2", "log2", [](auto& r) { return further_scales_of(r.step); }},
+         {"decision", "", [](auto& r) { return sim::name_of(r.step.decision); }},
+         {"learning_rate", "1", [](auto& r) { return r.step.learning_rate; }},
          {"gradient_norm", "1", if_clipped(&sim::NormClipping::norm)},
          {"clip_coefficient", "1", if_clipped(&sim::NormClipping::coefficient)},
-         {"clipped_values", "values", [](const CellStep& r) { return r.step.clipping.clipped_values; }},
-         {"fraction_swallowed", "1", [](const CellStep& r) { return fraction_swallowed(r.step.updates); }},
+         {"clipped_values", "values", [](auto& r) { return r.step.clipping.clipped_values; }},
+         {"fraction_swallowed", "1", [](auto& r) { return fraction_swallowed(r.step.updates); }},
          {"fraction_flushed", "1", if_measured(&sim::TwinComparison::fraction_flushed)},
          {"norm_share_flushed", "1", if_measured(&sim::TwinComparison::norm_share_flushed)},
          {"fraction_overflow", "1", if_measured(&sim::TwinComparison::fraction_overflow)},
@@ -165,8 +165,8 @@ const TableOf<CellParameter> cell_parameters_table{
     .rows = "each parameter",
     .columns = columns_of_cell<CellParameter>(
         {{"parameter", "", &CellParameter::name},
-         {"updates", "updates", [](const CellParameter& r) { return r.counts.updates; }},
-         {"swallowed", "updates", [](const CellParameter& r) { return r.counts.swallowed; }}})};
+         {"updates", "updates", [](auto& r) { return r.counts.updates; }},
+         {"swallowed", "updates", [](auto& r) { return r.counts.swallowed; }}})};
 
 constexpr const char* steps_file = "steps.partial.csv";
 constexpr const char* skips_file = "skips.partial.csv";

@@ -27,23 +27,21 @@ struct SweepRow {
 const TableOf<SweepRow> sweep_table{
     .name = "sweep",
     .rows = "each loss scale, over all tensors",
-    .columns = {
-        {"scale_log2", "log2", &SweepRow::scale_log2},
-        {"fraction_flushed", "1", [](const SweepRow& r) { return r.total.fraction_flushed(); }},
-        {"fraction_flushed_predicted", "1",
-         [](const SweepRow& r) { return r.predicted(r.twins.flushed_at_scale(r.scale_log2)); }},
-        {"fraction_flushed_at_cast", "1",
-         [](const SweepRow& r) { return r.total.fraction_flushed_at_cast(); }},
-        {"fraction_lost_upstream", "1", [](const SweepRow& r) { return r.result.fraction_lost_upstream(); }},
-        {"fraction_subnormal", "1", [](const SweepRow& r) { return r.total.fraction_subnormal(); }},
-        {"fraction_subnormal_predicted", "1",
-         [](const SweepRow& r) { return r.predicted(r.twins.subnormal_at_scale(r.scale_log2)); }},
-        {"fraction_overflow", "1", [](const SweepRow& r) { return r.total.fraction_overflow(); }},
-        {"fraction_overflow_predicted", "1",
-         [](const SweepRow& r) { return r.predicted(r.twins.overflowed_at_scale(r.scale_log2)); }},
-        {"relative_error", "1", [](const SweepRow& r) { return r.result.relative_error; }},
-        {"cosine", "1", [](const SweepRow& r) { return r.result.cosine; }},
-        {"norm_share_flushed", "1", [](const SweepRow& r) { return r.total.norm_share_flushed(); }}}};
+    .columns = {{"scale_log2", "log2", &SweepRow::scale_log2},
+                {"fraction_flushed", "1", [](auto& r) { return r.total.fraction_flushed(); }},
+                {"fraction_flushed_predicted", "1",
+                 [](auto& r) { return r.predicted(r.twins.flushed_at_scale(r.scale_log2)); }},
+                {"fraction_flushed_at_cast", "1", [](auto& r) { return r.total.fraction_flushed_at_cast(); }},
+                {"fraction_lost_upstream", "1", [](auto& r) { return r.result.fraction_lost_upstream(); }},
+                {"fraction_subnormal", "1", [](auto& r) { return r.total.fraction_subnormal(); }},
+                {"fraction_subnormal_predicted", "1",
+                 [](auto& r) { return r.predicted(r.twins.subnormal_at_scale(r.scale_log2)); }},
+                {"fraction_overflow", "1", [](auto& r) { return r.total.fraction_overflow(); }},
+                {"fraction_overflow_predicted", "1",
+                 [](auto& r) { return r.predicted(r.twins.overflowed_at_scale(r.scale_log2)); }},
+                {"relative_error", "1", [](auto& r) { return r.result.relative_error; }},
+                {"cosine", "1", [](auto& r) { return r.result.cosine; }},
+                {"norm_share_flushed", "1", [](auto& r) { return r.total.norm_share_flushed(); }}}};
 
 struct LayerRow {
   std::size_t scale_log2;
@@ -56,16 +54,15 @@ const TableOf<LayerRow> layers_table{
     .name = "layers",
     .rows = "each tensor at each loss scale",
     .columns = {{"scale_log2", "log2", &LayerRow::scale_log2},
-                {"tensor", "", [](const LayerRow& r) { return r.site.name; }},
-                {"kind", "", [](const LayerRow& r) { return sim::name_of(r.site.kind); }},
-                {"fraction_flushed", "1", [](const LayerRow& r) { return r.loss.fraction_flushed(); }},
-                {"fraction_flushed_at_cast", "1",
-                 [](const LayerRow& r) { return r.loss.fraction_flushed_at_cast(); }},
+                {"tensor", "", [](auto& r) { return r.site.name; }},
+                {"kind", "", [](auto& r) { return sim::name_of(r.site.kind); }},
+                {"fraction_flushed", "1", [](auto& r) { return r.loss.fraction_flushed(); }},
+                {"fraction_flushed_at_cast", "1", [](auto& r) { return r.loss.fraction_flushed_at_cast(); }},
                 {"fraction_lost_upstream", "1", &LayerRow::fraction_lost_upstream},
-                {"norm_share_flushed", "1", [](const LayerRow& r) { return r.loss.norm_share_flushed(); }},
-                {"fraction_overflow", "1", [](const LayerRow& r) { return r.loss.fraction_overflow(); }},
-                {"relative_error", "1", [](const LayerRow& r) { return r.loss.relative_error(); }},
-                {"octaves_alive", "octaves", [](const LayerRow& r) { return r.loss.octaves_alive(); }}}};
+                {"norm_share_flushed", "1", [](auto& r) { return r.loss.norm_share_flushed(); }},
+                {"fraction_overflow", "1", [](auto& r) { return r.loss.fraction_overflow(); }},
+                {"relative_error", "1", [](auto& r) { return r.loss.relative_error(); }},
+                {"octaves_alive", "octaves", [](auto& r) { return r.loss.octaves_alive(); }}}};
 
 void write_tables(RunRecord& record, const Findings& found) {
   const auto add_scale = sweep_table.start(record);
@@ -101,16 +98,16 @@ auto at_scale(Quantity quantity) {
 
 const SummaryOf<const ScaleResult*> losses_summary{
     {{"flushed_at_<scale>", "twin non-zero and run zero, over the twin's non-zero; at scale_1 and best_scale",
-      at_scale([](const ScaleResult& r) { return r.total().fraction_flushed(); })},
+      at_scale([](auto& r) { return r.total().fraction_flushed(); })},
      {"flushed_at_cast_at_<scale>", "those of the flushed that their own rounding made zero",
-      at_scale([](const ScaleResult& r) { return r.total().fraction_flushed_at_cast(); })},
+      at_scale([](auto& r) { return r.total().fraction_flushed_at_cast(); })},
      {"lost_upstream_at_<scale>",
       "zero though S times the twin's would not round to zero, over the twin's non-zero",
-      at_scale([](const ScaleResult& r) { return r.fraction_lost_upstream(); })},
+      at_scale([](auto& r) { return r.fraction_lost_upstream(); })},
      {"norm_share_flushed_at_<scale>", "norm of the flushed values over the twin's norm",
-      at_scale([](const ScaleResult& r) { return r.total().norm_share_flushed(); })},
+      at_scale([](auto& r) { return r.total().norm_share_flushed(); })},
      {"relative_error_at_<scale>", "||run/S - twin|| / ||twin||, mean over the batches",
-      at_scale([](const ScaleResult& r) { return r.relative_error; })}}};
+      at_scale([](auto& r) { return r.relative_error; })}}};
 
 void write_summary(RunRecord& record, const Findings& found, bool is_classifier) {
   scales_summary.write(record, found);

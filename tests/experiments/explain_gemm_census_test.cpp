@@ -9,8 +9,6 @@
 #include <vector>
 
 #include "experiments/explain_gemm/census.h"
-#include "experiments/explain_gemm/census_record.h"
-#include "experiments/explain_gemm/figures.h"
 #include "fp16/codec.h"
 #include "tests/experiments/explain_gemm_halves.h"
 #include "tests/experiments/gpu/fake_cublas.h"

@@ -8,7 +8,7 @@
 #include <random>
 #include <vector>
 
-#include "experiments/explain_gemm/record.h"
+#include "experiments/explain_gemm/findings.h"
 #include "fp16/exact_accumulator.h"
 #include "tests/experiments/explain_gemm_problems.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "experiments/explain_gemm/evidence.h"
-#include "experiments/explain_gemm/record.h"
+#include "experiments/explain_gemm/findings.h"
 #include "fp16/codec.h"
 #include "tests/experiments/explain_gemm_problems.h"
 
@@ -282,8 +282,7 @@ TEST_CASE("explain_gemm: the verdict says what is undetermined, and what would t
   const auto verdict_text = [](const Problem& p) {
     const Answer result = answer(p, 2);
     test::SilentRun silent;
-    write_summary(silent.record, {p, result.found, result.classes});
-    write_tables(silent.record, {p, result.found, result.classes});
+    write_results(silent.record, {p, result.found, result.classes});
     write_verdict(silent.record, {p, result.found, result.classes});
     return silent.record.verdict();
   };

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/explain_gemm/findings.h"
 #include "experiments/explain_gemm/mistake.h"
-#include "experiments/explain_gemm/record.h"
 #include "experiments/explain_gemm/search.h"
 #include "fp16/codec.h"
 #include "tests/experiments/explain_gemm_problems.h"

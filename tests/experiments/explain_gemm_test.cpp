@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/explain_gemm/record.h"
+#include "experiments/explain_gemm/findings.h"
 #include "tests/experiments/explain_gemm_problems.h"
 
 using namespace test::gemm;

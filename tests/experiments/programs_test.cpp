@@ -10,9 +10,11 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/experiments/documented_outputs.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 
@@ -110,14 +112,30 @@ const std::vector<Program>& all_programs() {
           "mse.fp32_sequential.divide_first.fails"},
          {"dots.csv", "sums.csv", "stagnation.csv", "loss_reduction.csv", "orders.gp", "tensor_cores.gp",
           "loss_reduction.gp"}},
+        {"training",
+         {"final_loss", "skipped_for_scale", "peak_tensor_bytes_weights"},
+         {"steps.csv", "skips.csv", "parameters.csv", "cells.csv", "comparison.csv", "loss.csv", "loss.gp"}},
     };
   }();
   return rows;
 }
 
+/// The experiments of the laboratory, but for those that need a GPU to write all that they can.
+std::vector<std::string> experiments() {
+  std::vector<std::string> names;
+  std::istringstream folders(HALFLAB_EXPERIMENTS);
+  for (std::string folder; std::getline(folders, folder, ',');) {
+    const bool makes_pages = folder == "report" || folder == "pages";
+    if (!makes_pages && !folder.starts_with("gpu/")) names.push_back(folder);
+  }
+  REQUIRE(names.size() > 10);
+  return names;
+}
+
 }  // namespace
 
 TEST_CASE("programs: --quick writes every promised file and key, the same bytes with 1 and 2 threads") {
+  std::map<std::string, programs::Written> written;
   for (const Program& program : all_programs()) {
     const std::string command = program.name + program.arguments + " --quick";
     INFO(command);
@@ -143,10 +161,58 @@ TEST_CASE("programs: --quick writes every promised file and key, the same bytes 
     const nlohmann::json manifest = nlohmann::json::parse(files.at("manifest.json"));
     CHECK(manifest.at("gpu").is_null());
     CHECK(manifest.at("options").at("quick") == true);
-    files.erase("manifest.json");
-    others.erase("manifest.json");
+    const auto is_manifest = [](const auto& file) { return file.first.ends_with("manifest.json"); };
+    std::erase_if(files, is_manifest);
+    std::erase_if(others, is_manifest);
     CHECK(files == others);
+    written[program.name].add(files);
   }
+  for (const std::string& experiment : experiments()) {
+    INFO(experiment);
+    REQUIRE(written.contains(experiment));
+    const auto outputs = programs::parse_outputs(run(experiment + " --help").output);
+    CHECK(!outputs.tables.empty());
+    CHECK(!outputs.keys.empty());
+    for (const std::string& wrong : programs::disagreements(outputs, written[experiment])) FAIL_CHECK(wrong);
+  }
+}
+
+TEST_CASE("programs: what is not in --help, or only there, is found out") {
+  const programs::DocumentedOutputs outputs = programs::parse_outputs(
+      "\nTables:\n"
+      "  a.csv, a row for each step\n      step (steps), loss_2^p(x) (1),\n      extra [--more]\n"
+      "  b-<model>.csv, a row for each step [--more]\n      step\n"
+      "\nKeys of summary.json:\n"
+      "  loss            of all\n  <scaler>.<key>  of one\n                  scaler [--more]\n"
+      "  a_long_name, another\n                  of all\n\nExit code: 0\n");
+  REQUIRE(outputs.tables.size() == 2);
+  CHECK(outputs.tables[0].table.name == "a.csv");
+  REQUIRE(outputs.tables[0].columns.size() == 3);
+  CHECK(outputs.tables[0].columns[1].name == "loss_2^p(x)");
+  CHECK(outputs.tables[0].columns[1].matches("loss_2^p(x)"));
+  CHECK(outputs.tables[0].columns[1].is_always_written);
+  CHECK(!outputs.tables[0].columns[2].is_always_written);
+  CHECK(outputs.tables[1].table.matches("b-mlp.csv"));
+  CHECK(!outputs.tables[1].table.matches("b.csv"));
+  CHECK(!outputs.tables[1].table.is_always_written);
+  REQUIRE(outputs.keys.size() == 4);
+  CHECK(outputs.keys[1].matches("dynamic.loss"));
+  CHECK(!outputs.keys[1].is_always_written);
+  CHECK(outputs.keys[3].name == "another");
+  CHECK(outputs.keys[3].is_always_written);
+
+  programs::Written written;
+  written.add({{"a.csv", "step,loss_2^p(x)\n1,2\n"},
+               {"summary.json", R"({"loss": 1, "a_long_name": 2, "another": 3})"}});
+  CHECK(programs::disagreements(outputs, written).empty());
+  written = {};
+  written.add({{"a.csv", "step,new\n1,2\n"},
+               {"c.csv", "step\n"},
+               {"summary.json", R"({"loss": 1, "another": 3, "x": 4})"}});
+  CHECK(programs::disagreements(outputs, written) ==
+        std::vector<std::string>{"c.csv is not documented", "a.csv: new is not documented",
+                                 "a.csv: loss_2^p(x) is not written", "c.csv: step is not documented",
+                                 "summary: x is not documented", "summary: a_long_name is not written"});
 }
 
 TEST_CASE("programs: a broken folder of images is named in one line, and nothing is written") {
@@ -185,7 +251,7 @@ TEST_CASE("programs: a broken folder of images is named in one line, and nothing
   refuses("train-labels-idx1-ubyte");
 }
 
-TEST_CASE("programs: --help shows an example and the summary keys, --list every family") {
+TEST_CASE("programs: --help shows an example, --list every family") {
   for (const Program& program : all_programs()) {
     const Outcome help = run(program.name + " --help");
     CHECK(help.exit_code == 0);

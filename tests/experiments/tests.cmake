@@ -88,7 +88,9 @@ halflab_test(experiments_programs_test
   experiments/training_test.cpp
   experiments/gpu/validate_gpu_program_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)
-target_compile_definitions(experiments_programs_test PRIVATE
+get_property(experiments GLOBAL PROPERTY HALFLAB_EXPERIMENTS)
+string(REPLACE ";" "," experiments "${experiments}")
+target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_EXPERIMENTS="${experiments}"
   HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"
   HALFLAB_FAKE_CUBLAS="$<TARGET_FILE:fake_cublas>")
 add_dependencies(experiments_programs_test experiments fake_cublas)

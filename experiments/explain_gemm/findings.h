@@ -1,13 +1,15 @@
 #pragma once
-/// Tables, summary and verdict.
+/// What was found of a product, and what is reported of it.
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "experiments/explain_gemm/classification.h"
 #include "experiments/explain_gemm/mistake.h"
 #include "experiments/explain_gemm/search.h"
+#include "experiments/frame/columns.h"
 #include "experiments/frame/experiment.h"
 
 namespace experiments::explain_gemm {
@@ -22,9 +24,19 @@ struct Findings {
 /// A code of D, in hexadecimal.
 std::string bits_text(const Problem& problem, std::uint32_t code);
 
-void write_tables(RunRecord& record, const Findings& found);
-void write_summary(RunRecord& record, const Findings& found);
+/// The columns that tell a hypothesis, in tables and after "best." in the summary.
+const std::vector<Column<Hypothesis>>& hypothesis_columns();
+
+/// For --help.
+Outputs outputs();
+
+/// Writes tables and summary.
+void write_results(RunRecord& record, const Findings& found);
 void write_verdict(RunRecord& record, const Findings& found);
+
+/// map: what each accumulator leaves unexplained with each number of slices; errors: where in D the
+/// differences lie, if there are any. Both need the tables.
+void draw_figures(Run& run, const Findings& found);
 
 /// What the person who wrote or called the kernel does now.
 std::string next_step(const Findings& found);
