@@ -8,19 +8,13 @@
 
 #include "experiments/accumulation/accumulators.h"
 #include "experiments/accumulation/operands.h"
+#include "experiments/accumulation/options.h"
 #include "experiments/frame/confidence.h"
 #include "experiments/frame/experiment.h"
 
 namespace experiments::accumulation {
 
-struct Options {
-  std::uint64_t seed = 0;
-  int vectors = 8;  ///< pairs of them of each distribution
-  int max_length_log2 = 20;
-};
-
-/// 2^4 .. 2^max_length_log2.
-constexpr int min_length_log2 = 4;
+/// 2^min_length_log2 .. 2^max_length_log2.
 std::vector<std::size_t> lengths(const Options& options);
 
 /// An error over the vectors of a distribution; infinite where one of the sums is not finite.

@@ -6,6 +6,7 @@
 /// losses over mini-batches, where FP16 sums stall or overflow.
 
 #include "experiments/accumulation/findings.h"
+#include "experiments/accumulation/options.h"
 #include "experiments/training/laboratory.h"
 
 int main(int argc, char** argv) {
@@ -20,14 +21,6 @@ int main(int argc, char** argv) {
                 "order of summation do to long sums",
             .example = "accumulation --lengths-log2 16 --vectors 4 --out results/accumulation",
             .outputs = accumulation::outputs()},
-       .options =
-           [&](CommandLine& command_line) {
-             command_line.add("--lengths-log2", options.max_length_log2, "lengths run from 2^4 to 2^this",
-                              {.minimum = accumulation::min_length_log2 + 1, .maximum = 24, .quick = 12});
-             command_line.add("--vectors", options.vectors,
-                              "pairs of random vectors, each measured at every length",
-                              {.minimum = 1, .maximum = 1000, .quick = 3});
-             command_line.add_seed(options.seed);
-           },
+       .options = [&](CommandLine& command_line) { accumulation::bind(command_line, options); },
        .body = [&](Run& r) { accumulation::report(r, accumulation::measure(options, r), options); }});
 }

@@ -9,22 +9,13 @@
 #include <vector>
 
 #include "experiments/allreduce_precision/gradients.h"
+#include "experiments/allreduce_precision/options.h"
 #include "experiments/frame/experiment.h"
 #include "experiments/training/training_setup.h"
 #include "sim/statistics/twin_comparison.h"
 #include "sim/trainer/allreduce.h"
 
 namespace experiments::allreduce_precision {
-
-struct Options {
-  TrainingOptions training{.model = "mlp", .batch = 32, .steps = 100};
-  std::string policy = "amp";
-  int pool = 64;
-  int elements = 4096;
-  int max_workers_log2 = 12;
-  std::optional<int> scale_log2 = {};
-  std::optional<int> max_scale_log2 = {};
-};
 
 /// Every order of additions but Rabenseifner's, which has the sums of recursive doubling.
 inline constexpr std::array measured_algorithms{sim::AllReduceAlgorithm::ring,

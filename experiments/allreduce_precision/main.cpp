@@ -10,6 +10,7 @@
 #include <string>
 
 #include "experiments/allreduce_precision/findings.h"
+#include "experiments/allreduce_precision/options.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
 
@@ -29,26 +30,6 @@ void run(Run& run, Options& options) {
       setup.description(), options.policy, setup.steps(), found.elements, options.training.seed,
       setup.quality(found.evaluation), options.pool, *options.training.batch);
   report(run, found, options, setting);
-}
-
-void bind(CommandLine& command_line, Options& options) {
-  options.training.bind(command_line, 20);
-  add_policy(command_line, options.policy);
-  command_line.add("--pool", options.pool, "micro-batches of --batch examples, each of one worker",
-                   {.minimum = 2, .maximum = 8192, .quick = 8});
-  command_line.add("--elements", options.elements,
-                   "elements of the gradient that are averaged, chosen at random",
-                   {.minimum = 1, .maximum = 65536, .quick = 512});
-  command_line.add("--max-workers-log2", options.max_workers_log2, "N = 2^1, 2^2 .. 2^this",
-                   {.minimum = 1, .maximum = 13, .quick = 6});
-  command_line.add("--scale-log2", options.scale_log2,
-                   "log2 of the loss scale, beside 0; without it, that which leaves the largest "
-                   "gradient of a worker an octave below 65504",
-                   {.minimum = 0, .maximum = 120});
-  command_line.add("--max-scale-log2", options.max_scale_log2,
-                   "scales.csv runs from S = 2^0 to 2^this; without it, to four octaves beyond "
-                   "what --scale-log2 is without it",
-                   {.minimum = 0, .maximum = 120});
 }
 
 }  // namespace

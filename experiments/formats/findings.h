@@ -10,22 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/formats/options.h"
 #include "experiments/frame/experiment.h"
 #include "fp16/block.h"
 
 namespace experiments::formats {
-
-constexpr std::size_t row_length = 256;
-constexpr int largest_spread = 8;
-
-/// What the tensor is.
-struct Options {
-  std::uint64_t seed = 0;
-  int rows = 1024;
-  int spread = 3;  ///< octaves by which rows differ in the verdict and over the block sizes
-
-  std::size_t elements() const { return static_cast<std::size_t>(rows) * row_length; }
-};
 
 struct Loss {
   double relative_error = 0;      ///< ||rounded - x|| / ||x|| of the whole tensor

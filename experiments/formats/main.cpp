@@ -8,6 +8,7 @@
 
 #include "experiments/formats/findings.h"
 #include "experiments/formats/numbers.h"
+#include "experiments/formats/options.h"
 #include "experiments/training/laboratory.h"
 
 namespace experiments::formats {
@@ -16,15 +17,6 @@ namespace {
 void run(Run& run, const Options& options) {
   report(run, measure(options, run), options);
   if (!codes_agree()) run.fail("the numbers of a format, all decoded, are not what its row computes of them");
-}
-
-void bind(CommandLine& command_line, Options& options) {
-  command_line.add("--rows", options.rows, fmt::format("rows of {} values each", row_length),
-                   {.minimum = 1, .maximum = 16384, .quick = 32});
-  command_line.add("--spread", options.spread,
-                   "octaves by which rows differ in the verdict and over the block sizes",
-                   {.minimum = 0, .maximum = largest_spread});
-  command_line.add_seed(options.seed);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "experiments/frame/experiment.h"
+#include "experiments/gradient_histogram/options.h"
 #include "experiments/training/training_setup.h"
 #include "fp16/exponent_histogram.h"
 #include "sim/statistics/cast_counts.h"
@@ -17,13 +18,6 @@
 #include "sim/trainer/trainer.h"
 
 namespace experiments::gradient_histogram {
-
-struct Options {
-  TrainingOptions training{.model = "mlp", .steps = 600};
-  std::string figure = "exponents";
-  int pool = 4;     ///< batches from the last step on that are counted together
-  int moments = 8;  ///< evenly spaced over training, from its first step to its last; each step once
-};
 
 /// The gradients of one tensor, or of several together.
 struct Pooled {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "experiments/gradient_histogram/findings.h"
+#include "experiments/gradient_histogram/options.h"
 #include "experiments/gradient_histogram/paper_figures.h"
 #include "experiments/training/laboratory.h"
 
@@ -24,30 +25,6 @@ void run(Run& run, Options& options) {
                      setup.quality(found.evaluation)));
   if (!found.prediction_is_exact())
     run.fail("the histogram's prediction differs from the values' cast to FP16");
-}
-
-void bind(CommandLine& command_line, Options& options) {
-  command_line.add_presets(
-      "--figure", options.figure,
-      {{"exponents", "the model's gradients by exponent", {}},
-       {"paper3",
-        "activation gradients in the layout of figure 3 of Micikevicius et al. (2018), by default "
-        "of",
-        {{"--model", "ssd:normaliser=1"},
-         {"--optimizer", "momentum:weight_decay=5.6e-6"},
-         {"--lr", "1.2"},
-         {"--batch", "32"},
-         {"--steps", "250"}}},
-       {"paper2b",
-        "weight gradients over training, as in their figure 2b, by default of",
-        {{"--model", "lstm:width=256"}, {"--steps", "160"}}}},
-      "what to draw besides");
-  options.training.bind(command_line, 30);
-  command_line.add("--pool", options.pool, "batches whose gradients are counted together",
-                   {.minimum = 1, .maximum = 1000, .quick = 2});
-  command_line.add("--moments", options.moments,
-                   "moments of training, evenly spaced, whose gradients are drawn as ridges",
-                   {.minimum = 1, .maximum = 100, .quick = 3});
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "experiments/frame/confidence.h"
 #include "experiments/frame/experiment.h"
 #include "experiments/master_weights/conditions.h"
+#include "experiments/master_weights/options.h"
 #include "experiments/master_weights/ratio_histogram.h"
 #include "experiments/master_weights/storage.h"
 #include "experiments/training/training_setup.h"
@@ -21,13 +22,6 @@
 #include "sim/trainer/trainer.h"
 
 namespace experiments::master_weights {
-
-struct Options {
-  TrainingOptions training{.model = "mlp:hidden1=128:hidden2=64", .batch = 64, .steps = 500};
-  int seeds = 3;
-  int measure_every = 25;
-  int loss_scale_log2 = 10;
-};
 
 /// The updates of all parameters of a model in one step, or in several.
 struct MeasuredUpdates {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "experiments/master_weights/findings.h"
+#include "experiments/master_weights/options.h"
 #include "experiments/training/laboratory.h"
 
 namespace experiments::master_weights {
@@ -18,16 +19,6 @@ namespace {
 void run(Run& run, Options& options) {
   const std::vector<std::unique_ptr<Condition>> conditions = make_conditions(options.training);
   report(run, measure(conditions, options, run), options);
-}
-
-void bind(CommandLine& command_line, Options& options) {
-  options.training.bind(command_line, 30);
-  command_line.add_seeds(options.seeds, 2);
-  command_line.add("--measure-every", options.measure_every,
-                   "steps from one comparison with the exact update to the next",
-                   {.minimum = 1, .maximum = 1'000'000, .quick = 10});
-  command_line.add("--scale-log2", options.loss_scale_log2, "log2 of the loss scale of FP16 models",
-                   {.minimum = 0, .maximum = 24});
 }
 
 }  // namespace

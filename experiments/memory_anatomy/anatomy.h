@@ -9,23 +9,11 @@
 #include <vector>
 
 #include "experiments/memory_anatomy/networks.h"
+#include "experiments/memory_anatomy/options.h"
 #include "sim/sizing/cost_model.h"
 #include "sim/sizing/memory_model.h"
 
 namespace experiments::memory_anatomy {
-
-struct Options {
-  std::string network = "bert_large";
-  std::optional<int> batch = {};
-  std::optional<int> sequence = {};
-  std::string policy = "amp";
-  std::string optimizer = "adamw";
-  std::string card = "v100";
-  std::optional<double> memory_gib = {};
-  std::optional<double> peak_tflops = {};
-  std::optional<double> bandwidth_gb_per_s = {};
-  double context_mib = 1343;
-};
 
 /// The network with --batch and --sequence bound. Throws as find_network() and network_of() do.
 NetworkChoice network_of(const Options& options);

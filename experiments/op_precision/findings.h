@@ -7,18 +7,10 @@
 #include <vector>
 
 #include "experiments/frame/experiment.h"
+#include "experiments/op_precision/options.h"
 #include "experiments/op_precision/replay.h"
 
 namespace experiments::op_precision {
-
-struct Options {
-  /// The longest to run first, which shares them out best.
-  std::vector<std::string> models{"transformer", "ssd", "lstm", "cnn", "autoencoder", "mlp"};
-  int steps = 100;
-  std::optional<int> batch = {};
-  std::uint64_t seed = 0;
-  std::string reductions = "fp32";
-};
 
 /// After how many steps operands are recorded for the first time: a tenth of all.
 int early_step(const Options& options);

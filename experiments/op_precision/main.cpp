@@ -50,22 +50,6 @@ int main(int argc, char** argv) {
                    .example = "op_precision --models transformer,lstm --steps 300 --out results/operations",
                    .outputs = op_precision::outputs(),
                    .details = op_precision::criterion_sentence()},
-       .options =
-           [&](CommandLine& command_line) {
-             command_line.add_choices("--models", options.models, "models",
-                                      "whose operations are recorded; stand-ins need mlp, autoencoder, cnn "
-                                      "and transformer");
-             command_line.add("--steps", options.steps,
-                              "training steps; operands are recorded after a tenth of them and after all",
-                              {.minimum = 1, .maximum = 1'000'000, .quick = 4});
-             command_line.add("--batch", options.batch, "examples in a batch (default: the model's own)",
-                              {.minimum = 2, .maximum = 8192, .quick = 4});
-             command_line.add_seed(options.seed);
-             command_line.add(
-                 "--reductions", options.reductions,
-                 "what the verdict's sums are formed in, fp32 (as CUDA kernels do) or fp16; both are "
-                 "measured",
-                 "fp32|fp16");
-           },
+       .options = [&](CommandLine& command_line) { op_precision::bind(command_line, options); },
        .body = [&](Run& r) { op_precision::run(r, options); }});
 }

@@ -12,23 +12,13 @@
 #include "experiments/frame/experiment.h"
 #include "experiments/opt_levels/memory.h"
 #include "experiments/opt_levels/operations.h"
+#include "experiments/opt_levels/options.h"
 #include "experiments/opt_levels/recipes.h"
 #include "experiments/training/comparison.h"
 #include "experiments/training/instruments.h"
 #include "experiments/training/training_setup.h"
 
 namespace experiments::opt_levels {
-
-struct Options {
-  TrainingOptions training = {};
-  std::string recipes =
-      "O1,O2,O3,amp,bf16,fp16,fp16:reductions=binary32,fp8,fp8_unscaled,mxfp8,fp4_tensor,"
-      "mxfp4,nvfp4";
-  int seeds = 4;
-  int twin_every = 25;
-  bool equal_steps = false;
-  bool keep_learning_rate = false;
-};
 
 /// One training run.
 struct TrainingRun {

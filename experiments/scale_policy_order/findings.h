@@ -10,24 +10,12 @@
 
 #include "experiments/frame/confidence.h"
 #include "experiments/frame/experiment.h"
+#include "experiments/scale_policy_order/options.h"
 #include "experiments/scale_policy_order/recipes.h"
 #include "experiments/scale_policy_order/session.h"
 #include "experiments/training/training_setup.h"
 
 namespace experiments::scale_policy_order {
-
-struct Options {
-  TrainingOptions training{.model = "mlp:hidden1=64:hidden2=32", .batch = 32, .steps = 200};
-  /// Of the recipes of two losses.
-  TrainingOptions detector{.model = "ssd:channels=4:normaliser=0", .batch = 8, .steps = 60};
-  std::vector<std::string> optimizers{"sgd", "adam"};
-  int micro_batches = 4;
-  double max_norm = 1;
-  double max_value = 0.01;
-  int scale_log2 = 16;
-  int growth_interval = 20;
-  int seeds = 5;
-};
 
 /// The least-squares factors of an update on right ones: those that minimise
 /// ||update - factor * right||^2. Sums run over all elements in order, in binary64.

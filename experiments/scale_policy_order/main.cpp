@@ -12,6 +12,7 @@
 #include <string>
 
 #include "experiments/scale_policy_order/findings.h"
+#include "experiments/scale_policy_order/options.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
 #include "experiments/training/training_setup.h"
@@ -62,30 +63,6 @@ void run(Run& run, Options& options) {
       options.scale_log2, options.scale_log2 - skipping.second_scale_below_log2, skipping.too_high_scale_log2,
       options.growth_interval, options.micro_batches, options.max_norm, options.max_value);
   report(run, found, options, setting);
-}
-
-void bind(CommandLine& command_line, Options& options) {
-  add_model(command_line, options.training.model);
-  add_data(command_line, options.training.data);
-  command_line.add_choices("--optimizers", options.optimizers, "optimizers",
-                           "optimizers, with options as adam:epsilon=1e-12");
-  add_batch(command_line, options.training.batch);
-  command_line.add("--micro-batches", options.micro_batches, "n, that a batch is accumulated of",
-                   {.minimum = 2, .maximum = 1024});
-  command_line.add_steps(options.training.steps, 20);
-  command_line.add("--detector-steps", options.detector.steps,
-                   "training steps of the detector, whose two losses are scaled",
-                   {.minimum = 1, .maximum = 1000000, .quick = 4});
-  command_line.add("--clip-norm", options.max_norm, "C, the largest norm of all gradients together",
-                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
-  command_line.add("--clip-value", options.max_value, "largest magnitude of a gradient",
-                   {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
-  command_line.add("--scale-log2", options.scale_log2, "log2 of the S that runs begin with",
-                   {.minimum = 8, .maximum = 64});
-  command_line.add("--growth-interval", options.growth_interval, "clean steps after which S doubles",
-                   {.minimum = 1, .maximum = 1000000});
-  command_line.add_seed(options.training.seed);
-  command_line.add_seeds(options.seeds, 2);
 }
 
 }  // namespace

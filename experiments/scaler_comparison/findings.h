@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "experiments/frame/experiment.h"
+#include "experiments/scaler_comparison/options.h"
 #include "experiments/scaler_comparison/regimes.h"
 #include "experiments/training/comparison.h"
 #include "experiments/training/sweep.h"
@@ -17,18 +18,6 @@
 #include "sim/trainer/trainer.h"
 
 namespace experiments::scaler_comparison {
-
-struct Options {
-  TrainingOptions training{.model = "autoencoder"};
-  std::string policy = "amp";
-  std::vector<std::string> scalers{"none", "static", "dynamic", "adaptive"};
-  int seeds = 3;
-  int twin_every = 10;
-  int statistics_every = 0;
-  int growth_interval = 20;
-  std::string regimes = "calm";
-  Disturbances disturbances = {};
-};
 
 constexpr std::string_view reference = "fp32";
 

@@ -8,6 +8,7 @@
 
 #include "experiments/frame/columns.h"
 #include "experiments/scaler_comparison/findings.h"
+#include "experiments/scaler_comparison/options.h"
 #include "experiments/scaler_comparison/ranking.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
@@ -32,37 +33,6 @@ void run(Run& run, Options& options) {
       run.record(),
       {.setup = setup, .options = options, .runs = runs, .strategies = found.regimes.front().strategies});
   report_ranking(run, found);
-}
-
-void bind(CommandLine& command_line, Options& options) {
-  options.training.bind(command_line, 20);
-  add_policy(command_line, options.policy);
-  add_scalers(command_line, options.scalers);
-  command_line.add_seeds(options.seeds);
-  add_twin_every(command_line, options.twin_every, 5);
-  command_line.add("--statistics-every", options.statistics_every,
-                   "steps from one histogram of every gradient to the next; 0: never",
-                   {.minimum = 0, .maximum = 1'000'000});
-  command_line.add("--growth-interval", options.growth_interval,
-                   "of every scaler that has one and is not given its own; the originals' 1000 or 2000 would "
-                   "not move in so short a run",
-                   {.minimum = 1});
-  command_line.add(
-      "--regimes", options.regimes,
-      "what disturbs the runs: calm (nothing), spiky (outliers among the batches), drifting (the learning "
-      "rate falls in the middle of the run), poisoned (losses that are NaN); all but calm alone rank the "
-      "scalers",
-      "A,B|all");
-  command_line.add("--disturb-every", options.disturbances.every,
-                   "steps, the last of which is an outlier or poisoned; more than half of a run: once",
-                   {.minimum = 1, .maximum = 1'000'000, .quick = 7});
-  command_line.add(
-      "--outlier-factor", options.disturbances.outlier_factor,
-      "by which an outlier's loss counts more; the default takes any S near its ceiling beyond it",
-      {.minimum = 1, .maximum = 1e9, .minimum_excluded = true});
-  command_line.add("--drift-factor", options.disturbances.drift_factor,
-                   "of the learning rate in the second half of drifting runs",
-                   {.minimum = 0, .maximum = 1, .minimum_excluded = true});
 }
 
 }  // namespace

@@ -9,18 +9,12 @@
 
 #include "experiments/frame/experiment.h"
 #include "experiments/training/training_setup.h"
+#include "experiments/underflow_sweep/options.h"
 #include "fp16/exponent_histogram.h"
 #include "sim/statistics/twin_comparison.h"
 #include "sim/trainer/trainer.h"
 
 namespace experiments::underflow_sweep {
-
-struct Options {
-  TrainingOptions training{.model = "mlp", .steps = 600};
-  std::string policy = "amp";
-  int pool = 4;             ///< batches
-  int max_scale_log2 = 24;  ///< of the largest scale
-};
 
 /// What all batches together showed at one scale.
 struct ScaleResult {

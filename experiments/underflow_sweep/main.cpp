@@ -12,6 +12,7 @@
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
 #include "experiments/underflow_sweep/findings.h"
+#include "experiments/underflow_sweep/options.h"
 #include "sim/loss_scaling/current_scaling.h"
 #include "sim/precision/precision_policy.h"
 
@@ -35,15 +36,6 @@ void run(Run& run, Options& options) {
          fmt::format("{}, {}; step {}, {} batch{}, seed {}; {}.", setup.description(),
                      policy_description(options.policy), setup.steps(), options.pool,
                      options.pool == 1 ? "" : "es", options.training.seed, setup.quality(found.evaluation)));
-}
-
-void bind(CommandLine& command_line, Options& options) {
-  options.training.bind(command_line, 30);
-  add_policy(command_line, options.policy);
-  command_line.add("--pool", options.pool, "batches measured at every scale",
-                   {.minimum = 1, .maximum = 100, .quick = 2});
-  command_line.add("--max-scale-log2", options.max_scale_log2, "the sweep runs from 2^0 to 2^this",
-                   {.minimum = 0, .maximum = 120});
 }
 
 }  // namespace

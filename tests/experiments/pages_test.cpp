@@ -34,6 +34,7 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace pages = experiments::pages;
+using experiments::Json;
 using nlohmann::json;
 using pages::filled;
 using pages::holds;
@@ -220,7 +221,7 @@ TEST_CASE("pages: a run is kept without its places, whole, and only where its re
     run.figure({.name = "other", .title = "Not kept", .caption = ""});
     run.summary("loss", 0.5);
     run.verdict("So it is.");
-    run.commit({{"experiment", "probe"}, {"options", options}});
+    run.commit(Json::object({{"experiment", "probe"}, {"options", Json::from_text(options.dump())}}));
   };
   write(made_up.directory / "records.toml",
         "[b]\ncommand = \"probe --lr 0.10 --data images --scalers none,static --deep\"\npictures = "

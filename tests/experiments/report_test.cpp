@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -21,6 +20,7 @@
 
 namespace fs = std::filesystem;
 namespace report = experiments::report;
+using experiments::Json;
 
 namespace {
 
@@ -53,8 +53,9 @@ void write_run(const fs::path& directory, const std::string& verdict) {
   record.verdict(experiments::TextTable{
       .columns = {"scaler", "loss"}, .rows = {{"<none>", "0.5"}}, .notes = {"swallowed: by 2^-11"}}
                      .text());
-  record.commit(
-      {{"experiment", "probe"}, {"question", "Is it so?"}, {"options", {{"steps", 3}, {"scale", nullptr}}}});
+  record.commit(Json::object({{"experiment", "probe"},
+                              {"question", "Is it so?"},
+                              {"options", Json::object({{"steps", 3}, {"scale", nullptr}})}}));
 }
 
 /// What follows each `opening`, up to the first of the characters in `closing`.
@@ -207,7 +208,7 @@ TEST_CASE("the headline of a verdict that begins with a table is the sentence be
   experiments::RunRecord record(directory / "run");
   record.verdict(experiments::TextTable{.columns = {"scaler", "loss"}, .rows = {{"none", "0.5"}}}.text());
   record.verdict("Half of it\nis lost.");
-  record.commit({{"experiment", "probe"}});
+  record.commit(Json::object({{"experiment", "probe"}}));
   CHECK(report::headline(report::read_run(directory / "run")) == "Half of it is lost.");
 }
 

@@ -64,7 +64,7 @@ Parsed parse(std::vector<const char*> arguments) {
     parsed.error = error.what();
   }
   parsed.out = out.str();
-  parsed.effective = command_line.effective_options();
+  parsed.effective = nlohmann::ordered_json::parse(command_line.effective_options().to_text());
   return parsed;
 }
 

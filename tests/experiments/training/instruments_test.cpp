@@ -14,6 +14,7 @@
 #include "tests/temporary_directory.h"
 
 using experiments::InstrumentedRun;
+using experiments::Json;
 using sim::SkipRecord;
 using sim::StepRecord;
 using test::TemporaryDirectory;
@@ -63,7 +64,7 @@ TEST_CASE("instruments: a step that was not measured has no share of anything") 
   experiments::RunRecord record(directory.path());
   experiments::write_steps(record, runs);
   experiments::write_layers(record, runs);
-  record.commit(nlohmann::ordered_json::object());
+  record.commit(Json::object());
   const std::vector<std::string> rows = lines_of(directory.path() / "steps.csv");
   REQUIRE(rows.size() == 3);
   CHECK(rows[1].starts_with("static,2,0,0,0,0,1,0.25,0,0,0,0,0,"));
@@ -117,7 +118,7 @@ TEST_CASE("instruments: the summary has the interval of several values, of one t
   experiments::RunRecord record(directory.path());
   experiments::SummaryValue(experiments::estimate(std::vector<double>{1, 2})).write(record, "loss");
   experiments::SummaryValue(experiments::estimate(std::vector<double>{5})).write(record, "steps");
-  record.commit(nlohmann::ordered_json::object());
+  record.commit(Json::object());
   const nlohmann::ordered_json summary =
       nlohmann::ordered_json::parse(std::ifstream(directory.path() / "summary.json"));
   REQUIRE(summary.size() == 5);
@@ -142,7 +143,7 @@ TEST_CASE("instruments: a row for each skipped step") {
   experiments::RunRecord record(directory.path());
   experiments::write_skips(record,
                            std::vector<InstrumentedRun>{{.strategy = "dynamic", .seed = 7, .steps = steps}});
-  record.commit(nlohmann::ordered_json::object());
+  record.commit(Json::object());
   const std::vector<std::string> lines = lines_of(directory.path() / "skips.csv");
   REQUIRE(lines.size() == 4);
   CHECK(lines[1] == "dynamic,7,1,skip,10,gradient,linear,hidden1,relu,5,1 2,-inf,9,-256,8,17,1,1");
@@ -176,7 +177,7 @@ TEST_CASE("instruments: the updates of each parameter over the whole run") {
       record, std::vector<InstrumentedRun>{
                   {.strategy = "static", .seed = 2, .steps = steps, .parameters = parameters},
                   {.strategy = "none", .seed = 2, .parameters = parameters}});
-  record.commit(nlohmann::ordered_json::object());
+  record.commit(Json::object());
   CHECK(lines_of(directory.path() / "parameters.csv") ==
         std::vector<std::string>{"strategy,seed,parameter,updates,swallowed", "static,2,hidden1.weight,19,12",
                                  "static,2,hidden1.bias,4,0", "none,2,hidden1.weight,0,0",
@@ -204,7 +205,7 @@ TEST_CASE("instruments: statistics by tensor, and their octaves") {
   experiments::RunRecord record(directory.path());
   experiments::write_statistics(
       record, std::vector<InstrumentedRun>{{.strategy = "none", .steps = steps, .sites = sites}});
-  record.commit(nlohmann::ordered_json::object());
+  record.commit(Json::object());
   const std::vector<std::string> statistics = lines_of(directory.path() / "statistics.csv");
   REQUIRE(statistics.size() == 2);
   CHECK(statistics[1].starts_with("none,0,1,hidden1.weight,weight,1,4,1,1,0,0,1,1,0,0,0.9013"));
