@@ -203,8 +203,9 @@ TEST_CASE("page commands: every block of C++ compiles") {
   for (const pages::CodeBlock& block : blocks) {
     std::ofstream(folder / "block.cpp")
         << (block.text.starts_with("#pragma once") ? block.text.substr(13) : block.text);
-    const Outcome outcome = run_command(HALFLAB_COMPILER " -std=c++20 -fsyntax-only -ffp-contract=off -I'" +
-                                        checkout.string() + "' '" + (folder / "block.cpp").string() + "'");
+    const Outcome outcome = run_command(
+        HALFLAB_COMPILER " -std=c++20 -fsyntax-only -ffp-contract=off -I'" HALFLAB_INCLUDE_DIRECTORY "' -I'" +
+        checkout.string() + "' '" + (folder / "block.cpp").string() + "'");
     INFO(block.text);
     INFO(outcome.output);
     CHECK(outcome.exit_code == 0);
