@@ -79,29 +79,20 @@ const TableOf<AttemptRow> algorithms_table{
          {"stages", "", of_algorithm(&LtAlgorithm::stages)},
          {"stage_depth", "products", of_algorithm(depth_or_none)},
          {"split_k", "slices", of_algorithm(&LtAlgorithm::split_k)},
-         {"reduction", "",
-          of_algorithm([](auto& a) { return experiments::name_of(a.reduction); })},
+         {"reduction", "", of_algorithm([](auto& a) { return experiments::name_of(a.reduction); })},
          {"custom_option", "", of_algorithm(&LtAlgorithm::custom_option)},
          {"inner_shape", "", of_algorithm(&LtAlgorithm::inner_shape)},
          {"cluster_shape", "", of_algorithm(&LtAlgorithm::cluster_shape)},
          {"numerical_flags", "",
           of_algorithm([](auto& a) { return numerical_flags_text(a.numerical_flags); })},
          {"workspace_bytes", "bytes", of_algorithm(&LtAlgorithm::workspace_bytes)},
-         {"refusal", "",
-          [](auto& r) { return r.attempt.refusal.empty() ? "none" : r.attempt.refusal; }},
+         {"refusal", "", [](auto& r) { return r.attempt.refusal.empty() ? "none" : r.attempt.refusal; }},
          {"repeats", "", [](auto& r) { return r.attempt.repeats ? "yes" : "no"; }},
-         {"result", "",
-          [](auto& r) { return r.attempt.result ? Value(*r.attempt.result) : Value("none"); }},
-         {"verdict", "",
-          [](auto& r) { return r.of_result([](auto& d) { return d.verdict(); }); }},
+         {"result", "", [](auto& r) { return r.attempt.result ? Value(*r.attempt.result) : Value("none"); }},
+         {"verdict", "", [](auto& r) { return r.of_result([](auto& d) { return d.verdict(); }); }},
          {"unexplained", "outputs",
-          [](auto& r) {
-            return r.of_search([](auto& d) { return d.explanation.best().unexplained(); });
-          }},
-         {"hypothesis", "",
-          [](auto& r) {
-            return r.of_search([](auto& d) { return best_of(d).text(); });
-          }}},
+          [](auto& r) { return r.of_search([](auto& d) { return d.explanation.best().unexplained(); }); }},
+         {"hypothesis", "", [](auto& r) { return r.of_search([](auto& d) { return best_of(d).text(); }); }}},
     .when = with_cublas};
 
 struct ResultRow {
@@ -133,15 +124,14 @@ TableOf<ResultRow> results_table() {
       .name = "results",
       .rows = "each different D",
       .columns = joined<Column<Row>>(
-          columns,
-          {{"outputs", "outputs", if_searched([](auto& d) { return d.explanation.best().outputs; })},
-           {"unexplained", "outputs",
-            if_searched([](auto& d) { return d.explanation.best().unexplained(); })},
-           {"classification", "", if_searched([](auto& d) { return d.classification.name(); })},
-           {"first_overflow_k", "products", if_searched([](const Result& d) {
-              const auto& overflow = d.classification.first_overflow_at;
-              return overflow ? Value(*overflow) : Value("none");
-            })}}),
+          columns, {{"outputs", "outputs", if_searched([](auto& d) { return d.explanation.best().outputs; })},
+                    {"unexplained", "outputs",
+                     if_searched([](auto& d) { return d.explanation.best().unexplained(); })},
+                    {"classification", "", if_searched([](auto& d) { return d.classification.name(); })},
+                    {"first_overflow_k", "products", if_searched([](const Result& d) {
+                       const auto& overflow = d.classification.first_overflow_at;
+                       return overflow ? Value(*overflow) : Value("none");
+                     })}}),
       .when = with_cublas};
 }
 
@@ -159,8 +149,7 @@ std::size_t not_repeating(const Census& census) {
 
 const SummaryOf<Census> census_summary{
     {{"device", "the GPU", [](auto& c) { return c.gpu.name; }, with_cublas},
-     {"cublas", "its version", [](auto& c) { return cublas_version_text(c.cublas_version); },
-      with_cublas},
+     {"cublas", "its version", [](auto& c) { return cublas_version_text(c.cublas_version); }, with_cublas},
      {"cublas_lt", "its version", [](auto& c) { return cublas_version_text(c.cublas_lt_version); },
       with_cublas},
      {"ways", "of asking for the product", [](auto& c) { return c.attempts.size(); }, with_cublas},

@@ -42,11 +42,11 @@ TableOf<TriedRow> hypotheses_table() {
   using Row = TriedRow;
   std::vector<Column<Row>> columns = columns_of_part<Row, Hypothesis>(
       hypothesis_columns(), [](const Row& r) -> const Hypothesis& { return r.tried.hypothesis; });
-  columns.insert(columns.begin() + 1,
-                 {{"accumulator_bits", "bits",
-                   [](auto& r) { return r.tried.hypothesis.accumulator->format.width(); }},
-                  {"products_per_step", "products",
-                   [](auto& r) { return r.tried.hypothesis.accumulator->products_per_step; }}});
+  columns.insert(
+      columns.begin() + 1,
+      {{"accumulator_bits", "bits", [](auto& r) { return r.tried.hypothesis.accumulator->format.width(); }},
+       {"products_per_step", "products",
+        [](auto& r) { return r.tried.hypothesis.accumulator->products_per_step; }}});
   return {
       .name = "hypotheses",
       .rows = "each hypothesis",
@@ -60,8 +60,7 @@ TableOf<TriedRow> hypotheses_table() {
             }},
            {"first_unexplained_triple", "", [](auto& r) { return r.first_unexplained(&Place::triple); }},
            {"first_unexplained_row", "", [](auto& r) { return r.first_unexplained(&Place::row); }},
-           {"first_unexplained_column", "",
-            [](auto& r) { return r.first_unexplained(&Place::column); }}})};
+           {"first_unexplained_column", "", [](auto& r) { return r.first_unexplained(&Place::column); }}})};
 }
 
 struct MapCell {
@@ -102,23 +101,20 @@ struct OutputRow {
 const TableOf<OutputRow> outputs_table{
     .name = "outputs",
     .rows = "each output that the best hypothesis does not explain, up to 10,000",
-    .columns = {
-        {"triple", "", [](auto& r) { return r.place.triple + 1; }},
-        {"row", "", [](auto& r) { return r.place.row; }},
-        {"column", "", [](auto& r) { return r.place.column; }},
-        {"kind", "", [](auto& r) { return name_of(r.difference.kind); }},
-        {"observed_bits", "", [](auto& r) { return bits_text(r.problem, r.difference.observed); }},
-        {"predicted_bits", "",
-         [](auto& r) { return bits_text(r.problem, r.difference.predicted); }},
-        {"observed", "1", [](auto& r) { return r.value(r.difference.observed); }},
-        {"predicted", "1", [](auto& r) { return r.value(r.difference.predicted); }},
-        {"exact", "1", [](auto& r) { return r.difference.exact.value; }},
-        {"error", "1", [](auto& r) { return r.difference.error(r.problem.d.format); }},
-        {"bound_fp32", "1", [](auto& r) { return r.difference.bounds[0]; }},
-        {"bound_fp16_reduction", "1", [](auto& r) { return r.difference.bounds[1]; }},
-        {"bound_fp16_accumulators", "1", [](auto& r) { return r.difference.bounds[2]; }},
-        {"first_overflow_k", "products",
-         [](auto& r) { return or_none(r.difference.overflow_at); }}}};
+    .columns = {{"triple", "", [](auto& r) { return r.place.triple + 1; }},
+                {"row", "", [](auto& r) { return r.place.row; }},
+                {"column", "", [](auto& r) { return r.place.column; }},
+                {"kind", "", [](auto& r) { return name_of(r.difference.kind); }},
+                {"observed_bits", "", [](auto& r) { return bits_text(r.problem, r.difference.observed); }},
+                {"predicted_bits", "", [](auto& r) { return bits_text(r.problem, r.difference.predicted); }},
+                {"observed", "1", [](auto& r) { return r.value(r.difference.observed); }},
+                {"predicted", "1", [](auto& r) { return r.value(r.difference.predicted); }},
+                {"exact", "1", [](auto& r) { return r.difference.exact.value; }},
+                {"error", "1", [](auto& r) { return r.difference.error(r.problem.d.format); }},
+                {"bound_fp32", "1", [](auto& r) { return r.difference.bounds[0]; }},
+                {"bound_fp16_reduction", "1", [](auto& r) { return r.difference.bounds[1]; }},
+                {"bound_fp16_accumulators", "1", [](auto& r) { return r.difference.bounds[2]; }},
+                {"first_overflow_k", "products", [](auto& r) { return or_none(r.difference.overflow_at); }}}};
 
 struct ErrorCell {
   std::size_t row, column, rows, columns;

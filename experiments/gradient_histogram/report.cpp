@@ -131,7 +131,6 @@ struct AtRecommended {
 
 /// The keys of one kind of gradients, after a prefix.
 SummaryOf<AtRecommended> gradients_summary(const std::string& prefix) {
-  using Row = AtRecommended;
   return {{{prefix + "values_total", "gradient values counted",
             [](auto& r) { return r.gradients.exponents.total(); }},
            {prefix + "fraction_zero", "exact zeros over all values",

@@ -151,16 +151,18 @@ TEST_CASE(
     const Outcome outcome = run("scaler_comparison --quick --scalers none " + arguments + "--out " +
                                 (directory / "out").string());
     REQUIRE(outcome.exit_code == 0);
-    CHECK(outcome.output.find("the largest gradient of encoder1 is 2^-31.3") != std::string::npos);
+    CHECK(outcome.output.find("the largest gradient of encoder1 is 2^-") != std::string::npos);
     return outcome.output;
   };
-  CHECK(verdict("").find("Without loss scaling amp ends 0.57 % below FP32's loss.\n") != std::string::npos);
-  const std::string momentum = verdict("--optimizer momentum ");
-  CHECK(momentum.find("Without loss scaling amp ends ") != std::string::npos);
-  CHECK(momentum.find(" above FP32's loss.\n") != std::string::npos);
-  const std::string short_run = verdict("--steps 5 ");
-  CHECK(short_run.find("amp without loss scaling") != std::string::npos);
-  CHECK(short_run.find(" above FP32's loss") == std::string::npos);
+  const std::string plain = verdict("");
+  CHECK(plain.find("Without loss scaling amp ends 0.57 % below FP32's loss.\n") != std::string::npos);
+  CHECK(plain.find("the largest gradient of encoder1 is 2^-31.3") != std::string::npos);
+  const std::string longer = verdict("--steps 150 --batch 64 ");
+  CHECK(longer.find("Without loss scaling amp ends ") != std::string::npos);
+  CHECK(longer.find(" % above FP32's loss.\n") != std::string::npos);
+  // A difference that is sure and of no weight, and one that is neither.
+  for (const char* arguments : {"--optimizer momentum ", "--steps 5 "})
+    CHECK(verdict(arguments).find("amp without loss scaling ends where FP32 does.\n") != std::string::npos);
   CHECK(verdict("--seeds 1 ").find("judged from 3 seeds on") != std::string::npos);
 }
 
