@@ -86,7 +86,7 @@ std::optional<int> first_input_overflow(std::span<const Measured> scales, Source
 
 /// 2, 4 ... 2^max_workers_log2.
 std::vector<std::size_t> measured_workers(int max_workers_log2);
-/// Of these the ones that verdicts speak of: at a third of the octaves, at two thirds and at all, ascending.
+/// The numbers of workers that verdicts speak of: at a third of the octaves, at two thirds and at all, ascending.
 std::vector<std::size_t> shown_workers(int max_workers_log2);
 
 /// The measurement of one of all kinds of all-reduce at S = 1 or the other scale. It must be there.

@@ -56,7 +56,7 @@ class GradientPool {
   WorkerGradients gradients(Source source, int scale_log2) const;
 
   std::size_t elements() const { return elements_.size(); }
-  /// Of the loss itself, in FP32, of the pool and of all normal workers.
+  /// Exponents of the gradients of the loss itself, in FP32, of the pool and of all normal workers.
   const fp16::ExponentHistogram& exponents() const { return exponents_; }
 
  private:

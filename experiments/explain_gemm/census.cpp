@@ -26,7 +26,7 @@ using fp16::binary32;
 
 constexpr std::array splits{2, 3, 4, 5, 6, 8, 12, 16};
 constexpr int most_chosen = 64;
-// Of every byte before the product is asked for: a NaN where nothing is written.
+// Every byte before the product is asked for: a NaN where nothing is written.
 constexpr auto unwritten = std::byte{0xff};
 
 fp16::Format format_of(CublasType type) {
@@ -192,7 +192,7 @@ Attempt attempt(const Problem& problem, const Way& way, const Libraries& librari
   return attempt;
 }
 
-/// As far as the budget and the device go.
+/// Attempts every way, as far as the budget and the device go.
 void attempt_all(const Problem& problem, const std::vector<Way>& ways, const Libraries& libraries,
                  const Clock& clock, const Run& run, Census& census) {
   Known known;

@@ -78,7 +78,7 @@ struct Result {
   Classification classification = {};
 
   bool is_searched() const { return !explanation.tried.empty(); }
-  /// Of the explanation, or "not searched".
+  /// The explanation's verdict, or "not searched".
   std::string_view verdict() const;
 };
 

@@ -57,7 +57,7 @@ double growth(double n_times_u) {
   return fp16::expm1(n_times_u);
 }
 
-/// Of alpha and beta as halves, relative to them.
+/// The error of alpha and beta as halves, relative to them.
 double scale_error(const Problem& problem) {
   double worst = 0;
   for (const float factor : {problem.alpha, problem.beta}) {

@@ -73,7 +73,7 @@ float finished(const Factors& factors, Epilogue epilogue, float sum, float c) {
   }
 }
 
-/// Of values of binary16. Products of two are exact in binary32, and their sums round twice as once.
+/// The epilogue on values of binary16. Products of two are exact in binary32, and their sums round twice as once.
 float finished_in_halves(const Factors& factors, Epilogue epilogue, float sum, float c) {
   const auto fused = [](float a, float b, float addend) {
     const fp16::Bits<binary16> bits =

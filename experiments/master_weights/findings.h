@@ -38,7 +38,7 @@ struct MeasuredUpdates {
 double norm_ratio(const sim::TwinComparison& changes);
 /// How far the stored change goes along the exact one: <stored, exact> / <exact, exact>.
 double progress_share(const sim::TwinComparison& changes);
-/// Of changes other than zero the share below 2^-24, FP16's smallest number.
+/// The share of changes other than zero that is below 2^-24, FP16's smallest number.
 double fraction_below_smallest_subnormal(const fp16::ExponentHistogram& changes);
 
 /// One parameter before and after a step, and as exact arithmetic would leave it, in binary64.
@@ -123,7 +123,7 @@ struct ConditionFindings {
   std::vector<std::vector<TrainingRun>> runs;  ///< by storage, then by seed
   std::vector<Outcome> outcomes;               ///< by storage
 
-  /// Of the mean test loss, over that with masters; infinite where the storage alone diverges.
+  /// The increase of the mean test loss over that with masters; infinite where the storage alone diverges.
   double relative_loss_increase(std::size_t storage) const;
   /// Share of the mean test accuracy with masters that is lost.
   double relative_accuracy_loss(std::size_t storage) const;

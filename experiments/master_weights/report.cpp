@@ -145,7 +145,7 @@ struct StorageRow {
   RatioHistogram ratios = all_ratios(findings, storage);
   OutcomeRow worst = {worst_case(findings, storage), storage};
 
-  /// Of the updates with 2^(p + first) <= |w|/|d| < 2^(p + last), p the precision; first and last are limited to 0
+  /// The share of updates with 2^(p + first) <= |w|/|d| < 2^(p + last), p the precision; first and last are limited to 0
   /// and all octaves.
   double swallowed(int first, int last) const {
     const int p = storages[storage].format.precision;

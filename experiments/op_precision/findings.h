@@ -46,7 +46,7 @@ Headroom headroom_of(const Operands& recorded, const StandIn* stand_in, Reductio
 struct OperationFindings {
   const sim::Operation* operation;
   std::vector<Row> rows;  ///< of all models and steps; none where nothing was recorded
-  /// Of the largest operands in the last step of any model, unless headroom_if_failed() has one.
+  /// The headroom of the largest operands in the last step of any model, unless headroom_if_failed() has one.
   std::optional<Headroom> headroom = {};
 
   Measured worst() const;

@@ -22,7 +22,7 @@ struct LargestOperands {
   const StandIn* stand_in = nullptr;
 };
 
-/// Of one operation in one model.
+/// What was found of one operation in one model.
 struct Found {
   std::vector<Row> rows;
   LargestOperands largest = {};

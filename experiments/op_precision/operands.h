@@ -26,7 +26,7 @@ struct Operands {
 /// backward pass from `loss`, in the order of computation.
 std::vector<Operands> recorded_operands(const sim::Tape& tape, sim::Variable loss);
 
-/// The same with activations times `factor`: input 0, and every further one that is no parameter.
+/// The operands with activations times `factor`: input 0, and every further one that is no parameter.
 Operands with_activations_times(const Operands& operands, double factor);
 
 /// Where operands come from that no model has: from those that `model` has of `recorded`.

@@ -34,7 +34,7 @@ class Evaluation {
 
   const Tensor& output() const { return output_; }
 
-  /// Of the inputs that want one.
+  /// Gradients of the inputs that want one.
   std::vector<Tensor> gradients(const Tensor& output_gradient) const {
     std::vector<Tensor> gradients(inputs_.size());
     std::vector<sim::RoundedOutput> outputs(inputs_.size());

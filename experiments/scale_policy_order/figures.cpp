@@ -51,7 +51,7 @@ std::string octaves_axis(const Findings& found, const Options& options, const Re
   return fmt::format("set yrange [{:.2f}:{:.2f}]\nset ytics {}\n", lowest - room, highest + room, between);
 }
 
-/// Of a panel, counted by rows from the upper left.
+/// The place of a panel, counted by rows from the upper left.
 std::string place(std::size_t index, std::size_t rows) {
   constexpr double left = 0.075, right = 0.985, top = 0.9, bottom = 0.055, gap_x = 0.05, gap_y = 0.078;
   const auto column = static_cast<double>(index % columns), row = static_cast<double>(index / columns);

@@ -78,10 +78,10 @@ struct Spread {
 };
 Spread spread(std::vector<double> values);
 
-/// Of one column of the steps that the right recipe applies.
+/// The spread of one column over the steps that the right recipe applies.
 Spread spread(const Result& result, double StepMeasurement::*column);
 
-/// Of the measured factor over the predicted one, in the same steps.
+/// The spread of the measured factor over the predicted one, in the same steps.
 Spread agreement_of(const Result& result);
 
 /// Every recipe with every optimizer, in this order.

@@ -12,7 +12,7 @@ namespace experiments::scale_policy_order {
 
 struct Options {
   TrainingOptions training{.model = "mlp:hidden1=64:hidden2=32", .batch = 32, .steps = 200};
-  /// Of the recipes of two losses.
+  /// The network of the recipes of two losses.
   TrainingOptions detector{.model = "ssd:channels=4:normaliser=0", .batch = 8, .steps = 60};
   std::vector<std::string> optimizers{"sgd", "adam"};
   int micro_batches = 4;

@@ -12,7 +12,7 @@
 namespace experiments::scale_policy_order {
 namespace {
 
-/// Of a right recipe.
+/// The factor of a right recipe.
 double one(const StepFacts&) {
   return 1;
 }

@@ -32,7 +32,7 @@ class UntypedGradients {
   /// By fl32(1/S), as sim::unscale().
   void divide(float scale);
   bool empty() const { return values_.parameters.empty(); }
-  /// As clipping and optimizers take them, whatever they are.
+  /// The gradients as clipping and optimizers take them, whatever they are.
   sim::Gradients& values() { return values_; }
 
  private:
@@ -64,7 +64,7 @@ struct Setting {
 struct StepOutcome {
   std::vector<double> scales = {};  ///< S of every backward pass
   double divisor = 1;               ///< the last S that gradients were divided by
-  /// Of the gradients at the first clipping by norm, as they were then; NaN without one.
+  /// The gradients' norm at the first clipping by norm, as they were then; NaN without one.
   double norm = std::numeric_limits<double>::quiet_NaN();
   int updates = 0;  ///< by the optimizer
   int unseen = 0;   ///< of these, with gradients that had been infinite or NaN

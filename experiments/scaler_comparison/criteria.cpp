@@ -6,7 +6,7 @@
 namespace experiments::scaler_comparison {
 namespace {
 
-/// Of two infinities neither is below the other.
+/// True when one scale is an octave below another; neither of two infinities is below the other.
 bool is_octave_below(double scale_log2, double other_log2) {
   return scale_log2 != other_log2 && scale_log2 <= other_log2 - 1;
 }

@@ -77,7 +77,7 @@ struct Standing {
   CriterionValues ranks = {};
 };
 
-/// Of strategies by their values, in the same order. Every criterion counts the same.
+/// The standings of strategies by their values, in the same order. Every criterion counts the same.
 std::vector<Standing> standings(std::span<const CriterionValues> strategies);
 
 }  // namespace experiments::scaler_comparison

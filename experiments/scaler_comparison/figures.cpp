@@ -103,7 +103,7 @@ std::string loss_script(const DrawnStrategies& strategies, const KeyColumn& key,
          "set ylabel \"loss over fp32's, %\"\n" + plot(excesses) + "unset multiplot\n";
 }
 
-/// Of the first seed of each strategy but the reference.
+/// The scales of the first seed of each strategy but the reference.
 struct ScaleCurves {
   std::vector<Curve> scales = {};  ///< those of skipped steps last
   std::vector<Curve> flushed = {};

@@ -17,7 +17,7 @@ namespace {
 constexpr double worst = std::numeric_limits<double>::infinity();
 constexpr double does_not_apply = std::numeric_limits<double>::quiet_NaN();
 
-/// As an index of skip_kinds.
+/// The kind of skips that occur at any scale, an index of skip_kinds.
 constexpr std::size_t at_any_scale = 1;
 
 bool moves_one_scale(const TrainingRun& run) {

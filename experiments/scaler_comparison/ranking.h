@@ -31,7 +31,7 @@ struct RunOutcome {
   double highest_scale_log2 = 0;
 };
 
-/// Of a run that was to have `steps` steps.
+/// The outcome of a run that was to have `steps` steps.
 RunOutcome outcome_of(const TrainingRun& run, std::size_t steps, const Disturbances& disturbances);
 
 /// A strategy in one regime.

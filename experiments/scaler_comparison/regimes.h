@@ -18,7 +18,7 @@ enum class Regime { calm, spiky, drifting, poisoned };
 /// "calm", "spiky", "drifting", "poisoned".
 std::string_view name_of(Regime regime);
 
-/// Of a list such as "spiky,poisoned", in its order; "all" is all of them. Throws std::invalid_argument, one
+/// The regimes of a list such as "spiky,poisoned", in its order; "all" is all of them. Throws std::invalid_argument, one
 /// line that names --regimes, for what is no such list.
 std::vector<Regime> parse_regimes(std::string_view list);
 

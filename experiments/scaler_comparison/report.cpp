@@ -137,7 +137,7 @@ std::string excess(const Strategy& strategy, const Strategy& fp32) {
 
 /// Where the strategies end beside FP32, by what the intervals of their differences tell.
 struct Ends {
-  /// As shares of FP32's loss: what no reader cares for, and up to where an interval around zero tells of no difference.
+  /// Shares of FP32's loss: what no reader cares for, and up to where an interval around zero tells of no difference.
   static constexpr double negligible = 0.001, narrow = 0.1;
 
   std::vector<std::string> clauses = {};  ///< of those that end elsewhere

@@ -104,9 +104,9 @@ struct ResultKey {
   std::string meaning;
   std::string when = {};
 };
-/// The same in every program that trains. Throws std::logic_error for a name that has no row.
+/// The row of a result, one for every program that trains. Throws std::logic_error for a name that has no row.
 const ResultKey& result_key(std::string_view name);
-/// Of results the peaks of memory: of all tensors, and of each role.
+/// The results that are peaks of memory: of all tensors, and of each role.
 std::vector<std::string> peak_keys();
 
 /// test_loss and, of classifiers, test_accuracy.

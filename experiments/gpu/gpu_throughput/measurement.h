@@ -11,7 +11,7 @@
 
 namespace experiments::gpu_throughput {
 
-/// Of the repeats of one row, each the mean time of a few calls.
+/// Times of the repeats of one row, each the mean time of a few calls.
 struct Times {
   double median_s = 0;
   double lowest_s = 0;
@@ -35,7 +35,7 @@ struct Row {
   std::optional<Times> times = {};
 
   bool failed() const { return check.wrong != 0 || !failure.empty(); }
-  /// As the summary names it: "name" or "name.group".
+  /// The summary's name for it: "name" or "name.group".
   std::string key() const { return group.empty() ? name : name + '.' + group; }
   /// Bytes or operations a second, by the median; 0 without times.
   double rate() const { return times ? amount / times->median_s : 0; }

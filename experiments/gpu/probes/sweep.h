@@ -72,7 +72,7 @@ struct SweepResult {
   std::uint64_t nan_mismatches = 0;  ///< the other calls with an answer that is a NaN of other bits
   /// The calls of either kind with the lowest numbers, at most `max_counterexamples`, ascending.
   std::vector<Counterexample> counterexamples;
-  /// Of the device's answers and the inputs' numbers. A sum, so that it depends on no order, and the digests of
+  /// Digest of the device's answers and the inputs' numbers. A sum, so that it depends on no order, and the digests of
   /// parts of a shard add up to the shard's: equal digests on two machines mean equal answers.
   std::uint64_t digest = 0;
   double milliseconds = 0;  ///< on the device

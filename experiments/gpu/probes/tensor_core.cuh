@@ -16,7 +16,7 @@
 
 namespace experiments::probes {
 
-/// Of one input, for those that ask for it.
+/// What a device did with one input, for those that ask for it.
 struct Observation {
   std::uint32_t expected;
   std::uint32_t found;

@@ -127,7 +127,7 @@ struct TensorCoreResult {
   /// The lowest numbers of either kind, ascending, at most `max_counterexamples` (sweep.h); each is computed
   /// once more to be shown, so a result that comes and goes may be shown as right.
   std::vector<DotCounterexample> counterexamples;
-  /// Of the numbers and the device's results, as in sweep.h: a sum, so that parts add up.
+  /// Digest of the numbers and the device's results, as in sweep.h: a sum, so that parts add up.
   std::uint64_t digest = 0;
   double milliseconds = 0;  ///< on the device
 };
