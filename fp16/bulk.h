@@ -103,16 +103,11 @@ Flags transform_values(const Operation& operation, std::span<Value> out, const A
                        const ArrayOptions& options, std::span<const In>... in);
 
 /// out[i] = float_to_half_bits(in[i]) with `attributes`
-inline void float_to_half(std::span<const float> in, std::span<std::uint16_t> out,
-                          const Attributes& attributes = {}, const ArrayOptions& options = {}) {
-  encode<binary16>(in, out, attributes, options);
-}
+void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, const Attributes& attributes = {},
+                   const ArrayOptions& options = {});
 
 /// out[i] = half_bits_to_float(in[i])
-inline void half_to_float(std::span<const std::uint16_t> in, std::span<float> out,
-                          const ArrayOptions& options = {}) {
-  decode<binary16>(in, out, options);
-}
+void half_to_float(std::span<const std::uint16_t> in, std::span<float> out, const ArrayOptions& options = {});
 
 }  // namespace fp16
 

@@ -1,6 +1,10 @@
 #include "fp16/names.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
+#include <limits>
+#include <numeric>
 #include <stdexcept>
 #include <utility>
 
@@ -10,6 +14,10 @@ namespace {
 [[noreturn]] void reject(std::string_view text, const std::string& what) {
   throw std::invalid_argument("'" + std::string(text) + "': " + what +
                               "; allowed: NAME or NAME:option=value:option=value");
+}
+
+[[noreturn]] void reject_state(std::string_view subject, const std::string& what) {
+  throw std::invalid_argument(std::string(subject) + ": saved state " + what);
 }
 
 double number_of(const Spec& spec, const std::string& key, const std::string& text) {
@@ -24,7 +32,66 @@ double number_of(const Spec& spec, const std::string& key, const std::string& te
   return value;
 }
 
+/// The part of an interval within `bounds`.
+Interval clipped(Interval interval, const Interval& bounds) {
+  if (!bounds.contains(interval.lower)) {
+    interval.lower = bounds.lower;
+    interval.includes_lower = bounds.includes_lower;
+  }
+  if (!bounds.contains(interval.upper)) {
+    interval.upper = bounds.upper;
+    interval.includes_upper = bounds.includes_upper;
+  }
+  return interval;
+}
+
 }  // namespace
+
+std::size_t edit_distance(std::string_view from, std::string_view to) {
+  std::vector<std::size_t> before_last, last, row(to.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= from.size(); ++i) {
+    before_last = std::exchange(last, row);
+    row[0] = i;
+    for (std::size_t j = 1; j <= to.size(); ++j) {
+      const bool same = from[i - 1] == to[j - 1];
+      row[j] = std::min({last[j - 1] + (same ? 0 : 1), last[j] + 1, row[j - 1] + 1});
+      const bool exchanged = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+      if (exchanged) row[j] = std::min(row[j], before_last[j - 2] + 1);
+    }
+  }
+  return row.back();
+}
+
+std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  const auto distance = [name](const std::string& candidate) { return edit_distance(name, candidate); };
+  const auto nearest = std::ranges::min_element(candidates, {}, distance);
+  if (nearest == candidates.end()) return std::nullopt;
+  const std::size_t length = std::max(name.size(), nearest->size());
+  const bool near = distance(*nearest) < length && distance(*nearest) <= std::max<std::size_t>(1, length / 3);
+  return near ? std::optional(*nearest) : std::nullopt;
+}
+
+std::string unknown_name_message(std::string_view family, std::string_view name,
+                                 const std::vector<std::string>& allowed) {
+  std::string message = "unknown " + std::string(family) + " '" + std::string(name) + "'; ";
+  if (allowed.empty()) {
+    return message + "none is allowed";
+  }
+  if (const std::optional<std::string> nearest = nearest_name(name, allowed)) {
+    message += "did you mean '" + *nearest + "'? ";
+  }
+  message += "allowed: ";
+  for (const std::string& candidate : allowed) {
+    message += (&candidate == &allowed.front() ? "" : ", ") + candidate;
+  }
+  return message;
+}
+
+void throw_unknown_name(std::string_view family, std::string_view name,
+                        const std::vector<std::string>& allowed) {
+  throw std::invalid_argument(unknown_name_message(family, name, allowed));
+}
 
 std::string number_text(double value) {
   char text[32];
@@ -44,6 +111,58 @@ OptionError::OptionError(std::string_view subject, std::string_view option, doub
     : std::invalid_argument(std::string(subject) + ": " + std::string(option) + " = " + number_text(value) +
                             " is not allowed; allowed: " + allowed),
       allowed_(std::move(allowed)) {}
+
+bool keeps_precision_in_binary32(double value) {
+  return value == 0 || std::isnormal(static_cast<float>(value));
+}
+
+void require_whole_number(std::string_view subject, std::string_view name, double given,
+                          const Interval& allowed) {
+  constexpr double largest = std::numeric_limits<int>::max();
+  const Interval within = clipped(allowed, closed_interval(-largest, largest));
+  if (given != std::trunc(given) || !within.contains(given))
+    throw OptionError(subject, name, given, "whole numbers in " + interval_text(within));
+}
+
+void require_number(std::string_view subject, std::string_view name, double given, double rounded,
+                    const Interval& allowed) {
+  const double computed_with = allowed.in_binary32 ? static_cast<double>(static_cast<float>(given)) : rounded;
+  const bool is_precise = !allowed.in_binary32 || keeps_precision_in_binary32(given);
+  if (allowed.contains(given) && allowed.contains(computed_with) && is_precise) return;
+  throw OptionError(subject, name, given,
+                    "numbers in " + interval_text(allowed) +
+                        (allowed.contains(given) ? " after rounding to binary32" : "") +
+                        (is_precise                  ? ""
+                         : std::isinf(allowed.upper) ? ", 2^-126 to 3.4e38 where not 0"
+                                                     : ", at least 2^-126 where not 0"));
+}
+
+const double* value_of(const GivenOptions& given, std::string_view name) {
+  const auto found = given.find(name);
+  return found == given.end() ? nullptr : &found->second;
+}
+
+void require_names(std::string_view subject, const GivenOptions& given,
+                   const std::vector<std::string>& allowed) {
+  for (const auto& [name, value] : given) {
+    if (std::ranges::find(allowed, name) == allowed.end())
+      throw std::invalid_argument(std::string(subject) + ": " +
+                                  unknown_name_message("option", name, allowed));
+  }
+}
+
+double saved_value(std::string_view subject, const NamedValues& saved, std::size_t entry,
+                   std::string_view name) {
+  if (entry >= saved.size()) reject_state(subject, "lacks '" + std::string(name) + "'");
+  const auto& [saved_name, value] = saved[entry];
+  if (saved_name != name)
+    reject_state(subject, "has '" + saved_name + "' in place of '" + std::string(name) + "'");
+  return value;
+}
+
+void require_saved_size(std::string_view subject, const NamedValues& saved, std::size_t size) {
+  if (saved.size() > size) reject_state(subject, "has an unknown entry '" + saved[size].first + "'");
+}
 
 Spec parse_spec(std::string_view text) {
   const std::size_t end_of_name = text.find(':');
@@ -67,6 +186,12 @@ GivenOptions numeric_options(const Spec& spec) {
   GivenOptions options;
   for (const auto& [key, text] : spec.options) options[key] = number_of(spec, key, text);
   return options;
+}
+
+std::pair<std::string, GivenOptions> parse_numeric_spec(std::string_view text) {
+  Spec spec = parse_spec(text);
+  GivenOptions options = numeric_options(spec);
+  return {std::move(spec.name), std::move(options)};
 }
 
 }  // namespace names

@@ -3,13 +3,10 @@
 /// looked up, given options and described in errors. Rows in explicit lists; "dynamic:growth_interval=20" is a name
 /// with options. Only the standard library is needed.
 
-#include <algorithm>
-#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <limits>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <ranges>
 #include <stdexcept>
@@ -56,51 +53,20 @@ std::vector<std::string> names_of(Rows&& rows) {
 
 /// The fewest insertions, deletions, replacements and exchanges of neighbours that turn `from` into `to`, none
 /// of which touches what another has changed (optimal string alignment).
-inline std::size_t edit_distance(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> before_last, last, row(to.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= from.size(); ++i) {
-    before_last = std::exchange(last, row);
-    row[0] = i;
-    for (std::size_t j = 1; j <= to.size(); ++j) {
-      const bool same = from[i - 1] == to[j - 1];
-      row[j] = std::min({last[j - 1] + (same ? 0 : 1), last[j] + 1, row[j - 1] + 1});
-      const bool exchanged = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
-      if (exchanged) row[j] = std::min(row[j], before_last[j - 2] + 1);
-    }
-  }
-  return row.back();
-}
+std::size_t edit_distance(std::string_view from, std::string_view to);
 
 /// The name that is likely meant: the candidate at the smallest edit distance, the first of several, when that
 /// is 1 or at most a third of the longer name's length and the two have something in common; else nothing.
-inline std::optional<std::string> nearest_name(std::string_view name,
-                                               const std::vector<std::string>& candidates) {
-  const auto distance = [name](const std::string& candidate) { return edit_distance(name, candidate); };
-  const auto nearest = std::ranges::min_element(candidates, {}, distance);
-  if (nearest == candidates.end()) return std::nullopt;
-  const std::size_t length = std::max(name.size(), nearest->size());
-  const bool near = distance(*nearest) < length && distance(*nearest) <= std::max<std::size_t>(1, length / 3);
-  return near ? std::optional(*nearest) : std::nullopt;
-}
+std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 /// One line such as "unknown scaler 'dinamic'; did you mean 'dynamic'? allowed: none, static, dynamic", without
 /// the question where no name is near.
-inline std::string unknown_name_message(std::string_view family, std::string_view name,
-                                        const std::vector<std::string>& allowed) {
-  std::string message = "unknown " + std::string(family) + " '" + std::string(name) + "'; ";
-  if (allowed.empty()) {
-    return message + "none is allowed";
-  }
-  if (const std::optional<std::string> nearest = nearest_name(name, allowed)) {
-    message += "did you mean '" + *nearest + "'? ";
-  }
-  message += "allowed: ";
-  for (const std::string& candidate : allowed) {
-    message += (&candidate == &allowed.front() ? "" : ", ") + candidate;
-  }
-  return message;
-}
+std::string unknown_name_message(std::string_view family, std::string_view name,
+                                 const std::vector<std::string>& allowed);
+
+/// Throws std::invalid_argument with the text of unknown_name_message.
+[[noreturn]] void throw_unknown_name(std::string_view family, std::string_view name,
+                                     const std::vector<std::string>& allowed);
 
 /// The row called `name`. `family` is the word for the error: "scaler", "optimizer", "model".
 /// Throws std::invalid_argument with all allowed names, and the nearest if one is near, when there is no such row.
@@ -111,7 +77,7 @@ const auto& find_by_name(Rows&& rows, std::string_view family, std::string_view 
       return row;
     }
   }
-  throw std::invalid_argument(unknown_name_message(family, name, names_of(rows)));
+  throw_unknown_name(family, name, names_of(rows));
 }
 
 // Options. A struct names itself and its fields once:
@@ -162,9 +128,7 @@ std::string number_text(double value);
 
 /// Whether it is 0 or a normal number after rounding to binary32: a rate that became 0, subnormal or infinite there
 /// would be another one.
-inline bool keeps_precision_in_binary32(double value) {
-  return value == 0 || std::isnormal(static_cast<float>(value));
-}
+bool keeps_precision_in_binary32(double value);
 
 /// The interval in mathematical notation: "(0, 1]" excludes 0 and includes 1.
 std::string interval_text(const Interval& interval);
@@ -182,18 +146,14 @@ class OptionError : public std::invalid_argument {
   std::string allowed_;
 };
 
-/// The part of an interval within `bounds`.
-constexpr Interval clipped(Interval interval, const Interval& bounds) {
-  if (!bounds.contains(interval.lower)) {
-    interval.lower = bounds.lower;
-    interval.includes_lower = bounds.includes_lower;
-  }
-  if (!bounds.contains(interval.upper)) {
-    interval.upper = bounds.upper;
-    interval.includes_upper = bounds.includes_upper;
-  }
-  return interval;
-}
+/// Throws OptionError unless the value is a whole number in the interval and within +-(2^31 - 1).
+void require_whole_number(std::string_view subject, std::string_view name, double given,
+                          const Interval& allowed);
+
+/// Throws OptionError unless the value lies in the interval, as given, as rounded to its type, and, where the
+/// interval asks for that, as rounded to binary32.
+void require_number(std::string_view subject, std::string_view name, double given, double rounded,
+                    const Interval& allowed);
 
 /// The value as a Number. Throws OptionError unless it lies in the interval, before and after rounding to
 /// Number and, where the interval asks for that, to binary32; where Number is an integer type, unless it is a
@@ -201,24 +161,13 @@ constexpr Interval clipped(Interval interval, const Interval& bounds) {
 template <class Number>
 Number checked_option(std::string_view subject, std::string_view name, double given,
                       const Interval& allowed) {
-  if constexpr (std::integral<Number> || std::is_enum_v<Number>) {
-    constexpr double largest = std::numeric_limits<int>::max();
-    const Interval within = clipped(allowed, closed_interval(-largest, largest));
-    if (given == std::trunc(given) && within.contains(given)) return static_cast<Number>(given);
-    throw OptionError(subject, name, given, "whole numbers in " + interval_text(within));
+  constexpr bool is_integer = std::integral<Number> || std::is_enum_v<Number>;
+  if constexpr (is_integer) {
+    require_whole_number(subject, name, given, allowed);
   } else {
-    const auto rounded = static_cast<Number>(given);
-    const double computed_with =
-        allowed.in_binary32 ? static_cast<double>(static_cast<float>(given)) : static_cast<double>(rounded);
-    const bool is_precise = !allowed.in_binary32 || keeps_precision_in_binary32(given);
-    if (allowed.contains(given) && allowed.contains(computed_with) && is_precise) return rounded;
-    throw OptionError(subject, name, given,
-                      "numbers in " + interval_text(allowed) +
-                          (allowed.contains(given) ? " after rounding to binary32" : "") +
-                          (is_precise                  ? ""
-                           : std::isinf(allowed.upper) ? ", 2^-126 to 3.4e38 where not 0"
-                                                       : ", at least 2^-126 where not 0"));
+    require_number(subject, name, given, static_cast<double>(static_cast<Number>(given)), allowed);
   }
+  return static_cast<Number>(given);
 }
 
 /// The options themselves when all lie in their intervals; throws OptionError if not.
@@ -241,6 +190,13 @@ NamedValues named_values(const Options& options) {
   return values;
 }
 
+/// The value that is given for an option; null without.
+const double* value_of(const GivenOptions& given, std::string_view name);
+
+/// Throws std::invalid_argument for an option that is none of `allowed`.
+void require_names(std::string_view subject, const GivenOptions& given,
+                   const std::vector<std::string>& allowed);
+
 /// Defaults overridden by what is given. Throws std::invalid_argument for an unknown name (with the nearest
 /// one and all allowed ones) and OptionError for a value outside its interval.
 template <class Options>
@@ -250,19 +206,19 @@ Options options_from(const GivenOptions& given) {
   Options::visit(options, [&](std::string_view name, auto& field, const Interval& allowed) {
     using Number = std::remove_reference_t<decltype(field)>;
     allowed_names.emplace_back(name);
-    const auto found = given.find(name);
-    if (found != given.end()) {
-      field = checked_option<Number>(Options::subject, name, found->second, allowed);
-    }
+    if (const double* value = value_of(given, name))
+      field = checked_option<Number>(Options::subject, name, *value, allowed);
   });
-  for (const auto& [name, value] : given) {
-    if (std::ranges::find(allowed_names, name) == allowed_names.end()) {
-      throw std::invalid_argument(std::string(Options::subject) + ": " +
-                                  unknown_name_message("option", name, allowed_names));
-    }
-  }
+  require_names(Options::subject, given, allowed_names);
   return options;
 }
+
+/// The value of an entry. Throws std::invalid_argument unless there is one and it has this name.
+double saved_value(std::string_view subject, const NamedValues& saved, std::size_t entry,
+                   std::string_view name);
+
+/// Throws std::invalid_argument where there are more entries.
+void require_saved_size(std::string_view subject, const NamedValues& saved, std::size_t size);
 
 /// The state that named_values wrote. Throws std::invalid_argument unless the entries are exactly the
 /// struct's fields, in order, each within its interval.
@@ -270,17 +226,12 @@ template <class State>
 State state_from(const NamedValues& saved) {
   State state;
   std::size_t next = 0;
-  const auto reject = [](const std::string& what) {
-    throw std::invalid_argument(std::string(State::subject) + ": saved state " + what);
-  };
   State::visit(state, [&](std::string_view name, auto& field, const Interval& allowed) {
     using Number = std::remove_reference_t<decltype(field)>;
-    if (next >= saved.size()) reject("lacks '" + std::string(name) + "'");
-    const auto& [saved_name, value] = saved[next++];
-    if (saved_name != name) reject("has '" + saved_name + "' in place of '" + std::string(name) + "'");
-    field = checked_option<Number>(State::subject, name, value, allowed);
+    field = checked_option<Number>(State::subject, name, saved_value(State::subject, saved, next++, name),
+                                   allowed);
   });
-  if (next != saved.size()) reject("has an unknown entry '" + saved[next].first + "'");
+  require_saved_size(State::subject, saved, next);
   return state;
 }
 
@@ -305,10 +256,6 @@ Spec parse_spec(std::string_view text);
 GivenOptions numeric_options(const Spec& spec);
 
 /// The name and the numeric options of a spec in one step. Throws as parse_spec and numeric_options do.
-inline std::pair<std::string, GivenOptions> parse_numeric_spec(std::string_view text) {
-  Spec spec = parse_spec(text);
-  GivenOptions options = numeric_options(spec);
-  return {std::move(spec.name), std::move(options)};
-}
+std::pair<std::string, GivenOptions> parse_numeric_spec(std::string_view text);
 
 }  // namespace names

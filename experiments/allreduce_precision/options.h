@@ -16,8 +16,8 @@ struct Options {
   int pool = 64;
   int elements = 4096;
   int max_workers_log2 = 12;
-  std::optional<int> scale_log2 = {};
-  std::optional<int> max_scale_log2 = {};
+  std::optional<int> scale_log2;
+  std::optional<int> max_scale_log2;
 };
 
 inline void bind(CommandLine& command_line, Options& options) {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -16,6 +15,7 @@
 #include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/prediction.h"
 #include "experiments/frame/interrupt.h"
+#include "experiments/frame/stopwatch.h"
 #include "fp16/codec.h"
 
 namespace experiments::explain_gemm {
@@ -117,13 +117,10 @@ class Clock {
  public:
   explicit Clock(std::optional<double> budget_s) : budget_s_(budget_s) {}
 
-  bool is_past(double share) const {
-    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start_;
-    return budget_s_ && time.count() >= share * *budget_s_;
-  }
+  bool is_past(double share) const { return budget_s_ && stopwatch_.seconds() >= share * *budget_s_; }
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch stopwatch_;
   std::optional<double> budget_s_;
 };
 

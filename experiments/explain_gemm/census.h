@@ -55,7 +55,7 @@ struct Way {
   CublasType output = CublasType::fp16;
   CublasMath math = CublasMath::standard;
   ReducedPrecisionReduction reduction = ReducedPrecisionReduction::allowed;
-  std::optional<LtAlgorithm> algorithm = {};
+  std::optional<LtAlgorithm> algorithm;
 
   /// Such as "cublasGemmEx CUBLAS_COMPUTE_32F, FP16 to FP16".
   std::string text() const;
@@ -64,9 +64,9 @@ struct Way {
 /// What came of it.
 struct Attempt {
   Way way;
-  std::string refusal = {};                ///< the library's; empty where it made D
-  std::optional<std::size_t> result = {};  ///< index into Census::results
-  bool repeats = true;                     ///< a second product has the same bits
+  std::string refusal;                ///< the library's; empty where it made D
+  std::optional<std::size_t> result;  ///< index into Census::results
+  bool repeats = true;                ///< a second product has the same bits
 };
 
 /// A D that some ways share.
@@ -90,7 +90,7 @@ struct Census {
   std::vector<Result> results;
   std::size_t algorithms_listed = 0;  ///< by cuBLASLt, of which `attempts` has a part
   std::size_t ways_not_asked = 0;     ///< since the budget was spent or the device failed
-  std::string fault = {};             ///< at which way the device failed, and how; empty if it did not
+  std::string fault;                  ///< at which way the device failed, and how; empty if it did not
 
   std::size_t count(std::string_view verdict) const;
 };

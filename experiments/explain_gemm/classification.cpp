@@ -120,7 +120,7 @@ Arithmetic deciding_arithmetic(const Problem& problem, const Classification& fou
 void find_overflows(const Problem& problem, const Slices& slices, const Run& run, Classification& found) {
   struct Row {
     std::size_t count = 0;
-    std::optional<std::size_t> output = {}, at = {};
+    std::optional<std::size_t> output, at;
     Tally beyond_range = {}, from_operands = {};
   };
   std::vector<Row> rows(problem.rows);

@@ -58,7 +58,7 @@ struct Difference {
   ExactOutput exact;
   std::array<double, arithmetic_count> bounds;
   Kind kind;
-  std::optional<std::size_t> overflow_at = {};  ///< of an overflow, first_overflow()
+  std::optional<std::size_t> overflow_at;  ///< of an overflow, first_overflow()
 
   /// |observed - exact|; NaN where one of them is not finite.
   double error(const fp16::Format& format) const;
@@ -67,7 +67,7 @@ struct Difference {
 /// Some outputs, and the first of them.
 struct Tally {
   std::size_t count = 0;
-  std::optional<std::size_t> first = {};
+  std::optional<std::size_t> first;
 
   void add(std::size_t output) {
     ++count;
@@ -85,10 +85,10 @@ struct Classification {
   std::vector<Difference> differences;  ///< worst kind first, then by their place
   /// Outputs that are not finite though the exact value would be, whether a hypothesis explains them or not.
   std::size_t overflowed = 0;
-  std::optional<std::size_t> first_overflow_output = {};
-  std::optional<std::size_t> first_overflow_at = {};  ///< the smallest k of them
-  Tally beyond_range = {};   ///< not finite, whose exact values D's format cannot hold
-  Tally from_operands = {};  ///< not finite because an element of A, B or C is not
+  std::optional<std::size_t> first_overflow_output;
+  std::optional<std::size_t> first_overflow_at;  ///< the smallest k of them
+  Tally beyond_range = {};                       ///< not finite, whose exact values D's format cannot hold
+  Tally from_operands = {};                      ///< not finite because an element of A, B or C is not
 
   /// Root mean squares: of |D - exact| over the differences that are rounding; over all of them, of what the first
   /// hypothesis, a chain in FP32, makes there.

@@ -18,7 +18,7 @@ struct Findings {
   const Problem& problem;
   Explanation explanation;
   Classification classification;
-  std::optional<Mistake> mistake = {};
+  std::optional<Mistake> mistake;
 };
 
 /// A code of D, in hexadecimal.

@@ -22,7 +22,7 @@ struct Part {
   std::vector<float> c;                                 ///< empty where beta = 0
   std::vector<std::uint32_t> d;
   /// Whether no row or column of the same numbers came before, in this part or in those before it of its triple.
-  std::vector<bool> row_is_new = {}, column_is_new = {};
+  std::vector<bool> row_is_new, column_is_new;
 
   std::size_t outputs() const { return rows.size() * columns.size(); }
   bool is_new(std::size_t output) const {

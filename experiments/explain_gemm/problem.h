@@ -16,10 +16,10 @@ namespace experiments::explain_gemm {
 /// Files, each a .npy, or several with commas between them; and the factors.
 struct Inputs {
   std::string a, b, d;
-  std::string c = {};  ///< empty: there is none
+  std::string c;  ///< empty: there is none
   float alpha = 1;
-  std::optional<float> beta = {};  ///< without it 1 with C, 0 without
-  bool by_cublas = false;          ///< there is no D: cuBLAS shall make it
+  std::optional<float> beta;  ///< without it 1 with C, 0 without
+  bool by_cublas = false;     ///< there is no D: cuBLAS shall make it
 
   bool any_file() const { return !a.empty() || !b.empty() || !c.empty() || !d.empty(); }
 };
@@ -37,7 +37,7 @@ struct Problem {
   std::vector<std::uint16_t> a;  ///< halves, row-major, rows x depth
   std::vector<std::uint16_t> b;  ///< depth x columns of each triple
   Matrix d;                      ///< zeros where cuBLAS shall make it
-  std::vector<float> c = {};     ///< row-major as D; empty where beta = 0
+  std::vector<float> c;          ///< row-major as D; empty where beta = 0
   float alpha = 1;
   float beta = 0;
   bool was_widened = false;  ///< the file of D held its halves as floats

@@ -21,7 +21,7 @@ struct Tried {
   Hypothesis hypothesis;
   std::size_t outputs = 0;
   std::size_t explained = 0;
-  std::optional<std::size_t> first_unexplained = {};  ///< index into D, row-major
+  std::optional<std::size_t> first_unexplained;  ///< index into D, row-major
   std::size_t misses = 0;  ///< unexplained ones, one of those alone that the same numbers make
 
   std::size_t unexplained() const { return outputs - explained; }

@@ -25,7 +25,7 @@ struct Column {
   std::string name;  ///< as in the file's header
   std::string unit;  ///< as ColumnNote has it
   std::function<Value(const Row&)> value;
-  std::string when = {};
+  std::string when;
 };
 
 /// The columns of a part of the row.
@@ -63,7 +63,7 @@ struct TableOf {
   std::string name;
   std::string rows;  ///< as TableNote has it
   std::vector<Column<Row>> columns;
-  std::string when = {};
+  std::string when;
 
   std::vector<std::string> header() const {
     std::vector<std::string> names;

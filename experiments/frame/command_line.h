@@ -40,8 +40,8 @@ struct Program {
   std::string question;  ///< the question it answers, or what it does, in one sentence
   std::string example;   ///< a command line worth trying
   Outputs outputs = {};
-  std::vector<experiments::SummaryKey> summary_keys = {};
-  std::string details = {};  ///< what else a reader of --help must know to trust the answer
+  std::vector<experiments::SummaryKey> summary_keys;
+  std::string details;  ///< what else a reader of --help must know to trust the answer
 };
 
 template <typename T>
@@ -124,8 +124,8 @@ class CommandLine {
     std::string allowed;                                  ///< "an integer from 1 to 100", for errors
     std::function<bool(const std::string& text)> assign;  ///< false: not allowed
     std::function<Json()> value;
-    std::vector<std::string> choices = {};  ///< the names that errors suggest
-    std::string quick_default = {};
+    std::vector<std::string> choices;  ///< the names that errors suggest
+    std::string quick_default;
     bool in_manifest = true;
     bool given = false;  ///< on the command line or in the configuration file
   };

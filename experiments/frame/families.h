@@ -11,15 +11,15 @@ namespace experiments {
 /// One of a family, as its registry describes it; empty where that says nothing.
 struct Variant {
   std::string name;
-  std::string kind = {};
-  std::string description = {};
+  std::string kind;
+  std::string description;
 };
 
 /// An option of a variant, or what a variant consists of.
 struct VariantDetail {
   std::string name;
-  std::string value;         ///< of an option its default
-  std::string allowed = {};  ///< of an option: "numbers in (1, inf)"
+  std::string value;    ///< of an option its default
+  std::string allowed;  ///< of an option: "numbers in (1, inf)"
 };
 
 struct Family {

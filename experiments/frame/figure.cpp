@@ -312,11 +312,10 @@ unset output
                      fmt::arg("bottom", axis / figure.height), fmt::arg("script", figure.script));
 }
 
-Drawing draw(const Figure& figure, const std::filesystem::path& directory,
-             std::chrono::milliseconds time_limit) {
+Drawing draw(const Figure& figure, const std::filesystem::path& directory, double time_limit_s) {
   const std::string script = figure.name + ".gp";
   write_file(directory / script, gnuplot_script(figure));
-  const ChildResult result = run_gnuplot(script, directory, time_limit);
+  const ChildResult result = run_gnuplot(script, directory, time_limit_s);
   if (result.spawn_error == ENOENT) {
     return {
         .problem =
@@ -334,7 +333,7 @@ Drawing draw(const Figure& figure, const std::filesystem::path& directory,
   }
   if (result.timed_out) {
     return {.problem = fmt::format("gnuplot took longer than {} s and was ended; '{}' is left as a script",
-                                   std::chrono::duration<double>(time_limit).count(), script)};
+                                   time_limit_s, script)};
   }
   const std::string complaints = complaint(result);
   if (!complaints.empty()) return {.problem = fmt::format("gnuplot: {}", complaints)};

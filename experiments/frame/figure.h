@@ -1,7 +1,6 @@
 #pragma once
 /// Figures by gnuplot, in one style.
 
-#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <span>
@@ -49,10 +48,10 @@ struct Mark {
   enum class Side { left, right };
 
   double x;
-  std::string label = {};
+  std::string label;
   double label_height = 0.88;  ///< as a fraction of the plot's height; 1: above the plot, with the whole line
   Side side = Side::right;     ///< of the line, where the label stands
-  std::optional<double> label_x = {};  ///< beside which x it stands, where not beside the line itself
+  std::optional<double> label_x;  ///< beside which x it stands, where not beside the line itself
 };
 std::string marks(const std::vector<Mark>& marks);
 
@@ -85,7 +84,7 @@ struct Curve {
   std::string x;
   std::string y;
   std::string style;
-  std::string title = {};  ///< without one the key leaves it out
+  std::string title;  ///< without one the key leaves it out
 };
 std::string plot(const std::vector<Curve>& curves);
 
@@ -112,7 +111,7 @@ struct HeatMapAxes {
   double highest;
   std::string x_label;
   std::string color_label;
-  std::string x_marks = {};  ///< drawn into every map, such as marks() makes
+  std::string x_marks;  ///< drawn into every map, such as marks() makes
 };
 
 /// Width of a heat map's figure, in pixels.
@@ -129,14 +128,13 @@ std::string column_is(std::string_view column, std::string_view text);
 std::string gnuplot_script(const Figure& figure);
 
 struct Drawing {
-  std::string problem = {};  ///< empty when all went well
+  std::string problem;  ///< empty when all went well
   bool gnuplot_missing = false;
 };
 
 /// Writes `<name>.gp` into the directory, which holds the CSV files, and lets gnuplot draw it there. A
-/// drawing that fails, or takes longer than `time_limit`, is no exception: hours of results must not be lost for it.
+/// drawing that fails, or takes longer than the limit, is no exception: hours of results must not be lost for it.
 /// An interrupt (interrupt.h) ends gnuplot too. Throws std::runtime_error when the script cannot be written.
-Drawing draw(const Figure& figure, const std::filesystem::path& directory,
-             std::chrono::milliseconds time_limit = std::chrono::minutes(1));
+Drawing draw(const Figure& figure, const std::filesystem::path& directory, double time_limit_s = 60);
 
 }  // namespace experiments

@@ -9,11 +9,13 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <string_view>
 #include <thread>
 #include <vector>
 
 #include "experiments/frame/interrupt.h"
+#include "experiments/frame/stopwatch.h"
 
 namespace experiments {
 namespace {
@@ -30,12 +32,12 @@ bool read_some(int descriptor, std::chrono::milliseconds patience, std::string& 
 
 /// Collects what the child writes into the pipe until it ends, and ends it where it takes longer than the limit or
 /// the run is interrupted.
-void wait_for(pid_t child, int err_pipe, std::chrono::milliseconds time_limit, ChildResult& result) {
+void wait_for(pid_t child, int err_pipe, double time_limit_s, ChildResult& result) {
   using namespace std::chrono_literals;
-  const auto deadline = std::chrono::steady_clock::now() + time_limit;
+  const Stopwatch stopwatch;
   bool is_open = true;
   while (::waitpid(child, &result.status, WNOHANG) == 0) {
-    result.timed_out = std::chrono::steady_clock::now() > deadline;
+    result.timed_out = stopwatch.seconds() > time_limit_s;
     if (result.timed_out || is_interrupted()) {
       ::kill(child, SIGKILL);
       while (::waitpid(child, &result.status, 0) < 0 && errno == EINTR) {
@@ -89,7 +91,7 @@ class SpawnAttributes {
 }  // namespace
 
 ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& directory,
-                        std::chrono::milliseconds time_limit) {
+                        double time_limit_s) {
   std::array<int, 2> err_pipe;
   if (::pipe2(err_pipe.data(), O_CLOEXEC) != 0) return {.spawn_error = errno};
   posix_spawn_file_actions_t actions;
@@ -111,7 +113,7 @@ ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& 
                                       environment_with(locale).data());
   posix_spawn_file_actions_destroy(&actions);
   ::close(err_pipe[1]);
-  if (result.spawn_error == 0) wait_for(child, err_pipe[0], time_limit, result);
+  if (result.spawn_error == 0) wait_for(child, err_pipe[0], time_limit_s, result);
   ::close(err_pipe[0]);
   return result;
 }

@@ -12,7 +12,7 @@ namespace experiments {
 
 /// How far a GrowingFile had come.
 struct FileMark {
-  std::string name = {};  ///< in the directory of the checkpoint
+  std::string name;  ///< in the directory of the checkpoint
   std::uint64_t bytes = 0;
   std::uint32_t checksum = 0;  ///< CRC-32 of these
 

@@ -11,8 +11,8 @@ namespace experiments {
 /// A column of a table. In its name, and in that of a key, <...> stands for what a run puts there.
 struct ColumnNote {
   std::string name;
-  std::string unit;       ///< "log2", "bytes", "1" for ratios; empty for names and other texts
-  std::string when = {};  ///< what brings it, such as an option; empty where every run has it
+  std::string unit;  ///< "log2", "bytes", "1" for ratios; empty for names and other texts
+  std::string when;  ///< what brings it, such as an option; empty where every run has it
 };
 
 /// A CSV file.
@@ -20,20 +20,20 @@ struct TableNote {
   std::string name;  ///< without ".csv"
   std::string rows;  ///< what has a row of its own: "each loss scale"
   std::vector<ColumnNote> columns;
-  std::string when = {};
+  std::string when;
 };
 
 /// A key of summary.json, or several with one meaning, separated by commas.
 struct SummaryKey {
   std::string name;
   std::string meaning;
-  std::string when = {};
+  std::string when;
 };
 
 /// All that a program writes besides figures, verdict and manifest.
 struct Outputs {
-  std::vector<TableNote> tables = {};
-  std::vector<SummaryKey> summary_keys = {};
+  std::vector<TableNote> tables;
+  std::vector<SummaryKey> summary_keys;
 };
 
 /// Lines of at most `width` characters, as far as words allow, none of which ends in a space.

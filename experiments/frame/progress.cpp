@@ -12,8 +12,8 @@
 namespace experiments {
 namespace {
 
-constexpr std::chrono::milliseconds quiet_time{2000};
-constexpr std::chrono::milliseconds redraw_time{100};
+constexpr double quiet_s = 2;
+constexpr double redraw_s = 0.1;
 
 /// The width of the terminal behind stderr; 80 where it does not tell.
 std::size_t columns() {
@@ -30,12 +30,12 @@ std::string clock_text(double seconds) {
 
 }  // namespace
 
-std::string progress_line(const std::string& label, double fraction_done,
-                          std::chrono::duration<double> elapsed, std::size_t columns) {
+std::string progress_line(const std::string& label, double fraction_done, double elapsed_s,
+                          std::size_t columns) {
   constexpr std::size_t widest_bar = 30, brackets = 2;
   const double fraction = std::clamp(fraction_done, 0.0, 1.0);
   const std::string remaining =
-      fraction > 0 ? clock_text(elapsed.count() * (1 - fraction) / fraction) : std::string("-:--");
+      fraction > 0 ? clock_text(elapsed_s * (1 - fraction) / fraction) : std::string("-:--");
   const std::string text =
       fmt::format(" {:3} %  ETA {}  {}", static_cast<int>(fraction * 100), remaining, label);
   const std::size_t used = text.size() + brackets, room = columns - 1;
@@ -45,7 +45,7 @@ std::string progress_line(const std::string& label, double fraction_done,
 }
 
 Progress::Progress(std::string label, std::size_t total, std::ostream* terminal)
-    : label_(std::move(label)), total_(total), terminal_(terminal), next_drawing_(start_ + quiet_time) {}
+    : label_(std::move(label)), total_(total), terminal_(terminal), next_drawing_s_(quiet_s) {}
 
 Progress::~Progress() {
   if (drawn_) *terminal_ << "\r\033[K" << std::flush;
@@ -59,12 +59,12 @@ void Progress::tick(std::size_t steps) {
 
 void Progress::draw(std::size_t done) {
   const std::unique_lock lock(drawing_, std::try_to_lock);
-  const Clock::time_point now = Clock::now();
-  if (!lock || now < next_drawing_) return;
-  next_drawing_ = now + redraw_time;
+  const double elapsed_s = stopwatch_.seconds();
+  if (!lock || elapsed_s < next_drawing_s_) return;
+  next_drawing_s_ = elapsed_s + redraw_s;
   drawn_ = true;
   const double fraction = total_ == 0 ? 1.0 : static_cast<double>(done) / static_cast<double>(total_);
-  *terminal_ << '\r' << progress_line(label_, fraction, now - start_, columns()) << "\033[K" << std::flush;
+  *terminal_ << '\r' << progress_line(label_, fraction, elapsed_s, columns()) << "\033[K" << std::flush;
 }
 
 }  // namespace experiments

@@ -89,6 +89,18 @@ Json library_versions(std::span<const Dependency> dependencies) {
 
 }  // namespace
 
+Value::Value(float number) : content_(number) {}
+Value::Value(double number) : content_(number) {}
+Value::Value(std::string text) : content_(std::move(text)) {}
+Value::Value(std::string_view text) : content_(std::string(text)) {}
+Value::Value(const char* text) : content_(std::string(text)) {}
+Value::Value(Content content) : content_(std::move(content)) {}
+Value::Value(const Value&) = default;
+Value::Value(Value&&) noexcept = default;
+Value& Value::operator=(const Value&) = default;
+Value& Value::operator=(Value&&) noexcept = default;
+Value::~Value() = default;
+
 std::string Value::text() const {
   return std::visit(
       [](const auto& content) -> std::string {
@@ -177,6 +189,18 @@ Table& RunRecord::table(std::string_view name, const std::vector<std::string>& c
   return *tables_.back();
 }
 
+void RunRecord::setting(std::string key, const Value& value) {
+  settings_.emplace_back(std::move(key), value);
+}
+
+void RunRecord::gpu(GpuInformation information) {
+  gpu_ = std::move(information);
+}
+
+void RunRecord::figure(FigureNote note) {
+  figures_.push_back(std::move(note));
+}
+
 void RunRecord::summary(std::string key, const Value& value) {
   const bool is_new = std::none_of(summary_.begin(), summary_.end(),
                                    [&key](const auto& entry) { return entry.first == key; });
@@ -226,26 +250,23 @@ void RunRecord::commit(const Json& settings) {
 Json RunRecord::manifest(const Json& settings, const std::vector<std::string>& files) const {
   const BuildInformation& build = build_information();
   const MachineInformation machine = machine_information();
-  const std::chrono::duration<double> wall_time = std::chrono::steady_clock::now() - start_;
   Json manifest = settings;
   for (const auto& [key, value] : settings_) manifest["settings"][key] = value.json();
-  manifest.update(
-      Json::object({{"version", build.version},
-                    {"git_revision", build.git_revision},
-                    {"git_dirty", build.git_dirty},
-                    {"compiler", build.compiler},
-                    {"compiler_flags", build.compiler_flags},
-                    {"build_type", build.build_type},
-                    {"libraries", library_versions(build.dependencies)},
-                    {"cpu", machine.cpu_model},
-                    {"instruction_sets", Json(machine.instruction_sets)},
-                    {"cuda", nullptr},
-                    {"driver", nullptr},
-                    {"gpu", nullptr},
-                    {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                                         fmt::gmtime(std::chrono::system_clock::to_time_t(date_)))},
-                    {"wall_time_s", wall_time.count()},
-                    {"peak_resident_bytes", peak_resident_bytes()}}));
+  manifest.update(Json::object({{"version", build.version},
+                                {"git_revision", build.git_revision},
+                                {"git_dirty", build.git_dirty},
+                                {"compiler", build.compiler},
+                                {"compiler_flags", build.compiler_flags},
+                                {"build_type", build.build_type},
+                                {"libraries", library_versions(build.dependencies)},
+                                {"cpu", machine.cpu_model},
+                                {"instruction_sets", Json(machine.instruction_sets)},
+                                {"cuda", nullptr},
+                                {"driver", nullptr},
+                                {"gpu", nullptr},
+                                {"date", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(date_))},
+                                {"wall_time_s", stopwatch_.seconds()},
+                                {"peak_resident_bytes", peak_resident_bytes()}}));
   if (gpu_) manifest["gpu"] = as_json(*gpu_);
   Json::Array figures;
   for (const FigureNote& figure : figures_) {

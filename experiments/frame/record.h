@@ -7,20 +7,22 @@
 /// kill) leaves the directory as it was. What a killed run staged is cleared away by the next run into the
 /// same directory.
 
-#include <chrono>
 #include <concepts>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "experiments/frame/json.h"
+#include "experiments/frame/stopwatch.h"
 
 namespace experiments {
 
@@ -28,18 +30,20 @@ namespace experiments {
 class Value {
  public:
   template <std::integral Integer>
-  requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>) Value(Integer number) {
-    if constexpr (std::signed_integral<Integer>) {
-      content_ = std::int64_t{number};
-    } else {
-      content_ = std::uint64_t{number};
-    }
+  requires(!std::same_as<Integer, bool> && !std::same_as<Integer, char>) Value(Integer number)
+      : Value(
+            Content(std::conditional_t<std::signed_integral<Integer>, std::int64_t, std::uint64_t>{number})) {
   }
-  Value(float number) : content_(number) {}
-  Value(double number) : content_(number) {}
-  Value(std::string text) : content_(std::move(text)) {}
-  Value(std::string_view text) : content_(std::string(text)) {}
-  Value(const char* text) : content_(std::string(text)) {}
+  Value(float number);
+  Value(double number);
+  Value(std::string text);
+  Value(std::string_view text);
+  Value(const char* text);
+  Value(const Value&);
+  Value(Value&&) noexcept;
+  Value& operator=(const Value&);
+  Value& operator=(Value&&) noexcept;
+  ~Value();
 
   /// Shortest decimal that reads back to the same number; nan, inf and -inf by these names; a text as it is.
   std::string text() const;
@@ -47,7 +51,10 @@ class Value {
   Json json() const;
 
  private:
-  std::variant<std::int64_t, std::uint64_t, float, double, std::string> content_;
+  using Content = std::variant<std::int64_t, std::uint64_t, float, double, std::string>;
+  Value(Content content);
+
+  Content content_;
 };
 
 /// A CSV file with a header row (RFC 4180 quoting where a text needs it, lines ended by LF). Not thread safe.
@@ -110,16 +117,16 @@ class RunRecord {
 
   /// Adds a value to "settings" in manifest.json: what the run was made with beyond its options, such as the
   /// defaults of a scaler.
-  void setting(std::string key, const Value& value) { settings_.emplace_back(std::move(key), value); }
+  void setting(std::string key, const Value& value);
 
   /// What "gpu" in manifest.json says; null without.
-  void gpu(GpuInformation information) { gpu_ = std::move(information); }
+  void gpu(GpuInformation information);
 
   /// Adds a paragraph or a table to verdict.txt; an empty line stands between two of them.
   void verdict(std::string_view paragraph);
   const std::string& verdict() const { return verdict_; }
 
-  void figure(FigureNote note) { figures_.push_back(std::move(note)); }
+  void figure(FigureNote note);
 
   /// Makes everything written so far readable by others, such as a plotting program.
   /// Throws std::runtime_error, naming the file, when something could not be written.
@@ -145,8 +152,8 @@ class RunRecord {
   std::optional<GpuInformation> gpu_;
   std::vector<FigureNote> figures_;
   std::string verdict_;
-  std::chrono::system_clock::time_point date_ = std::chrono::system_clock::now();
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  std::time_t date_ = std::time(nullptr);
+  Stopwatch stopwatch_;
 };
 
 /// The files of a committed run that are missing or have other bytes than the run wrote, by the checksums in

@@ -10,7 +10,7 @@ namespace experiments {
 struct TextTable {
   std::vector<std::string> columns;
   std::vector<std::vector<std::string>> rows;  ///< each of columns.size() cells
-  std::vector<std::string> notes = {};         ///< below the table, each after a star
+  std::vector<std::string> notes;              ///< below the table, each after a star
 
   /// Columns of numbers are aligned to the right, others to the left, two spaces apart; UTF-8 characters
   /// count as one. Below stand the notes.

@@ -21,7 +21,7 @@ namespace experiments::gradient_histogram {
 
 /// The gradients of one tensor, or of several together.
 struct Pooled {
-  std::string name = {};
+  std::string name;
   fp16::ExponentHistogram exponents = {};
   sim::CastCounts cast_at_scale_1 = {};
   double square = 0;          ///< sum of g^2, in the order of the values
@@ -61,14 +61,14 @@ struct Moment {
 
 /// All that the run found.
 struct Findings {
-  std::vector<PooledSite> sites = {};
+  std::vector<PooledSite> sites;
   Pooled activation_gradients = {}, weight_gradients = {}, all_gradients = {};  ///< sums over the sites
   /// The gradients of the outputs of every operation together, sites or not, by its name.
-  std::vector<Pooled> operations = {};
+  std::vector<Pooled> operations;
   Pooled weights = {}, updates = {};  ///< the values of all parameters, and what one step changes in them
-  std::vector<Moment> moments = {};
-  std::optional<int> recommended_scale_log2 = {};  ///< of all gradients; none without a finite non-zero one
-  sim::Evaluation evaluation = {};                 ///< of the trained network
+  std::vector<Moment> moments;
+  std::optional<int> recommended_scale_log2;  ///< of all gradients; none without a finite non-zero one
+  sim::Evaluation evaluation = {};            ///< of the trained network
 
   /// Whether the histogram predicts what the cast at S = 1 does to the values.
   bool prediction_is_exact() const;

@@ -65,9 +65,9 @@ MeasuredStep measured_step(sim::Trainer& trainer, const sim::Model& model, const
 struct Period {
   std::size_t step = 0;  ///< the measured one
   double learning_rate = 0;
-  double training_loss = 0;                         ///< mean over the steps
-  sim::UpdateCounts updates = {};                   ///< of all steps
-  std::optional<sim::TwinComparison> changes = {};  ///< none where the measured step was skipped
+  double training_loss = 0;                    ///< mean over the steps
+  sim::UpdateCounts updates = {};              ///< of all steps
+  std::optional<sim::TwinComparison> changes;  ///< none where the measured step was skipped
 };
 
 struct TrainingRun {

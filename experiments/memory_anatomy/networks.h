@@ -18,7 +18,7 @@ std::vector<std::string> shipped_networks();
 /// "bert_large:batch=8:sequence=128".
 struct NetworkChoice {
   sim::NetworkDescription description;
-  std::map<std::string, std::uint64_t> symbols = {};
+  std::map<std::string, std::uint64_t> symbols;
 
   sim::Network network() const { return sim::network_of(description, symbols); }
 };

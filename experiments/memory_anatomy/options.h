@@ -17,14 +17,14 @@ namespace experiments::memory_anatomy {
 
 struct Options {
   std::string network = "bert_large";
-  std::optional<int> batch = {};
-  std::optional<int> sequence = {};
+  std::optional<int> batch;
+  std::optional<int> sequence;
   std::string policy = "amp";
   std::string optimizer = "adamw";
   std::string card = "v100";
-  std::optional<double> memory_gib = {};
-  std::optional<double> peak_tflops = {};
-  std::optional<double> bandwidth_gb_per_s = {};
+  std::optional<double> memory_gib;
+  std::optional<double> peak_tflops;
+  std::optional<double> bandwidth_gb_per_s;
   double context_mib = 1343;
 };
 

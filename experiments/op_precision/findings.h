@@ -47,7 +47,7 @@ struct OperationFindings {
   const sim::Operation* operation;
   std::vector<Row> rows;  ///< of all models and steps; none where nothing was recorded
   /// The headroom of the largest operands in the last step of any model, unless headroom_if_failed() has one.
-  std::optional<Headroom> headroom = {};
+  std::optional<Headroom> headroom;
 
   Measured worst() const;
   /// 0 octaves where a row fails already, be it not that of the largest operands; else none.

@@ -14,7 +14,7 @@ struct Options {
   /// The longest to run first, which shares them out best.
   std::vector<std::string> models{"transformer", "ssd", "lstm", "cnn", "autoencoder", "mlp"};
   int steps = 100;
-  std::optional<int> batch = {};
+  std::optional<int> batch;
   std::uint64_t seed = 0;
   std::string reductions = "fp32";
 };

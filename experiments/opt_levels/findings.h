@@ -23,9 +23,9 @@ namespace experiments::opt_levels {
 /// One training run.
 struct TrainingRun {
   std::uint64_t seed = 0;
-  std::vector<sim::StepRecord> steps = {};
-  std::vector<sim::GradientSite> sites = {};
-  std::vector<sim::ParameterSpec> parameters = {};
+  std::vector<sim::StepRecord> steps;
+  std::vector<sim::GradientSite> sites;
+  std::vector<sim::ParameterSpec> parameters;
 };
 
 /// The runs of one recipe and one budget that differ in their seed. Results have the keys of the summary.
@@ -33,7 +33,7 @@ struct RunGroup {
   std::size_t recipe;  ///< as index of Findings::recipes
   TrainingBudget budget;
   SeedGroup group = {};
-  std::vector<TrainingRun> runs = {};
+  std::vector<TrainingRun> runs;
 };
 
 /// What a recipe does with the bytes that the reference takes.
@@ -46,11 +46,11 @@ struct EqualBytes {
 struct Findings {
   const TrainingSetup& setup;
   const Options& options;
-  std::vector<Recipe> recipes;                             ///< the reference first
-  std::vector<std::vector<OperationUse>> operations = {};  ///< of each recipe
+  std::vector<Recipe> recipes;                        ///< the reference first
+  std::vector<std::vector<OperationUse>> operations;  ///< of each recipe
   std::uint64_t budget_bytes = 0;
-  std::vector<EqualBytes> equal_bytes = {};  ///< of each recipe
-  std::vector<RunGroup> groups = {};  ///< those of the recipes at the batch of the options before the others
+  std::vector<EqualBytes> equal_bytes;  ///< of each recipe
+  std::vector<RunGroup> groups;  ///< those of the recipes at the batch of the options before the others
 
   const SeedGroup& at_default(std::size_t recipe) const { return groups[recipe].group; }
   bool is_classifier() const { return setup.model().is_classifier(); }

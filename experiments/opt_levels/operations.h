@@ -14,11 +14,11 @@ namespace experiments::opt_levels {
 
 /// The values of one operation that have the same formats.
 struct OperationUse {
-  std::string operation;             ///< "parameter" and "input" too, which none computed
-  fp16::Format format;               ///< of its results
-  std::string operands;              ///< of linear and conv2d, what is multiplied: "mxfp4 rceil"
-  int operand_bits = 0;              ///< of an element that is multiplied, or else of the results
-  std::string gradient_format = {};  ///< of the gradient of its results; empty where there is none
+  std::string operation;        ///< "parameter" and "input" too, which none computed
+  fp16::Format format;          ///< of its results
+  std::string operands;         ///< of linear and conv2d, what is multiplied: "mxfp4 rceil"
+  int operand_bits = 0;         ///< of an element that is multiplied, or else of the results
+  std::string gradient_format;  ///< of the gradient of its results; empty where there is none
   std::uint64_t calls = 0;
   std::uint64_t values = 0;  ///< elements of its results
   std::uint64_t bytes = 0;   ///< of these

@@ -37,10 +37,10 @@ std::optional<Mark> begin_of(std::string_view line) {
 /// The block that begins in the first of the lines, and where the next line is.
 struct Block {
   std::string name;
-  std::string marks;              ///< the lines before the text
-  std::string own_template = {};  ///< whole lines
-  std::string text = {};          ///< whole lines, as they are
-  std::string end = {};           ///< the last line
+  std::string marks;         ///< the lines before the text
+  std::string own_template;  ///< whole lines
+  std::string text;          ///< whole lines, as they are
+  std::string end;           ///< the last line
   std::size_t next;
 };
 

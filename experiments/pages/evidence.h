@@ -32,7 +32,7 @@ std::string evidence_text(const std::vector<EvidenceFile>& files);
 /// A test as ctest knows it.
 struct KnownTest {
   std::string name;
-  std::vector<std::string> labels = {};
+  std::vector<std::string> labels;
 };
 
 /// What is wrong with a row, given all tests of a build: a name that no test has, or labels that are not

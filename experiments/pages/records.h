@@ -14,8 +14,8 @@ namespace experiments::pages {
 
 /// A run that pages quote, as `records.toml` lists it.
 struct RecordEntry {
-  std::string command;                     ///< "scaler_comparison --seeds 8": how the run is made again
-  std::vector<std::string> pictures = {};  ///< the names of its figures that are kept as SVG
+  std::string command;                ///< "scaler_comparison --seeds 8": how the run is made again
+  std::vector<std::string> pictures;  ///< the names of its figures that are kept as SVG
 };
 
 /// A record that was listed, but of which no run was kept yet; what() is a sentence for readers.

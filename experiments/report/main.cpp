@@ -24,7 +24,7 @@ struct Options {
   std::string out = "results/report.html";
   std::string title = "Halflab report";
   bool site = false;
-  std::string notebooks = {};
+  std::string notebooks;
   std::vector<std::string> run_directories;
 };
 

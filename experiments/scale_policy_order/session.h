@@ -62,8 +62,8 @@ struct Setting {
 
 /// What a step did.
 struct StepOutcome {
-  std::vector<double> scales = {};  ///< S of every backward pass
-  double divisor = 1;               ///< the last S that gradients were divided by
+  std::vector<double> scales;  ///< S of every backward pass
+  double divisor = 1;          ///< the last S that gradients were divided by
   /// The gradients' norm at the first clipping by norm, as they were then; NaN without one.
   double norm = std::numeric_limits<double>::quiet_NaN();
   int updates = 0;  ///< by the optimizer

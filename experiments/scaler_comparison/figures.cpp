@@ -41,7 +41,7 @@ struct DrawnStrategies {
   }
 
   std::size_t all;
-  std::vector<const Strategy*> drawn = {};
+  std::vector<const Strategy*> drawn;
 };
 
 /// A number of every step of the run that fulfils the condition.
@@ -105,8 +105,8 @@ std::string loss_script(const DrawnStrategies& strategies, const KeyColumn& key,
 
 /// The scales of the first seed of each strategy but the reference.
 struct ScaleCurves {
-  std::vector<Curve> scales = {};  ///< those of skipped steps last
-  std::vector<Curve> flushed = {};
+  std::vector<Curve> scales;  ///< those of skipped steps last
+  std::vector<Curve> flushed;
 };
 
 ScaleCurves scale_curves(const DrawnStrategies& strategies, CurveTable& table) {

@@ -29,12 +29,12 @@ struct TrainingRun {
   std::string scaler;  ///< with --growth-interval put in
   std::string label;   ///< the strategy, with its policy where that is not --policy
   std::uint64_t seed = 0;
-  std::vector<sim::StepRecord> steps = {};
-  std::vector<sim::GradientSite> sites = {};
-  std::vector<sim::ParameterSpec> parameters = {};
-  names::NamedValues optimizer_options = {};
-  names::NamedValues scaler_options = {};
-  std::vector<std::pair<std::string, std::size_t>> peak_tensor_bytes = {};
+  std::vector<sim::StepRecord> steps;
+  std::vector<sim::GradientSite> sites;
+  std::vector<sim::ParameterSpec> parameters;
+  names::NamedValues optimizer_options;
+  names::NamedValues scaler_options;
+  std::vector<std::pair<std::string, std::size_t>> peak_tensor_bytes;
   CellResult result = {};  ///< by the keys of the summary, of no file
 };
 
@@ -42,7 +42,7 @@ struct TrainingRun {
 struct Strategy {
   std::string name;
   std::string label;
-  std::vector<const TrainingRun*> runs = {};
+  std::vector<const TrainingRun*> runs;
   SeedGroup group = {};  ///< of the same runs
 
   bool is_reference() const { return name == reference; }

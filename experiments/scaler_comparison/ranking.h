@@ -26,7 +26,7 @@ struct RunOutcome {
   std::size_t skipped_steps = 0;
   std::size_t unsavable_steps = 0;  ///< of these, not finite at any scale
   std::size_t lost_steps = 0;
-  std::vector<Recovery> recoveries = {};
+  std::vector<Recovery> recoveries;
   double lowest_scale_log2 = 0;
   double highest_scale_log2 = 0;
 };

@@ -140,8 +140,8 @@ struct Ends {
   /// Shares of FP32's loss: what no reader cares for, and up to where an interval around zero tells of no difference.
   static constexpr double negligible = 0.001, narrow = 0.1;
 
-  std::vector<std::string> clauses = {};  ///< of those that end elsewhere
-  std::vector<std::string> same = {}, open = {};
+  std::vector<std::string> clauses;  ///< of those that end elsewhere
+  std::vector<std::string> same, open;
 
   explicit Ends(const Findings& found) {
     for (const Strategy& s : found.strategies) {

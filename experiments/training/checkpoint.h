@@ -33,9 +33,9 @@ std::uint32_t checksum_of(const sim::Dataset& dataset);
 struct Checkpoint {
   RunIdentity run = {};
   sim::TrainerState trainer = {};
-  names::NamedValues totals = {};    ///< what the program has added up over the steps so far
-  NamedTexts notes = {};             ///< and what it has to say of them
-  std::vector<FileMark> files = {};  ///< beside the checkpoint, with what it has written down of them
+  names::NamedValues totals;    ///< what the program has added up over the steps so far
+  NamedTexts notes;             ///< and what it has to say of them
+  std::vector<FileMark> files;  ///< beside the checkpoint, with what it has written down of them
 };
 
 /// Puts the file in place as a whole, after the disk has it all. Throws std::runtime_error, naming the file.

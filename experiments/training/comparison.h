@@ -22,7 +22,7 @@ namespace experiments {
 struct SeedGroup {
   std::string policy;
   std::string scaler;
-  std::vector<CellResult> results = {};  ///< in the order of the seeds
+  std::vector<CellResult> results;  ///< in the order of the seeds
 
   /// "amp dynamic".
   std::string strategy() const { return policy + ' ' + scaler; }

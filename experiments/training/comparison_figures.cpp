@@ -27,9 +27,9 @@ std::string label_of(const SeedGroup& group) {
 
 /// What the figure shows of a run's steps.
 struct StepCurves {
-  std::vector<Point> loss = {};
-  std::vector<Point> scale_log2 = {};
-  std::vector<Point> skipped = {};  ///< the scales of skipped steps
+  std::vector<Point> loss;
+  std::vector<Point> scale_log2;
+  std::vector<Point> skipped;  ///< the scales of skipped steps
 };
 
 /// From the steps.csv of the group's first seed; its cells hold no commas.
@@ -70,9 +70,9 @@ KeyColumn key_of(const Comparison& comparison) {
 
 /// Curves of the panels, from the top; the reference has a loss alone.
 struct LossPanels {
-  std::vector<Curve> losses = {};
-  std::vector<Curve> excesses = {};  ///< over the reference
-  std::vector<Curve> scales = {};
+  std::vector<Curve> losses;
+  std::vector<Curve> excesses;  ///< over the reference
+  std::vector<Curve> scales;
 
   int count() const { return excesses.empty() ? 2 : 3; }
 };

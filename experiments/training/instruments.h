@@ -57,7 +57,7 @@ inline constexpr std::array skip_kinds{SkipKind{"skipped_for_scale", "for its sc
 struct SkipTally {
   struct Kind {
     std::size_t count = 0;
-    std::string first = {};  ///< what happened, in a sentence
+    std::string first;  ///< what happened, in a sentence
   };
   std::array<Kind, skip_kinds.size()> kinds = {};  ///< in the order of skip_kinds
 
@@ -102,7 +102,7 @@ struct ResultKey {
   std::string name;
   std::string unit;
   std::string meaning;
-  std::string when = {};
+  std::string when;
 };
 /// The row of a result, one for every program that trains. Throws std::logic_error for a name that has no row.
 const ResultKey& result_key(std::string_view name);

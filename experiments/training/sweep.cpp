@@ -219,8 +219,8 @@ void remove_what_it_went_on_from(const fs::path& directory) {
 struct Training {
   sim::Trainer trainer;
   Totals totals{.parameters = std::vector<sim::UpdateCounts>(trainer.state().specs.size())};
-  names::NamedValues earlier_peaks = {};  ///< of the memory, before the run was resumed
-  std::string abort_reason = {};
+  names::NamedValues earlier_peaks;  ///< of the memory, before the run was resumed
+  std::string abort_reason;
 
   /// Over the whole run.
   names::NamedValues peaks() const {

@@ -27,7 +27,7 @@ struct Cell {
   std::string policy;
   std::string scaler;
   std::uint64_t seed = 0;
-  std::filesystem::path directory = {};  ///< of its results and checkpoints
+  std::filesystem::path directory;  ///< of its results and checkpoints
 };
 
 struct Grid {
@@ -66,9 +66,9 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress);
 
 /// What a cell ended with, as its summary.json tells it, in that order.
 struct CellResult {
-  std::filesystem::path file = {};
-  names::NamedValues values = {};
-  std::string abort_reason = {};  ///< of a run that its scaler ended
+  std::filesystem::path file;
+  names::NamedValues values;
+  std::string abort_reason;  ///< of a run that its scaler ended
   SkipTally skips = {};
 
   bool has(std::string_view key) const;

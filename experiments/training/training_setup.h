@@ -26,13 +26,13 @@ namespace experiments {
 /// carry options (fp16/names.h).
 struct TrainingOptions {
   std::string data = "builtin";
-  std::string model = {};
+  std::string model;
   std::string_view model_option = "--model";  ///< that an error in `model` is blamed on
-  std::string optimizer = {};
-  std::string schedule = {};
-  std::optional<double> learning_rate = {};
-  std::optional<int> batch = {};
-  std::optional<int> steps = {};
+  std::string optimizer;
+  std::string schedule;
+  std::optional<double> learning_rate;
+  std::optional<int> batch;
+  std::optional<int> steps;
   int context = 64;
   std::uint64_t seed = 0;
 

@@ -339,4 +339,14 @@ void operate_array(HalfOperation operation, ScalarHalfOperation scalar, const st
 }
 
 }  // namespace detail
+
+void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, const Attributes& attributes,
+                   const ArrayOptions& options) {
+  encode<binary16>(in, out, attributes, options);
+}
+
+void half_to_float(std::span<const std::uint16_t> in, std::span<float> out, const ArrayOptions& options) {
+  decode<binary16>(in, out, options);
+}
+
 }  // namespace fp16

@@ -1,7 +1,6 @@
 #pragma once
 /// Global loss scalers: one factor S for a whole loss, chosen from summaries of the gradients.
 
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -70,11 +69,7 @@ class LossScaler {
 
   /// Takes the summary of the step made with scale() and sets scale() for the next. Throws
   /// std::invalid_argument when it lacks what the scaler said it needs.
-  Decision update(const GradientSummary& summary) {
-    require(!needs_exponents() || summary.exponents != nullptr, "the exponents of its gradients");
-    used_scale_ = scale();
-    return decide(summary);
-  }
+  Decision update(const GradientSummary& summary);
 
   /// What the gradients of the step just updated are divided by: the S of its backward pass, but for a rule
   /// that divides by another.
@@ -97,23 +92,14 @@ class LossScaler {
   virtual names::NamedValues state() const { return {}; }
 
   /// Throws std::invalid_argument when the entries are not those of state() or a value is impossible.
-  virtual void restore(const names::NamedValues& state) { names::state_from<NoState>(state); }
+  virtual void restore(const names::NamedValues& state);
 
  protected:
   /// Throws std::invalid_argument that a step came without `what` unless `present`.
-  void require(bool present, std::string_view what) const {
-    if (present) return;
-    throw std::invalid_argument("scaler '" + std::string(name()) + "': a step came without " +
-                                std::string(what));
-  }
+  void require(bool present, std::string_view what) const;
 
  private:
   virtual Decision decide(const GradientSummary& summary) = 0;
-
-  struct NoState {
-    static constexpr std::string_view subject = "scaler without memory";
-    static void visit(auto&, auto&&) {}
-  };
 
   float used_scale_ = 1;
 };

@@ -109,7 +109,7 @@ struct ForwardPass {
   Variable loss;                  ///< scalar, mean over the batch
   std::vector<Variable> outputs;  ///< what score() judges: logits, a reconstruction
   /// The terms of a loss that is the sum of several, Model::num_losses() in all.
-  std::vector<Variable> losses = {};
+  std::vector<Variable> losses;
 };
 
 /// How many of the predictions were right; none where the model predicts nothing that can be right.

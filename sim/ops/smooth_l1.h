@@ -7,8 +7,8 @@
 namespace sim {
 
 struct SmoothL1Options {
-  std::vector<float> row_weights = {};  ///< as ElementwiseLossOptions has it
-  double normaliser = 0;                ///< likewise
+  std::vector<float> row_weights;  ///< as ElementwiseLossOptions has it
+  double normaliser = 0;           ///< likewise
   double beta = 1;  ///< where the square turns into the absolute error, which it is throughout with beta 0
 };
 

@@ -8,8 +8,8 @@
 namespace sim {
 
 struct SoftmaxCrossEntropyOptions {
-  std::vector<std::int32_t> labels = {};  ///< a class per row, -1 for rows left out
-  double normaliser = 0;  ///< what the sum is divided by; 0 means the number of rows not left out
+  std::vector<std::int32_t> labels;  ///< a class per row, -1 for rows left out
+  double normaliser = 0;             ///< what the sum is divided by; 0 means the number of rows not left out
 };
 
 /// Cross entropy of classes: inputs logits, rows of classes. Output, a scalar: the sum of -log

@@ -128,7 +128,7 @@ class Optimizer {
   std::uint64_t steps_ = 0;
   struct Parameter {
     std::size_t size = 0;
-    std::vector<Moment> moments = {};
+    std::vector<Moment> moments;
   };
   std::vector<Parameter> parameters_;
 };

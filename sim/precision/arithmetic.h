@@ -18,7 +18,7 @@ namespace sim {
 /// How the products of a linear map add up: a chain, or the steps of a tensor core.
 struct ProductAccumulation {
   fp16::Accumulation chain = fp16::Accumulation::fp32_fma_chain;
-  std::optional<fp16::TensorCoreAccumulation> tensor_core = {};  ///< in the place of the chain
+  std::optional<fp16::TensorCoreAccumulation> tensor_core;  ///< in the place of the chain
 
   /// True when a finished sum is a value of binary16, whatever it is stored in.
   bool ends_in_binary16() const;

@@ -94,6 +94,12 @@ double to_double(std::size_t size) {
 
 }  // namespace
 
+UnitScaling::UnitScaling(const Options& options) : options_(names::checked(options)) {}
+
+names::NamedValues UnitScaling::options() const {
+  return names::named_values(options_);
+}
+
 UnitMultipliers UnitScaling::linear(const LinearSizes& sizes) const {
   return linear_multipliers(options_.constraint,
                             {inverse_sqrt(to_double(sizes.fan_in)), inverse_sqrt(to_double(sizes.fan_out))},

@@ -93,10 +93,10 @@ class UnitScaling {
   static constexpr double weight_standard_deviation = 1;
 
   /// Throws std::invalid_argument for an option outside its interval.
-  explicit UnitScaling(const Options& options = {}) : options_(names::checked(options)) {}
+  explicit UnitScaling(const Options& options = {});
 
   std::string_view name() const { return "unit_scaling"; }
-  names::NamedValues options() const { return names::named_values(options_); }
+  names::NamedValues options() const;
 
   /// x w^T: inputs x, w, and where the operation adds it, the bias.
   UnitMultipliers linear(const LinearSizes& sizes) const;

@@ -30,10 +30,10 @@ struct DescribedOperator {
   std::string name;  ///< within its block
   std::string operation;
   /// Names of operators before it in the block, "x" being what enters the block; empty: the one before it.
-  std::vector<std::string> inputs = {};
-  std::map<std::string, DescribedText> sizes = {};  ///< by name, as expressions
-  std::string weights_of = {};  ///< "block.operator", whose weight it shares; empty: its own
-  bool recompute = false;       ///< selective recomputation runs it again in backward
+  std::vector<std::string> inputs;
+  std::map<std::string, DescribedText> sizes;  ///< by name, as expressions
+  std::string weights_of;                      ///< "block.operator", whose weight it shares; empty: its own
+  bool recompute = false;                      ///< selective recomputation runs it again in backward
   std::size_t line = 0;
 };
 
@@ -93,8 +93,8 @@ struct Network {
     bool recompute = false;
     const NetworkOperation* operation = nullptr;
     OperatorShape shape = {};
-    std::vector<ValueIndex> inputs = {};
-    std::vector<std::size_t> parameters = {};  ///< their indices; a shared one stands at each operator
+    std::vector<ValueIndex> inputs;
+    std::vector<std::size_t> parameters;  ///< their indices; a shared one stands at each operator
   };
 
   std::string name;

@@ -21,12 +21,12 @@ struct SkipRecord {
   Place place = Place::nowhere;
 
   // The first tensor that was not finite; for a gradient, the value it is the gradient of.
-  std::string operation = {};  ///< as in ValueName
-  std::string layer = {};
-  std::string consumer = {};  ///< gradients: the operation whose backward computed it
-  std::size_t element = 0;    ///< the first of it that is infinite or NaN, as row-major index
-  Shape index = {};           ///< the same by dimension
-  double value = 0;           ///< of it
+  std::string operation;  ///< as in ValueName
+  std::string layer;
+  std::string consumer;     ///< gradients: the operation whose backward computed it
+  std::size_t element = 0;  ///< the first of it that is infinite or NaN, as row-major index
+  Shape index = {};         ///< the same by dimension
+  double value = 0;         ///< of it
 
   // Gradients of a backward pass: the same element in the twin.
   double tensor_scale = 1;   ///< what the gradient is a multiple of: S, times what a layer's rule

@@ -55,8 +55,8 @@ GradientSummary summarise(const ScaledGradients& scaled, fp16::ExponentHistogram
 
 /// Limits on gradients; what is absent does not limit.
 struct Clipping {
-  std::optional<double> max_norm = {};   ///< clip_by_norm, and then
-  std::optional<double> max_value = {};  ///< clip_by_value
+  std::optional<double> max_norm;   ///< clip_by_norm, and then
+  std::optional<double> max_value;  ///< clip_by_value
 };
 
 struct ClippingResult {

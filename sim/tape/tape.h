@@ -67,8 +67,8 @@ struct SiteGradients {
   std::vector<Tensor> gradients;
   /// What each gradient is a multiple of: S, but where a layer rule has rescaled on the way.
   std::vector<double> scales;
-  std::vector<fp16::RoundingCounts> rounding;             ///< empty unless counted
-  std::optional<NonfiniteGradient> first_nonfinite = {};  ///< empty unless looked for and found
+  std::vector<fp16::RoundingCounts> rounding;        ///< empty unless counted
+  std::optional<NonfiniteGradient> first_nonfinite;  ///< empty unless looked for and found
 };
 
 struct BackwardOptions {
@@ -80,12 +80,12 @@ struct BackwardOptions {
   /// The twin: every gradient in this format, binary32 or binary64, and in arithmetic of the same, whatever
   /// the forward values are stored in; binary64 always where the policy itself computes in it. Otherwise each
   /// gradient has the format of its forward value, as in torch.autocast.
-  std::optional<fp16::Format> twin = {};
+  std::optional<fp16::Format> twin;
   bool count_rounding = false;
   bool find_nonfinite = false;  ///< looks at every gradient as it is computed, at sites or not
   /// Shown the gradient of every value that the loss depends on, parameters and all, when it is whole: from the
   /// loss back, before a layer rule rescales it.
-  std::function<void(Variable, const Tensor& gradient)> observe = {};
+  std::function<void(Variable, const Tensor& gradient)> observe;
   /// Rescales the gradient at every layer, but not a twin's; null: none.
   LayerScaler* layer_scaler = nullptr;
 };
@@ -161,7 +161,7 @@ class Tape {
     std::vector<double> scales;
     std::vector<fp16::RoundingCounts> rounding;
     std::vector<bool> is_counted;  ///< sites and their casts, where roundings are counted at all
-    std::optional<NonfiniteGradient> first_nonfinite = {};
+    std::optional<NonfiniteGradient> first_nonfinite;
 
     fp16::RoundingCounts* counts_at(std::size_t node) { return is_counted[node] ? &rounding[node] : nullptr; }
   };

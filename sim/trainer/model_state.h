@@ -19,8 +19,8 @@ struct RecordedStep {
   Tape tape;
   ForwardPass forward;
   /// What the tape borrows, where it does not borrow that of others.
-  std::vector<Tensor> weights = {};
-  std::unique_ptr<Buffers> buffers = {};
+  std::vector<Tensor> weights;
+  std::unique_ptr<Buffers> buffers;
 };
 
 /// The parameters of a model and what its buffers hold.
@@ -28,7 +28,7 @@ struct ModelState {
   std::vector<ParameterSpec> specs;
   std::vector<Tensor> weights;  ///< in the order of specs
   Buffers buffers;
-  std::optional<UnitScaling> unit_scaling = {};  ///< the parametrisation that the weights belong to
+  std::optional<UnitScaling> unit_scaling;  ///< the parametrisation that the weights belong to
 
   /// The state in which a run begins: binary32, keyed by the seed. Under unit scaling weights are standard normal and biases
   /// 0.

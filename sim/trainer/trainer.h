@@ -45,21 +45,21 @@ struct StepRecord {
   float loss = 0;   ///< of this step's examples, before the update
   float scale = 1;  ///< S used in this step's (first) backward
   /// Scales of the losses after the first, where each has a scaler of its own.
-  std::vector<float> further_scales = {};
+  std::vector<float> further_scales;
   Decision decision = Decision::apply;
   double learning_rate = 0;
   /// What clipping did in an applied step; without clipping the norm is not formed. Where backward passes are
   /// clipped one by one (clip_before_unscale), the largest norm and all clipped values.
   ClippingResult clipping = {};
-  UpdateCounts updates = {};                         ///< of all parameters
-  std::vector<UpdateCounts> parameter_updates = {};  ///< of each; empty where there was no update
+  UpdateCounts updates = {};                    ///< of all parameters
+  std::vector<UpdateCounts> parameter_updates;  ///< of each; empty where there was no update
   /// Per gradient site of Trainer::sites(), at measured steps only: of what the scaler was shown, which of
   /// summed micro-batches is the sum at weights and the first at activations. Those of several updates add.
-  std::vector<TwinComparison> twin = {};
-  std::vector<SiteStatistics> statistics = {};  ///< at their own steps, of what it was shown first
+  std::vector<TwinComparison> twin;
+  std::vector<SiteStatistics> statistics;  ///< at their own steps, of what it was shown first
   /// Updates of loss scalers that asked for a twin, each of which cost one more backward pass.
   int scaler_twins = 0;
-  std::optional<SkipRecord> skip = {};  ///< of a step without an update, where recorded
+  std::optional<SkipRecord> skip;  ///< of a step without an update, where recorded
 
   bool skipped() const { return decision != Decision::apply; }
 };
@@ -73,10 +73,10 @@ struct TrainerState {
 
   std::uint64_t steps_done = 0;
   std::uint64_t steps_applied = 0;
-  std::vector<Array> arrays = {};  ///< weights, buffers and the optimizer's state
-  std::vector<names::NamedValues> loss_scalers = {};
-  names::NamedValues layer_scaler = {};
-  names::NamedValues tensor_scaler = {};
+  std::vector<Array> arrays;  ///< weights, buffers and the optimizer's state
+  std::vector<names::NamedValues> loss_scalers;
+  names::NamedValues layer_scaler;
+  names::NamedValues tensor_scaler;
 };
 
 class Trainer {
@@ -137,7 +137,7 @@ class Trainer {
     ScaledGradients scaled = {};
     fp16::ExponentHistogram exponents = {};  ///< of `scaled`, where the scaler needs them
     GradientSummary summary = {};            ///< of `scaled`
-    std::optional<SiteGradients> twin = {};  ///< of the micro-batches that it was run for
+    std::optional<SiteGradients> twin;       ///< of the micro-batches that it was run for
     bool twin_finite = true;
     bool scaler_wants_twin = false;  ///< else it is run for observers alone, which must not change the run
   };

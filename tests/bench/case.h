@@ -15,11 +15,11 @@ struct Case {
   std::string name;
   double items;
   std::function<void()> work;
-  std::vector<std::string> limits = {};  ///< it is held against the fastest of these cases
-  bool is_peer = false;                  ///< a limit or a peer: not ours, reported beside ours
-  int threads = 1;                       ///< one: pinned to a core
-  double products = 0;                   ///< multiplications in a step's linear maps; 0: no step
-  bool is_instrumented = false;          ///< a step that is measured besides, reported apart
+  std::vector<std::string> limits;  ///< it is held against the fastest of these cases
+  bool is_peer = false;             ///< a limit or a peer: not ours, reported beside ours
+  int threads = 1;                  ///< one: pinned to a core
+  double products = 0;              ///< multiplications in a step's linear maps; 0: no step
+  bool is_instrumented = false;     ///< a step that is measured besides, reported apart
 };
 
 using Rates = std::map<std::string, double>;
@@ -27,10 +27,10 @@ using Rates = std::map<std::string, double>;
 /// A figure that follows from the rates of several cases.
 struct Derived {
   std::string key;  ///< with its kind: "overhead.step_mlp_amp"
-  std::optional<double> value = {};
-  std::string limit = {};  ///< what the value is to reach: "at most 1.6"; empty where there is no target
-  std::string why_not_run = {};  ///< where there is no value
-  std::string note = {};         ///< printed beside it
+  std::optional<double> value;
+  std::string limit;        ///< what the value is to reach: "at most 1.6"; empty where there is no target
+  std::string why_not_run;  ///< where there is no value
+  std::string note;         ///< printed beside it
 };
 
 /// Throws unless `right`: no case is timed that computes something else than its definition.

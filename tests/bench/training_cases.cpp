@@ -124,8 +124,8 @@ constexpr std::array<std::string_view, 4> models_in_pytorch{"mlp", "cnn", "ssd",
 
 /// Seconds that PyTorch needs for a step of each model on one core, or why there are none.
 struct PyTorchSteps {
-  std::map<std::string, double, std::less<>> seconds = {};
-  std::string absence = {};
+  std::map<std::string, double, std::less<>> seconds;
+  std::string absence;
 };
 
 /// By the Python that HALFLAB_TORCH_PYTHON names, or the first on the PATH. The last line that it prints besides

@@ -25,18 +25,18 @@ struct Documented {
 
 struct DocumentedTable {
   Documented table;
-  std::vector<Documented> columns = {};
+  std::vector<Documented> columns;
 };
 
 struct DocumentedOutputs {
-  std::vector<DocumentedTable> tables = {};
-  std::vector<Documented> keys = {};
+  std::vector<DocumentedTable> tables;
+  std::vector<Documented> keys;
 };
 
 /// What runs of one program wrote: the columns of each table, and the keys of the summary.
 struct Written {
-  std::map<std::string, std::vector<std::string>> tables = {};
-  std::vector<std::string> keys = {};
+  std::map<std::string, std::vector<std::string>> tables;
+  std::vector<std::string> keys;
 
   void add(const std::map<std::string, std::string>& files) {
     for (const auto& [file, content] : files) {

@@ -13,9 +13,9 @@ namespace oracle {
 /// What came out of one shard, or of all of them together.
 struct Checked {
   std::uint64_t inputs = 0;
-  double seconds = 0;           ///< of one processor; filled in by the sweep
-  double largest = 0;           ///< of whatever the sweep measures, such as an error
-  std::string difference = {};  ///< operands, got and expected of the first mismatch; empty: there is none
+  double seconds = 0;      ///< of one processor; filled in by the sweep
+  double largest = 0;      ///< of whatever the sweep measures, such as an error
+  std::string difference;  ///< operands, got and expected of the first mismatch; empty: there is none
 
   Checked& operator+=(const Checked& other);
 };

@@ -62,8 +62,8 @@ struct Setup {
   std::string model = small_spec("mlp");
   std::string policy = "amp";
   std::string scaler = "dynamic";
-  std::string optimizer = {};
-  std::string schedule = {};
+  std::string optimizer;
+  std::string schedule;
   sim::TrainerOptions options = {.batch = 16, .seed = 3};
 };
 
@@ -71,7 +71,7 @@ struct Run {
   std::unique_ptr<sim::Model> model;
   const sim::Dataset& data;
   sim::Trainer trainer;
-  std::vector<sim::StepRecord> steps = {};
+  std::vector<sim::StepRecord> steps;
 
   void train(int count) {
     for (int step = 0; step < count; ++step) steps.push_back(trainer.step());

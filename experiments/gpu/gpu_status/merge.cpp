@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 struct ProgramRun {
   std::string name;
-  std::optional<int> exit_code = {};  ///< nothing where it was not run
+  std::optional<int> exit_code;  ///< nothing where it was not run
   double time_s = 0;
 };
 
@@ -143,7 +143,7 @@ std::vector<fs::path> text_files(const fs::path& directory) {
 struct Packed {
   Json texts = Json::object();
   std::size_t bytes = 0;
-  std::vector<std::string> left_out = {};
+  std::vector<std::string> left_out;
 
   void add(const std::string& program, const std::string& name, const std::string& text) {
     if (bytes + text.size() > most_packed_bytes) {

@@ -28,8 +28,8 @@ struct Line {
   std::string what;
   std::string rows;
   std::string result = "not yet run";
-  std::string inputs = {};
-  std::string where = {};
+  std::string inputs;
+  std::string where;
 };
 
 std::string count_text(std::uint64_t count) {
@@ -45,7 +45,7 @@ std::string joined(const std::vector<std::string>& parts) {
 struct FamilyProof {
   std::size_t run = 0, whole = 0, wrong = 0;
   std::uint64_t inputs = 0, mismatches = 0, other_nans = 0, misrounded = 0;
-  std::vector<std::string> where = {};
+  std::vector<std::string> where;
 };
 
 FamilyProof proof_of(const std::vector<const Row*>& rows, const RecordedGpu& gpu) {

@@ -11,8 +11,8 @@ struct ContextMemory {
   /// The device's used memory by NVIDIA's management library (NVML) after the first call of the runtime that needs
   /// a context, less what was used before it: this process's context, unless others allocated or freed at the
   /// same moment.
-  std::optional<std::int64_t> bytes = {};
-  std::string absent = {};  ///< why there is no such number
+  std::optional<std::int64_t> bytes;
+  std::string absent;  ///< why there is no such number
   /// All memory of the device that is not free just after: this context and whatever others hold, the driver among
   /// them. An upper bound.
   std::uint64_t in_use_bytes = 0;

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <iostream>
 #include <iterator>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "experiments/frame/interrupt.h"
+#include "experiments/frame/stopwatch.h"
 #include "experiments/gpu/gpu_throughput/context_memory.h"
 #include "experiments/gpu/gpu_throughput/judgement.h"
 #include "experiments/gpu/gpu_throughput/measurement.h"
@@ -45,8 +45,8 @@ struct Session {
   const Options& options;
   Selection selection;
   Measurement measurement;
-  std::vector<Row> rows = {};
-  std::vector<std::string> left_out = {};
+  std::vector<Row> rows;
+  std::vector<std::string> left_out;
 
   void measure_streaming() {
     if (!selection.wants_any(streaming_row_names())) return;
@@ -95,16 +95,10 @@ struct Session {
   }
 };
 
-/// Tells whether so many seconds have passed since it was made.
-std::function<bool()> timer(double seconds) {
-  const auto start = std::chrono::steady_clock::now();
-  return [=] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds;
-  };
-}
-
 void run(Run& run, const Options& options, std::string& for_screen) {
-  const auto time_is_up = timer(options.budget_s);
+  const auto time_is_up = [stopwatch = Stopwatch(), budget_s = options.budget_s] {
+    return stopwatch.seconds() > budget_s;
+  };
   Session session{.options = options,
                   .selection = from_option("--only", [&] { return selection_of(options.only); }),
                   .measurement = {.repeats = options.repeats, .time_is_up = time_is_up}};

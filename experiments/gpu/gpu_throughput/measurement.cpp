@@ -20,7 +20,7 @@ struct Runner {
   Row* row;
   std::size_t calls = 0;
   std::size_t turn = 0;
-  std::vector<double> times_s = {};
+  std::vector<double> times_s;
   bool may_go_on = true;
 
   double time(const Measurement& measurement, std::size_t count) {

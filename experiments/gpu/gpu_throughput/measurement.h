@@ -28,11 +28,11 @@ struct Row {
   std::string group;
   Unit unit = Unit::bytes;
   double amount = 0;
-  std::vector<Comparison> comparisons = {};
-  std::string absent = {};
-  std::string failure = {};  ///< what the runtime said when it was checked or timed
+  std::vector<Comparison> comparisons;
+  std::string absent;
+  std::string failure;  ///< what the runtime said when it was checked or timed
   Check check = {};
-  std::optional<Times> times = {};
+  std::optional<Times> times;
 
   bool failed() const { return check.wrong != 0 || !failure.empty(); }
   /// The summary's name for it: "name" or "name.group".

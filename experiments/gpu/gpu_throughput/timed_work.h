@@ -16,7 +16,7 @@ enum class Unit { bytes, flop };
 /// Another row of the group, whose rate is the limit that this row's is held against.
 struct Comparison {
   std::string peer;
-  std::optional<double> target = {};  ///< the least share of the peer's rate that is aimed at
+  std::optional<double> target;  ///< the least share of the peer's rate that is aimed at
 };
 
 /// A result that was compared with the CPU's, bit for bit, NaNs aside.
@@ -31,11 +31,11 @@ struct Work {
   /// By one call: bytes that it must move (each input read once, each output written once), or operations.
   double amount = 0;
   /// Queues one call; turns go round the sets of buffers.
-  std::function<void(std::size_t turn)> call = {};
-  std::function<Check()> check = {};
-  std::vector<Comparison> comparisons = {};
-  std::string absent = {};  ///< why it cannot run here; empty if it can
-  bool is_peer = false;     ///< another library's: where it refuses, it is absent
+  std::function<void(std::size_t turn)> call;
+  std::function<Check()> check;
+  std::vector<Comparison> comparisons;
+  std::string absent;    ///< why it cannot run here; empty if it can
+  bool is_peer = false;  ///< another library's: where it refuses, it is absent
 };
 
 /// Works that take turns, and hold the device's memory that they share.

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -14,24 +13,21 @@
 #include <vector>
 
 #include "experiments/frame/interrupt.h"
+#include "experiments/frame/stopwatch.h"
 #include "experiments/gpu/validate_gpu/drivers.h"
 
 namespace experiments::validate_gpu {
-
-using Seconds = std::chrono::duration<double>;
 
 /// A limit in seconds from now on; none means unlimited.
 class Budget {
  public:
   explicit Budget(std::optional<double> seconds) : seconds_(seconds) {}
 
-  /// Whether what takes as long as `next` would end within it.
-  bool allows(Seconds next = Seconds(0)) const {
-    return !seconds_ || Seconds(std::chrono::steady_clock::now() - start_) + next < Seconds(*seconds_);
-  }
+  /// Whether what takes so many seconds would end within it.
+  bool allows(double next_s = 0) const { return !seconds_ || stopwatch_.seconds() + next_s < *seconds_; }
 
  private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+  Stopwatch stopwatch_;
   std::optional<double> seconds_;
 };
 
@@ -82,9 +78,9 @@ class Repetitions {
  public:
   Repetitions(DeviceFailures& failures, const Budget& budget) : failures_(failures), budget_(budget) {}
 
-  /// The first answer, which took so long.
-  void keep(const Driver& driver, std::uint32_t shard, DeviceAnswer first, Seconds time) {
-    first_.try_emplace({&driver, shard}, First{.answer = std::move(first), .time = time});
+  /// The first answer, which took so many seconds.
+  void keep(const Driver& driver, std::uint32_t shard, DeviceAnswer first, double time_s) {
+    first_.try_emplace({&driver, shard}, First{.answer = std::move(first), .time_s = time_s});
   }
 
   /// The second answer, for which the device is asked once, however many rows share it. With the budget spent, or
@@ -94,7 +90,7 @@ class Repetitions {
  private:
   struct First {
     DeviceAnswer answer;
-    Seconds time;
+    double time_s;
   };
   using Place = std::pair<const Driver*, std::uint32_t>;
 
@@ -110,7 +106,7 @@ inline const std::optional<DeviceAnswer>& Repetitions::answer_of(const Driver& d
   if (!is_new) return answer;
   const auto first = first_.find({&driver, shard});
   const bool is_known = first != first_.end();
-  if (!failures_.is_device_lost() && (!is_known || budget_.allows(first->second.time)))
+  if (!failures_.is_device_lost() && (!is_known || budget_.allows(first->second.time_s)))
     answer =
         failures_.attempt(driver.rows, fmt::format("shard {}", shard), [&] { return driver.run(shard); });
   if (!answer && is_known) answer = first->second.answer;

@@ -73,7 +73,7 @@ struct FunctionErrors {
   std::uint16_t largest_at = 0;
   std::uint64_t order_breaks = 0;  ///< neighbouring operands whose answers are in the wrong order
   std::uint16_t first_break = 0;   ///< the code of the larger one of them
-  std::vector<Block> blocks = {};
+  std::vector<Block> blocks;
 };
 
 FunctionErrors errors_of(const ExactFunction& function, std::string subject, const FunctionTable& table);

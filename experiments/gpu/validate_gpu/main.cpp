@@ -57,7 +57,7 @@ using Chosen = std::function<bool(std::string_view name)>;
 /// Where rows run.
 struct Devices {
   bool cpu = true;
-  std::optional<fp16::cuda::Device> gpu = {};
+  std::optional<fp16::cuda::Device> gpu;
 
   std::string_view name() const { return !gpu ? "cpu" : cpu ? "all" : "cuda"; }
 };

@@ -237,11 +237,11 @@ std::string code_identity(const BuildInformation& build, const std::filesystem::
 }
 
 void Ledger::enter(std::size_t row, std::uint32_t shard, const ShardResult& result) {
-  constexpr std::chrono::seconds between_writes{20};
+  constexpr double between_writes_s = 20;
   const std::scoped_lock lock(mutex_);
   shards_.set(row, shard, result);
   changed_ = true;
-  if (!written_ || std::chrono::steady_clock::now() - *written_ >= between_writes) write();
+  if (!written_ || written_->seconds() >= between_writes_s) write();
 }
 
 void Ledger::save() {
@@ -250,7 +250,7 @@ void Ledger::save() {
 
 void Ledger::write() {
   shards_.write(file_);
-  written_ = std::chrono::steady_clock::now();
+  written_.emplace();
   changed_ = false;
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 /// What the shards of rows gave, kept from one run to the next.
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "experiments/frame/build_information.h"
+#include "experiments/frame/stopwatch.h"
 
 namespace experiments::validate_gpu {
 
@@ -84,7 +84,7 @@ std::vector<ShardFile::Line> shard_lines();
 struct ShardComparison {
   std::uint64_t shards_in_both = 0;
   std::uint64_t shards_differing = 0;
-  std::string first_difference = {};  ///< row and shard
+  std::string first_difference;  ///< row and shard
 };
 
 /// By their digests, here and below: of one row, which `row` names.
@@ -117,7 +117,7 @@ class Ledger {
   const std::filesystem::path& file_;
   std::mutex mutex_;
   bool changed_ = false;
-  std::optional<std::chrono::steady_clock::time_point> written_;
+  std::optional<Stopwatch> written_;  ///< since the file was last written
 };
 
 }  // namespace experiments::validate_gpu

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <iterator>
 #include <mutex>
 #include <optional>
@@ -12,13 +11,12 @@
 
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/parallel.h"
+#include "experiments/frame/stopwatch.h"
 #include "experiments/gpu/validate_gpu/attempts.h"
 #include "experiments/gpu/validate_gpu/shards.h"
 
 namespace experiments::validate_gpu {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 class Sweeper {
  public:
@@ -91,19 +89,19 @@ class Sweeper {
   void run_on_cpu(RowOutcome& outcome, const std::vector<std::uint32_t>& wanted, Progress& progress) {
     const Row& row = rows()[outcome.row];
     std::mutex mutex;
-    Seconds last{0};
+    double last_s = 0;
     parallel_for_each(wanted.size(), run_.threads(), [&](std::size_t i) {
       {
         const std::scoped_lock lock(mutex);
-        if (!budget_.allows(last)) return;
+        if (!budget_.allows(last_s)) return;
       }
-      const Clock::time_point start = Clock::now();
+      const Stopwatch stopwatch;
       const ShardResult result = run_shard(row, wanted[i]);
-      const Seconds time = Clock::now() - start;
+      const double time_s = stopwatch.seconds();
       ledger_.enter(outcome.row, wanted[i], result);
       const std::scoped_lock lock(mutex);
-      last = time;
-      outcome.time_s += time.count();
+      last_s = time_s;
+      outcome.time_s += time_s;
       outcome.inputs_now += row.domain().inputs_of(wanted[i]);
       progress.tick();
     });
@@ -112,9 +110,9 @@ class Sweeper {
   /// What of a driver's is missing from any of the chosen rows.
   struct DeviceWork {
     const Driver* driver;
-    std::vector<RowOutcome*> outcomes = {};  ///< of each of its rows; null for those not chosen
+    std::vector<RowOutcome*> outcomes;  ///< of each of its rows; null for those not chosen
     std::set<std::uint32_t> missing = {};
-    Seconds last{0};       ///< of its latest shard
+    double last_s = 0;     ///< of its latest shard
     std::size_t kept = 0;  ///< of its answers
 
     std::uint64_t inputs() const {
@@ -169,7 +167,7 @@ class Sweeper {
       std::erase_if(all, [](const DeviceWork& work) { return work.missing.empty(); });
       if (all.empty()) return;
       for (DeviceWork& work : all) {
-        if (!budget_.allows(work.last)) {
+        if (!budget_.allows(work.last_s)) {
           work.missing.clear();
           continue;
         }
@@ -183,7 +181,7 @@ class Sweeper {
   void run_next(DeviceWork& work, Progress& progress) {
     const std::uint32_t shard = work.missing.extract(work.missing.begin()).value();
     const Driver& driver = *work.driver;
-    const Clock::time_point start = Clock::now();
+    const Stopwatch stopwatch;
     std::optional<DeviceAnswer> answer =
         failures_.attempt(driver.rows, fmt::format("shard {}", shard), [&] { return driver.run(shard); });
     if (!answer) {
@@ -191,11 +189,11 @@ class Sweeper {
       return;
     }
     enter(work, shard, *answer);
-    work.last = Clock::now() - start;
+    work.last_s = stopwatch.seconds();
     const bool has_examples =
         std::ranges::any_of(answer->rows, [](const RowAnswer& row) { return !row.examples.empty(); });
     if (has_examples && work.kept++ < settings_.counterexamples)
-      repetitions_.keep(driver, shard, *std::move(answer), work.last);
+      repetitions_.keep(driver, shard, *std::move(answer), work.last_s);
     progress.tick(progress_units(driver, shard));
   }
 

@@ -42,7 +42,7 @@ struct RowOutcome {
   std::uint64_t documented = 0;
   std::uint64_t other_nans = 0;
   std::uint64_t misrounded = 0;
-  std::vector<Example> examples = {};
+  std::vector<Example> examples;
   double time_s = 0;  ///< of this run, summed over the threads; on the device where rows share a kernel, its
 };
 

@@ -48,7 +48,7 @@ struct VectorOutcome {
   std::string accumulator;  ///< f32 or f16
   std::uint64_t steps = 0;
   std::uint64_t mismatches = 0;
-  std::vector<VectorMismatch> counterexamples = {};  ///< the first eight
+  std::vector<VectorMismatch> counterexamples;  ///< the first eight
 };
 
 /// Checks a file with each accumulator. Throws std::runtime_error, naming file and line, where it cannot be read.

@@ -29,8 +29,8 @@ struct Options {
 
 struct Parsed {
   Options options = {};
-  std::string out = {};
-  std::string error = {};
+  std::string out;
+  std::string error;
   nlohmann::ordered_json effective = {};
 };
 

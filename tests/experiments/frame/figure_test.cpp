@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
-#include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/frame/stopwatch.h"
 #include "experiments/training/laboratory.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
@@ -214,14 +214,13 @@ TEST_CASE("a figure that a limit or a full disk cuts is removed, and told in one
 }
 
 /// The drawing of the figure by a gnuplot that is this shell script.
-experiments::Drawing drawn_by(const std::string& script,
-                              std::chrono::milliseconds time_limit = std::chrono::minutes(1)) {
+experiments::Drawing drawn_by(const std::string& script, double time_limit_s = 60) {
   const FigureDirectory directory;
   const test::TemporaryDirectory programs;
   std::ofstream(programs / "gnuplot") << "#!/bin/sh\n" << script << '\n';
   fs::permissions(programs / "gnuplot", fs::perms::owner_all);
   const Variable path("PATH", programs.path());
-  const experiments::Drawing drawing = experiments::draw(figure, directory.path(), time_limit);
+  const experiments::Drawing drawing = experiments::draw(figure, directory.path(), time_limit_s);
   CHECK(fs::exists(directory.path() / "squares.gp"));
   if (!drawing.problem.empty()) CHECK_FALSE(fs::exists(directory.path() / "squares.svg"));
   return drawing;
@@ -235,15 +234,14 @@ TEST_CASE("a gnuplot that says nothing is told by its exit code or signal") {
 }
 
 TEST_CASE("a gnuplot that hangs is ended, and the figure left as a script") {
-  using namespace std::chrono_literals;
   for (const char* hanging : {"echo > squares.svg; while :; do :; done", "exec 2>&-; while :; do :; done"}) {
-    CHECK(drawn_by(hanging, 200ms).problem ==
+    CHECK(drawn_by(hanging, 0.2).problem ==
           "gnuplot took longer than 0.2 s and was ended; 'squares.gp' is left as a script");
   }
   // What it leaves running behind itself is not waited for.
-  const auto start = std::chrono::steady_clock::now();
+  const experiments::Stopwatch stopwatch;
   CHECK(drawn_by("/bin/sleep 20 & exit 0").problem == cut_line);
-  CHECK(std::chrono::steady_clock::now() - start < 10s);
+  CHECK(stopwatch.seconds() < 10);
 }
 
 TEST_CASE("without gnuplot script and tables are written, and one line warns once") {

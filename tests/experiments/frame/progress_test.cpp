@@ -12,19 +12,19 @@ using experiments::Progress;
 using experiments::progress_line;
 
 TEST_CASE("the line shows share and remaining time") {
-  CHECK(progress_line("training", 0.5, 30s) == "[###############...............]  50 %  ETA 0:30  training");
-  CHECK(progress_line("training", 0.25, 1200s) ==
+  CHECK(progress_line("training", 0.5, 30) == "[###############...............]  50 %  ETA 0:30  training");
+  CHECK(progress_line("training", 0.25, 1200) ==
         "[#######.......................]  25 %  ETA 1:00:00  training");
-  CHECK(progress_line("training", 0, 3s) == "[..............................]   0 %  ETA -:--  training");
-  CHECK(progress_line("training", 1.5, 3s) == "[##############################] 100 %  ETA 0:00  training");
+  CHECK(progress_line("training", 0, 3) == "[..............................]   0 %  ETA -:--  training");
+  CHECK(progress_line("training", 1.5, 3) == "[##############################] 100 %  ETA 0:00  training");
 }
 
 TEST_CASE("the line is narrower than its terminal") {
-  CHECK(progress_line("training", 0.5, 30s, 40) == "[#####......]  50 %  ETA 0:30  training");
-  CHECK(progress_line("training", 0.5, 30s, 20) == "[]  50 %  ETA 0:30 ");
-  CHECK(progress_line("training", 0.5, 30s, 1) == "");
+  CHECK(progress_line("training", 0.5, 30, 40) == "[#####......]  50 %  ETA 0:30  training");
+  CHECK(progress_line("training", 0.5, 30, 20) == "[]  50 %  ETA 0:30 ");
+  CHECK(progress_line("training", 0.5, 30, 1) == "");
   for (std::size_t columns = 1; columns < 100; ++columns)
-    CHECK(progress_line("training", 0.5, 30s, columns).size() < columns);
+    CHECK(progress_line("training", 0.5, 30, columns).size() < columns);
 }
 
 TEST_CASE("nothing is drawn in the first two seconds, a bar afterwards, and it vanishes") {

@@ -61,7 +61,7 @@ std::string verdicts(std::string_view family, int inputs, int mismatches_of_the_
 
 struct MadeUp {
   json gpu;
-  std::string verdicts = {};
+  std::string verdicts;
   json summary = json::object();
 };
 

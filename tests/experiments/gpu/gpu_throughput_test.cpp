@@ -33,7 +33,7 @@ Work work(std::string name, double amount, Check check = {.compared = 10}) {
 /// A device on which a call takes as long as the table says.
 struct FakeDevice {
   std::map<std::string, double> call_s;
-  std::map<std::string, std::vector<std::size_t>> turns = {};
+  std::map<std::string, std::vector<std::size_t>> turns;
 
   TimeCalls time_calls() {
     return [this](const Work& work, std::size_t turn, std::size_t calls) {

@@ -16,7 +16,7 @@ namespace {
 
 /// What a step's gradients are: powers of two by their exponents, and what makes the run go wrong besides.
 struct Step {
-  std::vector<int> exponents = {};
+  std::vector<int> exponents;
   bool nan_in_run = false;   ///< a NaN in the run, whatever the scale
   bool nan_in_twin = false;  ///< one in the twin as well
 };

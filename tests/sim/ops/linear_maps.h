@@ -71,7 +71,7 @@ inline double rounded(double value, const fp16::Format& format) {
 struct Sum {
   const sim::Arithmetic& arithmetic;
   bool binary64;
-  std::vector<double> a = {}, b = {};
+  std::vector<double> a, b;
 
   void add(double x, double y) {
     a.push_back(x);

@@ -69,7 +69,7 @@ Tensor widened(const Tensor& narrow) {
 /// magnitude, unless terms cancel.
 struct Pair {
   Tensor narrow, wide;
-  std::vector<double> magnitudes = {};
+  std::vector<double> magnitudes;
 };
 
 struct InBoth {

@@ -67,7 +67,7 @@ struct Numbers {
 struct Recipe {
   std::string policy;
   const sim::RandomStream& random;
-  std::map<std::string, float> scales = {};  ///< per tensor; 1 where there is none
+  std::map<std::string, float> scales;  ///< per tensor; 1 where there is none
 
   bool draws(const OperandUse& use) const {
     return (policy == "mxfp4" || policy == "nvfp4") && use.operand == Operand::gradients;

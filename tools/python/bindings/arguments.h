@@ -64,7 +64,7 @@ std::optional<std::uint64_t> seed_argument(const py::handle& seed);
 /// The keyword arguments of everything that rounds.
 struct RoundingArguments {
   fp16::Attributes attributes = {};
-  std::optional<std::uint64_t> seed = {};  ///< given if and only if rounding is stochastic
+  std::optional<std::uint64_t> seed;  ///< given if and only if rounding is stochastic
   Counts* counts = nullptr;
 
   bool is_stochastic() const { return attributes.rounding == fp16::Rounding::stochastic; }

@@ -140,7 +140,7 @@ class Signature {
  private:
   struct Parameter {
     std::string name;
-    std::optional<py::object> fallback = {};
+    std::optional<py::object> fallback;
   };
   [[noreturn]] void reject(const std::string& what) const;
   std::string as_in_example() const;
