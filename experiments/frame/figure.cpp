@@ -14,7 +14,7 @@
 #include <system_error>
 
 #include "experiments/frame/figure_style.h"
-#include "experiments/frame/gnuplot.h"
+#include "experiments/frame/gnuplot_process.h"
 #include "experiments/frame/record.h"
 
 namespace experiments {

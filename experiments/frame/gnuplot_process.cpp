@@ -1,4 +1,4 @@
-#include "experiments/frame/gnuplot.h"
+#include "experiments/frame/gnuplot_process.h"
 
 #include <fcntl.h>
 #include <poll.h>
