@@ -231,10 +231,7 @@ void CommandLine::require_distinct_seeds() const {
 
 std::string CommandLine::footer() const {
   const std::string example = fmt::format("Example:\n  {}\n", program_.example);
-  Outputs outputs = program_.outputs;
-  outputs.summary_keys.insert(outputs.summary_keys.end(), program_.summary_keys.begin(),
-                              program_.summary_keys.end());
-  const std::string written = text_of(outputs);
+  const std::string written = text_of(program_.outputs);
   if (written.empty()) return example;
   return example + written +
          "\nExit code: 0 done, 1 a check failed, 2 wrong option or input, 130 interrupted.";

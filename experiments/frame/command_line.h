@@ -34,13 +34,10 @@ struct UsageError : std::invalid_argument {
 
 /// A program as its --help presents it.
 struct Program {
-  using SummaryKey = experiments::SummaryKey;
-
   std::string name;
   std::string question;  ///< the question it answers, or what it does, in one sentence
   std::string example;   ///< a command line worth trying
   Outputs outputs = {};
-  std::vector<experiments::SummaryKey> summary_keys;
   std::string details;  ///< what else a reader of --help must know to trust the answer
 };
 

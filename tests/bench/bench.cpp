@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/training/laboratory.h"
 #include "fp16/vector_path.h"
@@ -134,13 +135,23 @@ double limit_of(const Case& timed, const Rates& rates) {
   return limit;
 }
 
+struct RateRow {
+  double rate;
+  double limit;
+};
+
+const experiments::SummaryOf<RateRow> rate_summary{
+    {{"rate.<case>", "elements, products or steps per second", &RateRow::rate}}};
+const experiments::SummaryOf<RateRow> limit_summary{
+    {{"limit.<case>", "the rate of what it is held against", &RateRow::limit},
+     {"ratio.<case>", "the first over the second; higher is better",
+      [](auto& row) { return row.rate / row.limit; }}}};
+
 void record(experiments::Run& run, const std::vector<Case>& cases, const Rates& rates) {
   for (const Case& timed : cases) {
-    run.record().summary("rate." + timed.name, rates.at(timed.name));
-    const double limit = limit_of(timed, rates);
-    if (limit == 0) continue;
-    run.record().summary("limit." + timed.name, limit);
-    run.record().summary("ratio." + timed.name, rates.at(timed.name) / limit);
+    const RateRow row{rates.at(timed.name), limit_of(timed, rates)};
+    rate_summary.write(run.record(), row, {timed.name});
+    if (row.limit != 0) limit_summary.write(run.record(), row, {timed.name});
   }
 }
 
@@ -230,27 +241,11 @@ int main(int argc, char** argv) {
   Options options;
   return experiments::run(
       argc, argv,
-      {.program =
-           {.name = "bench",
-            .question = "How fast is the code against the machine's limits and the best peers, in one run?",
-            .example = "bench --quick --out results/bench",
-            .summary_keys = {{"rate.<case>", "elements, products or steps per second"},
-                             {"limit.<case>", "the rate of what it is held against"},
-                             {"ratio.<case>", "the first over the second; higher is better"},
-                             {"overhead.step_<model>_<policy>",
-                              "time of a step over that of its products alone, at the rate of the "
-                              "policy's matrix product of 512^3 in this run; lower is better"},
-                             {"slowdown.step_<model>_<policy>", "over the step in fp32"},
-                             {"ratio.step_<model>_fp32_pytorch",
-                              "PyTorch's time of the same step on one core over ours, by the Python that "
-                              "HALFLAB_TORCH_PYTHON names (python3); \"not run\" where it imports no torch"},
-                             {"overhead.statistics_<model>",
-                              "time of a step under amp with statistics of every tensor over one "
-                              "without"},
-                             {"overhead.twin_<model>",
-                              "of one that is compared with the FP32 twin, over one that is not"},
-                             {"overhead.flight_recorder_<model>",
-                              "of one that is looked into if it is skipped, over one that is not"}}},
+      {.program = {.name = "bench",
+                   .question =
+                       "How fast is the code against the machine's limits and the best peers, in one run?",
+                   .example = "bench --quick --out results/bench",
+                   .outputs = experiments::outputs_of(rate_summary, limit_summary, bench::derived_keys())},
        .options =
            [&](experiments::CommandLine& command_line) {
              command_line.add("--repetitions", options.repetitions, "times that every case is measured",

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/frame/help_text.h"
+
 namespace bench {
 
 /// Something timed: `work` does `items` units of it.
@@ -50,6 +52,8 @@ void add_number_cases(std::vector<Case>& cases);
 void add_product_cases(std::vector<Case>& cases);
 /// Histograms, and whole steps of training, with and without instruments.
 void add_training_cases(std::vector<Case>& cases);
+/// The keys of what is derived, for --help.
+std::vector<experiments::SummaryKey> derived_keys();
 /// Steps over the time of their products alone, and over FP32 steps.
 std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rates& rates);
 /// PyTorch's steps, which it times, over ours.

@@ -13,6 +13,7 @@
 #include <string>
 #include <utility>
 
+#include "experiments/frame/columns.h"
 #include "experiments/training/training_setup.h"
 #include "fp16/exponent_histogram.h"
 #include "sim/statistics/cast_counts.h"
@@ -160,7 +161,31 @@ std::string on_average(double overhead, int every, std::string_view program) {
   return fmt::format("{:.2f} every {} ({})", 1 + (overhead - 1) / every, every, program);
 }
 
+using experiments::filled;
+using experiments::SummaryKey;
+
+const SummaryKey step_overhead{"overhead.step_<model>_<policy>",
+                               "time of a step over that of its products alone, at the rate of the policy's "
+                               "matrix product of 512^3 in this run; lower is better"};
+const SummaryKey step_slowdown{"slowdown.step_<model>_<policy>", "over the step in fp32"};
+const SummaryKey pytorch_ratio{
+    "ratio.step_<model>_fp32_pytorch",
+    "PyTorch's time of the same step on one core over ours, by the Python that HALFLAB_TORCH_PYTHON names "
+    "(python3); \"not run\" where it imports no torch"};
+const SummaryKey statistics_overhead{
+    "overhead.statistics_<model>",
+    "time of a step under amp with statistics of every tensor over one without"};
+const SummaryKey twin_overhead{"overhead.twin_<model>",
+                               "of one that is compared with the FP32 twin, over one that is not"};
+const SummaryKey flight_recorder_overhead{
+    "overhead.flight_recorder_<model>", "of one that is looked into if it is skipped, over one that is not"};
+
 }  // namespace
+
+std::vector<SummaryKey> derived_keys() {
+  return {step_overhead,       step_slowdown, pytorch_ratio,
+          statistics_overhead, twin_overhead, flight_recorder_overhead};
+}
 
 void add_training_cases(std::vector<Case>& cases) {
   add_histogram(cases);
@@ -179,11 +204,11 @@ std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rat
       const std::string name = step_name(model.name, policy);
       const double rate = rates.at(name), products = std::ranges::find(cases, name, &Case::name)->products;
       const double product_rate = rates.at(policy == "fp16" ? "gemm_fp16_fma" : "gemm_fp32_chain");
-      figures.push_back({.key = "overhead." + name,
+      figures.push_back({.key = filled(step_overhead.name, {model.name, policy}),
                          .value = product_rate / (products * rate),
                          .limit = target ? fmt::format("at most {}", *target) : std::string()});
       if (policy == "fp32") continue;
-      figures.push_back({.key = "slowdown." + name,
+      figures.push_back({.key = filled(step_slowdown.name, {model.name, policy}),
                          .value = rates.at(step_name(model.name, "fp32")) / rate,
                          .limit = policy == "amp" ? "at most 2.5" : "at most 8"});
     }
@@ -195,8 +220,8 @@ std::vector<Derived> derive_from_pytorch(const Rates& rates) {
   const PyTorchSteps peer = time_pytorch();
   std::vector<Derived> figures;
   for (const std::string_view model : models_in_pytorch) {
-    Derived& figure = figures.emplace_back(
-        Derived{.key = fmt::format("ratio.step_{}_fp32_pytorch", model), .limit = "at least 0.67"});
+    Derived& figure =
+        figures.emplace_back(Derived{.key = filled(pytorch_ratio.name, {model}), .limit = "at least 0.67"});
     const auto seconds = peer.seconds.find(model);
     if (seconds != peer.seconds.end()) {
       figure.value = seconds->second * rates.at(step_name(model, "fp32"));
@@ -211,15 +236,15 @@ std::vector<Derived> derive_from_instruments(const Rates& rates) {
   std::vector<Derived> figures;
   for (const auto& [model, _] : step_targets) {
     const double plain = rates.at(step_name(model, "amp"));
-    figures.push_back({.key = fmt::format("overhead.statistics_{}", model),
+    figures.push_back({.key = filled(statistics_overhead.name, {model}),
                        .value = plain / rates.at(step_name(model, "amp", with_statistics)),
                        .limit = "at most 1.2"});
     const double twin = plain / rates.at(step_name(model, "amp", with_twin));
-    figures.push_back({.key = fmt::format("overhead.twin_{}", model),
+    figures.push_back({.key = filled(twin_overhead.name, {model}),
                        .value = twin,
                        .note = fmt::format("{}, {}", on_average(twin, 10, "scaler_comparison"),
                                            on_average(twin, 50, "training"))});
-    figures.push_back({.key = fmt::format("overhead.flight_recorder_{}", model),
+    figures.push_back({.key = filled(flight_recorder_overhead.name, {model}),
                        .value = plain / rates.at(step_name(model, "amp", with_flight_recorder)),
                        .note = "of steps that are applied"});
   }

@@ -64,7 +64,8 @@ int run(int argc, char** argv) {
       {.name = "gpu_status",
        .question = "Which operations and kernels were proven on which GPU? Without an option that says "
                    "otherwise it prints the table of docs/gpu.md",
-       .example = "gpu_status --records experiments/records --page docs/gpu.md"});
+       .example = "gpu_status --records experiments/records --page docs/gpu.md",
+       .outputs = merged_outputs()});
   command_line.add("--records", options.records, "the folder of the committed records", "DIR");
   command_line.add("--page", options.page, "writes the table between the marks of this file", "FILE");
   command_line.add("--device", options.device, "writes the GPU of this machine as JSON", "FILE");

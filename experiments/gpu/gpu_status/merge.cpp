@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <numeric>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string_view>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/files.h"
 #include "experiments/frame/record.h"
 #include "experiments/gpu/gpu_status/device.h"
@@ -67,6 +69,16 @@ int occurrences(const std::string& text, std::string_view part) {
   return count;
 }
 
+struct TestCases {
+  int all = 0, passed = 0, failed = 0, skipped = 0;
+};
+
+const SummaryOf<TestCases> tests_summary{
+    {{"<program>.test_cases", "cases of a program of tests", &TestCases::all, "--merge"},
+     {"<program>.passed", "of these cases, but for those that were skipped", &TestCases::passed, "--merge"},
+     {"<program>.failed", "of these cases", &TestCases::failed, "--merge"},
+     {"<program>.skipped", "of these cases, as they cannot run here", &TestCases::skipped, "--merge"}}};
+
 /// doctest's last line but two: "test cases:  5 |  5 passed | 0 failed | 0 skipped". A case that cannot run here
 /// says so and counts as passed there.
 void summarise_tests(RunRecord& record, const std::string& name, const std::string& log) {
@@ -76,13 +88,10 @@ void summarise_tests(RunRecord& record, const std::string& name, const std::stri
   std::ranges::replace_if(
       numbers, [](char c) { return c < '0' || c > '9'; }, ' ');
   std::istringstream stream(numbers);
-  int cases = 0, passed = 0, failed = 0;
-  if (!(stream >> cases >> passed >> failed)) return;
-  const int skipped = occurrences(log, "MESSAGE: skipped: ");
-  record.summary(name + ".test_cases", cases);
-  record.summary(name + ".passed", passed - skipped);
-  record.summary(name + ".failed", failed);
-  record.summary(name + ".skipped", skipped);
+  TestCases cases{.skipped = occurrences(log, "MESSAGE: skipped: ")};
+  if (!(stream >> cases.all >> cases.passed >> cases.failed)) return;
+  cases.passed -= cases.skipped;
+  tests_summary.write(record, cases, {name});
 }
 
 Value as_value(const Json& value) {
@@ -92,13 +101,20 @@ Value as_value(const Json& value) {
   return value.number() < 0 ? Value(value.integer()) : Value(value.unsigned_integer());
 }
 
+const SummaryOf<std::string> not_run_summary{
+    {{"<program>.not_run", "why it was not run", &reason_of, "--merge"}}};
+const SummaryOf<ProgramRun> run_summary{
+    {{"<program>.exit_code", "of a program that was run", &ProgramRun::exit_code, "--merge"}}};
+const SummaryOf<Value> copied_summary{
+    {{"<program>.<key>", "every key of the program's own summary", std::identity(), "--merge"}}};
+
 void add_summary(RunRecord& record, const fs::path& folder, const ProgramRun& run, const std::string& log) {
-  if (!run.exit_code) return record.summary(run.name + ".not_run", reason_of(log));
-  record.summary(run.name + ".exit_code", *run.exit_code);
+  if (!run.exit_code) return not_run_summary.write(record, log, {run.name});
+  run_summary.write(record, run, {run.name});
   summarise_tests(record, run.name, log);
   const Json summary = read_object(folder / run.name / "summary.json");
   for (const auto& [key, value] : summary.members())
-    record.summary(fmt::format("{}.{}", run.name, key), as_value(value));
+    copied_summary.write(record, as_value(value), {run.name, key});
 }
 
 std::string outcome_of(int exit_code) {
@@ -210,6 +226,10 @@ const std::string& plain(const std::string& name) {
 }
 
 }  // namespace
+
+Outputs merged_outputs() {
+  return outputs_of(not_run_summary, run_summary, tests_summary, copied_summary);
+}
 
 void merge(const fs::path& folder, const fs::path& out) {
   const std::vector<ProgramRun> runs = read_runs(folder);

@@ -13,7 +13,12 @@
 #include <string>
 #include <vector>
 
+#include "experiments/frame/help_text.h"
+
 namespace experiments::gpu_status {
+
+/// For --help: the record's summary.
+Outputs merged_outputs();
 
 /// Writes the record into `out`, in the place of one that is there. Of a program that failed or was ended there
 /// is the end of what it printed, and its shards. Files that would make runs.json too large are left out, and

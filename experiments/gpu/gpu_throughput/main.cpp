@@ -135,18 +135,7 @@ int main(int argc, char** argv) {
             .question =
                 "How fast are half-precision kernels on this GPU, beside a copy and cuBLAS of the same run?",
             .example = "gpu_throughput --only half_histogram,wgmma_binary32 --out results/gpu",
-            .summary_keys =
-                {{"rows, rows_checked, rows_failed",
-                  "kernels by sizes; those that ran and were compared with the CPU; with wrong results"},
-                 {"targets", "rows and limits for which a least share is aimed at"},
-                 {"rate.ROW", "bytes or operations a second, by the median time; of products ROW.EDGE"},
-                 {"ratio.ROW, limit.ROW", "that over its limit's, and the limit's, in the same unit"},
-                 {"ratio.ROW.over_PEER, limit.ROW.over_PEER", "the same for a second limit"},
-                 {"overhead.context_bytes",
-                  "the device's used memory after the first call that needs a context less that before, by "
-                  "NVML"},
-                 {"overhead.device_bytes_in_use",
-                  "total less free memory at that moment, of all processes and the driver"}},
+            .outputs = gpu_throughput::outputs(),
             .details = gpu_throughput::row_help()},
        .options =
            [&](CommandLine& command_line) {

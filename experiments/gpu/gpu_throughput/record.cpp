@@ -8,6 +8,7 @@
 #include <iterator>
 #include <utility>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 
 namespace experiments::gpu_throughput {
@@ -87,6 +88,67 @@ std::vector<std::string> reasons(const std::vector<Row>& rows) {
   return paragraphs;
 }
 
+/// A row with times beside one of its limits; null where none was measured.
+struct TimedRow {
+  const Row& row;
+  const Judgement* judgement;
+  const Times& times = *row.times;
+  double ratio = judgement ? judgement->ratio : 1;
+};
+
+const TableOf<TimedRow> timing_table{
+    .name = "timing",
+    .rows = "each row that was timed, at each size, and each limit of it",
+    .columns = {{"row", "", [](auto& r) { return r.row.name; }},
+                {"size", "", [](auto& r) { return r.row.group; }},
+                {"unit", "", [](auto& r) { return r.row.unit == Unit::bytes ? "B" : "FLOP"; }},
+                {"amount_per_call", "B or FLOP", [](auto& r) { return r.row.amount; }},
+                {"repeats", "repeats", [](auto& r) { return r.times.repeats; }},
+                {"calls_per_repeat", "calls", [](auto& r) { return r.times.calls_per_repeat; }},
+                {"time_median_s", "s", [](auto& r) { return r.times.median_s; }},
+                {"time_lowest_s", "s", [](auto& r) { return r.times.lowest_s; }},
+                {"time_highest_s", "s", [](auto& r) { return r.times.highest_s; }},
+                {"rate_per_s", "B/s or FLOP/s", [](auto& r) { return r.row.rate(); }},
+                {"limit", "", [](auto& r) { return r.judgement ? r.judgement->peer_name : ""; }},
+                {"ratio", "1", &TimedRow::ratio},
+                {"ratio_lowest", "1", [](auto& r) { return r.ratio * r.times.median_s / r.times.highest_s; }},
+                {"ratio_highest", "1", [](auto& r) { return r.ratio * r.times.median_s / r.times.lowest_s; }},
+                {"target", "1",
+                 [](auto& r) {
+                   return r.judgement && r.judgement->target ? Value(*r.judgement->target) : Value("");
+                 }},
+                {"outcome", "", [](auto& r) { return r.judgement ? name_of(r.judgement->outcome) : ""; }}}};
+
+const SummaryOf<std::vector<Row>> rows_summary{
+    {{"rows", "kernels by sizes", [](auto& rows) { return rows.size(); }},
+     {"rows_checked", "those that ran and were compared with the CPU",
+      [](auto& rows) { return count(rows, [](const Row& row) { return row.check.compared != 0; }); }},
+     {"rows_failed", "with wrong results", [](auto& rows) { return count(rows, &Row::failed); }}}};
+
+const SummaryOf<std::vector<Judgement>> targets_summary{
+    {{"targets", "rows and limits for which a least share is aimed at", [](auto& judgements) {
+        return count(judgements, [](const Judgement& each) { return each.target.has_value(); });
+      }}}};
+
+const SummaryOf<Row> rates_summary{
+    {{"rate.<row>",
+      "bytes or operations a second, by the median time; of products rate.<row>.<edge>, here and below",
+      &Row::rate, "rows that were timed"}}};
+
+const SummaryOf<Judgement> limits_summary{
+    {{"ratio.<row>", "that over its limit's; over a second limit's ratio.<row>.over_<peer>",
+      &Judgement::ratio, "rows and limits that were timed"},
+     {"limit.<row>", "the limit's, in the same unit; the second one's limit.<row>.over_<peer>",
+      [](auto& judgement) { return judgement.peer->rate(); }, "rows and limits that were timed"}}};
+
+const SummaryOf<ContextMemory> context_summary{
+    {{"overhead.context_bytes",
+      "the device's used memory after the first call that needs a context less that before, by NVML",
+      &ContextMemory::bytes, "NVML"},
+     {"overhead.device_bytes_in_use",
+      "total less free memory at that moment, of all processes and the driver",
+      &ContextMemory::in_use_bytes}}};
+
 }  // namespace
 
 std::string rate_text(double rate, Unit unit) {
@@ -148,51 +210,36 @@ std::string context_text(const ContextMemory& memory) {
                      static_cast<double>(*memory.bytes) / mebi, in_use);
 }
 
+Outputs outputs() {
+  return outputs_of(timing_table, rows_summary, targets_summary, rates_summary, limits_summary,
+                    context_summary);
+}
+
 void write_timing(RunRecord& record, const std::vector<Row>& rows, const std::vector<Judgement>& judgements) {
-  Table& table =
-      record.table("timing", {"row", "size", "unit", "amount_per_call", "repeats", "calls_per_repeat",
-                              "time_median_s", "time_lowest_s", "time_highest_s", "rate_per_s", "limit",
-                              "ratio", "ratio_lowest", "ratio_highest", "target", "outcome"});
+  const auto add = timing_table.start(record);
   for (const Row& row : rows) {
     if (!row.times) continue;
-    const Times& times = *row.times;
-    const auto write = [&](std::string_view limit, double ratio, const Value& target,
-                           std::string_view outcome) {
-      table.row({row.name, row.group, row.unit == Unit::bytes ? "B" : "FLOP", row.amount, times.repeats,
-                 times.calls_per_repeat, times.median_s, times.lowest_s, times.highest_s, row.rate(), limit,
-                 ratio, ratio * times.median_s / times.highest_s, ratio * times.median_s / times.lowest_s,
-                 target, outcome});
-    };
-    bool is_compared = false;
-    for (const Judgement* judgement : of_row(judgements, row)) {
-      if (judgement->ratio == 0) continue;
-      is_compared = true;
-      write(judgement->peer_name, judgement->ratio, judgement->target ? Value(*judgement->target) : Value(""),
-            name_of(judgement->outcome));
-    }
-    if (!is_compared) write("", 1, "", "");
+    std::vector<const Judgement*> compared = of_row(judgements, row);
+    std::erase_if(compared, [](const Judgement* judgement) { return judgement->ratio == 0; });
+    if (compared.empty()) compared.push_back(nullptr);
+    for (const Judgement* judgement : compared) add({row, judgement});
   }
 }
 
 void write_summary(RunRecord& record, const std::vector<Row>& rows,
                    const std::vector<Judgement>& judgements) {
-  record.summary("rows", rows.size());
-  record.summary("rows_checked", count(rows, [](const Row& row) { return row.check.compared != 0; }));
-  record.summary("rows_failed", count(rows, &Row::failed));
-  record.summary("targets", count(judgements, [](const Judgement& each) { return each.target.has_value(); }));
+  rows_summary.write(record, rows);
+  targets_summary.write(record, judgements);
   for (const Row& row : rows) {
-    if (row.times) record.summary("rate." + row.key(), row.rate());
+    if (row.times) rates_summary.write(record, row, {row.key()});
   }
   for (const Judgement& judgement : judgements) {
-    if (judgement.ratio == 0) continue;
-    record.summary("ratio." + judgement.key, judgement.ratio);
-    record.summary("limit." + judgement.key, judgement.peer->rate());
+    if (judgement.ratio != 0) limits_summary.write(record, judgement, {judgement.key});
   }
 }
 
 void write_summary(RunRecord& record, const ContextMemory& memory) {
-  if (memory.bytes) record.summary("overhead.context_bytes", *memory.bytes);
-  record.summary("overhead.device_bytes_in_use", memory.in_use_bytes);
+  context_summary.write(record, memory);
 }
 
 void write_verdict(Run& run, const std::vector<Row>& rows) {

@@ -27,6 +27,8 @@ std::string copy_text(const std::vector<Row>& rows, double stated_rate);
 
 std::string context_text(const ContextMemory& memory);
 
+/// For --help.
+Outputs outputs();
 void write_timing(RunRecord& record, const std::vector<Row>& rows, const std::vector<Judgement>& judgements);
 void write_summary(RunRecord& record, const std::vector<Row>& rows, const std::vector<Judgement>& judgements);
 void write_summary(RunRecord& record, const ContextMemory& memory);

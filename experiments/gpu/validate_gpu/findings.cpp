@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <iterator>
 #include <numeric>
 #include <string_view>
 #include <utility>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/gpu/validate_gpu/rows.h"
 
@@ -163,6 +165,93 @@ std::string conclusion(const std::vector<Finding>& findings) {
   return fmt::format("{}: every result is the expected one, bit for bit{}.", all, exceptions);
 }
 
+const TableOf<Finding> verdicts_table{
+    .name = "verdicts",
+    .rows = "each operation of each subject",
+    .columns = {{"operation", "", &Finding::operation},
+                {"family", "", &Finding::family},
+                {"subject", "", &Finding::subject},
+                {"pipe", "", &Finding::pipe},
+                {"reference", "", &Finding::reference},
+                {"domain", "", &Finding::domain},
+                {"inputs_possible", "inputs", &Finding::inputs_possible},
+                {"inputs", "inputs", &Finding::inputs},
+                {"shards_wanted", "shards", &Finding::shards_wanted},
+                {"shards_finished", "shards", &Finding::shards_finished},
+                {"mismatches", "results", &Finding::mismatches},
+                {"documented_deviations", "results", &Finding::documented},
+                {"other_nans", "results", &Finding::other_nans},
+                {"not_correctly_rounded", "results", &Finding::misrounded},
+                {"verdict", "", [](auto& f) { return verdict_of(f, f.obstacle); }},
+                {"documented", "", &Finding::deviation}}};
+
+struct ExampleRow {
+  const Finding& finding;
+  const Example& example;
+};
+
+/// An operand or a result of the example, as bits or as a number.
+auto part_of(std::array<std::string, 5> Example::*form, std::size_t place) {
+  return [form, place](const ExampleRow& row) { return (row.example.*form)[place]; };
+}
+
+const TableOf<ExampleRow> examples_table{
+    .name = "counterexamples",
+    .rows = "each of the first unexpected results of a row of verdicts.csv",
+    .columns = {{"operation", "", [](auto& r) { return r.finding.operation; }},
+                {"subject", "", [](auto& r) { return r.finding.subject; }},
+                {"what", "", [](auto& r) { return r.example.kind; }},
+                {"a_bits", "", part_of(&Example::bits, 0)},
+                {"b_bits", "", part_of(&Example::bits, 1)},
+                {"c_bits", "", part_of(&Example::bits, 2)},
+                {"result_bits", "", part_of(&Example::bits, 3)},
+                {"expected_bits", "", part_of(&Example::bits, 4)},
+                {"a", "1", part_of(&Example::values, 0)},
+                {"b", "1", part_of(&Example::values, 1)},
+                {"c", "1", part_of(&Example::values, 2)},
+                {"result", "1", part_of(&Example::values, 3)},
+                {"expected", "1", part_of(&Example::values, 4)}}};
+
+const TableOf<Finding> timing_table{.name = "timing",
+                                    .rows = "each row of verdicts.csv that took time in this run",
+                                    .columns = {{"operation", "", &Finding::operation},
+                                                {"subject", "", &Finding::subject},
+                                                {"inputs", "inputs", &Finding::inputs_now},
+                                                {"time_s", "s", &Finding::time_s},
+                                                {"rate_inputs_per_s", "inputs/s", [](auto& f) {
+                                                   return static_cast<double>(f.inputs_now) / f.time_s;
+                                                 }}}};
+
+auto rows_where(auto predicate) {
+  return [predicate](const std::vector<Finding>& findings) { return count(findings, predicate); };
+}
+
+auto total_of(auto field) {
+  return [field](const std::vector<Finding>& findings) { return total(findings, field); };
+}
+
+const SummaryOf<std::vector<Finding>> summary{
+    {{"rows", "operations by subjects", [](auto& findings) { return findings.size(); }},
+     {"rows_run", "of these run, at least in part", rows_where(&Finding::ran)},
+     {"rows_not_run", "of these not run: what they need is missing",
+      rows_where([](auto& f) { return !f.ran(); })},
+     {"rows_failed", "with a mismatch that is not documented, or that the device failed at",
+      rows_where(&Finding::failed)},
+     {"rows_exhaustive", "of those run, on every input of their domain",
+      rows_where([](auto& f) { return f.ran() && f.is_complete_domain && f.inputs == f.inputs_possible; })},
+     {"inputs", "of all rows", total_of(&Finding::inputs)},
+     {"mismatches", "results that are not the expected bits", total_of(&Finding::mismatches)},
+     {"documented_deviations", "results that differ from the software half as documented",
+      total_of(&Finding::documented)},
+     {"other_nans", "results that are NaNs, but of other bits; mismatches only where the bits are promised",
+      total_of(&Finding::other_nans)},
+     {"not_correctly_rounded", "results of functions without that promise", total_of(&Finding::misrounded)},
+     {"shards_wanted", "of all rows", total_of(&Finding::shards_wanted)},
+     {"shards_finished", "of all rows; fewer are finished after --budget",
+      total_of(&Finding::shards_finished)},
+     {"cuda_fp16.h", "CUDA version of NVIDIA's header, or \"none\"",
+      [](auto&) { return cuda_header_version().empty() ? "none" : cuda_header_version(); }}}};
+
 }  // namespace
 
 Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures) {
@@ -196,49 +285,22 @@ Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures) {
   return finding;
 }
 
+Outputs finding_outputs() {
+  return outputs_of(verdicts_table, examples_table, timing_table, summary);
+}
+
 void write_tables(RunRecord& record, const std::vector<Finding>& findings) {
-  Table& verdicts = record.table(
-      "verdicts", {"operation", "family", "subject", "pipe", "reference", "domain", "inputs_possible",
-                   "inputs", "shards_wanted", "shards_finished", "mismatches", "documented_deviations",
-                   "other_nans", "not_correctly_rounded", "verdict", "documented"});
-  Table& examples =
-      record.table("counterexamples", {"operation", "subject", "what", "a_bits", "b_bits", "c_bits",
-                                       "result_bits", "expected_bits", "a", "b", "c", "result", "expected"});
-  Table& timing = record.table("timing", {"operation", "subject", "inputs", "time_s", "rate_inputs_per_s"});
+  verdicts_table.write(record, findings);
+  const auto add_example = examples_table.start(record);
+  const auto add_time = timing_table.start(record);
   for (const Finding& finding : findings) {
-    verdicts.row({finding.operation, finding.family, finding.subject, finding.pipe, finding.reference,
-                  finding.domain, finding.inputs_possible, finding.inputs, finding.shards_wanted,
-                  finding.shards_finished, finding.mismatches, finding.documented, finding.other_nans,
-                  finding.misrounded, verdict_of(finding, finding.obstacle), finding.deviation});
-    for (const Example& example : finding.examples) {
-      std::vector<Value> row{finding.operation, finding.subject, example.kind};
-      row.insert(row.end(), example.bits.begin(), example.bits.end());
-      row.insert(row.end(), example.values.begin(), example.values.end());
-      examples.row(row);
-    }
-    if (finding.time_s == 0) continue;
-    timing.row({finding.operation, finding.subject, finding.inputs_now, finding.time_s,
-                static_cast<double>(finding.inputs_now) / finding.time_s});
+    for (const Example& example : finding.examples) add_example({finding, example});
+    if (finding.time_s != 0) add_time(finding);
   }
 }
 
 void write_summary(RunRecord& record, const std::vector<Finding>& findings) {
-  record.summary("rows", findings.size());
-  record.summary("rows_run", count(findings, &Finding::ran));
-  record.summary("rows_not_run", count(findings, [](const Finding& each) { return !each.ran(); }));
-  record.summary("rows_failed", count(findings, &Finding::failed));
-  record.summary("rows_exhaustive", count(findings, [](const Finding& each) {
-                   return each.ran() && each.is_complete_domain && each.inputs == each.inputs_possible;
-                 }));
-  record.summary("inputs", total(findings, &Finding::inputs));
-  record.summary("mismatches", mismatches(findings));
-  record.summary("documented_deviations", total(findings, &Finding::documented));
-  record.summary("other_nans", total(findings, &Finding::other_nans));
-  record.summary("not_correctly_rounded", total(findings, &Finding::misrounded));
-  record.summary("shards_wanted", total(findings, &Finding::shards_wanted));
-  record.summary("shards_finished", total(findings, &Finding::shards_finished));
-  record.summary("cuda_fp16.h",
-                 cuda_header_version().empty() ? std::string_view("none") : cuda_header_version());
+  summary.write(record, findings);
 }
 
 void write_verdict(RunRecord& record, const std::vector<Finding>& findings, const DeviceFailures& failures) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/frame/help_text.h"
 #include "experiments/frame/record.h"
 #include "experiments/gpu/validate_gpu/attempts.h"
 #include "experiments/gpu/validate_gpu/numbers.h"
@@ -43,6 +44,8 @@ struct Finding {
 
 Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures);
 
+/// For --help: tables and summary.
+Outputs finding_outputs();
 /// The tables verdicts, counterexamples and timing.
 void write_tables(RunRecord& record, const std::vector<Finding>& findings);
 void write_summary(RunRecord& record, const std::vector<Finding>& findings);  ///< all but the device

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/functions.h"
@@ -25,25 +26,48 @@ double position_of(const FunctionErrors::Block& block) {
   return block.first & 0x8000 ? -binades : binades;
 }
 
+const TableOf<FunctionErrors> functions_table{
+    .name = "functions",
+    .rows = "each operation of the family functions, by subject",
+    .columns = {{"function", "", &FunctionErrors::function},
+                {"subject", "", &FunctionErrors::subject},
+                {"operands", "operands", [](auto&) { return 1 << 16; }},
+                {"not_correctly_rounded", "results", &FunctionErrors::misrounded},
+                {"wrong", "results", &FunctionErrors::wrong},
+                {"other_nans", "results", &FunctionErrors::other_nans},
+                {"largest_error_ulp", "ulp", &FunctionErrors::largest_ulp},
+                {"largest_error_at_bits", "", [](auto& e) { return bits_text(half_number, e.largest_at); }},
+                {"largest_error_at", "1", [](auto& e) { return value_text(half_number, e.largest_at); }},
+                {"order_breaks", "pairs of neighbouring operands", &FunctionErrors::order_breaks},
+                {"first_order_break_at_bits", "",
+                 [](auto& e) { return e.order_breaks == 0 ? "" : bits_text(half_number, e.first_break); }}},
+    .when = "functions in --op"};
+
+struct BlockRow {
+  const FunctionErrors& errors;
+  const FunctionErrors::Block& block;
+};
+
+const TableOf<BlockRow> blocks_table{
+    .name = "ulp_errors",
+    .rows = fmt::format("{} neighbouring operands in a row of functions.csv", FunctionErrors::block_size),
+    .columns = {{"function", "", [](auto& r) { return r.errors.function; }},
+                {"subject", "", [](auto& r) { return r.errors.subject; }},
+                {"position_binades", "binades", [](auto& r) { return position_of(r.block); }},
+                {"first_bits", "", [](auto& r) { return bits_text(half_number, r.block.first); }},
+                {"first", "1", [](auto& r) { return value_text(half_number, r.block.first); }},
+                {"lowest_error_ulp", "ulp", [](auto& r) { return r.block.lowest_ulp; }},
+                {"highest_error_ulp", "ulp", [](auto& r) { return r.block.highest_ulp; }},
+                {"not_correctly_rounded", "results", [](auto& r) { return r.block.misrounded; }}},
+    .when = functions_table.when};
+
 void write_tables(RunRecord& record, const std::vector<FunctionErrors>& errors) {
-  Table& functions =
-      record.table("functions", {"function", "subject", "operands", "not_correctly_rounded", "wrong",
-                                 "other_nans", "largest_error_ulp", "largest_error_at_bits",
-                                 "largest_error_at", "order_breaks", "first_order_break_at_bits"});
-  Table& blocks =
-      record.table("ulp_errors", {"function", "subject", "position_binades", "first_bits", "first",
-                                  "lowest_error_ulp", "highest_error_ulp", "not_correctly_rounded"});
+  functions_table.write(record, errors);
+  const auto add_block = blocks_table.start(record);
   for (const FunctionErrors& each : errors) {
-    const std::string no_break = each.order_breaks == 0 ? "" : bits_text(half_number, each.first_break);
-    functions.row({each.function, each.subject, 1 << 16, each.misrounded, each.wrong, each.other_nans,
-                   each.largest_ulp, bits_text(half_number, each.largest_at),
-                   value_text(half_number, each.largest_at), each.order_breaks, no_break});
     std::vector<FunctionErrors::Block> sorted = each.blocks;
     std::ranges::sort(sorted, {}, position_of);
-    for (const FunctionErrors::Block& block : sorted)
-      blocks.row({each.function, each.subject, position_of(block), bits_text(half_number, block.first),
-                  value_text(half_number, block.first), block.lowest_ulp, block.highest_ulp,
-                  block.misrounded});
+    for (const FunctionErrors::Block& block : sorted) add_block({each, block});
   }
 }
 
@@ -139,6 +163,10 @@ std::string errors_text(const std::vector<FunctionErrors>& errors) {
 }
 
 }  // namespace
+
+Outputs function_outputs() {
+  return outputs_of(functions_table, blocks_table);
+}
 
 void write_functions(Run& run, const std::vector<FunctionErrors>& errors) {
   if (errors.empty()) return;

@@ -91,6 +91,8 @@ std::vector<FunctionErrors> function_errors(const std::function<bool(std::string
                                             bool software_half, const Tabulate& tabulate,
                                             DeviceFailures& failures);
 
+/// For --help.
+Outputs function_outputs();
 /// The tables functions and ulp_errors, the figure ulp_errors and a paragraph of the verdict. Nothing for none.
 void write_functions(Run& run, const std::vector<FunctionErrors>& errors);
 

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/frame/columns.h"
 #include "experiments/gpu/probes/sweep.h"
 #include "experiments/gpu/validate_gpu/attempts.h"
 #include "experiments/gpu/validate_gpu/findings.h"
@@ -61,6 +62,8 @@ struct Devices {
 
   std::string_view name() const { return !gpu ? "cpu" : cpu ? "all" : "cuda"; }
 };
+
+const SummaryOf<Devices> device_summary{{{"device", "cpu, cuda (the GPU alone) or all", &Devices::name}}};
 
 /// Throws std::invalid_argument for another name, std::runtime_error where there is no device but one is asked for.
 Devices devices_called(const std::string& name) {
@@ -109,10 +112,14 @@ std::vector<Finding> findings_of(const std::vector<RowOutcome>& outcomes, const 
   return findings;
 }
 
+const SummaryOf<ShardComparison> comparison_summary{
+    {{"shards_compared", "finished both here and in the given file", &ShardComparison::shards_in_both,
+      "--compare"},
+     {"shards_differing", "of these, by their digests", &ShardComparison::shards_differing, "--compare"}}};
+
 void write_comparison(Run& run, const ShardFile& ours, const ShardFile& theirs, const std::string& name) {
   const ShardComparison comparison = compare(ours, theirs);
-  run.record().summary("shards_compared", comparison.shards_in_both);
-  run.record().summary("shards_differing", comparison.shards_differing);
+  comparison_summary.write(run.record(), comparison);
   if (comparison.shards_in_both == 0) {
     run.record().verdict(fmt::format("No shard is finished both here and in {}: nothing is compared.", name));
   } else if (comparison.shards_differing == 0) {
@@ -193,7 +200,7 @@ void run(Run& run, const Options& options, std::string& for_screen) {
                        failures);
   const std::vector<Finding> findings = findings_of(outcomes, failures, is_chosen);
   write_tables(run.record(), findings);
-  run.record().summary("device", devices.name());
+  device_summary.write(run.record(), devices);
   write_summary(run.record(), findings);
   write_verdict(run.record(), findings, failures);
   write_functions(run, errors);
@@ -219,22 +226,8 @@ Program program() {
               "Does half-precision arithmetic give the bits it should: the software half, NVIDIA's "
               "host functions, GPUs?",
           .example = "validate_gpu --op hadd,hfma --samples 100000000 --out results/bits",
-          .summary_keys =
-              {{"device", "cpu, cuda (the GPU alone) or all"},
-               {"rows, rows_run, rows_not_run", "operations by subjects; not run: what they need is missing"},
-               {"rows_failed", "with a mismatch that is not documented, or that the device failed at"},
-               {"rows_exhaustive", "of those run, on every input of their domain"},
-               {"inputs", "of all rows"},
-               {"mismatches", "results that are not the expected bits"},
-               {"documented_deviations", "results that differ from the software half as documented"},
-               {"other_nans",
-                "results that are NaNs, but of other bits; mismatches only where the bits are promised"},
-               {"not_correctly_rounded", "results of functions without that promise"},
-               {"shards_wanted, shards_finished", "of all rows; fewer are finished after --budget"},
-               {"cuda_fp16.h", "CUDA version of NVIDIA's header, or \"none\""},
-               {"instruction_shards_compared, instruction_shards_differing",
-                "on a GPU: shards of the same dot products, by two tensor-core instructions"},
-               {"shards_compared, shards_differing", "with --compare: by their digests"}},
+          .outputs = outputs_of(device_summary, finding_outputs(), function_outputs(), census_outputs(),
+                                agreement_outputs(), comparison_summary),
           .details = fmt::format(
               "Finished shards are kept in shards.bin in --out, and a run goes on where an "
               "earlier one of the same revision stopped (where the source was modified, of the "

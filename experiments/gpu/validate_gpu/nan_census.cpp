@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/frame/columns.h"
 #include "experiments/frame/interrupt.h"
 #include "experiments/gpu/validate_gpu/attempts.h"
 
@@ -154,15 +155,31 @@ Answers answers_of(const Row& row, const CensusSource& source) {
   return row.function != nullptr && source.on_cpu ? answers_of(row) : Answers();
 }
 
-void write_lines(Table& table, const Row& row, const std::vector<CensusLine>& lines) {
-  for (const CensusLine& line : lines) {
+struct CensusRow {
+  const Row& row;
+  const CensusLine& line;
+
+  std::string example_bits(std::size_t place) const {
     Example example;
     append_lane(example, row.example_types(),
                 {.operands = line.example, .result = line.example_result, .expected = std::nullopt});
-    table.row({row.operation->name, std::string(name_of(row.subject)), line.input_class, line.operand,
-               line.result, line.count, example.bits[0], example.bits[1], example.bits[2], example.bits[3]});
+    return example.bits[place];
   }
-}
+};
+
+const TableOf<CensusRow> census_table{
+    .name = "nan_census",
+    .rows = "each kind of inputs and results of an operation, with the first ones",
+    .columns = {{"operation", "", [](auto& r) { return r.row.operation->name; }},
+                {"subject", "", [](auto& r) { return name_of(r.row.subject); }},
+                {"inputs", "", [](auto& r) { return r.line.input_class; }},
+                {"nan_operand", "", [](auto& r) { return r.line.operand; }},
+                {"result", "", [](auto& r) { return r.line.result; }},
+                {"count", "calls", [](auto& r) { return r.line.count; }},
+                {"a_bits", "", [](auto& r) { return r.example_bits(0); }},
+                {"b_bits", "", [](auto& r) { return r.example_bits(1); }},
+                {"c_bits", "", [](auto& r) { return r.example_bits(2); }},
+                {"result_bits", "", [](auto& r) { return r.example_bits(3); }}}};
 
 }  // namespace
 
@@ -196,26 +213,32 @@ std::vector<CensusLine> nan_census(const Row& row, const Answers& answers) {
   return lines;
 }
 
+Outputs census_outputs() {
+  return outputs_of(census_table);
+}
+
 std::size_t write_nan_census(RunRecord& record, const std::vector<std::size_t>& chosen,
                              const CensusSource& source, DeviceFailures& failures) {
   const Budget budget(source.device_s);
   std::size_t left_out = 0;
-  Table& table = record.table("nan_census", {"operation", "subject", "inputs", "nan_operand", "result",
-                                             "count", "a_bits", "b_bits", "c_bits", "result_bits"});
+  const auto write = [add = census_table.start(record)](const Row& row,
+                                                        const std::vector<CensusLine>& lines) {
+    for (const CensusLine& line : lines) add({row, line});
+  };
   for (const std::size_t index : chosen) {
     const Row& row = rows()[index];
     const Answers answers = answers_of(row, source);
     if (!answers) continue;
     throw_if_interrupted();
     if (!row.is_on_gpu()) {
-      write_lines(table, row, nan_census(row, answers));
+      write(row, nan_census(row, answers));
     } else if (failures.is_device_lost()) {
       continue;
     } else if (!budget.allows()) {
       ++left_out;
     } else if (const auto lines =
                    failures.attempt({row.id()}, "census of NaNs", [&] { return nan_census(row, answers); })) {
-      write_lines(table, row, *lines);
+      write(row, *lines);
     }
   }
   return left_out;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/frame/help_text.h"
 #include "experiments/frame/record.h"
 #include "experiments/gpu/validate_gpu/attempts.h"
 #include "experiments/gpu/validate_gpu/domains.h"
@@ -41,6 +42,8 @@ struct CensusSource {
   std::optional<double> device_s = std::nullopt;
 };
 
+/// For --help.
+Outputs census_outputs();
 /// The table nan_census, of the chosen rows that have answers. A row that the device fails at is added to `failures`;
 /// a lost device is asked for none. Returns how many rows there was no time for.
 std::size_t write_nan_census(RunRecord& record, const std::vector<std::size_t>& chosen,

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "experiments/frame/columns.h"
 #include "experiments/gpu/probes/tensor_core.h"
 #include "experiments/gpu/validate_gpu/operations.h"
 #include "experiments/gpu/validate_gpu/rows.h"
@@ -151,6 +152,12 @@ void enter(VectorOutcome& outcome, const VectorMismatch& found) {
   if (outcome.counterexamples.size() < most_counterexamples) outcome.counterexamples.push_back(found);
 }
 
+const SummaryOf<ShardComparison> agreement_summary{
+    {{"instruction_shards_compared", "shards of the same dot products, by two tensor-core instructions",
+      &ShardComparison::shards_in_both, "a GPU"},
+     {"instruction_shards_differing", "of these, by their digests", &ShardComparison::shards_differing,
+      "a GPU"}}};
+
 }  // namespace
 
 void append_tensor_core_drivers(std::vector<Driver>& drivers) {
@@ -176,10 +183,13 @@ ShardComparison compare_instructions(const ShardFile& shards) {
   return sum;
 }
 
+Outputs agreement_outputs() {
+  return outputs_of(agreement_summary);
+}
+
 void write_agreement(Run& run, const ShardFile& shards) {
   const ShardComparison agreement = compare_instructions(shards);
-  run.record().summary("instruction_shards_compared", agreement.shards_in_both);
-  run.record().summary("instruction_shards_differing", agreement.shards_differing);
+  agreement_summary.write(run.record(), agreement);
   if (agreement.shards_differing != 0) {
     const std::string text =
         fmt::format("tensor-core instructions differ on the same dot products in {} of {} shards, first {}",

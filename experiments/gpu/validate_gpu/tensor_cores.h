@@ -24,6 +24,8 @@ void append_tensor_core_drivers(std::vector<Driver>& drivers);
 /// those families that judge an instruction by itself, whose results depend on the shape of its tiles.
 ShardComparison compare_instructions(const ShardFile& shards);
 
+/// For --help.
+Outputs agreement_outputs();
 /// Writes the summary and the verdict of that comparison; a difference fails the run.
 void write_agreement(Run& run, const ShardFile& shards);
 

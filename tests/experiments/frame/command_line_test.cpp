@@ -40,7 +40,7 @@ Parsed parse(std::vector<const char*> arguments) {
   experiments::CommandLine command_line({.name = "probe",
                                          .question = "What?",
                                          .example = "probe --steps 3",
-                                         .summary_keys = {{"loss", "the loss"}}},
+                                         .outputs = {.summary_keys = {{"loss", "the loss"}}}},
                                         experiments::families());
   command_line.add_steps(options.steps, 20);
   command_line.add_seeds(options.seeds, 1);

@@ -18,6 +18,7 @@
 #include "experiments/gpu/gpu_throughput/selection.h"
 #include "experiments/gpu/gpu_throughput/streaming.h"
 #include "fp16/codec.h"
+#include "tests/experiments/documented_outputs.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 
@@ -198,6 +199,7 @@ TEST_CASE("gpu_throughput: the table of times has a line for each limit, and the
     const std::vector<Judgement> judgements = judge(rows);
     write_timing(record, rows, judgements);
     write_summary(record, rows, judgements);
+    write_summary(record, gpu_throughput::ContextMemory());
     record.commit({});
   }
   const std::map<std::string, std::string> files = test::contents_of(directory / "out");
@@ -210,6 +212,10 @@ TEST_CASE("gpu_throughput: the table of times has a line for each limit, and the
   for (const char* key :
        {"\"rows\": 3", "\"rate.copy\"", "\"ratio.row\": 0.5", "\"limit.row\"", "\"ratio.row.over_peer\": 2"})
     CHECK(summary.find(key) != std::string::npos);
+  programs::Written written;
+  written.add(files);
+  CHECK(
+      programs::disagreements(programs::parse_outputs(text_of(gpu_throughput::outputs())), written).empty());
 }
 
 TEST_CASE("gpu_throughput: a row that fails fails the run, and reasons stand once") {
