@@ -1,5 +1,5 @@
 #pragma once
-/// Time as a clock on the wall measures it, without the standard header, which costs each file that includes it.
+/// A stopwatch that keeps <chrono> out of headers, so that what includes them compiles faster.
 
 #include <cstdint>
 
