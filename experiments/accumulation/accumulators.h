@@ -46,8 +46,8 @@ std::vector<Accumulator> directed_additions();
 std::vector<double> dots_of_prefixes(const Accumulator& accumulator, Halves a, Halves b,
                                      std::span<const std::size_t> lengths);
 
-/// Of |computed - exact| over the sum of all |a[k] b[k]|, without underflow and overflow, to first order in the
-/// unit roundoff u. NaN where there is none of the kind.
+/// Bounds on |computed - exact| over the sum of all |a[k] b[k]|, without underflow and overflow, to first order in
+/// the unit roundoff u. NaN where there is none of the kind.
 struct ErrorBounds {
   /// Certain: roundings on the longest way from a product to the result times u. Chains to nearest keep it
   /// however large n u is (Jeannerod and Rump, "Improved error bounds for inner products in floating-point
@@ -73,7 +73,7 @@ struct SumOfOnes {
 
 std::string_view name_of(SumOfOnes::Outcome outcome);
 
-/// Of chains the ones are exact to a step; orders are asked for powers of two.
+/// Adds ones until the sum stops growing: a chain is followed step by step, any other order asked at powers of two.
 SumOfOnes sum_of_ones(const Accumulator& accumulator);
 
 }  // namespace experiments::accumulation

@@ -99,7 +99,7 @@ ErrorStatistics statistics(const std::vector<double>& errors) {
   return {.mean = estimate(errors), .largest = std::ranges::max(errors)};
 }
 
-/// Of all vectors of a distribution, of which `vector_errors(i)` has the errors.
+/// Rows of one distribution over all its vectors; `vector_errors(i)` gives the errors of vector i.
 template <class VectorErrorsOf>
 void append_rows(std::vector<Measured>& rows, const Distribution& distribution,
                  const std::vector<Accumulator>& accumulators, const Options& options,

@@ -37,7 +37,7 @@ struct Measured {
   ErrorBounds bounds() const { return error_bounds(*accumulator, std::size_t{1} << length_log2); }
 };
 
-/// Of distributions, then accumulators, then lengths.
+/// All measurements, ordered by distribution, then accumulator, then length.
 struct Errors {
   std::vector<Measured> dots;  ///< of a and b
   std::vector<Measured> sums;  ///< of a alone: dot products with ones

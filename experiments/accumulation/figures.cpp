@@ -106,7 +106,7 @@ std::vector<Line> order_lines() {
   return lines;
 }
 
-/// Of architectures: those that fp16_fma and fp32 do not have.
+/// Line types of architectures: those that fp16_fma and fp32 do not have.
 constexpr std::array core_linetypes{1, 4, 5, 6, 3};
 
 /// Architectures whose steps are the same share a curve, which their names share too.

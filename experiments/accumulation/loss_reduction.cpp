@@ -79,7 +79,7 @@ Codes draw_halves(std::uint64_t seed, std::string_view purpose, std::size_t repe
   return codes;
 }
 
-/// Of one repeat, [method][batch].
+/// The means of one repeat, indexed [method][batch].
 struct Repeat {
   std::vector<std::vector<double>> computed;
   std::vector<std::vector<double>> exact;

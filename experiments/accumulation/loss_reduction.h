@@ -15,7 +15,7 @@ namespace experiments::accumulation {
 /// Batches of 2^0 .. 2^max_batch_log2 values, whose reciprocals are numbers of binary16.
 constexpr int max_batch_log2 = 17;
 
-/// Of a mean whose relative error is larger, or infinite, the reduction has failed.
+/// The relative error beyond which a reduction counts as failed, an infinite mean included.
 constexpr double failing_error = 0.01;
 
 /// What is averaged, of a prediction and a target.
@@ -43,7 +43,7 @@ std::vector<MeanMethod> mean_methods();
 std::vector<double> means_of_prefixes(const MeanMethod& method, const std::vector<std::uint16_t>& predictions,
                                       const std::vector<std::uint16_t>& targets);
 
-/// The same of exact losses, within 2^-35 of themselves.
+/// Means of exact losses over the same prefixes, within 2^-35 of themselves.
 std::vector<double> exact_means_of_prefixes(Loss loss, const std::vector<std::uint16_t>& predictions,
                                             const std::vector<std::uint16_t>& targets);
 

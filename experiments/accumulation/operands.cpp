@@ -21,7 +21,7 @@ float normal(const RandomStream& stream, std::uint64_t index) {
   return stream.normal(index);
 }
 
-/// Of the 32 random bits the last is the sign, which `uniform` does not look at.
+/// A number whose log2 is uniform. The last of the 32 random bits, which `uniform` does not look at, is its sign.
 float log_uniform(const RandomStream& stream, std::uint64_t index) {
   constexpr float octaves = 16, lowest = -24, ln_2 = 0x1.62e43p-1f;
   const float magnitude = fp16::exp((lowest + octaves * stream.uniform(index)) * ln_2);

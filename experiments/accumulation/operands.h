@@ -22,7 +22,7 @@ struct Distribution {
 /// A new distribution is one row.
 std::span<const Distribution> distributions();
 
-/// Of codes of binary16, nearest-even.
+/// Two vectors in codes of binary16, rounded to nearest-even.
 struct Operands {
   std::vector<std::uint16_t> a;
   std::vector<std::uint16_t> b;

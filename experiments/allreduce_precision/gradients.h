@@ -51,8 +51,8 @@ class GradientPool {
   GradientPool(const TrainingSetup& setup, const sim::Trainer& trainer, const sim::PrecisionPolicy& policy,
                const PoolOptions& options);
 
-  /// Of the loss times 2^scale_log2: of `network` a backward pass each, of `normal` the product, rounded
-  /// once.
+  /// Gradients of the loss times 2^scale_log2. `network` runs a backward pass each; `normal` multiplies and
+  /// rounds once.
   WorkerGradients gradients(Source source, int scale_log2) const;
 
   std::size_t elements() const { return elements_.size(); }

@@ -1,6 +1,6 @@
 #pragma once
-/// Of what kind is a difference between D and the hypothesis that explains most of it: another order of
-/// rounding, an overflow on the way, or an error that no rounding makes?
+/// The kind of a difference between D and the hypothesis that explains most of it: another order of rounding,
+/// an overflow on the way, or an error that no rounding makes.
 
 #include <array>
 #include <cstddef>

@@ -16,7 +16,7 @@ namespace {
 
 using fp16::ExponentHistogram;
 
-/// As it is, times the scale that trains, and times the one that recovers nearly all.
+/// The loss scales shown: none, the one that trains, and the one that recovers nearly all.
 constexpr std::array paper_scales_log2{0, 3, 15};
 
 constexpr int fine_from = -24;  ///< from here on a bar is one octave wide
@@ -26,7 +26,7 @@ int lower_edge(int exponent) {
   return exponent >= fine_from ? exponent : 2 * static_cast<int>(std::floor(exponent / 2.0));
 }
 
-/// Of all values, in per cent.
+/// The share of all values, in per cent.
 double percent_of(const Pooled& gradients, std::uint64_t count) {
   return 100 * static_cast<double>(count) / static_cast<double>(gradients.exponents.total());
 }

@@ -188,7 +188,7 @@ std::string answer(const Findings& found, std::string_view model) {
                              : "all but " + percent(still_flushed));
 }
 
-/// Of the tensor that vanishes first; empty where none can.
+/// A sentence on the tensor that vanishes first; empty where none can.
 std::string weakest_site_sentence(const std::vector<PooledSite>& sites) {
   const auto weakest = nearest_to_vanishing(sites);
   if (weakest == sites.end()) return {};

@@ -65,7 +65,7 @@ struct ClassShare {
 /// By OperatorClass.
 using ClassShares = std::array<ClassShare, sim::operator_classes.size()>;
 
-/// Of the whole network, or of the blocks that repeat alone.
+/// Shares of the whole network, or of the blocks that repeat alone.
 ClassShares class_shares(const sim::TypedNetwork& network, const sim::Card& card,
                          bool repeated_blocks_only = false);
 

@@ -96,7 +96,7 @@ double as_double(std::uint64_t count) {
   return static_cast<double>(count);
 }
 
-/// Of the second encoder layer, whose input is that of a layer before it.
+/// Bytes that the second encoder layer keeps; unlike the first it takes its input from a layer.
 std::uint64_t kept_by_layer(const sim::TypedNetwork& network, sim::Recomputation recomputation) {
   const sim::Activations kept = sim::activations(network, recomputation);
   std::uint64_t bytes = 0;

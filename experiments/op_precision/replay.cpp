@@ -246,7 +246,7 @@ Measured measure(const Operands& operands) {
   int scale_of_gradients = 0;
   for (const Reductions reductions : all_reductions) {
     const HalfEvaluation half(operands, reductions, scale_log2);
-    // Of another scale, the incoming gradient may have been rounded otherwise.
+    // The incoming gradient may have been rounded otherwise at another scale.
     if (gradients.empty() || half.scale_log2 != scale_of_gradients) gradients = true_gradients(truths, half);
     scale_of_gradients = half.scale_log2;
     measured.loss(reductions) = loss_of(half, operands, truths, gradients);

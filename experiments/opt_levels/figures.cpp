@@ -176,7 +176,7 @@ Figure costs_figure(const Findings& found) {
       .height = figure_height(found)};
 }
 
-/// Of the batches as the rows name them: "O2, 63".
+/// Labels of the rows, recipe and batch: "O2, 63".
 std::vector<std::string> batch_labels(const Findings& found) {
   std::vector<std::string> labels;
   for (std::size_t i = 0; i < found.recipes.size(); ++i)

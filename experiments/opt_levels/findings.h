@@ -69,7 +69,7 @@ struct Findings {
 /// step.
 TrainingBudget with_batch(const TrainingBudget& given, int batch, const Options& options);
 
-/// Of the runs that have a loss which is not finite, the earliest first step of it, from 1; 0 without such a run.
+/// The earliest step, counted from 1, at which the loss of any of the runs is not finite; 0 without such a step.
 double earliest_nonfinite_step(const SeedGroup& group);
 
 /// The runs of the given groups as the instruments want them.

@@ -1,7 +1,7 @@
 /// What does each precision recipe cost in accuracy, and what does it save?
 ///
-/// The same network, seeds and batches under every recipe, a precision policy with the scaler that it comes
-/// with. Then each recipe once more at the largest batch that fits into the bytes which FP32 takes.
+/// Trains one network on the same seeds and batches under every recipe, a precision policy with the scaler that
+/// it comes with; then under each recipe once more at the largest batch that fits into the bytes which FP32 takes.
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

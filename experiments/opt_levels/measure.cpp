@@ -99,7 +99,7 @@ void reject_impossible(const Findings& found, std::size_t runs, int threads) {
   for (const RunGroup& group : found.groups) trainer_of(found, group, found.options.training.seed);
 }
 
-/// Of each recipe its formats, and the batch that fits.
+/// Finds for each recipe its formats and the batch that fits.
 void look_at_recipes(Findings& found, int threads) {
   found.operations.resize(found.recipes.size());
   found.equal_bytes.resize(found.recipes.size());

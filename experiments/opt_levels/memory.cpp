@@ -38,7 +38,7 @@ BatchBytes largest_batch(std::uint64_t budget, int limit, const std::function<st
     look_at(std::min(2 * fits.batch, limit));
   }
   while (exceeds.batch - fits.batch > 1) {
-    // As far as a straight line through both stays within the budget.
+    // The batch at which a straight line through both leaves the budget.
     const double share =
         static_cast<double>(budget - fits.bytes) / static_cast<double>(exceeds.bytes - fits.bytes);
     const int between = fits.batch + static_cast<int>(share * (exceeds.batch - fits.batch));

@@ -22,10 +22,10 @@ struct Recipe {
 /// What all others are held against: FP32, as Apex calls it.
 inline constexpr std::string_view reference = "O0";
 
-/// Of a list such as "O1,fp16:reductions=binary32,fp4_tensor", in its order, the reference before all others:
-/// policies with their overrides, and two that no policy's name stands for, which show what block scales are
-/// for. `fp8_unscaled` is fp8 with the scale 1 in every cast, `fp4_tensor` nvfp4 with one scale a tensor, that
-/// of its largest value, in the place of the blocks'. "all" is each of them without overrides.
+/// The recipes that a list such as "O1,fp16:reductions=binary32,fp4_tensor" names, in its order, the reference
+/// before all others: policies with their overrides, and two that no policy's name stands for, which show what
+/// block scales are for. `fp8_unscaled` is fp8 with the scale 1 in every cast, `fp4_tensor` nvfp4 with one scale
+/// a tensor, that of its largest value, in the place of the blocks'. "all" is each of them without overrides.
 ///
 /// Throws std::invalid_argument, one line that names --recipes, for what is no such list.
 std::vector<Recipe> parse_recipes(std::string_view list);

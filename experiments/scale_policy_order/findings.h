@@ -24,7 +24,7 @@ struct Projection {
   double cosine;
 };
 Projection project(std::span<const double> update, std::span<const double> right);
-/// Of two right ones together; NaN where these are parallel.
+/// The factors of two right updates together; NaN where these are parallel.
 struct TwoFactors {
   double first;
   double second;

@@ -1,6 +1,6 @@
 /// Which loss-scaling strategy brings FP16 training to where FP32 gets?
 ///
-/// The same network, seeds and batches under every strategy, side by side with an FP32 run (the trajectory).
+/// Trains one network on the same seeds and batches under every strategy, beside an FP32 run (the trajectory).
 /// Every n-th step is also measured against its backward twin: the same forward values, differentiated in
 /// FP32. In other regimes than calm training, runs are disturbed and the strategies ranked.
 

@@ -23,8 +23,8 @@ struct Recorder {
   const sim::Model& model;
   sim::PrecisionPolicy policy;
   std::uint64_t seed;
-  /// Of casts to FP8. A rule with a memory would have nothing to remember at a single batch, and could not be
-  /// asked for several scales of the loss at once.
+  /// The scaler of casts to FP8. A rule with a memory would have nothing to remember at a single batch, and could
+  /// not be asked for several scales of the loss at once.
   sim::CurrentScaling cast_scaler{};
 
   Probe record(sim::Trainer& trainer) {

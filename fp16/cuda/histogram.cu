@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(float_threads)
   counters.add_to(totals);
 }
 
-/// As many blocks as the multiprocessors hold at a time, and no more than there is work for.
+/// The number of blocks that the multiprocessors hold at a time, at most what there is work for.
 unsigned blocks_for(std::size_t count, std::size_t per_block) {
   constexpr std::size_t blocks_per_multiprocessor = 6;  // by their counters, on those with 228 KiB
   const std::size_t wanted = (count + per_block - 1) / per_block;

@@ -20,8 +20,8 @@ enum class AdaLossMethod {
   approx_range_lognormal,
   /// max(1, u_min / smallest product), at most u_max / largest product.
   element_wise_range,
-  /// The same of min|delta| min|w|, taken as 1e-15 at least, and max|delta| max|w|; u_min is divided by
-  /// fan_out too.
+  /// element_wise_range of min|delta| min|w|, taken as 1e-15 at least, and max|delta| max|w|; u_min is divided
+  /// by fan_out too.
   abs_range,
   fixed,  ///< fixed_scale
 };

@@ -43,7 +43,7 @@ constexpr std::array kept_files{KeptFile{"validate_gpu", "verdicts.csv", "verdic
 constexpr std::array text_extensions{".csv", ".gp", ".json", ".txt"};
 constexpr std::size_t most_packed_bytes = 12 << 20;
 
-/// As `gpu_status --device` wrote it; null where it did not.
+/// The GPU as `gpu_status --device` wrote it down; null where it did not.
 Json read_gpu(const fs::path& file) {
   const Json gpu = read_object(file);
   return gpu.find("name") && gpu.find("driver") ? gpu : Json();

@@ -39,7 +39,7 @@ struct Record {
   std::vector<KernelTime> kernels;
 };
 
-/// Of one GPU, all that its records have.
+/// One GPU with all its records.
 struct RecordedGpu {
   std::string name;
   std::vector<Record> records;

@@ -36,7 +36,7 @@ float float_element(Contents contents, Factor factor, std::size_t index) {
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) | (random & further_digits));
 }
 
-/// The same as a row takes it: in `format`, widened.
+/// An element as a row takes it: rounded to `format`, then widened to float.
 float operand_element(fp16::Format format, Contents contents, Factor factor, std::size_t index) {
   return format == fp16::binary32 ? float_element(contents, factor, index)
                                   : fp16::half_bits_to_float(half_element(contents, factor, index));

@@ -61,7 +61,7 @@ inline constexpr std::uint32_t fma_weight_step = 0x9e3779b1;
 /// with the even c in the first number, in `second` the others; a scalar function's are all in `first`, and
 /// `second` is 0. A single wrong answer always changes them.
 struct FmaSweepResult {
-  /// As `fma_functions`; their milliseconds are those of the one kernel that computes all.
+  /// One result for each of `fma_functions`; all have the milliseconds of the one kernel that computes them.
   std::array<SweepResult, 6> functions;
   /// The software against the first reference; `inputs` is 0 where no triple is to be compared.
   SweepResult software;

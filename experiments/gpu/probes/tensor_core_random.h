@@ -139,7 +139,7 @@ FP16_HD constexpr DotProduct subnormal_product(RandomWords& random, const DotSha
   if (random.flip()) {
     const auto subnormal = static_cast<int>(random.next() & 0x83ff);
     product.c = accumulator_of(shape, as_code(subnormal));
-    // Of binary32, too.
+    // A subnormal of binary32 likewise.
     if (!shape.has_binary16() && random.flip()) product.c = static_cast<std::uint32_t>(subnormal) << 13;
   }
   return product;

@@ -123,8 +123,8 @@ __device__ std::uint64_t value_code(std::uint64_t code) {
   }
 }
 
-/// Of the operand's two numbers the one that each number of a packed answer comes from, -1 for none: the
-/// numbers themselves, unless Native::lanes says otherwise.
+/// Which of the operand's two numbers a number of a packed answer comes from, -1 for none: the one in the same
+/// lane, unless Native::lanes says otherwise.
 template <typename Native>
 __device__ constexpr int source_lane(int lane) {
   if constexpr (requires { Native::lanes; }) {

@@ -15,7 +15,7 @@ namespace {
 
 namespace ops = fp16::ops;
 
-/// Of an operation on doubles the operation on codes, rounded once.
+/// Turns an operation on doubles into one on codes, rounded once.
 template <auto operation>
 std::uint64_t unary_oracle(const Operands& operands) {
   return encode(operation(decode(static_cast<Code>(operands.a))));

@@ -20,7 +20,7 @@ Operands operands_of(const fp16::OperandCodes& codes) {
 
 Example example_of(const probes::Sweep& sweep, ExampleTypes types, const probes::Counterexample& found) {
   types.operand_count = sweep.operation->arity;
-  // Of a predicate's two answers each is a number or a mask.
+  // A packed predicate answers with two numbers or two masks.
   if (types.result.bits == 1 && sweep.pipe == probes::Pipe::packed) types.result = half_number;
   if (sweep.pipe == probes::Pipe::mask) types.result = {NumberKind::unsigned_integer, 16};
   const std::size_t lanes = sweep.pipe == probes::Pipe::scalar ? 1 : 2;

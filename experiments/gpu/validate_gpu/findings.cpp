@@ -69,7 +69,7 @@ std::uint64_t total(const std::vector<Finding>& findings, Field Finding::*field)
                          [field](std::uint64_t sum, const Finding& each) { return sum + each.*field; });
 }
 
-/// Of a finding or a group of them.
+/// The verdict on one finding or on the sum of a group of them.
 template <typename Counts>
 std::string verdict_of(const Counts& counts, const std::string& obstacle) {
   if (!obstacle.empty()) return obstacle;

@@ -84,8 +84,8 @@ RowAnswer judge(const ExactFunction& function, std::span<const FunctionTable> ta
 
 using Tabulate = std::function<std::vector<FunctionTable>(const probes::TabulatedFunction&)>;
 
-/// Of the software half, and of a device where `tabulate` is given, for the functions that `is_chosen` names. The
-/// lanes of a packed function stand apart only if they differ. A table that the device fails at is added to
+/// Errors of the software half, and of a device where `tabulate` is given, in the functions that `is_chosen` names.
+/// The lanes of a packed function stand apart only if they differ. A table that the device fails at is added to
 /// `failures` and left out; a lost device is asked for none.
 std::vector<FunctionErrors> function_errors(const std::function<bool(std::string_view)>& is_chosen,
                                             bool software_half, const Tabulate& tabulate,

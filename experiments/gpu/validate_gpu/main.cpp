@@ -101,7 +101,7 @@ SweepSettings settings_of(const Options& options, const Devices& devices, const 
   return settings;
 }
 
-/// Of the rows, then of the recorded steps.
+/// The findings of the rows, then those of the recorded steps.
 std::vector<Finding> findings_of(const std::vector<RowOutcome>& outcomes, const DeviceFailures& failures,
                                  const Chosen& is_chosen) {
   std::vector<Finding> findings;

@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::uint32_t sign = 0x8000, infinity = 0x7C00, quiet = 0x0200, one = 0x3C00;
 
-/// Of formats wider than binary16 the code whose exponent and first fraction bits are those of a binary16 code
-/// that is zero, infinite or a NaN, or that of 1.
+/// The code in `type` with the exponent and first fraction bits of a binary16 code that is zero, infinite, a NaN or
+/// 1.
 std::uint64_t widened(NumberType type, std::uint32_t code) {
   if (type.bits == 16) return code;
   const int fraction_bits = type.bits == 32 ? 23 : 52;

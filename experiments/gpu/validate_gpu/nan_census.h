@@ -30,7 +30,8 @@ struct CensusLine {
 
 using Answers = std::function<std::vector<std::uint64_t>(const std::vector<Operands>&)>;
 
-/// Of all 2046 NaNs of binary16, or those of a wider format with payloads of as many bits, in every operand.
+/// What an operation makes of all 2046 NaNs of binary16, or of those of a wider format with payloads of as many
+/// bits, in every operand.
 /// Nothing for operations whose operands and results are no floating-point numbers, or where a NaN is no operand.
 std::vector<CensusLine> nan_census(const Row& row, const Answers& answers);
 

@@ -59,7 +59,7 @@ struct ExampleTypes {
 /// Puts another lane beside those that the example has.
 void append_lane(Example& example, const ExampleTypes& types, const ExampleLane& lane);
 
-/// Of the kind "repetition": the same inputs gave one digest of the answers, and before another.
+/// An example of kind "repetition": the same inputs gave one digest of the answers, and before another.
 Example repetition_example(std::uint64_t digest, std::uint64_t before);
 
 }  // namespace experiments::validate_gpu

@@ -49,7 +49,7 @@ struct Operation {
   NumberType operand = {}, result = {};
   /// Whether NVIDIA's header promises the bits of NaN results; PTX leaves those of most instructions open.
   bool has_canonical_nans = false;
-  /// Of cuda_fp16.h, scalar and packed, where the name does not tell; operators are called in words.
+  /// Its names in cuda_fp16.h, scalar and packed, where `name` does not tell; operators are called in words.
   std::array<std::string, 2> device_functions = {};
 };
 

@@ -37,7 +37,7 @@ enum class CublasCompute : int {
 
 /// Such as "CUBLAS_COMPUTE_32F".
 std::string_view name_of(CublasCompute compute);
-/// Of alpha and beta.
+/// The type of alpha and beta.
 CublasType scale_type(CublasCompute compute);
 
 /// cublasMath_t.

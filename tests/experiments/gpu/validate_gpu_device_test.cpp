@@ -241,7 +241,7 @@ TEST_CASE("validate_gpu: tensor-core instructions are compared where they are tr
   CHECK(compare_instructions(shards).shards_in_both == 0);
   finish("wmma_m16n16k16_f32_random", 0, 7);
   finish("wgmma_m64n8k16_f32_random", 1, 8);
-  // Of another depth, another accumulator, and of a family that looks at tiles.
+  // Another depth, another accumulator, and a family that looks at tiles are not compared.
   finish("mma_m16n8k8_f32_random", 0, 9);
   finish("wmma_m16n16k16_f16_random", 0, 9);
   finish("mma_m16n8k16_f32_position", 0, 1);

@@ -21,7 +21,7 @@ using programs::Outcome;
 using test::contains;
 using test::TemporaryDirectory;
 
-/// Of functions of 65,536 inputs, for which the interpreter is fast enough.
+/// A run over functions of 65,536 inputs, for which the interpreter is fast enough.
 const std::string command = "--device cuda --quick --op hneg,hisnan,half2ll_rz,half2float,hrint,ldg ";
 
 Outcome run(const std::string& arguments, const std::string& fault = "") {
@@ -92,7 +92,7 @@ TEST_CASE("validate_gpu: a device that fails after its sweep loses no verdict") 
     REQUIRE(run(arguments + "--out " + out).exit_code == 0);
     const auto sound = lasting_contents(out);
     const nlohmann::json clean = programs::summary_of(out);
-    // Of finished shards nothing is launched: the first launch is that of what comes after them.
+    // Finished shards launch nothing: the first launch is that of what comes after them.
     const Outcome failed = run(arguments + "--out " + out, "launch=1");
     INFO(failed.output);
     CHECK(failed.exit_code == 1);

@@ -420,7 +420,7 @@ TEST_CASE("checkpoint: scenes of the same name and size are told apart by any pi
     CHECK(checksum([part](Contents& c) { (c.*part).pixels[1] = 8; }) != unchanged);
     CHECK(checksum([part](Contents& c) { (c.*part).boxes[0][1].y_max = 0.75f; }) != unchanged);
     CHECK(checksum([part](Contents& c) { (c.*part).boxes[1][0].label = 1; }) != unchanged);
-    // The same boxes in the same order, otherwise shared out.
+    // Boxes in the same order, otherwise shared out among the images.
     CHECK(checksum([part](Contents& c) {
             (c.*part).boxes[1].push_back((c.*part).boxes[0].back());
             (c.*part).boxes[0].pop_back();

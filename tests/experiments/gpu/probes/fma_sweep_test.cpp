@@ -59,7 +59,7 @@ std::uint16_t oracle_fma(const Triple& t) {
   return is_nan(bits) ? canonical_nan : bits;
 }
 
-/// Of every class and at every border of the format.
+/// Codes of every class and at every border of the format.
 const std::array<std::uint16_t, 27> border_codes{0x0000, 0x0001, 0x0002, 0x01ff, 0x0200, 0x03fe, 0x03ff,
                                                  0x0400, 0x0401, 0x07ff, 0x0800, 0x1000, 0x13ff, 0x2c00,
                                                  0x37ff, 0x3800, 0x3bff, 0x3c00, 0x3c01, 0x3fff, 0x5bff,

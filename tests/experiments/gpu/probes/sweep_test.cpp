@@ -147,7 +147,7 @@ TEST_CASE("between neighbouring samples of double no direction of rounding has a
   }
 }
 
-/// As for double, of the small integers and the powers of two.
+/// Samples hold the small integers and the powers of two, as those of double do.
 template <typename Integer>
 void check_sampled_integers() {
   std::set<Integer> samples;

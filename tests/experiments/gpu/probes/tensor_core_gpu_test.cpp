@@ -60,7 +60,7 @@ TEST_CASE("tensor-core instructions compute as the model of the device, and agre
   for (const TensorCoreInstruction& instruction : probes::tensor_core_instructions()) {
     if (skipped(instruction)) continue;
     for (const InputFamily& inputs : probes::input_families()) {
-      // As many products as elements of a tile for each number; places do not depend on the accumulator.
+      // Positions take a tile's worth of products for each number, and do not depend on the accumulator.
       if (inputs.family == DotFamily::position &&
           instruction.accumulator != probes::AccumulatorFormat::binary32)
         continue;
