@@ -12,8 +12,8 @@
 #include "experiments/frame/experiment.h"
 #include "experiments/scaler_comparison/options.h"
 #include "experiments/scaler_comparison/regimes.h"
+#include "experiments/training/cells.h"
 #include "experiments/training/comparison.h"
-#include "experiments/training/sweep.h"
 #include "experiments/training/training_setup.h"
 #include "sim/trainer/trainer.h"
 

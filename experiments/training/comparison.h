@@ -13,7 +13,7 @@
 #include "experiments/frame/columns.h"
 #include "experiments/frame/figure.h"
 #include "experiments/frame/record.h"
-#include "experiments/training/sweep.h"
+#include "experiments/training/cells.h"
 #include "experiments/training/training_setup.h"
 
 namespace experiments {

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "experiments/frame/files.h"
+#include "experiments/training/cell_tables.h"
 #include "experiments/training/comparison.h"
 #include "experiments/training/instruments.h"
 

@@ -1,36 +1,23 @@
 #include "experiments/training/sweep.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <limits>
-#include <map>
-#include <memory>
 #include <optional>
-#include <stdexcept>
 
 #include "experiments/frame/files.h"
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/record.h"
+#include "experiments/training/cell_tables.h"
 #include "experiments/training/counted_gradients.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/memory_need.h"
-#include "experiments/training/step_tables.h"
 #include "sim/tensor/log2.h"
 
 namespace experiments {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view abort_key = "abort_reason";
-
-/// The summary's key of what the first step of a kind was skipped for.
-std::string first_key(const SkipKind& kind) {
-  return fmt::format("first_{}", kind.key);
-}
 
 /// What is added up over the steps of a run.
 struct Totals {
@@ -71,148 +58,10 @@ struct Totals {
   }
 };
 
-/// Those of the losses after the first, "8 16".
-std::string further_scales_of(const sim::StepRecord& step) {
-  std::vector<double> log2_scales;
-  for (const float scale : step.further_scales) log2_scales.push_back(sim::log2_of(scale));
-  return fmt::format("{}", fmt::join(log2_scales, " "));
-}
-
-/// A CSV line of numbers and names, which need no quotes.
-std::string line_of(const std::vector<Value>& cells) {
-  std::vector<std::string> texts;
-  for (const Value& cell : cells) texts.push_back(cell.text());
-  return fmt::format("{}\n", fmt::join(texts, ","));
-}
-
-std::string line_of(const std::vector<std::string>& header) {
-  return fmt::format("{}\n", fmt::join(header, ","));
-}
-
-struct CellStep {
-  const Cell& cell;
-  const sim::StepRecord& step;
-  const sim::Clipping& clipping;
-  sim::TwinComparison twin = sim::total_of(step.twin);
-};
-
-constexpr double undefined = std::numeric_limits<double>::quiet_NaN();
-
-template <class Quantity>
-auto if_clipped(Quantity quantity) {
-  return [quantity](const CellStep& r) -> double {
-    const bool clipped = r.clipping.max_norm.has_value() && !r.step.skipped();
-    return clipped ? r.step.clipping.norm.*quantity : undefined;
-  };
-}
-
-template <class Quantity>
-auto if_measured(Quantity quantity) {
-  return [quantity](const CellStep& r) { return r.step.twin.empty() ? undefined : (r.twin.*quantity)(); };
-}
-
-/// Empty of a step with an update.
-template <class Quantity>
-auto if_skipped(Quantity quantity) {
-  return [quantity](const CellStep& r) { return r.step.skip ? Value(quantity(*r.step.skip)) : Value(""); };
-}
-
-const TableOf<CellStep> cell_steps_table{
-    .name = "steps",
-    .rows = "each step",
-    .columns = columns_of_cell<CellStep>(
-        {{"step", "steps", [](auto& r) { return r.step.step; }},
-         {"loss", "1", [](auto& r) { return r.step.loss; }},
-         {"scale_log2", "log2", [](auto& r) { return sim::log2_of(r.step.scale); }},
-         {"further_scales_log2", "log2", [](auto& r) { return further_scales_of(r.step); }},
-         {"decision", "", [](auto& r) { return sim::name_of(r.step.decision); }},
-         {"learning_rate", "1", [](auto& r) { return r.step.learning_rate; }},
-         {"gradient_norm", "1", if_clipped(&sim::NormClipping::norm)},
-         {"clip_coefficient", "1", if_clipped(&sim::NormClipping::coefficient)},
-         {"clipped_values", "values", [](auto& r) { return r.step.clipping.clipped_values; }},
-         {"fraction_swallowed", "1", [](auto& r) { return fraction_swallowed(r.step.updates); }},
-         {"fraction_flushed", "1", if_measured(&sim::TwinComparison::fraction_flushed)},
-         {"norm_share_flushed", "1", if_measured(&sim::TwinComparison::norm_share_flushed)},
-         {"fraction_overflow", "1", if_measured(&sim::TwinComparison::fraction_overflow)},
-         {"relative_error", "1", if_measured(&sim::TwinComparison::relative_error)},
-         {"cosine", "1", if_measured(&sim::TwinComparison::cosine)},
-         {"skip_place", "", if_skipped([](const sim::SkipRecord& skip) { return sim::name_of(skip.place); })},
-         {"skip_operation", "", if_skipped([](const sim::SkipRecord& skip) { return skip.operation; })},
-         {"skip_layer", "", if_skipped([](const sim::SkipRecord& skip) { return skip.layer; })},
-         {"skip_consumer", "", if_skipped([](const sim::SkipRecord& skip) { return skip.consumer; })},
-         {"skip_element", "", if_skipped([](const sim::SkipRecord& skip) { return skip.element; })},
-         {"skip_value", "1", if_skipped([](const sim::SkipRecord& skip) { return skip.value; })},
-         {"skip_twin_exponent", "log2", if_skipped([](const sim::SkipRecord& skip) {
-            return skip.has_twin_value() ? Value(skip.twin_exponent()) : Value("");
-          })},
-         {"skip_twin_finite", "0 or 1",
-          if_skipped([](const sim::SkipRecord& skip) { return int{skip.twin_finite}; })}})};
-
-const TableOf<CellStep> cell_skips_table{
-    .name = "skips",
-    .rows = "each step without an update",
-    .columns = columns_of_cell(columns_of_part<CellStep, sim::StepRecord>(
-        skip_columns(), [](const CellStep& r) -> const sim::StepRecord& { return r.step; }))};
-
-struct CellParameter {
-  const Cell& cell;
-  std::string name;
-  sim::UpdateCounts counts;
-};
-
-const TableOf<CellParameter> cell_parameters_table{
-    .name = "parameters",
-    .rows = "each parameter",
-    .columns = columns_of_cell<CellParameter>(
-        {{"parameter", "", &CellParameter::name},
-         {"updates", "updates", [](auto& r) { return r.counts.updates; }},
-         {"swallowed", "updates", [](auto& r) { return r.counts.swallowed; }}})};
-
-constexpr const char* steps_file = "steps.partial.csv";
-constexpr const char* skips_file = "skips.partial.csv";
-
-/// What an unfinished run has written down of its steps.
-class Journal {
- public:
-  /// Goes on from the marks of a checkpoint, or without them begins.
-  Journal(const Cell& cell, const std::vector<FileMark>& marks)
-      : cell_(cell),
-        steps_(begin_or_go_on(cell.directory / steps_file, marks, cell_steps_table)),
-        skips_(begin_or_go_on(cell.directory / skips_file, marks, cell_skips_table)) {}
-
-  void add(const sim::StepRecord& step, const sim::Clipping& clipping) {
-    const CellStep row{cell_, step, clipping};
-    steps_->append(line_of(cell_steps_table.cells(row)));
-    if (step.skip) skips_->append(line_of(cell_skips_table.cells(row)));
-  }
-
-  std::vector<FileMark> marks() { return {steps_->mark(), skips_->mark()}; }
-
-  void copy_to(const fs::path& directory) {
-    steps_->copy_to(directory / "steps.csv");
-    skips_->copy_to(directory / "skips.csv");
-  }
-
- private:
-  static std::unique_ptr<GrowingFile> begin_or_go_on(const fs::path& file, const std::vector<FileMark>& marks,
-                                                     const TableOf<CellStep>& table) {
-    const auto mark = std::ranges::find(marks, file.filename().string(), &FileMark::name);
-    if (mark != marks.end()) return std::make_unique<GrowingFile>(file, *mark);
-    auto begun = std::make_unique<GrowingFile>(file);
-    begun->append(line_of(table.header()));
-    return begun;
-  }
-
-  const Cell& cell_;
-  std::unique_ptr<GrowingFile> steps_;
-  std::unique_ptr<GrowingFile> skips_;
-};
-
 /// Once the run is finished.
 void remove_what_it_went_on_from(const fs::path& directory) {
   CheckpointDirectory(directory).clear();
-  fs::remove(directory / steps_file);
-  fs::remove(directory / skips_file);
+  Journal::remove(directory);
 }
 
 /// A run while it is trained.
@@ -285,12 +134,6 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
   }
 }
 
-void write_parameters(RunRecord& record, const Training& training, const Cell& cell) {
-  const auto add = cell_parameters_table.start(record);
-  for (std::size_t i = 0; i < training.totals.parameters.size(); ++i)
-    add({cell, training.trainer.state().specs[i].name, training.totals.parameters[i]});
-}
-
 void write_results(RunRecord& record, const Training& training, const CellRun& plan) {
   const sim::Evaluation evaluation =
       while_doing(fmt::format("evaluating {} after its last step", plan.cell.model), [&] {
@@ -334,11 +177,6 @@ Json read_json(const fs::path& file) {
   return Json::from_text(contents_of(file).value_or(""));
 }
 
-[[noreturn]] void throw_damaged(const fs::path& summary, std::string_view what) {
-  throw std::runtime_error(fmt::format("file '{}' {}; remove it, and the same command makes its run again",
-                                       summary.string(), what));
-}
-
 /// The manifest comes last into a directory, and is the first to leave it.
 bool is_finished(const CellRun& plan, Run& run) {
   const fs::path& directory = plan.cell.directory;
@@ -355,34 +193,6 @@ bool is_finished(const CellRun& plan, Run& run) {
 
 }  // namespace
 
-Outputs cell_outputs() {
-  return outputs_of(cell_steps_table, cell_skips_table, cell_parameters_table);
-}
-
-std::string in_file_name(std::string spec) {
-  std::ranges::replace(spec, ':', '+');
-  return spec;
-}
-
-std::vector<Cell> cells_of(const Grid& grid) {
-  std::vector<Cell> cells;
-  for (const std::string& model : grid.models) {
-    for (const std::string& policy : grid.policies) {
-      std::vector<std::string> scalers = grid.scalers;
-      if (scalers.empty()) scalers.push_back(policy_from_option(policy).scaler_spec());
-      for (const std::string& scaler : scalers) {
-        const std::string name =
-            fmt::format("{}-{}-{}", in_file_name(model), in_file_name(policy), in_file_name(scaler));
-        for (int i = 0; i < grid.seeds; ++i) {
-          const std::uint64_t seed = grid.first_seed + static_cast<std::uint64_t>(i);
-          cells.push_back({model, policy, scaler, seed, grid.directory / fmt::format("{}-{}", name, seed)});
-        }
-      }
-    }
-  }
-  return cells;
-}
-
 void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   if (is_finished(plan, run)) {
     remove_what_it_went_on_from(plan.cell.directory);
@@ -396,7 +206,7 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   progress.tick(resumed_at);
   train(training, journal, plan, progress);
   journal.copy_to(record.staging());
-  write_parameters(record, training, plan.cell);
+  write_parameters(record, plan.cell, training.trainer.state().specs, training.totals.parameters);
   write_results(record, training, plan);
   record.setting("resumed_at_step", resumed_at);
   throw_if_interrupted();
@@ -408,41 +218,6 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   settings.update(arithmetic_of_this_process());
   record.commit(settings);
   remove_what_it_went_on_from(plan.cell.directory);
-}
-
-bool CellResult::has(std::string_view key) const {
-  return std::ranges::find(values, key, &std::pair<std::string, double>::first) != values.end();
-}
-
-double CellResult::value(std::string_view key) const {
-  const auto found = std::ranges::find(values, key, &std::pair<std::string, double>::first);
-  if (found == values.end()) throw_damaged(file, fmt::format("has no '{}'", key));
-  return found->second;
-}
-
-CellResult read_cell(const fs::path& directory) {
-  CellResult result{.file = directory / "summary.json"};
-  const Json summary = read_json(result.file);
-  if (!summary.is_object()) throw_damaged(result.file, "is no summary of a run, or was cut off");
-  std::map<std::string, std::string, std::less<>> texts;
-  for (const auto& [key, value] : summary.members()) {
-    const std::string text = value.is_string() ? value.string() : "";
-    if (value.is_number()) {
-      result.values.emplace_back(key, value.number());
-    } else if (text == "nan" || text == "inf" || text == "-inf") {
-      result.values.emplace_back(key, std::strtod(text.c_str(), nullptr));
-    } else if (value.is_string()) {
-      texts[key] = text;
-    } else {
-      throw_damaged(result.file, fmt::format("has neither a number nor a text for '{}'", key));
-    }
-  }
-  result.abort_reason = texts[std::string(abort_key)];
-  for (std::size_t i = 0; i < skip_kinds.size(); ++i) {
-    result.skips.kinds[i] = {.count = static_cast<std::size_t>(result.value(skip_kinds[i].key)),
-                             .first = texts[first_key(skip_kinds[i])]};
-  }
-  return result;
 }
 
 }  // namespace experiments
