@@ -22,8 +22,7 @@ int run(int argc, char** argv) {
   CommandLine command_line(
       {.name = "pages",
        .question = "Writes README.md and docs/ of a checkout from the records in it, after taking finished "
-                   "runs over into "
-                   "these: their summary, verdict and figures, under the names of their directories.",
+                   "runs over into these: their summary and figures, under the names of their directories.",
        .example = "pages --checkout . results/ssd"});
   command_line.add("--checkout", checkout, "the checkout", "DIR");
   command_line.add_words("RUN_DIR", kept, "finished runs to be kept as records", 0);

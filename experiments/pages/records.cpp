@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char *list_file = "records.toml", *summary_file = "summary.json",
-                     *verdict_file = "verdict.txt", *manifest_file = "manifest.json";
+                     *manifest_file = "manifest.json";
 
 Json read_object(const fs::path& file) {
   Json object = Json::from_text(read_file(file));
@@ -142,7 +142,7 @@ void keep(const fs::path& run, const Records& records) {
   Json manifest = read_object(run / manifest_file);
   forget_places(manifest);
   require_run_of(entry.command, manifest, name);
-  std::vector<std::string> files{summary_file, verdict_file};
+  std::vector<std::string> files{summary_file};
   for (const std::string& picture : entry.pictures) files.push_back(picture + ".svg");
   keep_only(manifest, files);
   const fs::path folder = records.folder() / name;

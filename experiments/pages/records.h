@@ -48,9 +48,9 @@ class Records {
   std::map<std::string, Json, std::less<>> summaries_;
 };
 
-/// Takes a finished run over into the records, under its directory's last name: summary.json, verdict.txt,
-/// the pictures that its entry names, and a manifest that lists these alone and holds no absolute path, but
-/// the last name of each. Throws std::invalid_argument where no record has that name, or the run was not
+/// Takes a finished run over into the records, under its directory's last name: summary.json, the
+/// pictures that its entry names, and a manifest that lists these alone and holds no absolute path, but the
+/// last name of each. Throws std::invalid_argument where no record has that name, or the run was not
 /// made by the record's command; std::runtime_error where a file cannot be read or written.
 void keep(const std::filesystem::path& run, const Records& records);
 

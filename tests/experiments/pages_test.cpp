@@ -237,6 +237,7 @@ TEST_CASE("pages: a run is kept without its places, whole, and only where its re
   CHECK(manifest["options"]["out"] == "b");
   CHECK(!contains(manifest.dump(), "/home"));
   CHECK(manifest["figures"].size() == 1);
+  CHECK(!fs::exists(kept / "verdict.txt"));
   CHECK(fs::exists(kept / "sketch.svg"));
   CHECK(!fs::exists(kept / "other.svg"));
   CHECK(experiments::damaged_files(kept).empty());
