@@ -6,22 +6,10 @@ find_package(fmt REQUIRED)
 find_package(tomlplusplus REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
-find_path(RANDOM123_INCLUDE_DIR Random123/philox.h REQUIRED)
 
 # Programs for machines that have none of these: all is linked in but the C library, fmt and toml++ from their headers.
 if(HALFLAB_GPU_PROGRAMS)
   set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
   set_target_properties(tomlplusplus::tomlplusplus PROPERTIES INTERFACE_COMPILE_OPTIONS -DTOML_HEADER_ONLY=1)
   add_link_options(-static-libstdc++ -static-libgcc -Wl,--as-needed)
-endif()
-
-# Random123 states its version nowhere; Debian's package does.
-find_program(DPKG_QUERY_EXECUTABLE dpkg-query)
-if(DPKG_QUERY_EXECUTABLE)
-  execute_process(COMMAND ${DPKG_QUERY_EXECUTABLE} -W -f "\${Version}" librandom123-dev
-    OUTPUT_VARIABLE RANDOM123_PACKAGE_VERSION ERROR_QUIET)
-endif()
-string(REGEX MATCH "^[0-9.]+" RANDOM123_VERSION "${RANDOM123_PACKAGE_VERSION}")
-if(NOT RANDOM123_VERSION)
-  set(RANDOM123_VERSION unknown)
 endif()

@@ -4,9 +4,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "block.h"
+#include "philox.h"
 
 namespace fp16 {
 
@@ -19,9 +21,10 @@ struct BlockAxis {
 struct BlockArrayOptions {
   ScaleRule scale_rule = ScaleRule::floor;  ///< as in BlockOptions
   float tensor_scale = 1;                   ///< likewise
-  /// None: elements round to nearest-even. One for each value: stochastically, away from zero iff
-  /// floor(fraction * 2^32) > random_bits[i].
+  /// None of the two: elements round to nearest-even. One for each value: stochastically, away from zero iff
+  /// floor(fraction * 2^32) > random_bits[i], or > generator.bits(first + i), drawn as it goes.
   std::span<const std::uint32_t> random_bits = {};
+  std::optional<PhiloxSequence> random = {};
   int threads = 1;  ///< the array is cut into as many contiguous parts; no bit depends on it
 };
 
@@ -36,7 +39,8 @@ struct BlockArrayOptions {
 /// caller's floating-point environment, which is left as it was.
 ///
 /// Throws std::invalid_argument for a format that is no row of block_formats, when the lines of `axis` do not
-/// make up `values`, when there are random bits for another number of values, and for fewer than one thread.
+/// make up `values`, when there are random bits for another number of values or from both sources, and for fewer
+/// than one thread.
 void round_to_blocks(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
                      const BlockArrayOptions& options = {});
 

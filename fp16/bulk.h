@@ -11,10 +11,12 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "arithmetic.h"
 #include "codec.h"
+#include "philox.h"
 #include "vector_path.h"
 
 namespace fp16 {
@@ -45,11 +47,13 @@ struct ArrayOptions {
   VectorPath path = active_vector_path();
   int threads = 1;                   ///< the array is cut into as many contiguous parts
   RoundingCounts* counts = nullptr;  ///< what rounding did is added here
-  /// For stochastic rounding one of the two, a number for each element, in the place of
+  /// For stochastic rounding one of the three, a number for each element, in the place of
   /// Attributes::random_bits. Conversions from at most 32 bits use 32 bits (of 64, the lower ones);
   /// operations and conversions from binary64 use 64 (32 are repeated).
   std::span<const std::uint32_t> random_bits_32 = {};
   std::span<const std::uint64_t> random_bits_64 = {};
+  /// 32 bits for each element, drawn as it goes: generator.bits(first + i) for element i.
+  std::optional<PhiloxSequence> random = {};
 };
 
 /// out[i] = encode<F>(in[i], attributes). Vectorised for formats of up to 19 bits, E8M0 excepted, without FTZ

@@ -3,7 +3,7 @@
 # nothing but a driver. The folder lies in the build tree that git ignores already, and is copied as one.
 gpu_build=$root/build-gpu
 gpu_programs=$gpu_build/programs
-gpu_packages=(g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libfmt-dev libtomlplusplus-dev librandom123-dev zlib1g-dev
+gpu_packages=(g++ cmake ninja-build libcli11-dev nlohmann-json3-dev libfmt-dev libtomlplusplus-dev zlib1g-dev
   doctest-dev)
 gpu_most_mib=40
 

@@ -9,6 +9,7 @@
 
 #include "fp16/config.h"
 #include "fp16/vector/environment.h"
+#include "fp16/vector/random_bits.h"
 #include "fp16/vector/threads.h"
 
 namespace fp16 {
@@ -136,6 +137,7 @@ struct BlockRounding {
 };
 
 constexpr std::size_t most_blocks = 64;
+constexpr std::size_t most_rows = 32;  ///< values of a block
 
 /// Blocks side by side: the largest magnitude as a binary32 code, what elements are multiplied by, and
 /// what values are divided by.
@@ -214,11 +216,11 @@ FP16_VECTOR_CLONES void round_line(const BlockRounding& to, float* values, const
   }
 }
 
-/// Blocks side by side, up to most_blocks of them: `rows` rows of `count` values.
+/// Blocks side by side, up to most_blocks of them: `rows` rows of `count` values, each with random bits of its own.
 template <bool is_stochastic>
-FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, float* values, const std::uint32_t* random,
-                                      std::size_t rows, std::size_t stride, std::size_t count,
-                                      Scaling& scaling) {
+FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, float* values,
+                                      const std::uint32_t* const* random, std::size_t rows,
+                                      std::size_t stride, std::size_t count, Scaling& scaling) {
   scaling.amax.fill(0);
   for (std::size_t row = 0; row < rows; ++row) {
     const float* in = values + row * stride;
@@ -228,7 +230,7 @@ FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, float* values, co
   find_scales(to, count, scaling);
   for (std::size_t row = 0; row < rows; ++row) {
     float* inout = values + row * stride;
-    const std::uint32_t* drawn = is_stochastic ? random + row * stride : nullptr;
+    const std::uint32_t* drawn = is_stochastic ? random[row] : nullptr;
     for (std::size_t i = 0; i < count; ++i)
       inout[i] = rounded_value<is_stochastic>(to.elements, inout[i], scaling.scale[i], scaling.divisor[i],
                                               is_stochastic ? drawn[i] : 0);
@@ -243,25 +245,33 @@ FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, float* values, co
 /// make up lines.
 template <bool is_stochastic>
 void round_blocks(const BlockRounding& to, std::span<float> values, const BlockAxis& axis,
-                  const std::uint32_t* random, std::size_t first, std::size_t last) {
+                  const detail::RandomBits& random, std::size_t first, std::size_t last) {
   const std::size_t per_line = (axis.length + to.block_size - 1) / to.block_size;
   Scaling scaling;
-  const auto random_at = [&](std::size_t offset) { return is_stochastic ? random + offset : nullptr; };
+  std::array<std::uint32_t, is_stochastic ? most_rows * detail::philox_buffer_size(most_blocks) : 0> drawn;
   while (first < last) {
     const std::size_t slab = first / per_line, block = first % per_line;
     const std::size_t start = block * to.block_size;
     const std::size_t offset = (slab * axis.length + start) * axis.inner;
     if (axis.inner == 1) {
       const std::size_t blocks = std::min({most_blocks, per_line - block, last - first});
-      round_line<is_stochastic>(to, values.data() + offset, random_at(offset),
-                                std::min(blocks * to.block_size, axis.length - start), scaling);
+      const std::size_t count = std::min(blocks * to.block_size, axis.length - start);
+      round_line<is_stochastic>(to, values.data() + offset,
+                                is_stochastic ? random.from(offset, count, drawn.data()) : nullptr, count,
+                                scaling);
       first += blocks;
       continue;
     }
-    for (std::size_t column = 0; column < axis.inner; column += most_blocks)
-      round_columns<is_stochastic>(to, values.data() + offset + column, random_at(offset + column),
-                                   std::min(to.block_size, axis.length - start), axis.inner,
-                                   std::min(most_blocks, axis.inner - column), scaling);
+    const std::size_t rows = std::min(to.block_size, axis.length - start);
+    for (std::size_t column = 0; column < axis.inner; column += most_blocks) {
+      const std::size_t count = std::min(most_blocks, axis.inner - column);
+      std::array<const std::uint32_t*, most_rows> of_row;
+      for (std::size_t row = 0; is_stochastic && row < rows; ++row)
+        of_row[row] = random.from(offset + column + row * axis.inner, count,
+                                  drawn.data() + row * detail::philox_buffer_size(most_blocks));
+      round_columns<is_stochastic>(to, values.data() + offset + column, of_row.data(), rows, axis.inner,
+                                   count, scaling);
+    }
     ++first;
   }
 }
@@ -272,6 +282,8 @@ void require_valid(std::span<const float> values, const BlockAxis& axis, const B
     throw std::invalid_argument("block axis: " + std::to_string(values.size()) +
                                 " values do not consist of " + std::to_string(axis.length) + " times " +
                                 std::to_string(axis.inner));
+  if (!options.random_bits.empty() && options.random)
+    throw std::invalid_argument("random_bits, random: both are given; one of them is allowed");
   if (!options.random_bits.empty() && options.random_bits.size() != values.size())
     throw std::invalid_argument("random_bits: has " + std::to_string(options.random_bits.size()) +
                                 " elements; allowed: none, or " + std::to_string(values.size()) +
@@ -289,13 +301,11 @@ void round_in_default_environment(const BlockFormat& format, std::span<float> va
     return;
   }
   const std::size_t slabs = values.size() / (axis.length * axis.inner);
+  const detail::RandomBits random(options.random_bits, options.random);
   detail::for_each_part(slabs * format.block_count(axis.length), options.threads, 1,
                         [&](std::size_t first, std::size_t last) {
-                          if (options.random_bits.empty()) {
-                            round_blocks<false>(to, values, axis, nullptr, first, last);
-                          } else {
-                            round_blocks<true>(to, values, axis, options.random_bits.data(), first, last);
-                          }
+                          const auto round = random ? round_blocks<true> : round_blocks<false>;
+                          round(to, values, axis, random, first, last);
                         });
 }
 

@@ -6,6 +6,8 @@
 #include <string>
 #include <type_traits>
 
+#include "fp16/vector/random_bits.h"
+
 namespace fp16 {
 namespace detail {
 namespace {
@@ -33,17 +35,25 @@ struct CountBorders {
   std::uint32_t min_normal;
   std::uint32_t overflow[2];  ///< from here on positive, negative numbers overflow
   std::uint32_t not_a_loss;   ///< from here on the result stands for the input: a NaN, an infinity held
+  std::uint32_t
+      by_chance;  ///< from here on to `overflow` what overflows is drawn; of stochastic rounding alone
 };
 
 CountBorders count_borders(const ArrayFormat& format, const Attributes& attributes) {
   const bool holds_infinity = format.format.has_infinity() && !attributes.saturate;
   CountBorders borders{.min_normal = bits_of(format.format.min_normal()),
                        .overflow = {},
-                       .not_a_loss = infinity_bits<binary32> + !holds_infinity};
+                       .not_a_loss = infinity_bits<binary32> + !holds_infinity,
+                       .by_chance = infinity_bits<binary32>};
   // Overflow begins right above the largest number, at or above the midpoint of it and what would be its
   // successor, or at that.
   const std::uint32_t max = bits_of(format.format.max());
   const std::uint32_t half_ulp = 1u << (binary32.trailing_bits() - format.format.trailing_bits() - 1);
+  if (attributes.rounding == Rounding::stochastic) {
+    borders.overflow[0] = borders.overflow[1] = max + 2 * half_ulp;
+    borders.by_chance = max + 1;
+    return borders;
+  }
   for (const bool negative : {false, true}) {
     for (const std::uint32_t above : {1u, half_ulp, half_ulp + 1, 2 * half_ulp}) {
       borders.overflow[negative] = max + above;
@@ -89,6 +99,20 @@ FP16_VECTOR_CLONES RoundingCounts count_roundings(const float* in, const float* 
           .subnormal = subnormal,
           .flushed = flushed,
           .overflowed = overflowed};
+}
+
+/// How many numbers of a block right above the largest were drawn to overflow. There are few, if any.
+std::size_t count_overflows_by_chance(const ArrayFormat& format, Attributes attributes, const float* in,
+                                      const std::uint32_t* random, std::size_t count,
+                                      const CountBorders& borders) {
+  std::size_t overflows = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(in[i]) & 0x7fffffff;
+    if (magnitude < borders.by_chance || magnitude >= borders.overflow[0]) continue;
+    attributes.random_bits = random[i];
+    overflows += format.encode_one(in[i], attributes).overflow;
+  }
+  return overflows;
 }
 
 EncodeTarget encode_target(const ArrayFormat& format, const Attributes& attributes) {
@@ -190,6 +214,7 @@ void for_each_block(std::size_t size, const ArrayOptions& options, Work work) {
 }
 
 using Block = std::array<float, block_size>;
+using RandomBlock = std::array<std::uint32_t, philox_buffer_size(block_size)>;
 
 /// use(pointer to the integers that hold codes of `format`)
 template <typename Void, typename Use>
@@ -216,16 +241,23 @@ void encode_loaded(const ArrayFormat& format, std::size_t size, Load load, void*
   const bool counting = options.counts != nullptr;
   const CountBorders borders = counting ? count_borders(format, attributes) : CountBorders{};
   const bool stochastic = attributes.rounding == Rounding::stochastic;
+  const RandomBits random(options.random_bits_32, options.random, options.path);
   with_codes(format.format, out, [&](auto* codes) {
     for_each_block(size, options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
       Block buffer;
       const float* floats = load(begin, count, buffer);
-      const std::uint32_t* random = stochastic ? options.random_bits_32.data() + begin : nullptr;
-      encoder.encode(floats, random, codes + begin, count);
+      RandomBlock drawn;
+      const std::uint32_t* bits = stochastic ? random.from(begin, count, drawn.data()) : nullptr;
+      encoder.encode(floats, bits, codes + begin, count);
       if (!counting) return;
       Block widened;
       decode_block(format, kernels, codes + begin, widened.data(), count);
       counts += count_roundings(floats, widened.data(), count, borders);
+      if (!stochastic) return;
+      const std::size_t by_chance =
+          count_overflows_by_chance(format, attributes, floats, bits, count, borders);
+      counts.inexact -= by_chance;
+      counts.overflowed += by_chance;
     });
   });
 }
@@ -271,8 +303,12 @@ void require_length(const char* name, std::size_t size, std::size_t expected) {
 
 void require_random_bits(const Attributes& attributes, const ArrayOptions& options, std::size_t count) {
   if (attributes.rounding != Rounding::stochastic) return;
-  if (!options.random_bits_32.empty() && !options.random_bits_64.empty())
-    throw std::invalid_argument("random_bits_32, random_bits_64: both are given; one of them is allowed");
+  const int given =
+      options.random.has_value() + !options.random_bits_32.empty() + !options.random_bits_64.empty();
+  if (given > 1)
+    throw std::invalid_argument("random_bits_32, random_bits_64, random: " + std::to_string(given) +
+                                " are given; one of them is allowed");
+  if (options.random) return;
   const bool wide = !options.random_bits_64.empty();
   require_length(wide ? "random_bits_64" : "random_bits_32",
                  wide ? options.random_bits_64.size() : options.random_bits_32.size(), count);

@@ -26,9 +26,12 @@ inline constexpr std::size_t block_size = 2048;
 /// an operation the probabilities are right to 2^-32.
 inline Attributes with_random_bits(Attributes attributes, const ArrayOptions& options, std::size_t i) {
   if (attributes.rounding == Rounding::stochastic) {
-    attributes.random_bits = options.random_bits_64.empty()
-                                 ? options.random_bits_32[i] * std::uint64_t{0x100000001}
-                                 : options.random_bits_64[i];
+    if (!options.random_bits_64.empty()) {
+      attributes.random_bits = options.random_bits_64[i];
+    } else {
+      const std::uint32_t drawn = options.random ? (*options.random)[i] : options.random_bits_32[i];
+      attributes.random_bits = drawn * std::uint64_t{0x100000001};
+    }
   }
   return attributes;
 }
@@ -102,8 +105,8 @@ inline bool is_vectorised(const Format& format, const Attributes& attributes, co
   if (!narrower_than_binary32(format) || attributes.flush_to_zero || attributes.denormals_are_zero)
     return false;
   return attributes.rounding != Rounding::stochastic ||
-         (options.counts == nullptr && options.random_bits_32.size() == size &&
-          options.random_bits_64.empty());
+         (options.random_bits_64.empty() &&
+          (options.random ? options.random_bits_32.empty() : options.random_bits_32.size() == size));
 }
 
 /// `out` and `in` point to integers of format.format.size_bytes().

@@ -118,6 +118,30 @@ struct Avx2Floats {
   }
 };
 
+/// Four integers of 64 bits.
+struct Avx2Longs {
+  using Vector = __m256i;
+  static constexpr std::size_t width = 4;
+
+  static Vector set(std::uint64_t x) { return _mm256_set1_epi64x(static_cast<std::int64_t>(x)); }
+  /// Consecutive integers in the order in which store_words takes blocks.
+  static Vector numbers_from(std::uint64_t first) {
+    return _mm256_add_epi64(set(first), _mm256_setr_epi64x(0, 2, 1, 3));
+  }
+  /// The product of the lower halves.
+  static Vector multiply_low(Vector a, Vector b) { return _mm256_mul_epu32(a, b); }
+  static Vector high(Vector x) { return _mm256_srli_epi64(x, 32); }
+  static Vector exclusive_or(Vector a, Vector b, Vector c) { return a ^ b ^ c; }
+  /// The lower halves of the four vectors, lane by lane of numbers_from.
+  static void store_words(std::uint32_t* p, const Vector (&words)[4]) {
+    const Vector first = _mm256_blend_epi32(words[0], _mm256_slli_epi64(words[1], 32), 0xaa);
+    const Vector second = _mm256_blend_epi32(words[2], _mm256_slli_epi64(words[3], 32), 0xaa);
+    auto* to = reinterpret_cast<__m256i*>(p);
+    _mm256_storeu_si256(to, _mm256_unpacklo_epi64(first, second));
+    _mm256_storeu_si256(to + 1, _mm256_unpackhi_epi64(first, second));
+  }
+};
+
 /// Four doubles.
 struct Avx2Doubles {
   using Scalar = double;

@@ -88,6 +88,28 @@ struct Avx512Floats {
   }
 };
 
+/// Eight integers of 64 bits.
+struct Avx512Longs {
+  using Vector = __m512i;
+  static constexpr std::size_t width = 8;
+
+  static Vector set(std::uint64_t x) { return _mm512_set1_epi64(static_cast<std::int64_t>(x)); }
+  static Vector numbers_from(std::uint64_t first) {
+    return _mm512_add_epi64(set(first), _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
+  }
+  static Vector multiply_low(Vector a, Vector b) { return _mm512_mul_epu32(a, b); }
+  static Vector high(Vector x) { return _mm512_srli_epi64(x, 32); }
+  static Vector exclusive_or(Vector a, Vector b, Vector c) {
+    return _mm512_ternarylogic_epi64(a, b, c, 0x96);
+  }
+  static void store_words(std::uint32_t* p, const Vector (&words)[4]) {
+    const Vector first = _mm512_mask_shuffle_epi32(words[0], 0xaaaa, words[1], _MM_PERM_CCAA);
+    const Vector second = _mm512_mask_shuffle_epi32(words[2], 0xaaaa, words[3], _MM_PERM_CCAA);
+    _mm512_storeu_si512(p, _mm512_unpacklo_epi64(first, second));
+    _mm512_storeu_si512(p + 16, _mm512_unpackhi_epi64(first, second));
+  }
+};
+
 /// Eight doubles.
 struct Avx512Doubles {
   using Scalar = double;

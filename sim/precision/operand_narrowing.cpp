@@ -40,28 +40,27 @@ FP16_VECTOR_CLONES void multiply(std::span<float> values, float factor) {
   for (float& value : values) value *= factor;
 }
 
-/// values * scale rounded to F; `random_bits` is empty unless the rounding is stochastic.
+/// values * scale rounded to F, stochastically where there are random bits.
 template <const fp16::Format& F>
-void round_scaled(std::span<float> values, float scale, std::span<const std::uint32_t> random_bits) {
+void round_scaled(std::span<float> values, float scale, std::optional<fp16::PhiloxSequence> random) {
   std::array<fp16::Bits<F>, piece_size> codes;
-  const auto rounding = random_bits.empty() ? fp16::Rounding::nearest_even : fp16::Rounding::stochastic;
+  const auto rounding = random ? fp16::Rounding::stochastic : fp16::Rounding::nearest_even;
   for (std::size_t first = 0; first < values.size(); first += piece_size) {
     const std::size_t count = std::min(piece_size, values.size() - first);
     const std::span<float> piece = values.subspan(first, count);
     const std::span<fp16::Bits<F>> piece_codes(codes.data(), count);
     multiply(piece, scale);
-    fp16::ArrayOptions options;
-    if (!random_bits.empty()) options.random_bits_32 = random_bits.subspan(first, count);
-    fp16::encode<F>(piece, piece_codes, {.rounding = rounding, .saturate = true}, options);
+    fp16::encode<F>(piece, piece_codes, {.rounding = rounding, .saturate = true}, {.random = random});
     fp16::decode<F>(std::span<const fp16::Bits<F>>(piece_codes), piece);
+    if (random) random->first += count;
   }
 }
 
 void round_scaled(fp16::Format format, std::span<float> values, float scale,
-                  std::span<const std::uint32_t> random_bits) {
+                  const std::optional<fp16::PhiloxSequence>& random) {
   fp16::for_each_format([&]<const fp16::Format & F>() {
     if constexpr (F.width() <= 8 && F.has_arithmetic()) {
-      if (F == format) round_scaled<F>(values, scale, random_bits);
+      if (F == format) round_scaled<F>(values, scale, random);
     }
   });
 }
@@ -111,15 +110,11 @@ int OperandNarrowing::threads_for(std::size_t elements) const {
 }
 
 /// Uses of operands are 2^48 numbers apart.
-std::vector<std::uint32_t> OperandNarrowing::random_bits(std::size_t count, const OperandUse& use) const {
-  std::vector<std::uint32_t> bits(format_of(use.operand).stochastic ? count : 0);
+std::optional<fp16::PhiloxSequence> OperandNarrowing::random_of(const OperandUse& use) const {
+  if (!format_of(use.operand).stochastic) return std::nullopt;
   const auto number = static_cast<std::uint64_t>(use.product) * operand_names.size() +
                       static_cast<std::uint64_t>(use.operand);
-  fp16::detail::for_each_part(
-      bits.size(), threads_for(bits.size()), piece_size, [&](std::size_t first, std::size_t last) {
-        context_.random.fill_bits((number << 48) + first, std::span(bits).subspan(first, last - first));
-      });
-  return bits;
+  return context_.random.from(number << 48);
 }
 
 double OperandNarrowing::narrow_with_scale(std::span<float> values, float max_abs,
@@ -128,13 +123,13 @@ double OperandNarrowing::narrow_with_scale(std::span<float> values, float max_ab
   const std::string name =
       std::string(context_.layer) + "." + std::string(operand_names[static_cast<std::size_t>(use.operand)]);
   const float scale = context_.scaler != nullptr ? context_.scaler->scale(name, format.element, max_abs) : 1;
-  const std::vector<std::uint32_t> random = random_bits(values.size(), use);
-  fp16::detail::for_each_part(values.size(), threads_for(values.size()), piece_size,
-                              [&](std::size_t first, std::size_t last) {
-                                const std::span<const std::uint32_t> drawn(random);
-                                round_scaled(format.element, values.subspan(first, last - first), scale,
-                                             drawn.empty() ? drawn : drawn.subspan(first, last - first));
-                              });
+  const std::optional<fp16::PhiloxSequence> random = random_of(use);
+  fp16::detail::for_each_part(
+      values.size(), threads_for(values.size()), piece_size, [&](std::size_t first, std::size_t last) {
+        std::optional<fp16::PhiloxSequence> part = random;
+        if (part) part->first += first;
+        round_scaled(format.element, values.subspan(first, last - first), scale, part);
+      });
   return 1.0 / static_cast<double>(scale);
 }
 
@@ -145,7 +140,7 @@ double OperandNarrowing::narrow_to_blocks(std::span<float> values, float max_abs
   fp16::round_to_blocks(*format.block, values, axis,
                         {.scale_rule = format.scale_rule,
                          .tensor_scale = scale,
-                         .random_bits = random_bits(values.size(), use),
+                         .random = random_of(use),
                          .threads = threads_for(values.size())});
   return scale;
 }

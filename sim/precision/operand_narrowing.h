@@ -8,6 +8,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -107,7 +109,8 @@ class OperandNarrowing {
   double narrow_with_scale(std::span<float> values, float max_abs, const OperandUse& use) const;
   double narrow_to_blocks(std::span<float> values, float max_abs, const OperandUse& use,
                           const fp16::BlockAxis& axis) const;
-  std::vector<std::uint32_t> random_bits(std::size_t count, const OperandUse& use) const;
+  /// None unless the operand is rounded stochastically.
+  std::optional<fp16::PhiloxSequence> random_of(const OperandUse& use) const;
   int threads_for(std::size_t elements) const;
 
   const OperandFormats& formats_;

@@ -2,7 +2,6 @@
 /// Keyed, counter-based random numbers: (seed, purpose, index) gives the bits, in any order, on any thread
 /// and on every machine. There is no state to advance or to save.
 
-#include <array>
 #include <cassert>
 #include <cmath>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "fp16/elementary.h"
+#include "fp16/philox.h"
 
 namespace sim {
 
@@ -25,21 +25,24 @@ constexpr std::uint64_t fnv1a(std::string_view text) {
 
 /// One endless sequence of random numbers, a pure function of the index.
 ///
-/// Philox4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011), keyed by the
-/// seed; the upper half of its 128-bit counter is the hash of the purpose, so streams of the same seed and
+/// fp16::Philox, keyed by the seed; its stream is the hash of the purpose, so streams of the same seed and
 /// different purposes share no block unless the hashes collide. `bits`, `uniform` and `normal` are three
 /// views of the same 32 bits: give quantities that must be independent different indices or purposes. `below`
 /// draws on blocks of its own.
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::string_view purpose)
-      : key_{low(seed), high(seed)}, purpose_(fnv1a(purpose)) {}
+      : philox_{.key = seed, .stream = fnv1a(purpose)} {}
 
   /// 32 uniform bits.
-  std::uint32_t bits(std::uint64_t index) const { return block(index / 4)[index % 4]; }
+  std::uint32_t bits(std::uint64_t index) const { return philox_.bits(index); }
 
-  /// out[i] = bits(first + i), four to a block.
-  void fill_bits(std::uint64_t first, std::span<std::uint32_t> out) const;
+  /// out[i] = bits(first + i).
+  void fill_bits(std::uint64_t first, std::span<std::uint32_t> out) const {
+    fp16::fill_bits(philox_, first, out);
+  }
+  /// bits(first + i), for the stochastic rounding of element i.
+  fp16::PhiloxSequence from(std::uint64_t first) const { return {philox_, first}; }
 
   /// A multiple of 2^-24, uniform in [0, 1).
   float uniform(std::uint64_t index) const { return static_cast<float>(bits(index) >> 8) * 0x1p-24f; }
@@ -52,7 +55,7 @@ class RandomStream {
   /// factor of 1 + 2^-32. `index` must be below 2^63.
   std::uint64_t below(std::uint64_t index, std::uint64_t n) const {
     assert(1 <= n && n <= 0x100000000u);
-    const Block words = block(index | integer_blocks);
+    const fp16::Philox::Block words = philox_.block(index | integer_blocks);
     return (words[1] * n + (words[0] * n >> 32)) >> 32;
   }
 
@@ -61,18 +64,10 @@ class RandomStream {
   static float normal_from_bits(std::uint32_t bits);
 
  private:
-  using Block = std::array<std::uint32_t, 4>;
-
   /// `bits` reads blocks below 2^62, `below` those from here on.
   static constexpr std::uint64_t integer_blocks = std::uint64_t{1} << 63;
 
-  static constexpr std::uint32_t low(std::uint64_t word) { return static_cast<std::uint32_t>(word); }
-  static constexpr std::uint32_t high(std::uint64_t word) { return static_cast<std::uint32_t>(word >> 32); }
-
-  Block block(std::uint64_t number) const;
-
-  std::array<std::uint32_t, 2> key_;
-  std::uint64_t purpose_;
+  fp16::Philox philox_;
 };
 
 inline float RandomStream::normal_from_bits(std::uint32_t bits) {

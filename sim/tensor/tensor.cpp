@@ -143,13 +143,11 @@ template <const fp16::Format& F, class Value>
 void round_into(const RoundedOutput& out, std::size_t offset, std::span<const Value> values) {
   const std::span<std::uint16_t> codes = out.tensor->elements<std::uint16_t>().subspan(offset, values.size());
   fp16::Attributes attributes;
-  std::vector<std::uint32_t> random;
-  if (out.rounding) attributes.rounding = out.rounding->direction;
-  if (attributes.rounding == fp16::Rounding::stochastic) {
-    random.resize(values.size());
-    out.rounding->random.fill_bits((out.use << 40) + offset, random);
+  fp16::ArrayOptions options{.counts = out.counts};
+  if (out.rounding) {
+    attributes.rounding = out.rounding->direction;
+    options.random = out.rounding->random.from((out.use << 40) + offset);
   }
-  const fp16::ArrayOptions options{.counts = out.counts, .random_bits_32 = random};
   if constexpr (std::is_same_v<Value, float>) {
     fp16::encode<F>(values, codes, attributes, options);
   } else {

@@ -94,11 +94,8 @@ void add_conversions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
   check(stochastic);
   cases.push_back({"stochastic" + d->suffix, array_size,
                    [=] { to_half(stochastic, {.random_bits_32 = d->random_bits}); }, limits});
-  cases.push_back({"stochastic_philox" + d->suffix, array_size, [=] {
-                     const sim::RandomStream random(1, "stochastic rounding");
-                     for (std::size_t i = 0; i < array_size; ++i) d->words[i] = random.bits(i);
-                     to_half(stochastic, {.random_bits_32 = d->words});
-                   }});
+  cases.push_back({"stochastic_philox" + d->suffix, array_size,
+                   [=] { to_half(stochastic, {.random = fp16::PhiloxSequence{{.key = 1}}}); }, limits});
 
   const auto wide_limits =
       add_loops(cases, "half_to_float" + d->suffix, [&](const HalfLoops& loops) -> std::function<void()> {

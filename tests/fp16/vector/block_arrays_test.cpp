@@ -292,6 +292,25 @@ TEST_CASE("threads, long lines and wide slabs change no bit") {
   }
 }
 
+TEST_CASE("bits drawn as it goes are those of the generator, along any axis") {
+  const PhiloxSequence random{{.key = 19, .stream = 20}, 21};
+  for (const BlockAxis axis : {BlockAxis{5000, 1}, BlockAxis{37, 1}, BlockAxis{50, 301}, BlockAxis{3, 64}}) {
+    BlockedArray array(3, axis);
+    oracle::RandomBits noise(22);
+    for (float& value : array.values) value = static_cast<float>(noise.below(2001) - 1000) * 0x1p-9f;
+    fill_bits(random.generator, random.first, array.random_bits);
+    for_each_block_format([&]<const BlockFormat & B>() {
+      std::vector<float> given = array.values;
+      round_to_blocks(B, given, axis, {.random_bits = array.random_bits});
+      for (const int threads : {1, 3}) {
+        std::vector<float> drawn = array.values;
+        round_to_blocks(B, drawn, axis, {.random = random, .threads = threads});
+        CHECK(bits_of(drawn) == bits_of(given));
+      }
+    });
+  }
+}
+
 TEST_CASE("what cannot be rounded is refused") {
   const auto message = [](const BlockFormat& format, std::size_t size, const BlockAxis& axis,
                           const BlockArrayOptions& options) {
@@ -310,6 +329,8 @@ TEST_CASE("what cannot be rounded is refused") {
   CHECK(message(mxfp4, 8, {.length = 0}, {}) == "block axis: 8 values do not consist of 0 times 1");
   CHECK(message(mxfp4, 8, {.length = 2, .inner = 4}, {.random_bits = random}) ==
         "random_bits: has 7 elements; allowed: none, or 8, as the values");
+  CHECK(message(mxfp4, 7, {.length = 7}, {.random_bits = random, .random = PhiloxSequence{}}) ==
+        "random_bits, random: both are given; one of them is allowed");
   CHECK_FALSE(message(mxfp4, 8, {.length = 8}, {.threads = 0}).empty());
   CHECK(message(mxfp4, 0, {.length = 0}, {}).empty());
 }

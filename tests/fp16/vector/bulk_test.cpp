@@ -479,10 +479,48 @@ TEST_CASE("stochastic rounding without as many random numbers, and no threads, a
   const std::vector<std::uint32_t> enough_bits(8);
   CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {Rounding::stochastic},
                                      {.random_bits_32 = enough_bits, .random_bits_64 = wide_bits}),
-                       "random_bits_32, random_bits_64: both are given; one of them is allowed",
+                       "random_bits_32, random_bits_64, random: 2 are given; one of them is allowed",
                        std::invalid_argument);
+  CHECK_THROWS_AS(float_to_half(floats, halves, {Rounding::stochastic},
+                                {.random_bits_32 = enough_bits, .random = PhiloxSequence{}}),
+                  std::invalid_argument);
   CHECK_THROWS_WITH_AS(float_to_half(floats, halves, {}, {.threads = 0}),
                        "threads: 0 is not allowed; at least 1", std::invalid_argument);
+}
+
+TEST_CASE("bits drawn as it goes are those of the generator, whatever the path, the threads and the start") {
+  const PhiloxSequence random{{.key = 0x0123456789abcdef, .stream = 77}, (std::uint64_t{1} << 40) - 5};
+  for_each_format([&]<const Format & F>() {
+    if constexpr (F.has_arithmetic() && F.width() <= 19) {
+      CAPTURE(name_of(F));
+      const std::vector<float> floats = hard_floats_for<F>(10001);
+      for (const std::size_t begin : {0, 1, 2, 3, 4097}) {
+        const std::span<const float> in = std::span(floats).subspan(begin);
+        std::vector<std::uint32_t> bits(in.size());
+        for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = random.generator.bits(random.first + i);
+        std::vector<Bits<F>> expected(in.size()), out(in.size());
+        RoundingCounts expected_counts, counts;
+        transform<F>([](float value, const Attributes& each) { return encode<F>(value, each); },
+                     std::span(expected), {Rounding::stochastic},
+                     {.counts = &expected_counts, .random_bits_32 = bits}, in);
+        for (const VectorPath path : available_vector_paths()) {
+          CAPTURE(name_of(path));
+          counts = {};
+          encode<F>(in, out, {Rounding::stochastic},
+                    {.path = path, .threads = 3, .counts = &counts, .random = random});
+          CHECK(out == expected);
+          CHECK(counts == expected_counts);
+        }
+      }
+    }
+  });
+  const std::vector<std::uint16_t> one(9, 0x3c00), less(9, 0x1234);
+  std::vector<std::uint16_t> drawn(9), given(9);
+  std::vector<std::uint32_t> bits(9);
+  fill_bits(random.generator, random.first, bits);
+  add<binary16>(one, less, given, {Rounding::stochastic}, {.random_bits_32 = bits});
+  add<binary16>(one, less, drawn, {Rounding::stochastic}, {.random = random});
+  CHECK(drawn == given);
 }
 
 TEST_CASE("spans of different lengths are refused before anything is written") {
