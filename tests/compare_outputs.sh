@@ -13,8 +13,8 @@ run() {  # BUILD OUT PROGRAM ARGUMENTS...
   "$1/bin/$3" "${@:4}" --quiet --out "$2" </dev/null >/dev/null 2>"$2.err" || echo "exit code $?" >"$2.exit"
 }
 
-# summary.json without the keys that hold times.
-measured='"(time_|rate\.|ratio\.|limit\.|overhead\.|slowdown\.)'
+# Lines with times, and that of shards.bin with the revision.
+measured='"(time_|rate\.|ratio\.|limit\.|overhead\.|slowdown\.)|^revision '
 
 compare() {  # NAME
   local file
