@@ -56,8 +56,8 @@ struct ArrayOptions {
   std::optional<PhiloxSequence> random = {};
 };
 
-/// out[i] = encode<F>(in[i], attributes). Vectorised for formats of up to 19 bits, E8M0 excepted, without FTZ
-/// and DAZ.
+/// out[i] = encode<F>(in[i], attributes). Vectorised for formats of up to 19 bits, E8M0 excepted, but for
+/// stochastic rounding from random_bits_64.
 template <const Format& F>
 void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes& attributes = {},
             const ArrayOptions& options = {});
@@ -72,8 +72,8 @@ template <const Format& To, const Format& From>
 void convert(std::span<const Bits<From>> in, std::span<Bits<To>> out, const Attributes& attributes = {},
              const ArrayOptions& options = {});
 
-/// out[i] = a[i] op b[i] (op c[i]), as the functions of arithmetic.h of the same names. Vectorised for
-/// binary16 in all directions but stochastic, without saturation, FTZ and DAZ; else one element at a time.
+/// out[i] = a[i] op b[i] (op c[i]), as the functions of arithmetic.h of the same names. Vectorised for formats of
+/// up to 11 digits, under all attributes; else one element at a time.
 template <const Format& F>
 void add(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
          const Attributes& attributes = {}, const ArrayOptions& options = {});

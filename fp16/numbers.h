@@ -54,6 +54,7 @@
 // Compiled, in halflab::fp16_bulk:
 //   math.h                31 functions of half (exp, tanh, ...), pow, hypot, atan2, rounded once in every direction
 //   bulk.h                conversions and operations over arrays, on threads, with counts of what rounding lost
+//   philox.h              random bits from a key, a stream and an index
 //   gemm.h                matrix products: FP32, FP16 and FP64 chains, tensor cores
 //   block_arrays.h        block formats over arrays
 //   exponent_histogram.h  where values lie, and what a cast would do to them at every power-of-two scale

@@ -32,9 +32,23 @@ using EncodeKernel = bool (*)(const EncodeTarget& target, const float* in, const
 template <typename Code>
 using EncodeKernels = EncodeKernel<Code>[deterministic_roundings + 1];
 
-/// out[i] = a[i] op b[i] (op c[i]) on values of binary16, rounded to odd at 24 bits, which a rounding to
-/// binary16 in any deterministic direction turns into one rounding of the exact result (24 >= 11 + 2).
-/// A sum that is exactly zero has the sign of nearest-even. All three operands must be readable.
+/// A format, as a conversion to binary32 sees it.
+struct DecodeSource {
+  int width;
+  int trailing_bits;
+  std::uint32_t rebias;   ///< what its exponents lack to binary32's, as a binary32 code
+  float unit;             ///< the smallest subnormal number
+  std::uint32_t special;  ///< from this magnitude on a code is an infinity or a NaN
+  std::uint32_t nan;  ///< a code that is one besides: where there is no -0, what would be it; else all ones
+};
+
+/// out[i] = the value of in[i]. Returns whether there was an infinity or a NaN, whose values are left unspecified.
+template <typename Code>
+using DecodeKernel = bool (*)(const DecodeSource& source, const Code* in, float* out, std::size_t count);
+
+/// out[i] = a[i] op b[i] (op c[i]) on values of formats of at most 11 digits, rounded to odd at 24 bits, which a
+/// rounding to such a format in any deterministic direction turns into one rounding of the exact result
+/// (24 >= 11 + 2). A sum that is exactly zero has the sign of nearest-even. All three operands must be readable.
 using ToOddKernel = void (*)(const float* a, const float* b, const float* c, float* out, std::size_t count);
 
 /// Operations on codes, rounded to nearest-even. NaNs are those of NanPolicy::first_operand, unless
@@ -42,8 +56,8 @@ using ToOddKernel = void (*)(const float* a, const float* b, const float* c, flo
 using NearestEvenKernel = bool (*)(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
                                    std::uint16_t* out, std::size_t count);
 
-enum class HalfOperation { add, subtract, multiply, divide, sqrt, fma };
-inline constexpr std::size_t half_operations = 6;
+enum class ArrayOperation { add, subtract, multiply, divide, sqrt, fma };
+inline constexpr std::size_t operation_count = 6;
 
 struct BulkKernels {
   void (*half_to_float)(const std::uint16_t* in, float* out, std::size_t count);
@@ -56,8 +70,12 @@ struct BulkKernels {
   EncodeKernels<std::uint8_t> encode_8;
   EncodeKernels<std::uint16_t> encode_16;
   EncodeKernels<std::uint32_t> encode_32;
-  ToOddKernel to_odd[half_operations];
-  NearestEvenKernel nearest_even[half_operations];  ///< null: by way of to_odd
+  DecodeKernel<std::uint8_t> decode_8;
+  DecodeKernel<std::uint16_t> decode_16;
+  DecodeKernel<std::uint32_t> decode_32;
+  ToOddKernel to_odd[operation_count];              ///< for formats within binary16's exponents
+  ToOddKernel to_odd_wide[operation_count];         ///< for those with binary32's
+  NearestEvenKernel nearest_even[operation_count];  ///< of binary16; null: by way of to_odd
 };
 
 extern const BulkKernels portable_bulk_kernels;

@@ -87,26 +87,26 @@ void float_to_half_stochastic(const float* in, const std::uint32_t* random, std:
   for (std::size_t j = i; j < count; ++j) out[j] = padded_out[j - i];
 }
 
-template <class Halves, HalfOperation operation>
+template <class Halves, ArrayOperation operation>
 typename Halves::Values operate(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c) {
-  if constexpr (operation == HalfOperation::add) return Halves::add(Halves::load(a), Halves::load(b));
-  if constexpr (operation == HalfOperation::subtract)
+  if constexpr (operation == ArrayOperation::add) return Halves::add(Halves::load(a), Halves::load(b));
+  if constexpr (operation == ArrayOperation::subtract)
     return Halves::subtract(Halves::load(a), Halves::load(b));
-  if constexpr (operation == HalfOperation::multiply)
+  if constexpr (operation == ArrayOperation::multiply)
     return Halves::multiply(Halves::load(a), Halves::load(b));
-  if constexpr (operation == HalfOperation::divide) return Halves::divide(Halves::load(a), Halves::load(b));
-  if constexpr (operation == HalfOperation::sqrt) return Halves::sqrt(Halves::load(a));
-  if constexpr (operation == HalfOperation::fma)
+  if constexpr (operation == ArrayOperation::divide) return Halves::divide(Halves::load(a), Halves::load(b));
+  if constexpr (operation == ArrayOperation::sqrt) return Halves::sqrt(Halves::load(a));
+  if constexpr (operation == ArrayOperation::fma)
     return Halves::fma_to_odd(Halves::load(a), Halves::load(b), Halves::load(c));
 }
 
 /// One float operation and one more rounding: harmless for + - * / and sqrt, because 24 >= 2 * 11 + 2
 /// (Figueroa, "When is double rounding innocuous?", 1995). Their NaNs are right already; fma, which goes by
 /// way of round-to-odd, looks for NaNs.
-template <class Halves, HalfOperation operation>
+template <class Halves, ArrayOperation operation>
 bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c, std::uint16_t* out,
                   std::size_t count) {
-  constexpr bool finds_nans = operation == HalfOperation::fma;
+  constexpr bool finds_nans = operation == ArrayOperation::fma;
   __m256i largest = _mm256_setzero_si256();
   const auto step = [&](const std::uint16_t* const* from, std::uint16_t* to, std::size_t i) {
     const auto result = operate<Halves, operation>(from[0] + i, from[1] + i, from[2] + i);
@@ -131,12 +131,16 @@ constexpr BulkKernels bulk_kernels() {
       .encode_8 = {},
       .encode_16 = {},
       .encode_32 = {},
+      .decode_8 = {},
+      .decode_16 = {},
+      .decode_32 = {},
       .to_odd = {},
-      .nearest_even = {nearest_even<Avx2Halves, HalfOperation::add>,
-                       nearest_even<Avx2Halves, HalfOperation::subtract>,
-                       nearest_even<Avx2Halves, HalfOperation::multiply>,
-                       nearest_even<Halves, HalfOperation::divide>, nearest_even<Halves, HalfOperation::sqrt>,
-                       nearest_even<Halves, HalfOperation::fma>},
+      .to_odd_wide = {},
+      .nearest_even = {nearest_even<Avx2Halves, ArrayOperation::add>,
+                       nearest_even<Avx2Halves, ArrayOperation::subtract>,
+                       nearest_even<Avx2Halves, ArrayOperation::multiply>,
+                       nearest_even<Halves, ArrayOperation::divide>,
+                       nearest_even<Halves, ArrayOperation::sqrt>, nearest_even<Halves, ArrayOperation::fma>},
   });
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "fp16/vector/bulk_kernels.h"
+#include "fp16/vector/operation_loops.h"
 
 namespace fp16::detail {
 namespace {
@@ -122,60 +123,27 @@ bool encode(const EncodeTarget& target, const float* in, const std::uint32_t* ra
   return largest > static_cast<int>(float_infinity);
 }
 
-/// `value` is the exact result rounded to nearest, `error` has the sign of what that rounding lost. An even
-/// significand goes to its odd neighbour on the side of the exact result.
-inline float rounded_to_odd(float value, float error) {
-  const std::uint32_t bits = bits_of(value);
-  const std::uint32_t inexact = (error < 0) | (error > 0);  // not after an infinity, whose error is NaN
-  const std::uint32_t away = 1u - (((bits ^ bits_of(error)) >> 31) << 1);
-  return float_of(bits + (away & (0u - (inexact & ~bits & 1))));
+/// The value of one code that is neither an infinity nor a NaN. All steps are exact.
+constexpr std::uint32_t decode_element(const DecodeSource& source, std::uint32_t code) {
+  const std::uint32_t magnitude = code & ((1u << (source.width - 1)) - 1);
+  const std::uint32_t sign = (code ^ magnitude) << (32 - source.width);
+  const std::uint32_t normal = (magnitude << (float_trailing_bits - source.trailing_bits)) + source.rebias;
+  const std::uint32_t subnormal =
+      bits_of(static_cast<float>(static_cast<std::int32_t>(magnitude)) * source.unit);
+  return select(magnitude >> source.trailing_bits == 0, subnormal, normal) | sign;
 }
 
-/// TwoSum (Knuth): the error of a float addition, exactly.
-inline float sum_to_odd(float a, float b) {
-  const float sum = a + b;
-  const float b_part = sum - a;
-  return rounded_to_odd(sum, (a - (sum - b_part)) + (b - b_part));
-}
-
-/// A quotient of 24 bits times a divisor of 11 is exact in double, and so is the remainder.
-inline float quotient_to_odd(float a, float b) {
-  const float quotient = a / b;
-  const double remainder = static_cast<double>(a) - static_cast<double>(quotient) * static_cast<double>(b);
-  return rounded_to_odd(quotient, static_cast<float>(b < 0 ? -remainder : remainder));
-}
-
-inline float root_to_odd(float a) {
-  const float root = __builtin_sqrtf(a);
-  const double remainder = static_cast<double>(a) - static_cast<double>(root) * static_cast<double>(root);
-  return rounded_to_odd(root, static_cast<float>(remainder));
-}
-
-/// The product of two halves is exact in float.
-inline float operation_to_odd(HalfOperation operation, float a, float b, float c) {
-  switch (operation) {
-    case HalfOperation::add:
-      return sum_to_odd(a, b);
-    case HalfOperation::subtract:
-      return sum_to_odd(a, -b);
-    case HalfOperation::multiply:
-      return a * b;
-    case HalfOperation::divide:
-      return quotient_to_odd(a, b);
-    case HalfOperation::sqrt:
-      return root_to_odd(a);
-    case HalfOperation::fma:
-      return sum_to_odd(a * b, c);
+template <typename Code>
+bool decode(const DecodeSource& source, const Code* in, float* out, std::size_t count) {
+  const DecodeSource constants = source;
+  std::uint32_t special = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t code = in[i];
+    const std::uint32_t magnitude = code & ((1u << (constants.width - 1)) - 1);
+    special |= (magnitude >= constants.special) | (code == constants.nan);
+    out[i] = float_of(decode_element(constants, code));
   }
-  return a;
-}
-
-template <HalfOperation operation>
-void to_odd(const float* a, const float* b, const float* c, float* out, std::size_t count) {
-  constexpr bool unary = operation == HalfOperation::sqrt;
-  constexpr bool ternary = operation == HalfOperation::fma;
-  for (std::size_t i = 0; i < count; ++i)
-    out[i] = operation_to_odd(operation, a[i], unary ? 0 : b[i], ternary ? c[i] : 0);
+  return special != 0;
 }
 
 template <typename Code>
@@ -195,16 +163,10 @@ constexpr BulkKernels with_loops(BulkKernels kernels) {
   add_encoders(kernels.encode_8);
   add_encoders(kernels.encode_16);
   add_encoders(kernels.encode_32);
-  const auto add = [&]<HalfOperation operation>() {
-    kernels.to_odd[static_cast<int>(operation)] = to_odd<operation>;
-  };
-  add.template operator()<HalfOperation::add>();
-  add.template operator()<HalfOperation::subtract>();
-  add.template operator()<HalfOperation::multiply>();
-  add.template operator()<HalfOperation::divide>();
-  add.template operator()<HalfOperation::sqrt>();
-  add.template operator()<HalfOperation::fma>();
-  return kernels;
+  kernels.decode_8 = decode<std::uint8_t>;
+  kernels.decode_16 = decode<std::uint16_t>;
+  kernels.decode_32 = decode<std::uint32_t>;
+  return with_operations(kernels);
 }
 
 }  // namespace

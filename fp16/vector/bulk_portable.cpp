@@ -61,7 +61,11 @@ constinit const BulkKernels portable_bulk_kernels = with_loops({
     .encode_8 = {},
     .encode_16 = {},
     .encode_32 = {},
+    .decode_8 = {},
+    .decode_16 = {},
+    .decode_32 = {},
     .to_odd = {},
+    .to_odd_wide = {},
     .nearest_even = {},
 });
 

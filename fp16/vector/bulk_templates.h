@@ -22,6 +22,9 @@ void require_random_bits(const Attributes& attributes, const ArrayOptions& optio
 /// from writing to one cache line.
 inline constexpr std::size_t block_size = 2048;
 
+/// 32 bits times this are 64.
+inline constexpr std::uint64_t repeated_bits = 0x100000001;
+
 /// The attributes for element i. 32 random bits are repeated: a conversion uses the lower half alone, and for
 /// an operation the probabilities are right to 2^-32.
 inline Attributes with_random_bits(Attributes attributes, const ArrayOptions& options, std::size_t i) {
@@ -30,7 +33,7 @@ inline Attributes with_random_bits(Attributes attributes, const ArrayOptions& op
       attributes.random_bits = options.random_bits_64[i];
     } else {
       const std::uint32_t drawn = options.random ? (*options.random)[i] : options.random_bits_32[i];
-      attributes.random_bits = drawn * std::uint64_t{0x100000001};
+      attributes.random_bits = drawn * repeated_bits;
     }
   }
   return attributes;
@@ -49,6 +52,10 @@ struct EncodedElement {
   std::uint32_t code;
   bool overflow;
 };
+template <const Format& F>
+constexpr EncodedElement element_of(const Result<F>& result) {
+  return {.code = result.bits, .overflow = result.flags.overflow};
+}
 
 /// A format as the vectorised code sees it.
 struct ArrayFormat {
@@ -83,8 +90,7 @@ inline constexpr ArrayFormat array_format{
     .format = F,
     .encode_one =
         [](float value, const Attributes& attributes) {
-          const Result<F> result = fp16::encode<F>(value, attributes);
-          return EncodedElement{.code = result.bits, .overflow = result.flags.overflow};
+          return element_of<F>(fp16::encode<F>(value, attributes));
         },
     .decode_one =
         [](std::uint32_t code) {
@@ -99,11 +105,8 @@ constexpr bool narrower_than_binary32(const Format& format) {
          format.emax() <= binary32.emax() && format.emin() >= binary32.emin();
 }
 
-/// Whether the vectorised code rounds floats to `format` as `attributes` and `options` say.
-inline bool is_vectorised(const Format& format, const Attributes& attributes, const ArrayOptions& options,
-                          std::size_t size) {
-  if (!narrower_than_binary32(format) || attributes.flush_to_zero || attributes.denormals_are_zero)
-    return false;
+/// Whether the vectorised conversions have the random bits that they can use.
+inline bool has_usable_bits(const Attributes& attributes, const ArrayOptions& options, std::size_t size) {
   return attributes.rounding != Rounding::stochastic ||
          (options.random_bits_64.empty() &&
           (options.random ? options.random_bits_32.empty() : options.random_bits_32.size() == size));
@@ -117,39 +120,44 @@ void decode_array(const ArrayFormat& format, const void* in, std::span<float> ou
 void convert_array(const ArrayFormat& from, const void* in, std::size_t size, const ArrayFormat& to,
                    void* out, const Attributes& attributes, const ArrayOptions& options);
 
-/// What redoes an element; it ignores operands that the operation lacks.
-using ScalarHalfOperation = Result<binary16> (*)(std::uint16_t a, std::uint16_t b, std::uint16_t c,
-                                                 const Attributes& attributes);
+/// Formats whose operations are vectorised.
+constexpr bool has_vector_arithmetic(const Format& format) {
+  return narrower_than_binary32(format) && format.precision <= binary16.precision;
+}
 
-/// `operands` has three pointers; those that the operation lacks repeat another.
-void operate_array(HalfOperation operation, ScalarHalfOperation scalar, const std::uint16_t* const* operands,
-                   std::span<std::uint16_t> out, const Attributes& attributes, const ArrayOptions& options);
+/// What redoes an element; it ignores operands that the operation lacks.
+using ScalarOperation = EncodedElement (*)(std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                           const Attributes& attributes);
+
+/// `operands` has three pointers to codes; those that the operation lacks repeat another.
+void operate_array(ArrayOperation operation, const ArrayFormat& format, ScalarOperation scalar,
+                   const void* const* operands, void* out, std::size_t size, const Attributes& attributes,
+                   const ArrayOptions& options);
 
 template <const Format& F, typename Scalar, typename... In>
-void operate(HalfOperation operation, Scalar scalar, std::span<Bits<F>> out, const Attributes& attributes,
+void operate(ArrayOperation operation, Scalar scalar, std::span<Bits<F>> out, const Attributes& attributes,
              const ArrayOptions& options, std::span<const In>... in) {
-  if constexpr (F == binary16) {
-    if (is_vectorised(F, attributes, options, out.size()) && !attributes.saturate &&
-        attributes.rounding != Rounding::stochastic) {
-      (require_length("operand", in.size(), out.size()), ...);
-      const std::array operands{in.data()...};
-      constexpr std::size_t last = sizeof...(In) - 1;
-      const std::uint16_t* const three[]{operands[0], operands[last < 1 ? last : 1], operands[last]};
-      const ScalarHalfOperation redo = [](std::uint16_t a, std::uint16_t b, std::uint16_t c,
-                                          const Attributes& each) {
-        if constexpr (last == 0) {
-          return Scalar{}(a, each);
-        } else if constexpr (last == 1) {
-          return Scalar{}(a, b, each);
-        } else {
-          return Scalar{}(a, b, c, each);
-        }
-      };
-      operate_array(operation, redo, three, out, attributes, options);
-      return;
-    }
+  if constexpr (has_vector_arithmetic(F)) {
+    (require_length("operand", in.size(), out.size()), ...);
+    require_random_bits(attributes, options, out.size());
+    constexpr std::size_t last = sizeof...(In) - 1;
+    const std::array<const void*, sizeof...(In)> given{in.data()...};
+    const void* const operands[]{given[0], given[last < 1 ? last : 1], given[last]};
+    const ScalarOperation redo = [](std::uint32_t a, std::uint32_t b, std::uint32_t c,
+                                    const Attributes& each) {
+      const auto code = [](std::uint32_t bits) { return static_cast<Bits<F>>(bits); };
+      if constexpr (last == 0) {
+        return element_of<F>(Scalar{}(code(a), each));
+      } else if constexpr (last == 1) {
+        return element_of<F>(Scalar{}(code(a), code(b), each));
+      } else {
+        return element_of<F>(Scalar{}(code(a), code(b), code(c), each));
+      }
+    };
+    operate_array(operation, array_format<F>, redo, operands, out.data(), out.size(), attributes, options);
+  } else {
+    transform<F>(scalar, out, attributes, options, in...);
   }
-  transform<F>(scalar, out, attributes, options, in...);
 }
 
 }  // namespace detail
@@ -209,15 +217,15 @@ Flags transform_values(const Operation& operation, std::span<Value> out, const A
 template <const Format& F>
 void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes& attributes,
             const ArrayOptions& options) {
-  if (!detail::is_vectorised(F, attributes, options, in.size())) {
-    transform<F>([](float value, const Attributes& a) { return fp16::encode<F>(value, a); }, out, attributes,
-                 options, in);
-    return;
-  }
   if constexpr (detail::narrower_than_binary32(F)) {
-    detail::require_length("out", out.size(), in.size());
-    detail::encode_array(detail::array_format<F>, in, out.data(), attributes, options);
+    if (detail::has_usable_bits(attributes, options, in.size())) {
+      detail::require_length("out", out.size(), in.size());
+      detail::encode_array(detail::array_format<F>, in, out.data(), attributes, options);
+      return;
+    }
   }
+  transform<F>([](float value, const Attributes& a) { return fp16::encode<F>(value, a); }, out, attributes,
+               options, in);
 }
 
 template <const Format& F>
@@ -231,7 +239,7 @@ template <const Format& To, const Format& From>
 void convert(std::span<const Bits<From>> in, std::span<Bits<To>> out, const Attributes& attributes,
              const ArrayOptions& options) {
   if constexpr (From.width() < 32 && contains(binary32, From) && detail::narrower_than_binary32(To)) {
-    if (detail::is_vectorised(To, attributes, options, in.size())) {
+    if (detail::has_usable_bits(attributes, options, in.size())) {
       detail::require_length("out", out.size(), in.size());
       detail::convert_array(detail::array_format<From>, in.data(), in.size(), detail::array_format<To>,
                             out.data(), attributes, options);
@@ -246,7 +254,7 @@ template <const Format& F>
 void add(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bits<F>> out,
          const Attributes& attributes, const ArrayOptions& options) {
   const auto scalar = [](Bits<F> x, Bits<F> y, const Attributes& each) { return fp16::add<F>(x, y, each); };
-  detail::operate<F>(detail::HalfOperation::add, scalar, out, attributes, options, a, b);
+  detail::operate<F>(detail::ArrayOperation::add, scalar, out, attributes, options, a, b);
 }
 
 template <const Format& F>
@@ -255,7 +263,7 @@ void subtract(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<
   const auto scalar = [](Bits<F> x, Bits<F> y, const Attributes& each) {
     return fp16::subtract<F>(x, y, each);
   };
-  detail::operate<F>(detail::HalfOperation::subtract, scalar, out, attributes, options, a, b);
+  detail::operate<F>(detail::ArrayOperation::subtract, scalar, out, attributes, options, a, b);
 }
 
 template <const Format& F>
@@ -264,7 +272,7 @@ void multiply(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<
   const auto scalar = [](Bits<F> x, Bits<F> y, const Attributes& each) {
     return fp16::multiply<F>(x, y, each);
   };
-  detail::operate<F>(detail::HalfOperation::multiply, scalar, out, attributes, options, a, b);
+  detail::operate<F>(detail::ArrayOperation::multiply, scalar, out, attributes, options, a, b);
 }
 
 template <const Format& F>
@@ -273,14 +281,14 @@ void divide(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<Bi
   const auto scalar = [](Bits<F> x, Bits<F> y, const Attributes& each) {
     return fp16::divide<F>(x, y, each);
   };
-  detail::operate<F>(detail::HalfOperation::divide, scalar, out, attributes, options, a, b);
+  detail::operate<F>(detail::ArrayOperation::divide, scalar, out, attributes, options, a, b);
 }
 
 template <const Format& F>
 void sqrt(std::span<const Bits<F>> a, std::span<Bits<F>> out, const Attributes& attributes,
           const ArrayOptions& options) {
   const auto scalar = [](Bits<F> x, const Attributes& each) { return fp16::sqrt<F>(x, each); };
-  detail::operate<F>(detail::HalfOperation::sqrt, scalar, out, attributes, options, a);
+  detail::operate<F>(detail::ArrayOperation::sqrt, scalar, out, attributes, options, a);
 }
 
 template <const Format& F>
@@ -289,7 +297,7 @@ void fma(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<const
   const auto scalar = [](Bits<F> x, Bits<F> y, Bits<F> z, const Attributes& each) {
     return fp16::fma<F>(x, y, z, each);
   };
-  detail::operate<F>(detail::HalfOperation::fma, scalar, out, attributes, options, a, b, c);
+  detail::operate<F>(detail::ArrayOperation::fma, scalar, out, attributes, options, a, b, c);
 }
 
 }  // namespace fp16

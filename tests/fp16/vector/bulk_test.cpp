@@ -164,6 +164,18 @@ constexpr std::array every_rounding{
     Rounding::nearest_even,    Rounding::nearest_away, Rounding::toward_zero, Rounding::toward_positive,
     Rounding::toward_negative, Rounding::to_odd,       Rounding::stochastic};
 
+/// What changes a result besides its direction.
+const std::array border_attributes{
+    Attributes{},
+    Attributes{.saturate = true},
+    Attributes{.flush_to_zero = true},
+    Attributes{.flush_to_zero = true, .tininess = Tininess::before_rounding},
+    Attributes{.denormals_are_zero = true},
+    Attributes{.saturate = true, .flush_to_zero = true, .denormals_are_zero = true},
+    Attributes{.nan_policy = NanPolicy::canonical_nvidia},
+    Attributes{.saturate = true, .nan_policy = NanPolicy::canonical_riscv},
+};
+
 /// Values of every class, half of them within the range of F.
 template <const Format& F>
 std::vector<float> hard_floats_for(std::size_t count) {
@@ -201,7 +213,7 @@ void check_encoding(std::span<const float> in, std::span<const std::uint32_t> ra
   }
 }
 
-TEST_CASE("float to every format: all directions, paths and policies have the scalar bits and counts") {
+TEST_CASE("float to every format: all directions, attributes and paths have the scalar bits and counts") {
   for_each_format([]<const Format & F>() {
     if constexpr (F.width() <= 32) {
       CAPTURE(name_of(F));
@@ -211,13 +223,11 @@ TEST_CASE("float to every format: all directions, paths and policies have the sc
       for (std::uint32_t& bits : random_bits) bits = static_cast<std::uint32_t>(random.next());
       for (const Rounding rounding : every_rounding) {
         CAPTURE(static_cast<int>(rounding));
-        check_encoding<F>(in, random_bits, {.rounding = rounding});
-        check_encoding<F>(in, random_bits, {.rounding = rounding, .saturate = true});
+        for (Attributes attributes : border_attributes) {
+          attributes.rounding = rounding;
+          check_encoding<F>(in, random_bits, attributes);
+        }
       }
-      check_encoding<F>(in, {}, {.nan_policy = NanPolicy::canonical_nvidia});
-      check_encoding<F>(in, {}, {.nan_policy = NanPolicy::canonical_riscv});
-      check_encoding<F>(in, {}, {.flush_to_zero = true});
-      check_encoding<F>(in, {}, {.denormals_are_zero = true});
     }
   });
 }
@@ -269,63 +279,100 @@ TEST_CASE("every format to float: all codes, or 2^16 of them, on every path") {
   });
 }
 
-struct HalfArrays {
-  std::vector<std::uint16_t> a, b, c;
+template <const Format& F>
+struct Operands {
+  std::vector<Bits<F>> a, b, c;
 };
 
-/// Boundary-weighted, with neighbours in b and c often close enough to cancel.
-HalfArrays hard_halves(std::size_t count) {
-  HalfArrays arrays;
-  oracle::HardHalves cases(45);
+/// A code of any class, one of three near a power of two or the borders of the format.
+template <const Format& F>
+Bits<F> hard_code(oracle::RandomBits& random) {
+  const std::uint64_t mask = (std::uint64_t{1} << F.width()) - 1;
+  const std::uint64_t noise = random.next();
+  const auto few = static_cast<std::uint64_t>(random.below(5)) - 2;
+  if (random.below(3) != 0) return static_cast<Bits<F>>(noise & mask);
+  const std::uint64_t powers = noise & ~std::uint64_t{trailing_mask<F>};
+  return static_cast<Bits<F>>((powers + few) & mask);
+}
+
+/// With neighbours in b and c often close enough to cancel.
+template <const Format& F>
+Operands<F> hard_operands(std::size_t count) {
+  Operands<F> operands;
+  oracle::RandomBits random(45);
+  const std::uint64_t mask = (std::uint64_t{1} << F.width()) - 1;
+  const auto near = [&](std::uint64_t code) {
+    const std::uint64_t sign = static_cast<std::uint64_t>(random.below(2)) << (F.width() - 1);
+    const auto few = static_cast<std::uint64_t>(random.below(9)) - 4;
+    return static_cast<Bits<F>>(((code ^ sign) + few) & mask);
+  };
   for (std::size_t i = 0; i < count; ++i) {
-    arrays.a.push_back(cases.next());
-    arrays.b.push_back(i % 2 == 0 ? cases.next() : cases.near(arrays.a[i]));
-    const std::uint16_t product = multiply<binary16>(arrays.a[i], arrays.b[i]).bits;
-    arrays.c.push_back(i % 3 == 0 ? cases.next() : i % 3 == 1 ? cases.near(product) : cases.beside(product));
+    operands.a.push_back(hard_code<F>(random));
+    operands.b.push_back(i % 2 == 0 ? hard_code<F>(random) : near(operands.a[i]));
+    const Bits<F> product = multiply<F>(operands.a[i], operands.b[i]).bits;
+    operands.c.push_back(i % 3 == 0 ? hard_code<F>(random) : near(product));
   }
-  return arrays;
+  return operands;
+}
+
+/// Every pair of codes of a format of at most 8 bits.
+template <const Format& F>
+Operands<F> all_pairs() {
+  Operands<F> operands;
+  for (std::uint32_t pair = 0; pair < 1u << 2 * F.width(); ++pair) {
+    const auto b = static_cast<Bits<F>>(pair & ((1u << F.width()) - 1));
+    operands.a.push_back(static_cast<Bits<F>>(pair >> F.width()));
+    operands.b.push_back(b);
+    operands.c.push_back(static_cast<Bits<F>>((pair * 0x9E3779B9u) >> (32 - F.width())));
+  }
+  return operands;
 }
 
 using Codes = std::span<const std::uint16_t>;
-using ArrayOperation = void (*)(const HalfArrays&, std::span<std::uint16_t>, const Attributes&,
-                                const ArrayOptions&);
-using ScalarOperation = Result<binary16> (*)(std::uint16_t, std::uint16_t, std::uint16_t, const Attributes&);
 
+template <const Format& F>
 struct OperationRow {
   std::string_view name;
-  ArrayOperation array;
-  ScalarOperation scalar;
+  void (*array)(const Operands<F>&, std::span<Bits<F>>, const Attributes&, const ArrayOptions&);
+  Result<F> (*scalar)(Bits<F>, Bits<F>, Bits<F>, const Attributes&);
+  long double (*approximate)(long double, long double, long double);
 };
 
+template <const Format& F>
 const std::array operation_rows{
-    OperationRow{"add", [](auto& x, auto out, auto& at, auto& o) { add<binary16>(x.a, x.b, out, at, o); },
-                 [](auto a, auto b, auto, auto& at) { return add<binary16>(a, b, at); }},
-    OperationRow{"subtract",
-                 [](auto& x, auto out, auto& at, auto& o) { subtract<binary16>(x.a, x.b, out, at, o); },
-                 [](auto a, auto b, auto, auto& at) { return subtract<binary16>(a, b, at); }},
-    OperationRow{"multiply",
-                 [](auto& x, auto out, auto& at, auto& o) { multiply<binary16>(x.a, x.b, out, at, o); },
-                 [](auto a, auto b, auto, auto& at) { return multiply<binary16>(a, b, at); }},
-    OperationRow{"divide",
-                 [](auto& x, auto out, auto& at, auto& o) { divide<binary16>(x.a, x.b, out, at, o); },
-                 [](auto a, auto b, auto, auto& at) { return divide<binary16>(a, b, at); }},
-    OperationRow{"sqrt", [](auto& x, auto out, auto& at, auto& o) { sqrt<binary16>(x.a, out, at, o); },
-                 [](auto a, auto, auto, auto& at) { return sqrt<binary16>(a, at); }},
-    OperationRow{"fma",
-                 [](auto& x, auto out, auto& at, auto& o) { fma<binary16>(x.a, x.b, x.c, out, at, o); },
-                 [](auto a, auto b, auto c, auto& at) { return fma<binary16>(a, b, c, at); }},
+    OperationRow<F>{"add", [](auto& x, auto out, auto& at, auto& o) { add<F>(x.a, x.b, out, at, o); },
+                    [](auto a, auto b, auto, auto& at) { return add<F>(a, b, at); },
+                    [](auto a, auto b, auto) { return a + b; }},
+    OperationRow<F>{"subtract",
+                    [](auto& x, auto out, auto& at, auto& o) { subtract<F>(x.a, x.b, out, at, o); },
+                    [](auto a, auto b, auto, auto& at) { return subtract<F>(a, b, at); },
+                    [](auto a, auto b, auto) { return a - b; }},
+    OperationRow<F>{"multiply",
+                    [](auto& x, auto out, auto& at, auto& o) { multiply<F>(x.a, x.b, out, at, o); },
+                    [](auto a, auto b, auto, auto& at) { return multiply<F>(a, b, at); },
+                    [](auto a, auto b, auto) { return a * b; }},
+    OperationRow<F>{"divide", [](auto& x, auto out, auto& at, auto& o) { divide<F>(x.a, x.b, out, at, o); },
+                    [](auto a, auto b, auto, auto& at) { return divide<F>(a, b, at); },
+                    [](auto a, auto b, auto) { return a / b; }},
+    OperationRow<F>{"sqrt", [](auto& x, auto out, auto& at, auto& o) { sqrt<F>(x.a, out, at, o); },
+                    [](auto a, auto, auto, auto& at) { return sqrt<F>(a, at); },
+                    [](auto a, auto, auto) { return std::sqrt(a); }},
+    OperationRow<F>{"fma", [](auto& x, auto out, auto& at, auto& o) { fma<F>(x.a, x.b, x.c, out, at, o); },
+                    [](auto a, auto b, auto c, auto& at) { return fma<F>(a, b, c, at); },
+                    [](auto a, auto b, auto c) { return a * b + c; }},
 };
 
-void check_operation(const OperationRow& row, const HalfArrays& in,
+template <const Format& F>
+void check_operation(const OperationRow<F>& row, const Operands<F>& in,
                      std::span<const std::uint64_t> random_bits, const Attributes& attributes) {
-  std::vector<std::uint16_t> expected(in.a.size());
+  std::vector<Bits<F>> expected(in.a.size());
   RoundingCounts expected_counts;
-  transform<binary16>(row.scalar, std::span(expected), attributes,
-                      {.counts = &expected_counts, .random_bits_64 = random_bits}, Codes(in.a), Codes(in.b),
-                      Codes(in.c));
+  using In = std::span<const Bits<F>>;
+  transform<F>(row.scalar, std::span(expected), attributes,
+               {.counts = &expected_counts, .random_bits_64 = random_bits}, In(in.a), In(in.b), In(in.c));
   for (const VectorPath path : available_vector_paths()) {
     CAPTURE(name_of(path));
-    std::vector<std::uint16_t> out(in.a.size());
+    std::vector<Bits<F>> out(in.a.size());
     row.array(in, out, attributes, {.path = path, .random_bits_64 = random_bits});
     CHECK(out == expected);
     RoundingCounts counts;
@@ -336,29 +383,67 @@ void check_operation(const OperationRow& row, const HalfArrays& in,
   }
 }
 
-TEST_CASE(
-    "array arithmetic: all directions, paths and policies have the scalar bits, NaNs included, and counts") {
-  const HalfArrays in = hard_halves(60'007);
-  oracle::RandomBits random(46);
-  std::vector<std::uint64_t> random_bits(in.a.size());
-  for (std::uint64_t& bits : random_bits) bits = random.next();
-  for (const OperationRow& row : operation_rows) {
-    CAPTURE(row.name);
-    for (const Rounding rounding : every_rounding) {
-      CAPTURE(static_cast<int>(rounding));
-      check_operation(row, in, random_bits, {.rounding = rounding});
-    }
-    check_operation(row, in, {}, {.nan_policy = NanPolicy::canonical_nvidia});
-    check_operation(row, in, {},
-                    {.rounding = Rounding::toward_zero, .nan_policy = NanPolicy::canonical_riscv});
-    check_operation(row, in, {}, {.saturate = true});
-    check_operation(row, in, {}, {.flush_to_zero = true, .denormals_are_zero = true});
+/// Random bits where they decide: at the fraction that the exact result has above the number before it, beside that,
+/// at the ends of their range, and anywhere.
+template <const Format& F>
+std::vector<std::uint64_t> deciding_bits(const OperationRow<F>& row, const Operands<F>& in) {
+  oracle::RandomBits random(47);
+  std::vector<std::uint64_t> bits;
+  for (std::size_t i = 0; i < in.a.size(); ++i) {
+    const Bits<F> before = row.scalar(in.a[i], in.b[i], in.c[i], {.rounding = Rounding::toward_zero}).bits;
+    const Bits<F> after = row.scalar(in.a[i], in.b[i], in.c[i], {.rounding = Rounding::to_odd}).bits;
+    const Bits<F> next = before == after ? static_cast<Bits<F>>(before + 1) : after;
+    const long double exact = row.approximate(decode<F>(in.a[i]), decode<F>(in.b[i]), decode<F>(in.c[i]));
+    const long double fraction =
+        (exact - static_cast<long double>(decode<F>(before))) / (decode<F>(next) - decode<F>(before));
+    const bool usable = fraction > 0 && fraction < 1;
+    const std::uint64_t leading = usable ? static_cast<std::uint64_t>(fraction * 0x1p64L) : 0;
+    const std::uint64_t choices[]{leading, leading - 1, leading + 1, 0, ~std::uint64_t{0}, random.next()};
+    bits.push_back(choices[i % std::size(choices)]);
   }
+  return bits;
+}
+
+TEST_CASE("array arithmetic: all formats, directions, attributes and paths have the scalar bits and counts") {
+  for_each_format([]<const Format & F>() {
+    if constexpr (F.has_arithmetic() && F.precision <= 11) {
+      CAPTURE(name_of(F));
+      const Operands<F> in = hard_operands<F>(6'007);
+      for (const OperationRow<F>& row : operation_rows<F>) {
+        CAPTURE(row.name);
+        const std::vector<std::uint64_t> bits = deciding_bits(row, in);
+        for (const Rounding rounding : every_rounding) {
+          CAPTURE(static_cast<int>(rounding));
+          for (Attributes attributes : border_attributes) {
+            attributes.rounding = rounding;
+            check_operation(row, in, bits, attributes);
+          }
+          if constexpr (F.width() <= 8) {
+            const Operands<F> all = all_pairs<F>();
+            check_operation(row, all, deciding_bits(row, all), {.rounding = rounding});
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("array arithmetic: more halves, and a format without vectorised operations") {
+  const Operands<binary16> halves = hard_operands<binary16>(60'007);
+  for (const OperationRow<binary16>& row : operation_rows<binary16>) {
+    CAPTURE(row.name);
+    const std::vector<std::uint64_t> bits = deciding_bits(row, halves);
+    for (const Rounding rounding : every_rounding) check_operation(row, halves, bits, {.rounding = rounding});
+  }
+  const Operands<binary32> floats = hard_operands<binary32>(1'000);
+  const std::vector<std::uint64_t> bits(1'000, 0x123456789abcdef);
+  for (const OperationRow<binary32>& row : operation_rows<binary32>)
+    check_operation(row, floats, bits, {.flush_to_zero = true});
 }
 
 TEST_CASE("empty arrays are nothing to do, an operand may come twice, an exception of a thread arrives") {
   float_to_half({}, {}, {}, {.threads = 4});
-  const HalfArrays in = hard_halves(5'000);
+  const Operands<binary16> in = hard_operands<binary16>(5'000);
   std::vector<std::uint16_t> out(in.a.size());
   fma<binary16>(in.a, in.b, in.a, out);
   for (std::size_t i = 0; i < out.size(); ++i) {
@@ -375,7 +460,7 @@ TEST_CASE("empty arrays are nothing to do, an operand may come twice, an excepti
 }
 
 TEST_CASE("arrays of integers and of answers to predicates") {
-  const HalfArrays in = hard_halves(5'000);
+  const Operands<binary16> in = hard_operands<binary16>(5'000);
   std::vector<std::int8_t> integers(in.a.size());
   const Flags flags =
       transform_values(to_integer_exact<std::int8_t, binary16>, std::span(integers),

@@ -1,0 +1,65 @@
+#pragma once
+/// What attributes do at the borders of a format, to blocks that were rounded without them, or before they are.
+/// Internal to bulk.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "fp16/codec.h"
+#include "fp16/formats.h"
+
+namespace fp16::detail {
+
+/// The bits of a number of binary32, in any floating-point environment.
+inline std::uint32_t float_bits(double value) {
+  return encode<binary32>(value).bits;
+}
+
+/// 1 where a < b, else 0; for numbers below 2^31. A comparison may become a jump, which would keep a loop scalar.
+inline std::uint32_t is_less(std::uint32_t a, std::uint32_t b) {
+  return (a - b) >> 31;
+}
+
+/// Codes of binary16 as nearest-even without attributes made them: infinities become the largest number where
+/// `saturate`, NaNs become `nan` where that is not zero.
+void apply_borders(std::uint16_t* codes, std::size_t count, bool saturate, std::uint16_t nan);
+
+/// The NaN of all invalid results, or 0 where that depends on the operands.
+std::uint16_t canonical_half_nan(NanPolicy policy);
+
+/// What FTZ does: a number of up to `flushed` in magnitude is tiny, one below `normal` may be, depending on how it
+/// rounds. Bits of floats.
+struct TinyBorders {
+  std::uint32_t flushed;
+  std::uint32_t normal;
+};
+/// The largest number below the normal ones with as many digits as they.
+double largest_below_normal(const Format& format);
+
+TinyBorders tiny_borders(const Format& format, Tininess tininess);
+
+/// Makes zeros of tiny numbers, from what they were before they were rounded. Returns whether there are some that
+/// may be tiny.
+template <typename Code>
+bool flush_tiny(const TinyBorders& borders, std::uint32_t sign_mask, const float* in, Code* codes,
+                std::size_t count);
+
+/// DAZ: subnormal numbers of `format` become zeros of their sign, where it has both. `out` may be `in`.
+void read_subnormals_as_zeros(const Format& format, const float* in, float* out, std::size_t count);
+
+/// What a draw is told from: the digits that a result keeps, and the exponent below which it keeps fewer.
+struct DrawBorders {
+  int trailing_bits;
+  int emin;                       ///< a binary32 exponent field
+  std::uint32_t flushed, normal;  ///< what lies between is open, too: TinyBorders under FTZ, else 0
+};
+
+/// marks[i] = exact[i], or a NaN where `exact`, rounded to odd at 24 bits, and 32 random bits do not tell whether
+/// floor(fraction * 2^64) > random: where the fraction, known to a unit of exact[i], is not as far from random[i].
+void mark_open_draws(const DrawBorders& borders, const float* exact, const std::uint32_t* random,
+                     float* marks, std::size_t count);
+
+/// Whether there is a NaN, or where `zeros` a zero.
+bool any_open(const float* values, std::size_t count, bool zeros);
+
+}  // namespace fp16::detail

@@ -1,0 +1,41 @@
+#include "fp16/vector/coding.h"
+
+namespace fp16::detail {
+
+const BulkKernels& kernels_of(VectorPath path) {
+  require_available(path);
+  switch (path) {
+#ifdef __x86_64__
+    case VectorPath::avx512:
+      return avx512_bulk_kernels;
+    case VectorPath::avx2_f16c:
+      return avx2_bulk_kernels;
+#endif
+    default:
+      return portable_bulk_kernels;
+  }
+}
+
+EncodeTarget encode_target(const ArrayFormat& format, const Attributes& attributes) {
+  Attributes deterministic = attributes;
+  if (attributes.rounding == Rounding::stochastic) deterministic.rounding = Rounding::nearest_even;
+  const Format& f = format.format;
+  EncodeTarget target{.width = f.width(),
+                      .trailing_bits = f.trailing_bits(),
+                      .emin = f.emin() + binary32.bias(),
+                      .max_finite = static_cast<std::uint32_t>(f.max_finite_code()),
+                      .infinite = {},
+                      .overflowed = {},
+                      .sign_of_zero = f.has_negative_zero() ? ~0u : 0u};
+  for (const bool negative : {false, true}) {
+    const auto code_of = [&](std::uint32_t magnitude) {
+      return format.encode_one(std::bit_cast<float>(with_sign<binary32>(magnitude, negative)), deterministic)
+          .code;
+    };
+    target.infinite[negative] = code_of(infinity_bits<binary32>);
+    target.overflowed[negative] = code_of(max_finite_bits<binary32>);
+  }
+  return target;
+}
+
+}  // namespace fp16::detail

@@ -1,0 +1,173 @@
+#include <algorithm>
+#include <array>
+#include <bit>
+
+#include "fp16/vector/coding.h"
+#include "fp16/vector/random_bits.h"
+#include "fp16/vector/rounding_counts.h"
+
+namespace fp16::detail {
+namespace {
+
+/// An operation over arrays, with all that has been looked up for it.
+class Operator {
+ public:
+  Operator(ArrayOperation operation, const ArrayFormat& format, ScalarOperation scalar,
+           const Attributes& attributes, const ArrayOptions& options)
+      : format_(format),
+        scalar_(scalar),
+        attributes_(attributes),
+        options_(options),
+        kernels_(kernels_of(options.path)),
+        decoder_(format, kernels_),
+        encoder_(format, attributes, kernels_),
+        random_(options.random_bits_32, options.random, options.path) {
+    const auto row = static_cast<std::size_t>(operation);
+    to_odd_ = is_wide(format.format) ? kernels_.to_odd_wide[row] : kernels_.to_odd[row];
+    if (attributes.rounding == Rounding::stochastic) {
+      draws_ = {.trailing_bits = format.format.trailing_bits(),
+                .emin = format.format.emin() + binary32.bias(),
+                .flushed = 0,
+                .normal = 0};
+      if (attributes.flush_to_zero) {
+        const TinyBorders tiny = tiny_borders(format.format, attributes.tininess);
+        draws_.flushed = tiny.flushed;
+        draws_.normal = tiny.normal;
+      }
+    }
+    if (options.counts != nullptr) {
+      borders_ = count_borders(format, attributes);
+      // Where overflow begins beyond binary32, its largest number stands for results that overflow, too.
+      if (is_wide(format.format))
+        borders_.open_from = std::min(borders_.open_from, max_finite_bits<binary32>);
+    }
+    const bool is_direct = format.format == binary16 && attributes.rounding == Rounding::nearest_even &&
+                           !attributes.flush_to_zero && !attributes.denormals_are_zero &&
+                           options.counts == nullptr;
+    if (is_direct) nearest_even_ = kernels_.nearest_even[row];
+  }
+
+  /// Three operands; those that the operation lacks repeat another.
+  template <typename Code>
+  void operate(const Code* const* operands, Code* out, std::size_t begin, std::size_t count,
+               RoundingCounts& counts) const {
+    if constexpr (sizeof(Code) == 2) {
+      if (nearest_even_ != nullptr) return operate_directly(operands, out, count);
+    }
+    const auto alone = [&](std::size_t i) {
+      return scalar_(operands[0][i], operands[1][i], operands[2][i],
+                     with_random_bits(attributes_, options_, begin + i));
+    };
+    Block exact, marks;
+    compute(operands, count, exact);
+    const bool draws = attributes_.rounding == Rounding::stochastic;
+    if (draws) {
+      RandomBlock drawn;
+      const std::uint32_t* random = random_bits(begin, count, drawn);
+      encoder_.encode(exact.data(), random, out, count);
+      mark_open_draws(draws_, exact.data(), random, marks.data(), count);
+    } else {
+      encoder_.encode(exact.data(), nullptr, out, count);
+    }
+    for_each_open(draws ? marks : exact, count,
+                  [&](std::size_t i) { out[i] = static_cast<Code>(alone(i).code); });
+    if (options_.counts == nullptr) return;
+    Block widened;
+    decoder_.decode(out, widened.data(), count);
+    counts += count_roundings(exact.data(), widened.data(), count, borders_);
+    count_open_overflows(exact.data(), count, borders_, counts,
+                         [&](std::size_t i) { return alone(i).overflow; });
+  }
+
+ private:
+  /// Whether a product or a quotient may be too large or too small for a normal number of binary32.
+  static bool is_wide(const Format& format) {
+    return 2 * format.emin_subnormal() < binary32.emin() ||
+           format.emax() - format.emin_subnormal() >= binary32.emax();
+  }
+
+  /// Of binary16. The kernels' NaNs are those of first_operand, or none.
+  void operate_directly(const std::uint16_t* const* operands, std::uint16_t* out, std::size_t count) const {
+    const bool redo_nans = nearest_even_(operands[0], operands[1], operands[2], out, count);
+    const std::uint16_t nan = canonical_half_nan(attributes_.nan_policy);
+    if (attributes_.saturate || nan != 0) apply_borders(out, count, attributes_.saturate, nan);
+    if (!redo_nans || nan != 0) return;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (is_nan<binary16>(out[i]))
+        out[i] = static_cast<std::uint16_t>(
+            scalar_(operands[0][i], operands[1][i], operands[2][i], attributes_).code);
+    }
+  }
+
+  /// The results rounded to odd.
+  template <typename Code>
+  void compute(const Code* const* operands, std::size_t count, Block& exact) const {
+    std::array<Block, 3> widened;
+    const float* floats[3];
+    for (std::size_t k = 0; k < 3; ++k) {
+      const bool repeated = k > 0 && operands[k] == operands[k - 1];
+      floats[k] = repeated ? floats[k - 1] : widened[k].data();
+      if (repeated) continue;
+      decoder_.decode(operands[k], widened[k].data(), count);
+      if (attributes_.denormals_are_zero)
+        read_subnormals_as_zeros(format_.format, floats[k], widened[k].data(), count);
+    }
+    to_odd_(floats[0], floats[1], floats[2], exact.data(), count);
+  }
+
+  /// The upper 32 of an element's 64 bits.
+  const std::uint32_t* random_bits(std::size_t begin, std::size_t count, RandomBlock& buffer) const {
+    if (options_.random_bits_64.empty()) return random_.from(begin, count, buffer.data());
+    for (std::size_t i = 0; i < count; ++i)
+      buffer[i] = static_cast<std::uint32_t>(options_.random_bits_64[begin + i] >> 32);
+    return buffer.data();
+  }
+
+  /// use(i) for elements that the vectorised code leaves open: NaNs whose sign and payload depend on the operands or
+  /// that stand for an undecided draw, and the sign of an exact zero sum, which is negative toward_negative.
+  template <typename Use>
+  void for_each_open(const Block& exact, std::size_t count, Use use) const {
+    const bool nans = attributes_.rounding == Rounding::stochastic ||
+                      (format_.format.has_nan() && attributes_.nan_policy == NanPolicy::first_operand);
+    const bool zeros = attributes_.rounding == Rounding::toward_negative;
+    if (!nans && !zeros) return;
+    constexpr std::size_t piece = 64;
+    for (std::size_t first = 0; first < count; first += piece) {
+      const std::size_t end = std::min(first + piece, count);
+      if (!any_open(exact.data() + first, end - first, zeros)) continue;
+      for (std::size_t i = first; i < end; ++i) {
+        if ((nans && exact[i] != exact[i]) || (zeros && exact[i] == 0)) use(i);
+      }
+    }
+  }
+
+  const ArrayFormat& format_;
+  ScalarOperation scalar_;
+  Attributes attributes_;
+  const ArrayOptions& options_;
+  const BulkKernels& kernels_;
+  Decoder decoder_;
+  Encoder encoder_;
+  RandomBits random_;
+  DrawBorders draws_ = {};
+  CountBorders borders_ = {};
+  ToOddKernel to_odd_ = nullptr;
+  NearestEvenKernel nearest_even_ = nullptr;
+};
+
+}  // namespace
+
+void operate_array(ArrayOperation operation, const ArrayFormat& format, ScalarOperation scalar,
+                   const void* const* operands, void* out, std::size_t size, const Attributes& attributes,
+                   const ArrayOptions& options) {
+  const Operator operator_of(operation, format, scalar, attributes, options);
+  with_codes(format.format, out, [&]<typename Code>(Code* codes) {
+    for_each_block(size, options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
+      const Code* block[3];
+      for (std::size_t k = 0; k < 3; ++k) block[k] = static_cast<const Code*>(operands[k]) + begin;
+      operator_of.operate(block, codes + begin, begin, count, counts);
+    });
+  });
+}
+
+}  // namespace fp16::detail
