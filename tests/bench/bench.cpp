@@ -7,12 +7,15 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -55,6 +58,7 @@ namespace {
 using bench::Case;
 
 struct Options {
+  std::string rows;  ///< a part of the names of the cases that are measured
   int repetitions = 9;
   double seconds = 0.05;  ///< per repetition and case
 };
@@ -90,13 +94,19 @@ class Medians final : public benchmark::BenchmarkReporter {
       }
     }
   }
-  double median(const std::string& name) {
-    std::vector<double>& times = seconds_.at(name);
-    std::ranges::sort(times);
-    return times[times.size() / 2];
+  double median(const std::string& name) { return quantile(name, 0.5); }
+  /// The distance between the quartiles over the median.
+  double spread(const std::string& name) {
+    return (quantile(name, 0.75) - quantile(name, 0.25)) / median(name);
   }
 
  private:
+  double quantile(const std::string& name, double share) {
+    std::vector<double>& times = seconds_.at(name);
+    std::ranges::sort(times);
+    return times[static_cast<std::size_t>(share * static_cast<double>(times.size()))];
+  }
+
   std::map<std::string, std::vector<double>> seconds_;
 };
 
@@ -196,6 +206,12 @@ void record_derived(experiments::Run& run, const std::string& title,
   run.record().verdict(table.text());
 }
 
+void record_all_derived(experiments::Run& run, const std::vector<Case>& cases, const Rates& rates) {
+  record_derived(run, "steps compared", bench::derive_from_steps(cases, rates));
+  record_derived(run, "steps in fp32, PyTorch's time over ours", bench::derive_from_pytorch(rates));
+  record_derived(run, "every step under amp, with over without", bench::derive_from_instruments(rates));
+}
+
 /// Everything of ours that has no row above.
 std::string others_table(const std::vector<Case>& cases, const Rates& rates) {
   experiments::TextTable table{.columns = {"case", "per second", "held against", "ratio"}, .rows = {}};
@@ -210,11 +226,41 @@ std::string others_table(const std::vector<Case>& cases, const Rates& rates) {
   return table.text();
 }
 
+/// The cases whose names contain `part`, and what they are held against.
+std::vector<Case> chosen(const std::vector<Case>& cases, const std::string& part) {
+  std::set<std::string> names;
+  for (const Case& each : cases) {
+    if (each.is_peer || each.name.find(part) == std::string::npos) continue;
+    names.insert(each.name);
+    names.insert(each.limits.begin(), each.limits.end());
+  }
+  if (names.empty()) throw std::invalid_argument(fmt::format("--rows: no case has '{}' in its name", part));
+  std::vector<Case> found;
+  std::ranges::copy_if(cases, std::back_inserter(found),
+                       [&](const Case& each) { return names.contains(each.name); });
+  return found;
+}
+
+/// A sentence on the cases whose times scatter too much to be compared; empty without such.
+std::string scattered(const std::vector<Case>& cases, Medians& medians) {
+  constexpr double too_much = 0.1;
+  std::vector<std::string> names;
+  for (const Case& each : cases) {
+    const double spread = medians.spread(each.name);
+    if (spread > too_much) names.push_back(fmt::format("{} ({:.0f} %)", each.name, 100 * spread));
+  }
+  if (names.empty()) return {};
+  return fmt::format("Not to be relied on, for half of their times lie more than 10 % apart: {}.",
+                     fmt::join(names, ", "));
+}
+
 void run(experiments::Run& run, const Options& options) {
   std::vector<Case> cases;
   bench::add_number_cases(cases);
+  bench::add_attribute_cases(cases);
   bench::add_product_cases(cases);
   bench::add_training_cases(cases);
+  if (!options.rows.empty()) cases = chosen(cases, options.rows);
   Medians medians;
   time_all(cases, options, medians);
 
@@ -223,9 +269,8 @@ void run(experiments::Run& run, const Options& options) {
   record(run, cases, rates);
   run.record().verdict(operations_table(cases, rates));
   run.record().verdict(others_table(cases, rates));
-  record_derived(run, "steps compared", bench::derive_from_steps(cases, rates));
-  record_derived(run, "steps in fp32, PyTorch's time over ours", bench::derive_from_pytorch(rates));
-  record_derived(run, "every step under amp, with over without", bench::derive_from_instruments(rates));
+  if (options.rows.empty()) record_all_derived(run, cases, rates);
+  if (const std::string scatter = scattered(cases, medians); !scatter.empty()) run.record().verdict(scatter);
   run.record().verdict(fmt::format(
       "Medians of {} repetitions on one pinned core (_2_threads: two threads), cases interleaved; arrays of "
       "2^20 elements, N(0,1) or "
@@ -248,6 +293,8 @@ int main(int argc, char** argv) {
                    .outputs = experiments::outputs_of(rate_summary, limit_summary, bench::derived_keys())},
        .options =
            [&](experiments::CommandLine& command_line) {
+             command_line.add("--rows", options.rows,
+                              "measure only what has this in its name: 'stochastic', 'step_mlp'", "NAME");
              command_line.add("--repetitions", options.repetitions, "times that every case is measured",
                               {.minimum = 1, .maximum = 1000, .quick = 3});
              command_line.add("--seconds", options.seconds, "of each repetition of a case, at least",

@@ -8,7 +8,6 @@
 
 #include "fp16/bulk.h"
 #include "fp16/math.h"
-#include "sim/tensor/random.h"
 #include "tests/bench/case.h"
 #include "tests/bench/peers.h"
 
@@ -42,8 +41,7 @@ std::shared_ptr<Data> make_data(std::string suffix,
                                           .a = halves_of(values(array_size, "a")),
                                           .b = halves_of(values(array_size, "b")),
                                           .c = halves_of(values(array_size, "c"))});
-  const sim::RandomStream random(0, "bench random bits");
-  for (std::size_t i = 0; i < array_size; ++i) data->random_bits[i] = random.bits(i);
+  fp16::fill_bits({.key = 0}, 0, data->random_bits);
   return data;
 }
 
