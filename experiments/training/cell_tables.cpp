@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Those of the losses after the first, "8 16".
+/// The log2 scales of the losses after the first: "8 16".
 std::string further_scales_of(const sim::StepRecord& step) {
   std::vector<double> log2_scales;
   for (const float scale : step.further_scales) log2_scales.push_back(sim::log2_of(scale));

@@ -5,9 +5,11 @@
 #include "fp16/config.h"
 
 namespace fp16::detail {
+namespace {
 
-FP16_VECTOR_CLONES void apply_borders(std::uint16_t* codes, std::size_t count, bool saturate,
-                                      std::uint16_t nan) {
+/// `nan` is 0 where NaNs stay.
+FP16_VECTOR_CLONES void replace_special(std::uint16_t* codes, std::size_t count, bool saturate,
+                                        std::uint16_t nan) {
   const std::uint16_t subtracted = saturate ? 1 : 0;
   const std::uint16_t replaced = nan != 0 ? 0xffff : 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -19,18 +21,20 @@ FP16_VECTOR_CLONES void apply_borders(std::uint16_t* codes, std::size_t count, b
   }
 }
 
-std::uint16_t canonical_half_nan(NanPolicy policy) {
-  return policy == NanPolicy::first_operand ? 0 : default_nan<binary16>(policy);
-}
+}  // namespace
 
-double largest_below_normal(const Format& format) {
-  return format.min_normal() * (1 - format.unit_roundoff());
+void apply_borders(const Attributes& attributes, std::uint16_t* codes, std::size_t count) {
+  const bool keeps_nans = attributes.nan_policy == NanPolicy::first_operand;
+  if (keeps_nans && !attributes.saturate) return;
+  replace_special(codes, count, attributes.saturate,
+                  keeps_nans ? 0 : default_nan<binary16>(attributes.nan_policy));
 }
 
 TinyBorders tiny_borders(const Format& format, Tininess tininess) {
   const std::uint32_t normal = float_bits(format.min_normal());
-  const bool before = tininess == Tininess::before_rounding;
-  return {.flushed = before ? normal - 1 : float_bits(largest_below_normal(format)), .normal = normal};
+  if (tininess == Tininess::before_rounding) return {.flushed = normal - 1, .normal = normal};
+  const double largest_below = format.min_normal() * (1 - format.unit_roundoff());  // with as many digits
+  return {.flushed = float_bits(largest_below), .normal = normal};
 }
 
 template <typename Code>

@@ -20,12 +20,9 @@ inline std::uint32_t is_less(std::uint32_t a, std::uint32_t b) {
   return (a - b) >> 31;
 }
 
-/// Codes of binary16 as nearest-even without attributes made them: infinities become the largest number where
-/// `saturate`, NaNs become `nan` where that is not zero.
-void apply_borders(std::uint16_t* codes, std::size_t count, bool saturate, std::uint16_t nan);
-
-/// The NaN of all invalid results, or 0 where that depends on the operands.
-std::uint16_t canonical_half_nan(NanPolicy policy);
+/// Saturation and canonical NaNs, of codes of binary16 that were made without: infinities become the largest number
+/// where `attributes` saturate, NaNs the policy's where it has one for all.
+void apply_borders(const Attributes& attributes, std::uint16_t* codes, std::size_t count);
 
 /// What FTZ does: a number of up to `flushed` in magnitude is tiny, one below `normal` may be, depending on how it
 /// rounds. Bits of floats.
@@ -33,8 +30,6 @@ struct TinyBorders {
   std::uint32_t flushed;
   std::uint32_t normal;
 };
-/// The largest number below the normal ones with as many digits as they.
-double largest_below_normal(const Format& format);
 
 TinyBorders tiny_borders(const Format& format, Tininess tininess);
 

@@ -102,9 +102,7 @@ class Encoder {
         } else {
           float_to_half_stochastic_(in, random, out, count);
         }
-        const std::uint16_t nan = canonical_half_nan(attributes_.nan_policy);
-        if (attributes_.saturate || nan != 0) apply_borders(out, count, attributes_.saturate, nan);
-        return;
+        return apply_borders(attributes_, out, count);
       }
     }
     const auto direction = static_cast<std::size_t>(attributes_.rounding);

@@ -55,7 +55,8 @@ inline float root_to_odd(float a) {
   return rounded_to_odd(root, static_cast<float>(remainder));
 }
 
-/// Of numbers whose products and quotients are within binary32's range. A product is exact.
+/// An operation on numbers whose products and quotients are within binary32's range, rounded to odd. A product is
+/// exact.
 inline float operation_to_odd(ArrayOperation operation, float a, float b, float c) {
   switch (operation) {
     case ArrayOperation::add:
@@ -92,8 +93,8 @@ inline float narrowed_to_odd(double value) {
   return static_cast<float>(double_of(result | sign));
 }
 
-/// Of any numbers with binary32's exponents. A quotient or root that binary64 rounds lies farther from every number
-/// of 24 digits than that rounding moves it: by 2^-35 of itself and more, or 2^-49.
+/// An operation on any numbers with binary32's exponents, rounded to odd. A quotient or root that binary64 rounds lies
+/// farther from every number of 24 digits than that rounding moves it: by 2^-35 of itself and more, or 2^-49.
 inline float wide_operation_to_odd(ArrayOperation operation, double a, double b, double c) {
   switch (operation) {
     case ArrayOperation::add:

@@ -86,12 +86,11 @@ class Operator {
            format.emax() - format.emin_subnormal() >= binary32.emax();
   }
 
-  /// Of binary16. The kernels' NaNs are those of first_operand, or none.
+  /// Operates on binary16 without widening. The kernels' NaNs are those of first_operand, or none.
   void operate_directly(const std::uint16_t* const* operands, std::uint16_t* out, std::size_t count) const {
     const bool redo_nans = nearest_even_(operands[0], operands[1], operands[2], out, count);
-    const std::uint16_t nan = canonical_half_nan(attributes_.nan_policy);
-    if (attributes_.saturate || nan != 0) apply_borders(out, count, attributes_.saturate, nan);
-    if (!redo_nans || nan != 0) return;
+    apply_borders(attributes_, out, count);
+    if (!redo_nans || attributes_.nan_policy != NanPolicy::first_operand) return;
     for (std::size_t i = 0; i < count; ++i) {
       if (is_nan<binary16>(out[i]))
         out[i] = static_cast<std::uint16_t>(

@@ -17,7 +17,7 @@ class RandomBits {
 
   explicit operator bool() const { return drawn_ || !given_.empty(); }
 
-  /// Those of the elements begin .. begin + count - 1; `buffer`, of philox_buffer_size(count), may hold them.
+  /// The numbers of the elements begin .. begin + count - 1; `buffer`, of philox_buffer_size(count), may hold them.
   const std::uint32_t* from(std::size_t begin, std::size_t count, std::uint32_t* buffer) const {
     if (!drawn_) return given_.data() + begin;
     return fill_buffer(kernel_, drawn_->generator, drawn_->first + begin, count, buffer);

@@ -4,7 +4,8 @@ halflab_test(fp16_number_tests
   fp16/formats_test.cpp fp16/bits_test.cpp fp16/rounding_test.cpp fp16/unpacked_test.cpp fp16/codec_test.cpp fp16/arithmetic_test.cpp
   fp16/arithmetic_hardware_test.cpp fp16/half_test.cpp fp16/half_functions_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
-halflab_test(fp16_bulk_tests fp16/philox_test.cpp fp16/vector/bulk_test.cpp LIBRARIES halflab::fp16_bulk)
+halflab_test(fp16_bulk_tests fp16/philox_test.cpp fp16/vector/bulk_test.cpp fp16/vector/operations_test.cpp
+  LIBRARIES halflab::fp16_bulk)
 find_package(Threads REQUIRED)
 
 # Sweeps: sharded over threads, resumable. The fast oracle of half is held to exact rationals and MPFR first.

@@ -1,0 +1,142 @@
+#include <doctest/doctest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "fp16/bulk.h"
+#include "tests/fp16/vector/hard_operands.h"
+
+namespace fp16 {
+namespace {
+
+/// Every pair of codes of a format of at most 8 bits.
+template <const Format& F>
+Operands<F> all_pairs() {
+  Operands<F> operands;
+  for (std::uint32_t pair = 0; pair < 1u << 2 * F.width(); ++pair) {
+    const auto b = static_cast<Bits<F>>(pair & ((1u << F.width()) - 1));
+    operands.a.push_back(static_cast<Bits<F>>(pair >> F.width()));
+    operands.b.push_back(b);
+    operands.c.push_back(static_cast<Bits<F>>((pair * 0x9E3779B9u) >> (32 - F.width())));
+  }
+  return operands;
+}
+
+template <const Format& F>
+struct OperationRow {
+  std::string_view name;
+  void (*array)(const Operands<F>&, std::span<Bits<F>>, const Attributes&, const ArrayOptions&);
+  Result<F> (*scalar)(Bits<F>, Bits<F>, Bits<F>, const Attributes&);
+  long double (*approximate)(long double, long double, long double);
+};
+
+template <const Format& F>
+const std::array operation_rows{
+    OperationRow<F>{"add", [](auto& x, auto out, auto& at, auto& o) { add<F>(x.a, x.b, out, at, o); },
+                    [](auto a, auto b, auto, auto& at) { return add<F>(a, b, at); },
+                    [](auto a, auto b, auto) { return a + b; }},
+    OperationRow<F>{"subtract",
+                    [](auto& x, auto out, auto& at, auto& o) { subtract<F>(x.a, x.b, out, at, o); },
+                    [](auto a, auto b, auto, auto& at) { return subtract<F>(a, b, at); },
+                    [](auto a, auto b, auto) { return a - b; }},
+    OperationRow<F>{"multiply",
+                    [](auto& x, auto out, auto& at, auto& o) { multiply<F>(x.a, x.b, out, at, o); },
+                    [](auto a, auto b, auto, auto& at) { return multiply<F>(a, b, at); },
+                    [](auto a, auto b, auto) { return a * b; }},
+    OperationRow<F>{"divide", [](auto& x, auto out, auto& at, auto& o) { divide<F>(x.a, x.b, out, at, o); },
+                    [](auto a, auto b, auto, auto& at) { return divide<F>(a, b, at); },
+                    [](auto a, auto b, auto) { return a / b; }},
+    OperationRow<F>{"sqrt", [](auto& x, auto out, auto& at, auto& o) { sqrt<F>(x.a, out, at, o); },
+                    [](auto a, auto, auto, auto& at) { return sqrt<F>(a, at); },
+                    [](auto a, auto, auto) { return std::sqrt(a); }},
+    OperationRow<F>{"fma", [](auto& x, auto out, auto& at, auto& o) { fma<F>(x.a, x.b, x.c, out, at, o); },
+                    [](auto a, auto b, auto c, auto& at) { return fma<F>(a, b, c, at); },
+                    [](auto a, auto b, auto c) { return a * b + c; }},
+};
+
+template <const Format& F>
+void check_operation(const OperationRow<F>& row, const Operands<F>& in,
+                     std::span<const std::uint64_t> random_bits, const Attributes& attributes) {
+  std::vector<Bits<F>> expected(in.a.size());
+  RoundingCounts expected_counts;
+  using In = std::span<const Bits<F>>;
+  transform<F>(row.scalar, std::span(expected), attributes,
+               {.counts = &expected_counts, .random_bits_64 = random_bits}, In(in.a), In(in.b), In(in.c));
+  for (const VectorPath path : available_vector_paths()) {
+    CAPTURE(name_of(path));
+    std::vector<Bits<F>> out(in.a.size());
+    row.array(in, out, attributes, {.path = path, .random_bits_64 = random_bits});
+    CHECK(out == expected);
+    RoundingCounts counts;
+    row.array(in, out, attributes,
+              {.path = path, .threads = 2, .counts = &counts, .random_bits_64 = random_bits});
+    CHECK(out == expected);
+    CHECK(counts == expected_counts);
+  }
+}
+
+/// Random bits where they decide: at the fraction that the exact result has above the number before it, beside that,
+/// at the ends of their range, and anywhere.
+template <const Format& F>
+std::vector<std::uint64_t> deciding_bits(const OperationRow<F>& row, const Operands<F>& in) {
+  oracle::RandomBits random(47);
+  std::vector<std::uint64_t> bits;
+  for (std::size_t i = 0; i < in.a.size(); ++i) {
+    const Bits<F> before = row.scalar(in.a[i], in.b[i], in.c[i], {.rounding = Rounding::toward_zero}).bits;
+    const Bits<F> after = row.scalar(in.a[i], in.b[i], in.c[i], {.rounding = Rounding::to_odd}).bits;
+    const Bits<F> next = before == after ? static_cast<Bits<F>>(before + 1) : after;
+    const long double exact = row.approximate(decode<F>(in.a[i]), decode<F>(in.b[i]), decode<F>(in.c[i]));
+    const long double fraction =
+        (exact - static_cast<long double>(decode<F>(before))) / (decode<F>(next) - decode<F>(before));
+    const bool usable = fraction > 0 && fraction < 1;
+    const std::uint64_t leading = usable ? static_cast<std::uint64_t>(fraction * 0x1p64L) : 0;
+    const std::uint64_t choices[]{leading, leading - 1, leading + 1, 0, ~std::uint64_t{0}, random.next()};
+    bits.push_back(choices[i % std::size(choices)]);
+  }
+  return bits;
+}
+
+TEST_CASE("array arithmetic: all formats, directions, attributes and paths have the scalar bits and counts") {
+  for_each_format([]<const Format & F>() {
+    if constexpr (F.has_arithmetic() && F.precision <= 11) {
+      CAPTURE(name_of(F));
+      const Operands<F> in = hard_operands<F>(6'007);
+      for (const OperationRow<F>& row : operation_rows<F>) {
+        CAPTURE(row.name);
+        const std::vector<std::uint64_t> bits = deciding_bits(row, in);
+        for (const Rounding rounding : every_rounding) {
+          CAPTURE(static_cast<int>(rounding));
+          for (Attributes attributes : border_attributes) {
+            attributes.rounding = rounding;
+            check_operation(row, in, bits, attributes);
+          }
+          if constexpr (F.width() <= 8) {
+            const Operands<F> all = all_pairs<F>();
+            check_operation(row, all, deciding_bits(row, all), {.rounding = rounding});
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST_CASE("array arithmetic: more halves, and a format without vectorised operations") {
+  const Operands<binary16> halves = hard_operands<binary16>(60'007);
+  for (const OperationRow<binary16>& row : operation_rows<binary16>) {
+    CAPTURE(row.name);
+    const std::vector<std::uint64_t> bits = deciding_bits(row, halves);
+    for (const Rounding rounding : every_rounding) check_operation(row, halves, bits, {.rounding = rounding});
+  }
+  const Operands<binary32> floats = hard_operands<binary32>(1'000);
+  const std::vector<std::uint64_t> bits(1'000, 0x123456789abcdef);
+  for (const OperationRow<binary32>& row : operation_rows<binary32>)
+    check_operation(row, floats, bits, {.flush_to_zero = true});
+}
+
+}  // namespace
+}  // namespace fp16
