@@ -43,6 +43,14 @@ void float_to_half(const float* in, std::uint16_t* out, std::size_t count) {
   for_each_vector<Halves::width>({in}, out, count, step);
 }
 
+template <class Halves>
+void float_to_half_odd(const float* in, std::uint16_t* out, std::size_t count) {
+  const auto step = [](const float* const* from, std::uint16_t* to, std::size_t i) {
+    Halves::store(to + i, Halves::round_to_odd(Halves::load(from[0] + i)));
+  };
+  for_each_vector<Halves::width>({in}, out, count, step);
+}
+
 /// x rounded to a value of binary16; infinities and NaNs as they are. In normal results 13 bits are dropped: adding
 /// 2^13 - 1 - (random >> 19) to the bits of the float carries into the kept ones iff the dropped ones exceed
 /// random >> 19. Subnormal results are rare or all there is, so they are worked out only where there are some.
@@ -119,14 +127,46 @@ bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uin
   return _mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, _mm256_set1_epi16(0x7c00))) != 0;
 }
 
+/// The operation on vectors of floats, rounded to odd.
+template <class Floats, ArrayOperation operation>
+typename Floats::Vector operate_to_odd(typename Floats::Vector a, typename Floats::Vector b,
+                                       typename Floats::Vector c) {
+  if constexpr (operation == ArrayOperation::add) return Floats::add_to_odd(a, b);
+  if constexpr (operation == ArrayOperation::subtract) return Floats::add_to_odd(a, -b);
+  if constexpr (operation == ArrayOperation::multiply) return Floats::multiply_to_odd(a, b);
+  if constexpr (operation == ArrayOperation::divide) return Floats::divide_to_odd(a, b);
+  if constexpr (operation == ArrayOperation::sqrt) return Floats::sqrt_to_odd(a);
+  if constexpr (operation == ArrayOperation::fma) return Floats::fma_to_odd(a, b, c);
+}
+
+template <class Floats, ArrayOperation operation>
+void vectors_to_odd(const float* a, const float* b, const float* c, float* out, std::size_t count) {
+  const auto step = [](const float* const* from, float* to, std::size_t i) {
+    const auto load = [&](std::size_t k) { return Floats::load(from[k] + i); };
+    Floats::store(to + i, operate_to_odd<Floats, operation>(load(0), load(1), load(2)));
+  };
+  for_each_vector<Floats::width>({a, b, c}, out, count, step);
+}
+
+/// `kernels` with operations rounded to odd of `Floats`, in all the range that these have.
+template <class Floats>
+constexpr BulkKernels with_vectors_to_odd(BulkKernels kernels) {
+  for_each_operation([&]<ArrayOperation operation>() {
+    constexpr auto row = static_cast<std::size_t>(operation);
+    kernels.to_odd[row] = vectors_to_odd<Floats, operation>;
+    if constexpr (Floats::has_full_range_to_odd) kernels.to_odd_wide[row] = vectors_to_odd<Floats, operation>;
+  });
+  return kernels;
+}
+
 /// The kernels of an instruction set that has AVX2 and F16C; `Halves` serves where wider vectors are faster.
 template <class Halves>
 constexpr BulkKernels bulk_kernels() {
-  return with_loops({
+  return with_vectors_to_odd<typename Halves::Floats>(with_loops({
       .half_to_float = half_to_float<Avx2Halves>,
       .float_to_half = {float_to_half<Avx2Halves, to_nearest_even>, nullptr,
                         float_to_half<Avx2Halves, to_zero>, float_to_half<Avx2Halves, to_positive>,
-                        float_to_half<Avx2Halves, to_negative>, nullptr},
+                        float_to_half<Avx2Halves, to_negative>, float_to_half_odd<Halves>},
       .float_to_half_stochastic = float_to_half_stochastic<Halves>,
       .encode_8 = {},
       .encode_16 = {},
@@ -141,7 +181,7 @@ constexpr BulkKernels bulk_kernels() {
                        nearest_even<Avx2Halves, ArrayOperation::multiply>,
                        nearest_even<Halves, ArrayOperation::divide>,
                        nearest_even<Halves, ArrayOperation::sqrt>, nearest_even<Halves, ArrayOperation::fma>},
-  });
+  }));
 }
 
 }  // namespace

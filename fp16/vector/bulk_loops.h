@@ -36,30 +36,47 @@ constexpr int at_most(int value, int bound) {
 /// |x| in the target's code, to nearest-even, with an unbounded exponent range. Adding a power of two whose
 /// unit in the last place is the target's smallest subnormal makes the float addition round subnormal results
 /// as the target needs it.
+template <bool is_binary32s>
 constexpr std::uint32_t round_to_nearest_even(const EncodeTarget& target, std::uint32_t magnitude) {
   const int dropped = float_trailing_bits - target.trailing_bits;
   const std::uint32_t min_normal = static_cast<std::uint32_t>(target.emin) << float_trailing_bits;
   const std::uint32_t below_half = (1u << (dropped - 1)) - 1;
   const std::uint32_t rebias = min_normal - (1u << float_trailing_bits);
   const std::uint32_t normal = (magnitude - rebias + below_half + ((magnitude >> dropped) & 1)) >> dropped;
+  if constexpr (is_binary32s) return normal;
   const std::uint32_t magic = min_normal + (static_cast<std::uint32_t>(dropped) << float_trailing_bits);
   const std::uint32_t subnormal = bits_of(float_of(magnitude) + float_of(magic)) - magic;
   return select(static_cast<std::int32_t>(magnitude) < static_cast<std::int32_t>(min_normal), subnormal,
                 normal);
 }
 
-/// Rounds in any direction, by shifts that differ between elements.
-template <Rounding rounding>
-constexpr std::uint32_t round_by_shift(const EncodeTarget& target, std::uint32_t bits, std::uint32_t random) {
-  const std::uint32_t magnitude = bits & 0x7fffffff;
-  const bool negative = bits >> 31 != 0;
+/// A significand, of which `shift` bits are to be dropped, and what is added to the rest to make a code.
+struct Shifted {
+  std::uint32_t significand;
+  int shift;
+  std::uint32_t exponent_code;
+};
+
+/// A magnitude as the target needs it. Where the target has binary32's exponents, its codes are binary32's, shortened;
+/// else the shift differs between elements.
+template <bool is_binary32s>
+constexpr Shifted shifted(const EncodeTarget& target, std::uint32_t magnitude) {
+  const int dropped = float_trailing_bits - target.trailing_bits;
+  if constexpr (is_binary32s) return {.significand = magnitude, .shift = dropped, .exponent_code = 0};
   const int field = static_cast<int>(magnitude >> float_trailing_bits);
   const int exponent = at_least(field, 1);
-  const std::uint32_t significand = (magnitude & 0x7fffff) | (field != 0 ? 0x800000u : 0u);
   const int below_normal = at_least(target.emin - exponent, 0);
-  const int discarded = float_trailing_bits - target.trailing_bits + below_normal;
   const int biased = at_least(exponent - target.emin, 0);
-  const std::uint32_t exponent_code = static_cast<std::uint32_t>(biased) << target.trailing_bits;
+  return {.significand = (magnitude & 0x7fffff) | (field != 0 ? 0x800000u : 0u),
+          .shift = dropped + below_normal,
+          .exponent_code = static_cast<std::uint32_t>(biased) << target.trailing_bits};
+}
+
+/// Rounds in any direction.
+template <Rounding rounding, bool is_binary32s>
+constexpr std::uint32_t round_by_shift(const EncodeTarget& target, std::uint32_t bits, std::uint32_t random) {
+  const bool negative = bits >> 31 != 0;
+  const auto [significand, discarded, exponent_code] = shifted<is_binary32s>(target, bits & 0x7fffffff);
   if constexpr (rounding == Rounding::stochastic) {
     const int shift = at_most(discarded, 63);
     const std::uint32_t leading =
@@ -90,12 +107,13 @@ inline constexpr bool overflow_is_infinite =
     rounding == Rounding::stochastic;
 
 /// The whole code of one element that is no NaN.
-template <Rounding rounding>
+template <Rounding rounding, bool is_binary32s>
 constexpr std::uint32_t encode_element(const EncodeTarget& target, std::uint32_t bits, std::uint32_t random) {
   const std::uint32_t magnitude = bits & 0x7fffffff;
   const bool negative = bits >> 31 != 0;
-  std::uint32_t code = rounding == Rounding::nearest_even ? round_to_nearest_even(target, magnitude)
-                                                          : round_by_shift<rounding>(target, bits, random);
+  std::uint32_t code = rounding == Rounding::nearest_even
+                           ? round_to_nearest_even<is_binary32s>(target, magnitude)
+                           : round_by_shift<rounding, is_binary32s>(target, bits, random);
   const bool overflows = static_cast<std::int32_t>(code) > static_cast<std::int32_t>(target.max_finite);
   const std::uint32_t sign = (bits >> (32 - target.width)) & (1u << (target.width - 1));
   const std::uint32_t sign_of_code = sign & select(code != 0, ~0u, target.sign_of_zero);
@@ -109,18 +127,26 @@ constexpr std::uint32_t encode_element(const EncodeTarget& target, std::uint32_t
   }
 }
 
-template <Rounding rounding, typename Code>
-bool encode(const EncodeTarget& target, const float* in, const std::uint32_t* random, Code* out,
-            std::size_t count) {
+template <Rounding rounding, bool is_binary32s, typename Code>
+bool encode_all(const EncodeTarget& target, const float* in, const std::uint32_t* random, Code* out,
+                std::size_t count) {
   const EncodeTarget constants = target;
   int largest = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t bits = bits_of(in[i]);
     largest = at_least(static_cast<int>(bits & 0x7fffffff), largest);
     const std::uint32_t drawn = rounding == Rounding::stochastic ? random[i] : 0u;
-    out[i] = static_cast<Code>(encode_element<rounding>(constants, bits, drawn));
+    out[i] = static_cast<Code>(encode_element<rounding, is_binary32s>(constants, bits, drawn));
   }
   return largest > static_cast<int>(float_infinity);
+}
+
+template <Rounding rounding, typename Code>
+bool encode(const EncodeTarget& target, const float* in, const std::uint32_t* random, Code* out,
+            std::size_t count) {
+  constexpr int binary32_emin = 1;
+  return target.emin == binary32_emin ? encode_all<rounding, true>(target, in, random, out, count)
+                                      : encode_all<rounding, false>(target, in, random, out, count);
 }
 
 /// The value of one code that is neither an infinity nor a NaN. All steps are exact.

@@ -22,7 +22,7 @@ std::uint16_t round_to_half(float value) {
   const std::uint32_t bits = bits_of(value);
   const std::uint32_t magnitude = bits & 0x7fffffff;
   const std::uint32_t nan = quiet_nan_bits<binary16> | (magnitude >> narrowing & trailing_mask<binary16>);
-  std::uint32_t code = round_to_nearest_even(half_target, magnitude);
+  std::uint32_t code = round_to_nearest_even<false>(half_target, magnitude);
   code = select(static_cast<std::int32_t>(code) > infinity_bits<binary16>, infinity_bits<binary16>, code);
   code = select(static_cast<std::int32_t>(magnitude) > static_cast<std::int32_t>(float_infinity), nan, code);
   return static_cast<std::uint16_t>(code | (bits >> 16 & sign_mask<binary16>));

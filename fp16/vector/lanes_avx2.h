@@ -88,21 +88,25 @@ struct Avx2Floats {
 
   static Vector round_to_half(Vector x) { return _mm256_cvtph_ps(_mm256_cvtps_ph(x, to_nearest_even)); }
 
-  /// a * b + c of halves, rounded to odd at 24 bits. The product of two halves is exact; TwoSum (Knuth) gives the
-  /// error of the addition; folding its sign into an even last bit rounds to odd.
-  static Vector fma_to_odd(Vector a, Vector b, Vector c) {
-    const Vector product = a * b;
-    const Vector sum = product + c;
-    const Vector c_part = sum - product;
-    const Vector error = (product - (sum - c_part)) + (c - c_part);
-    // Ordered comparison: after an infinity the error is NaN, and the sum stands as it is.
-    const Ints inexact = bits_of(_mm256_cmp_ps(error, _mm256_setzero_ps(), _CMP_NEQ_OQ));
-    const Ints bits = bits_of(sum);
-    const Ints even = equal(bits & set(1), _mm256_setzero_si256());
-    // +1 away from zero when the error has the sum's sign, -1 toward zero otherwise.
-    const Ints opposite = _mm256_srai_epi32(bits ^ bits_of(error), 31);
-    return floats_of(add(bits, (opposite | set(1)) & inexact & even));
+  // Operations on numbers within binary16's range, rounded to odd. Their products are exact, and so are the
+  // remainders of quotients and roots.
+  static constexpr bool has_full_range_to_odd = false;
+  static Vector add_to_odd(Vector a, Vector b) {  // TwoSum (Knuth) gives the error
+    const Vector sum = a + b;
+    const Vector b_part = sum - a;
+    return odd_of(sum, (a - (sum - b_part)) + (b - b_part));
   }
+  static Vector multiply_to_odd(Vector a, Vector b) { return a * b; }
+  static Vector divide_to_odd(Vector a, Vector b) {
+    const Vector quotient = a / b;
+    const Ints sign_of_b = bits_of(b) & set(static_cast<std::int32_t>(0x80000000));
+    return odd_of(quotient, floats_of(bits_of(_mm256_fnmadd_ps(quotient, b, a)) ^ sign_of_b));
+  }
+  static Vector sqrt_to_odd(Vector a) {
+    const Vector root = _mm256_sqrt_ps(a);
+    return odd_of(root, _mm256_fnmadd_ps(root, root, a));
+  }
+  static Vector fma_to_odd(Vector a, Vector b, Vector c) { return add_to_odd(a * b, c); }
 
   /// A float that becomes subnormal in binary16, from its magnitude. That is, in units of 2^-24, its significand
   /// shifted right, by which shifts of 32 or more give 0.
@@ -115,6 +119,18 @@ struct Avx2Floats {
     const Ints up = greater(leading ^ top_bit, random ^ top_bit);
     const Ints units = subtract(_mm256_srlv_epi32(significand, shift), up);
     return _mm256_cvtepi32_ps(units) * broadcast(0x1p-24f);
+  }
+
+ private:
+  /// A number rounded to nearest whose error has the sign of `error`: an even significand goes to its odd neighbour.
+  static Vector odd_of(Vector nearest, Vector error) {
+    // Ordered comparison: after an infinity the error is NaN, and the infinity stands as it is.
+    const Ints inexact = bits_of(_mm256_cmp_ps(error, _mm256_setzero_ps(), _CMP_NEQ_OQ));
+    const Ints bits = bits_of(nearest);
+    const Ints even = equal(bits & set(1), _mm256_setzero_si256());
+    // +1 away from zero when the error has the number's sign, -1 toward zero otherwise.
+    const Ints opposite = _mm256_srai_epi32(bits ^ bits_of(error), 31);
+    return floats_of(add(bits, (opposite | set(1)) & inexact & even));
   }
 };
 
@@ -178,6 +194,16 @@ struct Avx2Halves {
   template <int direction>
   static Codes round(Values x) {
     return _mm256_set_m128i(_mm256_cvtps_ph(x.high, direction), _mm256_cvtps_ph(x.low, direction));
+  }
+  static Codes round_to_odd(Values x) {
+    const Codes truncated = round<to_zero>(x);
+    const auto inexact = [](__m128i codes, __m256 value) {
+      return Floats::bits_of(_mm256_cmp_ps(_mm256_cvtph_ps(codes), value, _CMP_NEQ_OQ));
+    };
+    const __m256i low = inexact(_mm256_castsi256_si128(truncated), x.low);
+    const __m256i high = inexact(_mm256_extracti128_si256(truncated, 1), x.high);
+    const __m256i in_order = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0b11'01'10'00);
+    return truncated | (in_order & _mm256_set1_epi16(1));
   }
   /// operation(vector of floats, vector of random bits) on all.
   template <class Operation>

@@ -64,7 +64,22 @@ struct Avx512Floats {
 
   static Vector round_to_half(Vector x) { return _mm512_cvtph_ps(_mm512_cvtps_ph(x, to_nearest_even)); }
 
-  /// a * b + c of halves, rounded to odd at 24 bits.
+  // Operations rounded to odd, in all of binary32's range: its largest number is odd, and so is its smallest.
+  static constexpr bool has_full_range_to_odd = true;
+  static Vector add_to_odd(Vector a, Vector b) {
+    return odd_of(_mm512_add_round_ps(a, b, to_negative), _mm512_add_round_ps(a, b, to_positive));
+  }
+  static Vector multiply_to_odd(Vector a, Vector b) {
+    return odd_of(_mm512_mul_round_ps(a, b, to_negative), _mm512_mul_round_ps(a, b, to_positive));
+  }
+  static Vector divide_to_odd(Vector a, Vector b) {
+    const Vector quotient = _mm512_div_round_ps(a, b, to_zero);
+    return odd_unless_equal(quotient, _mm512_mul_round_ps(quotient, b, to_zero), a);
+  }
+  static Vector sqrt_to_odd(Vector a) {
+    const Vector root = _mm512_sqrt_round_ps(a, to_zero);
+    return odd_unless_equal(root, _mm512_mul_round_ps(root, root, to_zero), a);
+  }
   static Vector fma_to_odd(Vector a, Vector b, Vector c) {
     return odd_of(_mm512_fmadd_round_ps(a, b, c, to_negative), _mm512_fmadd_round_ps(a, b, c, to_positive));
   }
@@ -85,6 +100,12 @@ struct Avx512Floats {
   static Vector odd_of(Vector down, Vector up) {
     const Mask down_is_odd = _mm512_test_epi32_mask(bits_of(down), set(1));
     return _mm512_mask_blend_ps(down_is_odd, up, down);
+  }
+  /// A truncated number rounded to odd: it was exact if truncating what it is the inverse of gives the operand.
+  /// Infinities stay: there one of the two is a NaN, or they are equal.
+  static Vector odd_unless_equal(Vector truncated, Vector inverse, Vector operand) {
+    const Mask inexact = _mm512_cmp_ps_mask(inverse, operand, _CMP_NEQ_OQ);
+    return floats_of(_mm512_mask_or_epi32(bits_of(truncated), inexact, bits_of(truncated), set(1)));
   }
 };
 
@@ -139,6 +160,11 @@ struct Avx512Halves {
   template <int direction>
   static Codes round(Values x) {
     return _mm512_cvtps_ph(x, direction);
+  }
+  static Codes round_to_odd(Values x) {
+    const Codes truncated = round<to_zero>(x);
+    const __mmask16 inexact = _mm512_cmp_ps_mask(_mm512_cvtph_ps(truncated), x, _CMP_NEQ_OQ);
+    return _mm256_mask_blend_epi16(inexact, truncated, truncated | _mm256_set1_epi16(1));
   }
   /// operation(vector of floats, vector of random bits)
   template <class Operation>

@@ -133,19 +133,24 @@ void to_odd_wide(const float* a, const float* b, const float* c, float* out, std
                      [](double x, double y, double z) { return wide_operation_to_odd(operation, x, y, z); });
 }
 
+/// visit.template operator()<operation>() for all of them.
+template <typename Visit>
+constexpr void for_each_operation(Visit visit) {
+  visit.template operator()<ArrayOperation::add>();
+  visit.template operator()<ArrayOperation::subtract>();
+  visit.template operator()<ArrayOperation::multiply>();
+  visit.template operator()<ArrayOperation::divide>();
+  visit.template operator()<ArrayOperation::sqrt>();
+  visit.template operator()<ArrayOperation::fma>();
+}
+
 /// `kernels` with the loops of this file added.
 constexpr BulkKernels with_operations(BulkKernels kernels) {
-  const auto add = [&]<ArrayOperation operation>() {
+  for_each_operation([&]<ArrayOperation operation>() {
     constexpr auto row = static_cast<std::size_t>(operation);
     kernels.to_odd[row] = to_odd<operation>;
     kernels.to_odd_wide[row] = to_odd_wide<operation>;
-  };
-  add.template operator()<ArrayOperation::add>();
-  add.template operator()<ArrayOperation::subtract>();
-  add.template operator()<ArrayOperation::multiply>();
-  add.template operator()<ArrayOperation::divide>();
-  add.template operator()<ArrayOperation::sqrt>();
-  add.template operator()<ArrayOperation::fma>();
+  });
   return kernels;
 }
 
