@@ -7,6 +7,16 @@
 namespace fp16::detail {
 namespace {
 
+/// 1 or 0, as is_less
+std::uint32_t is_nan_magnitude(std::uint32_t magnitude) {
+  return is_less(infinity_bits<binary32>, magnitude);
+}
+
+/// `condition` is 1 or 0.
+std::uint32_t choose(std::uint32_t condition, std::uint32_t yes, std::uint32_t no) {
+  return no ^ ((0 - condition) & (yes ^ no));
+}
+
 /// `nan` is 0 where NaNs stay.
 FP16_VECTOR_CLONES void replace_special(std::uint16_t* codes, std::size_t count, bool saturate,
                                         std::uint16_t nan) {
@@ -28,6 +38,62 @@ void apply_borders(const Attributes& attributes, std::uint16_t* codes, std::size
   if (keeps_nans && !attributes.saturate) return;
   replace_special(codes, count, attributes.saturate,
                   keeps_nans ? 0 : default_nan<binary16>(attributes.nan_policy));
+}
+
+template <typename Code>
+FP16_VECTOR_CLONES void write_nans(const EncodeTarget& target, const float* in, Code* codes,
+                                   std::size_t count) {
+  const EncodeTarget constants = target;
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(in[i]);
+    const std::uint32_t payload =
+        (bits >> (binary32.trailing_bits() - constants.trailing_bits)) & constants.nan_payload;
+    const std::uint32_t nan = constants.nan | payload | ((0 - (bits >> 31)) & constants.nan_sign);
+    const std::uint32_t replaced = 0 - is_nan_magnitude(bits & 0x7fffffff);
+    codes[i] = static_cast<Code>((codes[i] & ~replaced) | (nan & replaced));
+  }
+}
+
+FP16_VECTOR_CLONES void choose_nans(const float* a, const float* b, const float* c, float* exact,
+                                    std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    std::uint32_t chosen = default_nan_bits<binary32>;
+    for (const float* operand : {c, b, a}) {
+      const auto bits = std::bit_cast<std::uint32_t>(operand[i]);
+      chosen = choose(is_nan_magnitude(bits & 0x7fffffff), bits, chosen);
+    }
+    const auto bits = std::bit_cast<std::uint32_t>(exact[i]);
+    exact[i] = std::bit_cast<float>(choose(is_nan_magnitude(bits & 0x7fffffff), chosen, bits));
+  }
+}
+
+namespace {
+
+/// `negative` makes of the bits of the operands those of which the uppermost is the sign of zero.
+template <typename Negative>
+FP16_VECTOR_CLONES void sign_zeros(const float* a, const float* b, const float* c, float* exact,
+                                   std::size_t count, Negative negative) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto bits = std::bit_cast<std::uint32_t>(exact[i]);
+    const std::uint32_t sign =
+        negative(std::bit_cast<std::uint32_t>(a[i]), std::bit_cast<std::uint32_t>(b[i]),
+                 std::bit_cast<std::uint32_t>(c[i])) &
+        0x80000000;
+    exact[i] = std::bit_cast<float>(choose(is_less(bits & 0x7fffffff, 1), sign, bits));
+  }
+}
+
+}  // namespace
+
+void lower_zero_sums(ArrayOperation operation, const float* a, const float* b, const float* c, float* exact,
+                     std::size_t count) {
+  using Bits = std::uint32_t;
+  if (operation == ArrayOperation::add)
+    sign_zeros(a, b, c, exact, count, [](Bits x, Bits y, Bits) { return x | y; });
+  if (operation == ArrayOperation::subtract)
+    sign_zeros(a, b, c, exact, count, [](Bits x, Bits y, Bits) { return x | ~y; });
+  if (operation == ArrayOperation::fma)
+    sign_zeros(a, b, c, exact, count, [](Bits x, Bits y, Bits z) { return (x ^ y) | z; });
 }
 
 TinyBorders tiny_borders(const Format& format, Tininess tininess) {
@@ -69,9 +135,10 @@ void read_subnormals_as_zeros(const Format& format, const float* in, float* out,
   keep_normal(float_bits(format.min_normal()), format.has_negative_zero() ? 0x80000000 : 0, in, out, count);
 }
 
-FP16_VECTOR_CLONES void mark_open_draws(const DrawBorders& borders, const float* exact,
-                                        const std::uint32_t* random, float* marks, std::size_t count) {
+FP16_VECTOR_CLONES bool mark_open_draws(const DrawBorders& borders, const float* exact,
+                                        const std::uint32_t* random, std::uint8_t* marks, std::size_t count) {
   const DrawBorders constants = borders;
+  std::uint32_t any = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(exact[i]);
     const std::uint32_t magnitude = bits & 0x7fffffff;
@@ -86,22 +153,28 @@ FP16_VECTOR_CLONES void mark_open_draws(const DrawBorders& borders, const float*
     const int further = discarded - shift < 31 ? discarded - shift : 31;
     const std::uint32_t leading = (significand << (32 - shift)) >> further;
     const std::uint32_t distance = leading > random[i] ? leading - random[i] : random[i] - leading;
-    const std::uint32_t draws = distance <= unit ? 0x7fc00000 : 0;
-    const std::uint32_t tiny =
-        is_less(constants.flushed, magnitude) & is_less(magnitude, constants.normal) ? 0x7fc00000 : 0;
-    marks[i] = std::bit_cast<float>(bits | draws | tiny);
+    const std::uint32_t finite = is_less(magnitude, infinity_bits<binary32>);
+    const std::uint32_t draws = distance <= unit ? finite : 0;
+    const std::uint32_t tiny = is_less(constants.flushed, magnitude) & is_less(magnitude, constants.normal);
+    marks[i] = static_cast<std::uint8_t>(draws | tiny);
+    any |= draws | tiny;
   }
+  return any != 0;
 }
 
-FP16_VECTOR_CLONES bool any_open(const float* values, std::size_t count, bool zeros) {
-  std::uint32_t largest = 0, smallest = infinity_bits<binary32>;
+FP16_VECTOR_CLONES Extremes extremes_of(const float* values, std::size_t count) {
+  std::uint32_t largest = 0, smallest = ~0u;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffff;
     largest = magnitude > largest ? magnitude : largest;
     smallest = magnitude < smallest ? magnitude : smallest;
   }
-  return largest > infinity_bits<binary32> || (zeros && smallest == 0);
+  return {.smallest = smallest, .largest = largest};
 }
+
+template void write_nans(const EncodeTarget&, const float*, std::uint8_t*, std::size_t);
+template void write_nans(const EncodeTarget&, const float*, std::uint16_t*, std::size_t);
+template void write_nans(const EncodeTarget&, const float*, std::uint32_t*, std::size_t);
 
 template bool flush_tiny(const TinyBorders&, std::uint32_t, const float*, std::uint8_t*, std::size_t);
 template bool flush_tiny(const TinyBorders&, std::uint32_t, const float*, std::uint16_t*, std::size_t);

@@ -7,6 +7,7 @@
 
 #include "fp16/codec.h"
 #include "fp16/formats.h"
+#include "fp16/vector/bulk_kernels.h"
 
 namespace fp16::detail {
 
@@ -23,6 +24,18 @@ inline std::uint32_t is_less(std::uint32_t a, std::uint32_t b) {
 /// Saturation and canonical NaNs, of codes of binary16 that were made without: infinities become the largest number
 /// where `attributes` saturate, NaNs the policy's where it has one for all.
 void apply_borders(const Attributes& attributes, std::uint16_t* codes, std::size_t count);
+
+/// Writes the codes of the NaNs among `in`; the others stay.
+template <typename Code>
+void write_nans(const EncodeTarget& target, const float* in, Code* codes, std::size_t count);
+
+/// The NaNs among the results of an operation become the first NaN of the operands or, of an invalid operation, what
+/// x86 gives.
+void choose_nans(const float* a, const float* b, const float* c, float* exact, std::size_t count);
+
+/// A sum that is exactly zero becomes the one of toward_negative: -0, unless both addends are +0.
+void lower_zero_sums(ArrayOperation operation, const float* a, const float* b, const float* c, float* exact,
+                     std::size_t count);
 
 /// What FTZ does: a number of up to `flushed` in magnitude is tiny, one below `normal` may be, depending on how it
 /// rounds. Bits of floats.
@@ -49,12 +62,17 @@ struct DrawBorders {
   std::uint32_t flushed, normal;  ///< what lies between is open, too: TinyBorders under FTZ, else 0
 };
 
-/// marks[i] = exact[i], or a NaN where `exact`, rounded to odd at 24 bits, and 32 random bits do not tell whether
-/// floor(fraction * 2^64) > random: where the fraction, known to a unit of exact[i], is not as far from random[i].
-void mark_open_draws(const DrawBorders& borders, const float* exact, const std::uint32_t* random,
-                     float* marks, std::size_t count);
+/// marks[i] = 1 where `exact`, rounded to odd at 24 bits, and 32 random bits do not tell whether
+/// floor(fraction * 2^64) > random: where the fraction, known to a unit of exact[i], is not as far from random[i];
+/// else 0. Returns whether there are such.
+bool mark_open_draws(const DrawBorders& borders, const float* exact, const std::uint32_t* random,
+                     std::uint8_t* marks, std::size_t count);
 
-/// Whether there is a NaN, or where `zeros` a zero.
-bool any_open(const float* values, std::size_t count, bool zeros);
+/// The least and the largest magnitude, as the bits of floats.
+struct Extremes {
+  std::uint32_t smallest, largest;
+};
+
+Extremes extremes_of(const float* values, std::size_t count);
 
 }  // namespace fp16::detail

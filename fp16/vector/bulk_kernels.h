@@ -21,6 +21,9 @@ struct EncodeTarget {
   std::uint32_t infinite[2];    ///< what +infinity and -infinity become
   std::uint32_t overflowed[2];  ///< what positive and negative numbers beyond the largest become
   std::uint32_t sign_of_zero;   ///< all ones if there is -0, else 0
+  std::uint32_t nan;            ///< what every NaN has, and below what it may have
+  std::uint32_t nan_sign;
+  std::uint32_t nan_payload;  ///< the leading bits of the float's
 };
 
 /// out[i] = in[i] rounded to the target; `random` is read by stochastic rounding only. Returns whether there

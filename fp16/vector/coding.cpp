@@ -26,15 +26,22 @@ EncodeTarget encode_target(const ArrayFormat& format, const Attributes& attribut
                       .max_finite = static_cast<std::uint32_t>(f.max_finite_code()),
                       .infinite = {},
                       .overflowed = {},
-                      .sign_of_zero = f.has_negative_zero() ? ~0u : 0u};
+                      .sign_of_zero = f.has_negative_zero() ? ~0u : 0u,
+                      .nan = {},
+                      .nan_sign = {},
+                      .nan_payload = {}};
+  const auto code_of = [&](std::uint32_t magnitude, bool negative) {
+    return format.encode_one(std::bit_cast<float>(with_sign<binary32>(magnitude, negative)), deterministic)
+        .code;
+  };
   for (const bool negative : {false, true}) {
-    const auto code_of = [&](std::uint32_t magnitude) {
-      return format.encode_one(std::bit_cast<float>(with_sign<binary32>(magnitude, negative)), deterministic)
-          .code;
-    };
-    target.infinite[negative] = code_of(infinity_bits<binary32>);
-    target.overflowed[negative] = code_of(max_finite_bits<binary32>);
+    target.infinite[negative] = code_of(infinity_bits<binary32>, negative);
+    target.overflowed[negative] = code_of(max_finite_bits<binary32>, negative);
   }
+  constexpr std::uint32_t quiet = quiet_nan_bits<binary32>;
+  target.nan = code_of(quiet, false);
+  target.nan_sign = target.nan ^ code_of(quiet, true);
+  target.nan_payload = target.nan ^ code_of(quiet | trailing_mask<binary32>, false);
   return target;
 }
 

@@ -106,10 +106,8 @@ class Encoder {
       }
     }
     const auto direction = static_cast<std::size_t>(attributes_.rounding);
-    if (!kernels_of_width(out)[direction](target_, in, random, out, count)) return;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (in[i] != in[i]) out[i] = encode_one<Code>(in, random, i);
-    }
+    if (kernels_of_width(out)[direction](target_, in, random, out, count))
+      write_nans(target_, in, out, count);
   }
 
   template <typename Code>

@@ -14,7 +14,8 @@ class Operator {
  public:
   Operator(ArrayOperation operation, const ArrayFormat& format, ScalarOperation scalar,
            const Attributes& attributes, const ArrayOptions& options)
-      : format_(format),
+      : operation_(operation),
+        format_(format),
         scalar_(scalar),
         attributes_(attributes),
         options_(options),
@@ -51,26 +52,21 @@ class Operator {
   template <typename Code>
   void operate(const Code* const* operands, Code* out, std::size_t begin, std::size_t count,
                RoundingCounts& counts) const {
-    if constexpr (sizeof(Code) == 2) {
-      if (nearest_even_ != nullptr) return operate_directly(operands, out, count);
-    }
+    if (operate_directly(operands, out, count)) return;
     const auto alone = [&](std::size_t i) {
       return scalar_(operands[0][i], operands[1][i], operands[2][i],
                      with_random_bits(attributes_, options_, begin + i));
     };
-    Block exact, marks;
+    Block exact;
     compute(operands, count, exact);
+    RandomBlock drawn;
     const bool draws = attributes_.rounding == Rounding::stochastic;
+    const std::uint32_t* random = draws ? random_bits(begin, count, drawn) : nullptr;
+    encoder_.encode(exact.data(), random, out, count);
     if (draws) {
-      RandomBlock drawn;
-      const std::uint32_t* random = random_bits(begin, count, drawn);
-      encoder_.encode(exact.data(), random, out, count);
-      mark_open_draws(draws_, exact.data(), random, marks.data(), count);
-    } else {
-      encoder_.encode(exact.data(), nullptr, out, count);
+      for_each_open_draw(exact, random, count,
+                         [&](std::size_t i) { out[i] = static_cast<Code>(alone(i).code); });
     }
-    for_each_open(draws ? marks : exact, count,
-                  [&](std::size_t i) { out[i] = static_cast<Code>(alone(i).code); });
     if (options_.counts == nullptr) return;
     Block widened;
     decoder_.decode(out, widened.data(), count);
@@ -86,19 +82,20 @@ class Operator {
            format.emax() - format.emin_subnormal() >= binary32.emax();
   }
 
-  /// Operates on binary16 without widening. The kernels' NaNs are those of first_operand, or none.
-  void operate_directly(const std::uint16_t* const* operands, std::uint16_t* out, std::size_t count) const {
-    const bool redo_nans = nearest_even_(operands[0], operands[1], operands[2], out, count);
-    apply_borders(attributes_, out, count);
-    if (!redo_nans || attributes_.nan_policy != NanPolicy::first_operand) return;
-    for (std::size_t i = 0; i < count; ++i) {
-      if (is_nan<binary16>(out[i]))
-        out[i] = static_cast<std::uint16_t>(
-            scalar_(operands[0][i], operands[1][i], operands[2][i], attributes_).code);
+  /// Operates on binary16 without widening, if there is such a kernel, and unless NaNs are to be chosen.
+  template <typename Code>
+  bool operate_directly(const Code* const* operands, Code* out, std::size_t count) const {
+    if constexpr (sizeof(Code) == 2) {
+      if (nearest_even_ == nullptr) return false;
+      const bool leaves_nans = nearest_even_(operands[0], operands[1], operands[2], out, count);
+      if (leaves_nans && attributes_.nan_policy == NanPolicy::first_operand) return false;
+      apply_borders(attributes_, out, count);
+      return true;
     }
+    return false;
   }
 
-  /// The results rounded to odd.
+  /// The results rounded to odd; what it replaces of them depends on the operands beyond their values.
   template <typename Code>
   void compute(const Code* const* operands, std::size_t count, Block& exact) const {
     std::array<Block, 3> widened;
@@ -112,6 +109,11 @@ class Operator {
         read_subnormals_as_zeros(format_.format, floats[k], widened[k].data(), count);
     }
     to_odd_(floats[0], floats[1], floats[2], exact.data(), count);
+    const Extremes extremes = extremes_of(exact.data(), count);
+    if (extremes.largest > infinity_bits<binary32>)
+      choose_nans(floats[0], floats[1], floats[2], exact.data(), count);
+    if (extremes.smallest == 0 && attributes_.rounding == Rounding::toward_negative)
+      lower_zero_sums(operation_, floats[0], floats[1], floats[2], exact.data(), count);
   }
 
   /// The upper 32 of an element's 64 bits.
@@ -122,24 +124,17 @@ class Operator {
     return buffer.data();
   }
 
-  /// use(i) for elements that the vectorised code leaves open: NaNs whose sign and payload depend on the operands or
-  /// that stand for an undecided draw, and the sign of an exact zero sum, which is negative toward_negative.
+  /// use(i) for elements whose draw the vectorised code leaves undecided.
   template <typename Use>
-  void for_each_open(const Block& exact, std::size_t count, Use use) const {
-    const bool nans = attributes_.rounding == Rounding::stochastic ||
-                      (format_.format.has_nan() && attributes_.nan_policy == NanPolicy::first_operand);
-    const bool zeros = attributes_.rounding == Rounding::toward_negative;
-    if (!nans && !zeros) return;
-    constexpr std::size_t piece = 64;
-    for (std::size_t first = 0; first < count; first += piece) {
-      const std::size_t end = std::min(first + piece, count);
-      if (!any_open(exact.data() + first, end - first, zeros)) continue;
-      for (std::size_t i = first; i < end; ++i) {
-        if ((nans && exact[i] != exact[i]) || (zeros && exact[i] == 0)) use(i);
-      }
-    }
+  void for_each_open_draw(const Block& exact, const std::uint32_t* random, std::size_t count, Use use) const {
+    std::array<std::uint8_t, block_size> marks;
+    if (!mark_open_draws(draws_, exact.data(), random, marks.data(), count)) return;
+    const auto* const end = marks.begin() + count;
+    for (const auto* mark = marks.begin(); (mark = std::find(mark, end, std::uint8_t{1})) != end; ++mark)
+      use(static_cast<std::size_t>(mark - marks.begin()));
   }
 
+  ArrayOperation operation_;
   const ArrayFormat& format_;
   ScalarOperation scalar_;
   Attributes attributes_;
