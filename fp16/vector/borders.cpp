@@ -17,6 +17,11 @@ std::uint32_t choose(std::uint32_t condition, std::uint32_t yes, std::uint32_t n
   return no ^ ((0 - condition) & (yes ^ no));
 }
 
+/// What a number of the sign of `bits` must reach to cross the border; `random` is 0 where that is not drawn.
+std::uint32_t border_of(const RoundingBorder& border, std::uint32_t bits, std::uint32_t random) {
+  return choose(bits >> 31, border.from[1], border.from[0]) + (random >> border.shift);
+}
+
 /// `nan` is 0 where NaNs stay.
 FP16_VECTOR_CLONES void replace_special(std::uint16_t* codes, std::size_t count, bool saturate,
                                         std::uint16_t nan) {
@@ -96,25 +101,65 @@ void lower_zero_sums(ArrayOperation operation, const float* a, const float* b, c
     sign_zeros(a, b, c, exact, count, [](Bits x, Bits y, Bits z) { return (x ^ y) | z; });
 }
 
-TinyBorders tiny_borders(const Format& format, Tininess tininess) {
-  const std::uint32_t normal = float_bits(format.min_normal());
-  if (tininess == Tininess::before_rounding) return {.flushed = normal - 1, .normal = normal};
-  const double largest_below = format.min_normal() * (1 - format.unit_roundoff());  // with as many digits
-  return {.flushed = float_bits(largest_below), .normal = normal};
+namespace {
+
+/// The border that numbers may cross that are rounded between `below`, on this side of it, and below + distance, a
+/// power of two, on the other: right above `below`, at or above the midpoint, or at the end. is_beyond(number) tells.
+template <typename IsBeyond>
+RoundingBorder border_between(std::uint32_t below, std::uint32_t distance, Rounding rounding,
+                              IsBeyond is_beyond) {
+  RoundingBorder border{.from = {below + 1, below + 1}, .is_drawn = false, .shift = 0};
+  if (rounding == Rounding::stochastic) {
+    border.is_drawn = distance > 1;
+    if (border.is_drawn) border.shift = 32 - std::countr_zero(distance);
+    return border;
+  }
+  for (const bool negative : {false, true}) {
+    for (const std::uint32_t above : {1u, distance / 2, distance / 2 + 1, distance}) {
+      border.from[negative] = below + above;
+      if (is_beyond(std::bit_cast<float>(with_sign<binary32>(below + above, negative)))) break;
+    }
+  }
+  return border;
 }
 
-template <typename Code>
-FP16_VECTOR_CLONES bool flush_tiny(const TinyBorders& borders, std::uint32_t sign_mask, const float* in,
-                                   Code* codes, std::size_t count) {
-  const TinyBorders constants = borders;
-  std::uint32_t open = 0;
+}  // namespace
+
+RoundingBorder tiny_border(const ArrayFormat& format, const Attributes& attributes) {
+  const std::uint32_t normal = float_bits(format.format.min_normal());
+  if (attributes.tininess == Tininess::before_rounding)
+    return {.from = {normal, normal}, .is_drawn = false, .shift = 0};
+  const double largest_below =
+      format.format.min_normal() * (1 - format.format.unit_roundoff());  // with as many digits
+  const std::uint32_t below = float_bits(largest_below);
+  Attributes flushing = attributes;
+  flushing.flush_to_zero = true;
+  flushing.denormals_are_zero = false;
+  return border_between(below, normal - below, attributes.rounding,
+                        [&](float value) { return !format.encode_one(value, flushing).flags.underflow; });
+}
+
+namespace {
+
+template <bool is_drawn, typename Code>
+FP16_VECTOR_CLONES void flush_below(const RoundingBorder& border, std::uint32_t sign_mask, const float* in,
+                                    const std::uint32_t* random, Code* codes, std::size_t count) {
+  const RoundingBorder constants = border;
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(in[i]) & 0x7fffffff;
-    const std::uint32_t above = is_less(constants.flushed, magnitude);
-    open |= above & is_less(magnitude, constants.normal);
-    codes[i] = static_cast<Code>(codes[i] & ((0 - above) | sign_mask));
+    const auto bits = std::bit_cast<std::uint32_t>(in[i]);
+    const std::uint32_t tiny =
+        is_less(bits & 0x7fffffff, border_of(constants, bits, is_drawn ? random[i] : 0));
+    codes[i] = static_cast<Code>(codes[i] & ((tiny - 1) | sign_mask));
   }
-  return open != 0;
+}
+
+}  // namespace
+
+template <typename Code>
+void flush_tiny(const RoundingBorder& border, std::uint32_t sign_mask, const float* in,
+                const std::uint32_t* random, Code* codes, std::size_t count) {
+  const auto flush = border.is_drawn ? flush_below<true, Code> : flush_below<false, Code>;
+  flush(border, sign_mask, in, random, codes, count);
 }
 
 namespace {
@@ -138,6 +183,7 @@ void read_subnormals_as_zeros(const Format& format, const float* in, float* out,
 FP16_VECTOR_CLONES bool mark_open_draws(const DrawBorders& borders, const float* exact,
                                         const std::uint32_t* random, std::uint8_t* marks, std::size_t count) {
   const DrawBorders constants = borders;
+  const std::uint32_t tiny_is_drawn = constants.tiny.is_drawn;
   std::uint32_t any = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const auto bits = std::bit_cast<std::uint32_t>(exact[i]);
@@ -154,10 +200,12 @@ FP16_VECTOR_CLONES bool mark_open_draws(const DrawBorders& borders, const float*
     const std::uint32_t leading = (significand << (32 - shift)) >> further;
     const std::uint32_t distance = leading > random[i] ? leading - random[i] : random[i] - leading;
     const std::uint32_t finite = is_less(magnitude, infinity_bits<binary32>);
-    const std::uint32_t draws = distance <= unit ? finite : 0;
-    const std::uint32_t tiny = is_less(constants.flushed, magnitude) & is_less(magnitude, constants.normal);
-    marks[i] = static_cast<std::uint8_t>(draws | tiny);
-    any |= draws | tiny;
+    const std::uint32_t open = distance <= unit ? finite : 0;
+    const std::uint32_t above = magnitude - constants.tiny.from[0];
+    const std::uint32_t drawn = random[i] >> constants.tiny.shift;
+    const std::uint32_t open_tiny = above - drawn + 1 <= 1 ? tiny_is_drawn : 0;
+    marks[i] = static_cast<std::uint8_t>(open | open_tiny);
+    any |= open | open_tiny;
   }
   return any != 0;
 }
@@ -176,8 +224,11 @@ template void write_nans(const EncodeTarget&, const float*, std::uint8_t*, std::
 template void write_nans(const EncodeTarget&, const float*, std::uint16_t*, std::size_t);
 template void write_nans(const EncodeTarget&, const float*, std::uint32_t*, std::size_t);
 
-template bool flush_tiny(const TinyBorders&, std::uint32_t, const float*, std::uint8_t*, std::size_t);
-template bool flush_tiny(const TinyBorders&, std::uint32_t, const float*, std::uint16_t*, std::size_t);
-template bool flush_tiny(const TinyBorders&, std::uint32_t, const float*, std::uint32_t*, std::size_t);
+template void flush_tiny(const RoundingBorder&, std::uint32_t, const float*, const std::uint32_t*,
+                         std::uint8_t*, std::size_t);
+template void flush_tiny(const RoundingBorder&, std::uint32_t, const float*, const std::uint32_t*,
+                         std::uint16_t*, std::size_t);
+template void flush_tiny(const RoundingBorder&, std::uint32_t, const float*, const std::uint32_t*,
+                         std::uint32_t*, std::size_t);
 
 }  // namespace fp16::detail

@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "fp16/codec.h"
-#include "fp16/formats.h"
+#include "fp16/bulk.h"
 #include "fp16/vector/bulk_kernels.h"
 
 namespace fp16::detail {
@@ -37,20 +36,21 @@ void choose_nans(const float* a, const float* b, const float* c, float* exact, s
 void lower_zero_sums(ArrayOperation operation, const float* a, const float* b, const float* c, float* exact,
                      std::size_t count);
 
-/// What FTZ does: a number of up to `flushed` in magnitude is tiny, one below `normal` may be, depending on how it
-/// rounds. Bits of floats.
-struct TinyBorders {
-  std::uint32_t flushed;
-  std::uint32_t normal;
+/// Where numbers cross a border of a format as they are rounded: those of a magnitude, as the bits of a float, of
+/// from[negative] and more do; in stochastic rounding, of `random >> shift` more than that.
+struct RoundingBorder {
+  std::uint32_t from[2];
+  bool is_drawn;
+  int shift;
 };
 
-TinyBorders tiny_borders(const Format& format, Tininess tininess);
+/// From here on numbers are not tiny.
+RoundingBorder tiny_border(const ArrayFormat& format, const Attributes& attributes);
 
-/// Makes zeros of tiny numbers, from what they were before they were rounded. Returns whether there are some that
-/// may be tiny.
+/// FTZ: makes zeros of tiny numbers, from what they were before they were rounded.
 template <typename Code>
-bool flush_tiny(const TinyBorders& borders, std::uint32_t sign_mask, const float* in, Code* codes,
-                std::size_t count);
+void flush_tiny(const RoundingBorder& border, std::uint32_t sign_mask, const float* in,
+                const std::uint32_t* random, Code* codes, std::size_t count);
 
 /// DAZ: subnormal numbers of `format` become zeros of their sign, where it has both. `out` may be `in`.
 void read_subnormals_as_zeros(const Format& format, const float* in, float* out, std::size_t count);
@@ -58,8 +58,8 @@ void read_subnormals_as_zeros(const Format& format, const float* in, float* out,
 /// What a draw is told from: the digits that a result keeps, and the exponent below which it keeps fewer.
 struct DrawBorders {
   int trailing_bits;
-  int emin;                       ///< a binary32 exponent field
-  std::uint32_t flushed, normal;  ///< what lies between is open, too: TinyBorders under FTZ, else 0
+  int emin;             ///< a binary32 exponent field
+  RoundingBorder tiny;  ///< whether a number crosses this one is drawn, too, if `is_drawn`
 };
 
 /// marks[i] = 1 where `exact`, rounded to odd at 24 bits, and 32 random bits do not tell whether

@@ -41,7 +41,7 @@ void encode_loaded(const ArrayFormat& format, const Format& from, std::size_t si
       count_open_overflows(floats, count, borders, counts, [&](std::size_t i) {
         Attributes each = attributes;
         each.random_bits = bits[i];
-        return format.encode_one(floats[i], each).overflow;
+        return format.encode_one(floats[i], each).flags.overflow;
       });
     });
   });

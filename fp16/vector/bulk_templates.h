@@ -50,11 +50,11 @@ RoundingCounts counts_of(const Result<F>& result) {
 
 struct EncodedElement {
   std::uint32_t code;
-  bool overflow;
+  Flags flags;
 };
 template <const Format& F>
 constexpr EncodedElement element_of(const Result<F>& result) {
-  return {.code = result.bits, .overflow = result.flags.overflow};
+  return {.code = result.bits, .flags = result.flags};
 }
 
 /// A format as the vectorised code sees it.

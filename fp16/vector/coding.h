@@ -64,12 +64,10 @@ class Decoder {
 class Encoder {
  public:
   Encoder(const ArrayFormat& format, const Attributes& attributes, const BulkKernels& kernels)
-      : format_(format),
-        attributes_(attributes),
+      : attributes_(attributes),
         kernels_(kernels),
         target_(encode_target(format, attributes)),
-        tiny_(tiny_borders(format.format, attributes.tininess)) {
-    attributes_.denormals_are_zero = false;  // what is rounded is no operand
+        tiny_(tiny_border(format, attributes)) {
     if (format.format != binary16) return;
     if (attributes.rounding == Rounding::stochastic) {
       float_to_half_stochastic_ = kernels_.float_to_half_stochastic;
@@ -85,11 +83,7 @@ class Encoder {
     if (!attributes_.flush_to_zero) return;
     const auto sign =
         static_cast<std::uint32_t>(std::uint64_t{1} << (target_.width - 1)) & target_.sign_of_zero;
-    if (!flush_tiny(tiny_, sign, in, out, count)) return;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(in[i]) & 0x7fffffff;
-      if (magnitude > tiny_.flushed && magnitude < tiny_.normal) out[i] = encode_one<Code>(in, random, i);
-    }
+    flush_tiny(tiny_, sign, in, random, out, count);
   }
 
  private:
@@ -110,13 +104,6 @@ class Encoder {
       write_nans(target_, in, out, count);
   }
 
-  template <typename Code>
-  Code encode_one(const float* in, const std::uint32_t* random, std::size_t i) const {
-    Attributes attributes = attributes_;
-    if (random != nullptr) attributes.random_bits = random[i];
-    return static_cast<Code>(format_.encode_one(in[i], attributes).code);
-  }
-
   const EncodeKernels<std::uint8_t>& kernels_of_width(const std::uint8_t*) const { return kernels_.encode_8; }
   const EncodeKernels<std::uint16_t>& kernels_of_width(const std::uint16_t*) const {
     return kernels_.encode_16;
@@ -125,11 +112,10 @@ class Encoder {
     return kernels_.encode_32;
   }
 
-  const ArrayFormat& format_;
   Attributes attributes_;
   const BulkKernels& kernels_;
   EncodeTarget target_;
-  TinyBorders tiny_;
+  RoundingBorder tiny_;
   void (*float_to_half_)(const float*, std::uint16_t*, std::size_t) = nullptr;
   void (*float_to_half_stochastic_)(const float*, const std::uint32_t*, std::uint16_t*,
                                     std::size_t) = nullptr;

@@ -28,13 +28,8 @@ class Operator {
     if (attributes.rounding == Rounding::stochastic) {
       draws_ = {.trailing_bits = format.format.trailing_bits(),
                 .emin = format.format.emin() + binary32.bias(),
-                .flushed = 0,
-                .normal = 0};
-      if (attributes.flush_to_zero) {
-        const TinyBorders tiny = tiny_borders(format.format, attributes.tininess);
-        draws_.flushed = tiny.flushed;
-        draws_.normal = tiny.normal;
-      }
+                .tiny = tiny_border(format, attributes)};
+      draws_.tiny.is_drawn &= attributes.flush_to_zero;
     }
     if (options.counts != nullptr) {
       borders_ = count_borders(format, attributes);
@@ -72,7 +67,7 @@ class Operator {
     decoder_.decode(out, widened.data(), count);
     counts += count_roundings(exact.data(), widened.data(), count, borders_);
     count_open_overflows(exact.data(), count, borders_, counts,
-                         [&](std::size_t i) { return alone(i).overflow; });
+                         [&](std::size_t i) { return alone(i).flags.overflow; });
   }
 
  private:

@@ -25,7 +25,7 @@ CountBorders count_borders(const ArrayFormat& format, const Attributes& attribut
     for (const std::uint32_t above : {1u, half_ulp, half_ulp + 1, 2 * half_ulp}) {
       borders.overflow[negative] = max + above;
       const float value = std::bit_cast<float>(with_sign<binary32>(max + above, negative));
-      if (format.encode_one(value, attributes).overflow) break;
+      if (format.encode_one(value, attributes).flags.overflow) break;
     }
   }
   return borders;

@@ -80,8 +80,8 @@ void check_operation(const OperationRow<F>& row, const Operands<F>& in,
   }
 }
 
-/// Random bits where they decide: at the fraction that the exact result has above the number before it, beside that,
-/// at the ends of their range, and anywhere.
+/// Random bits where they decide: at the fraction that the exact result has above the number before it, or would have
+/// were the exponents unbounded, beside that, at the ends of their range, and anywhere.
 template <const Format& F>
 std::vector<std::uint64_t> deciding_bits(const OperationRow<F>& row, const Operands<F>& in) {
   oracle::RandomBits random(47);
@@ -95,7 +95,11 @@ std::vector<std::uint64_t> deciding_bits(const OperationRow<F>& row, const Opera
         (exact - static_cast<long double>(decode<F>(before))) / (decode<F>(next) - decode<F>(before));
     const bool usable = fraction > 0 && fraction < 1;
     const std::uint64_t leading = usable ? static_cast<std::uint64_t>(fraction * 0x1p64L) : 0;
-    const std::uint64_t choices[]{leading, leading - 1, leading + 1, 0, ~std::uint64_t{0}, random.next()};
+    const long double units = std::abs(exact) / (F.min_normal() * F.unit_roundoff());  // right below 2^emin
+    const long double whole = std::floor(units);
+    const std::uint64_t tiny = units < 0x1p30L ? static_cast<std::uint64_t>((units - whole) * 0x1p64L) : 0;
+    const std::uint64_t choices[]{leading,       leading - 1, leading + 1, 0,       ~std::uint64_t{0},
+                                  random.next(), tiny,        tiny - 1,    tiny + 1};
     bits.push_back(choices[i % std::size(choices)]);
   }
   return bits;
