@@ -1,6 +1,5 @@
 #pragma once
-/// Rounding whole arrays to what a block format keeps of them, at the speed of training. Needs
-/// halflab::fp16_bulk.
+/// Block formats over whole arrays, along any axis, at the speed of training. Needs halflab::fp16_bulk.
 
 #include <cstddef>
 #include <cstdint>
@@ -34,14 +33,22 @@ struct BlockArrayOptions {
 /// infinite. NVFP4's are binary16 numbers, so that a product of two such arrays can be multiplied by both
 /// tensor scales when it is finished.
 ///
-/// How it is known: every format, rule and axis, both roundings, against encode_blocks over 20,000
-/// boundary-weighted arrays. Works in binary64; the bits depend neither on the processor nor on the
-/// caller's floating-point environment, which is left as it was.
+/// How it is known: every format, rule and axis, both roundings, against encode_blocks<B> over 20,000
+/// boundary-weighted arrays. The bits depend neither on the processor nor on the caller's floating-point
+/// environment, which is left as it was.
 ///
 /// Throws std::invalid_argument for a format that is no row of block_formats, when the lines of `axis` do not
 /// make up `values`, when there are random bits for another number of values or from both sources, and for fewer
 /// than one thread.
 void round_to_blocks(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
                      const BlockArrayOptions& options = {});
+
+/// The codes of the same elements, one a byte, in the order of the values; and those of the scales, in the order of
+/// an array whose dimension of axis.length is format.block_count(axis.length) instead. Each line becomes what
+/// encode_blocks<B> makes of it, by the same random bits. How it is known, and what is thrown: as above, and for
+/// scales or elements of another length.
+void encode_blocks(const BlockFormat& format, std::span<const float> values, const BlockAxis& axis,
+                   std::span<std::uint8_t> scales, std::span<std::uint8_t> elements,
+                   const BlockArrayOptions& options = {});
 
 }  // namespace fp16

@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "fp16/config.h"
+#include "fp16/vector/block_rounding.h"
 #include "fp16/vector/environment.h"
 #include "fp16/vector/random_bits.h"
 #include "fp16/vector/threads.h"
@@ -15,63 +14,7 @@
 namespace fp16 {
 namespace {
 
-// All arithmetic below is exact but for one rounding of each quotient |x| / d to binary64, and that decides
-// as the exact quotient would. Results change where the quotient passes some m, a number of the format or
-// midway between two. In MX d is a power of two, and the quotient exact. In NVFP4 the digits of m and d are
-// at most 3 and 28 for an element, d = scale * tensor scale, and 5 and 26 for a scale, d = 6 * tensor scale;
-// x has 24. Integers of 24 and 31 digits times powers of two, |x| and m * d are equal, and then the quotient
-// is m exactly, or they differ by more than 2^-31 of m * d, and then the quotient, off by at most 2^-53 of
-// itself, is on the same side of m.
-
-/// A format of elements or scales as the loops need it.
-struct Numbers {
-  double max;
-  double min_normal;
-  double unit;   ///< in the last place of 1
-  double shift;  ///< a sum with shift * 2^e, half as large again as its binade, ends at that place of 2^e
-
-  constexpr explicit Numbers(const Format& format)
-      : max(format.max()),
-        min_normal(format.min_normal()),
-        unit(format.epsilon()),
-        shift(1.5 * detail::power_of_two(binary64.precision - format.precision)) {}
-};
-
-constexpr double at_most(double value, double bound) {
-  return value < bound ? value : bound;
-}
-constexpr double at_least(double value, double bound) {
-  return value > bound ? value : bound;
-}
-
-/// The power of two that has the exponent of a number not below zero, in formats whose subnormals are those
-/// of `numbers`.
-constexpr double binade(const Numbers& numbers, double value) {
-  const std::uint64_t exponent = std::bit_cast<std::uint64_t>(value) & infinity_bits<binary64>;
-  return at_least(std::bit_cast<double>(exponent), numbers.min_normal);
-}
-
-/// To nearest-even with an unbounded exponent range. In formats of two or more digits a code is odd where its
-/// significand is.
-constexpr double nearest(const Numbers& numbers, double value) {
-  const double shift = binade(numbers, value) * numbers.shift;
-  return (value + shift) - shift;
-}
-
-/// `magnitude` / `divisor` rounded stochastically: up if the remainder is at least (random + 1) / 2^32 of a
-/// unit times the divisor. That product, of 33 and 28 digits, is compared in two parts, each of them exact;
-/// so is the remainder, and its difference from the upper part wherever the lower one decides (Sterbenz).
-constexpr double stochastic(const Numbers& numbers, double magnitude, double divisor, std::uint32_t random) {
-  const double quotient = magnitude / divisor;
-  const double unit = binade(numbers, quotient) * numbers.unit;
-  const double rounded = nearest(numbers, quotient);
-  const double kept = rounded - (rounded > quotient ? unit : 0);
-  const double remainder = (magnitude - kept * divisor) * 0x1p32;
-  const double divided_unit = unit * divisor;
-  const double upper = static_cast<double>(static_cast<std::int32_t>(random >> 16)) * 0x1p16;
-  const double lower = static_cast<double>(static_cast<std::int32_t>(random & 0xffff)) + 1;
-  return kept + (remainder - upper * divided_unit >= lower * divided_unit ? unit : 0);
-}
+using namespace detail;
 
 /// From which 24-bit significand of amax on a power-of-two scale is twice what the exponent alone would make
 /// it, by each rule; all rules are monotonic.
@@ -82,9 +25,30 @@ constexpr std::array<std::uint32_t, scale_rules.size()> rounding_up_from() {
     std::uint32_t below = min_normal_bits<binary32> - 1, border = 2 * min_normal_bits<binary32>;
     while (border - below > 1) {
       const std::uint32_t middle = below + (border - below) / 2;
-      (detail::rounds_scale_up<B.element>(middle, rule) ? border : below) = middle;
+      (rounds_scale_up<B.element>(middle, rule) ? border : below) = middle;
     }
     borders[static_cast<std::size_t>(rule)] = border;
+  }
+  return borders;
+}
+
+/// Known to the compiler, so that a block is a loop without a rest.
+template <bool is_relative>
+inline constexpr std::size_t size_of_blocks = is_relative ? nvfp4.block_size : mxfp4.block_size;
+
+/// Between each two elements, for formats that have a tensor scale.
+template <const BlockFormat& B>
+constexpr std::array<Border, most_borders> borders_of() {
+  std::array<Border, most_borders> borders{};
+  if constexpr (B.has_tensor_scale) {
+    static_assert(max_finite_bits<B.element> == most_borders);
+    for (std::size_t below = 0; below < most_borders; ++below) {
+      const auto value = [](std::size_t code) {
+        return decode<B.element>(static_cast<Bits<B.element>>(code));
+      };
+      const double lower = value(below), upper = value(below + 1);
+      borders[below] = {(lower + upper) / 2, static_cast<float>(upper - lower), below % 2 != 0};
+    }
   }
   return borders;
 }
@@ -93,13 +57,18 @@ constexpr std::array<std::uint32_t, scale_rules.size()> rounding_up_from() {
 struct BlockFormatRow {
   const BlockFormat* format;
   std::array<std::uint32_t, scale_rules.size()> rounding_up_from;
+  std::uint8_t nan_scale;
   float nan;  ///< every number of a block whose scale is one
+  std::array<Border, most_borders> borders;
 };
 
 template <const BlockFormat& B>
 constexpr BlockFormatRow row_of() {
+  static_assert(B.element.width() <= 8 && B.scale.width() <= 8 && B.element.has_negative_zero());
+  static_assert(B.block_size == size_of_blocks<B.has_tensor_scale>);
   const double nan = decode_element<B>(0, quiet_nan_bits<B.scale>);
-  return {&B, rounding_up_from<B>(), std::bit_cast<float>(encode<binary32>(nan).bits)};
+  return {&B, rounding_up_from<B>(), quiet_nan_bits<B.scale>,
+          std::bit_cast<float>(encode<binary32>(nan).bits), borders_of<B>()};
 }
 
 const BlockFormatRow& row_of(const BlockFormat& format) {
@@ -113,167 +82,231 @@ const BlockFormatRow& row_of(const BlockFormat& format) {
   return *row;
 }
 
-/// How blocks of one array are scaled and rounded.
-struct BlockRounding {
-  Numbers elements, scales;
-  std::size_t block_size;
-  bool relative;  ///< to the tensor scale; else scales are powers of two
-  double tensor_scale;
-  double scale_divisor;
-  std::int32_t element_emax;
-  std::uint32_t rounding_up_from;
-  float nan;
-
-  BlockRounding(const BlockFormatRow& row, const BlockArrayOptions& options)
-      : elements(row.format->element),
-        scales(row.format->scale),
-        block_size(static_cast<std::size_t>(row.format->block_size)),
-        relative(row.format->has_tensor_scale),
-        tensor_scale(options.tensor_scale),
-        scale_divisor(elements.max * tensor_scale),
-        element_emax(row.format->element.emax()),
-        rounding_up_from(row.rounding_up_from[static_cast<std::size_t>(options.scale_rule)]),
-        nan(row.nan) {}
-};
-
-constexpr std::size_t most_blocks = 64;
-constexpr std::size_t most_rows = 32;  ///< values of a block
-
-/// Blocks side by side: the largest magnitude as a binary32 code, what elements are multiplied by, and
-/// what values are divided by.
-struct Scaling {
-  std::array<std::int32_t, most_blocks> amax;
-  std::array<double, most_blocks> scale, divisor;
-};
-
-constexpr std::int32_t amax_without_scale = infinity_bits<binary32>;  ///< from here on
-
-constexpr std::int32_t magnitude_bits(float value) {
-  return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
+BlockRounding block_rounding(const BlockFormat& format, const BlockArrayOptions& options) {
+  const BlockFormatRow& row = row_of(format);
+  const double tensor_scale = options.tensor_scale;
+  return {.elements = Numbers<float>(format.element),
+          .elements_in_double = Numbers<double>(format.element),
+          .scales = Numbers<double>(format.scale),
+          .width = format.element.width(),
+          .relative = format.has_tensor_scale,
+          .tensor_scale = tensor_scale,
+          .scale_divisor = format.element.max() * tensor_scale,
+          .element_emax = format.element.emax(),
+          .rounding_up_from = row.rounding_up_from[static_cast<std::size_t>(options.scale_rule)],
+          .nan_scale = row.nan_scale,
+          .nan = row.nan,
+          .is_extreme = !(tensor_scale > 0x1p-96 && tensor_scale < 0x1p96),
+          .borders = row.borders};
 }
 
-constexpr double power_of_two_scale(const BlockRounding& to, std::int32_t amax) {
-  constexpr int trailing_bits = binary32.trailing_bits();
-  const auto significand = static_cast<std::uint32_t>(amax) | min_normal_bits<binary32>;
-  const std::int32_t up = (significand & (2 * min_normal_bits<binary32> - 1)) >= to.rounding_up_from ? 1 : 0;
-  const std::int32_t exponent = (amax >> trailing_bits) - binary32.bias() - to.element_emax + up;
-  // A subnormal amax has an exponent below the smallest in any case.
-  const std::int64_t clamped = exponent < e8m0.emin() ? e8m0.emin() : exponent;
-  return std::bit_cast<double>((clamped + binary64.bias()) << binary64.trailing_bits());
-}
-
-/// To nearest-even.
-constexpr double relative_scale(const BlockRounding& to, std::int32_t amax) {
-  const double quotient = static_cast<double>(std::bit_cast<float>(amax)) / to.scale_divisor;
-  return at_most(nearest(to.scales, quotient), to.scales.max);
-}
-
-/// A block whose scale is no number or zero has a divisor of 1: its elements do not matter.
-constexpr void find_scales(const BlockRounding& to, std::size_t blocks, Scaling& scaling) {
-  for (std::size_t block = 0; block < blocks; ++block) {
-    const std::int32_t amax = scaling.amax[block];
-    const double scale = to.relative ? relative_scale(to, amax) : power_of_two_scale(to, amax);
-    const double divisor = to.relative ? scale * to.tensor_scale : scale;
-    scaling.scale[block] = scale;
-    scaling.divisor[block] = divisor > 0 ? divisor : 1;
+template <bool is_relative, bool is_stochastic>
+[[gnu::always_inline]] inline void find_scales(const BlockRounding& to, std::size_t blocks,
+                                               BlockScales& scales) {
+  if constexpr (is_relative) {
+    find_relative_scales(to, blocks, scales);
+    if constexpr (!is_stochastic) find_borders(to, blocks, scales);
+  } else {
+    find_power_of_two_scales(to, blocks, scales);
   }
 }
 
-template <bool is_stochastic>
-constexpr float rounded_value(const Numbers& elements, float value, double scale, double divisor,
-                              std::uint32_t random) {
-  const auto sign = std::bit_cast<std::uint32_t>(value) & sign_mask<binary32>;
-  const double magnitude = std::bit_cast<float>(magnitude_bits(value));
-  const double rounded = is_stochastic ? stochastic(elements, magnitude, divisor, random)
-                                       : nearest(elements, magnitude / divisor);
-  const auto product = static_cast<float>(at_most(rounded, elements.max) * scale);
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(product) | sign);
+template <typename Out>
+constexpr Out of_block_without_scale(const BlockRounding& to) {
+  if constexpr (std::is_same_v<Out, float>) return to.nan;
+  return {};
 }
 
-/// Blocks one after another, up to most_blocks of them.
-template <bool is_stochastic>
-FP16_VECTOR_CLONES void round_line(const BlockRounding& to, float* values, const std::uint32_t* random,
-                                   std::size_t count, Scaling& scaling) {
-  const std::size_t size = to.block_size;
-  std::size_t blocks = 0;
-  for (std::size_t first = 0; first < count; first += size, ++blocks) {
-    const std::size_t end = std::min(first + size, count);
+/// Elements that are rounded before any of them is written: they may lie where their values do.
+template <bool is_relative, bool is_stochastic>
+struct RoundedElements {
+  std::array<std::uint32_t, most_blocks * size_of_blocks<is_relative>> words;
+  std::array<std::uint32_t, is_relative && is_stochastic ? most_blocks : 0> open{};  ///< by place in a run
+
+  bool any_open() const {
+    return std::ranges::any_of(open, [](std::uint32_t lane) { return lane != 0; });
+  }
+};
+
+/// A run of elements, element i of block block_of(i).
+template <typename Out, bool is_relative, bool is_stochastic, typename BlockOf>
+[[gnu::always_inline]] inline void round_run(const BlockRounding& to, const BlockScales& scales,
+                                             const float* in, const std::uint32_t* random, std::size_t count,
+                                             BlockOf block_of, std::uint32_t* words, std::uint32_t* open) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto sign = std::bit_cast<std::uint32_t>(in[i]) & sign_mask<binary32>;
+    const std::size_t block = block_of(i);
+    std::uint32_t is_open = 0;
+    const auto element =
+        element_of<is_relative, is_stochastic>(to, scales, block, std::bit_cast<float>(magnitude_bits(in[i])),
+                                               is_stochastic ? random[i] : 0, is_open);
+    words[i] = word_of<Out>(to, element, scales.value[block], sign);
+    if constexpr (is_relative && is_stochastic) open[i] |= is_open;
+  }
+}
+
+/// The same in binary64.
+template <typename Out, typename BlockOf>
+void round_run_exactly(const BlockRounding& to, const BlockScales& scales, const float* in,
+                       const std::uint32_t* random, std::size_t count, BlockOf block_of,
+                       std::uint32_t* words) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const auto sign = std::bit_cast<std::uint32_t>(in[i]) & sign_mask<binary32>;
+    const std::size_t block = block_of(i);
+    const auto element = drawn_exactly(to.elements_in_double, std::bit_cast<float>(magnitude_bits(in[i])),
+                                       scales.divisor[block], random[i]);
+    words[i] = word_of<Out>(to, element, scales.value[block], sign);
+  }
+}
+
+/// Whole blocks one after another, up to most_blocks of them.
+template <bool is_relative, bool is_stochastic, typename Out>
+FP16_VECTOR_CLONES void round_line(const BlockRounding& to, const float* in, const std::uint32_t* random,
+                                   std::size_t blocks, BlockScales& scales, Out* out) {
+  constexpr std::size_t size = size_of_blocks<is_relative>;
+  for (std::size_t block = 0; block < blocks; ++block) {
     std::int32_t amax = 0;
-    for (std::size_t i = first; i < end; ++i) amax = std::max(amax, magnitude_bits(values[i]));
-    scaling.amax[blocks] = amax;
+    for (std::size_t i = 0; i < size; ++i) amax = std::max(amax, magnitude_bits(in[block * size + i]));
+    scales.amax[block] = amax;
   }
-  find_scales(to, blocks, scaling);
+  find_scales<is_relative, is_stochastic>(to, blocks, scales);
+  RoundedElements<is_relative, is_stochastic> rounded;
   for (std::size_t block = 0; block < blocks; ++block) {
-    const std::size_t first = block * size, end = std::min(first + size, count);
-    const double scale = scaling.scale[block], divisor = scaling.divisor[block];
-    for (std::size_t i = first; i < end; ++i)
-      values[i] =
-          rounded_value<is_stochastic>(to.elements, values[i], scale, divisor, is_stochastic ? random[i] : 0);
+    const std::size_t first = block * size;
+    round_run<Out, is_relative, is_stochastic>(
+        to, scales, in + first, is_stochastic ? random + first : nullptr, size,
+        [=](std::size_t) { return block; }, rounded.words.data() + first, rounded.open.data());
   }
+  if (is_relative && is_stochastic && (to.is_extreme || rounded.any_open()))
+    round_run_exactly<Out>(
+        to, scales, in, random, blocks * size, [](std::size_t i) { return i / size; }, rounded.words.data());
+  write_words(rounded.words.data(), blocks * size, out);
   for (std::size_t block = 0; block < blocks; ++block) {
-    if (scaling.amax[block] < amax_without_scale) continue;
-    std::fill(values + block * size, values + std::min((block + 1) * size, count), to.nan);
+    if (scales.amax[block] < amax_without_scale) continue;
+    scales.code[block] = to.nan_scale;
+    std::fill_n(out + block * size, size, of_block_without_scale<Out>(to));
   }
 }
 
 /// Blocks side by side, up to most_blocks of them: `rows` rows of `count` values, each with random bits of its own.
-template <bool is_stochastic>
-FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, float* values,
+template <bool is_relative, bool is_stochastic, typename Out>
+FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, const float* in,
                                       const std::uint32_t* const* random, std::size_t rows,
-                                      std::size_t stride, std::size_t count, Scaling& scaling) {
-  scaling.amax.fill(0);
+                                      std::size_t stride, std::size_t count, BlockScales& scales, Out* out) {
+  scales.amax.fill(0);
   for (std::size_t row = 0; row < rows; ++row) {
-    const float* in = values + row * stride;
     for (std::size_t i = 0; i < count; ++i)
-      scaling.amax[i] = std::max(scaling.amax[i], magnitude_bits(in[i]));
+      scales.amax[i] = std::max(scales.amax[i], magnitude_bits(in[row * stride + i]));
   }
-  find_scales(to, count, scaling);
-  for (std::size_t row = 0; row < rows; ++row) {
-    float* inout = values + row * stride;
-    const std::uint32_t* drawn = is_stochastic ? random[row] : nullptr;
-    for (std::size_t i = 0; i < count; ++i)
-      inout[i] = rounded_value<is_stochastic>(to.elements, inout[i], scaling.scale[i], scaling.divisor[i],
-                                              is_stochastic ? drawn[i] : 0);
+  find_scales<is_relative, is_stochastic>(to, count, scales);
+  RoundedElements<is_relative, is_stochastic> rounded;
+  const auto column = [](std::size_t i) { return i; };
+  for (std::size_t row = 0; row < rows; ++row)
+    round_run<Out, is_relative, is_stochastic>(to, scales, in + row * stride,
+                                               is_stochastic ? random[row] : nullptr, count, column,
+                                               rounded.words.data() + row * count, rounded.open.data());
+  if (is_relative && is_stochastic && (to.is_extreme || rounded.any_open())) {
+    for (std::size_t row = 0; row < rows; ++row)
+      round_run_exactly<Out>(to, scales, in + row * stride, random[row], count, column,
+                             rounded.words.data() + row * count);
   }
+  for (std::size_t row = 0; row < rows; ++row)
+    write_words(rounded.words.data() + row * count, count, out + row * stride);
   for (std::size_t i = 0; i < count; ++i) {
-    if (scaling.amax[i] < amax_without_scale) continue;
-    for (std::size_t row = 0; row < rows; ++row) values[row * stride + i] = to.nan;
+    if (scales.amax[i] < amax_without_scale) continue;
+    scales.code[i] = to.nan_scale;
+    for (std::size_t row = 0; row < rows; ++row) out[row * stride + i] = of_block_without_scale<Out>(to);
   }
 }
 
-/// Blocks `first` to `last` - 1 of an array: those side by side follow each other, whole dimensions of them
-/// make up lines.
-template <bool is_stochastic>
-void round_blocks(const BlockRounding& to, std::span<float> values, const BlockAxis& axis,
-                  const detail::RandomBits& random, std::size_t first, std::size_t last) {
-  const std::size_t per_line = (axis.length + to.block_size - 1) / to.block_size;
-  Scaling scaling;
-  std::array<std::uint32_t, is_stochastic ? most_rows * detail::philox_buffer_size(most_blocks) : 0> drawn;
-  while (first < last) {
-    const std::size_t slab = first / per_line, block = first % per_line;
-    const std::size_t start = block * to.block_size;
-    const std::size_t offset = (slab * axis.length + start) * axis.inner;
-    if (axis.inner == 1) {
-      const std::size_t blocks = std::min({most_blocks, per_line - block, last - first});
-      const std::size_t count = std::min(blocks * to.block_size, axis.length - start);
-      round_line<is_stochastic>(to, values.data() + offset,
-                                is_stochastic ? random.from(offset, count, drawn.data()) : nullptr, count,
-                                scaling);
-      first += blocks;
-      continue;
+/// Where what is made of an array goes; no scales where numbers are made.
+template <typename Out>
+struct BlockOutput {
+  Out* elements;
+  std::uint8_t* scales;
+};
+
+/// Rounds the blocks `first` to `last` - 1 of an array: those side by side follow each other, whole dimensions of
+/// them make up lines.
+template <bool is_relative, bool is_stochastic, typename Out>
+class BlockLoops {
+ public:
+  BlockLoops(const BlockRounding& to, const float* in, const BlockAxis& axis, const RandomBits& random,
+             const BlockOutput<Out>& out)
+      : to_(to), in_(in), axis_(axis), random_(random), out_(out) {}
+
+  void round(std::size_t first, std::size_t last) {
+    const std::size_t per_line = (axis_.length + size - 1) / size;
+    while (first < last) {
+      const std::size_t block = first % per_line;
+      const std::size_t start = block * size, length = std::min(size, axis_.length - start);
+      const std::size_t offset = (first / per_line * axis_.length + start) * axis_.inner;
+      if (axis_.inner > 1) {
+        round_slab(first, offset, length);
+        ++first;
+      } else if (length < size) {
+        round_short_block(first, offset, length);
+        ++first;
+      } else {
+        const std::size_t blocks = std::min({most_blocks, axis_.length / size - block, last - first});
+        round_line<is_relative, is_stochastic>(to_, in_ + offset, drawn(offset, blocks * size), blocks,
+                                               scales_, out_.elements + offset);
+        keep_scales(first, blocks);
+        first += blocks;
+      }
     }
-    const std::size_t rows = std::min(to.block_size, axis.length - start);
-    for (std::size_t column = 0; column < axis.inner; column += most_blocks) {
-      const std::size_t count = std::min(most_blocks, axis.inner - column);
-      std::array<const std::uint32_t*, most_rows> of_row;
-      for (std::size_t row = 0; is_stochastic && row < rows; ++row)
-        of_row[row] = random.from(offset + column + row * axis.inner, count,
-                                  drawn.data() + row * detail::philox_buffer_size(most_blocks));
-      round_columns<is_stochastic>(to, values.data() + offset + column, of_row.data(), rows, axis.inner,
-                                   count, scaling);
-    }
-    ++first;
   }
+
+ private:
+  static constexpr std::size_t size = size_of_blocks<is_relative>;
+
+  const std::uint32_t* drawn(std::size_t begin, std::size_t count, std::size_t row = 0) {
+    if constexpr (!is_stochastic) return nullptr;
+    return random_.from(begin, count, drawn_.data() + row * philox_buffer_size(most_blocks));
+  }
+
+  void keep_scales(std::size_t first, std::size_t blocks) {
+    if (out_.scales != nullptr) std::copy_n(scales_.code.begin(), blocks, out_.scales + first);
+  }
+
+  /// Filled up with zeros.
+  void round_short_block(std::size_t block, std::size_t offset, std::size_t length) {
+    std::array<float, size> values{};
+    std::array<std::uint32_t, size> random{};
+    std::array<Out, size> elements;
+    std::copy_n(in_ + offset, length, values.begin());
+    if constexpr (is_stochastic) std::copy_n(drawn(offset, length), length, random.begin());
+    round_line<is_relative, is_stochastic>(to_, values.data(), random.data(), 1, scales_, elements.data());
+    std::copy_n(elements.begin(), length, out_.elements + offset);
+    keep_scales(block, 1);
+  }
+
+  /// Blocks side by side, one for each of axis.inner columns.
+  void round_slab(std::size_t block, std::size_t offset, std::size_t rows) {
+    for (std::size_t column = 0; column < axis_.inner; column += most_blocks) {
+      const std::size_t count = std::min(most_blocks, axis_.inner - column);
+      std::array<const std::uint32_t*, size> random;
+      for (std::size_t row = 0; row < rows; ++row)
+        random[row] = drawn(offset + column + row * axis_.inner, count, row);
+      round_columns<is_relative, is_stochastic>(to_, in_ + offset + column, random.data(), rows, axis_.inner,
+                                                count, scales_, out_.elements + offset + column);
+      keep_scales(block * axis_.inner + column, count);
+    }
+  }
+
+  const BlockRounding& to_;
+  const float* in_;
+  BlockAxis axis_;
+  const RandomBits& random_;
+  BlockOutput<Out> out_;
+  BlockScales scales_;
+  std::array<std::uint32_t, is_stochastic ? size * philox_buffer_size(most_blocks) : 0> drawn_;
+};
+
+void require_length(std::string_view name, std::size_t size, std::size_t expected, std::string_view why) {
+  if (size == expected) return;
+  throw std::invalid_argument(std::string(name) + ": has " + std::to_string(size) +
+                              " elements; allowed: " + std::to_string(expected) + ", " + std::string(why));
 }
 
 void require_valid(std::span<const float> values, const BlockAxis& axis, const BlockArrayOptions& options) {
@@ -290,30 +323,59 @@ void require_valid(std::span<const float> values, const BlockAxis& axis, const B
                                 ", as the values");
 }
 
+std::size_t line_count(std::size_t values, const BlockAxis& axis) {
+  return values == 0 ? 0 : values / axis.length;
+}
+
 /// In the default floating-point environment, which the tensor scale needs too.
-void round_in_default_environment(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
-                                  const BlockArrayOptions& options) {
-  const BlockRounding to(row_of(format), options);
-  require_valid(values, axis, options);
+template <typename Out>
+void round_in_default_environment(const BlockFormat& format, std::span<const float> values,
+                                  const BlockAxis& axis, const BlockArrayOptions& options,
+                                  const BlockOutput<Out>& out) {
+  const std::size_t blocks = line_count(values.size(), axis) * format.block_count(axis.length);
+  const BlockRounding to = block_rounding(format, options);
   if (values.empty()) return;
   if (to.relative && !(to.tensor_scale > 0 && to.tensor_scale <= binary32.max())) {
-    std::ranges::fill(values, to.nan);
+    std::fill_n(out.elements, values.size(), of_block_without_scale<Out>(to));
+    if (out.scales != nullptr) std::fill_n(out.scales, blocks, to.nan_scale);
     return;
   }
-  const std::size_t slabs = values.size() / (axis.length * axis.inner);
-  const detail::RandomBits random(options.random_bits, options.random);
-  detail::for_each_part(slabs * format.block_count(axis.length), options.threads, 1,
-                        [&](std::size_t first, std::size_t last) {
-                          const auto round = random ? round_blocks<true> : round_blocks<false>;
-                          round(to, values, axis, random, first, last);
-                        });
+  const RandomBits random(options.random_bits, options.random);
+  const bool is_one_line = axis.inner == 1 && axis.length % static_cast<std::size_t>(format.block_size) == 0;
+  const BlockAxis whole{.length = is_one_line ? values.size() : axis.length, .inner = axis.inner};
+  const auto with = [&]<bool is_relative, bool is_stochastic>() {
+    for_each_part(blocks / axis.inner, options.threads, 1, [&](std::size_t first, std::size_t last) {
+      BlockLoops<is_relative, is_stochastic, Out>(to, values.data(), whole, random, out).round(first, last);
+    });
+  };
+  if (to.relative) {
+    random ? with.template operator()<true, true>() : with.template operator()<true, false>();
+  } else {
+    random ? with.template operator()<false, true>() : with.template operator()<false, false>();
+  }
 }
 
 }  // namespace
 
 void round_to_blocks(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
                      const BlockArrayOptions& options) {
-  detail::in_default_environment([&] { round_in_default_environment(format, values, axis, options); });
+  require_valid(values, axis, options);
+  in_default_environment([&] {
+    round_in_default_environment<float>(format, values, axis, options, {values.data(), nullptr});
+  });
+}
+
+void encode_blocks(const BlockFormat& format, std::span<const float> values, const BlockAxis& axis,
+                   std::span<std::uint8_t> scales, std::span<std::uint8_t> elements,
+                   const BlockArrayOptions& options) {
+  require_valid(values, axis, options);
+  require_length("scales", scales.size(), line_count(values.size(), axis) * format.block_count(axis.length),
+                 "one for each block");
+  require_length("elements", elements.size(), values.size(), "as the values");
+  in_default_environment([&] {
+    round_in_default_environment<std::uint8_t>(format, values, axis, options,
+                                               {elements.data(), scales.data()});
+  });
 }
 
 }  // namespace fp16

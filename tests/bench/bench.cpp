@@ -258,6 +258,7 @@ void run(experiments::Run& run, const Options& options) {
   std::vector<Case> cases;
   bench::add_number_cases(cases);
   bench::add_attribute_cases(cases);
+  bench::add_block_cases(cases);
   bench::add_product_cases(cases);
   bench::add_training_cases(cases);
   if (!options.rows.empty()) cases = chosen(cases, options.rows);

@@ -50,6 +50,8 @@ std::vector<float> gradient_like_values(std::size_t count, std::string_view purp
 void add_number_cases(std::vector<Case>& cases);
 /// Operations on arrays under attributes other than the defaults, and in other formats than binary16.
 void add_attribute_cases(std::vector<Case>& cases);
+/// Arrays in block formats.
+void add_block_cases(std::vector<Case>& cases);
 /// Matrix products.
 void add_product_cases(std::vector<Case>& cases);
 /// Histograms, and whole steps of training, with and without instruments.

@@ -35,6 +35,10 @@ extern const HalfLoops imath;
 extern const HalfLoops eigen_half;
 extern const HalfLoops float16;  ///< the compiler's _Float16
 
+/// What block formats cannot do without, and no rounding: in blocks of 32, of which `count` is a multiple, out[i] is
+/// in[i] times the power of two that the largest magnitude of the block gives, as an integer.
+void scale_blocks(const float* in, std::int8_t* out, std::size_t count);
+
 /// c = a * b, all n x n row-major, by Eigen.
 void eigen_product(const float* a, const float* b, float* c, std::size_t n);
 

@@ -1,0 +1,266 @@
+#pragma once
+/// How blocks find their scales and elements, in loops that compilers vectorise. Internal to block_arrays.
+///
+/// Elements are x / d, d = scale or scale * tensor scale. All arithmetic below is exact, or decides as exact
+/// arithmetic would:
+/// - Where d is a power of two, x * (1 / d) is exact in binary32, but for quotients below 2^-126, which are zeros by
+///   any rounding: their fraction of a unit is below 2^-32.
+/// - In NVFP4 d has 28 digits. To nearest-even x is compared with the borders m * d between elements, rounded up to
+///   binary32, where x is; m has at most 3 digits, so that m * d is exact in binary64.
+/// - Stochastically x * (1 / d) in binary32 is off by at most 2^-23 of itself, which is 2^-21 of a unit, or 2^-20 of
+///   the next lower one. Where the random number is not farther than that from the fraction, modulo a unit, binary64
+///   decides, as said at `drawn_exactly`.
+/// - A scale of NVFP4 is amax / c, c = 6 * tensor scale of 26 digits, rounded to binary64 and then to nearest-even.
+///   Borders of scales have 5 digits: amax and m * c, integers of 24 and 31 digits times powers of two, are equal or
+///   differ by more than 2^-31 of m * c, and the quotient, off by at most 2^-53 of itself, is on the same side of m.
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "fp16/block_arrays.h"
+#include "fp16/config.h"
+
+namespace fp16::detail {
+
+/// A format of elements or scales, in the arithmetic of Real.
+template <typename Real>
+struct Numbers {
+  using Int = std::conditional_t<sizeof(Real) == sizeof(float), std::int32_t, std::int64_t>;
+  Real max;
+  Real min_normal;
+  Real unit;    ///< in the last place of 1
+  Real shift;   ///< a sum with shift * 2^e, half as large again as its binade, ends at that place of 2^e
+  int dropped;  ///< the digits that Real has besides
+
+  constexpr explicit Numbers(const Format& format)
+      : max(static_cast<Real>(format.max())),
+        min_normal(static_cast<Real>(format.min_normal())),
+        unit(static_cast<Real>(format.epsilon())),
+        shift(static_cast<Real>(1.5 * power_of_two(std::numeric_limits<Real>::digits - format.precision))),
+        dropped(std::numeric_limits<Real>::digits - format.precision) {}
+};
+
+/// A number that is not negative, its code, and the unit in the last place of the binade it was rounded in.
+template <typename Real>
+struct Rounded {
+  Real value;
+  typename Numbers<Real>::Int code;
+  Real unit;
+};
+
+template <typename Real>
+constexpr Real at_most(Real value, Real bound) {
+  return value < bound ? value : bound;
+}
+
+/// To nearest-even; magnitude <= to.max. The last digits of the sum are those of the code, one more where it rounds up
+/// into the next binade.
+template <typename Real>
+[[gnu::always_inline]] constexpr Rounded<Real> nearest(const Numbers<Real>& to, Real magnitude) {
+  using Int = typename Numbers<Real>::Int;
+  constexpr Int exponent_mask = std::bit_cast<Int>(std::numeric_limits<Real>::infinity());
+  const Real exponent = std::bit_cast<Real>(std::bit_cast<Int>(magnitude) & exponent_mask);
+  const Real binade = exponent > to.min_normal ? exponent : to.min_normal;
+  const Real shift = binade * to.shift;
+  const Real sum = magnitude + shift;
+  const Int binades = std::bit_cast<Int>(binade) - std::bit_cast<Int>(to.min_normal);
+  return {.value = sum - shift,
+          .code = (std::bit_cast<Int>(sum) - std::bit_cast<Int>(shift)) + (binades >> to.dropped),
+          .unit = binade * to.unit};
+}
+
+/// `value` where the condition holds, else 0; no jump, which would keep a loop scalar.
+template <typename Real>
+[[gnu::always_inline]] constexpr Real keep_if(bool condition, Real value) {
+  using Int = typename Numbers<Real>::Int;
+  return std::bit_cast<Real>(std::bit_cast<Int>(value) & -static_cast<Int>(condition));
+}
+
+/// The largest number that is not above `magnitude`.
+template <typename Real>
+[[gnu::always_inline]] constexpr Rounded<Real> toward_zero(const Numbers<Real>& to, Real magnitude) {
+  Rounded<Real> result = nearest(to, magnitude);
+  const bool above = result.value > magnitude;
+  result.value -= keep_if(above, result.unit);
+  result.code -= static_cast<typename Numbers<Real>::Int>(above);
+  return result;
+}
+
+template <typename Real>
+[[gnu::always_inline]] constexpr Rounded<Real> away_from_zero_if(bool up, Rounded<Real> kept) {
+  kept.value += keep_if(up, kept.unit);
+  kept.code += static_cast<typename Numbers<Real>::Int>(up);
+  return kept;
+}
+
+/// Of a relative format, between each element and the next.
+inline constexpr std::size_t most_borders = 7;
+
+/// A border between two elements: their middle, their distance, and whether the upper one takes the middle.
+struct Border {
+  double middle;
+  float step;
+  int even_above;
+};
+
+/// How the blocks of one array are scaled and rounded.
+struct BlockRounding {
+  Numbers<float> elements;
+  Numbers<double> elements_in_double, scales;
+  int width;      ///< of an element
+  bool relative;  ///< to the tensor scale; else scales are powers of two
+  double tensor_scale;
+  double scale_divisor;
+  std::int32_t element_emax;
+  std::uint32_t rounding_up_from;  ///< the 24-bit significand of amax from which on a scale is twice as large
+  std::uint8_t nan_scale;
+  float nan;        ///< every number of a block whose scale is one
+  bool is_extreme;  ///< 1 / d may lie outside the normal numbers of binary32
+  std::array<Border, most_borders> borders;
+};
+
+inline constexpr std::size_t most_blocks = 64;
+inline constexpr std::int32_t amax_without_scale = infinity_bits<binary32>;  ///< from here on
+
+/// Blocks of one line or side by side.
+struct BlockScales {
+  std::array<std::int32_t, most_blocks> amax;  ///< the largest magnitude as a binary32 code
+  std::array<std::uint8_t, most_blocks> code;
+  std::array<float, most_blocks> value;
+  std::array<double, most_blocks>
+      divisor;                            ///< beyond all floats where the scale is zero, so that elements are
+  std::array<float, most_blocks> factor;  ///< 1 / divisor
+  std::array<std::array<float, most_blocks>, most_borders> borders;  ///< the smallest number above or at each
+};
+
+constexpr std::int32_t magnitude_bits(float value) {
+  return std::bit_cast<std::int32_t>(value) & 0x7fffffff;
+}
+
+/// 2^exponent for -127 <= exponent <= 127.
+[[gnu::always_inline]] constexpr float float_power_of_two(std::int32_t exponent) {
+  const std::int32_t code = (exponent + binary32.bias()) << binary32.trailing_bits();
+  return std::bit_cast<float>(code == 0 ? std::int32_t{1} << (binary32.trailing_bits() - 1) : code);
+}
+
+[[gnu::always_inline]] constexpr void find_power_of_two_scales(const BlockRounding& to, std::size_t blocks,
+                                                               BlockScales& scales) {
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const std::int32_t amax = scales.amax[block];
+    const auto significand = static_cast<std::uint32_t>(amax) | min_normal_bits<binary32>;
+    const std::int32_t up =
+        (significand & (2 * min_normal_bits<binary32> - 1)) >= to.rounding_up_from ? 1 : 0;
+    const std::int32_t exponent = (amax >> binary32.trailing_bits()) - binary32.bias() - to.element_emax + up;
+    // A subnormal amax has an exponent below the smallest in any case.
+    const std::int32_t clamped = exponent < e8m0.emin() ? e8m0.emin() : exponent;
+    scales.code[block] = static_cast<std::uint8_t>(clamped + e8m0.bias());
+    scales.value[block] = float_power_of_two(clamped);
+    scales.factor[block] = float_power_of_two(-clamped);
+  }
+}
+
+/// The smallest binary32 number that is not below `border`, or where the border does not belong to what is above,
+/// that is above it.
+[[gnu::always_inline]] constexpr float at_or_above(double border, int including) {
+  const auto nearest = static_cast<float>(border);
+  const auto below = static_cast<std::int32_t>(nearest < border);
+  const auto at = static_cast<std::int32_t>(nearest == border);
+  return std::bit_cast<float>(std::bit_cast<std::int32_t>(nearest) + (below | (at & ~including & 1)));
+}
+
+[[gnu::always_inline]] constexpr void find_relative_scales(const BlockRounding& to, std::size_t blocks,
+                                                           BlockScales& scales) {
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const double quotient = static_cast<double>(std::bit_cast<float>(scales.amax[block])) / to.scale_divisor;
+    const Rounded<double> scale = nearest(to.scales, at_most(quotient, to.scales.max));
+    const double divisor = scale.value * to.tensor_scale + keep_if(scale.value == 0, 0x1p200);
+    scales.code[block] = static_cast<std::uint8_t>(scale.code);
+    scales.value[block] = static_cast<float>(scale.value);
+    scales.divisor[block] = divisor;
+    scales.factor[block] = static_cast<float>(1 / divisor);
+  }
+}
+
+/// For elements that are rounded to nearest-even.
+[[gnu::always_inline]] constexpr void find_borders(const BlockRounding& to, std::size_t blocks,
+                                                   BlockScales& scales) {
+  for (std::size_t k = 0; k < most_borders; ++k) {
+    const Border border = to.borders[k];
+    for (std::size_t block = 0; block < blocks; ++block)
+      scales.borders[k][block] = at_or_above(border.middle * scales.divisor[block], border.even_above);
+  }
+}
+
+/// Stochastically by 32 random bits: up if the remainder is at least (random + 1) / 2^32 of a unit times the divisor.
+/// That product, of 33 and 28 digits, is compared in two parts, each of them exact; so is the remainder, and its
+/// difference from the upper part wherever the lower one decides (Sterbenz). The quotient of binary64 is on the same
+/// side of each element as the exact one.
+[[gnu::always_inline]] constexpr Rounded<double> drawn_exactly(const Numbers<double>& elements,
+                                                               double magnitude, double divisor,
+                                                               std::uint32_t random) {
+  const Rounded<double> kept = toward_zero(elements, at_most(magnitude / divisor, elements.max));
+  const double remainder = (magnitude - kept.value * divisor) * 0x1p32;
+  const double divided_unit = kept.unit * divisor;
+  const double upper = static_cast<double>(static_cast<std::int32_t>(random >> 16)) * 0x1p16;
+  const double lower = static_cast<double>(static_cast<std::int32_t>(random & 0xffff)) + 1;
+  const bool up = remainder - upper * divided_unit >= lower * divided_unit;
+  Rounded<double> result = away_from_zero_if(up, kept);
+  return result.value > elements.max ? kept : result;
+}
+
+/// An element from its magnitude. `open` becomes 1 where `drawn_exactly` must decide.
+template <bool is_relative, bool is_stochastic>
+[[gnu::always_inline]] constexpr Rounded<float> element_of(const BlockRounding& to, const BlockScales& scales,
+                                                           std::size_t block, float magnitude,
+                                                           std::uint32_t random, std::uint32_t& open) {
+  if constexpr (is_relative && !is_stochastic) {
+    Rounded<float> result{};
+#pragma GCC unroll 7
+    for (std::size_t k = 0; k < most_borders; ++k) {
+      const bool reached = magnitude >= scales.borders[k][block];
+      result.value += keep_if(reached, to.borders[k].step);
+      result.code += static_cast<std::int32_t>(reached);
+    }
+    return result;
+  }
+  const float quotient = at_most(magnitude * scales.factor[block], to.elements.max);
+  if constexpr (!is_stochastic) return nearest(to.elements, quotient);
+  const Rounded<float> kept = toward_zero(to.elements, quotient);
+  constexpr std::int32_t inverse = 2 * binary32.bias()
+                                   << binary32.trailing_bits();  // less a power of two's code
+  const auto units = std::bit_cast<float>(inverse - std::bit_cast<std::int32_t>(kept.unit));
+  const auto fraction = static_cast<std::uint32_t>((quotient - kept.value) * units * 0x1p32f);
+  if constexpr (is_relative) {
+    constexpr std::uint32_t error = 1u << 12;
+    open |= static_cast<std::uint32_t>(fraction - random + error <= 2 * error);
+  }
+  return away_from_zero_if(fraction > random, kept);
+}
+
+/// What is made of an element, in 32 bits: a number, element * scale, or a code.
+template <typename Out, typename Real>
+[[gnu::always_inline]] constexpr std::uint32_t word_of(const BlockRounding& to, const Rounded<Real>& element,
+                                                       float scale, std::uint32_t sign) {
+  if constexpr (std::is_same_v<Out, float>)
+    return std::bit_cast<std::uint32_t>(static_cast<float>(element.value) * scale) | sign;
+  return static_cast<std::uint32_t>(element.code) | sign >> (binary32.width() - to.width);
+}
+
+/// A loop that also narrowed would work on bytes from the start.
+template <typename Out>
+[[gnu::always_inline]] inline void write_words(const std::uint32_t* words, std::size_t count, Out* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if constexpr (std::is_same_v<Out, float>) {
+      out[i] = std::bit_cast<float>(words[i]);
+    } else {
+      out[i] = static_cast<Out>(words[i]);
+    }
+  }
+}
+
+}  // namespace fp16::detail
