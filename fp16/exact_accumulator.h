@@ -54,6 +54,15 @@ requires(F.has_arithmetic()) class ExactAccumulator {
     }
   }
 
+  /// Adds the sum of some terms, units * 2^exponent, exponent >= unit_exponent; whether some of them were positive and
+  /// some negative, zeros by their sign, decides the sign of an exact zero.
+  FP16_HD constexpr void add_sum(std::int64_t units, int exponent, bool some_positive, bool some_negative) {
+    positive_term_ |= some_positive;
+    negative_term_ |= some_negative;
+    const auto bits = static_cast<std::uint64_t>(units);
+    add_to_limbs({.negative = units < 0, .exponent = exponent, .significand = units < 0 ? 0 - bits : bits});
+  }
+
   /// Adds the terms of another accumulator.
   FP16_HD constexpr void merge(const ExactAccumulator& other) {
     std::uint64_t carry = 0;
@@ -102,9 +111,13 @@ requires(F.has_arithmetic()) class ExactAccumulator {
     return static_cast<std::uint64_t>(sum >> 64);
   }
 
-  /// A negative term is added as its complement, with a carry into its lowest limb.
   FP16_HD constexpr void add_finite(const Unpacked<uint128>& term) {
     (term.negative ? negative_term_ : positive_term_) = true;
+    add_to_limbs(term);
+  }
+
+  /// A negative term is added as its complement, with a carry into its lowest limb.
+  FP16_HD constexpr void add_to_limbs(const Unpacked<uint128>& term) {
     const int offset = term.exponent - unit_exponent;
     const int shift = offset % 64;
     const uint128 low = term.significand << shift;

@@ -57,6 +57,7 @@
 //   philox.h              random bits from a key, a stream and an index
 //   gemm.h                matrix products: FP32, FP16 and FP64 chains, tensor cores
 //   block_arrays.h        block formats over arrays
+//   exact_sums.h          sums and dot products of arrays of halves, exact
 //   exponent_histogram.h  where values lie, and what a cast would do to them at every power-of-two scale
 //   vector_path.h         which instruction set serves; the bits are the same
 // Headers for those who want them:

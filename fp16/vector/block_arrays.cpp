@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fp16/vector/block_rounding.h"
+#include "fp16/vector/bulk_templates.h"
 #include "fp16/vector/environment.h"
 #include "fp16/vector/random_bits.h"
 #include "fp16/vector/threads.h"
@@ -303,12 +304,6 @@ class BlockLoops {
   std::array<std::uint32_t, is_stochastic ? size * philox_buffer_size(most_blocks) : 0> drawn_;
 };
 
-void require_length(std::string_view name, std::size_t size, std::size_t expected, std::string_view why) {
-  if (size == expected) return;
-  throw std::invalid_argument(std::string(name) + ": has " + std::to_string(size) +
-                              " elements; allowed: " + std::to_string(expected) + ", " + std::string(why));
-}
-
 void require_valid(std::span<const float> values, const BlockAxis& axis, const BlockArrayOptions& options) {
   const std::size_t slab = axis.length * axis.inner;
   if (slab == 0 ? !values.empty() : values.size() % slab != 0)
@@ -371,7 +366,7 @@ void encode_blocks(const BlockFormat& format, std::span<const float> values, con
   require_valid(values, axis, options);
   require_length("scales", scales.size(), line_count(values.size(), axis) * format.block_count(axis.length),
                  "one for each block");
-  require_length("elements", elements.size(), values.size(), "as the values");
+  require_length("elements", elements.size(), values.size());
   in_default_environment([&] {
     round_in_default_environment<std::uint8_t>(format, values, axis, options,
                                                {elements.data(), scales.data()});

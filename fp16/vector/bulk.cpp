@@ -49,10 +49,10 @@ void encode_loaded(const ArrayFormat& format, const Format& from, std::size_t si
 
 }  // namespace
 
-void require_length(const char* name, std::size_t size, std::size_t expected) {
+void require_length(const char* name, std::size_t size, std::size_t expected, const char* why) {
   if (size == expected) return;
   throw std::invalid_argument(std::string(name) + ": has " + std::to_string(size) + " elements; must have " +
-                              std::to_string(expected) + ", as the other arrays");
+                              std::to_string(expected) + ", " + why);
 }
 
 void require_random_bits(const Attributes& attributes, const ArrayOptions& options, std::size_t count) {

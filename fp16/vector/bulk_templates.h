@@ -12,7 +12,8 @@ namespace fp16 {
 namespace detail {
 
 /// Throws std::invalid_argument unless `size`, the length of the array called `name`, is `expected`.
-void require_length(const char* name, std::size_t size, std::size_t expected);
+void require_length(const char* name, std::size_t size, std::size_t expected,
+                    const char* why = "as the other arrays");
 
 /// Throws std::invalid_argument unless stochastic rounding has one random number for each of `count`
 /// elements.

@@ -1,3 +1,4 @@
+#include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -7,7 +8,10 @@
 #include <memory>
 
 #include "fp16/bulk.h"
+#include "fp16/dot.h"
+#include "fp16/exact_sums.h"
 #include "fp16/math.h"
+#include "fp16/sum.h"
 #include "tests/bench/case.h"
 #include "tests/bench/peers.h"
 
@@ -191,6 +195,30 @@ void add_functions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
   }
 }
 
+/// Held against reading the halves alone.
+void add_exact_sums(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
+  using Accumulator = fp16::ExactAccumulator<binary16>;
+  const auto sum = [d] {
+    Accumulator exact;
+    fp16::add_values(exact, d->a);
+    return exact.rounded<fp16::binary64>().bits;
+  };
+  const auto dot = [d] {
+    Accumulator exact;
+    fp16::add_products(exact, d->a, d->b);
+    return exact.rounded<fp16::binary64>().bits;
+  };
+  require(sum() == fp16::sum_exact<fp16::binary64, binary16>(d->a).bits, "exact_sum");
+  require(dot() == fp16::dot_exact<fp16::binary64, binary16>(d->a, d->b).bits, "exact_dot");
+  std::vector<std::string> limits;
+  for (const HalfLoops* loops : all_loops) {
+    if (is_limit(loops) && loops->half_to_float != nullptr)
+      limits.push_back(fmt::format("{}_half_to_float", loops->name));
+  }
+  cases.push_back({"exact_sum", array_size, [=] { benchmark::DoNotOptimize(sum()); }, limits});
+  cases.push_back({"exact_dot", array_size, [=] { benchmark::DoNotOptimize(dot()); }, limits});
+}
+
 }  // namespace
 
 void add_number_cases(std::vector<Case>& cases) {
@@ -200,6 +228,7 @@ void add_number_cases(std::vector<Case>& cases) {
     add_operations(cases, data);
   }
   add_encoders(cases, normal);
+  add_exact_sums(cases, normal);
   add_functions(cases, normal);
 }
 

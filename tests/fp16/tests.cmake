@@ -91,6 +91,7 @@ halflab_test(fp16_cuda_gpu_tests fp16/cuda/gemm_gpu_test.cpp fp16/cuda/reduction
 
 halflab_test(fp16_names_tests fp16/names/registry_test.cpp fp16/names/options_test.cpp fp16/names/spec_test.cpp
   LIBRARIES halflab::names)
+halflab_test(fp16_exact_sums_tests fp16/vector/exact_sums_test.cpp LIBRARIES halflab::fp16_bulk)
 halflab_test(fp16_exponent_histogram_tests fp16/vector/exponent_histogram_test.cpp LIBRARIES halflab::sim)
 
 # Compiled in other ways than the rest.

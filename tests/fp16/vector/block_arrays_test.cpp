@@ -368,8 +368,8 @@ TEST_CASE("what cannot be rounded is refused") {
     return std::string();
   };
   CHECK(message_of_codes(4, 80).empty());
-  CHECK(message_of_codes(3, 80) == "scales: has 3 elements; allowed: 4, one for each block");
-  CHECK(message_of_codes(4, 40) == "elements: has 40 elements; allowed: 80, as the values");
+  CHECK(message_of_codes(3, 80) == "scales: has 3 elements; must have 4, one for each block");
+  CHECK(message_of_codes(4, 40) == "elements: has 40 elements; must have 80, as the other arrays");
 }
 
 /// Four million draws, some of which binary32 cannot decide.
