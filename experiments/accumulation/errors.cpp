@@ -8,7 +8,7 @@
 
 #include "experiments/frame/parallel.h"
 #include "fp16/codec.h"
-#include "fp16/exact_accumulator.h"
+#include "fp16/exact_sums.h"
 #include "fp16/sign.h"
 
 namespace experiments::accumulation {
@@ -27,16 +27,23 @@ double rounded(const fp16::ExactAccumulator<binary16>& sum) {
   return std::bit_cast<double>(sum.rounded<binary64>().bits);
 }
 
+std::vector<std::uint16_t> magnitudes_of(Halves codes) {
+  std::vector<std::uint16_t> magnitudes(codes.size());
+  std::ranges::transform(codes, magnitudes.begin(), fp16::magnitude<binary16>);
+  return magnitudes;
+}
+
 std::vector<Exact> exact_prefixes(Halves a, Halves b, std::span<const std::size_t> lengths) {
+  const std::vector<std::uint16_t> a_magnitudes = magnitudes_of(a), b_magnitudes = magnitudes_of(b);
   std::vector<Exact> prefixes;
   fp16::ExactAccumulator<binary16> sum, magnitudes;
-  std::size_t k = 0;
+  std::size_t first = 0;
   for (const std::size_t length : lengths) {
-    for (; k < length; ++k) {
-      sum.add_product(a[k], b[k]);
-      magnitudes.add_product(fp16::magnitude<binary16>(a[k]), fp16::magnitude<binary16>(b[k]));
-    }
+    const auto added = [&](Halves codes) { return codes.subspan(first, length - first); };
+    fp16::add_products(sum, added(a), added(b));
+    fp16::add_products(magnitudes, added(a_magnitudes), added(b_magnitudes));
     prefixes.push_back({rounded(sum), rounded(magnitudes)});
+    first = length;
   }
   return prefixes;
 }
