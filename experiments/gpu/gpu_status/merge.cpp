@@ -228,7 +228,16 @@ const std::string& plain(const std::string& name) {
 }  // namespace
 
 Outputs merged_outputs() {
-  return outputs_of(not_run_summary, run_summary, tests_summary, copied_summary);
+  Outputs outputs = outputs_of(not_run_summary, run_summary, tests_summary, copied_summary);
+  for (const KeptFile& file : kept_files) {
+    const fs::path kept(file.kept_name);
+    if (kept.extension() != ".csv") continue;
+    const std::string columns =
+        fmt::format("the columns of {} of {}, named in its --help", file.name, file.program);
+    outputs.tables.push_back(
+        {kept.stem().string(), "each row of that table", {{columns, "", ""}}, "--merge"});
+  }
+  return outputs;
 }
 
 void merge(const fs::path& folder, const fs::path& out) {
