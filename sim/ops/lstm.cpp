@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "fp16/config.h"
 #include "sim/ops/elementary.h"
+#include "sim/ops/elements.h"
 #include "sim/ops/matrix_product.h"
 #include "sim/ops/sums.h"
 #include "sim/tensor/tensor_contents.h"
@@ -59,20 +61,20 @@ class StepRounding {
 
 /// The activated gates and the cell of one row, computed in Real; cell and output are rounded by the caller.
 template <class Real>
-FP16_VECTOR_CLONES void activate(std::size_t hidden, Real* gates, const Real* bias, Real* cell,
-                                 Real* output) {
-  for (std::size_t j = 0; j < hidden; ++j) {
-    const Real input = elementary::sigmoid(gates[j] + bias[j]);
-    const Real forget = elementary::sigmoid(gates[hidden + j] + bias[hidden + j]);
-    const Real candidate = elementary::tanh(gates[2 * hidden + j] + bias[2 * hidden + j]);
-    const Real open = elementary::sigmoid(gates[3 * hidden + j] + bias[3 * hidden + j]);
-    cell[j] = forget * cell[j] + input * candidate;
-    output[j] = open * elementary::tanh(cell[j]);
-    gates[j] = input;
-    gates[hidden + j] = forget;
-    gates[2 * hidden + j] = candidate;
-    gates[3 * hidden + j] = open;
-  }
+void activate(std::size_t hidden, Real* gates, const Real* bias, Real* cell, Real* output) {
+  const auto squash = [&](std::size_t gate, std::size_t count, auto function) {
+    apply_in_place([=](Real sum, Real b) { return function(sum + b); }, count * hidden, gates + gate * hidden,
+                   bias + gate * hidden);
+  };
+  const auto sigmoid = [](Real x) { return elementary::sigmoid(x); };
+  squash(0, 2, sigmoid);
+  squash(2, 1, [](Real x) { return elementary::tanh(x); });
+  squash(3, 1, sigmoid);
+  apply_in_place(
+      [](Real c, Real input, Real forget, Real candidate) { return forget * c + input * candidate; }, hidden,
+      cell, gates, gates + hidden, gates + 2 * hidden);
+  apply_to_each([](Real open, Real c) { return open * elementary::tanh(c); }, hidden, output,
+                gates + 3 * hidden, cell);
 }
 
 template <class Real>
@@ -122,9 +124,10 @@ Tensor forward(OperationCall& call) {
 /// Gradients of one row: in, those of its output and of its cell; out, those of the sums of its gates and of
 /// the cell before.
 template <class Real>
-FP16_VECTOR_CLONES void differentiate(std::size_t hidden, const Real* gates, const Real* cell,
-                                      const Real* earlier_cell, const Real* d_output, Real* d_cell,
-                                      Real* d_gates) {
+FP16_VECTOR_CLONES void differentiate(std::size_t hidden, const Real* __restrict__ gates,
+                                      const Real* __restrict__ cell, const Real* __restrict__ earlier_cell,
+                                      const Real* __restrict__ d_output, Real* __restrict__ d_cell,
+                                      Real* __restrict__ d_gates) {
   for (std::size_t j = 0; j < hidden; ++j) {
     const Real input = gates[j], forget = gates[hidden + j], candidate = gates[2 * hidden + j],
                open = gates[3 * hidden + j];
