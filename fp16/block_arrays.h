@@ -38,17 +38,27 @@ struct BlockArrayOptions {
 /// environment, which is left as it was.
 ///
 /// Throws std::invalid_argument for a format that is no row of block_formats, when the lines of `axis` do not
-/// make up `values`, when there are random bits for another number of values or from both sources, and for fewer
-/// than one thread.
+/// make up `values`, when there are random bits for another number of values or from both sources, or that overlap
+/// the values, and for fewer than one thread.
 void round_to_blocks(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
                      const BlockArrayOptions& options = {});
 
 /// The codes of the same elements, one a byte, in the order of the values; and those of the scales, in the order of
 /// an array whose dimension of axis.length is format.block_count(axis.length) instead. Each line becomes what
 /// encode_blocks<B> makes of it, by the same random bits. How it is known, and what is thrown: as above, and for
-/// scales or elements of another length.
+/// scales or elements of another length, or that overlap another array.
 void encode_blocks(const BlockFormat& format, std::span<const float> values, const BlockAxis& axis,
                    std::span<std::uint8_t> scales, std::span<std::uint8_t> elements,
                    const BlockArrayOptions& options = {});
+
+/// Each value becomes the number of `format` nearest to value * scale, the product rounded to binary32 first: what a
+/// saturating encode<F> to nearest-even and decode<F> make of it, NaNs included. A whole tensor is one block then, whose
+/// scale is 1 / scale.
+///
+/// How it is known: every format and several scales, against encode<F>, over boundary-weighted arrays. The bits depend
+/// neither on the processor nor on the caller's floating-point environment, which is left as it was.
+///
+/// Throws std::invalid_argument for a format of more than 8 bits, or without arithmetic.
+void round_scaled(const Format& format, std::span<float> values, float scale);
 
 }  // namespace fp16

@@ -3,8 +3,9 @@
 /// those of NaNs included, whatever the number of threads.
 ///
 /// All arrays of a call must have the same length, else std::invalid_argument is thrown, as it is for a path
-/// that this processor lacks. The output must not overlap an input; any alignment that the types allow will
-/// do. Needs halflab::fp16_bulk. The caller's floating-point environment has no say: another rounding direction,
+/// that this processor lacks. The output may be an input of the same type, and must not overlap one, or random
+/// bits, otherwise: that, too, throws before anything is written. Arrays may be empty and begin at any address that
+/// their type allows. Needs halflab::fp16_bulk. The caller's floating-point environment has no say: another rounding direction,
 /// FTZ and DAZ are set aside for the call. Afterwards it is as it was, status flags included.
 
 #include <array>
@@ -47,6 +48,7 @@ struct ArrayOptions {
   VectorPath path = active_vector_path();
   int threads = 1;                   ///< the array is cut into as many contiguous parts
   RoundingCounts* counts = nullptr;  ///< what rounding did is added here
+  Flags* flags = nullptr;            ///< the flags that any element raises are set here
   /// For stochastic rounding one of the three, a number for each element, in the place of
   /// Attributes::random_bits. Conversions from at most 32 bits use 32 bits (of 64, the lower ones);
   /// operations and conversions from binary64 use 64 (32 are repeated).

@@ -20,3 +20,10 @@
 #if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__)
 #define FP16_HAS_NATIVE_HALF
 #endif
+
+/// Whether std::fma of floats is an instruction. Elsewhere it is a call that takes some ten times as long.
+#ifdef FP_FAST_FMAF
+#define FP16_HAS_FMA true
+#else
+#define FP16_HAS_FMA false
+#endif

@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "code_histogram.h"
 #include "formats.h"
 
 namespace fp16 {
@@ -36,12 +37,28 @@ class ExponentHistogram {
     bool operator==(const Octave&) const = default;
   };
 
+  ExponentHistogram() = default;
+
+  /// What is beside the octaves, as zero(), infinite(), nan() and max_abs() tell it.
+  struct Rest {
+    std::uint64_t zero = 0;
+    std::uint64_t infinite = 0;
+    std::uint64_t nan = 0;
+    double max_abs = 0;
+  };
+  /// Counts that were kept, the first octave's exponent being `lowest`. Throws std::invalid_argument where an octave
+  /// lies outside of min_exponent .. max_exponent.
+  ExponentHistogram(int lowest, std::span<const Octave> octaves, const Rest& rest);
+
   void add(std::span<const float> values);
   /// binary16 codes; counts what they would count widened to float.
   void add(std::span<const std::uint16_t> codes);
   /// Non-zero magnitudes below 2^min_exponent count as ordinary values of the lowest octave, finite ones from
   /// 2^(max_exponent + 1) as `top` of the highest: predictions stay exact for -112 <= log2_scale <= 123.
   void add(std::span<const double> values);
+  /// What adding each code as often as it was counted gives; throws std::invalid_argument unless `format` is
+  /// binary16 or bfloat16.
+  void add(const CodeHistogram& codes, const Format& format);
 
   ExponentHistogram& operator+=(const ExponentHistogram& other);
   bool operator==(const ExponentHistogram&) const = default;
@@ -73,8 +90,10 @@ class ExponentHistogram {
 
  private:
   void count(double value, std::uint64_t times);
-  template <const Format& F, class Stored>
+  template <class Stored>
   void add_stored(std::span<const Stored> values);
+  template <class Stored>
+  void add_binned(std::span<const Stored> values);
 
   std::array<Octave, max_exponent - min_exponent + 1> octaves_{};
   std::uint64_t zero_ = 0;
@@ -82,5 +101,8 @@ class ExponentHistogram {
   std::uint64_t nan_ = 0;
   double max_abs_ = 0;
 };
+
+/// The counts of the values times 2^log2. What leaves the octaves counts as values beyond binary32 do in add().
+ExponentHistogram scaled(const ExponentHistogram& exponents, int log2);
 
 }  // namespace fp16

@@ -71,6 +71,8 @@ struct GemmOptions {
 /// instruction sets; of tensor cores it is the model's, 0x7FFFFFFF, and 0x7FFFE000 (0x7FFF widened) from a
 /// binary16 accumulator.
 ///
+/// C must share no element with an operand. That is not looked into: matrices may lie between each other's rows.
+///
 /// Throws std::invalid_argument when shapes do not match, an operand is stored wider than C, an accumulation
 /// is not one of C's, core.products_per_step is not in 1 .. 256, the accumulator of a tensor core is neither
 /// binary32 nor binary16, options.threads is less than 1, or this processor cannot run options.path.

@@ -175,8 +175,7 @@ Result<binary16> hypot(Code<binary16> x, Code<binary16> y, const Attributes& att
 Result<binary16> atan2(Code<binary16> y, Code<binary16> x, const Attributes& attributes = {});
 
 /// out[i] = function(in[i], attributes); by lookup in `function.results` where only the direction is asked
-/// for, and nothing is counted. The output may be an input, but must not overlap one otherwise. Errors are
-/// those of bulk.h.
+/// for, and nothing is counted. Arrays and errors are as in bulk.h: the output may be the input.
 void apply(const UnaryFunction& function, std::span<const std::uint16_t> in, std::span<std::uint16_t> out,
            const Attributes& attributes = {}, const ArrayOptions& options = {});
 

@@ -58,9 +58,11 @@
 //   gemm.h                matrix products: FP32, FP16 and FP64 chains, tensor cores
 //   block_arrays.h        block formats over arrays
 //   exact_sums.h          sums and dot products of arrays of halves, exact
+//   code_histogram.h      how often each code of 16 bits occurs
 //   exponent_histogram.h  where values lie, and what a cast would do to them at every power-of-two scale
 //   vector_path.h         which instruction set serves; the bits are the same
 // Headers for those who want them:
 //   elementary.h          exp, log, tanh ... of float and double, overloads of <cmath>'s: the same bits everywhere
+//   reveal_order.h        the tree in which a black box sums, from its results alone
 //   ops.h operations.h    the operations as functors of CPU and GPU code, and by name
 //   eigen.h fmt.h std_format.h   half in Eigen, {fmt} and std::format

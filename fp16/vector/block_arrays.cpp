@@ -355,6 +355,7 @@ void round_in_default_environment(const BlockFormat& format, std::span<const flo
 void round_to_blocks(const BlockFormat& format, std::span<float> values, const BlockAxis& axis,
                      const BlockArrayOptions& options) {
   require_valid(values, axis, options);
+  require_apart("values", std::as_bytes(values), std::as_bytes(options.random_bits));
   in_default_environment([&] {
     round_in_default_environment<float>(format, values, axis, options, {values.data(), nullptr});
   });
@@ -367,6 +368,11 @@ void encode_blocks(const BlockFormat& format, std::span<const float> values, con
   require_length("scales", scales.size(), line_count(values.size(), axis) * format.block_count(axis.length),
                  "one for each block");
   require_length("elements", elements.size(), values.size());
+  require_apart("scales", std::as_bytes(scales), std::as_bytes(elements));
+  for (const auto input : {std::as_bytes(values), std::as_bytes(options.random_bits)}) {
+    require_apart("scales", std::as_bytes(scales), input);
+    require_apart("elements", std::as_bytes(elements), input);
+  }
   in_default_environment([&] {
     round_in_default_environment<std::uint8_t>(format, values, axis, options,
                                                {elements.data(), scales.data()});

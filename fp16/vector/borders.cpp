@@ -23,26 +23,29 @@ std::uint32_t border_of(const RoundingBorder& border, std::uint32_t bits, std::u
 }
 
 /// `nan` is 0 where NaNs stay.
-FP16_VECTOR_CLONES void replace_special(std::uint16_t* codes, std::size_t count, bool saturate,
+FP16_VECTOR_CLONES bool replace_special(std::uint16_t* codes, std::size_t count, bool saturate,
                                         std::uint16_t nan) {
   const std::uint16_t subtracted = saturate ? 1 : 0;
   const std::uint16_t replaced = nan != 0 ? 0xffff : 0;
+  std::uint16_t any = 0;
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint16_t magnitude = codes[i] & 0x7fff;
     const auto is_infinite =
         static_cast<std::uint16_t>(magnitude == infinity_bits<binary16> ? subtracted : 0);
     const auto is_nan = static_cast<std::uint16_t>(magnitude > infinity_bits<binary16> ? replaced : 0);
     codes[i] = static_cast<std::uint16_t>(((codes[i] - is_infinite) & ~is_nan) | (nan & is_nan));
+    any |= is_infinite;
   }
+  return any != 0;
 }
 
 }  // namespace
 
-void apply_borders(const Attributes& attributes, std::uint16_t* codes, std::size_t count) {
+bool apply_borders(const Attributes& attributes, std::uint16_t* codes, std::size_t count) {
   const bool keeps_nans = attributes.nan_policy == NanPolicy::first_operand;
-  if (keeps_nans && !attributes.saturate) return;
-  replace_special(codes, count, attributes.saturate,
-                  keeps_nans ? 0 : default_nan<binary16>(attributes.nan_policy));
+  if (keeps_nans && !attributes.saturate) return false;
+  return replace_special(codes, count, attributes.saturate,
+                         keeps_nans ? 0 : default_nan<binary16>(attributes.nan_policy));
 }
 
 template <typename Code>
@@ -211,13 +214,19 @@ FP16_VECTOR_CLONES bool mark_open_draws(const DrawBorders& borders, const float*
 }
 
 FP16_VECTOR_CLONES Extremes extremes_of(const float* values, std::size_t count) {
-  std::uint32_t largest = 0, smallest = ~0u;
+  std::uint32_t largest = 0, smallest = ~0u, united = 0;
+  std::uint32_t least = ~0u;  // one below the smallest that is not zero: zeros have none below
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t magnitude = std::bit_cast<std::uint32_t>(values[i]) & 0x7fffffff;
     largest = magnitude > largest ? magnitude : largest;
     smallest = magnitude < smallest ? magnitude : smallest;
+    least = magnitude - 1 < least ? magnitude - 1 : least;
+    united |= magnitude;
   }
-  return {.smallest = smallest, .largest = largest};
+  return {.smallest = smallest,
+          .largest = largest,
+          .smallest_nonzero = least == ~0u ? least : least + 1,
+          .united = united};
 }
 
 template void write_nans(const EncodeTarget&, const float*, std::uint8_t*, std::size_t);

@@ -21,8 +21,8 @@ inline std::uint32_t is_less(std::uint32_t a, std::uint32_t b) {
 }
 
 /// Saturation and canonical NaNs, of codes of binary16 that were made without: infinities become the largest number
-/// where `attributes` saturate, NaNs the policy's where it has one for all.
-void apply_borders(const Attributes& attributes, std::uint16_t* codes, std::size_t count);
+/// where `attributes` saturate, NaNs the policy's where it has one for all. Returns whether there were such infinities.
+bool apply_borders(const Attributes& attributes, std::uint16_t* codes, std::size_t count);
 
 /// Writes the codes of the NaNs among `in`; the others stay.
 template <typename Code>
@@ -71,6 +71,8 @@ bool mark_open_draws(const DrawBorders& borders, const float* exact, const std::
 /// The least and the largest magnitude, as the bits of floats.
 struct Extremes {
   std::uint32_t smallest, largest;
+  std::uint32_t smallest_nonzero;  ///< all ones where all are zero
+  std::uint32_t united;            ///< all the bits that are set in one of them
 };
 
 Extremes extremes_of(const float* values, std::size_t count);

@@ -1,51 +1,47 @@
 #include "fp16/bulk.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
 #include "fp16/vector/coding.h"
-#include "fp16/vector/random_bits.h"
-#include "fp16/vector/rounding_counts.h"
 
 namespace fp16 {
 namespace detail {
 namespace {
 
-/// Encodes `size` floats, of which load(begin, count, buffer) gives each block; they are numbers of `from`.
-template <typename Load>
-void encode_loaded(const ArrayFormat& format, const Format& from, std::size_t size, Load load, void* out,
-                   const Attributes& attributes, const ArrayOptions& options) {
-  const BulkKernels& kernels = kernels_of(options.path);
-  const Encoder encoder(format, attributes, kernels);
-  const Decoder decoder(format, kernels);
-  const bool counting = options.counts != nullptr;
-  const CountBorders borders = counting ? count_borders(format, attributes) : CountBorders{};
-  const bool stochastic = attributes.rounding == Rounding::stochastic;
-  const RandomBits random(options.random_bits_32, options.random, options.path);
-  with_codes(format.format, out, [&](auto* codes) {
-    for_each_block(size, options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
-      Block buffer;
-      const float* floats = load(begin, count, buffer);
-      if (attributes.denormals_are_zero) {
-        read_subnormals_as_zeros(from, floats, buffer.data(), count);
-        floats = buffer.data();
-      }
-      RandomBlock drawn;
-      const std::uint32_t* bits = stochastic ? random.from(begin, count, drawn.data()) : nullptr;
-      encoder.encode(floats, bits, codes + begin, count);
-      if (!counting) return;
-      Block widened;
-      decoder.decode(codes + begin, widened.data(), count);
-      counts += count_roundings(floats, widened.data(), count, borders);
-      count_open_overflows(floats, count, borders, counts, [&](std::size_t i) {
-        Attributes each = attributes;
-        each.random_bits = bits[i];
-        return format.encode_one(floats[i], each).flags.overflow;
-      });
-    });
-  });
-}
+/// Codes of a format that are decoded a block at a time.
+template <typename Code>
+class DecodedCodes {
+ public:
+  DecodedCodes(const Format& format, const Decoder& decoder, const Code* codes)
+      : format_(format), decoder_(decoder), codes_(codes) {}
+  const float* load(std::size_t begin, std::size_t count, Block& buffer) const {
+    decoder_.decode(codes_ + begin, buffer.data(), count);
+    return buffer.data();
+  }
+  bool has_signalling_nan(std::size_t begin, std::size_t count) const {
+    return detail::has_signalling_nan(format_, codes_ + begin, count);
+  }
+
+ private:
+  const Format& format_;
+  const Decoder& decoder_;
+  const Code* codes_;
+};
+
+/// Codes that go to an array as they are.
+template <typename Code>
+class ArrayOfCodes {
+ public:
+  explicit ArrayOfCodes(Code* codes) : codes_(codes) {}
+  Code* room_for(std::size_t begin, Code*) const { return codes_ + begin; }
+  void put(const Code*, std::size_t, std::size_t) const {}
+
+ private:
+  Code* codes_;
+};
 
 }  // namespace
 
@@ -53,6 +49,13 @@ void require_length(const char* name, std::size_t size, std::size_t expected, co
   if (size == expected) return;
   throw std::invalid_argument(std::string(name) + ": has " + std::to_string(size) + " elements; must have " +
                               std::to_string(expected) + ", " + why);
+}
+
+void require_apart(const char* name, std::span<const std::byte> a, std::span<const std::byte> b) {
+  const std::less<const std::byte*> is_before;
+  if (a.empty() || b.empty()) return;
+  if (!is_before(a.data(), b.data() + b.size()) || !is_before(b.data(), a.data() + a.size())) return;
+  throw std::invalid_argument(std::string(name) + ": overlaps another array of the call");
 }
 
 void require_random_bits(const Attributes& attributes, const ArrayOptions& options, std::size_t count) {
@@ -70,8 +73,10 @@ void require_random_bits(const Attributes& attributes, const ArrayOptions& optio
 
 void encode_array(const ArrayFormat& format, std::span<const float> in, void* out,
                   const Attributes& attributes, const ArrayOptions& options) {
-  const auto load = [&](std::size_t begin, std::size_t, Block&) { return in.data() + begin; };
-  encode_loaded(format, binary32, in.size(), load, out, attributes, options);
+  with_codes(format.format, out, [&]<typename Code>(Code* codes) {
+    encode_each<Code>(format, binary32, in.size(), ArrayOfFloats(in.data()), ArrayOfCodes(codes), attributes,
+                      options);
+  });
 }
 
 void decode_array(const ArrayFormat& format, const void* in, std::span<float> out,
@@ -89,11 +94,10 @@ void convert_array(const ArrayFormat& from, const void* in, std::size_t size, co
                    void* out, const Attributes& attributes, const ArrayOptions& options) {
   const Decoder decoder(from, kernels_of(options.path));
   with_codes(from.format, in, [&](const auto* codes) {
-    const auto load = [&](std::size_t begin, std::size_t count, Block& buffer) {
-      decoder.decode(codes + begin, buffer.data(), count);
-      return static_cast<const float*>(buffer.data());
-    };
-    encode_loaded(to, from.format, size, load, out, attributes, options);
+    const DecodedCodes decoded(from.format, decoder, codes);
+    with_codes(to.format, out, [&]<typename Code>(Code* results) {
+      encode_each<Code>(to, from.format, size, decoded, ArrayOfCodes(results), attributes, options);
+    });
   });
 }
 

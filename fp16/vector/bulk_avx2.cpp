@@ -2,6 +2,6 @@
 
 namespace fp16::detail {
 
-constinit const BulkKernels avx2_bulk_kernels = bulk_kernels<Avx2Halves>();
+constinit const BulkKernels avx2_bulk_kernels = bulk_kernels<Avx2Halves, Avx2Bytes>();
 
 }  // namespace fp16::detail

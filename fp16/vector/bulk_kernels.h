@@ -49,6 +49,25 @@ struct DecodeSource {
 template <typename Code>
 using DecodeKernel = bool (*)(const DecodeSource& source, const Code* in, float* out, std::size_t count);
 
+/// A format of at most 8 bits whose codes become binary16's when they are shifted, as a conversion by way of binary16
+/// sees it.
+struct SmallSource {
+  std::uint16_t to_magnitude;  ///< a code times this has its magnitude where binary16's is,
+  std::uint16_t to_sign;       ///< and times this its sign
+  std::uint16_t magnitude_mask;
+  std::uint16_t
+      special;        ///< from this magnitude of binary16 on, the number it is times `scale` is not the value
+  std::uint16_t nan;  ///< nor is it that of this code
+  float scale;
+};
+
+/// out[i] = the value of in[i]. Returns whether there was a special one, whose values are left unspecified.
+using DecodeSmallKernel = bool (*)(const SmallSource& source, const std::uint8_t* in, float* out,
+                                   std::size_t count);
+
+/// Packs `count` codes, or unpacks as many; see packed.h.
+using PackKernel = void (*)(const std::uint8_t* in, std::uint8_t* out, std::size_t count);
+
 /// out[i] = a[i] op b[i] (op c[i]) on values of formats of at most 11 digits, rounded to odd at 24 bits, which a
 /// rounding to such a format in any deterministic direction turns into one rounding of the exact result
 /// (24 >= 11 + 2). A sum that is exactly zero has the sign of nearest-even. All three operands must be readable.
@@ -73,12 +92,14 @@ struct BulkKernels {
   EncodeKernels<std::uint8_t> encode_8;
   EncodeKernels<std::uint16_t> encode_16;
   EncodeKernels<std::uint32_t> encode_32;
-  DecodeKernel<std::uint8_t> decode_8;
+  DecodeSmallKernel decode_8;  ///< null: by a table
+  void (*decode_e8m0)(const std::uint8_t* in, float* out, std::size_t count);
   DecodeKernel<std::uint16_t> decode_16;
   DecodeKernel<std::uint32_t> decode_32;
   ToOddKernel to_odd[operation_count];              ///< for formats within binary16's exponents
   ToOddKernel to_odd_wide[operation_count];         ///< for those with binary32's
   NearestEvenKernel nearest_even[operation_count];  ///< of binary16; null: by way of to_odd
+  PackKernel pack_4, pack_6, unpack_4, unpack_6;
 };
 
 extern const BulkKernels portable_bulk_kernels;

@@ -1,9 +1,10 @@
 #pragma once
 /// Kernels of arrays over lanes, written once for all instruction sets. `Halves` is what one offers for 16
-/// elements; tails go through padded copies.
+/// elements; tails go through padded copies. What a kernel of binary16 raises in the processor is what IEEE 754 wants.
 
 #include "fp16/vector/bulk_loops.h"
 #include "fp16/vector/lanes_avx2.h"
+#include "fp16/vector/pack_lanes.h"
 
 namespace fp16::detail {
 namespace {
@@ -16,11 +17,12 @@ void for_each_vector(const In* const (&in)[inputs], Out* out, std::size_t count,
   for (std::size_t i = 0; i < whole; i += width) step(in, out, i);
   if (whole == count) return;
 
-  In padded[inputs][width] = {};
+  In padded[inputs][width];
   const In* padded_in[inputs];
   Out padded_out[width];
   for (std::size_t k = 0; k < inputs; ++k) {
-    for (std::size_t j = whole; j < count; ++j) padded[k][j - whole] = in[k][j];
+    // The last one repeated: it raises no flag that was not raised.
+    for (std::size_t j = 0; j < width; ++j) padded[k][j] = in[k][whole + j < count ? whole + j : count - 1];
     padded_in[k] = padded[k];
   }
   step(padded_in, padded_out, 0);
@@ -33,6 +35,26 @@ void half_to_float(const std::uint16_t* in, float* out, std::size_t count) {
     Halves::store(to + i, Halves::load(from[0] + i));
   };
   for_each_vector<Halves::width>({in}, out, count, step);
+}
+
+/// By way of binary16, which F16C widens. All steps are exact.
+template <class Halves>
+bool decode_small(const SmallSource& source, const std::uint8_t* in, float* out, std::size_t count) {
+  const auto set = [](std::uint16_t x) { return _mm256_set1_epi16(static_cast<std::int16_t>(x)); };
+  const __m256i to_magnitude = set(source.to_magnitude), to_sign = set(source.to_sign);
+  const __m256i magnitude_mask = set(source.magnitude_mask), sign_mask = set(0x8000), nan = set(source.nan);
+  __m256i largest = _mm256_setzero_si256(), found = _mm256_setzero_si256();
+  const auto step = [&](const std::uint8_t* const* from, float* to, std::size_t i) {
+    const __m256i codes = Avx2Bytes::load_as_words(from[0] + i);
+    const __m256i magnitudes = _mm256_mullo_epi16(codes, to_magnitude) & magnitude_mask;
+    largest = _mm256_max_epu16(largest, magnitudes);
+    found = found | _mm256_cmpeq_epi16(codes, nan);
+    const __m256i halves = magnitudes | (_mm256_mullo_epi16(codes, to_sign) & sign_mask);
+    Halves::store(to + i, Halves::scale(Halves::values_of(halves), source.scale));
+  };
+  for_each_vector<Halves::width>({in}, out, count, step);
+  found = found | _mm256_cmpeq_epi16(_mm256_max_epu16(largest, set(source.special)), largest);
+  return _mm256_movemask_epi8(found) != 0;
 }
 
 template <class Halves, int direction>
@@ -160,7 +182,7 @@ constexpr BulkKernels with_vectors_to_odd(BulkKernels kernels) {
 }
 
 /// The kernels of an instruction set that has AVX2 and F16C; `Halves` serves where wider vectors are faster.
-template <class Halves>
+template <class Halves, class Bytes>
 constexpr BulkKernels bulk_kernels() {
   return with_vectors_to_odd<typename Halves::Floats>(with_loops({
       .half_to_float = half_to_float<Avx2Halves>,
@@ -171,7 +193,8 @@ constexpr BulkKernels bulk_kernels() {
       .encode_8 = {},
       .encode_16 = {},
       .encode_32 = {},
-      .decode_8 = {},
+      .decode_8 = decode_small<Halves>,
+      .decode_e8m0 = nullptr,
       .decode_16 = {},
       .decode_32 = {},
       .to_odd = {},
@@ -181,6 +204,10 @@ constexpr BulkKernels bulk_kernels() {
                        nearest_even<Avx2Halves, ArrayOperation::multiply>,
                        nearest_even<Halves, ArrayOperation::divide>,
                        nearest_even<Halves, ArrayOperation::sqrt>, nearest_even<Halves, ArrayOperation::fma>},
+      .pack_4 = pack_4<Bytes>,
+      .pack_6 = pack_6<Bytes>,
+      .unpack_4 = unpack_4<Bytes>,
+      .unpack_6 = unpack_6<Bytes>,
   }));
 }
 

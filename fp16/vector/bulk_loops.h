@@ -127,24 +127,50 @@ constexpr std::uint32_t encode_element(const EncodeTarget& target, std::uint32_t
   }
 }
 
+/// Codes are narrowed in a loop of their own: in one the compiler would go over to short integers too early.
 template <Rounding rounding, bool is_binary32s, typename Code>
-bool encode_all(const EncodeTarget& target, const float* in, const std::uint32_t* random, Code* out,
-                std::size_t count) {
+[[gnu::always_inline]] inline bool encode_all(const EncodeTarget& target, const float* in,
+                                              const std::uint32_t* random, Code* out, std::size_t count) {
+  constexpr std::size_t piece = 512;
   const EncodeTarget constants = target;
+  std::uint32_t words[piece];
   int largest = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t bits = bits_of(in[i]);
-    largest = at_least(static_cast<int>(bits & 0x7fffffff), largest);
-    const std::uint32_t drawn = rounding == Rounding::stochastic ? random[i] : 0u;
-    out[i] = static_cast<Code>(encode_element<rounding, is_binary32s>(constants, bits, drawn));
+  for (std::size_t first = 0; first < count; first += piece) {
+    const std::size_t last = count - first < piece ? count : first + piece;
+    for (std::size_t i = first; i < last; ++i) {
+      const std::uint32_t bits = bits_of(in[i]);
+      largest = at_least(static_cast<int>(bits & 0x7fffffff), largest);
+      const std::uint32_t drawn = rounding == Rounding::stochastic ? random[i] : 0u;
+      words[i - first] = encode_element<rounding, is_binary32s>(constants, bits, drawn);
+    }
+    for (std::size_t i = first; i < last; ++i) out[i] = static_cast<Code>(words[i - first]);
   }
   return largest > static_cast<int>(float_infinity);
+}
+
+/// The target as it is if it is bfloat16, with what the compiler can count on then.
+constexpr EncodeTarget as_bfloat16(EncodeTarget target) {
+  target.width = 16;
+  target.trailing_bits = 7;
+  target.emin = 1;
+  target.max_finite = 0x7f7f;
+  target.sign_of_zero = ~0u;
+  return target;
+}
+
+constexpr bool is_bfloat16(const EncodeTarget& target) {
+  const EncodeTarget bfloat16 = as_bfloat16(target);
+  return target.width == bfloat16.width && target.trailing_bits == bfloat16.trailing_bits &&
+         target.emin == bfloat16.emin && target.max_finite == bfloat16.max_finite &&
+         target.sign_of_zero == bfloat16.sign_of_zero;
 }
 
 template <Rounding rounding, typename Code>
 bool encode(const EncodeTarget& target, const float* in, const std::uint32_t* random, Code* out,
             std::size_t count) {
   constexpr int binary32_emin = 1;
+  if (sizeof(Code) == 2 && is_bfloat16(target))
+    return encode_all<rounding, true>(as_bfloat16(target), in, random, out, count);
   return target.emin == binary32_emin ? encode_all<rounding, true>(target, in, random, out, count)
                                       : encode_all<rounding, false>(target, in, random, out, count);
 }
@@ -159,8 +185,24 @@ constexpr std::uint32_t decode_element(const DecodeSource& source, std::uint32_t
   return select(magnitude >> source.trailing_bits == 0, subnormal, normal) | sign;
 }
 
+/// A format with binary32's exponents: its codes are binary32's, shortened. NaNs become quiet.
+template <typename Code>
+void widen(const DecodeSource& source, const Code* in, float* out, std::size_t count) {
+  const int shift = 32 - source.width;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t bits = static_cast<std::uint32_t>(in[i]) << shift;
+    const bool is_nan =
+        static_cast<std::int32_t>(bits & 0x7fffffff) > static_cast<std::int32_t>(float_infinity);
+    out[i] = float_of(bits | select(is_nan, 0x00400000, 0));
+  }
+}
+
 template <typename Code>
 bool decode(const DecodeSource& source, const Code* in, float* out, std::size_t count) {
+  if (source.rebias == 0) {
+    widen(source, in, out, count);
+    return false;
+  }
   const DecodeSource constants = source;
   std::uint32_t special = 0;
   for (std::size_t i = 0; i < count; ++i) {
@@ -170,6 +212,16 @@ bool decode(const DecodeSource& source, const Code* in, float* out, std::size_t 
     out[i] = float_of(decode_element(constants, code));
   }
   return special != 0;
+}
+
+/// Powers of two from 2^-127, which is subnormal, to 2^127, and the quiet NaN.
+inline void decode_e8m0(const std::uint8_t* in, float* out, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::uint32_t code = in[i];
+    const std::uint32_t smallest = select(code == 0, 0x00400000, 0),
+                        quiet = select(code == 255, 0x00400000, 0);
+    out[i] = float_of(code << float_trailing_bits | smallest | quiet);
+  }
 }
 
 template <typename Code>
@@ -189,7 +241,7 @@ constexpr BulkKernels with_loops(BulkKernels kernels) {
   add_encoders(kernels.encode_8);
   add_encoders(kernels.encode_16);
   add_encoders(kernels.encode_32);
-  kernels.decode_8 = decode<std::uint8_t>;
+  kernels.decode_e8m0 = decode_e8m0;
   kernels.decode_16 = decode<std::uint16_t>;
   kernels.decode_32 = decode<std::uint32_t>;
   return with_operations(kernels);

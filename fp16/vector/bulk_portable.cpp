@@ -1,5 +1,6 @@
 #include "fp16/codec.h"
 #include "fp16/vector/bulk_loops.h"
+#include "fp16/vector/pack_loops.h"
 
 namespace fp16::detail {
 namespace {
@@ -61,12 +62,17 @@ constinit const BulkKernels portable_bulk_kernels = with_loops({
     .encode_8 = {},
     .encode_16 = {},
     .encode_32 = {},
-    .decode_8 = {},
+    .decode_8 = nullptr,
+    .decode_e8m0 = nullptr,
     .decode_16 = {},
     .decode_32 = {},
     .to_odd = {},
     .to_odd_wide = {},
     .nearest_even = {},
+    .pack_4 = pack<4>,
+    .pack_6 = pack<6>,
+    .unpack_4 = unpack<4>,
+    .unpack_6 = unpack<6>,
 });
 
 }  // namespace fp16::detail

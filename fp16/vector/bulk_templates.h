@@ -2,7 +2,10 @@
 /// Internal to bulk: its templates, which do the work themselves one element at a time, or hand it to the
 /// vectorised code of bulk.cpp with what that must know of the format.
 
+#include <cstddef>
 #include <mutex>
+#include <span>
+#include <type_traits>
 
 #include "../bulk.h"
 #include "bulk_kernels.h"
@@ -14,6 +17,22 @@ namespace detail {
 /// Throws std::invalid_argument unless `size`, the length of the array called `name`, is `expected`.
 void require_length(const char* name, std::size_t size, std::size_t expected,
                     const char* why = "as the other arrays");
+
+/// Throws std::invalid_argument if two arrays share a byte; `name` is the first's.
+void require_apart(const char* name, std::span<const std::byte> a, std::span<const std::byte> b);
+
+/// Throws std::invalid_argument if `out` shares a byte with another array of the call, unless that is the very array,
+/// of the same type, that an element of `out` is made from.
+template <typename Out, typename... In>
+void require_apart(std::span<Out> out, const ArrayOptions& options, std::span<const In>... in) {
+  const auto from = [&]<typename Each>(std::span<const Each> each) {
+    if (std::is_same_v<Out, Each> && static_cast<const void*>(each.data()) == out.data()) return;
+    require_apart("out", std::as_bytes(out), std::as_bytes(each));
+  };
+  (from(in), ...);
+  require_apart("out", std::as_bytes(out), std::as_bytes(options.random_bits_32));
+  require_apart("out", std::as_bytes(out), std::as_bytes(options.random_bits_64));
+}
 
 /// Throws std::invalid_argument unless stochastic rounding has one random number for each of `count`
 /// elements.
@@ -141,6 +160,7 @@ void operate(ArrayOperation operation, Scalar scalar, std::span<Bits<F>> out, co
   if constexpr (has_vector_arithmetic(F)) {
     (require_length("operand", in.size(), out.size()), ...);
     require_random_bits(attributes, options, out.size());
+    require_apart(out, options, in...);
     constexpr std::size_t last = sizeof...(In) - 1;
     const std::array<const void*, sizeof...(In)> given{in.data()...};
     const void* const operands[]{given[0], given[last < 1 ? last : 1], given[last]};
@@ -166,12 +186,14 @@ void operate(ArrayOperation operation, Scalar scalar, std::span<Bits<F>> out, co
 namespace detail {
 
 /// store(i, operation(in[i]...)) for all elements; returns the union of the flags.
-template <typename Operation, typename Store, typename... In>
-Flags transform_elements(const Operation& operation, const Store& store, std::size_t size,
+template <typename Operation, typename Store, typename Out, typename... In>
+Flags transform_elements(const Operation& operation, const Store& store, std::span<Out> out,
                          const Attributes& attributes, const ArrayOptions& options,
                          std::span<const In>... in) {
+  const std::size_t size = out.size();
   (require_length("operand", in.size(), size), ...);
   require_random_bits(attributes, options, size);
+  require_apart(out, options, in...);
   require_available(options.path);
   Flags all_flags;
   std::mutex mutex;
@@ -187,6 +209,7 @@ Flags transform_elements(const Operation& operation, const Store& store, std::si
     all_flags |= flags;
     if (options.counts != nullptr) *options.counts += counts;
   });
+  if (options.flags != nullptr) *options.flags |= all_flags;
   return all_flags;
 }
 
@@ -199,7 +222,7 @@ Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attrib
     out[i] = result.bits;
     counts += detail::counts_of<F>(result);
   };
-  return detail::transform_elements(operation, store, out.size(), attributes, options, in...);
+  return detail::transform_elements(operation, store, out, attributes, options, in...);
 }
 
 template <typename Value, typename Operation, typename... In>
@@ -212,7 +235,7 @@ Flags transform_values(const Operation& operation, std::span<Value> out, const A
       out[i] = result.value;
     }
   };
-  return detail::transform_elements(operation, store, out.size(), attributes, options, in...);
+  return detail::transform_elements(operation, store, out, attributes, options, in...);
 }
 
 template <const Format& F>
@@ -221,6 +244,7 @@ void encode(std::span<const float> in, std::span<Bits<F>> out, const Attributes&
   if constexpr (detail::narrower_than_binary32(F)) {
     if (detail::has_usable_bits(attributes, options, in.size())) {
       detail::require_length("out", out.size(), in.size());
+      detail::require_apart(out, options, in);
       detail::encode_array(detail::array_format<F>, in, out.data(), attributes, options);
       return;
     }
@@ -233,6 +257,7 @@ template <const Format& F>
 void decode(std::span<const Bits<F>> in, std::span<float> out, const ArrayOptions& options) {
   static_assert(contains(binary32, F));
   detail::require_length("out", out.size(), in.size());
+  detail::require_apart(out, options, in);
   detail::decode_array(detail::array_format<F>, in.data(), out, options);
 }
 
@@ -242,6 +267,7 @@ void convert(std::span<const Bits<From>> in, std::span<Bits<To>> out, const Attr
   if constexpr (From.width() < 32 && contains(binary32, From) && detail::narrower_than_binary32(To)) {
     if (detail::has_usable_bits(attributes, options, in.size())) {
       detail::require_length("out", out.size(), in.size());
+      detail::require_apart(out, options, in);
       detail::convert_array(detail::array_format<From>, in.data(), in.size(), detail::array_format<To>,
                             out.data(), attributes, options);
       return;

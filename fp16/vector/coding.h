@@ -11,52 +11,53 @@
 
 #include "fp16/bulk.h"
 #include "fp16/vector/borders.h"
+#include "fp16/vector/outcomes.h"
 #include "fp16/vector/philox_kernels.h"
+#include "fp16/vector/random_bits.h"
 #include "fp16/vector/threads.h"
 
 namespace fp16::detail {
 
 const BulkKernels& kernels_of(VectorPath path);
+/// All but what becomes of NaNs, which few arrays have.
 EncodeTarget encode_target(const ArrayFormat& format, const Attributes& attributes);
+EncodeTarget with_nans(EncodeTarget target, const ArrayFormat& format, const Attributes& attributes);
 
 using Block = std::array<float, block_size>;
 using RandomBlock = std::array<std::uint32_t, philox_buffer_size(block_size)>;
 
-/// One widening of codes to floats.
+/// One widening of codes to floats. Codes of at most 8 bits go by way of binary16 where their format allows it, and by
+/// a table where it or one of them does not.
 class Decoder {
  public:
-  Decoder(const ArrayFormat& format, const BulkKernels& kernels)
-      : format_(format),
-        kernels_(kernels),
-        source_{.width = format.format.width(),
-                .trailing_bits = format.format.trailing_bits(),
-                .rebias = static_cast<std::uint32_t>(binary32.bias() - format.format.bias())
-                          << binary32.trailing_bits(),
-                .unit = std::bit_cast<float>(float_bits(format.format.min_subnormal())),
-                .special = static_cast<std::uint32_t>(format.format.max_finite_code()) + 1,
-                .nan = ~0u},
-        is_vectorised_(format.format.has_zero() && narrower_than_binary32(format.format)) {
-    if (!format.format.has_negative_zero()) source_.nan = 1u << (format.format.width() - 1);
-  }
+  Decoder(const ArrayFormat& format, const BulkKernels& kernels);
 
   template <typename Code>
   void decode(const Code* in, float* out, std::size_t count) const {
-    if constexpr (sizeof(Code) == 2) {
-      if (format_.format == binary16) return kernels_.half_to_float(in, out, count);
+    if constexpr (sizeof(Code) == 1) {
+      if (format_.format == e8m0) return kernels_.decode_e8m0(in, out, count);
+      if (decode_small_ != nullptr && !decode_small_(small_source_, in, out, count)) return;
+    } else if (is_vectorised_) {
+      if constexpr (sizeof(Code) == 2) {
+        if (format_.format == binary16) return kernels_.half_to_float(in, out, count);
+        if (!kernels_.decode_16(source_, in, out, count)) return;
+      } else {
+        if (!kernels_.decode_32(source_, in, out, count)) return;
+      }
     }
-    if (is_vectorised_ && !kernel_of_width(in)(source_, in, out, count)) return;
-    for (std::size_t i = 0; i < count; ++i)
-      out[i] = format_.decoded != nullptr ? format_.decoded[in[i]] : format_.decode_one(in[i]);
+    if (const float* const decoded = format_.decoded; decoded != nullptr) {
+      for (std::size_t i = 0; i < count; ++i) out[i] = decoded[in[i]];
+    } else {
+      for (std::size_t i = 0; i < count; ++i) out[i] = format_.decode_one(in[i]);
+    }
   }
 
  private:
-  DecodeKernel<std::uint8_t> kernel_of_width(const std::uint8_t*) const { return kernels_.decode_8; }
-  DecodeKernel<std::uint16_t> kernel_of_width(const std::uint16_t*) const { return kernels_.decode_16; }
-  DecodeKernel<std::uint32_t> kernel_of_width(const std::uint32_t*) const { return kernels_.decode_32; }
-
   const ArrayFormat& format_;
   const BulkKernels& kernels_;
   DecodeSource source_;
+  SmallSource small_source_;
+  DecodeSmallKernel decode_small_ = nullptr;
   bool is_vectorised_;
 };
 
@@ -64,10 +65,11 @@ class Decoder {
 class Encoder {
  public:
   Encoder(const ArrayFormat& format, const Attributes& attributes, const BulkKernels& kernels)
-      : attributes_(attributes),
+      : format_(format),
+        attributes_(attributes),
         kernels_(kernels),
         target_(encode_target(format, attributes)),
-        tiny_(tiny_border(format, attributes)) {
+        tiny_(attributes.flush_to_zero ? tiny_border(format, attributes) : RoundingBorder{}) {
     if (format.format != binary16) return;
     if (attributes.rounding == Rounding::stochastic) {
       float_to_half_stochastic_ = kernels_.float_to_half_stochastic;
@@ -96,12 +98,13 @@ class Encoder {
         } else {
           float_to_half_stochastic_(in, random, out, count);
         }
-        return apply_borders(attributes_, out, count);
+        apply_borders(attributes_, out, count);
+        return;
       }
     }
     const auto direction = static_cast<std::size_t>(attributes_.rounding);
     if (kernels_of_width(out)[direction](target_, in, random, out, count))
-      write_nans(target_, in, out, count);
+      write_nans(with_nans(target_, format_, attributes_), in, out, count);
   }
 
   const EncodeKernels<std::uint8_t>& kernels_of_width(const std::uint8_t*) const { return kernels_.encode_8; }
@@ -112,6 +115,7 @@ class Encoder {
     return kernels_.encode_32;
   }
 
+  const ArrayFormat& format_;
   Attributes attributes_;
   const BulkKernels& kernels_;
   EncodeTarget target_;
@@ -121,16 +125,64 @@ class Encoder {
                                     std::size_t) = nullptr;
 };
 
-/// Calls work(begin, count, counts) for blocks of every thread's part; what the blocks counted is added up.
+/// Calls work(begin, count, outcomes) for blocks of every thread's part; those of the parts are united.
 template <typename Work>
 void for_each_block(std::size_t size, const ArrayOptions& options, Work work) {
   std::mutex mutex;
   for_each_part(size, options.threads, block_size, [&](std::size_t begin, std::size_t end) {
-    RoundingCounts counts;
-    for (; begin < end; begin += block_size) work(begin, std::min(block_size, end - begin), counts);
-    if (options.counts == nullptr) return;
+    Outcomes outcomes;
+    for (; begin < end; begin += block_size) work(begin, std::min(block_size, end - begin), outcomes);
     const std::scoped_lock lock(mutex);
-    *options.counts += counts;
+    if (options.counts != nullptr) *options.counts += outcomes.counts;
+    if (options.flags != nullptr) *options.flags |= outcomes.flags;
+  });
+}
+
+/// Floats that come from an array as they are.
+class ArrayOfFloats {
+ public:
+  explicit ArrayOfFloats(const float* floats) : floats_(floats) {}
+  const float* load(std::size_t begin, std::size_t, Block&) const { return floats_ + begin; }
+  bool has_signalling_nan(std::size_t begin, std::size_t count) const {
+    return detail::has_signalling_nan(floats_ + begin, count);
+  }
+
+ private:
+  const float* floats_;
+};
+
+/// Encodes `size` numbers of `from`, of which in.load(begin, count, buffer) gives each block. Codes are written to
+/// out.room_for(begin, buffer), and then out.put.
+template <typename Code, typename In, typename Out>
+void encode_each(const ArrayFormat& format, const Format& from, std::size_t size, const In& in,
+                 const Out& out, const Attributes& attributes, const ArrayOptions& options) {
+  const Encoder encoder(format, attributes, kernels_of(options.path));
+  const OutcomeFinder finder(format, attributes, options);
+  const bool stochastic = attributes.rounding == Rounding::stochastic;
+  const RandomBits random(options.random_bits_32, options.random, options.path);
+  for_each_block(size, options, [&](std::size_t begin, std::size_t count, Outcomes& outcomes) {
+    Block buffer;
+    const float* floats = in.load(begin, count, buffer);
+    if (attributes.denormals_are_zero) {
+      read_subnormals_as_zeros(from, floats, buffer.data(), count);
+      floats = buffer.data();
+    }
+    RandomBlock drawn;
+    const std::uint32_t* bits = stochastic ? random.from(begin, count, drawn.data()) : nullptr;
+    // Of what is converted where it stands, nothing is left to be looked at afterwards.
+    const Extremes extremes = finder.is_needed() ? extremes_of(floats, count) : Extremes{};
+    if (finder.finds_flags() && extremes.largest > infinity_bits<binary32> && !outcomes.flags.invalid)
+      outcomes.flags.invalid = !format.format.has_nan() || in.has_signalling_nan(begin, count);
+    std::array<Code, block_size> code_buffer;
+    Code* const codes = out.room_for(begin, code_buffer.data());
+    encoder.encode(floats, bits, codes, count);
+    out.put(codes, begin, count);
+    if (!finder.is_needed()) return;
+    finder.find(extremes, floats, codes, count, outcomes, [&](std::size_t i) {
+      Attributes each = attributes;
+      each.random_bits = bits[i];
+      return format.encode_one(floats[i], each);
+    });
   });
 }
 

@@ -7,6 +7,8 @@
 #include <cfenv>
 #endif
 
+#include "fp16/rounding.h"
+
 namespace fp16::detail {
 
 /// While it lives, this thread rounds to nearest, keeps subnormals and traps nothing. Afterwards its
@@ -51,6 +53,35 @@ auto in_default_environment(const Work& work) {
   Result (*volatile call)(const Work&) = [](const Work& called) -> Result { return called(); };
   const DefaultEnvironment environment;
   return call(work);
+}
+
+/// Makes this thread forget which exceptions its floating-point instructions have raised.
+inline void clear_raised_flags() {
+#ifdef __SSE__
+  constexpr unsigned status_flags = 0x3f;
+  if ((_mm_getcsr() & status_flags) != 0) _mm_setcsr(_mm_getcsr() & ~status_flags);
+#else
+  std::feclearexcept(FE_ALL_EXCEPT);
+#endif
+}
+
+/// The exceptions that this thread's instructions have raised since, tininess as the processor detects it. Of what the
+/// compiler computes, or leaves out, it knows nothing: for calls that it cannot see through.
+inline Flags raised_flags() {
+#ifdef __SSE__
+  const unsigned raised = _mm_getcsr();
+  return {.inexact = (raised & _MM_EXCEPT_INEXACT) != 0,
+          .underflow = (raised & _MM_EXCEPT_UNDERFLOW) != 0,
+          .overflow = (raised & _MM_EXCEPT_OVERFLOW) != 0,
+          .divide_by_zero = (raised & _MM_EXCEPT_DIV_ZERO) != 0,
+          .invalid = (raised & _MM_EXCEPT_INVALID) != 0};
+#else
+  return {.inexact = std::fetestexcept(FE_INEXACT) != 0,
+          .underflow = std::fetestexcept(FE_UNDERFLOW) != 0,
+          .overflow = std::fetestexcept(FE_OVERFLOW) != 0,
+          .divide_by_zero = std::fetestexcept(FE_DIVBYZERO) != 0,
+          .invalid = std::fetestexcept(FE_INVALID) != 0};
+#endif
 }
 
 }  // namespace fp16::detail

@@ -4,9 +4,11 @@
 #include <cstdint>
 #include <span>
 
+#include "fp16/config.h"
 #include "fp16/half.h"
 #include "fp16/mma.h"
 #include "fp16/vector/gemm_chains.h"
+#include "fp16/vector/gemm_doubles.h"
 
 namespace fp16::detail {
 namespace {
@@ -84,7 +86,7 @@ void advance_tensor_core_tile(const TensorCoreOperands& operands, float* c, std:
 }  // namespace
 
 constinit const TileKernels portable_tile_kernels{
-    .fp32_fma_chain = tile_kernel<FmaChain<float>>(),
+    .fp32_fma_chain = FP16_HAS_FMA ? tile_kernel<FmaChain<float>>() : double_tile_kernel(),
     .fp16_fma_chain = tile_kernel<Fp16FmaChain>(),
     .fp16_mul_add_chain = tile_kernel<Fp16MulAddChain>(),
     .fp64_fma_chain = tile_kernel<FmaChain<double>>(),

@@ -158,6 +158,62 @@ struct Avx2Longs {
   }
 };
 
+/// Thirty-two bytes, as integers of 32 bits where nothing else is said.
+struct Avx2Bytes {
+  using Vector = __m256i;
+  static constexpr std::size_t width = 32;
+
+  static Vector load(const std::uint8_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  static void store(std::uint8_t* p, Vector x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
+  static Vector set(std::uint32_t x) { return _mm256_set1_epi32(static_cast<std::int32_t>(x)); }
+  template <int bits>
+  static Vector shift_left(Vector x) {
+    return _mm256_slli_epi32(x, bits);
+  }
+  template <int bits>
+  static Vector shift_right(Vector x) {
+    return _mm256_srli_epi32(x, bits);
+  }
+
+  /// first + weight * second of each two bytes, which must be a positive number of 15 bits.
+  static Vector join_bytes(Vector x, int weight) {
+    return _mm256_maddubs_epi16(x, set(static_cast<std::uint32_t>(weight << 24 | weight << 8 | 0x00010001)));
+  }
+  /// first + weight * second of each two words of 15 bits.
+  static Vector join_words(Vector x, int weight) {
+    return _mm256_madd_epi16(x, set(static_cast<std::uint32_t>(weight << 16 | 1)));
+  }
+  /// The words of two vectors, which must be below 256, as bytes.
+  static Vector narrow(Vector first, Vector second) {
+    return _mm256_permute4x64_epi64(_mm256_packus_epi16(first, second), 0b11'01'10'00);
+  }
+  /// The next 16 bytes as words.
+  static Vector load_as_words(const std::uint8_t* p) {
+    return _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  /// The next 24 bytes: of each three, the first two and the last two.
+  static Vector load_triples(const std::uint8_t* p) {
+    const auto* first = reinterpret_cast<const __m128i*>(p);
+    const auto* second = reinterpret_cast<const __m128i*>(p + 8);  // whose last twelve bytes are used
+    const __m128i order = _mm_setr_epi8(0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10, 10, 11);
+    return _mm256_shuffle_epi8(_mm256_set_m128i(_mm_loadu_si128(second), _mm_loadu_si128(first)),
+                               _mm256_set_m128i(_mm_add_epi8(order, _mm_set1_epi8(4)), order));
+  }
+  /// The lower three bytes of each integer: 24 bytes.
+  static void store_triples(std::uint8_t* p, Vector x) {
+    const Vector in_lanes = _mm256_shuffle_epi8(x, _mm256_broadcastsi128_si256(triples_of_lane()));
+    const Vector together = _mm256_permutevar8x32_epi32(in_lanes, _mm256_setr_epi32(0, 1, 2, 4, 5, 6, 7, 7));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(together));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(p + 16), _mm256_extracti128_si256(together, 1));
+  }
+
+  static __m128i triples_of_lane() {
+    return _mm_setr_epi8(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, -1, -1, -1, -1);
+  }
+};
+
 /// Four doubles.
 struct Avx2Doubles {
   using Scalar = double;
@@ -186,6 +242,9 @@ struct Avx2Halves {
     return {_mm256_cvtph_ps(_mm_loadu_si128(halves)), _mm256_cvtph_ps(_mm_loadu_si128(halves + 1))};
   }
   static Values load(const float* p) { return {Floats::load(p), Floats::load(p + 8)}; }
+  static Values values_of(Codes x) {
+    return {_mm256_cvtph_ps(_mm256_castsi256_si128(x)), _mm256_cvtph_ps(_mm256_extracti128_si256(x, 1))};
+  }
   static void store(float* p, Values x) {
     Floats::store(p, x.low);
     Floats::store(p + 8, x.high);
@@ -193,7 +252,8 @@ struct Avx2Halves {
   static void store(std::uint16_t* p, Codes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
   template <int direction>
   static Codes round(Values x) {
-    return _mm256_set_m128i(_mm256_cvtps_ph(x.high, direction), _mm256_cvtps_ph(x.low, direction));
+    constexpr int raising = direction & ~_MM_FROUND_NO_EXC;
+    return _mm256_set_m128i(_mm256_cvtps_ph(x.high, raising), _mm256_cvtps_ph(x.low, raising));
   }
   static Codes round_to_odd(Values x) {
     const Codes truncated = round<to_zero>(x);
@@ -215,6 +275,9 @@ struct Avx2Halves {
   static Values subtract(Values a, Values b) { return {a.low - b.low, a.high - b.high}; }
   static Values multiply(Values a, Values b) {
     return {multiply_in_order(a.low, b.low), multiply_in_order(a.high, b.high)};
+  }
+  static Values scale(Values x, float factor) {
+    return {x.low * Floats::broadcast(factor), x.high * Floats::broadcast(factor)};
   }
   static Values divide(Values a, Values b) { return {a.low / b.low, a.high / b.high}; }
   static Values sqrt(Values x) { return {_mm256_sqrt_ps(x.low), _mm256_sqrt_ps(x.high)}; }

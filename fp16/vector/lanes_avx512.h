@@ -145,6 +145,52 @@ struct Avx512Doubles {
   static Vector select(__mmask8 mask, Vector yes, Vector no) { return _mm512_mask_blend_pd(mask, no, yes); }
 };
 
+/// Sixty-four bytes.
+struct Avx512Bytes {
+  using Vector = __m512i;
+  static constexpr std::size_t width = 64;
+
+  static Vector load(const std::uint8_t* p) { return _mm512_loadu_si512(p); }
+  static void store(std::uint8_t* p, Vector x) { _mm512_storeu_si512(p, x); }
+  static Vector set(std::uint32_t x) { return _mm512_set1_epi32(static_cast<std::int32_t>(x)); }
+  template <int bits>
+  static Vector shift_left(Vector x) {
+    return _mm512_slli_epi32(x, bits);
+  }
+  template <int bits>
+  static Vector shift_right(Vector x) {
+    return _mm512_srli_epi32(x, bits);
+  }
+
+  static Vector join_bytes(Vector x, int weight) {
+    return _mm512_maddubs_epi16(x, set(static_cast<std::uint32_t>(weight << 24 | weight << 8 | 0x00010001)));
+  }
+  static Vector join_words(Vector x, int weight) {
+    return _mm512_madd_epi16(x, set(static_cast<std::uint32_t>(weight << 16 | 1)));
+  }
+  static Vector narrow(Vector first, Vector second) {
+    return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
+                                    _mm512_packus_epi16(first, second));
+  }
+  static Vector load_as_words(const std::uint8_t* p) {
+    return _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  static Vector load_triples(const std::uint8_t* p) {
+    const Vector bytes = _mm512_maskz_loadu_epi32(0x0fff, p);
+    const Vector in_lanes =
+        _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 1, 2, 2, 3, 4, 5, 5, 6, 7, 8, 8, 9, 10, 11, 11), bytes);
+    const __m128i order = _mm_setr_epi8(0, 1, 1, 2, 3, 4, 4, 5, 6, 7, 7, 8, 9, 10, 10, 11);
+    return _mm512_shuffle_epi8(in_lanes, _mm512_broadcast_i32x4(order));
+  }
+  static void store_triples(std::uint8_t* p, Vector x) {
+    const Vector in_lanes = _mm512_shuffle_epi8(x, _mm512_broadcast_i32x4(Avx2Bytes::triples_of_lane()));
+    const Vector together = _mm512_permutexvar_epi32(
+        _mm512_setr_epi32(0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 13, 14, 15, 15, 15, 15), in_lanes);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_castsi512_si256(together));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 32), _mm512_extracti32x4_epi32(together, 2));
+  }
+};
+
 /// Sixteen halves: their codes in half a vector, their values in one.
 struct Avx512Halves {
   using Floats = Avx512Floats;
@@ -156,10 +202,13 @@ struct Avx512Halves {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
   static Values load(const float* p) { return Floats::load(p); }
+  static void store(float* p, Values x) { Floats::store(p, x); }
+  static Values values_of(Codes x) { return _mm512_cvtph_ps(x); }
   static void store(std::uint16_t* p, Codes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
   template <int direction>
   static Codes round(Values x) {
-    return _mm512_cvtps_ph(x, direction);
+    constexpr int raising = direction & ~_MM_FROUND_NO_EXC;
+    return _mm512_cvtps_ph(x, raising);
   }
   static Codes round_to_odd(Values x) {
     const Codes truncated = round<to_zero>(x);
@@ -172,6 +221,7 @@ struct Avx512Halves {
     return operation(x, Floats::load(random));
   }
 
+  static Values scale(Values x, float factor) { return x * Floats::broadcast(factor); }
   static Values divide(Values a, Values b) { return a / b; }
   static Values sqrt(Values x) { return _mm512_sqrt_ps(x); }
   static Values fma_to_odd(Values a, Values b, Values c) { return Floats::fma_to_odd(a, b, c); }

@@ -76,11 +76,13 @@ void apply(const UnaryFunction& function, std::span<const std::uint16_t> in, std
            const Attributes& attributes, const ArrayOptions& options) {
   const bool only_direction =
       attributes == Attributes{.rounding = attributes.rounding, .random_bits = attributes.random_bits};
-  if (!only_direction || attributes.rounding == Rounding::stochastic || options.counts != nullptr) {
+  if (!only_direction || attributes.rounding == Rounding::stochastic || options.counts != nullptr ||
+      options.flags != nullptr) {
     transform<binary16>(function, out, attributes, options, in);
     return;
   }
   detail::require_length("out", out.size(), in.size());
+  detail::require_apart(out, options, in);
   const HalfTable& results = function.results(attributes.rounding);
   detail::for_each_part(in.size(), options.threads, detail::block_size,
                         [&](std::size_t begin, std::size_t end) {

@@ -3,8 +3,9 @@
 #include <bit>
 
 #include "fp16/vector/coding.h"
+#include "fp16/vector/environment.h"
+#include "fp16/vector/outcomes.h"
 #include "fp16/vector/random_bits.h"
-#include "fp16/vector/rounding_counts.h"
 
 namespace fp16::detail {
 namespace {
@@ -22,7 +23,8 @@ class Operator {
         kernels_(kernels_of(options.path)),
         decoder_(format, kernels_),
         encoder_(format, attributes, kernels_),
-        random_(options.random_bits_32, options.random, options.path) {
+        random_(options.random_bits_32, options.random, options.path),
+        finder_(format, attributes, options) {
     const auto row = static_cast<std::size_t>(operation);
     to_odd_ = is_wide(format.format) ? kernels_.to_odd_wide[row] : kernels_.to_odd[row];
     if (attributes.rounding == Rounding::stochastic) {
@@ -31,29 +33,26 @@ class Operator {
                 .tiny = tiny_border(format, attributes)};
       draws_.tiny.is_drawn &= attributes.flush_to_zero;
     }
-    if (options.counts != nullptr) {
-      borders_ = count_borders(format, attributes);
-      // Where overflow begins beyond binary32, its largest number stands for results that overflow, too.
-      if (is_wide(format.format))
-        borders_.open_from = std::min(borders_.open_from, max_finite_bits<binary32>);
-    }
+    if (is_wide(format.format)) finder_.hold_largest_open();
+    const bool has_processors_flags =
+        options.flags == nullptr || attributes.tininess == Tininess::after_rounding;
     const bool is_direct = format.format == binary16 && attributes.rounding == Rounding::nearest_even &&
                            !attributes.flush_to_zero && !attributes.denormals_are_zero &&
-                           options.counts == nullptr;
+                           options.counts == nullptr && has_processors_flags;
     if (is_direct) nearest_even_ = kernels_.nearest_even[row];
   }
 
   /// Three operands; those that the operation lacks repeat another.
   template <typename Code>
   void operate(const Code* const* operands, Code* out, std::size_t begin, std::size_t count,
-               RoundingCounts& counts) const {
-    if (operate_directly(operands, out, count)) return;
+               Outcomes& outcomes) const {
+    if (operate_directly(operands, out, count, outcomes.flags)) return;
     const auto alone = [&](std::size_t i) {
       return scalar_(operands[0][i], operands[1][i], operands[2][i],
                      with_random_bits(attributes_, options_, begin + i));
     };
     Block exact;
-    compute(operands, count, exact);
+    const Extremes extremes = compute(operands, count, exact, outcomes.flags);
     RandomBlock drawn;
     const bool draws = attributes_.rounding == Rounding::stochastic;
     const std::uint32_t* random = draws ? random_bits(begin, count, drawn) : nullptr;
@@ -62,12 +61,7 @@ class Operator {
       for_each_open_draw(exact, random, count,
                          [&](std::size_t i) { out[i] = static_cast<Code>(alone(i).code); });
     }
-    if (options_.counts == nullptr) return;
-    Block widened;
-    decoder_.decode(out, widened.data(), count);
-    counts += count_roundings(exact.data(), widened.data(), count, borders_);
-    count_open_overflows(exact.data(), count, borders_, counts,
-                         [&](std::size_t i) { return alone(i).flags.overflow; });
+    if (finder_.is_needed()) finder_.find(extremes, exact.data(), out, count, outcomes, alone);
   }
 
  private:
@@ -79,20 +73,27 @@ class Operator {
 
   /// Operates on binary16 without widening, if there is such a kernel, and unless NaNs are to be chosen.
   template <typename Code>
-  bool operate_directly(const Code* const* operands, Code* out, std::size_t count) const {
+  bool operate_directly(const Code* const* operands, Code* out, std::size_t count, Flags& flags) const {
     if constexpr (sizeof(Code) == 2) {
       if (nearest_even_ == nullptr) return false;
+      const bool finds_flags = options_.flags != nullptr;
+      if (finds_flags) clear_raised_flags();
       const bool leaves_nans = nearest_even_(operands[0], operands[1], operands[2], out, count);
-      if (leaves_nans && attributes_.nan_policy == NanPolicy::first_operand) return false;
-      apply_borders(attributes_, out, count);
+      if (leaves_nans && (finds_flags || attributes_.nan_policy == NanPolicy::first_operand)) return false;
+      Flags raised = finds_flags ? raised_flags() : Flags{};
+      // Of infinities fma takes differences on its way; an invalid one would have left a NaN.
+      raised.invalid &= operation_ != ArrayOperation::fma;
+      const bool has_saturated = apply_borders(attributes_, out, count);
+      if (finds_flags) flags |= raised | Flags{.inexact = has_saturated, .overflow = has_saturated};
       return true;
     }
     return false;
   }
 
-  /// The results rounded to odd; what it replaces of them depends on the operands beyond their values.
+  /// The results rounded to odd; what it replaces of them depends on the operands beyond their values. Returns their
+  /// extremes, and sets the flags that no rounding raises.
   template <typename Code>
-  void compute(const Code* const* operands, std::size_t count, Block& exact) const {
+  Extremes compute(const Code* const* operands, std::size_t count, Block& exact, Flags& flags) const {
     std::array<Block, 3> widened;
     const float* floats[3];
     for (std::size_t k = 0; k < 3; ++k) {
@@ -109,6 +110,20 @@ class Operator {
       choose_nans(floats[0], floats[1], floats[2], exact.data(), count);
     if (extremes.smallest == 0 && attributes_.rounding == Rounding::toward_negative)
       lower_zero_sums(operation_, floats[0], floats[1], floats[2], exact.data(), count);
+    if (options_.flags != nullptr && extremes.largest >= infinity_bits<binary32>)
+      find_special_flags(operands, floats, exact, count, flags);
+    return extremes;
+  }
+
+  template <typename Code>
+  void find_special_flags(const Code* const* operands, const float* const* floats, const Block& exact,
+                          std::size_t count, Flags& flags) const {
+    if (operation_ == ArrayOperation::divide && !flags.divide_by_zero)
+      flags.divide_by_zero = divides_by_zero(floats[0], floats[1], count);
+    if (flags.invalid) return;
+    flags.invalid = has_invalid_result(floats[0], floats[1], floats[2], exact.data(), count);
+    for (std::size_t k = 0; k < 3; ++k)
+      flags.invalid |= !flags.invalid && has_signalling_nan(format_.format, operands[k], count);
   }
 
   /// The upper 32 of an element's 64 bits.
@@ -138,8 +153,8 @@ class Operator {
   Decoder decoder_;
   Encoder encoder_;
   RandomBits random_;
+  OutcomeFinder finder_;
   DrawBorders draws_ = {};
-  CountBorders borders_ = {};
   ToOddKernel to_odd_ = nullptr;
   NearestEvenKernel nearest_even_ = nullptr;
 };
@@ -151,10 +166,14 @@ void operate_array(ArrayOperation operation, const ArrayFormat& format, ScalarOp
                    const ArrayOptions& options) {
   const Operator operator_of(operation, format, scalar, attributes, options);
   with_codes(format.format, out, [&]<typename Code>(Code* codes) {
-    for_each_block(size, options, [&](std::size_t begin, std::size_t count, RoundingCounts& counts) {
+    for_each_block(size, options, [&](std::size_t begin, std::size_t count, Outcomes& outcomes) {
       const Code* block[3];
       for (std::size_t k = 0; k < 3; ++k) block[k] = static_cast<const Code*>(operands[k]) + begin;
-      operator_of.operate(block, codes + begin, begin, count, counts);
+      // Elements may be redone from their operands after they have been written.
+      std::array<Code, block_size> kept;
+      if (std::ranges::count(block, codes + begin) > 0) std::copy_n(codes + begin, count, kept.begin());
+      std::ranges::replace(block, codes + begin, kept.data());
+      operator_of.operate(block, codes + begin, begin, count, outcomes);
     });
   });
 }

@@ -5,6 +5,7 @@ halflab_test(fp16_number_tests
   fp16/arithmetic_hardware_test.cpp fp16/half_test.cpp fp16/half_functions_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
 halflab_test(fp16_bulk_tests fp16/philox_test.cpp fp16/vector/bulk_test.cpp fp16/vector/operations_test.cpp
+  fp16/vector/outcomes_test.cpp
   LIBRARIES halflab::fp16_bulk)
 find_package(Threads REQUIRED)
 
@@ -45,14 +46,13 @@ halflab_test(fp16_eigen_tests fp16/eigen_test.cpp LIBRARIES halflab::fp16 Eigen3
 # Block formats, sums and dot products.
 halflab_test(fp16_block_tests fp16/block_test.cpp LIBRARIES halflab::fp16 Boost::headers)
 halflab_test(fp16_sum_tests
-  oracle/exact_half.cpp fp16/sum_test.cpp fp16/dot_test.cpp
+  oracle/exact_half.cpp fp16/sum_test.cpp fp16/dot_test.cpp fp16/reveal_order_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
 
 # The tensor-core model: GPU vectors come from HALFLAB_DATA_DIR, the literals need nothing.
 halflab_test(fp16_mma_tests
   oracle/exact_half.cpp fp16/mma_oracle.cpp fp16/mma_probes.cpp fp16/mma_mutants.cpp fp16/mma_test.cpp
   LIBRARIES halflab::fp16 Boost::headers)
-target_compile_options(fp16_mma_tests PRIVATE $<$<CONFIG:Debug>:-O2>)
 
 # Correctly rounded functions, against MPFR.
 halflab_test(fp16_math_tests fp16/vector/math_test.cpp oracle/mpfr_half.cpp oracle/exact_half.cpp
@@ -77,6 +77,8 @@ halflab_test(fp16_elementary_pow_tests fp16/elementary_pow_test.cpp LIBRARIES ha
 halflab_test(fp16_elementary_double_tests fp16/elementary_double_test.cpp LIBRARIES halflab::fp16 mpfr gmp)
 halflab_test(fp16_elementary_double_exhaustive_tests oracle/sweep.cpp fp16/elementary_double_exhaustive_test.cpp
   LIBRARIES halflab::fp16 Threads::Threads mpfr gmp LABEL exhaustive)
+halflab_test(fp16_packed_tests fp16/vector/packed_test.cpp LIBRARIES halflab::fp16_bulk)
+halflab_test(fp16_array_contract_tests fp16/vector/array_contract_test.cpp LIBRARIES halflab::fp16_bulk)
 halflab_test(fp16_block_arrays_tests fp16/vector/block_arrays_test.cpp LIBRARIES halflab::fp16_bulk)
 # Such an environment is what the compiler takes for granted that nobody sets.
 halflab_test(fp16_environment_tests fp16/vector/environment_test.cpp LIBRARIES halflab::fp16_bulk)
@@ -92,6 +94,7 @@ halflab_test(fp16_cuda_gpu_tests fp16/cuda/gemm_gpu_test.cpp fp16/cuda/reduction
 halflab_test(fp16_names_tests fp16/names/registry_test.cpp fp16/names/options_test.cpp fp16/names/spec_test.cpp
   LIBRARIES halflab::names)
 halflab_test(fp16_exact_sums_tests fp16/vector/exact_sums_test.cpp LIBRARIES halflab::fp16_bulk)
+halflab_test(fp16_code_histogram_tests fp16/vector/code_histogram_test.cpp LIBRARIES halflab::fp16_bulk)
 halflab_test(fp16_exponent_histogram_tests fp16/vector/exponent_histogram_test.cpp LIBRARIES halflab::sim)
 
 # Compiled in other ways than the rest.

@@ -334,6 +334,62 @@ TEST_CASE("bits drawn as it goes are those of the generator, along any axis") {
   }
 }
 
+/// Every sign, exponent and leading digit, followed by ends and middles of what rounding drops.
+std::vector<float> numbers_of_every_beginning() {
+  std::vector<float> numbers;
+  for (std::uint32_t beginning = 0; beginning < 0x10000; ++beginning) {
+    for (const std::uint32_t end : {0x0000u, 0x0001u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu})
+      numbers.push_back(std::bit_cast<float>(beginning << 16 | end));
+  }
+  return numbers;
+}
+
+/// How many of `numbers` become something else than the scalar encoder makes of them.
+template <const Format& F>
+std::size_t wrongly_rounded(const std::vector<float>& numbers, float scale) {
+  std::vector<float> rounded = numbers;
+  round_scaled(F, rounded, scale);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const Bits<F> code = encode<F>(numbers[i] * scale, {.saturate = true}).bits;
+    const std::uint32_t expected = convert<binary32, F>(code).bits;
+    wrong += std::bit_cast<std::uint32_t>(rounded[i]) != expected;
+  }
+  return wrong;
+}
+
+TEST_CASE("a tensor rounded with one scale is what the scalar encoder makes of it, NaNs or none") {
+  const std::vector<float> numbers = numbers_of_every_beginning();
+  std::vector<float> without_nans = numbers;
+  std::erase_if(without_nans, [](float number) { return std::isnan(number); });
+  for_each_format([&]<const Format & F>() {
+    if constexpr (F.width() <= 8 && F.has_arithmetic()) {
+      for (const float scale : {1.0f, 448 / 3.0f, 0x1.8p-30f, infinity}) {
+        CAPTURE(name_of(F));
+        CAPTURE(scale);
+        CHECK(wrongly_rounded<F>(numbers, scale) == 0);
+        CHECK(wrongly_rounded<F>(without_nans, scale) == 0);
+      }
+    }
+  });
+}
+
+TEST_CASE("one scale for arrays of any length and place, none of them too") {
+  std::vector<float> values(5000);
+  round_scaled(e4m3, std::span<float>(), 1);
+  for (const std::size_t first : {0, 1, 3}) {
+    for (const std::size_t count : {1, 15, 17, 2047, 2049}) {
+      std::ranges::fill(values, 0.3f);
+      round_scaled(e4m3, std::span(values).subspan(first, count), 1);
+      CHECK(std::ranges::count(values, 0.3125f) == static_cast<std::ptrdiff_t>(count));
+      CHECK(values[first] == 0.3125f);
+      CHECK(values[first + count] == 0.3f);
+    }
+  }
+  CHECK_THROWS_AS(round_scaled(binary16, values, 1), std::invalid_argument);
+  CHECK_THROWS_AS(round_scaled(e8m0, values, 1), std::invalid_argument);
+}
+
 TEST_CASE("what cannot be rounded is refused") {
   const auto message = [](const BlockFormat& format, std::size_t size, const BlockAxis& axis,
                           const BlockArrayOptions& options) {

@@ -242,26 +242,54 @@ TEST_CASE("float to formats that are no row of the table") {
   check_unnamed_format<odd_width>();
 }
 
+template <const Format& F>
+void check_decoding() {
+  oracle::RandomBits random(44);
+  std::vector<Bits<F>> in;
+  for (std::uint64_t i = 0; i < std::min(std::uint64_t{1} << F.width(), std::uint64_t{1} << 16); ++i)
+    in.push_back(static_cast<Bits<F>>(F.width() <= 16 ? i : random.next() >> (64 - F.width())));
+  std::vector<float> expected(in.size());
+  std::ranges::transform(in, expected.begin(),
+                         [](Bits<F> bits) { return std::bit_cast<float>(convert<binary32, F>(bits).bits); });
+  for (const VectorPath path : available_vector_paths()) {
+    CAPTURE(name_of(path));
+    std::vector<float> out(in.size());
+    decode<F>(in, out, {.path = path, .threads = 2});
+    CHECK(same_bits(out, expected));
+    // Few at a time, so that no special code has others on another way.
+    for (std::size_t i = 0; i < in.size(); i += 5) {
+      const std::size_t count = std::min<std::size_t>(5, in.size() - i);
+      decode<F>(std::span(in).subspan(i, count), std::span(out).subspan(i, count), {.path = path});
+    }
+    CHECK(same_bits(out, expected));
+  }
+}
+
 TEST_CASE("every format to float: all codes, or 2^16 of them, on every path") {
   for_each_format([]<const Format & F>() {
     if constexpr (F.width() <= 32) {
       CAPTURE(name_of(F));
-      oracle::RandomBits random(44);
-      std::vector<Bits<F>> in;
-      for (std::uint64_t i = 0; i < std::min(std::uint64_t{1} << F.width(), std::uint64_t{1} << 16); ++i)
-        in.push_back(static_cast<Bits<F>>(F.width() <= 16 ? i : random.next() >> (64 - F.width())));
-      std::vector<float> expected(in.size());
-      std::ranges::transform(in, expected.begin(), [](Bits<F> bits) {
-        return std::bit_cast<float>(convert<binary32, F>(bits).bits);
-      });
-      for (const VectorPath path : available_vector_paths()) {
-        CAPTURE(name_of(path));
-        std::vector<float> out(in.size());
-        decode<F>(in, out, {.path = path, .threads = 2});
-        CHECK(same_bits(out, expected));
-      }
+      check_decoding<F>();
     }
   });
+}
+
+constexpr Format shorter_half{.exponent_bits = 5, .precision = 3, .encoding = Encoding::finite_nan};
+constexpr Format all_finite{.exponent_bits = 5, .precision = 2, .encoding = Encoding::finite};
+constexpr Format small_ieee{.exponent_bits = 4, .precision = 4};
+constexpr Format tiny_fnuz{.exponent_bits = 2, .precision = 2, .encoding = Encoding::fnuz};
+constexpr Format one_exponent_bit{.exponent_bits = 1, .precision = 4, .encoding = Encoding::finite};
+
+TEST_CASE("formats that are no row of the table to float") {
+  check_decoding<wide_precision>();
+  check_decoding<wide_fnuz>();
+  check_decoding<narrow>();
+  check_decoding<odd_width>();
+  check_decoding<shorter_half>();
+  check_decoding<all_finite>();
+  check_decoding<small_ieee>();
+  check_decoding<tiny_fnuz>();
+  check_decoding<one_exponent_bit>();
 }
 
 using Codes = std::span<const std::uint16_t>;

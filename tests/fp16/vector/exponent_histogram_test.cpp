@@ -170,6 +170,42 @@ TEST_CASE("a million equal values") {
   }
 }
 
+TEST_CASE("long arrays of any octaves, with anything at any place") {
+  const std::vector<float> samples = cast_samples::values();
+  std::mt19937 random(5);
+  // Values around 2^exponent, of which the first thousands say where the others are looked for: also wrongly.
+  for (const int exponent : {-149, -140, -126, -100, -62, -61, -20, 0, 16, 60, 120, 127}) {
+    for (const int shift : {-70, 0, 70}) {
+      std::vector<float> values(100'003 + random() % 2000);
+      for (std::size_t i = 0; i < values.size(); ++i) {
+        const int around = exponent + (i > 5000 ? shift : 0) - static_cast<int>(random() % 40);
+        const float significand = 1 + static_cast<float>(random() >> 8) * 0x1p-24F;
+        const bool is_zero = random() % 3 == 0;
+        values[i] = is_zero ? 0.0f : std::ldexp(random() % 8 == 0 ? 1.0f : significand, around);
+        if (random() % 50 == 0) values[i] = samples[random() % samples.size()];
+      }
+      const std::span<const float> misaligned = std::span(values).subspan(random() % 16);
+      CAPTURE(exponent);
+      CAPTURE(shift);
+      REQUIRE(slow_histogram_of(std::vector(misaligned.begin(), misaligned.end()))
+                  .equals(histogram_of(misaligned)));
+    }
+  }
+}
+
+TEST_CASE("one value that is not ordinary at each place of a long array") {
+  std::vector<float> values(70'000, 0x1.4p-3F);
+  SlowHistogram expected = slow_histogram_of(values);
+  expected.octaves[149 - 3].total -= 1;
+  expected.nan += 1;
+  for (std::size_t place = 60'000; place < 70'000; ++place) {
+    values[place] = NAN;
+    CAPTURE(place);
+    REQUIRE(expected.equals(histogram_of(values)));
+    values[place] = 0x1.4p-3F;
+  }
+}
+
 TEST_CASE("all halves count as their floats do") {
   const std::vector<std::uint16_t> codes = shuffled<std::uint16_t>(all_halves(), 3);
   std::vector<float> widened;
@@ -289,5 +325,34 @@ TEST_CASE("log2_headroom is the largest scale that keeps the largest value withi
     CAPTURE(value);
     REQUIRE(std::ldexp(std::fabs(static_cast<double>(value)), headroom) <= 65504.0);
     REQUIRE(std::ldexp(std::fabs(static_cast<double>(value)), headroom + 1) > 65504.0);
+  }
+}
+
+TEST_CASE("a histogram made again from its counts is the same, and octaves beyond binary32 are refused") {
+  const std::vector<float> values = cast_samples::values();
+  const ExponentHistogram whole = histogram_of(values);
+  std::vector<ExponentHistogram::Octave> octaves;
+  for (int e = *whole.lowest_exponent(); e <= *whole.highest_exponent(); ++e)
+    octaves.push_back(whole.octave(e));
+  const ExponentHistogram again(
+      *whole.lowest_exponent(), octaves,
+      {.zero = whole.zero(), .infinite = whole.infinite(), .nan = whole.nan(), .max_abs = whole.max_abs()});
+  CHECK(again == whole);
+  CHECK_THROWS_AS(ExponentHistogram(-150, std::span(octaves).first(1), {}), std::invalid_argument);
+  CHECK_THROWS_AS(ExponentHistogram(127, std::span(octaves).first(2), {}), std::invalid_argument);
+}
+
+TEST_CASE("a histogram times a power of two is that of the products") {
+  for (const int log2 : {-140, -20, 0, 7, 130}) {
+    std::vector<double> values, products;
+    for (const float value : cast_samples::values()) {
+      values.push_back(value);
+      products.push_back(std::ldexp(double{value}, log2));
+    }
+    ExponentHistogram of_values, of_products;
+    of_values.add(values);
+    of_products.add(products);
+    CAPTURE(log2);
+    CHECK(scaled(of_values, log2) == of_products);
   }
 }

@@ -3,9 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <Eigen/Dense>
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
+#include <limits>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -221,6 +224,109 @@ TEST_CASE("gemm: the double chain has the same bits on every path") {
         for (std::size_t l = 0; l < k; ++l) chain = std::fma(a[i * k + l], b[l * n + j], chain);
         REQUIRE(c[i * n + j] == chain);
       }
+    }
+  }
+}
+
+namespace {
+
+/// Two floats whose product is 2^exponent and a little more or less, so that beside a number of 53 digits it may be lost.
+std::pair<float, float> almost_power(std::mt19937& random, int exponent) {
+  const float step = std::ldexp(static_cast<float>(1 + random() % 3), -23);
+  const float other = random() % 4 == 0 ? 0 : random() % 2 == 0 ? step : -step;
+  const int first = exponent / 2;
+  return {std::ldexp(1 + step, first), std::ldexp(1 + other, exponent - first)};
+}
+
+/// A chain of floats that is halfway, almost, between two of them again and again: what a and b hold makes it advance
+/// by about half a unit in the last place, up or down, from `start`.
+struct HalfwayChain {
+  static constexpr float small_start = 0x1p-90f;
+  std::vector<float> a, b;
+
+  HalfwayChain(std::mt19937& random, float start, std::size_t length) {
+    if (std::abs(start) == small_start) {  // lost in a product of 25 digits, which is halfway itself
+      a.assign(length, 0.0f);
+      a[0] = 1 + static_cast<float>(2 * (random() % 512) + 1) * 0x1p-12f;
+      b = a;
+    }
+    float chain = start;
+    while (a.size() < length) {
+      const bool has_exponent = std::isfinite(chain) && chain != 0;
+      const int unit = has_exponent ? std::max(std::ilogb(chain) - 23, -149) : -149;
+      const auto [x, y] = almost_power(random, unit - 1 + (random() % 8 == 0));
+      a.push_back(random() % 2 == 0 ? x : -x);
+      b.push_back(y);
+      chain = std::fma(a.back(), b.back(), chain);
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gemm: float chains through numbers halfway between floats, among all floats, on every path") {
+  std::mt19937 random(6);
+  const std::size_t m = 5, k = 300, n = 7;
+  const auto any_float = [&] { return std::bit_cast<float>(static_cast<std::uint32_t>(random())); };
+  const auto short_float = [&] {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(random()) & 0xfffff000);
+  };
+  const auto fixed = [&] {
+    return static_cast<float>(static_cast<int>(random() % 65536) - 32768) * 0x1p-14f;
+  };
+  const auto tiny = [&] { return std::ldexp(1 + static_cast<float>(random() % 0x800000) * 0x1p-23f, -74); };
+  std::normal_distribution<float> distribution;
+  const auto normal = [&] { return distribution(random); };
+  const auto from = [](std::size_t size, auto next) {
+    std::vector<float> values(size);
+    for (float& x : values) x = next();
+    return values;
+  };
+  for (int kind = 0; kind < 400; ++kind) {
+    CAPTURE(kind);
+    std::vector<float> a = from(m * k, normal), b = from(k * n, normal), start(m * n, 0.0f);
+    switch (kind % 8) {
+      case 0:
+        a = from(m * k, fixed), b = from(k * n, fixed);
+        break;
+      case 1:
+        a = from(m * k, tiny), b = from(k * n, tiny);
+        break;
+      case 2:
+        a = from(m * k, short_float), b = from(k * n, short_float);
+        break;
+      case 3:
+        for (std::size_t i = 0; i < 3; ++i)
+          a[random() % a.size()] = any_float(), b[random() % b.size()] = any_float();
+        start = from(m * n, any_float);
+        break;
+      default: {
+        constexpr float starts[]{1, 0x1.fffffep-126f, 0x1.000002p-130f, std::numeric_limits<float>::max(),
+                                 HalfwayChain::small_start};
+        const float first = starts[random() % std::size(starts)] * (random() % 2 == 0 ? 1.0f : -1.0f);
+        start.assign(m * n, first);
+        const HalfwayChain chain(random, first, k);
+        for (std::size_t l = 0; l < k; ++l) {
+          for (std::size_t i = 0; i < m; ++i) a[i * k + l] = chain.a[l];
+          for (std::size_t j = 0; j < n; ++j) b[l * n + j] = chain.b[l];
+        }
+      }
+    }
+    std::vector<float> expected = start;
+    for (std::size_t i = 0; i < m; ++i) {
+      for (std::size_t j = 0; j < n; ++j) {
+        for (std::size_t l = 0; l < k; ++l)
+          expected[i * n + j] = std::fma(a[i * k + l], b[l * n + j], expected[i * n + j]);
+      }
+    }
+    for (const fp16::VectorPath path : fp16::available_vector_paths()) {
+      CAPTURE(fp16::name_of(path));
+      std::vector<float> c = start;
+      fp16::gemm({a.data(), fp16::binary32, m, k, k, 1}, {b.data(), fp16::binary32, k, n, n, 1}, c.data(), n,
+                 Accumulation::fp32_fma_chain, {.start = ChainStart::from_output, .path = path});
+      std::size_t wrong = 0;
+      for (std::size_t i = 0; i < c.size(); ++i) wrong += !same(c[i], expected[i]);
+      CHECK(wrong == 0);
     }
   }
 }

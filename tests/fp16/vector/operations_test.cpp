@@ -10,6 +10,7 @@
 
 #include "fp16/bulk.h"
 #include "tests/fp16/vector/hard_operands.h"
+#include "tests/fp16/vector/operation_rows.h"
 
 namespace fp16 {
 namespace {
@@ -26,38 +27,6 @@ Operands<F> all_pairs() {
   }
   return operands;
 }
-
-template <const Format& F>
-struct OperationRow {
-  std::string_view name;
-  void (*array)(const Operands<F>&, std::span<Bits<F>>, const Attributes&, const ArrayOptions&);
-  Result<F> (*scalar)(Bits<F>, Bits<F>, Bits<F>, const Attributes&);
-  long double (*approximate)(long double, long double, long double);
-};
-
-template <const Format& F>
-const std::array operation_rows{
-    OperationRow<F>{"add", [](auto& x, auto out, auto& at, auto& o) { add<F>(x.a, x.b, out, at, o); },
-                    [](auto a, auto b, auto, auto& at) { return add<F>(a, b, at); },
-                    [](auto a, auto b, auto) { return a + b; }},
-    OperationRow<F>{"subtract",
-                    [](auto& x, auto out, auto& at, auto& o) { subtract<F>(x.a, x.b, out, at, o); },
-                    [](auto a, auto b, auto, auto& at) { return subtract<F>(a, b, at); },
-                    [](auto a, auto b, auto) { return a - b; }},
-    OperationRow<F>{"multiply",
-                    [](auto& x, auto out, auto& at, auto& o) { multiply<F>(x.a, x.b, out, at, o); },
-                    [](auto a, auto b, auto, auto& at) { return multiply<F>(a, b, at); },
-                    [](auto a, auto b, auto) { return a * b; }},
-    OperationRow<F>{"divide", [](auto& x, auto out, auto& at, auto& o) { divide<F>(x.a, x.b, out, at, o); },
-                    [](auto a, auto b, auto, auto& at) { return divide<F>(a, b, at); },
-                    [](auto a, auto b, auto) { return a / b; }},
-    OperationRow<F>{"sqrt", [](auto& x, auto out, auto& at, auto& o) { sqrt<F>(x.a, out, at, o); },
-                    [](auto a, auto, auto, auto& at) { return sqrt<F>(a, at); },
-                    [](auto a, auto, auto) { return std::sqrt(a); }},
-    OperationRow<F>{"fma", [](auto& x, auto out, auto& at, auto& o) { fma<F>(x.a, x.b, x.c, out, at, o); },
-                    [](auto a, auto b, auto c, auto& at) { return fma<F>(a, b, c, at); },
-                    [](auto a, auto b, auto c) { return a * b + c; }},
-};
 
 template <const Format& F>
 void check_operation(const OperationRow<F>& row, const Operands<F>& in,
