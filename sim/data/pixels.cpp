@@ -2,28 +2,25 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <stdexcept>
+
+#include "fp16/config.h"
 
 namespace sim {
 namespace {
 
-constexpr std::array<float, 256> pixel_values = [] {
-  std::array<float, 256> values{};
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i) / 255.0f;
-  return values;
-}();
+FP16_VECTOR_CLONES void write_values(std::span<const std::uint8_t> pixels, float* values) {
+  for (std::size_t i = 0; i < pixels.size(); ++i) values[i] = static_cast<float>(pixels[i]) / 255.0f;
+}
 
 }  // namespace
 
 std::vector<float> pixels_of(std::span<const std::uint8_t> pixels, ImageShape shape,
                              std::span<const std::uint32_t> indices) {
-  std::vector<float> values;
-  values.reserve(indices.size() * shape.size());
-  for (const std::uint32_t index : indices) {
-    for (std::uint8_t pixel : pixels.subspan(index * shape.size(), shape.size()))
-      values.push_back(pixel_values[pixel]);
-  }
+  std::vector<float> values(indices.size() * shape.size());
+  for (std::size_t image = 0; image < indices.size(); ++image)
+    write_values(pixels.subspan(indices[image] * shape.size(), shape.size()),
+                 values.data() + image * shape.size());
   return values;
 }
 

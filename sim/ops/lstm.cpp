@@ -37,6 +37,25 @@ Sizes sizes_of(std::span<const Tensor* const> inputs, const LstmLayerOptions& op
           .hidden = inputs[2]->shape()[1]};
 }
 
+/// All elements of a tensor as Real: where they are stored, else widened in `buffer`.
+template <class Real>
+std::span<const Real> all_of(const Tensor& tensor, std::vector<Real>& buffer) {
+  if (tensor.format() != format_of<Real>) buffer.resize(std::max(buffer.size(), tensor.size()));
+  return {read(tensor, 0, tensor.size(), std::span(buffer)), tensor.size()};
+}
+
+/// What whole sequences need room for. Each thread keeps it: fresh pages for every step would take longer than most of
+/// what is done in them.
+template <class Real>
+struct Workspace {
+  std::vector<Real> x, w_input, w_hidden, gates, cells, outputs, dy, d_gates, sums;
+};
+template <class Real>
+Workspace<Real>& workspace() {
+  thread_local Workspace<Real> work;
+  return work;
+}
+
 /// Rounds what is handed from step to step as a tensor of `format` would, each value with a random number of
 /// its own.
 class StepRounding {
@@ -46,6 +65,7 @@ class StepRounding {
 
   template <class Real>
   void round(std::vector<Real>& values) {
+    if (scratch_.format() == format_of<Real>) return;
     store({&scratch_, nullptr, rounding_, use_}, used_, std::span<const Real>(values));
     const Real* kept = read(scratch_, used_, values.size(), values);
     if (kept != values.data()) std::copy_n(kept, values.size(), values.begin());
@@ -79,13 +99,21 @@ void activate(std::size_t hidden, Real* gates, const Real* bias, Real* cell, Rea
 
 template <class Real>
 Tensor forward_in(OperationCall& call, const Sizes& s) {
-  const std::vector<Real> x = values_of<Real>(*call.inputs[0]), w_input = values_of<Real>(*call.inputs[1]),
-                          w_hidden = values_of<Real>(*call.inputs[2]),
-                          bias = values_of<Real>(*call.inputs[3]);
-  std::vector<Real> gates(s.rows() * s.gates()), cells(s.rows() * s.hidden), outputs(s.rows() * s.hidden);
+  Workspace<Real>& work = workspace<Real>();
+  const std::span<const Real> x = all_of(*call.inputs[0], work.x),
+                              w_input = all_of(*call.inputs[1], work.w_input),
+                              w_hidden = all_of(*call.inputs[2], work.w_hidden);
+  const std::vector<Real> bias = values_of<Real>(*call.inputs[3]);
   std::vector<Real> cell(s.batch * s.hidden), output(s.batch * s.hidden);
   constexpr std::uint64_t use_of_steps = 1, use_of_gates = 2;
   StepRounding rounding(call.output_format, call.rounding, use_of_steps, 2 * s.rows() * s.hidden);
+  Tensor saved_gates({s.rows(), s.gates()}, call.output_format),
+      saved_cells({s.rows(), s.hidden}, call.output_format), result({s.rows(), s.hidden}, call.output_format);
+  const auto formed_in = [&](Tensor& tensor, std::vector<Real>& scratch) {
+    return sums_of(call.into(tensor, use_of_gates), 0, tensor.size(), scratch);
+  };
+  const std::span<Real> gates = formed_in(saved_gates, work.gates),
+                        cells = formed_in(saved_cells, work.cells), outputs = formed_in(result, work.outputs);
   chains(operand(x, s.rows(), s.inputs), operand(w_input, s.gates(), s.inputs).transposed(), gates.data(),
          s.gates(), call.arithmetic);
   for (std::size_t step = 0; step < s.steps; ++step) {
@@ -104,15 +132,13 @@ Tensor forward_in(OperationCall& call, const Sizes& s) {
       std::copy_n(output.data() + sequence * s.hidden, s.hidden, outputs.data() + row);
     }
   }
-  const auto saved = [&](Shape shape, const std::vector<Real>& values) {
-    Tensor tensor(std::move(shape), call.output_format);
-    store(call.into(tensor, use_of_gates), 0,
-          std::span<const Real>(values));  // all others are rounded already
-    return tensor;
-  };
-  call.saved.push_back(saved({s.rows(), s.gates()}, gates));
-  call.saved.push_back(saved({s.rows(), s.hidden}, cells));
-  return saved({s.rows(), s.hidden}, outputs);
+  store(call.into(saved_gates, use_of_gates), 0, std::span<const Real>(gates));
+  store(call.into(saved_cells, use_of_gates), 0,
+        std::span<const Real>(cells));  // rounded already, as the result
+  store(call.into(result, use_of_gates), 0, std::span<const Real>(outputs));
+  call.saved.push_back(std::move(saved_gates));
+  call.saved.push_back(std::move(saved_cells));
+  return result;
 }
 
 Tensor forward(OperationCall& call) {
@@ -145,15 +171,18 @@ FP16_VECTOR_CLONES void differentiate(std::size_t hidden, const Real* __restrict
 /// hidden state and cell) and the gradients of the gates' sums are rounded to the format of the output's
 /// gradient.
 template <class Real>
-std::vector<Real> gate_gradients(const OperationGradient& g, const Sizes& s) {
-  const std::vector<Real> w_hidden = values_of<Real>(*g.inputs[2]), gates = values_of<Real>(g.saved[0]),
-                          cells = values_of<Real>(g.saved[1]), dy = values_of<Real>(g.output_gradient);
+std::span<const Real> gate_gradients(const OperationGradient& g, const Sizes& s) {
+  Workspace<Real>& work = workspace<Real>();
+  const std::span<const Real> w_hidden = all_of(*g.inputs[2], work.w_hidden),
+                              gates = all_of(g.saved[0], work.gates), cells = all_of(g.saved[1], work.cells),
+                              dy = all_of(g.output_gradient, work.dy);
   const auto wanted =
       std::ranges::find_if(g.input_gradients, [](auto& out) { return out.tensor != nullptr; });
   StepRounding rounding(g.output_gradient.format(), wanted->rounding, /*use=*/g.inputs.size(),
                         s.rows() * (s.gates() + 2 * s.hidden));
   const std::vector<Real> no_cell(s.hidden);
-  std::vector<Real> d_gates(s.rows() * s.gates());
+  work.d_gates.resize(std::max(work.d_gates.size(), s.rows() * s.gates()));
+  const std::span<Real> d_gates = std::span(work.d_gates).first(s.rows() * s.gates());
   std::vector<Real> d_hidden(s.batch * s.hidden), d_cell(s.batch * s.hidden), step_gates(s.batch * s.gates());
   for (std::size_t step = s.steps; step-- > 0;) {
     for (std::size_t sequence = 0; sequence < s.batch; ++sequence) {
@@ -179,13 +208,16 @@ std::vector<Real> gate_gradients(const OperationGradient& g, const Sizes& s) {
 
 /// The hidden state that each row started from.
 template <class Real>
-std::vector<Real> earlier_outputs(const Tensor& output, const Sizes& s) {
-  std::vector<Real> outputs = values_of<Real>(output), earlier(outputs.size());
-  for (std::size_t row = 0; row < s.rows(); ++row) {
-    if (row % s.steps == 0) continue;
-    std::copy_n(outputs.data() + (row - 1) * s.hidden, s.hidden, earlier.data() + row * s.hidden);
+std::span<const Real> earlier_outputs(const Tensor& output, const Sizes& s, std::vector<Real>& buffer) {
+  buffer.resize(std::max(buffer.size(), output.size()));
+  for (std::size_t row = 0; row < s.rows(); row += s.steps) {
+    std::fill_n(buffer.data() + row * s.hidden, s.hidden, Real{0});
+    const std::span<Real> others = std::span(buffer).subspan((row + 1) * s.hidden, (s.steps - 1) * s.hidden);
+    const Real* outputs = read(output, row * s.hidden, others.size(), others);
+    if (outputs != others.data())
+      std::ranges::copy_n(outputs, static_cast<std::ptrdiff_t>(others.size()), others.begin());
   }
-  return earlier;
+  return std::span(buffer).first(output.size());
 }
 
 /// Weight gradients are chains over all rows in ascending order; the bias's is summed down the rows.
@@ -193,16 +225,18 @@ void backward(const OperationGradient& g) {
   const Sizes s = sizes_of(g.inputs, g.options.get<LstmLayerOptions>());
   with_real(is_binary64(g.output_gradient), [&](auto real) {
     using Real = decltype(real);
-    const std::vector<Real> d_gates = gate_gradients<Real>(g, s);
+    Workspace<Real>& work = workspace<Real>();
+    const std::span<const Real> d_gates = gate_gradients<Real>(g, s);
     const auto dg = operand(d_gates, s.rows(), s.gates());
     const auto product = [&](std::size_t input, const fp16::MatrixOperand& a, const fp16::MatrixOperand& b) {
       if (!g.input_gradients[input].tensor) return;
-      std::vector<Real> sums(a.rows * b.columns);
+      const std::span<Real> sums = sums_of(g.input_gradients[input], 0, a.rows * b.columns, work.sums);
       chains(a, b, sums.data(), b.columns, g.arithmetic);
       store(g.input_gradients[input], 0, std::span<const Real>(sums));
     };
-    const std::vector<Real> x = values_of<Real>(*g.inputs[0]), w_input = values_of<Real>(*g.inputs[1]),
-                            earlier = earlier_outputs<Real>(g.output, s);
+    const std::span<const Real> x = all_of(*g.inputs[0], work.x),
+                                w_input = all_of(*g.inputs[1], work.w_input),
+                                earlier = earlier_outputs<Real>(g.output, s, work.outputs);
     product(0, dg, operand(w_input, s.gates(), s.inputs));
     product(1, dg.transposed(), operand(x, s.rows(), s.inputs));
     product(2, dg.transposed(), operand(earlier, s.rows(), s.hidden));

@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "fp16/config.h"
 #include "sim/precision/arithmetic.h"
 #include "sim/tensor/tensor.h"
 
@@ -29,9 +30,14 @@ void matrix_product(const RoundedOutput& out, const fp16::MatrixOperand& a, cons
 
 /// Each sum times a factor, rounded once.
 template <class Real>
-void multiply_each(std::span<Real> sums, double factor) {
+FP16_VECTOR_CLONES void multiply_each(std::span<Real> sums, double factor) {
   if (factor == 1) return;
-  for (Real& sum : sums) sum = static_cast<Real>(sum * factor);
+  if (const auto same = static_cast<Real>(factor);
+      same == factor) {  // a product of floats is exact in binary64
+    for (Real& sum : sums) sum *= same;
+  } else {
+    for (Real& sum : sums) sum = static_cast<Real>(sum * factor);
+  }
 }
 
 /// Where to form `count` sums that belong to the output from element `offset` on: there, when it holds Real,

@@ -9,6 +9,14 @@ namespace sim {
 namespace {
 
 template <class Real>
+FP16_VECTOR_CLONES bool are_finite(std::size_t count, const Real* values) {
+  int nonfinite = 0;
+  for (std::size_t i = 0; i < count; ++i)
+    nonfinite |= static_cast<int>(!(std::fabs(values[i]) <= std::numeric_limits<Real>::max()));
+  return nonfinite == 0;
+}
+
+template <class Real>
 FP16_VECTOR_CLONES void leave_out_nonfinite(const UpdateChunk<Real>& chunk) {
   constexpr Real largest = std::numeric_limits<Real>::max();
   const Real* __restrict__ const gradients = chunk.gradients;
@@ -25,6 +33,12 @@ FP16_VECTOR_CLONES void leave_out_nonfinite(const UpdateChunk<Real>& chunk) {
   }
 }
 
+/// Of a parameter whose moments are stored in 8 bits.
+template <class Real>
+bool has_nonfinite_gradients(const UpdateChunk<Real>& chunk) {
+  return chunk.parameter_size >= AdamW8bit::smallest_8bit_size && !are_finite(chunk.size, chunk.gradients);
+}
+
 }  // namespace
 
 MomentStorage AdamW8bit::moment_storage(std::size_t moment, std::size_t parameter_size) const {
@@ -34,12 +48,12 @@ MomentStorage AdamW8bit::moment_storage(std::size_t moment, std::size_t paramete
 
 void AdamW8bit::compute(const UpdateChunk<float>& chunk) const {
   Adam::compute(chunk);
-  if (chunk.parameter_size >= smallest_8bit_size) leave_out_nonfinite(chunk);
+  if (has_nonfinite_gradients(chunk)) leave_out_nonfinite(chunk);
 }
 
 void AdamW8bit::compute(const UpdateChunk<double>& chunk) const {
   Adam::compute(chunk);
-  if (chunk.parameter_size >= smallest_8bit_size) leave_out_nonfinite(chunk);
+  if (has_nonfinite_gradients(chunk)) leave_out_nonfinite(chunk);
 }
 
 }  // namespace sim

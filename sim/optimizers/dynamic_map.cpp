@@ -7,6 +7,7 @@
 #include <limits>
 #include <vector>
 
+#include "fp16/config.h"
 #include "sim/tensor/extremes.h"
 
 namespace sim {
@@ -43,22 +44,68 @@ std::array<float, 256> dynamic_map(bool has_sign) {
   return map;
 }
 
+// Codes depend on magnitudes from 2^-23 to 1: below lie no borders, above none either. Floats begin with the same 16
+// bits in groups of 2^16, with a row of the table each, positive ones first; the last row is that of NaNs.
+constexpr std::int32_t lowest = std::bit_cast<std::int32_t>(0x1p-23f),
+                       highest = std::bit_cast<std::int32_t>(1.0f);
+constexpr std::int32_t rows_of_a_sign = ((highest - lowest) >> 16) + 1, row_of_nans = 2 * rows_of_a_sign;
+
+/// Where the code of a value is looked up.
+struct Place {
+  std::int32_t row;
+  std::int32_t in_row;  ///< 0 for the lowest value of the row, 2^16 - 1 for the highest
+};
+
+/// Without branches.
+[[gnu::always_inline]] inline Place place_of(float value) {
+  const auto bits = std::bit_cast<std::int32_t>(value + 0.0f);  // no -0
+  const std::int32_t negative = bits >> 31, magnitude = bits & 0x7fffffff;
+  const std::int32_t is_nan = magnitude > 0x7f800000 ? -1 : 0;
+  const std::int32_t clamped = std::min(std::max(magnitude, lowest), highest);
+  const std::int32_t row = ((clamped - lowest) >> 16) + (negative & rows_of_a_sign);
+  return {.row = (row & ~is_nan) | (row_of_nans & is_nan), .in_row = (clamped ^ negative) & 0xffff};
+}
+
+/// The lowest value of a row.
+float start_of(std::int32_t row) {
+  const bool negative = row >= rows_of_a_sign;
+  const std::int32_t first = lowest + ((row - (negative ? rows_of_a_sign : 0)) << 16);
+  const float start = std::bit_cast<float>(negative ? first | 0xffff : first);
+  return negative ? -start : start;
+}
+
+FP16_VECTOR_CLONES void find_places(std::span<const float> values, float divisor,
+                                    std::int32_t* __restrict__ rows, std::int32_t* __restrict__ in_rows) {
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Place place = place_of(values[i] / divisor);
+    rows[i] = place.row;
+    in_rows[i] = place.in_row;
+  }
+}
+
+FP16_VECTOR_CLONES void look_up(const std::array<float, 256>& values, std::span<const std::uint8_t> codes,
+                                float factor, float* __restrict__ out) {
+  for (std::size_t i = 0; i < codes.size(); ++i) out[i] = values[codes[i]] * factor;
+}
+
 }  // namespace
 
-DynamicMap::DynamicMap(bool has_sign) : values_(dynamic_map(has_sign)) {
+DynamicMap::DynamicMap(bool has_sign) : values_(dynamic_map(has_sign)), steps_(row_of_nans + 1) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   code_of_zero_ = static_cast<std::uint8_t>(std::ranges::find(values_, 0.0f) - values_.begin());
+  std::array<float, 256> borders;  // a value's code is how many of these it exceeds; none exceeds the last
   for (std::size_t code = 0; code < 255; ++code) {
     const float midpoint = (values_[code + 1] + values_[code]) * 0.5f;
     const bool lower_is_even = code % 2 == 0;  // it keeps the midpoint itself
-    borders_[code] = lower_is_even ? midpoint : std::nextafter(midpoint, -infinity);
+    borders[code] = lower_is_even ? midpoint : std::nextafter(midpoint, -infinity);
   }
-  if (has_sign) borders_[code_of_zero_ - 1u] = -std::numeric_limits<float>::denorm_min();
-  borders_[255] = infinity;
-  for (std::uint32_t prefix = 0; prefix < first_codes_.size(); ++prefix) {
-    const std::uint32_t lowest = prefix << 16 | (prefix & 0x8000 ? 0xffff : 0);
-    const auto border = std::ranges::lower_bound(borders_, std::bit_cast<float>(lowest));
-    first_codes_[prefix] = static_cast<std::uint8_t>(border - borders_.begin());
+  if (has_sign) borders[code_of_zero_ - 1u] = -std::numeric_limits<float>::denorm_min();
+  borders[255] = infinity;
+  for (std::int32_t row = 0; row < row_of_nans; ++row) {
+    const auto border = std::ranges::lower_bound(borders, start_of(row));
+    const Place place = place_of(*border);
+    const std::int32_t last_below = place.row == row ? place.in_row : 0xffff;
+    steps_[row] = static_cast<std::uint32_t>((border - borders.begin()) << 16) + (0xffff - last_below);
   }
 }
 
@@ -73,23 +120,28 @@ const DynamicMap& DynamicMap::without_sign() {
 }
 
 std::uint8_t DynamicMap::nearest(float value) const {
-  const unsigned first = first_codes_[std::bit_cast<std::uint32_t>(value) >> 16];
-  const unsigned code = first + (borders_[first] < value);
-  return static_cast<std::uint8_t>(value == value ? code : 0);
+  const Place place = place_of(value);
+  return static_cast<std::uint8_t>((steps_[place.row] + place.in_row) >> 16);
 }
 
 float DynamicMap::quantise(std::span<const float> in, std::span<std::uint8_t> codes) const {
   const float maximum = largest_magnitude(in);
   if (maximum == 0) {
     std::ranges::fill(codes, code_of_zero_);
-  } else {
-    std::ranges::transform(in, codes.begin(), [&](float value) { return nearest(value / maximum); });
+    return maximum;
+  }
+  std::array<std::int32_t, block> rows, in_rows;
+  for (std::size_t first = 0; first < in.size(); first += block) {
+    const std::size_t count = std::min(block, in.size() - first);
+    find_places(in.subspan(first, count), maximum, rows.data(), in_rows.data());
+    for (std::size_t i = 0; i < count; ++i)
+      codes[first + i] = static_cast<std::uint8_t>((steps_[rows[i]] + in_rows[i]) >> 16);
   }
   return maximum;
 }
 
 void DynamicMap::dequantise(std::span<const std::uint8_t> codes, float maximum, std::span<float> out) const {
-  std::ranges::transform(codes, out.begin(), [&](std::uint8_t code) { return values_[code] * maximum; });
+  look_up(values_, codes, maximum, out.data());
 }
 
 }  // namespace sim

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 namespace sim {
 
@@ -46,10 +47,9 @@ class DynamicMap {
 
   std::array<float, 256> values_;
   std::uint8_t code_of_zero_;
-  /// A value's code is how many of these it exceeds; none exceeds the last.
-  std::array<float, 256> borders_;
-  /// The lowest code of the floats that begin with these 16 bits. No two borders begin with the same.
-  std::array<std::uint8_t, 65536> first_codes_;
+  /// For floats that begin with the same 16 bits, of which at most one border separates some from the others: 2^16
+  /// times their lowest code, and so much that the place of a float behind the border carries into the next code.
+  std::vector<std::uint32_t> steps_;
 };
 
 }  // namespace sim

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cassert>
+#include <type_traits>
 
 #include "sim/tensor/tensor_contents.h"
 
@@ -40,10 +41,15 @@ Real* Moment::open(std::size_t offset, std::size_t count, Real* buffer) {
   assert(offset % DynamicMap::block == 0);
   const Blocks& blocks = std::get<Blocks>(storage_);
   for_each_block(count, [&](std::size_t first, std::size_t length) {
-    std::array<float, DynamicMap::block> values;
-    blocks.map->dequantise(std::span(blocks.codes).subspan(offset + first, length),
-                           blocks.maxima[(offset + first) / DynamicMap::block], values);
-    std::copy_n(values.begin(), length, buffer + first);
+    const std::span<const std::uint8_t> codes = std::span(blocks.codes).subspan(offset + first, length);
+    const float maximum = blocks.maxima[(offset + first) / DynamicMap::block];
+    if constexpr (std::is_same_v<Real, float>) {
+      blocks.map->dequantise(codes, maximum, std::span(buffer + first, length));
+    } else {
+      std::array<float, DynamicMap::block> values;
+      blocks.map->dequantise(codes, maximum, values);
+      std::copy_n(values.begin(), length, buffer + first);
+    }
   });
   return buffer;
 }
@@ -54,10 +60,15 @@ void Moment::close(std::size_t offset, std::size_t count, const Real* values) {
     return store({tensor}, offset, std::span<const Real>(values, count));
   Blocks& blocks = std::get<Blocks>(storage_);
   for_each_block(count, [&](std::size_t first, std::size_t length) {
-    std::array<float, DynamicMap::block> narrowed;
-    std::copy_n(values + first, length, narrowed.begin());
-    blocks.maxima[(offset + first) / DynamicMap::block] = blocks.map->quantise(
-        std::span(narrowed).first(length), std::span(blocks.codes).subspan(offset + first, length));
+    const std::span<std::uint8_t> codes = std::span(blocks.codes).subspan(offset + first, length);
+    float& maximum = blocks.maxima[(offset + first) / DynamicMap::block];
+    if constexpr (std::is_same_v<Real, float>) {
+      maximum = blocks.map->quantise(std::span(values + first, length), codes);
+    } else {
+      std::array<float, DynamicMap::block> narrowed;
+      std::copy_n(values + first, length, narrowed.begin());
+      maximum = blocks.map->quantise(std::span(narrowed).first(length), codes);
+    }
   });
 }
 

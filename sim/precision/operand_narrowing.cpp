@@ -18,18 +18,27 @@ constexpr std::array<std::string_view, 3> operand_names{"activations", "weights"
 
 constexpr std::size_t piece_size = 2048;
 
-/// Copies a tensor and returns its largest magnitude, NaNs aside.
-float widen(const Tensor& tensor, std::span<float> values, int threads) {
+/// Calls visit(first, piece) for pieces of values[first, ...) that fit into the first-level cache.
+template <class Visit>
+void for_each_piece_of(std::span<float> values, int threads, Visit visit) {
+  fp16::detail::for_each_part(values.size(), threads, piece_size, [&](std::size_t first, std::size_t last) {
+    for (; first < last; first += piece_size)
+      visit(first, values.subspan(first, std::min(piece_size, last - first)));
+  });
+}
+
+/// values[i] = element first + i of the tensor.
+void widen(const Tensor& tensor, std::size_t first, std::span<float> values) {
+  const float* read_values = read(tensor, first, values.size(), values);
+  if (read_values != values.data()) std::copy_n(read_values, values.size(), values.data());
+}
+
+/// NaNs aside.
+float largest_magnitude(const Tensor& tensor, int threads) {
   float all = 0;
   std::mutex mutex;
-  fp16::detail::for_each_part(values.size(), threads, piece_size, [&](std::size_t first, std::size_t last) {
-    float largest = 0;
-    for (; first < last; first += piece_size) {
-      const std::span<float> piece = values.subspan(first, std::min(piece_size, last - first));
-      const float* read_values = read(tensor, first, piece.size(), piece);
-      if (read_values != piece.data()) std::copy_n(read_values, piece.size(), piece.data());
-      largest = std::max(largest, largest_magnitude(piece));
-    }
+  fp16::detail::for_each_part(tensor.size(), threads, piece_size, [&](std::size_t first, std::size_t last) {
+    const float largest = sim::largest_magnitude(tensor, first, last - first);
     const std::scoped_lock lock(mutex);
     all = std::max(all, largest);
   });
@@ -40,27 +49,23 @@ FP16_VECTOR_CLONES void multiply(std::span<float> values, float factor) {
   for (float& value : values) value *= factor;
 }
 
-/// values * scale rounded to F, stochastically where there are random bits.
 template <const fp16::Format& F>
-void round_scaled(std::span<float> values, float scale, std::optional<fp16::PhiloxSequence> random) {
-  std::array<fp16::Bits<F>, piece_size> codes;
-  const auto rounding = random ? fp16::Rounding::stochastic : fp16::Rounding::nearest_even;
-  for (std::size_t first = 0; first < values.size(); first += piece_size) {
-    const std::size_t count = std::min(piece_size, values.size() - first);
-    const std::span<float> piece = values.subspan(first, count);
-    const std::span<fp16::Bits<F>> piece_codes(codes.data(), count);
-    multiply(piece, scale);
-    fp16::encode<F>(piece, piece_codes, {.rounding = rounding, .saturate = true}, {.random = random});
-    fp16::decode<F>(std::span<const fp16::Bits<F>>(piece_codes), piece);
-    if (random) random->first += count;
-  }
+void round_stochastically(std::span<float> values, const fp16::PhiloxSequence& random) {
+  std::array<fp16::Bits<F>, piece_size> buffer;
+  const std::span<fp16::Bits<F>> codes = std::span(buffer).first(values.size());
+  fp16::encode<F>(values, codes, {.rounding = fp16::Rounding::stochastic, .saturate = true},
+                  {.random = random});
+  fp16::decode<F>(std::span<const fp16::Bits<F>>(codes), values);
 }
 
-void round_scaled(fp16::Format format, std::span<float> values, float scale,
+/// values * scale rounded to the format, stochastically where there are random bits.
+void round_scaled(const fp16::Format& format, std::span<float> values, float scale,
                   const std::optional<fp16::PhiloxSequence>& random) {
+  if (!random) return fp16::round_scaled(format, values, scale);
+  multiply(values, scale);
   fp16::for_each_format([&]<const fp16::Format & F>() {
     if constexpr (F.width() <= 8 && F.has_arithmetic()) {
-      if (F == format) round_scaled<F>(values, scale, random);
+      if (F == format) round_stochastically<F>(values, *random);
     }
   });
 }
@@ -117,31 +122,37 @@ std::optional<fp16::PhiloxSequence> OperandNarrowing::random_of(const OperandUse
   return context_.random.from(number << 48);
 }
 
-double OperandNarrowing::narrow_with_scale(std::span<float> values, float max_abs,
+double OperandNarrowing::narrow_with_scale(const Tensor& operand, std::span<float> values,
                                            const OperandUse& use) const {
   const OperandFormat& format = format_of(use.operand);
   const std::string name =
       std::string(context_.layer) + "." + std::string(operand_names[static_cast<std::size_t>(use.operand)]);
-  const float scale = context_.scaler != nullptr ? context_.scaler->scale(name, format.element, max_abs) : 1;
+  const int threads = threads_for(values.size());
+  const float scale = context_.scaler != nullptr
+                          ? context_.scaler->scale(name, format.element, largest_magnitude(operand, threads))
+                          : 1;
   const std::optional<fp16::PhiloxSequence> random = random_of(use);
-  fp16::detail::for_each_part(
-      values.size(), threads_for(values.size()), piece_size, [&](std::size_t first, std::size_t last) {
-        std::optional<fp16::PhiloxSequence> part = random;
-        if (part) part->first += first;
-        round_scaled(format.element, values.subspan(first, last - first), scale, part);
-      });
+  for_each_piece_of(values, threads, [&](std::size_t first, std::span<float> piece) {
+    std::optional<fp16::PhiloxSequence> drawn = random;
+    if (drawn) drawn->first += first;
+    widen(operand, first, piece);
+    round_scaled(format.element, piece, scale, drawn);
+  });
   return 1.0 / static_cast<double>(scale);
 }
 
-double OperandNarrowing::narrow_to_blocks(std::span<float> values, float max_abs, const OperandUse& use,
-                                          const fp16::BlockAxis& axis) const {
+double OperandNarrowing::narrow_to_blocks(const Tensor& operand, std::span<float> values,
+                                          const OperandUse& use, const fp16::BlockAxis& axis) const {
   const OperandFormat& format = format_of(use.operand);
-  const float scale = tensor_scale_of(*format.block, max_abs);
-  fp16::round_to_blocks(*format.block, values, axis,
-                        {.scale_rule = format.scale_rule,
-                         .tensor_scale = scale,
-                         .random = random_of(use),
-                         .threads = threads_for(values.size())});
+  const int threads = threads_for(values.size());
+  const float scale = format.block->has_tensor_scale
+                          ? tensor_scale_of(*format.block, largest_magnitude(operand, threads))
+                          : 1;
+  for_each_piece_of(values, threads,
+                    [&](std::size_t first, std::span<float> piece) { widen(operand, first, piece); });
+  fp16::round_to_blocks(
+      *format.block, values, axis,
+      {.scale_rule = format.scale_rule, .tensor_scale = scale, .random = random_of(use), .threads = threads});
   return scale;
 }
 
@@ -151,10 +162,9 @@ NarrowedOperand OperandNarrowing::narrow(const Tensor& operand, const OperandUse
   if (kind == OperandFormat::Kind::as_stored) return NarrowedOperand(operand);
   Tensor narrow(operand.shape(), fp16::binary32);
   const std::span<float> values = narrow.elements<float>();
-  const float max_abs = widen(operand, values, threads_for(values.size()));
   const double factor = kind == OperandFormat::Kind::per_tensor
-                            ? narrow_with_scale(values, max_abs, use)
-                            : narrow_to_blocks(values, max_abs, use, axis);
+                            ? narrow_with_scale(operand, values, use)
+                            : narrow_to_blocks(operand, values, use, axis);
   return NarrowedOperand(std::move(narrow), factor);
 }
 

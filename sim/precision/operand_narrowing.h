@@ -106,8 +106,8 @@ class OperandNarrowing {
 
  private:
   const OperandFormat& format_of(Operand operand) const;
-  double narrow_with_scale(std::span<float> values, float max_abs, const OperandUse& use) const;
-  double narrow_to_blocks(std::span<float> values, float max_abs, const OperandUse& use,
+  double narrow_with_scale(const Tensor& operand, std::span<float> values, const OperandUse& use) const;
+  double narrow_to_blocks(const Tensor& operand, std::span<float> values, const OperandUse& use,
                           const fp16::BlockAxis& axis) const;
   /// None unless the operand is rounded stochastically.
   std::optional<fp16::PhiloxSequence> random_of(const OperandUse& use) const;

@@ -1,6 +1,7 @@
 #include "sim/tensor/tensor.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cassert>
 #include <cstdlib>
@@ -315,16 +316,31 @@ void for_each_part(const RoundedOutput& out, std::size_t count, int threads, std
   });
 }
 
-void copy_rounded(const RoundedOutput& out, const Tensor& in) {
-  std::size_t offset = 0;
-  if (in.format() != fp16::binary64) {
-    for_each_piece(in, [&](std::span<const float> values) {
-      store(out, offset, values);
-      offset += values.size();
-    });
-  } else {
-    store(out, 0, in.elements<double>());
+namespace {
+
+/// Elements [first, last) without a copy on the way where they, or their roundings, are stored as numbers.
+void copy_part(const RoundedOutput& out, const Tensor& in, std::size_t first, std::size_t last) {
+  const std::size_t count = last - first;
+  if (is_binary64(in)) return store(out, first, in.elements<double>().subspan(first, count));
+  if (in.format() == fp16::binary32) return store(out, first, in.elements<float>().subspan(first, count));
+  if (out.tensor->format() == fp16::binary32) {
+    const std::span<float> values = out.tensor->elements<float>().subspan(first, count);
+    return store(out, first, std::span<const float>(read(in, first, count, values), count));
   }
+  std::array<float, 4096> buffer;
+  for (; first < last; first += buffer.size()) {
+    const std::size_t n = std::min(buffer.size(), last - first);
+    store(out, first, std::span<const float>(read(in, first, n, buffer), n));
+  }
+}
+
+}  // namespace
+
+void copy_rounded(const RoundedOutput& out, const Tensor& in, int threads) {
+  for_each_part(out, in.size(), threads, smallest_part_of_elements,
+                [&](const RoundedOutput& part, std::size_t first, std::size_t last) {
+                  copy_part(part, in, first, last);
+                });
 }
 
 Tensor rounded(const Tensor& tensor, fp16::Format format) {

@@ -115,8 +115,9 @@ struct RoundedOutput {
 void store(const RoundedOutput& out, std::size_t offset, std::span<const float> values);
 void store(const RoundedOutput& out, std::size_t offset, std::span<const double> values);
 
-/// The elements of `in`, each rounded once to out's format; both have the same number of elements.
-void copy_rounded(const RoundedOutput& out, const Tensor& in);
+/// The elements of `in`, each rounded once to out's format; both have the same number of elements. No bit depends on
+/// the threads.
+void copy_rounded(const RoundedOutput& out, const Tensor& in, int threads = 1);
 
 /// `tensor` rounded once to nearest in `format`.
 Tensor rounded(const Tensor& tensor, fp16::Format format);

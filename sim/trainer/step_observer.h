@@ -4,12 +4,14 @@
 #include <optional>
 #include <vector>
 
+#include "sim/data/dataset.h"
 #include "sim/loss_scaling/loss_scaler.h"
 #include "sim/tape/gradients.h"
 #include "sim/tape/tape.h"
 
 namespace sim {
 
+struct ModelState;
 struct StepRecord;
 
 /// What an observer needs of the backward passes of a step.
@@ -41,8 +43,11 @@ struct ObservedDecision {
   const Tape& tape;  ///< of the last of these passes, as is the loss
   Variable loss;
   float loss_scale;
+  float mean_over;  ///< as in BackwardOptions
   const ScaledGradients& gradients;
   const std::optional<SiteGradients>& twin;  ///< of the passes that it was run for; nothing where for none
+  const ModelState& state;                   ///< which the step began with
+  const Batch& batch;                        ///< of the last of these passes
 };
 
 /// Shown every step of the trainers it is registered with, and writes what it sees into the step's record. It changes

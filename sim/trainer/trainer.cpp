@@ -101,15 +101,18 @@ Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPoli
                                 "' has none; allowed: policy fp8");
   }
   if (casts_with_scales && !tensor_) tensor_ = std::make_unique<DelayedScaling>();
-  if (options.statistics_every != 0)
-    own_observers_.push_back(std::make_unique<StatisticsObserver>(options.statistics_every));
-  if (options.twin_every != 0) own_observers_.push_back(std::make_unique<TwinObserver>(options.twin_every));
-  if (options.record_skips) own_observers_.push_back(std::make_unique<SkipObserver>(options.twin_format));
-  for (const auto& observer : own_observers_) observers_.push_back(observer.get());
+  if (options.statistics_every != 0) observe(std::make_unique<StatisticsObserver>(options.statistics_every));
+  if (options.twin_every != 0) observe(std::make_unique<TwinObserver>(options.twin_every));
+  if (options.record_skips) observe(std::make_unique<SkipObserver>(options.twin_format));
   take_state(ModelState::initial(model, options.seed, unit_scaling));
   round_copies();
   const AllocationScope scope(memory_.get(), MemoryRole::optimizer_state);
   for (std::size_t i = 0; i < state_.weights.size(); ++i) optimizer_->allocate(i, state_.weights[i].size());
+}
+
+void Trainer::observe(std::unique_ptr<StepObserver> observer) {
+  observers_.push_back(observer.get());
+  own_observers_.push_back(std::move(observer));
 }
 
 void Trainer::take_state(ModelState initial) {
@@ -163,27 +166,28 @@ void Trainer::round_copies() {
     const fp16::Format format = model_format(policy_, state_.specs[i]);
     if (format == state_.weights[i].format()) continue;
     if (copies_[i].empty()) copies_[i] = Tensor(state_.weights[i].shape(), format);
-    copy_rounded({&copies_[i], nullptr, rounds_to_nearest ? nullptr : &rounding, i}, state_.weights[i]);
+    copy_rounded({&copies_[i], nullptr, rounds_to_nearest ? nullptr : &rounding, i}, state_.weights[i],
+                 options_.threads);
   }
 }
 
-RecordedStep Trainer::record_micro_batch(std::uint64_t number, float loss_factor) {
-  RecordedStep recorded =
-      record_step(model_, state_.specs, model_weights(), state_.buffers, batches_.batch(number), policy_,
-                  {.seed = options_.seed,
-                   .step = number,
-                   .threads = options_.threads,
-                   .tensor_scaler = tensor_.get(),
-                   .unit_scaling = state_.parametrisation()});
+RecordedStep Trainer::record_micro_batch(std::uint64_t number, const Batch& batch, float loss_factor) {
+  RecordedStep recorded = record_step(model_, state_.specs, model_weights(), state_.buffers, batch, policy_,
+                                      {.seed = options_.seed,
+                                       .step = number,
+                                       .threads = options_.threads,
+                                       .tensor_scaler = tensor_.get(),
+                                       .unit_scaling = state_.parametrisation()});
   if (loss_factor != 1) multiply_losses(recorded, loss_factor);
   return recorded;
 }
 
-std::vector<Trainer::LossTerm> Trainer::losses_of(const RecordedStep& recorded) const {
-  if (loss_scalers_.size() == 1) return {{recorded.tape, recorded.forward.loss, *loss_scalers_.front()}};
+std::vector<Trainer::LossTerm> Trainer::losses_of(const RecordedStep& recorded, const Batch& batch) const {
+  if (loss_scalers_.size() == 1)
+    return {{recorded.tape, recorded.forward.loss, *loss_scalers_.front(), batch}};
   std::vector<LossTerm> terms;
   for (std::size_t i = 0; i < loss_scalers_.size(); ++i)
-    terms.push_back({recorded.tape, recorded.forward.losses[i], *loss_scalers_[i]});
+    terms.push_back({recorded.tape, recorded.forward.losses[i], *loss_scalers_[i], batch});
   return terms;
 }
 
@@ -234,7 +238,9 @@ void Trainer::decide(const LossTerm& term, const Pending& pending, StepRecord& r
   if (layer_) add_outcomes(pending.scaled);
   if (layer_ && pending.ends_step) record.decision = std::max(record.decision, decide_by_layers());
   sites_ = pending.scaled.sites;
-  const ObservedDecision observed{term.tape, term.loss, pending.scale, pending.scaled, pending.twin};
+  const ObservedDecision observed{
+      term.tape,      term.loss,    pending.scale, static_cast<float>(options_.accumulation_steps),
+      pending.scaled, pending.twin, state_,        term.batch};
   for (StepObserver* observer : observers_) observer->after_decision(observed, record);
 }
 
@@ -316,10 +322,12 @@ StepRecord Trainer::step(float loss_factor) {
   std::optional<Pending> pending;
   std::optional<Gradients> gradients;
   for (std::size_t i = 0; i < micro_batches; ++i) {
-    const RecordedStep recorded = record_micro_batch(steps_done_ * micro_batches + i, loss_factor);
+    const std::uint64_t number = steps_done_ * micro_batches + i;
+    const Batch batch = batches_.batch(number);
+    const RecordedStep recorded = record_micro_batch(number, batch, loss_factor);
     record.loss += static_cast<float>(recorded.tape.value(recorded.forward.loss).element(0) /
                                       static_cast<double>(micro_batches));
-    const std::vector<LossTerm> terms = losses_of(recorded);
+    const std::vector<LossTerm> terms = losses_of(recorded, batch);
     for (std::size_t loss = 0; loss < terms.size(); ++loss) {
       if (!pending) pending.emplace(static_cast<float>(scale(loss)));
       pending->ends_step = i + 1 == micro_batches && loss + 1 == terms.size();

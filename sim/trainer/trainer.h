@@ -91,6 +91,7 @@ class Trainer {
 
   /// Shows every coming step to `observer` too, which must outlive the trainer.
   void observe(StepObserver& observer) { observers_.push_back(&observer); }
+  void observe(std::unique_ptr<StepObserver> observer);
 
   /// Differentiates and records `loss_factor` times the loss, and each of several losses as many times: a
   /// batch that counts for many, or NaN for one that no loss scale saves. After a step whose decision was
@@ -146,14 +147,15 @@ class Trainer {
     const Tape& tape;
     Variable loss;
     LossScaler& scaler;
+    const Batch& batch;
   };
 
   double scale(std::size_t loss) const;
   StepRecord begin_record() const;
   BackwardNeeds observers_needs() const;
   bool decides_each_backward() const;
-  RecordedStep record_micro_batch(std::uint64_t number, float loss_factor);
-  std::vector<LossTerm> losses_of(const RecordedStep& recorded) const;
+  RecordedStep record_micro_batch(std::uint64_t number, const Batch& batch, float loss_factor);
+  std::vector<LossTerm> losses_of(const RecordedStep& recorded, const Batch& batch) const;
   SiteGradients differentiate(const LossTerm& term, BackwardOptions options) const;
   /// Adds the gradients of one more backward pass, and its twin where somebody needs it.
   void add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const;
@@ -178,8 +180,8 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Schedule> schedule_;
   TrainerOptions options_;
-  std::vector<std::unique_ptr<StepObserver>> own_observers_;  ///< those that the options ask for
-  std::vector<StepObserver*> observers_;                      ///< and those of others
+  std::vector<std::unique_ptr<StepObserver>> own_observers_;  ///< those that nobody else keeps
+  std::vector<StepObserver*> observers_;                      ///< all
   BatchSampler batches_;
   ModelState state_;
   std::vector<Tensor> copies_;  ///< of the weights in the model's format; empty where that is their own

@@ -112,6 +112,32 @@ TEST_CASE("dynamic map: the nearest code is where the kernel's search ends") {
   }
 }
 
+TEST_CASE(
+    "dynamic map: every float of the highest binade, and those around every border, one by one or as a "
+    "block") {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  for (const DynamicMap* map : {&DynamicMap::with_sign(), &DynamicMap::without_sign()}) {
+    std::vector<float> values{1};  // the maximum of the block, so that none is scaled
+    for (float value = 0.5f; value < 1; value = std::nextafter(value, infinity)) values.push_back(value);
+    for (int code = 0; code < 255; ++code) {
+      const float midpoint = (map->values()[code] + map->values()[code + 1]) * 0.5f;
+      for (const float value :
+           {midpoint, std::nextafter(midpoint, infinity), std::nextafter(midpoint, -infinity)})
+        values.insert(values.end(), {value, -value});
+    }
+    std::vector<std::uint8_t> codes(values.size());
+    CHECK(map->quantise(values, codes) == 1);
+    std::size_t differences = 0;
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const std::uint8_t expected = walked_code(*map, values[i]);
+      differences += (codes[i] != expected) + (map->nearest(values[i]) != expected);
+      if (map == &DynamicMap::with_sign())
+        differences += map->nearest(-values[i]) != walked_code(*map, -values[i]);
+    }
+    CHECK(differences == 0);
+  }
+}
+
 TEST_CASE("dynamic map: midpoints go to the even code, small values to zero unless they are negative") {
   const DynamicMap& map = DynamicMap::with_sign();
   const auto midpoint = [&](int code) { return (map.values()[code] + map.values()[code + 1]) * 0.5f; };
