@@ -18,8 +18,9 @@ namespace experiments::allreduce_precision {
 namespace {
 
 void run(Run& run, Options& options) {
+  options.training.directory = run.record().staging();
   const TrainingSetup setup(options.training);
-  sim::Trainer trainer = setup.trainer({.seed = options.training.seed});
+  sim::Trainer trainer = setup.trainer({.seed = options.training.seed, .keep_in = ""});
   record_settings(run.record(), "optimizer", trainer.optimizer().name(), trainer.optimizer().options());
   const Findings found = measure(setup, trainer, options, run);
   const std::string setting = fmt::format(

@@ -20,10 +20,10 @@ struct Options {
 
 inline void bind(CommandLine& command_line, Options& options) {
   Inputs& inputs = options.inputs;
-  command_line.add("--a", inputs.a, "A, m x k, .npy of float16", "FILES");
-  command_line.add("--b", inputs.b, "B, k x n, .npy of float16", "FILES");
-  command_line.add("--d", inputs.d, "D, m x n, .npy of float16 or float32", "FILES");
-  command_line.add("--c", inputs.c, "C, m x n, .npy of float16 or float32", "FILES");
+  command_line.add("--a", inputs.a, "A, m x k, float16; .npy, or FILE:NAME of .npz or .safetensors", "FILES");
+  command_line.add("--b", inputs.b, "B, k x n, likewise", "FILES");
+  command_line.add("--d", inputs.d, "D, m x n, float16 or float32, likewise", "FILES");
+  command_line.add("--c", inputs.c, "C, m x n, float16 or float32, likewise", "FILES");
   command_line.add("--alpha", inputs.alpha, "factor of A B");
   command_line.add("--beta", inputs.beta, "factor of C; default: 1 with --c, 0 without");
   command_line.add_flag("--cublas", inputs.by_cublas,

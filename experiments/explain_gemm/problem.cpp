@@ -29,9 +29,11 @@ std::vector<std::uint16_t> halves_of(const Matrix& matrix) {
 }
 
 Matrix read_halves(const std::string& file) {
-  Matrix matrix = read_npy(file);
+  Matrix matrix = read_matrix(file);
   if (matrix.format != binary16)
-    throw std::runtime_error(fmt::format("file '{}' holds float32; allowed for A and B: float16", file));
+    throw std::runtime_error(fmt::format(
+        "file '{}' holds float32, whose products are not among the hypotheses; allowed for A and B: float16",
+        file));
   return matrix;
 }
 
@@ -134,11 +136,11 @@ Problem read_triple(const Inputs& inputs, const Files& files, std::size_t triple
                   .alpha = inputs.alpha,
                   .beta = inputs.beta.value_or(inputs.c.empty() ? 0.0f : 1.0f)};
   problem.d.codes.resize(problem.outputs());
-  if (!inputs.by_cublas) problem.d = read_npy(files.d[triple]);
+  if (!inputs.by_cublas) problem.d = read_matrix(files.d[triple]);
   require_depth(a, b);
   require_shape("--d", problem.d, problem.rows, problem.columns);
   if (problem.beta == 0) return problem;
-  const Matrix c = read_npy(files.c[triple]);
+  const Matrix c = read_matrix(files.c[triple]);
   require_shape("--c", c, problem.rows, problem.columns);
   for (const std::uint32_t code : c.codes) problem.c.push_back(static_cast<float>(value_of(c.format, code)));
   return problem;

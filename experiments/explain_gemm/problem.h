@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/explain_gemm/npy.h"
+#include "experiments/explain_gemm/matrix.h"
 #include "fp16/codec.h"
 
 namespace experiments::explain_gemm {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <thread>
 
@@ -18,19 +19,33 @@ namespace experiments {
 namespace {
 
 struct StandardOptions {
-  std::string out;
+  std::string out;  ///< empty: nothing is kept
   int threads = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   bool quiet = false;
+  bool json = false;
 };
 
-void add_standard_options(CommandLine& command_line, StandardOptions& options) {
-  command_line.add("--out", options.out, "directory of the results", "DIR");
+void add_standard_options(CommandLine& command_line, StandardOptions& options, Results results) {
+  const bool is_asked = results == Results::asked;
+  command_line.add("--out", options.out,
+                   is_asked ? "directory for tables, figures and a page; nothing is written without"
+                            : "directory of the results",
+                   "DIR");
+  if (is_asked) command_line.add_flag("--json", options.json, "print what was found as JSON");
   command_line.add("--threads", options.threads, "threads; the results do not depend on them",
                    {.minimum = 1, .maximum = 1024});
-  command_line.add_quick();
+  if (!is_asked) command_line.add_quick();
   command_line.add_flag("--quiet", options.quiet, "no progress bar");
   command_line.add_config();
   command_line.add_list();
+}
+
+/// What was found, as one JSON object.
+Json found(const Program& program, const Run& run, const RunRecord& record) {
+  Json all = Json::object({{"program", program.name}, {"failure", nullptr}});
+  if (run.failure()) all["failure"] = *run.failure();
+  all.update(record.json());
+  return all;
 }
 
 Json settings(const Program& program, const CommandLine& command_line) {
@@ -52,6 +67,7 @@ bool can_show_progress(const std::ostream& err) {
 }  // namespace
 
 void Run::figure(const Figure& figure) {
+  if (!draws()) return;
   record_.flush();
   const Drawing drawing = draw(figure, record_.staging());
   throw_if_interrupted();  // Ctrl-C ends gnuplot too: no drawing to complain about
@@ -87,23 +103,32 @@ int run(int argc, const char* const* argv, const Experiment& experiment, const L
         Streams streams) {
   const std::string& name = experiment.program.name;
   return guarded(name, streams.err, [&] {
-    StandardOptions options{.out = fmt::format("results/{}", name)};
+    StandardOptions options{.out =
+                                experiment.results == Results::kept ? fmt::format("results/{}", name) : ""};
     CommandLine command_line(experiment.program, laboratory.families);
     experiment.options(command_line);
-    add_standard_options(command_line, options);
+    add_standard_options(command_line, options, experiment.results);
     if (command_line.parse(argc, argv, streams.out) == CommandLine::Outcome::answered) return 0;
 
     const InterruptGuard interrupt_guard;
-    RunRecord record(options.out);
-    Run run(record, {.threads = options.threads,
-                     .terminal = !options.quiet && can_show_progress(streams.err) ? &streams.err : nullptr,
-                     .warnings = &streams.err});
+    const bool leaves_nothing = experiment.results == Results::asked && options.out.empty();
+    const auto record =
+        leaves_nothing ? std::make_unique<RunRecord>() : std::make_unique<RunRecord>(options.out);
+    if (options.json) record->keep_as_json();
+    Run run(*record, {.threads = options.threads,
+                      .terminal = !options.quiet && can_show_progress(streams.err) ? &streams.err : nullptr,
+                      .warnings = &streams.err});
     experiment.body(run);
     throw_if_interrupted();
-    Json known = settings(experiment.program, command_line);
-    if (laboratory.arithmetic) known.update(laboratory.arithmetic());
-    record.commit(known);
-    streams.out << printable(record.verdict()) << std::flush;
+    if (record->is_kept()) {
+      Json known = settings(experiment.program, command_line);
+      if (laboratory.arithmetic) known.update(laboratory.arithmetic());
+      record->commit(known);
+      if (experiment.published) experiment.published(record->directory());
+    }
+    streams.out << (options.json ? found(experiment.program, run, *record).to_text(2) + "\n"
+                                 : printable(record->verdict()))
+                << std::flush;
     if (!run.failure()) return 0;
     fmt::print(streams.err, "{}: check failed: {}\n", name, one_line(*run.failure()));
     return 1;

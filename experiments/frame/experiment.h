@@ -2,6 +2,7 @@
 /// The frame of an experiment binary: options in, run directory and verdict out, one line and an exit code
 /// for errors.
 
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <mutex>
@@ -44,6 +45,8 @@ class Run {
   /// Draws the figure from the tables written so far and puts it into the record. Without gnuplot, or when it
   /// fails, the script is written all the same, and one line warns (about a missing gnuplot only once).
   void figure(const Figure& figure);
+  /// Whether anybody will see figures: the run leaves a directory.
+  bool draws() const { return record_.is_kept(); }
 
   /// One line on stderr; from any thread.
   void warn(const std::string& text);
@@ -61,10 +64,19 @@ class Run {
   std::optional<std::string> failure_;
 };
 
+/// Which runs leave a directory.
+enum class Results {
+  kept,  ///< all, in results/NAME without --out
+  asked  ///< those with --out; --json prints what a run found
+};
+
 struct Experiment {
   Program program;
   std::function<void(CommandLine&)> options;  ///< binds the experiment's own options
   std::function<void(Run&)> body;
+  Results results = Results::kept;
+  /// What comes after the directory is complete; none without.
+  std::function<void(const std::filesystem::path& directory)> published = {};
 };
 
 /// What the programs of one laboratory share and the frame does not know.
@@ -75,7 +87,7 @@ struct Laboratory {
 };
 
 /// Runs the experiment with --out, --threads, --quick, --quiet, --config and --list besides its own options,
-/// commits its record and prints its verdict. Returns the exit code: 0 done, 1 a check failed, 2 bad usage or
+/// commits its record and prints its verdict (or with --json, where results are asked for, the record). Returns the exit code: 0 done, 1 a check failed, 2 bad usage or
 /// input (one line on `streams.err`, nothing written), 130 interrupted (nothing written).
 int run(int argc, const char* const* argv, const Experiment& experiment, const Laboratory& laboratory,
         Streams streams = {});

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <fstream>
+#include <iterator>
 #include <limits>
 #include <sstream>
 #include <stdexcept>
@@ -31,22 +32,42 @@ int width_of_a_map(std::size_t maps) {
   return maps == 1 ? map_width : least_map_width;
 }
 
+/// A name without its middle, as far as it has more characters than fit beside a map.
+std::string shortened(const std::string& name) {
+  constexpr std::size_t most = 44;
+  if (name.size() <= most) return name;
+  const auto begins_character = [&](std::size_t i) {
+    return (static_cast<unsigned char>(name[i]) & 0xc0) != 0x80;
+  };
+  std::size_t head = most / 2, tail = name.size() - most / 2;
+  while (!begins_character(head)) --head;
+  while (tail < name.size() && !begins_character(tail)) ++tail;
+  return name.substr(0, head) + "…" + name.substr(tail);
+}
+
+std::vector<std::string> labels_of(const HeatMapAxes& axes) {
+  std::vector<std::string> labels;
+  std::ranges::transform(axes.tensors, std::back_inserter(labels), shortened);
+  return labels;
+}
+
 int names_width(const HeatMapAxes& axes) {
-  return text_width(axes.tensors, 10) + 15;  // in a smaller font than other tics
+  return text_width(labels_of(axes), 10) + 15;  // in a smaller font than other tics
 }
 
 /// The beginning of a multiplot of heat maps, and what they all have.
 std::string common_axes(const HeatMapAxes& axes) {
   const double height = heat_map_height(axes);
-  std::string tensors, tics;
-  for (std::size_t row = 1; row <= axes.tensors.size(); ++row) {
-    const std::string& tensor = axes.tensors[row - 1];
-    tensors += tensor + ' ';
-    tics += fmt::format("{}{} {}", row == 1 ? "" : ", ", gnuplot_string(tensor), row);
+  const std::vector<std::string> labels = labels_of(axes);
+  std::string tensors = labels.empty() ? "''" : "", tics;
+  for (std::size_t row = 1; row <= labels.size(); ++row) {
+    const std::string_view comma = row == 1 ? "" : ", ";
+    tensors += fmt::format("{}{}", comma, gnuplot_string(axes.tensors[row - 1]));
+    tics += fmt::format("{}{} {}", comma, gnuplot_string(labels[row - 1]), row);
   }
   return fmt::format(
-      "tensors = {}\n"
-      "row_of(tensor) = sum [i = 1:words(tensors)] (word(tensors, i) eq tensor ? i : 0)\n"
+      "array tensors[{}] = [{}]\n"
+      "row_of(tensor) = sum [i = 1:|tensors|] (tensors[i] eq tensor ? i : 0)\n"
       "cell_row(tensor, value) = row_of(tensor) > 0 && value > 0 ? row_of(tensor) : NaN\n"
       "set multiplot\nunset key\nset grid xtics noytics\nset style fill solid 1.0 noborder\n"
       "set palette defined ({})\n"
@@ -55,10 +76,10 @@ std::string common_axes(const HeatMapAxes& axes) {
       "set tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
       "set xrange [{}:{}]\nset yrange [{}.5:0.5]\nset xtics {}\nset xlabel {}\n"
       "set ytics nomirror out scale 0.5 noenhanced font ',10' ({})\n",
-      gnuplot_string(tensors), figure_style::palette, gnuplot_string(axes.color_label),
-      1 - title_room / height, axis_room / height, axes.lowest, axes.highest, axes.tensors.size(),
-      octaves_between_tics(axes.highest - axes.lowest, most_tics_of_a_map), gnuplot_string(axes.x_label),
-      tics);
+      std::max<std::size_t>(labels.size(), 1), tensors, figure_style::palette,
+      gnuplot_string(axes.color_label), 1 - title_room / height, axis_room / height, axes.lowest,
+      axes.highest, axes.tensors.size(), octaves_between_tics(axes.highest - axes.lowest, most_tics_of_a_map),
+      gnuplot_string(axes.x_label), tics);
 }
 
 /// Beside the maps; `left` and `width` as fractions of the figure, whose height is in pixels.

@@ -106,7 +106,7 @@ struct HeatMap {
 
 /// The axes that maps side by side have in common.
 struct HeatMapAxes {
-  std::vector<std::string> tensors;  ///< from the top; names without spaces
+  std::vector<std::string> tensors;  ///< from the top; long names lose their middle
   double lowest;
   double highest;
   std::string x_label;

@@ -16,10 +16,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-[[noreturn]] void throw_not_read(const fs::path& file, std::string_view why) {
-  throw std::runtime_error(fmt::format("file '{}' cannot be read ({})", file.string(), why));
-}
-
 std::string_view kind_of(fs::file_type type) {
   if (type == fs::file_type::directory) return "a directory";
   if (type == fs::file_type::fifo) return "a FIFO";
@@ -29,17 +25,25 @@ std::string_view kind_of(fs::file_type type) {
 
 }  // namespace
 
+void throw_not_read(const fs::path& file, std::string_view why) {
+  throw std::runtime_error(fmt::format("file '{}' cannot be read ({})", file.string(), why));
+}
+
+void require_regular(const fs::path& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (error) throw_not_read(file, error.message());
+  if (!fs::is_regular_file(status))
+    throw_not_read(file, fmt::format("it is {}, a regular file is needed", kind_of(status.type())));
+}
+
 void throw_not_written(const fs::path& file, int error) {
   throw std::runtime_error(
       fmt::format("file '{}' cannot be written ({})", file.string(), std::generic_category().message(error)));
 }
 
 std::string read_file(const fs::path& file, std::uint64_t most_bytes) {
-  std::error_code error;
-  const fs::file_status status = fs::status(file, error);
-  if (error) throw_not_read(file, error.message());
-  if (!fs::is_regular_file(status))
-    throw_not_read(file, fmt::format("it is {}, a regular file is needed", kind_of(status.type())));
+  require_regular(file);
   const auto require_at_most = [&](std::uint64_t bytes) {
     if (bytes > most_bytes)
       throw_not_read(file, fmt::format("it has {} bytes, at most {} are allowed", bytes, most_bytes));

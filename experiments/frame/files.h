@@ -10,6 +10,12 @@
 
 namespace experiments {
 
+/// Throws std::runtime_error "file 'FILE' cannot be read (WHY)".
+[[noreturn]] void throw_not_read(const std::filesystem::path& file, std::string_view why);
+
+/// Throws as throw_not_read does where it is no regular file: nobody waits for a FIFO that never speaks.
+void require_regular(const std::filesystem::path& file);
+
 /// Throws std::runtime_error "file 'FILE' cannot be written (...)" with the message of that errno.
 [[noreturn]] void throw_not_written(const std::filesystem::path& file, int error);
 

@@ -9,6 +9,8 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr int deepest = 100;
+
 Json from_library(const ordered_json& value) {
   switch (value.type()) {
     case ordered_json::value_t::boolean:
@@ -86,11 +88,21 @@ Json Json::object(Object members) {
 }
 
 Json Json::from_text(std::string_view text) {
-  return from_library(ordered_json::parse(text, nullptr, /*allow_exceptions=*/false));
+  bool is_too_deep = false;
+  const auto keep = [&](int depth, ordered_json::parse_event_t, const ordered_json&) {
+    is_too_deep = is_too_deep || depth > deepest;
+    return depth <= deepest;
+  };
+  const ordered_json document = ordered_json::parse(text, keep, /*allow_exceptions=*/false);
+  return is_too_deep ? Json() : from_library(document);
 }
 
 Json Json::from_cbor(std::string_view bytes) {
-  return from_library(ordered_json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false));
+  try {
+    return from_library(ordered_json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false));
+  } catch (const ordered_json::exception&) {  // which a length beyond all memory is, nonetheless
+    return nullptr;
+  }
 }
 
 std::string Json::to_text(int indent) const {

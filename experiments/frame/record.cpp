@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cmath>
 #include <ctime>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <system_error>
@@ -66,11 +67,20 @@ std::vector<std::string> listed_files(const fs::path& directory) {
   std::vector<std::string> files;
   if (!listed.is_array()) return files;
   for (const Json& entry : listed.elements()) {
-    const std::string file = entry.is_string() ? entry.string() : "";
-    // Plain names only: a damaged manifest must not lead to files outside its directory.
-    if (fs::path(file).filename() == file && fs::is_regular_file(directory / file)) files.push_back(file);
+    const fs::path file = entry.is_string() ? entry.string() : "";
+    // A damaged manifest must not lead to files outside its directory.
+    const bool is_inside = file.is_relative() && !file.empty() && *file.lexically_normal().begin() != "..";
+    if (is_inside && fs::is_regular_file(directory / file)) files.push_back(file.string());
   }
   return files;
+}
+
+/// Removes the file, and its folders within the directory as far as nothing else is in them.
+void remove_with_empty_folders(const fs::path& directory, const fs::path& file) {
+  fs::remove(directory / file);
+  for (fs::path folder = file.parent_path(); !folder.empty(); folder = folder.parent_path()) {
+    if (::rmdir((directory / folder).c_str()) != 0) return;
+  }
 }
 
 std::string quoted_where_needed(const std::string& text) {
@@ -130,30 +140,45 @@ Json Value::json() const {
       content_);
 }
 
-Table::Table(fs::path file, const std::vector<std::string>& columns)
-    : file_(std::move(file)), stream_(file_, std::ios::binary), columns_(columns.size()) {
-  if (!stream_) throw_not_written(file_, errno);
-  row({columns.begin(), columns.end()});
+Table::Table(std::string name, Target target, const std::vector<std::string>& columns)
+    : name_(std::move(name)), target_(std::move(target)), columns_(columns) {
+  if (!target_.file) return;
+  errno = 0;
+  stream_.open(*target_.file, std::ios::binary);
+  if (!stream_) throw_not_written(*target_.file, errno);
+  write(columns);
 }
 
 void Table::row(const std::vector<Value>& cells) {
-  if (cells.size() != columns_) {
-    throw std::logic_error(fmt::format("{}: a row of {} cells in a table of {} columns",
-                                       file_.filename().string(), cells.size(), columns_));
+  if (cells.size() != columns_.size()) {
+    throw std::logic_error(
+        fmt::format("{}: a row of {} cells in a table of {} columns", name_, cells.size(), columns_.size()));
   }
+  if (target_.keeps_json) {
+    Json::Object members;
+    for (std::size_t i = 0; i < cells.size(); ++i) members.emplace_back(columns_[i], cells[i].json());
+    rows_.push_back(Json::object(std::move(members)));
+  }
+  if (!target_.file) return;
+  std::vector<std::string> texts;
+  std::ranges::transform(cells, std::back_inserter(texts), &Value::text);
+  write(texts);
+}
+
+void Table::write(const std::vector<std::string>& cells) {
   errno = 0;
-  for (std::size_t column = 0; column < columns_; ++column) {
-    if (column > 0) stream_ << ',';
-    stream_ << quoted_where_needed(cells[column].text());
-  }
+  for (const std::string& cell : cells)
+    stream_ << (&cell == &cells.front() ? "" : ",") << quoted_where_needed(cell);
   stream_ << '\n';
-  if (!stream_) throw_not_written(file_, errno);
+  if (!stream_) throw_not_written(*target_.file, errno);
 }
 
 void Table::flush() {
   errno = 0;
-  if (!stream_.flush()) throw_not_written(file_, errno);
+  if (target_.file && !stream_.flush()) throw_not_written(*target_.file, errno);
 }
+
+RunRecord::RunRecord() = default;
 
 RunRecord::RunRecord(fs::path directory)
     : directory_(std::move(directory)),
@@ -178,6 +203,7 @@ RunRecord::RunRecord(fs::path directory)
 
 RunRecord::~RunRecord() {
   tables_.clear();
+  if (!is_kept()) return;
   std::error_code ignored;
   fs::remove_all(staging_, ignored);
   if (!committed_) remove_if_empty(created_directories_);
@@ -185,7 +211,9 @@ RunRecord::~RunRecord() {
 }
 
 Table& RunRecord::table(std::string_view name, const std::vector<std::string>& columns) {
-  tables_.push_back(std::make_unique<Table>(staging_ / fmt::format("{}.csv", name), columns));
+  Table::Target target{.file = std::nullopt, .keeps_json = keeps_json_};
+  if (is_kept()) target.file = staging_ / fmt::format("{}.csv", name);
+  tables_.push_back(std::make_unique<Table>(std::string(name), std::move(target), columns));
   return *tables_.back();
 }
 
@@ -220,15 +248,12 @@ void RunRecord::flush() {
 
 void RunRecord::commit(const Json& settings) {
   flush();
-  tables_.clear();
-  Json summary = Json::object();
-  for (const auto& [key, value] : summary_) summary[key] = value.json();
-  write_contents(staging_ / "summary.json", summary.to_text(2) + "\n");
+  write_contents(staging_ / "summary.json", summary_json().to_text(2) + "\n");
   write_contents(staging_ / "verdict.txt", verdict_);
 
   std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::directory_iterator(staging_)) {
-    files.push_back(entry.path().filename().string());
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(staging_)) {
+    if (!entry.is_directory()) files.push_back(entry.path().lexically_relative(staging_).string());
   }
   std::sort(files.begin(), files.end());
   write_contents(staging_ / manifest_name, manifest(settings, files).to_text(2) + "\n");
@@ -240,11 +265,26 @@ void RunRecord::commit(const Json& settings) {
   const std::vector<std::string> old_files = listed_files(directory_);
   fs::remove(manifest_file);
   for (const std::string& file : old_files) {
-    if (!std::binary_search(files.begin(), files.end(), file)) fs::remove(directory_ / file);
+    if (!std::binary_search(files.begin(), files.end(), file)) remove_with_empty_folders(directory_, file);
   }
-  for (const std::string& file : files) fs::rename(staging_ / file, directory_ / file);
+  for (const std::string& file : files) {
+    fs::create_directories((directory_ / file).parent_path());
+    fs::rename(staging_ / file, directory_ / file);
+  }
   fs::rename(staging_ / manifest_name, manifest_file);
   committed_ = true;
+}
+
+Json RunRecord::summary_json() const {
+  Json summary = Json::object();
+  for (const auto& [key, value] : summary_) summary[key] = value.json();
+  return summary;
+}
+
+Json RunRecord::json() const {
+  Json tables = Json::object();
+  for (const std::unique_ptr<Table>& table : tables_) tables[table->name()] = table->json();
+  return Json::object({{"verdict", verdict_}, {"summary", summary_json()}, {"tables", std::move(tables)}});
 }
 
 Json RunRecord::manifest(const Json& settings, const std::vector<std::string>& files) const {

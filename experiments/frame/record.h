@@ -57,11 +57,21 @@ class Value {
   Content content_;
 };
 
-/// A CSV file with a header row (RFC 4180 quoting where a text needs it, lines ended by LF). Not thread safe.
+/// A CSV file with a header row (RFC 4180 quoting where a text needs it, lines ended by LF), an array of JSON objects, or
+/// both. Not thread safe.
 class Table {
  public:
+  struct Target {
+    std::optional<std::filesystem::path> file;  ///< of the CSV
+    bool keeps_json = false;
+  };
+
   /// `columns` carry their units, as in "time_ms". Throws std::runtime_error when the file cannot be created.
-  Table(std::filesystem::path file, const std::vector<std::string>& columns);
+  Table(std::string name, Target target, const std::vector<std::string>& columns);
+
+  const std::string& name() const { return name_; }
+  /// The rows so far, where they are kept.
+  const Json::Array& json() const { return rows_; }
 
   /// One cell per column; any other number throws std::logic_error.
   void row(const std::vector<Value>& cells);
@@ -70,9 +80,13 @@ class Table {
   void flush();
 
  private:
-  std::filesystem::path file_;
+  void write(const std::vector<std::string>& cells);
+
+  std::string name_;
+  Target target_;
   std::ofstream stream_;
-  std::size_t columns_;
+  std::vector<std::string> columns_;
+  Json::Array rows_;
 };
 
 /// A figure's entry in the manifest: `<name>.gp`, `.svg` and `.png` are its files.
@@ -98,15 +112,24 @@ class RunRecord {
   /// Creates the directory (and its parents) and the staging folder in it, and locks it against a second run.
   /// Throws std::runtime_error, naming the directory and the reason, when one of these is not possible.
   explicit RunRecord(std::filesystem::path directory);
+  /// A record of what a run found that leaves no directory; nothing may be staged.
+  RunRecord();
   /// Without a commit before: removes what was staged, and the directories that the constructor created.
   ~RunRecord();
   RunRecord(const RunRecord&) = delete;
   RunRecord& operator=(const RunRecord&) = delete;
 
+  /// Whether the run leaves a directory.
+  bool is_kept() const { return !directory_.empty(); }
   const std::filesystem::path& directory() const { return directory_; }
 
-  /// Where files that shall appear in the directory are to be written until commit().
+  /// Where files that shall appear in the directory, or in folders of it, are to be written until commit().
   const std::filesystem::path& staging() const { return staging_; }
+
+  /// Keeps the tables that are started from now on for json().
+  void keep_as_json() { keeps_json_ = true; }
+  /// {"verdict", "summary": {key: value}, "tables": {name: [{column: value}]}}.
+  Json json() const;
 
   /// Starts `<name>.csv`. The reference stays valid until commit().
   Table& table(std::string_view name, const std::vector<std::string>& columns);
@@ -139,6 +162,7 @@ class RunRecord {
   void commit(const Json& settings);
 
  private:
+  Json summary_json() const;
   Json manifest(const Json& settings, const std::vector<std::string>& files) const;
 
   std::filesystem::path directory_;
@@ -146,6 +170,7 @@ class RunRecord {
   std::vector<std::filesystem::path> created_directories_;
   int lock_ = -1;
   bool committed_ = false;
+  bool keeps_json_ = false;
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<std::pair<std::string, Value>> summary_;
   std::vector<std::pair<std::string, Value>> settings_;

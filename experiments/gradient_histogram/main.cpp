@@ -15,8 +15,10 @@ namespace experiments::gradient_histogram {
 namespace {
 
 void run(Run& run, Options& options) {
+  options.training.directory = run.record().staging();
   const TrainingSetup setup(options.training);
-  sim::Trainer trainer = setup.trainer({.seed = options.training.seed, .threads = run.threads()});
+  sim::Trainer trainer =
+      setup.trainer({.seed = options.training.seed, .threads = run.threads(), .keep_in = ""});
   record_settings(run.record(), "optimizer", trainer.optimizer().name(), trainer.optimizer().options());
   const Findings found = measure(setup, trainer, options, run);
   report(run, found, setup, options.figure,

@@ -14,7 +14,7 @@ namespace experiments::master_weights {
 class Condition {
  public:
   Condition(std::string name, const TrainingOptions& training)
-      : name_(std::move(name)), training_(training), setup_(training_) {}
+      : name_(std::move(name)), training_(in_folder(training, name_)), setup_(training_) {}
   Condition(const Condition&) = delete;
   Condition& operator=(const Condition&) = delete;
 
@@ -25,6 +25,11 @@ class Condition {
   std::string label() const;
 
  private:
+  static TrainingOptions in_folder(TrainingOptions options, const std::string& name) {
+    options.directory /= name;
+    return options;
+  }
+
   std::string name_;
   TrainingOptions training_;
   TrainingSetup setup_;

@@ -17,6 +17,7 @@ namespace experiments::master_weights {
 namespace {
 
 void run(Run& run, Options& options) {
+  options.training.directory = run.record().staging();
   const std::vector<std::unique_ptr<Condition>> conditions = make_conditions(options.training);
   report(run, measure(conditions, options, run), options);
 }

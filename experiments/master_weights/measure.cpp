@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -116,8 +118,11 @@ MeasuredStep measured_step(sim::Trainer& trainer, const sim::Model& model, const
 
 sim::Trainer trainer_of(const TrainingSetup& setup, const RunSettings& settings) {
   const double scale = std::ldexp(1.0, settings.storage.fp16_model ? settings.loss_scale_log2 : 0);
-  return setup.trainer({.scaler = "static:scale=" + names::number_text(scale), .seed = settings.seed},
-                       policy_of(settings.storage));
+  return setup.trainer(
+      {.scaler = "static:scale=" + names::number_text(scale),
+       .seed = settings.seed,
+       .keep_in = fmt::format("{}-S{}-{}", settings.storage.name, names::number_text(scale), settings.seed)},
+      policy_of(settings.storage));
 }
 
 TrainingRun train(const TrainingSetup& setup, const RunSettings& settings, Progress& progress) {

@@ -26,6 +26,7 @@ void fill_in(TrainingOptions& training) {
 
 void run(Run& run, Options& options) {
   fill_in(options.training);
+  options.training.directory = run.record().staging();
   const TrainingSetup setup(options.training);
   report(run, measure(setup, options, run));
 }

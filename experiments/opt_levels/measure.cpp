@@ -5,6 +5,7 @@
 
 #include "experiments/frame/parallel.h"
 #include "experiments/opt_levels/findings.h"
+#include "experiments/training/cells.h"
 #include "sim/tensor/log2.h"
 #include "sim/trainer/model_state.h"
 
@@ -18,7 +19,9 @@ sim::Trainer trainer_of(const Findings& found, const RunGroup& group, std::uint6
   const bool measured = group.budget.batch == found.setup.budget().batch;
   return found.setup.trainer({.seed = seed,
                               .twin_every = measured ? static_cast<std::size_t>(found.options.twin_every) : 0,
-                              .record_skips = true},
+                              .record_skips = true,
+                              .keep_in = fmt::format("{}-batch{}-steps{}-{}", in_file_name(recipe.name),
+                                                     group.budget.batch, group.budget.steps, seed)},
                              recipe.policy, recipe.make_scaler(), group.budget);
 }
 

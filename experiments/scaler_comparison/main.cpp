@@ -19,6 +19,7 @@ namespace {
 
 void run(Run& run, Options& options) {
   const std::vector<Regime> regimes = parse_regimes(options.regimes);
+  options.training.directory = run.record().staging();
   const TrainingSetup setup(options.training);
   const RegimeSetups setups(setup, options.training, regimes, options.disturbances);
   const std::vector<TrainingRun> runs = trained_runs(setups, regimes, options, run);

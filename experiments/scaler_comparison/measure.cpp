@@ -5,6 +5,7 @@
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/parallel.h"
 #include "experiments/scaler_comparison/findings.h"
+#include "experiments/training/cells.h"
 #include "experiments/training/instruments.h"
 #include "sim/loss_scaling/registry.h"
 #include "sim/tensor/log2.h"
@@ -64,7 +65,10 @@ RunChoice choice_of(const TrainingRun& run, const Options& options) {
           .seed = run.seed,
           .twin_every = run.strategy == reference ? 0 : static_cast<std::size_t>(options.twin_every),
           .statistics_every = static_cast<std::size_t>(options.statistics_every),
-          .record_skips = true};
+          .record_skips = true,
+          .keep_in = fmt::format("{}{}-{}",
+                                 run.regime == Regime::calm ? "" : fmt::format("{}-", name_of(run.regime)),
+                                 in_file_name(run.label), run.seed)};
 }
 
 void reject_impossible(const std::vector<TrainingRun>& runs, const RegimeSetups& setups,

@@ -101,7 +101,8 @@ experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& o
           .accumulation_steps = static_cast<std::size_t>(options.accumulation_steps),
           .clipping = {.max_norm = options.clip_norm, .max_value = options.clip_value},
           .clip_before_unscale = options.clip_before_unscale,
-          .threads = threads};
+          .threads = threads,
+          .keep_in = cell.directory};
 }
 
 std::string program_version() {
@@ -114,24 +115,29 @@ experiments::RunIdentity identity_of(const experiments::Cell& cell, const Networ
   const experiments::TrainingOptions& training = network.options;
   const experiments::RunChoice choice = choice_of(cell, options, 1);
   const auto limit = [](std::optional<double> value) { return value ? fmt::format("{}", *value) : "none"; };
-  return {{"halflab", program_version()},
-          {"model", cell.model},
-          {"policy", cell.policy},
-          {"scaler", cell.scaler},
-          {"data", fmt::format("{}, checksum {:08x}", training.data, network.data_checksum)},
-          {"context", fmt::format("{}", training.context)},
-          {"optimizer", training.optimizer},
-          {"learning rate", fmt::format("{}", *training.learning_rate)},
-          {"schedule", training.schedule},
-          {"batch", fmt::format("{}", *training.batch)},
-          {"accumulation steps", fmt::format("{}", options.accumulation_steps)},
-          {"norm limit", limit(options.clip_norm)},
-          {"value limit", limit(options.clip_value)},
-          {"clipping before unscaling", fmt::format("{}", options.clip_before_unscale)},
-          {"twin every", fmt::format("{}", choice.twin_every)},
-          {"twin format", options.twin_format},
-          {"steps", fmt::format("{}", *training.steps)},
-          {"seed", fmt::format("{}", cell.seed)}};
+  experiments::RunIdentity identity{
+      {"halflab", program_version()},
+      {"model", cell.model},
+      {"policy", cell.policy},
+      {"scaler", cell.scaler},
+      {"data", fmt::format("{}, checksum {:08x}", training.data, network.data_checksum)},
+      {"context", fmt::format("{}", training.context)},
+      {"optimizer", training.optimizer},
+      {"learning rate", fmt::format("{}", *training.learning_rate)},
+      {"schedule", training.schedule},
+      {"batch", fmt::format("{}", *training.batch)},
+      {"accumulation steps", fmt::format("{}", options.accumulation_steps)},
+      {"norm limit", limit(options.clip_norm)},
+      {"value limit", limit(options.clip_value)},
+      {"clipping before unscaling", fmt::format("{}", options.clip_before_unscale)},
+      {"twin every", fmt::format("{}", choice.twin_every)},
+      {"twin format", options.twin_format},
+      {"steps", fmt::format("{}", *training.steps)},
+      {"seed", fmt::format("{}", cell.seed)}};
+  // Only where asked for: a run without them is the run that it was.
+  if (training.record) identity.emplace_back("record every", fmt::format("{}", training.record_every));
+  if (!training.dump_tensors.empty()) identity.emplace_back("dumped tensors", training.dump_tensors);
+  return identity;
 }
 
 const Network& network_of(const experiments::Cell& cell, const Networks& networks) {

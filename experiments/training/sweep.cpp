@@ -206,6 +206,10 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   progress.tick(resumed_at);
   train(training, journal, plan, progress);
   journal.copy_to(record.staging());
+  for (const char* const kept : {"record", "tensors"}) {
+    if (fs::exists(plan.cell.directory / kept))
+      fs::copy(plan.cell.directory / kept, record.staging() / kept, fs::copy_options::recursive);
+  }
   write_parameters(record, plan.cell, training.trainer.state().specs, training.totals.parameters);
   write_results(record, training, plan);
   record.setting("resumed_at_step", resumed_at);

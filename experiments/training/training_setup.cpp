@@ -10,8 +10,10 @@
 
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/parallel.h"
+#include "experiments/training/gradient_record.h"
 #include "experiments/training/memory_need.h"
 #include "experiments/training/options.h"
+#include "experiments/training/tensor_dump.h"
 #include "sim/data/registry.h"
 #include "sim/optimizers/registry.h"
 #include "sim/schedules/registry.h"
@@ -118,6 +120,15 @@ void TrainingOptions::bind_without_model(CommandLine& command_line, int quick_st
   command_line.add_steps(steps, quick_steps);
   command_line.add("--context", context, "tokens in a window of text", {.minimum = 2, .maximum = 65536});
   command_line.add_seed(seed);
+  command_line.add_flag("--record", record,
+                        "keep scale, overflow and largest gradient of every step, for halflab replay");
+  command_line.add(
+      "--record-every", record_every,
+      "steps from one to the next whose exponents a record keeps, at the cost of a backward pass in FP32",
+      {.minimum = 1, .maximum = 1000000});
+  command_line.add("--dump-tensors", dump_tensors,
+                   "steps, such as 0,10,100, whose weights, gradients and batch are written as safetensors",
+                   "STEPS");
 }
 
 sim::PrecisionPolicy policy_from_option(const std::string& policy) {
@@ -149,6 +160,8 @@ TrainingSetup::TrainingSetup(TrainingOptions& options)
   if (!options.batch) options.batch = row_.batch;
   if (!options.steps) options.steps = row_.steps;
   if (schedule_given) from_option("--schedule", [&] { reject_endless_warmup(options); });
+  if (!options.dump_tensors.empty())
+    dumped_steps(options.dump_tensors);  // rejected before anything is computed
 }
 
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
@@ -166,7 +179,24 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::Precisio
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
                                     sim::AnyScaler scaler, const TrainingBudget& budget) const {
   require_memory(choice, policy, scaler, budget);
-  return unchecked_trainer(choice, policy, std::move(scaler), budget);
+  sim::Trainer trainer = unchecked_trainer(choice, policy, std::move(scaler), budget);
+  observe(trainer, choice, policy);
+  return trainer;
+}
+
+void TrainingSetup::observe(sim::Trainer& trainer, const RunChoice& choice,
+                            const sim::PrecisionPolicy& policy) const {
+  const std::vector<std::uint64_t> dumped =
+      options_.dump_tensors.empty() ? std::vector<std::uint64_t>() : dumped_steps(options_.dump_tensors);
+  if (!choice.keep_in) return;
+  const std::filesystem::path directory = options_.directory / *choice.keep_in;
+  if (options_.record)
+    trainer.observe(make_gradient_recorder(
+        directory / "record", {.source = fmt::format("{}, policy {}, scaler {}, seed {}", description(choice),
+                                                     policy.name, choice.scaler, choice.seed),
+                               .scaler = choice.scaler,
+                               .exponents_every = options_.record_every}));
+  if (!dumped.empty()) trainer.observe(make_tensor_dump(directory / "tensors", dumped));
 }
 
 void TrainingSetup::require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,

@@ -2,6 +2,7 @@
 /// What every training experiment lets its user choose: data, network, optimizer, budget and seed.
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -35,8 +36,13 @@ struct TrainingOptions {
   std::optional<int> steps;
   int context = 64;
   std::uint64_t seed = 0;
+  bool record = false;                   ///< a gradient record of every run
+  int record_every = 10;                 ///< steps from one whose exponents it keeps to the next
+  std::string dump_tensors;              ///< of these steps of every run; empty: of none
+  std::filesystem::path directory = {};  ///< where what is asked for is kept
 
-  /// Adds --data, --model, --optimizer, --schedule, --lr, --batch, --steps, --context and --seed.
+  /// Adds --data, --model, --optimizer, --schedule, --lr, --batch, --steps, --context, --seed, --record,
+  /// --record-every and --dump-tensors.
   void bind(CommandLine& command_line, int quick_steps);
   /// Binds all but --model.
   void bind_without_model(CommandLine& command_line, int quick_steps);
@@ -55,6 +61,9 @@ struct RunChoice {
   sim::Clipping clipping = {};
   bool clip_before_unscale = false;
   int threads = 1;
+  /// Of its gradient record and dumped tensors, DIR/record and DIR/tensors, within that of the options; none: a trial
+  /// that is not kept.
+  std::optional<std::filesystem::path> keep_in = {};
 };
 
 /// How much a run sees, and how fast it learns from it.
@@ -105,6 +114,8 @@ class TrainingSetup {
   std::string quality(const sim::Evaluation& evaluation) const;
 
  private:
+  /// What the options ask to be kept of a run.
+  void observe(sim::Trainer& trainer, const RunChoice& choice, const sim::PrecisionPolicy& policy) const;
   sim::Trainer unchecked_trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
                                  sim::AnyScaler scaler, const TrainingBudget& budget) const;
   void require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,

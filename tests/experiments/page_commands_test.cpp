@@ -1,5 +1,5 @@
 /// The commands and code of README.md and docs/: programs are run, --quick where they have it, Python too,
-/// C++ is compiled; of ./lab, installation and what needs a GPU the options are held to what there is.
+/// C++ is compiled, kernels are simulated; of ./lab, installation and what needs a GPU the options are held to what there is.
 
 #include <doctest/doctest.h>
 
@@ -113,11 +113,12 @@ void check_options(const std::string& program, const std::vector<std::string>& w
   }
 }
 
-/// The command with results in a folder of the test, few seeds and steps, and, without the real data that
-/// it names, built-in ones.
+/// The command with results in a folder of the test, few seeds and steps where it trains, and, without the real data that
+/// it names, built-in ones. Figures are not drawn: figures_test.cpp draws them all.
 std::string quick(const std::string& program, std::vector<std::string> words, const fs::path& folder) {
   const char* data = std::getenv("HALFLAB_DATA_DIR");
-  std::string command = "cd '" + folder.string() + "' && '" + (binaries / program).string() + "'";
+  std::string command =
+      "cd '" + folder.string() + "' && PATH=/no/gnuplot '" + (binaries / program).string() + "'";
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--out") {
       ++i;
@@ -135,7 +136,7 @@ std::string quick(const std::string& program, std::vector<std::string> words, co
     }
   }
   if (contains(command, "'--model'") && !contains(command, "'--figure'")) command += " --steps 5";
-  return command + " --quick --out out";
+  return command + (program == "halflab" ? " --out out" : " --quick --out out");
 }
 
 void check_program(const std::string& program, const std::vector<std::string>& words,
@@ -145,6 +146,8 @@ void check_program(const std::string& program, const std::vector<std::string>& w
     return;
   }
   if (needs_gpu(program)) return check_options(program, words);
+  const bool has_options = words.size() > 1 && !(words.size() == 3 && words[1] == "--out");
+  if (!has_options) return;  // programs_test.cpp runs each experiment so
   fs::remove_all(folder / "out");
   const Outcome outcome = run_command(quick(program, words, folder));
   INFO(outcome.output);
@@ -163,6 +166,37 @@ Outcome run_python(const fs::path& folder) {
                      binaries.string() + "' '" HALFLAB_PYTHON "' blocks.py");
 }
 #endif
+
+/// The commands of docs/validate.md for a file of docs/kernels, and the lines that it quotes of their output.
+struct KernelExample {
+  std::string commands, answer;
+
+  explicit KernelExample(const std::string& kernel) {
+    const std::vector<pages::CodeBlock> blocks =
+        pages::code_blocks(content_of(checkout / "docs" / "validate.md"));
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      if (blocks[i].language != "sh" || !contains(blocks[i].text, kernel)) continue;
+      commands = blocks[i].text;
+      if (i + 1 < blocks.size() && blocks[i + 1].language == "text") answer = blocks[i + 1].text;
+    }
+    REQUIRE(!commands.empty());
+  }
+
+  /// Runs the commands in the folder, beside the kernels; programs of the folder go before installed ones. All but the last
+  /// must do what they say, and the last must find the answer.
+  void check(const TemporaryDirectory& folder) const {
+    for (const fs::directory_entry& kernel : fs::directory_iterator(checkout / "docs" / "kernels"))
+      fs::copy_file(kernel.path(), folder / kernel.path().filename());
+    const std::string place = folder.path().string();
+    std::ofstream(folder / "commands.sh") << commands;
+    const Outcome outcome = run_command("cd '" + place + "' && PATH='" + place + "':'" + binaries.string() +
+                                        "':\"$PATH\" sh -e commands.sh");
+    INFO(outcome.output);
+    CHECK(!answer.empty());
+    std::istringstream lines(answer);
+    for (std::string line; std::getline(lines, line);) CHECK_MESSAGE(contains(outcome.output, line), line);
+  }
+};
 
 }  // namespace
 
@@ -188,7 +222,7 @@ TEST_CASE("page commands: every command of the pages does what it says, or has i
       check_lab(words);
     } else if (program == "cmake" || program == "pip") {
       check_installation(words);
-    } else if (contains(command, ".npy") && !has_matrices) {
+    } else if ((contains(command, ".npy") || program == "halflab") && !has_matrices) {
       check_options(program, words);
     } else {
       check_program(program, words, folder.path());
@@ -211,6 +245,39 @@ TEST_CASE("page commands: every block of C++ compiles") {
     CHECK(outcome.exit_code == 0);
   }
 }
+
+TEST_CASE("page commands: a kernel in Verilog is validated as its page says, where iverilog is installed") {
+  const KernelExample example("multiply_half.v");
+  if (std::system("iverilog -V > /dev/null 2>&1") != 0) {
+    MESSAGE("skipped: iverilog is not installed");
+    return;
+  }
+  example.check(TemporaryDirectory());
+}
+
+TEST_CASE("page commands: a kernel in CUDA is validated as its page says, on the emulated device") {
+  const KernelExample example("multiply_add.cu");
+#ifdef HALFLAB_EMULATED_KERNEL
+  const TemporaryDirectory folder;
+  // What nvcc made of the kernel, linked with the emulator.
+  std::ofstream(folder / "nvcc") << "#!/bin/sh\ncp '" HALFLAB_EMULATED_KERNEL "' multiply_add\n";
+  fs::permissions(folder / "nvcc", fs::perms::owner_all);
+  example.check(folder);
+#else
+  MESSAGE("skipped: the build is one without CUDA");
+#endif
+}
+
+#ifdef HALFLAB_PYTHON
+TEST_CASE("page commands: the kernel in Triton, which is not run, is Python") {
+  const KernelExample example("sigmoid_triton.py");
+  const Outcome outcome =
+      run_command("'" HALFLAB_PYTHON "' -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' '" +
+                  (checkout / "docs" / "kernels" / "sigmoid_triton.py").string() + "'");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+}
+#endif
 
 TEST_CASE("page commands: what is said of calls beside them is so") {
   using namespace fp16;

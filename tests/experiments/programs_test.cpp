@@ -10,6 +10,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -257,6 +258,31 @@ TEST_CASE("programs: a broken folder of images is named in one line, and nothing
   refuses("train-labels-idx1-ubyte");
 }
 
+TEST_CASE("programs: every one that takes --record and --dump-tensors keeps what they ask for") {
+  std::set<std::string> recorded;
+  for (const Program& program : all_programs()) {
+    const bool takes_both =
+        run(program.name + " --help").output.find("--dump-tensors STEPS") != std::string::npos;
+    if (!takes_both || !recorded.insert(program.name).second) continue;
+    INFO(program.name);
+    const TemporaryDirectory out;
+    const Outcome outcome =
+        run(program.name + " --quick --record --record-every 2 --dump-tensors 0,1 --out '" +
+            out.path().string() + "'");
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 0);
+    std::size_t records = 0, dumps = 0;
+    for (const auto& [file, content] : contents_of(out.path())) {
+      records += file.ends_with("record/manifest.json");
+      dumps += file.ends_with("tensors/step_1.safetensors");
+      CHECK(file.find(".partial") == std::string::npos);
+    }
+    CHECK(records > 0);
+    CHECK(dumps == records);
+  }
+  CHECK(recorded.size() >= 6);
+}
+
 TEST_CASE("programs: --help shows an example, --list every family") {
   for (const Program& program : all_programs()) {
     const Outcome help = run(program.name + " --help");
@@ -310,7 +336,8 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"scale_policy_order --micro-batches 5 --out {}", "5 do not divide a batch of 32"},
       {"master_weights --optimizer nope --out {}", "--optimizer"},
       {"explain_gemm --a a.npy --out {}", "--a, --b and --d belong together"},
-      {"explain_gemm --a " + (directory / "file").string() + " --b b --d d --out {}", "is not a .npy file"},
+      {"explain_gemm --a " + (directory / "file").string() + " --b b --d d --out {}",
+       "is none of .npy, .npz, .safetensors"},
       {"explain_gemm --a a,a --b b --d d,d --out {}", "--b: the number of files is 1 where --a has 2"},
       {"explain_gemm --most-slices 17 --out {}", "--most-slices"},
       {"explain_gemm --cublas --d d.npy --a a --b b --out {}", "--d: with --cublas D is made, not read"},

@@ -2,7 +2,9 @@ halflab_test(experiments_frame_test
   experiments/frame/crc32_test.cpp
   experiments/frame/files_test.cpp
   experiments/frame/growing_file_test.cpp
+  experiments/frame/json_test.cpp
   experiments/frame/record_test.cpp
+  experiments/frame/tensor_files/tensor_files_test.cpp
   experiments/frame/toml_file_test.cpp
   LIBRARIES halflab_frame tomlplusplus::tomlplusplus)
 halflab_test(experiments_build_information_test experiments/frame/build_information_test.cpp
@@ -57,7 +59,7 @@ halflab_test(explain_gemm_test
   experiments/explain_gemm_classification_test.cpp
   experiments/explain_gemm_evidence_test.cpp
   experiments/explain_gemm_mistake_test.cpp
-  experiments/explain_gemm_npy_test.cpp
+  experiments/explain_gemm_problem_test.cpp
   experiments/explain_gemm_reference.cpp
   experiments/explain_gemm_test.cpp
   fp16/mma_oracle.cpp
@@ -78,6 +80,10 @@ if(HALFLAB_PYTHON)
   add_dependencies(page_commands_test python_package)
 endif()
 add_dependencies(page_commands_test experiments)
+if(HALFLAB_HAS_CUDA)
+  target_compile_definitions(page_commands_test PRIVATE HALFLAB_EMULATED_KERNEL="$<TARGET_FILE:multiply_add_emulated>")
+  add_dependencies(page_commands_test multiply_add_emulated)
+endif()
 
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -133,6 +134,27 @@ TEST_CASE("training: a finished run of other options is replaced, and steps.csv 
   const nlohmann::json options = json_of(out / "run" / "manifest.json").at("options");
   CHECK(options.at("accumulation steps") == "2");
   CHECK(options.at("norm limit") == "0.5");
+}
+
+/// A row of steps.csv has some 130 bytes; a single activation of this batch that stayed would be 50,000 a step.
+TEST_CASE("training: the memory of a run does not grow with its steps") {
+  constexpr std::int64_t bytes_of_a_step = 8192;
+  const TemporaryDirectory directory;
+  bool is_sanitized = false;
+  const auto peak_of = [&](int steps) {
+    const fs::path out = directory / std::to_string(steps);
+    const std::string options = "--quick --model mlp --batch 16 --checkpoint-every 25 --steps ";
+    REQUIRE(run(options + std::to_string(steps), out).exit_code == 0);
+    const nlohmann::json manifest = json_of(out / "manifest.json");
+    is_sanitized = contains(manifest.at("compiler_flags").get<std::string>(), "-fsanitize");
+    const auto peak = manifest.at("peak_resident_bytes").get<std::int64_t>();
+    CHECK(peak > json_of(out / "summary.json").at("peak_tensor_bytes").get<std::int64_t>());
+    return peak;
+  };
+  const std::int64_t few = peak_of(50), many = peak_of(500);
+  CAPTURE(few);
+  CAPTURE(many);
+  if (!is_sanitized) CHECK(many - few < (500 - 50) * bytes_of_a_step);  // sanitizers keep what is freed
 }
 
 TEST_CASE("training: a loss scaler for each of two losses, their scales side by side") {

@@ -1,0 +1,139 @@
+#include "experiments/explain_gemm/explain.h"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "experiments/explain_gemm/census.h"
+#include "experiments/explain_gemm/findings.h"
+#include "experiments/explain_gemm/matrix.h"
+#include "experiments/explain_gemm/problem.h"
+
+namespace experiments::explain_gemm {
+namespace {
+
+void write_halves(const std::filesystem::path& file, std::size_t rows, std::size_t columns,
+                  const std::vector<std::uint16_t>& halves) {
+  write_matrix(file, {.rows = rows, .columns = columns, .codes = {halves.begin(), halves.end()}});
+}
+
+/// The example's operands and result as files: to try --a, --b and --d with.
+void write_files(const RunRecord& record, const Problem& problem) {
+  write_halves(record.staging() / "a.npy", problem.rows, problem.depth, problem.a);
+  write_halves(record.staging() / "b.npy", problem.depth, problem.columns, problem.b);
+  write_matrix(record.staging() / "d.npy", problem.d);
+}
+
+Problem problem_of(const Options& options) {
+  if (options.inputs.any_file()) return read_problem(options.inputs);
+  Problem problem = example_problem(static_cast<std::size_t>(options.example_depth), options.seed);
+  if (options.inputs.by_cublas) problem.alpha = options.inputs.alpha;
+  return problem;
+}
+
+/// D by cuBLAS, in every way.
+void run_census(Run& run, const Options& options) {
+  const Census census = census_on_device(problem_of(options), options.census, options.search, run);
+  run.record().gpu(census.gpu);
+  write_census(run.record(), census);
+  draw_census_figure(run, census);
+  write_census_verdict(run.record(), census);
+  if (const std::string line = census_bug_line(census); !line.empty()) run.fail(line);
+  if (!census.fault.empty()) run.fail("the device failed at " + census.fault);
+}
+
+/// D from a file, or the example's.
+void run_explanation(Run& run, const Options& options) {
+  const Problem problem = problem_of(options);
+  const bool is_example = !options.inputs.any_file();
+  if (is_example && run.record().is_kept()) write_files(run.record(), problem);
+  Explanation explanation = explain(problem, options.search, run);
+  Classification classification = classify(problem, explanation, options.search.most_slices, run);
+  const std::optional<Mistake> mistake = mistake_of(problem, classification);
+  const Findings found{problem, std::move(explanation), std::move(classification), mistake};
+  write_results(run.record(), found);
+  draw_figures(run, found);
+  write_verdict(run.record(), found);
+  if (is_example)
+    run.record().verdict(
+        "No files are given (--a, --b, --d), so this explains an example of its own: planted output by "
+        "output as hopper_fp32 with k in 4 slices, reduced in FP32.");
+  if (const std::string line = bug_line(found); !line.empty()) run.fail(line);
+}
+
+constexpr const char* details =
+    "The files are .npy, or FILE:NAME of .npz and .safetensors; float16 for A and B, float16 or float32 for "
+    "C and D:\n"
+    "  import numpy as np\n"
+    "  np.save('a.npy', a.astype(np.float16))  # m x k\n"
+    "  np.save('b.npy', b.astype(np.float16))  # k x n\n"
+    "  np.save('d.npy', d)                     # m x n, as the kernel stored it\n"
+    "A D of float32 whose numbers are all FP16's, though the sums are not, is taken as FP16.\n"
+    "Several products of one kernel and shape are explained together: --a A1.npy,A2.npy --b "
+    "B1.npy,B2.npy --d D1.npy,D2.npy.\n"
+    "\n"
+    "Rounding D to FP16 leaves about 1 of 1000 outputs that tells orders of FP32 sums apart, so "
+    "that wrong ones may reproduce all of a small D. How many would by chance is estimated from "
+    "the others: one that misses m of all outputs counts (2/3)^(m + 1), the chance that an order "
+    "half as far off misses none, where all rates of misses are alike beforehand and outputs of "
+    "other operands independent. An order that is nearer still to a listed one may pass for it. "
+    "D in FP32 tells with far fewer outputs.\n"
+    "\n"
+    "Accumulators, in ascending k; in each the running sum is rounded after every step:\n"
+    "  fp32_fma_chain, fp16_fma_chain  a fused multiply-add for each k, in FP32 or FP16\n"
+    "  fp16_mul_add_chain              each product is rounded to FP16, then each sum\n"
+    "  hopper/blackwell_fp32, ..._fp16 steps of these tensor cores, whose sums are FP32 or FP16\n"
+    "  ..._step8, ..._step4            the same in steps of 8 or 4 products, fewer than usual\n"
+    "Slices of k, whose sums are added afterwards:\n"
+    "  k in 4 slices of 256            contiguous (split-K)\n"
+    "  blocks of 32 k to 8 slices in turn  block 0 to slice 0, block 1 to slice 1, ... (warps)\n"
+    "  k cut in two at 96              k = 0 to 95, and the rest (stream-K)\n"
+    "How these sums are added, one after the other, from the last on (descending), or neighbours "
+    "first (pairwise):\n"
+    "  reduced by fp32                 in FP32\n"
+    "  reduced by fp16                 each is rounded to FP16, and every sum of them; of two "
+    "slices this stands for all that add halves\n"
+    "  reduced by fp16_partials        each is rounded to FP16 as it is stored, then added in "
+    "FP32\n"
+    "  reduced by fp16_in_place        each is added to D, which is FP16, slice after slice\n"
+    "Epilogues, of the reduced sum s; float arithmetic, fl is a rounding, half_... is all in "
+    "FP16:\n"
+    "  scale                           fl(alpha s)\n"
+    "  mul_add                         fl(fl(alpha s) + fl(beta c))\n"
+    "  fma_on_product, fma_on_c        fma(alpha, s, fl(beta c)), fma(beta, c, fl(alpha s))\n"
+    "  round_product_first             s is rounded to D's format before mul_add\n"
+    "  round_c_first                   beta c is rounded to D's format before it is added\n"
+    "  start_from_c                    the first slice's sum starts at c\n"
+    "Bounds are those of Higham (2002, chapter 3) for every order of sums in fp32, in fp32 with "
+    "fp16_reduction, or with fp16_accumulators.\n"
+    "\n"
+    "With --cublas D is made on the current GPU by cuBLAS and cuBLASLt, whose libraries are "
+    "looked for when it starts.\n"
+    "NaNs explain each other whatever their payload; everything else is compared bit for bit. "
+    "The exit code is 1 when an output is beyond the error bound of every order of summation, or "
+    "a mistake is named; otherwise 0, whatever the verdict.";
+
+void run(Run& run, const Options& options) {
+  options.inputs.by_cublas ? run_census(run, options) : run_explanation(run, options);
+}
+
+}  // namespace
+
+Experiment experiment(const std::string& name, Options& options) {
+  return {
+      .program = {.name = name,
+                  .question =
+                      "Which arithmetic made this matrix product? Finds the accumulator, steps, slices of "
+                      "k, reduction and epilogue that reproduce every bit of D = alpha A B + beta C",
+                  .example = name + " --a a.npy --b b.npy --d d.npy --out results/explained",
+                  .outputs = outputs_of(outputs(), census_outputs()),
+                  .details = details},
+      .options = [&](CommandLine& command_line) { bind(command_line, options); },
+      .body = [&](Run& r) { run(r, options); }};
+}
+
+}  // namespace experiments::explain_gemm

@@ -1,0 +1,302 @@
+#include "experiments/training/gradient_record.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "experiments/frame/files.h"
+#include "experiments/frame/json.h"
+#include "experiments/frame/record.h"
+#include "sim/tape/gradients.h"
+#include "sim/tensor/extremes.h"
+#include "sim/tensor/memory_account.h"
+
+namespace experiments {
+namespace {
+
+namespace fs = std::filesystem;
+using fp16::ExponentHistogram;
+
+constexpr std::string_view format_name = "halflab gradient record";
+constexpr int version = 1;
+
+const std::vector<std::string> step_columns{"step",        "scale",        "found_inf",       "max_abs",
+                                            "max_abs_all", "twin_max_abs", "twin_max_abs_all"};
+const std::vector<std::string> exponent_columns{"step",      "of", "exponent_log2", "values", "powers_of_two",
+                                                "near_next", "top"};
+
+// Writing.
+
+void add_exponents_of(Table& table, std::uint64_t step, const char* of, const ExponentHistogram& exponents) {
+  for (const auto& [name, count] :
+       {std::pair("zero", exponents.zero()), {"infinite", exponents.infinite()}, {"nan", exponents.nan()}})
+    table.row({step, of, name, count, 0, 0, 0});
+  for (int e = ExponentHistogram::min_exponent; e <= ExponentHistogram::max_exponent; ++e) {
+    const ExponentHistogram::Octave& octave = exponents.octave(e);
+    if (octave.total > 0)
+      table.row({step, of, e, octave.total, octave.powers_of_two, octave.near_next, octave.top});
+  }
+}
+
+// Reading.
+
+/// The rows of a CSV file of numbers and names without quotes.
+class Rows {
+ public:
+  explicit Rows(const fs::path& file, const std::vector<std::string>& columns)
+      : file_(file), text_(read_file(file)) {
+    const std::vector<std::string_view> header = next();
+    if (!std::ranges::equal(header, columns)) refuse("its header is not that of a gradient record");
+  }
+
+  bool at_end() const { return position_ >= text_.size(); }
+
+  std::vector<std::string_view> next() {
+    ++line_;
+    const std::size_t end = std::min(text_.find('\n', position_), text_.size());
+    std::vector<std::string_view> cells;
+    for (std::size_t begin = position_; begin <= end;) {
+      const std::size_t comma = std::min(text_.find(',', begin), end);
+      cells.push_back(std::string_view(text_).substr(begin, comma - begin));
+      begin = comma + 1;
+    }
+    position_ = end + 1;
+    return cells;
+  }
+
+  template <class Number>
+  Number number(std::string_view cell) const {
+    Number value{};
+    const auto [end, error] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
+    if (error != std::errc{} || end != cell.data() + cell.size())
+      refuse(fmt::format("'{}' is no number", cell));
+    return value;
+  }
+
+  [[noreturn]] void refuse(std::string_view problem) const {
+    throw std::runtime_error(fmt::format("file '{}', line {}: {}", file_.string(), line_, problem));
+  }
+
+ private:
+  fs::path file_;
+  std::string text_;
+  std::size_t position_ = 0;
+  std::size_t line_ = 0;
+};
+
+void read_steps(const fs::path& folder, GradientRecord& record) {
+  Rows rows(folder / "steps.csv", step_columns);
+  while (!rows.at_end()) {
+    const std::vector<std::string_view> cells = rows.next();
+    if (cells.size() != step_columns.size()) rows.refuse("it has not as many cells as the header");
+    StepGradients step{.step = rows.number<std::uint64_t>(cells[0]),
+                       .scale = rows.number<double>(cells[1]),
+                       .found_nonfinite = rows.number<int>(cells[2]) != 0,
+                       .max_abs = rows.number<double>(cells[3]),
+                       .max_abs_all = rows.number<double>(cells[4]),
+                       .twin_max_abs = rows.number<double>(cells[5]),
+                       .twin_max_abs_all = rows.number<double>(cells[6])};
+    if (!record.steps.empty() && step.step <= record.steps.back().step) rows.refuse("steps must ascend");
+    record.steps.push_back(std::move(step));
+  }
+}
+
+/// The counts of one step of the run or its twin.
+struct Counts {
+  std::vector<ExponentHistogram::Octave> octaves = std::vector<ExponentHistogram::Octave>(277);
+  ExponentHistogram::Rest rest;
+};
+
+void read_exponents(const fs::path& folder, GradientRecord& record) {
+  Rows rows(folder / "exponents.csv", exponent_columns);
+  std::map<std::pair<std::uint64_t, bool>, Counts> found;
+  while (!rows.at_end()) {
+    const std::vector<std::string_view> cells = rows.next();
+    if (cells.size() != exponent_columns.size()) rows.refuse("it has not as many cells as the header");
+    const bool is_twin = cells[1] == "twin";
+    if (!is_twin && cells[1] != "run") rows.refuse(fmt::format("'{}' is neither run nor twin", cells[1]));
+    Counts& counts = found[{rows.number<std::uint64_t>(cells[0]), is_twin}];
+    const auto count = [&](std::size_t cell) { return rows.number<std::uint64_t>(cells[cell]); };
+    if (cells[2] == "zero") {
+      counts.rest.zero = count(3);
+    } else if (cells[2] == "infinite") {
+      counts.rest.infinite = count(3);
+    } else if (cells[2] == "nan") {
+      counts.rest.nan = count(3);
+    } else {
+      const int exponent = rows.number<int>(cells[2]);
+      if (exponent < ExponentHistogram::min_exponent || exponent > ExponentHistogram::max_exponent)
+        rows.refuse(fmt::format("an exponent of {} is none of binary32", exponent));
+      counts.octaves[static_cast<std::size_t>(exponent - ExponentHistogram::min_exponent)] = {
+          count(3), count(4), count(5), count(6)};
+    }
+  }
+  for (StepGradients& step : record.steps) {
+    for (const bool is_twin : {false, true}) {
+      const auto counts = found.find({step.step, is_twin});
+      if (counts == found.end()) continue;
+      counts->second.rest.max_abs = is_twin ? step.twin_max_abs_all : step.max_abs_all;
+      (is_twin ? step.twin_exponents : step.exponents)
+          .emplace(ExponentHistogram::min_exponent, counts->second.octaves, counts->second.rest);
+    }
+  }
+}
+
+// Recording.
+
+struct Largest {
+  double weights = 0, all = 0;
+
+  void add(const sim::GradientSite& site, double magnitude) {
+    all = std::max(all, magnitude);
+    if (sim::is_weight(site)) weights = std::max(weights, magnitude);
+  }
+};
+
+void add_step(Table& steps, Table& exponents, const StepGradients& step) {
+  steps.row({step.step, step.scale, step.found_nonfinite ? 1 : 0, step.max_abs, step.max_abs_all,
+             step.twin_max_abs, step.twin_max_abs_all});
+  if (step.exponents) add_exponents_of(exponents, step.step, "run", *step.exponents);
+  if (step.twin_exponents) add_exponents_of(exponents, step.step, "twin", *step.twin_exponents);
+  steps.flush();
+  exponents.flush();
+}
+
+/// The folder with the record so far, for more steps.
+struct OpenRecord {
+  OpenRecord(const fs::path& folder, const GradientRecord& record)
+      : steps("steps", {.file = created(folder) / "steps.csv"}, step_columns),
+        exponents("exponents", {.file = folder / "exponents.csv"}, exponent_columns) {
+    write_contents(folder / "manifest.json", Json::object({{"format", format_name},
+                                                           {"version", version},
+                                                           {"source", record.source},
+                                                           {"scaler", record.scaler},
+                                                           {"exponents_every", record.exponents_every}})
+                                                     .to_text(2) +
+                                                 "\n");
+    for (const StepGradients& step : record.steps) add(step);
+  }
+
+  static const fs::path& created(const fs::path& folder) {
+    fs::create_directories(folder);
+    return folder;
+  }
+
+  void add(const StepGradients& step) { add_step(steps, exponents, step); }
+
+  Table steps, exponents;
+};
+
+class GradientRecorder final : public sim::StepObserver {
+ public:
+  GradientRecorder(fs::path folder, GradientRecord described)
+      : folder_(std::move(folder)), described_(std::move(described)) {}
+
+  sim::BackwardNeeds needs(std::size_t) const override { return {}; }
+
+  void after_decision(const sim::ObservedDecision& decision, sim::StepRecord& step) override {
+    const sim::AllocationScope uncounted(nullptr);
+    if (!step_) step_ = {.step = step.step, .scale = decision.loss_scale, .max_abs = 0, .max_abs_all = 0};
+    const bool is_sampled = step.step % static_cast<std::uint64_t>(described_.exponents_every) == 0;
+    add_run(decision, is_sampled, *step_);
+    if (is_sampled || step_->found_nonfinite) add_twin(decision, *step_);
+  }
+
+  void after_last_decision(sim::StepRecord&) override {
+    if (!file_) open();
+    file_->add(*step_);
+    step_.reset();
+  }
+
+ private:
+  static void add_run(const sim::ObservedDecision& decision, bool is_sampled, StepGradients& kept) {
+    Largest largest{kept.max_abs, kept.max_abs_all};
+    ExponentHistogram exponents;
+    const sim::ScaledGradients& scaled = decision.gradients;
+    for (std::size_t i = 0; i < scaled.sites.size(); ++i) {
+      const sim::Extremes extremes = sim::extremes_of(scaled.values.gradients[i]);
+      largest.add(scaled.sites[i], extremes.max_abs / scaled.values.scales[i]);
+      kept.found_nonfinite |= extremes.found_nonfinite && sim::is_weight(scaled.sites[i]);
+      if (is_sampled) sim::add_exponents(exponents, scaled.values.gradients[i]);
+    }
+    kept.max_abs = largest.weights;
+    kept.max_abs_all = largest.all;
+    if (const auto log2 = log2_of_power(decision.loss_scale); is_sampled && log2)
+      kept.exponents = fp16::scaled(exponents, -*log2);
+  }
+
+  static void add_twin(const sim::ObservedDecision& decision, StepGradients& kept) {
+    const sim::SiteGradients twin = decision.tape.backward(
+        decision.loss, {.loss_scale = 1, .mean_over = decision.mean_over, .twin = fp16::binary32});
+    Largest largest;
+    kept.twin_exponents.emplace();
+    for (std::size_t i = 0; i < twin.gradients.size(); ++i) {
+      largest.add(decision.gradients.sites[i], sim::extremes_of(twin.gradients[i]).max_abs);
+      sim::add_exponents(*kept.twin_exponents, twin.gradients[i]);
+    }
+    kept.twin_max_abs = largest.weights;
+    kept.twin_max_abs_all = largest.all;
+  }
+
+  /// A run that goes on after a kill keeps the steps before.
+  void open() {
+    GradientRecord record = described_;
+    if (step_->step > 0 && fs::exists(folder_ / "manifest.json"))
+      record.steps = read_gradient_record(folder_).steps;
+    std::erase_if(record.steps, [this](const StepGradients& step) { return step.step >= step_->step; });
+    file_.emplace(folder_, record);
+  }
+
+  fs::path folder_;
+  GradientRecord described_;
+  std::optional<StepGradients> step_;
+  std::optional<OpenRecord> file_;
+};
+
+}  // namespace
+
+std::optional<int> log2_of_power(double scale) {
+  int exponent = 0;
+  const bool is_power = std::isfinite(scale) && std::frexp(scale, &exponent) == 0.5;
+  return is_power ? std::optional(exponent - 1) : std::nullopt;
+}
+
+void write_gradient_record(const fs::path& folder, const GradientRecord& record) {
+  OpenRecord(folder, record);
+}
+
+GradientRecord read_gradient_record(const fs::path& folder) {
+  const fs::path file = folder / "manifest.json";
+  const Json manifest = Json::from_text(read_file(file));
+  const auto refuse = [&](const std::string& problem) {
+    throw std::runtime_error(fmt::format("file '{}' {}", file.string(), problem));
+  };
+  if (manifest.value("format") != Json(format_name))
+    refuse("is not that of a gradient record, which --record of a training program writes");
+  if (manifest.value("version") != Json(version))
+    refuse(fmt::format("is of a gradient record of version {}; allowed: {}",
+                       manifest.value("version").to_text(), version));
+  GradientRecord record;
+  try {
+    record = {.source = manifest.at("source").string(),
+              .scaler = manifest.at("scaler").string(),
+              .exponents_every = static_cast<int>(manifest.at("exponents_every").integer())};
+  } catch (const JsonError& error) {
+    refuse(fmt::format("is damaged: {}", error.what()));
+  }
+  read_steps(folder, record);
+  read_exponents(folder, record);
+  return record;
+}
+
+std::unique_ptr<sim::StepObserver> make_gradient_recorder(fs::path folder, GradientRecord described) {
+  return std::make_unique<GradientRecorder>(std::move(folder), std::move(described));
+}
+
+}  // namespace experiments
