@@ -1,9 +1,28 @@
+file(GLOB command_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/halflab/*_test.cpp)
+halflab_test(halflab_command_test ${command_tests}
+  LIBRARIES halflab_command nlohmann_json::nlohmann_json ZLIB::ZLIB)
+target_compile_definitions(halflab_command_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
+add_test(NAME "halflab: bash completes its commands and options" COMMAND
+  ${CMAKE_CURRENT_LIST_DIR}/halflab/completion_test.sh ${PROJECT_SOURCE_DIR}/tools/halflab/completion.bash
+  ${CMAKE_RUNTIME_OUTPUT_DIRECTORY})
+set_tests_properties("halflab: bash completes its commands and options" PROPERTIES LABELS quick)
+add_test(NAME "halflab: files that numpy and safetensors write" COMMAND sh -c
+  "command -v \"\${HALFLAB_TORCH_PYTHON:=python3}\" >/dev/null || exit 3; exec \"$HALFLAB_TORCH_PYTHON\" '${CMAKE_CURRENT_LIST_DIR}/halflab/written_files_test.py' '$<TARGET_FILE:halflab>'")
+set_tests_properties("halflab: files that numpy and safetensors write" PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3
+  ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 if(HALFLAB_PYTHON)
-  foreach(part documentation errors floating_environment formats functions histogram networks numpy2 operations records scalers sums)
+  foreach(part documentation errors floating_environment formats functions histogram networks numpy2 operations records scalers sums tensors)
     add_test(NAME python:${part} COMMAND ${CMAKE_COMMAND} -E env
       "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PYTHONDONTWRITEBYTECODE=1
       ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python/${part}_test.py)
     set_tests_properties(python:${part} PROPERTIES LABELS quick)
   endforeach()
   set_tests_properties(python:numpy2 PROPERTIES SKIP_REGULAR_EXPRESSION "OK \\(skipped=1\\)")
+  # With the Python that HALFLAB_TORCH_PYTHON names, and skipped where that has no torch.
+  foreach(part counts input ledger reveal tensors watch)
+    add_test(NAME torch:${part} COMMAND sh -c
+      "command -v \"\${HALFLAB_TORCH_PYTHON:=python3}\" >/dev/null || exit 3; exec \"$HALFLAB_TORCH_PYTHON\" '${CMAKE_CURRENT_LIST_DIR}/python/torch/${part}_test.py'")
+    set_tests_properties(torch:${part} PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3 ENVIRONMENT
+      "PYTHONPATH=${PROJECT_BINARY_DIR}/python;HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PYTHONDONTWRITEBYTECODE=1")
+  endforeach()
 endif()

@@ -64,6 +64,40 @@ class Histogram(Case):
         self.assert_refused("allowed: one integer", halflab.ExponentHistogram([1.0]).zones, [1, 2])
         self.assertEqual(halflab.ExponentHistogram([1.0]).flushed_at_scale([]).shape, (0,))
 
+    def test_counts_kept_elsewhere(self):
+        histogram = halflab.ExponentHistogram(self.values)
+        kept = dict(zero=histogram.zero, infinite=histogram.infinite, nan=histogram.nan)
+        again = halflab.ExponentHistogram()
+        again.add_counts(histogram.octave_counts, histogram.max_abs, **kept)
+        self.assertEqual(again, histogram)
+        np.testing.assert_array_equal(histogram.octave_counts[:, 0], histogram.counts)
+        again.add_counts(histogram.octave_counts, histogram.max_abs, **kept)
+        self.assertEqual(again, halflab.ExponentHistogram(np.concatenate([self.values, self.values])))
+        rows = histogram.octave_counts
+        rows[3] = (1, 0, 0, 1)
+        for fragment, arguments in (
+            ("row 3 is not allowed", (rows, 1.0)),
+            ("allowed: (277, 4)", (rows[:5], 1.0)),
+            ("counts: float64 is not allowed; allowed: integers", (rows * 0.5, 1.0)),
+            ("max_abs = 0 is not allowed", (histogram.octave_counts, 0.0)),
+            ("max_abs = inf is not allowed", (histogram.octave_counts, math.inf)),
+            ("max_abs = 1 is not allowed", (np.zeros((277, 4), dtype=int), 1.0)),
+        ):
+            self.assert_refused(fragment, again.add_counts, *arguments)
+
+    def test_a_shift_is_a_multiplication(self):
+        finite = self.values[np.isfinite(self.values)]
+        for log2 in (-5, 0, 16):
+            self.assertEqual(
+                halflab.ExponentHistogram(finite).shifted(log2), halflab.ExponentHistogram(np.ldexp(finite, log2))
+            )
+        self.assert_refused("[-276, 276]", halflab.ExponentHistogram(finite).shifted, 277)
+
+    def test_the_recommended_scale_is_an_octave_below_the_largest(self):
+        self.assertEqual(halflab.ExponentHistogram([1.0]).recommended_log2_scale, 14)
+        self.assertEqual(halflab.ExponentHistogram([65505.0]).recommended_log2_scale, -2)
+        self.assertIsNone(halflab.ExponentHistogram([0.0, np.inf]).recommended_log2_scale)
+
 
 if __name__ == "__main__":
     unittest.main()

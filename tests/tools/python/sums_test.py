@@ -1,8 +1,10 @@
 """Sums and dot products in every order against exact rationals."""
 
 import random
+import sys
 import unittest
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 
@@ -104,6 +106,43 @@ class Sums(Case):
         refused("shape of the product", halflab.matmul, [1.0], [1.0], c=[1.0])
         refused("c: 0.1 is not a number of binary32", halflab.matmul, [1.0], [1.0], c=0.1)
         refused("format 'binary64' is not allowed", halflab.dot, [1.0], [1.0], format="binary64")
+
+
+class RevealedOrders(Case):
+    def test_orders_of_our_sums(self):
+        def in_order(order):
+            return lambda x: halflab.sum(x, order=order, format="binary32")
+
+        self.assertEqual(halflab.reveal_order(in_order("sequential"), 4), (((0, 1), 2), 3))
+        self.assertEqual(halflab.reveal_order(in_order("pairwise"), 5), (((0, 1), (2, 3)), 4))
+        self.assertEqual(halflab.reveal_order(in_order("exact"), 4), (0, 1, 2, 3))
+        self.assertEqual(halflab.reveal_order(in_order("sequential"), 1), 0)
+
+    def test_numpy(self):
+        def evaluate(tree, terms):
+            return terms[tree] if isinstance(tree, int) else evaluate(tree[0], terms) + evaluate(tree[1], terms)
+
+        for dtype in ("float32", "float64"):
+            for n in (7, 40, 300):
+                tree = halflab.reveal_order(np.sum, n, dtype)
+                for seed in range(20):
+                    terms = np.random.default_rng(seed).normal(size=n).astype(dtype)
+                    self.assertEqual(evaluate(tree, terms), np.sum(terms))
+
+    def test_refusals(self):
+        refused = self.assert_refused
+        refused("no sum in a fixed order", halflab.reveal_order, lambda x: x[0] * 2, 3)
+        for n in (0, -1, 65537, 10**30, 2.5, "3"):
+            refused("integers from 1 to 65536", halflab.reveal_order, np.sum, n)
+        refused("what can be called", halflab.reveal_order, 3, 3)
+        refused("float99", halflab.reveal_order, np.sum, 3, "float99")
+        refused("dtype = 'bfloat16' has no arrays of numpy; allowed: float16", halflab.reveal_order, np.sum, 3, "bfloat16")
+        with mock.patch.dict(sys.modules, torch=None):
+            refused("needs PyTorch, which cannot be imported", halflab.reveal_order, np.sum, 3, "torch.bfloat16")
+
+    def test_formats_by_all_names(self):
+        for dtype in ("float16", np.float16, np.dtype("f2"), "binary16", halflab.binary16):
+            self.assertEqual(halflab.reveal_order(lambda x: x[0] + (x[1] + x[2]), 3, dtype), (0, (1, 2)))
 
 
 if __name__ == "__main__":

@@ -17,5 +17,7 @@ void bind_functions(py::module_& module);
 void bind_histogram(py::module_& module);
 void bind_scalers(py::module_& module);
 void bind_networks(py::module_& module);
+void bind_reveal(py::module_& module);
+void bind_tensors(py::module_& module);
 
 }  // namespace halflab_python

@@ -55,6 +55,8 @@ std::string allowed_values() {
     return "True, False";
   } else if constexpr (std::same_as<T, double>) {
     return "a number";
+  } else if constexpr (std::integral<T>) {
+    return "a whole number";
   } else if constexpr (std::same_as<T, py::dict>) {
     return "a dict";
   } else if constexpr (is_optional<T>) {

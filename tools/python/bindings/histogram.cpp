@@ -1,9 +1,13 @@
 #include "tools/python/bindings/histogram.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "fp16/names.h"
 #include "tools/python/bindings/bindings.h"
 
 namespace halflab_python {
@@ -44,13 +48,73 @@ py::array_t<std::int64_t> counts(const ExponentHistogram& histogram) {
   return result;
 }
 
-/// One log2 of a scale or an array of them.
-py::array log2_scales(const py::object& log2_scale) {
-  const py::array given = reals(log2_scale);
+/// A row for each octave, its columns those of ExponentHistogram::Octave.
+py::array_t<std::int64_t> octave_counts(const ExponentHistogram& histogram) {
+  py::array_t<std::int64_t> result = new_array<std::int64_t>({octaves, 4});
+  for (int i = 0; i < octaves; ++i) {
+    const ExponentHistogram::Octave& octave = histogram.octave(ExponentHistogram::min_exponent + i);
+    int column = 0;
+    for (const std::uint64_t count : {octave.total, octave.powers_of_two, octave.near_next, octave.top})
+      result.mutable_at(i, column++) = static_cast<std::int64_t>(count);
+  }
+  return result;
+}
+
+py::array integers(const std::string& name, const py::object& values) {
+  const py::array given = reals(values);
   const char kind = given.dtype().kind();
   if (kind == 'i' || kind == 'u' || given.size() == 0) return given;
-  throw std::invalid_argument("log2_scale: " + shortened(py::str(given.dtype())) +
+  throw std::invalid_argument(name + ": " + shortened(py::str(given.dtype())) +
                               " is not allowed; allowed: integers");
+}
+
+std::vector<ExponentHistogram::Octave> octaves_of(const py::object& counts) {
+  const Array<std::int64_t> rows(integers("counts", counts));
+  if (rows.ndim() != 2 || rows.shape(0) != octaves || rows.shape(1) != 4)
+    throw std::invalid_argument(
+        "counts: an array of another shape is not allowed; allowed: (277, 4), as octaves");
+  std::vector<ExponentHistogram::Octave> result;
+  for (py::ssize_t i = 0; i < octaves; ++i) {
+    const std::int64_t total = rows.at(i, 0), powers = rows.at(i, 1), near = rows.at(i, 2),
+                       top = rows.at(i, 3);
+    if (powers < 0 || top < 0 || near < top || total < powers || total - powers < near)
+      throw std::invalid_argument(
+          "counts: row " + std::to_string(i) +
+          " is not allowed; allowed: 0 <= top <= near_next, powers_of_two + near_next <= total");
+    const auto count = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
+    result.push_back({count(total), count(powers), count(near), count(top)});
+  }
+  return result;
+}
+
+void add_counts(ExponentHistogram& histogram, const py::object& counts, double max_abs, std::uint64_t zero,
+                std::uint64_t infinite, std::uint64_t nan) {
+  const std::vector<ExponentHistogram::Octave> rows = octaves_of(counts);
+  const bool has_values = std::ranges::any_of(rows, [](const auto& octave) { return octave.total > 0; });
+  if (!(max_abs >= 0 && std::isfinite(max_abs) && (max_abs > 0) == has_values))
+    throw std::invalid_argument(
+        "max_abs = " + names::number_text(max_abs) +
+        " is not allowed; allowed: the largest finite magnitude, 0 where octaves are empty");
+  histogram += ExponentHistogram(ExponentHistogram::min_exponent, rows,
+                                 {.zero = zero, .infinite = infinite, .nan = nan, .max_abs = max_abs});
+}
+
+ExponentHistogram shifted(const ExponentHistogram& histogram, int octaves_up) {
+  constexpr int farthest = octaves - 1;
+  if (octaves_up < -farthest || octaves_up > farthest)
+    throw std::invalid_argument("log2 = " + std::to_string(octaves_up) +
+                                " is not allowed; allowed: whole numbers in [-276, 276]");
+  return fp16::scaled(histogram, octaves_up);
+}
+
+std::optional<int> recommended_log2_scale(const ExponentHistogram& histogram) {
+  const std::optional<int> headroom = histogram.log2_headroom();
+  return headroom ? std::optional(*headroom - 1) : std::nullopt;
+}
+
+/// One log2 of a scale or an array of them.
+py::array log2_scales(const py::object& log2_scale) {
+  return integers("log2_scale", log2_scale);
 }
 
 auto prediction(Prediction predicted) {
@@ -117,6 +181,21 @@ void bind_histogram(py::module_& module) {
   define(histogram, "add($self, values)",
          "Counts the values of an array, any shape.\n\n>>> halflab.ExponentHistogram().add([0.75, 1.5])",
          add_to);
+  define(histogram, "add_counts($self, counts, max_abs, zero=0, infinite=0, nan=0)",
+         "Adds counts that were kept, or made elsewhere, such as on a GPU: `counts` are rows as "
+         "octave_counts has\n"
+         "them, max_abs the largest finite magnitude among what they count.\n\n"
+         ">>> one = halflab.ExponentHistogram([0.75, 1.5])\n"
+         ">>> both = halflab.ExponentHistogram([0.0])\n"
+         ">>> both.add_counts(one.octave_counts, one.max_abs)\n"
+         ">>> both\n"
+         "ExponentHistogram of 3 values",
+         add_counts);
+  define(histogram, "shifted($self, log2)",
+         "The histogram of the values times 2^log2.\n\n"
+         ">>> halflab.ExponentHistogram([0.75]).shifted(3) == halflab.ExponentHistogram([6.0])\n"
+         "True",
+         shifted);
   histogram
       .def(
           "__iadd__",
@@ -136,6 +215,10 @@ void bind_histogram(py::module_& module) {
       .def_property_readonly(
           "counts", counts,
           "Values in each octave. Smaller ones count in the lowest, larger ones in the highest.")
+      .def_property_readonly(
+          "octave_counts", octave_counts,
+          "A row for each octave: values, exact powers of two, |x| >= (2 - 2^-10) 2^e, and of\n"
+          "these |x| >= (2 - 2^-11) 2^e. The edges are where casts to binary16 round up.")
       .def_property_readonly("zero", &ExponentHistogram::zero, "Zeros.")
       .def_property_readonly("infinite", &ExponentHistogram::infinite, "Infinities.")
       .def_property_readonly("nan", &ExponentHistogram::nan, "NaNs.")
@@ -148,6 +231,8 @@ void bind_histogram(py::module_& module) {
                              "The highest octave with a value, or None.")
       .def_property_readonly("log2_headroom", &ExponentHistogram::log2_headroom,
                              "The largest m for which 2^m keeps every finite value within 65504, or None.")
+      .def_property_readonly("recommended_log2_scale", recommended_log2_scale,
+                             "log2 of the loss scale an octave below the largest without overflow, or None.")
       .def("__repr__", [](const ExponentHistogram& own) {
         return "ExponentHistogram of " + std::to_string(own.total()) + " values";
       });

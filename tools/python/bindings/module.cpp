@@ -14,4 +14,6 @@ PYBIND11_MODULE(_halflab, module) {
   bind_histogram(module);
   bind_scalers(module);
   bind_networks(module);
+  bind_reveal(module);
+  bind_tensors(module);
 }

@@ -36,10 +36,12 @@ a TypeError of one line with an example.
 Formats:     formats, Format, encode, decode, round_to, fields, text, ulp, ulp_distance, next_up, next_down, next_after,
              block_formats, round_to_blocks, Counts, roundings
 Operations:  add, subtract, multiply, divide, fma, sqrt, remainder, fmod, scalb, compare, total_order, predicates
-Sums:        sum, partial_sums, sum_orders, dot, dot_orders, matmul, accumulations, tensor_cores
+Sums:        sum, partial_sums, sum_orders, dot, dot_orders, matmul, accumulations, tensor_cores, reveal_order
 Functions:   math, the correctly rounded functions of binary16: math.exp, math.tanh, ...; math.functions
 Gradients:   ExponentHistogram, Scaler, scalers
-Runs:        run_experiment, ExperimentError, read_record, Record, RecordError
+Files:       read_tensors
+Runs:        run_experiment, run_command, ExperimentError, read_record, Record, RecordError
+In PyTorch:  torch.watch; its records, read without PyTorch: read_gradients, GradientRecord
 Networks:    networks, memory, activations, kernels, policies, optimizers
 """
 
@@ -72,6 +74,7 @@ from ._halflab import (
     policies,
     predicates,
     remainder,
+    reveal_order,
     round_to,
     round_to_blocks,
     roundings,
@@ -88,10 +91,13 @@ from ._halflab import (
     ulp_distance,
 )
 from ._networks import activations, kernels, memory, networks
-from .experiments import ExperimentError, run_experiment
+from .experiments import ExperimentError, run_command, run_experiment
+from .gradients import GradientRecord, read_gradients
 from .records import Record, RecordError, read_record
+from .tensors import read_tensors
 
-__all__ = [name for name in dir() if not name.startswith("_") and name not in ("experiments", "records")]
+_submodules = ("experiments", "gradients", "records", "tensors")
+__all__ = [name for name in dir() if not name.startswith("_") and name not in _submodules]
 
 # The formats come last: a new row of the table is an attribute by itself.
 globals().update(formats)
@@ -99,3 +105,12 @@ __all__ += formats
 
 for _class in (Counts, ExponentHistogram, Format, Scaler):
     _class.__module__ = __name__
+
+
+def __getattr__(name):
+    """halflab.torch imports PyTorch, and therefore comes when it is asked for."""
+    if name == "torch":
+        import importlib
+
+        return importlib.import_module(__name__ + ".torch")
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

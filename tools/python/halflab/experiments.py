@@ -26,14 +26,27 @@ def run_experiment(name, out=None, **options):
     >>> record = halflab.run_experiment("underflow_sweep", model="mlp", steps=200)
     >>> record.tables["sweep"]["fraction_flushed"][0]
     """
+    return _record_of([_program(name)], name, out, options)
+
+
+def run_command(name, *paths, out=None, **options):
+    """Runs a command of `halflab`, such as hist or replay, on files or folders and returns its Record.
+
+    >>> record = halflab.run_command("hist", "gradients", format="e4m3")
+    >>> record.tables["tensors"]["fraction_flushed_at_1"]
+    """
+    return _record_of([_program("halflab"), name, *map(str, paths)], f"halflab {name}", out, options)
+
+
+def _record_of(words, name, out, options):
     if out is not None:
-        return _run(name, out, options)
+        return _run(words, name, out, options)
     with tempfile.TemporaryDirectory() as directory:
-        return _run(name, Path(directory) / name, options)
+        return _run(words, name, Path(directory) / name.replace(" ", "_"), options)
 
 
-def _run(name, out, options):
-    command = [_program(name), "--out", str(out), "--quiet", *_words(options)]
+def _run(words, name, out, options):
+    command = [*words, "--out", str(out), "--quiet", *_words(options)]
     run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if run.returncode != 0:
         lines = run.stderr.strip().splitlines()

@@ -1,0 +1,267 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fp16/bulk.h"
+#include "fp16/formats.h"
+#include "tests/experiments/frame/tensor_files/stored.h"
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
+#include "tests/tools/halflab/command.h"
+#include "tools/halflab/formats.h"
+
+namespace {
+
+using experiments::Json;
+using test::CommandRun;
+using test::run_halflab;
+using test::TemporaryDirectory;
+
+template <class Number>
+std::string write(const std::filesystem::path& file, const char* type, const std::vector<Number>& values) {
+  std::ofstream(file, std::ios::binary)
+      << test::npy_file(test::npy_dictionary(type, "False", "(" + std::to_string(values.size()) + ",)"),
+                        test::bytes_of(values));
+  return file.string();
+}
+
+/// Gradient-like, with the borders of formats, zeros and what is not finite among them.
+std::vector<float> gradients(std::size_t count) {
+  std::mt19937 random(7);
+  std::normal_distribution<float> normal;
+  std::vector<float> values{0.0f,     -0.0f,     INFINITY, -INFINITY, NAN,    0x1p-25f,  0x1.000002p-25f,
+                            0x1p-24f, 65519.99f, 65520.0f, 463.9f,    464.0f, 0x1p-149f, 0x1p127f};
+  while (values.size() < count)
+    values.push_back(std::ldexp(normal(random), -static_cast<int>(random() % 40)));
+  return values;
+}
+
+struct Expected {
+  std::uint64_t nonzero = 0, flushed = 0, subnormal = 0, overflowed = 0;
+  double lost = 0, all = 0;
+};
+
+/// One value at a time.
+template <const fp16::Format& F>
+Expected expected(const std::vector<float>& values, double scale) {
+  Expected counts;
+  for (const double value : values) {
+    if (value == 0 || !std::isfinite(value)) continue;
+    const auto result = fp16::encode<F>(value * scale);
+    const bool is_flushed = fp16::is_zero<F>(result.bits);
+    ++counts.nonzero;
+    counts.flushed += is_flushed;
+    counts.subnormal += fp16::is_subnormal<F>(result.bits);
+    counts.overflowed += result.flags.overflow;
+    counts.all += value * value;
+    if (is_flushed) counts.lost += value * value;
+  }
+  return counts;
+}
+
+void check_summary(const Json& json, const std::string& at, const Expected& counts) {
+  const Json& summary = json.at("summary");
+  const auto share = [&](std::uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(counts.nonzero);
+  };
+  CHECK(summary.at("fraction_flushed_at_" + at).number() == share(counts.flushed));
+  CHECK(summary.at("fraction_subnormal_at_" + at).number() == share(counts.subnormal));
+  CHECK(summary.at("fraction_overflow_at_" + at).number() == share(counts.overflowed));
+  const double bound = summary.at("norm_share_flushed_at_" + at + "_at_most").number(),
+               norm = std::sqrt(counts.lost / counts.all);
+  CHECK(bound >= norm * (1 - 1e-12));
+  CHECK(bound <= 2 * norm);
+}
+
+}  // namespace
+
+TEST_CASE("halflab hist: counts are those of the scalar cast, in every format, at S = 1 and another scale") {
+  const TemporaryDirectory directory;
+  const std::vector<float> values = gradients(20'000);
+  const std::string file = write(directory / "g.npy", "<f4", values);
+  for (const fp16::NamedFormat& format : fp16::formats) {
+    if (!format.format.has_zero()) continue;
+    INFO(format.name);
+    const CommandRun run =
+        run_halflab({"hist", file, "--format", std::string(format.name), "--scale", "2^-3", "--json"});
+    CHECK(run.err == "");
+    REQUIRE(run.exit_code == 0);
+    halflab::with_format(format.format, [&]<const fp16::Format & F>() {
+      check_summary(run.json(), "1", expected<F>(values, 1));
+      check_summary(run.json(), "shown", expected<F>(values, 0.125));
+      const Json scales = run.json().at("tables").at("scales");
+      for (const Json& row : scales.elements()) {
+        const int scale = static_cast<int>(row.at("scale_log2").integer());
+        if (row.at("tensor").string() != "g" || scale % 5 != 0) continue;
+        const Expected counts = expected<F>(values, std::ldexp(1, scale));
+        CHECK(row.at("fraction_flushed").number() ==
+              static_cast<double>(counts.flushed) / static_cast<double>(counts.nonzero));
+      }
+    });
+  }
+}
+
+TEST_CASE("halflab hist: the recommended scale is an octave below the largest without overflow") {
+  const TemporaryDirectory directory;
+  const std::string file = write<float>(directory / "g.npy", "<f4", {1e-9f, 3.0f, -0x1p-20f});
+  const Json summary = run_halflab({"hist", file, "--json"}).json().at("summary");
+  CHECK(summary.at("plateau_highest_log2").integer() == 14);  // 3 * 2^14 = 49152
+  CHECK(summary.at("recommended_scale_log2").integer() == 13);
+  CHECK(summary.at("plateau_lowest_log2").integer() == 5);  // 1e-9 * 2^5 > 2^-25
+  CHECK(run_halflab({"hist", file, "--format", "float8_e4m3fn", "--json"})
+            .json()
+            .at("summary")
+            .at("plateau_highest_log2")
+            .integer() == 7);
+}
+
+TEST_CASE("halflab hist: values that are still multiplied by a scale give what they give without") {
+  const TemporaryDirectory directory;
+  std::vector<float> values, scaled;
+  for (const float value : gradients(5'000)) {
+    if (std::isfinite(value) && (value == 0 || (std::fabs(value) > 1e-30f && std::fabs(value) < 1e30f)))
+      values.push_back(value);
+  }
+  for (const float value : values) scaled.push_back(std::ldexp(value, 10));
+  const std::string plain = write(directory / "g.npy", "<f4", values),
+                    large = write(directory / "s.npy", "<f4", scaled);
+  for (const std::string format : {"binary16", "e5m2", "bfloat16"}) {
+    const Json one = run_halflab({"hist", plain, "--format", format, "--json"}).json().at("summary");
+    const Json other = run_halflab({"hist", large, "--format", format, "--scaled-by", "1024", "--json"})
+                           .json()
+                           .at("summary");
+    for (const auto& [key, value] : one.members()) {
+      INFO(key);
+      if (key != "max_abs" && !key.starts_with("norm_share")) CHECK(other.at(key) == value);
+    }
+  }
+}
+
+TEST_CASE("halflab hist: files of halves, bfloat16, doubles and packed codes count what they hold") {
+  const TemporaryDirectory directory;
+  std::vector<std::uint16_t> codes(65536);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint16_t>(i);
+  const auto values_of = [](const CommandRun& run) {
+    const Json summary = run.json().at("summary");
+    return std::vector<std::uint64_t>{summary.at("values").unsigned_integer(),
+                                      summary.at("zero").unsigned_integer(),
+                                      summary.at("nonfinite").unsigned_integer()};
+  };
+  using Counts = std::vector<std::uint64_t>;
+  CHECK(values_of(run_halflab({"hist", write(directory / "h.npy", "<f2", codes), "--json"})) ==
+        Counts{65536, 2, 2048});
+  CHECK(values_of(run_halflab({"hist", write(directory / "b.npy", "|V2", codes), "--dtype", "bf16",
+                               "--json"})) == Counts{65536, 2, 256});
+  CHECK(values_of(run_halflab({"hist", write<double>(directory / "d.npy", "<f8", {0, 1e-300, 1e300, NAN, 5}),
+                               "--json"})) == Counts{5, 1, 1});
+  const auto used =
+      run_halflab(
+          {"hist", write<std::uint16_t>(directory / "u.npy", "<f2", {1, 1, 0x3c00, 0x8000, 1}), "--json"})
+          .json();
+  CHECK(used.at("tables").at("tensors").at(0).at("codes_in_use").unsigned_integer() == 3);
+  std::ofstream(directory / "p.bin", std::ios::binary) << std::string("\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);
+  CHECK(values_of(run_halflab({"hist", directory / "p.bin", "--dtype", "F4", "--json"})) == Counts{16, 2, 0});
+  const Json summary =
+      run_halflab({"hist", directory / "p.bin", "--dtype", "F4", "--json"}).json().at("summary");
+  CHECK(summary.at("max_abs").number() == 6);
+}
+
+TEST_CASE("halflab hist: results do not depend on the threads, and nothing is written unless asked") {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "in");
+  const std::string file = write(directory / "in/g.npy", "<f4", gradients(9'000'000));
+  const std::string one = run_halflab({"hist", file, "--json", "--threads", "1"}).out;
+  CHECK(run_halflab({"hist", file, "--json", "--threads", "5"}).out == one);
+  CHECK(one.find("\"verdict\": \"") != std::string::npos);
+  CHECK(test::contents_of(directory / "in").size() == 1);
+}
+
+TEST_CASE("halflab hist: --out keeps tables, figures and a page of them") {
+  const TemporaryDirectory directory;
+  const std::string file = write(directory / "g.npy", "<f4", gradients(2'000));
+  const CommandRun run = run_halflab({"hist", file, "--out", directory / "out"});
+  CHECK(run.exit_code == 0);
+  CHECK(run.out == test::content_of(directory / "out" / "verdict.txt"));
+  for (const char* const name : {"manifest.json", "summary.json", "tensors.csv", "histogram.gp", "scales.gp",
+                                 "tensors.gp", "report.html"})
+    CHECK(std::filesystem::exists(directory / "out" / name));
+  CHECK(test::content_of(directory / "out" / "report.html").find("Without a scale") != std::string::npos);
+}
+
+TEST_CASE("halflab hist: what is empty, all zero or not finite is answered in words") {
+  const TemporaryDirectory directory;
+  CHECK(run_halflab({"hist", write<float>(directory / "e.npy", "<f4", {})}).out.find("nothing to lose") !=
+        std::string::npos);
+  CHECK(run_halflab({"hist", write<float>(directory / "z.npy", "<f4", {0, 0})}).out.find("nothing to lose") !=
+        std::string::npos);
+  const CommandRun bad = run_halflab({"hist", write<float>(directory / "n.npy", "<f4", {NAN, 1, INFINITY})});
+  CHECK(bad.out.find("2 values of 1 of the 1 tensors are NaN or infinite already") != std::string::npos);
+  CHECK(run_halflab({"hist", write<float>(directory / "o.npy", "<f4", {1e6f, 1}), "--out", directory / "o"})
+            .out.find("50.0 % of the values overflow") != std::string::npos);
+}
+
+TEST_CASE("halflab hist: block formats count scales, the dead zone and clipping, and name the worst block") {
+  const TemporaryDirectory directory;
+  std::vector<float> values(7 * 40);
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal;
+  for (float& value : values) value = normal(random);
+  for (std::size_t i = 0; i < 8; ++i)
+    values[3 * 40 + 32 + i] = i == 0 ? 1e6f : 1.0f;  // the last block of line 3
+  const std::string file = (directory / "w.npy").string();
+  std::ofstream(file, std::ios::binary)
+      << test::npy_file(test::npy_dictionary("<f4", "False", "(7, 40)"), test::bytes_of(values));
+  for (const fp16::BlockFormat* const format : fp16::block_formats) {
+    INFO(format->name);
+    const Json hist = run_halflab({"hist", file, "--format", std::string(format->name), "--json"}).json();
+    const Json quantized =
+        run_halflab({"quantize", file, "--format", std::string(format->name), "--json"}).json();
+    const Json& summary = hist.at("summary");
+    CHECK(summary.at("relative_error").number() ==
+          doctest::Approx(quantized.at("summary").at("relative_error").number())
+              .epsilon(1e-12));  // sums of other orders
+    CHECK(summary.at("blocks").unsigned_integer() == 7 * format->block_count(40));
+    std::uint64_t blocks = 0;
+    for (const Json& row : hist.at("tables").at("block_scales").elements())
+      blocks += row.at("tensor").string() == "w" ? row.at("blocks").unsigned_integer() : 0;
+    CHECK(blocks == 7 * format->block_count(40));
+    CHECK(hist.at("tables").at("worst_blocks").elements().size() == 5);
+  }
+  const Json mx = run_halflab({"hist", file, "--format", "mxfp4", "--json"}).json();
+  CHECK(mx.at("tables").at("blocks").at(0).at("fraction_dead").number() >=
+        7.0 / 280);  // the ones beside 10^6
+  CHECK(run_halflab({"hist", file, "--format", "nvfp4", "--scale", "2"}).exit_code == 2);
+}
+
+TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothing") {
+  const TemporaryDirectory directory;
+  const std::string file = write<float>(directory / "g.npy", "<f4", {1, 2});
+  for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"hist"}, "PATH"},
+           {{"hist", "none.npy"}, "file 'none.npy' cannot be read"},
+           {{"hist", file, "--select", "weights?"}, "--select: 'weights?' is found in none of the 1 names"},
+           {{"hist", file, "--format", "float17"}, "--format: unknown format 'float17'"},
+           {{"hist", file, "--format", "e8m0"}, "has no zero"},
+           {{"hist", file, "--scale", "1000"}, "--scale: '1000' is no scale"},
+           {{"hist", file, "--scaled-by", "0"}, "--scaled-by: '0' is no scale"},
+           {{"hist", file, "--shape", "3"}, "--shape: is of raw files"},
+           {{"hist", file, "--dtype", "tf32"}, "--dtype: 'tf32' lies in no file"},
+           {{"hist", file, "--dtype", "float16", "--shape", "3,x"}, "'3,x' is no shape"},
+           {{"hits", file}, "unknown command 'hits'"},
+       }) {
+    std::vector<std::string> all = words;
+    if (all.size() > 1) all.insert(all.end(), {"--out", directory / "out"});
+    const CommandRun run = run_halflab(all);
+    INFO(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    CHECK(run.err.find(message) != std::string::npos);
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+    CHECK(!std::filesystem::exists(directory / "out"));
+  }
+}

@@ -1,0 +1,161 @@
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "experiments/training/gradient_record.h"
+#include "experiments/training/training_setup.h"
+#include "sim/loss_scaling/registry.h"
+#include "tests/temporary_directory.h"
+#include "tests/tools/halflab/command.h"
+#include "tools/halflab/replay/findings.h"
+
+namespace {
+
+using experiments::GradientRecord;
+using experiments::StepGradients;
+using halflab::replay::Replay;
+using halflab::replay::Untold;
+using test::run_halflab;
+using test::TemporaryDirectory;
+
+/// A short run of a small network, recorded below the directory; the scales that it really had.
+std::vector<float> record_run(const TemporaryDirectory& directory, const std::string& scaler,
+                              int exponents_every) {
+  experiments::TrainingOptions options{.model = "mlp:hidden1=16:hidden2=8",
+                                       .batch = 16,
+                                       .steps = 30,
+                                       .record = true,
+                                       .record_every = exponents_every,
+                                       .directory = directory / "."};
+  const experiments::TrainingSetup setup(options);
+  sim::Trainer trainer = setup.trainer({.policy = "amp", .scaler = scaler, .keep_in = ""});
+  std::vector<float> scales;
+  for (int step = 0; step < setup.steps(); ++step) {
+    const sim::StepRecord record = trainer.step();
+    scales.push_back(record.scale);
+    if (record.decision == sim::Decision::abort) break;
+  }
+  return scales;
+}
+
+std::string write(const std::filesystem::path& file, const std::string& text) {
+  std::ofstream(file, std::ios::binary) << text;
+  return file.string();
+}
+
+}  // namespace
+
+TEST_CASE("halflab replay: every global scaler, on a record of its own run, has the scales that it had") {
+  for (const sim::ScalerRow& row : sim::scalers()) {
+    if (row.kind != sim::ScalerKind::global) continue;
+    INFO(row.name);
+    const TemporaryDirectory directory;
+    const std::vector<float> scales = record_run(directory, std::string(row.name), 1);
+    const GradientRecord record = experiments::read_gradient_record(directory / "record");
+    REQUIRE(record.steps.size() == scales.size());
+    CHECK(record.scaler == row.name);
+    const Replay replay = halflab::replay::replay(record, std::string(row.name));
+    REQUIRE(replay.steps.size() == scales.size());
+    CHECK(replay.untold() == 0);
+    for (std::size_t i = 0; i < scales.size(); ++i) {
+      CHECK(record.steps[i].scale == scales[i]);
+      CHECK(replay.steps[i].scale == scales[i]);
+    }
+  }
+}
+
+TEST_CASE("halflab replay: a scaler on another's record does what its own run does until the first skip") {
+  const TemporaryDirectory one, two;
+  record_run(one, "static:scale=1024", 1);
+  const std::vector<float> scales = record_run(two, "dynamic:init_scale=32768:growth_interval=3", 1);
+  const Replay replay = halflab::replay::replay(experiments::read_gradient_record(one / "record"),
+                                                "dynamic:init_scale=32768:growth_interval=3");
+  for (std::size_t i = 0; i < scales.size() && replay.steps[i].decision == sim::Decision::apply; ++i)
+    CHECK(replay.steps[i].scale == scales[i]);
+  CHECK(replay.skipped() > 0);  // the scale grows until the gradients overflow
+}
+
+TEST_CASE(
+    "halflab replay: steps that the record cannot tell are counted, and scalers without exponents keep S "
+    "there") {
+  const TemporaryDirectory directory;
+  record_run(directory, "static:scale=1024", 10);
+  const GradientRecord record = experiments::read_gradient_record(directory / "record");
+  const Replay adaptive = halflab::replay::replay(record, "adaptive");
+  CHECK(adaptive.untold() >= 27);
+  for (std::size_t i = 0; i + 1 < adaptive.steps.size(); ++i) {
+    if (adaptive.steps[i].untold == Untold::exponents)
+      CHECK(adaptive.steps[i + 1].scale == adaptive.steps[i].scale);
+  }
+  CHECK(halflab::replay::replay(record, "dynamic").untold() == 0);
+}
+
+TEST_CASE("halflab replay: an overflow of unknown size is told at larger scales alone") {
+  GradientRecord record{.steps = {{.step = 0, .scale = 1024, .found_nonfinite = true},
+                                  {.step = 1, .scale = 512, .max_abs = 100}}};
+  const auto told = [&](double scale) {
+    return halflab::replay::replay(record, "static:scale=" + std::to_string(scale));
+  };
+  CHECK(told(2048).untold() == 0);
+  CHECK(told(2048).skipped() == 2);  // 2048 * 100 > 65520
+  CHECK(told(512).steps[0].untold == Untold::overflow);
+  CHECK(told(512).skipped() == 0);
+  record.steps[0].twin_max_abs_all = 70;  // 1024 * 70 > 65520 >= 512 * 70
+  CHECK(told(512).untold() == 0);
+  CHECK(told(512).skipped() == 0);
+  record.steps[0].twin_max_abs_all = 130;
+  CHECK(told(512).skipped() == 1);
+}
+
+TEST_CASE("halflab replay: a CSV file of largest gradients is a record") {
+  const TemporaryDirectory directory;
+  const std::string file = write(directory / "r.csv", "step, max_abs\n0,1.5\n1,0.5\n7,3\n");
+  const auto json =
+      run_halflab({"replay", file, "--scalers", "static:scale=32768,static:scale=65536", "--json"}).json();
+  CHECK(json.at("summary").at("skipped.static:scale=32768").integer() == 1);  // 3 * 2^15
+  CHECK(json.at("summary").at("skipped.static:scale=65536").integer() == 2);
+  CHECK(json.at("verdict").string().find("cannot be told") != std::string::npos);
+}
+
+TEST_CASE("halflab replay: logs of libraries give bounds alone") {
+  const TemporaryDirectory directory;
+  const auto verdict = [&](const std::string& line) {
+    return run_halflab({"replay", write(directory / "log.txt", "epoch 1\n" + line + "\n" + line + "\n")}).out;
+  };
+  for (const std::string line :
+       {"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
+        "| NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 32768.0"}) {
+    INFO(line);
+    CHECK(verdict(line).find(
+              "tells of 2 overflows, at scales from 2^16 to 2^16: gradients reached at least 1.") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("halflab replay: what is no record is one line and exit code 2") {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "r");
+  const auto check = [&](const std::string& path, const std::string& message) {
+    const test::CommandRun run = run_halflab({"replay", path});
+    INFO(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.err.find(message) != std::string::npos);
+  };
+  check((directory / "none").string(), "cannot be read");
+  check((directory / "r").string(), "cannot be read");
+  write(directory / "r/manifest.json", "{}");
+  check((directory / "r").string(), "is not that of a gradient record");
+  write(directory / "r/manifest.json", R"({"format": "halflab gradient record", "version": 2})");
+  check((directory / "r").string(), "of version 2; allowed: 1");
+  check(write(directory / "a.csv", "loss,step\n"), "is no record");
+  check(write(directory / "b.csv", "step,max_abs\n1,x\n"), "line 2: 'x' is no number");
+  check(write(directory / "c.csv", "step,max_abs\n1\n"), "line 2: 1 cells under a header of 2");
+  check(write(directory / "d.csv", "step,max_abs\n3,1\n2,1\n"), "line 3: steps must ascend");
+  check(write(directory / "e.csv", "step,max_abs\n"), "has no steps");
+  CHECK(run_halflab({"replay", write(directory / "f.csv", "step,max_abs\n1,1\n"), "--scalers", "delayed"})
+            .exit_code == 2);
+}

@@ -1,0 +1,360 @@
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "fp16/arithmetic.h"
+#include "fp16/codec.h"
+#include "fp16/half_functions.h"
+#include "fp16/math.h"
+#include "tests/experiments/frame/tensor_files/stored.h"
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
+#include "tests/tools/halflab/command.h"
+#include "tools/halflab/validate/functions.h"
+
+namespace {
+
+using experiments::Json;
+using test::CommandRun;
+using test::run_halflab;
+using test::TemporaryDirectory;
+using Codes = std::vector<std::uint16_t>;
+
+constexpr std::size_t header_bytes = 128;  // of numpy.save's files of vectors
+
+Codes read(const std::filesystem::path& file) {
+  const std::string bytes = test::content_of(file);
+  Codes codes((bytes.size() - header_bytes) / 2);
+  std::memcpy(codes.data(), bytes.data() + header_bytes, codes.size() * 2);
+  return codes;
+}
+
+void write(const std::filesystem::path& file, const Codes& codes, const std::string& type = "<f2") {
+  std::ofstream(file, std::ios::binary) << test::npy_file(
+      test::npy_dictionary(type, "False", "(" + std::to_string(codes.size()) + ",)"), test::bytes_of(codes));
+}
+
+float as_float(std::uint16_t code) {
+  return fp16::half_bits_to_float(code);
+}
+
+std::uint16_t as_half(float value) {
+  return fp16::float_to_half_bits(value);
+}
+
+/// A kernel that somebody wrote: what it makes of the operands that halflab inputs writes.
+class Trial {
+ public:
+  Trial(const std::string& operation, const std::vector<std::string>& options = {}) : operation_(operation) {
+    const int arity = halflab::validate::find_function(operation).arity;
+    std::string to;
+    for (int i = 0; i < arity; ++i) {
+      files_.push_back(directory_ / (std::string(1, static_cast<char>('a' + i)) + ".npy"));
+      to += (i == 0 ? "" : ",") + files_.back();
+    }
+    std::vector<std::string> words{"inputs", operation, "--to", to};
+    words.insert(words.end(), options.begin(), options.end());
+    const CommandRun run = run_halflab(words);
+    REQUIRE(run.err == "");
+    REQUIRE(run.exit_code == 0);
+    for (const std::string& file : files_) operands_.push_back(read(file));
+  }
+
+  const Codes& operand(std::size_t i) const { return operands_[i]; }
+
+  /// The summary of its validation.
+  Json validate(const std::function<std::uint16_t(const std::vector<std::uint16_t>&)>& kernel,
+                const std::vector<std::string>& options = {}) {
+    Codes results;
+    for (std::size_t i = 0; i < operands_[0].size(); ++i) {
+      std::vector<std::uint16_t> codes;
+      for (const Codes& operand : operands_) codes.push_back(operand[i]);
+      results.push_back(kernel(codes));
+    }
+    write(directory_ / "y.npy", results);
+    std::vector<std::string> words{"validate", operation_};
+    words.insert(words.end(), files_.begin(), files_.end());
+    words.push_back(directory_ / "y.npy");
+    words.insert(words.end(), options.begin(), options.end());
+    const CommandRun text = run_halflab(words);
+    words.push_back("--json");
+    const CommandRun run = run_halflab(words);
+    const Json summary = run.json().at("summary");
+    const std::string found = summary.at("class").string();
+    CHECK(text.out.starts_with(found + ":"));
+    CHECK(text.exit_code == (found == "different" ? 1 : 0));
+    return summary;
+  }
+
+  std::string explanation(const std::function<std::uint16_t(const std::vector<std::uint16_t>&)>& kernel,
+                          const std::vector<std::string>& options = {}) {
+    const Json summary = validate(kernel, options);
+    CHECK(summary.at("class").string() == "different");
+    return summary.at("explanation").string();
+  }
+
+ private:
+  std::string operation_;
+  TemporaryDirectory directory_;
+  std::vector<std::string> files_;
+  std::vector<Codes> operands_;
+};
+
+bool is_subnormal(std::uint16_t code) {
+  return (code & 0x7c00) == 0 && (code & 0x3ff) != 0;
+}
+
+bool is_nan(std::uint16_t code) {
+  return (code & 0x7fff) > 0x7c00;
+}
+
+using Operands = std::vector<std::uint16_t>;
+
+}  // namespace
+
+TEST_CASE("halflab inputs: all halves, each once, and shards that together are all pairs") {
+  const Trial unary("tanh");
+  CHECK(std::set(unary.operand(0).begin(), unary.operand(0).end()).size() == 65536);
+  CHECK(unary.operand(0)[0x3c00] == 0x3c00);
+  const Trial shard("add", {"--shard", "3/65536"});
+  CHECK(shard.operand(0).size() == 65536);
+  for (std::size_t i = 0; i < 65536; ++i) {
+    if (shard.operand(0)[i] != 2 || shard.operand(1)[i] != i) FAIL("pair " << i);
+  }
+  const Trial last("add", {"--shard", "100000/100000"}), one_before("add", {"--shard", "99999/100000"});
+  CHECK(last.operand(1).back() == 0xffff);
+  CHECK(one_before.operand(1).back() + 1 == last.operand(1).front());
+}
+
+TEST_CASE("halflab inputs: weighted triples do not depend on shards or threads, and reach the borders") {
+  const Trial all("fma", {"--count", "30000"}), again("fma", {"--count", "30000", "--threads", "3"}),
+      part("fma", {"--count", "30000", "--shard", "2/3"}), other("fma", {"--count", "30000", "--seed", "2"});
+  for (std::size_t k = 0; k < 3; ++k) {
+    const Codes& codes = all.operand(k);
+    CHECK(codes == again.operand(k));
+    CHECK(codes != other.operand(k));
+    CHECK(Codes(codes.begin() + 10000, codes.begin() + 20000) == part.operand(k));
+    for (const std::uint16_t border :
+         {0x0000, 0x8000, 0x0001, 0x03ff, 0x0400, 0x7bff, 0x7c00, 0xfc00, 0x7e00})
+      CHECK((std::ranges::count(codes, border) > 0 || border == 0x7e00));
+    CHECK(std::ranges::count_if(codes, is_nan) > 1000);
+  }
+}
+
+TEST_CASE("halflab validate: right kernels are equal") {
+  CHECK(Trial("tanh")
+            .validate([](const Operands& x) { return fp16::math::tanh(x[0], {}).bits; })
+            .at("class")
+            .string() == "equal");
+  // Floats hold sums of halves exactly enough; x86's NaNs are what add gives.
+  CHECK(Trial("add", {"--shard", "7/1000"})
+            .validate([](const Operands& x) { return as_half(as_float(x[0]) + as_float(x[1])); },
+                      {"--nan", "any"})
+            .at("class")
+            .string() == "equal");
+  const Json truncated = Trial("sqrt").validate(
+      [](const Operands& x) {
+        return fp16::sqrt<fp16::binary16>(x[0], {.rounding = fp16::Rounding::toward_zero}).bits;
+      },
+      {"--rounding", "toward_zero"});
+  CHECK(truncated.at("class").string() == "equal");
+  CHECK(truncated.at("results").unsigned_integer() == 65536);
+}
+
+TEST_CASE("halflab validate: names the deviation that was planted") {
+  const auto exact = [](std::uint16_t x) { return fp16::math::exp(x, {}).bits; };
+  Trial exp("exp");
+  CHECK(exp.explanation([&](const Operands& x) {
+    const std::uint16_t y = exact(x[0]);
+    return is_subnormal(y) ? std::uint16_t{0} : y;
+  }) == "it flushes subnormal results to zero");
+  CHECK(exp.explanation([](const Operands& x) {
+    return fp16::math::exp(x[0], {.rounding = fp16::Rounding::toward_zero}).bits;
+  }) == "it truncates (rounds toward zero)");
+  CHECK(exp.explanation([&](const Operands& x) {
+    const std::uint16_t y = exact(x[0]);
+    return y == 0x7c00 && x[0] != 0x7c00 ? std::uint16_t{0x7bff} : y;
+  }) == "it saturates: what overflows becomes the largest finite number");
+  CHECK(exp.explanation([&](const Operands& x) {
+    return is_nan(x[0]) ? std::uint16_t{0x7fff} : exact(x[0]);
+  }) == "its NaNs are all 0x7fff (NVIDIA's rule)");
+  CHECK(exp.explanation([&](const Operands& x) {
+    const std::uint16_t y = exact(x[0]);
+    return is_nan(x[0]) ? std::uint16_t{0x7fff} : is_subnormal(y) ? std::uint16_t{0} : y;
+  }) == "its NaNs are all 0x7fff (NVIDIA's rule); it flushes subnormal results to zero");
+  CHECK(exp.explanation([&](const Operands& x) {
+    const std::uint16_t y = exact(x[0]);
+    return x[0] % 7 == 0 && y > 0 && y < 0x7000 ? static_cast<std::uint16_t>(y + 2) : y;
+  }) == "");
+}
+
+TEST_CASE("halflab validate: knows two roundings from one") {
+  Trial fma("fma", {"--count", "300000"});
+  const std::vector<std::string> any{"--nan", "any"};
+  CHECK(fma.explanation(
+            [](const Operands& x) {
+              const std::uint16_t product = as_half(as_float(x[0]) * as_float(x[1]));
+              return as_half(as_float(product) + as_float(x[2]));
+            },
+            any) == "it rounds twice: the product, and then the sum");
+  CHECK(fma.explanation(
+            [](const Operands& x) { return as_half(as_float(x[0]) * as_float(x[1]) + as_float(x[2])); },
+            any) == "it rounds twice: to float, and then to the format");
+  CHECK(fma.explanation(
+               [](const Operands& x) {
+                 const auto read = [](std::uint16_t code) {
+                   return as_float(is_subnormal(code) ? code & 0x8000 : code);
+                 };
+                 const double sum = static_cast<double>(read(x[0])) * read(x[1]) + read(x[2]);
+                 return fp16::double_to_half_bits(sum);
+               },
+               any)
+            .starts_with("it reads subnormal operands as zeros"));
+}
+
+TEST_CASE("halflab validate: an approximation is within so many ulp, and says how many it has") {
+  Trial tanh("tanh");
+  const auto off_by_two = [](const Operands& x) {
+    const std::uint16_t y = fp16::math::tanh(x[0], {}).bits;
+    return (y & 0x7fff) > 0x1000 && !is_nan(y) && x[0] % 3 == 0 ? static_cast<std::uint16_t>(y - 2) : y;
+  };
+  const Json two = tanh.validate(off_by_two, {"--ulp", "2"});
+  CHECK(two.at("class").string() == "within");
+  CHECK(two.at("most_ulp").unsigned_integer() == 2);
+  CHECK(tanh.validate(off_by_two, {"--ulp", "1"}).at("class").string() == "different");
+  CHECK(tanh.validate(off_by_two).at("beyond").unsigned_integer() > 5000);
+}
+
+TEST_CASE("halflab validate: NaN and zero rules of minimum, and expected flushes") {
+  Trial minimum("minimum", {"--shard", "31800/65536"});
+  CHECK(minimum.explanation([](const Operands& x) {
+    return fp16::minimum_number<fp16::binary16>(x[0], x[1]).bits;
+  }) == "it takes the number where one operand is a NaN");
+  const auto flushing = [](const Operands& x) {
+    return fp16::multiply<fp16::binary16>(x[0], x[1], {.flush_to_zero = true, .denormals_are_zero = true})
+        .bits;
+  };
+  Trial multiply("multiply", {"--shard", "2000/65536"});
+  CHECK(multiply.validate(flushing, {"--flush-subnormals"}).at("class").string() == "equal");
+  CHECK(multiply.explanation(flushing).find("subnormal") != std::string::npos);
+}
+
+TEST_CASE("halflab validate: other formats, results in floats, and casts") {
+  const TemporaryDirectory directory;
+  const std::string x = directory / "x.npy", y = directory / "y.npy";
+  const auto class_of = [&](const std::vector<std::string>& words) {
+    const CommandRun run = run_halflab(words);
+    INFO(run.err);
+    return run.out.substr(0, run.out.find(':'));
+  };
+  Codes codes(65536), results;
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint16_t>(i);
+  for (const auto code : codes) results.push_back(fp16::sqrt<fp16::bfloat16>(code).bits);
+  REQUIRE(run_halflab({"inputs", "sqrt", "--format", "bfloat16", "--to", x}).exit_code == 0);
+  CHECK(read(x) == codes);
+  write(y, results, "|V2");
+  CHECK(class_of({"validate", "sqrt", x, y, "--dtype", "bf16"}) == "equal");
+  // Every function that is known in bfloat16 is known at every number.
+  for (const char* const name : {"exp", "expm1", "log", "log1p", "sigmoid", "softplus", "tanh", "erf"}) {
+    INFO(name);
+    CHECK(run_halflab({"validate", name, x, y, "--dtype", "bf16"}).err.find("results are wrong") !=
+          std::string::npos);
+  }
+  std::vector<float> floats;
+  for (const auto code : codes) floats.push_back(std::sqrt(as_float(code)));
+  write(x, codes);
+  const auto write_floats = [&](const std::string& file) {
+    std::ofstream(file, std::ios::binary)
+        << test::npy_file(test::npy_dictionary("<f4", "False", "(65536,)"), test::bytes_of(floats));
+  };
+  write_floats(y);
+  CHECK(class_of({"validate", "sqrt", x, y, "--nan", "any"}) == "equal");
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    floats[i] = std::ldexp(static_cast<float>(i * 40503 % 65536), -30);
+  write_floats(x);
+  results.clear();
+  for (const float value : floats) results.push_back(as_half(value));
+  write(y, results);
+  CHECK(class_of({"validate", "cast", x, y}) == "equal");
+  for (std::size_t i = 0; i < codes.size(); ++i)
+    results[i] = fp16::encode<fp16::binary16>(floats[i], {.rounding = fp16::Rounding::nearest_away}).bits;
+  write(y, results);
+  CHECK(run_halflab({"validate", "cast", x, y}).out.find("ties away from zero") != std::string::npos);
+}
+
+TEST_CASE("halflab validate: codes as hexadecimal text") {
+  const TemporaryDirectory directory;
+  const std::string a = directory / "a.hex", b = directory / "b.hex", y = directory / "y.hex";
+  REQUIRE(run_halflab({"inputs", "multiply", "--shard", "15000/65536", "--to", a + "," + b}).exit_code == 0);
+  CHECK(test::content_of(a).starts_with("3a97\n3a97\n"));
+  CHECK(test::content_of(b).starts_with("0000\n0001\n"));
+  CHECK(run_halflab({"validate", "multiply", a, b, a}).out.starts_with("different:"));
+  std::ofstream(y) << "// results\n 3c00 // one\n3XYZ\n";
+  CHECK(run_halflab({"validate", "multiply", a, b, y})
+            .err.find("has '3XYZ' in line 3, which is no code of 16 bits") != std::string::npos);
+}
+
+TEST_CASE("halflab validate: --out keeps tables, figure and page, and threads change nothing") {
+  const TemporaryDirectory directory;
+  const std::string a = directory / "a.npy", b = directory / "b.npy", y = directory / "y.npy";
+  REQUIRE(run_halflab({"inputs", "add", "--shard", "100/4000", "--to", a + "," + b}).exit_code == 0);
+  Codes results;
+  const Codes x = read(a), z = read(b);
+  for (std::size_t i = 0; i < x.size(); ++i)
+    results.push_back(fp16::add<fp16::binary16>(x[i], z[i], {.rounding = fp16::Rounding::toward_zero}).bits);
+  write(y, results);
+  const std::string one = run_halflab({"validate", "add", a, b, y, "--json", "--threads", "1"}).out;
+  CHECK(run_halflab({"validate", "add", a, b, y, "--json", "--threads", "4"}).out == one);
+  const CommandRun run = run_halflab({"validate", "add", a, b, y, "--out", directory / "out"});
+  CHECK(run.exit_code == 1);
+  CHECK(run.out.find("it truncates (rounds toward zero).") != std::string::npos);
+  for (const char* const name : {"manifest.json", "counterexamples.csv", "deviations.csv", "distances.csv",
+                                 "parts.csv", "operands.gp", "report.html"})
+    CHECK(std::filesystem::exists(directory / "out" / name));
+}
+
+TEST_CASE("halflab inputs and validate: bad input is one line and exit code 2") {
+  const TemporaryDirectory directory;
+  const std::string x = directory / "x.npy", y = directory / "y.npy", f = directory / "f.npy";
+  write(x, Codes(10));
+  write(y, Codes(11));
+  std::ofstream(f, std::ios::binary) << test::npy_file(test::npy_dictionary("<f4", "False", "(10,)"),
+                                                       std::string(40, 0));
+  for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"inputs"}, "OP"},
+           {{"inputs", "tanhh", "--to", x}, "unknown operation 'tanhh'; did you mean 'tanh'?"},
+           {{"inputs", "tanh"}, "--to: is needed"},
+           {{"inputs", "add", "--to", x}, "--to: names 1 files; allowed: 2"},
+           {{"inputs", "tanh", "--to", "x.txt"}, "is no .npy, .hex or .safetensors file"},
+           {{"inputs", "tanh", "--to", x, "--shard", "0/4"}, "--shard: '0/4' is no part"},
+           {{"inputs", "tanh", "--to", x, "--shard", "5/4"}, "--shard: '5/4' is no part"},
+           {{"inputs", "tanh", "--to", x, "--format", "tf32"}, "--format: tf32"},
+           {{"inputs", "add", "--to", x + "," + y}, "such as --shard 1/16"},
+           {{"inputs", "fma", "--to", "a.npy,b.npy,c.npy", "--count", "0"}, "--count"},
+           {{"validate"}, "OP"},
+           {{"validate", "tanh", x}, "tanh takes 2 files, of its operand and of results, not 1"},
+           {{"validate", "tanh", x, y}, "they must be as many"},
+           {{"validate", "add", x, f, x}, "operands must be of one format"},
+           {{"validate", "tanh", f, x}, "is not known for operands of binary32"},
+           {{"validate", "tanh", x, x, "--rounding", "up"}, "--rounding: unknown rounding 'up'"},
+           {{"validate", "tanh", x, x, "--rounding", "stochastic"}, "stochastic"},
+           {{"validate", "tanh", x, x, "--nan", "none"}, "--nan: unknown rule 'none'"},
+           {{"validate", "tanh", x, directory / "none.npy"}, "cannot be read"}}) {
+    const CommandRun run = run_halflab(words);
+    INFO(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.out == "");
+    CHECK(run.err.find(message) != std::string::npos);
+    CHECK(run.err.find('\n') == run.err.size() - 1);
+  }
+}

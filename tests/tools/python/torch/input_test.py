@@ -1,0 +1,302 @@
+"""Modules and loops that hooks and scalers stumble over: right, or one clear line; and never another training."""
+
+import unittest
+
+from case import Case, Training, halflab, hooks_in, mixed_model, needs, nn, torch
+from torch.utils.checkpoint import checkpoint
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, reentrant):
+        super().__init__()
+        self.first, self.inner, self.last = nn.Linear(8, 8), nn.Sequential(nn.Linear(8, 8), nn.Tanh()), nn.Linear(8, 3)
+        self.reentrant = reentrant
+
+    def forward(self, x):
+        x = self.first(x)
+        if self.reentrant is None:
+            return self.last(self.inner(x))
+        return self.last(checkpoint(self.inner, x, use_reentrant=self.reentrant))
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.shared, self.last = nn.Linear(8, 8), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.last(self.shared(self.shared(x).relu()))
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.last = nn.Linear(8, 8), nn.Linear(8, 8), nn.Linear(8, 3)
+        self.second.weight = self.first.weight
+        self.unused = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return {"logits": self.last(self.second(self.first(x))), "none": None}["logits"]
+
+
+class Sparse(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table, self.last = nn.Embedding(10, 8, sparse=True), nn.Linear(8, 3)
+
+    def forward(self, x):
+        return self.last(self.table(x[:, 0].abs().long().clamp(0, 9)))
+
+
+def plain(model, **options):
+    return Training(model=model, scale=None, autocast=None, **options)
+
+
+class Models(Case):
+    def assert_same(self, model, steps=4, **options):
+        alone, watched = plain(model).run(steps), plain(model)
+        record = watched.watch(steps, every=1, **options)
+        self.assertEqual(alone.losses, watched.losses)
+        self.assertEqual(hooks_in(watched.model), 0)
+        return record
+
+    def test_in_place_modules(self):
+        record = self.assert_same(lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(inplace=True), nn.Linear(16, 3)))
+        relu, linear = record.tensors["1", "output"], record.tensors["0", "output"]
+        self.assertEqual(relu.total, linear.total)
+        self.assertGreater(linear.zero, relu.zero)  # the gradient before the ReLU has zeros where it was negative
+
+    def test_activation_checkpointing(self):
+        expected = self.assert_same(lambda: Checkpointed(None))
+        for reentrant in (False, True):
+            record = self.assert_same(lambda: Checkpointed(reentrant), also=["activations"])
+            for key in (("first", "output"), ("inner.0", "output"), ("inner.1", "output"), ("inner.0.weight", "gradient")):
+                if key in record.tensors or reentrant is not False:
+                    self.assertEqual(record.tensors[key], expected.tensors[key], (reentrant, key))
+            self.assertEqual(record.tensors["last", "activation"].total, 4 * 32 * 3)
+            self.assertEqual(record.tensors["inner.1", "activation"].total, 4 * 32 * 8)
+
+    def test_a_module_used_twice_in_a_step(self):
+        record = self.assert_same(Twice)
+        self.assertEqual(record.tensors["shared", "output"].total, 4 * 2 * 32 * 8)
+        self.assertEqual(record.tensors["shared.weight", "gradient"].total, 4 * 64)
+
+    def test_tied_weights_and_gradients_that_are_none(self):
+        record = self.assert_same(Tied)
+        self.assertIn(("first.weight", "gradient"), record.tensors)
+        self.assertNotIn(("second.weight", "gradient"), record.tensors)
+        self.assertNotIn(("unused.weight", "gradient"), record.tensors)
+        self.assertIn("first.weight is also second.weight", record.record.manifest["notes"])
+
+    def test_sparse_gradients(self):
+        record = self.assert_same(Sparse)
+        self.assertGreater(record.tensors["table.weight", "gradient"].nonzero_finite, 0)
+        self.assertLess(record.tensors["table.weight", "gradient"].total, 4 * 80)
+
+    def test_a_sparse_gradient_that_is_not_finite(self):
+        from halflab.torch.ledger import first_suspect
+
+        table = nn.Embedding(10, 4, sparse=True)
+        table(torch.tensor([7, 2, 7])).sum().backward()
+        table.weight.grad = table.weight.grad.coalesce()
+        table.weight.grad.values()[1, 3] = float("inf")
+        suspect = first_suspect([("table.weight", table.weight)])
+        self.assertEqual((suspect.index, suspect.value), ((7, 3), float("inf")))
+
+    def test_frozen_layers_and_inputs_without_a_gradient(self):
+        def model():
+            network = mixed_model()
+            for parameter in network[0].parameters():
+                parameter.requires_grad_(False)
+            return network
+
+        record = self.assert_same(model)
+        self.assertNotIn(("0", "output"), record.tensors)
+        self.assertIn(("4", "output"), record.tensors)
+
+    def test_outputs_of_other_kinds(self):
+        class Several(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.recurrent, self.last = nn.LSTM(8, 8, batch_first=True), nn.Linear(8, 3)
+
+            def forward(self, x):
+                output, (_, cell) = self.recurrent(x[:, None])
+                return self.last(output[:, 0] + cell[0])
+
+        record = self.assert_same(Several)
+        self.assertEqual(record.tensors["recurrent", "output"].total, 4 * 2 * 32 * 8)
+
+    def test_half_precision_weights_without_autocast(self):
+        training = plain(lambda: nn.Sequential(nn.Linear(8, 16), nn.Linear(16, 3)).bfloat16())
+        training.x = training.x.bfloat16()
+        record = training.watch(3, every=1)
+        self.assertEqual(record.tensors["1", "output"].total, 3 * 32 * 3)
+
+    @needs(2, 3)
+    def test_compiled_modules(self):
+        def model():
+            network = mixed_model()
+            network[4] = torch.compile(nn.Sequential(nn.Linear(16, 16), nn.Linear(16, 3)), backend="eager")
+            return network
+
+        record = self.assert_same(model)
+        self.assertIn(("4", "output"), record.tensors)
+        self.assertNotIn(("4.1", "output"), record.tensors)
+        self.assertIn(("4.1.weight", "gradient"), record.tensors)
+        self.assertIn("4 is compiled: outputs inside of it are not seen, its parameters are", record.record.manifest["notes"])
+
+    @needs(2, 3)
+    def test_a_model_compiled_in_place(self):
+        def model():
+            network = mixed_model()
+            network.compile(backend="eager")
+            return network
+
+        record = self.assert_same(model)
+        self.assertEqual({kind for _, kind in record.tensors}, {"gradient"})
+        self.assertIn("the model is compiled", record.record.manifest["notes"][0])
+
+    def test_an_optimizer_with_a_closure(self):
+        training = plain(mixed_model)
+        training.optimizer = torch.optim.LBFGS(training.model.parameters(), max_iter=2)
+
+        def closure():
+            training.optimizer.zero_grad()
+            loss = training.loss()
+            loss.backward()
+            return loss
+
+        with halflab.torch.watch(training.model, training.optimizer, every=1) as watched:
+            for _ in range(3):
+                training.optimizer.step(closure)
+        self.assertEqual(len(watched.steps), 3)
+        self.assertGreater(watched.tensors["4.weight", "gradient"].nonzero_finite, 0)
+
+    def test_a_scheduler_made_inside(self):
+        training = plain(mixed_model)
+        with halflab.torch.watch(training.model, training.optimizer, every=2):
+            scheduler = torch.optim.lr_scheduler.StepLR(training.optimizer, 1)
+            training.step_done = lambda step: scheduler.step()
+            training.run(4)
+        training.run(2)
+        self.assertAlmostEqual(training.optimizer.param_groups[0]["lr"], 0.05 * 0.1**6)
+
+
+class Loops(Case):
+    def test_an_exception_inside(self):
+        training = plain(mixed_model)
+        with self.assertRaisesRegex(ZeroDivisionError, "mine"):
+            with halflab.torch.watch(training.model, training.optimizer, every=1, out=self.folder / "run"):
+                training.run(3)
+                training.loss()
+                raise ZeroDivisionError("mine")
+        self.assertEqual(hooks_in(training.model), 0)
+        self.assertEqual(len(training.optimizer._optimizer_step_pre_hooks), 0)
+        record = halflab.read_gradients(self.folder / "run")
+        self.assertEqual((len(record.steps), record.manifest["ended"]), (3, "ZeroDivisionError: mine"))
+        training.run(2)
+
+    @needs(2, 3)
+    def test_a_scaler_without_its_update(self):
+        training = Training()
+        with halflab.torch.watch(training.model, scaler=training.scaler, every=1) as watched:
+            training.scaler.scale(training.loss()).backward()
+            training.scaler.step(training.optimizer)
+        self.assertEqual(watched.steps["scale"].tolist(), [2.0**16])
+        with self.assertRaisesRegex(RuntimeError, "since the last update"):
+            with halflab.torch.watch(training.model, scaler=training.scaler, every=1):
+                training.scaler.step(training.optimizer)
+
+    @needs(2, 3)
+    def test_a_scaler_that_never_steps(self):
+        training = Training()
+
+        def loop():
+            with halflab.torch.watch(training.model, training.optimizer, training.scaler):
+                for _ in range(3):
+                    training.scaler.scale(training.loss()).backward()
+                    training.optimizer.step()
+
+        self.assert_refused("update() was never called, and 3 optimizer steps went past it", loop)
+        self.assertEqual(hooks_in(training.model), 0)
+
+    @needs(2, 3)
+    def test_unscaled_by_the_loop_and_clipped(self):
+        training = Training(scale=2.0**10)
+        step = training.scaler.step
+
+        def clipped(optimizer):
+            training.scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(training.model.parameters(), 1e-6)
+            return step(optimizer)
+
+        training.scaler.step = clipped
+        record = training.watch(2, every=1)
+        self.assertEqual(training.scaler.step, clipped)
+        self.assertGreater(record.steps["max_abs"].min(), 1e-5)  # before clipping
+
+    @needs(2, 3)
+    def test_a_scaler_that_is_switched_off(self):
+        training = Training(autocast=None)
+        training.scaler = torch.amp.GradScaler("cpu", enabled=False)
+        record = training.watch(4, every=2)
+        self.assertEqual(record.steps["scale"].tolist(), [1.0] * 4)
+
+    @needs(2, 3)
+    def test_two_optimizers_of_one_scaler(self):
+        training = Training(scale=2.0**10)
+        halves = list(training.model.parameters())
+        optimizers = [torch.optim.SGD(halves[:4], 0.1), torch.optim.SGD(halves[4:], 0.1)]
+        with halflab.torch.watch(training.model, scaler=training.scaler, every=1) as watched:
+            for _ in range(3):
+                training.model.zero_grad()
+                training.scaler.scale(training.loss()).backward()
+                for optimizer in optimizers:
+                    training.scaler.step(optimizer)
+                training.scaler.update()
+        self.assertEqual(len(watched.steps), 3)
+        self.assertEqual(watched.tensors["0.weight", "gradient"].total, 3 * 128)
+        self.assertEqual(watched.tensors["4.weight", "gradient"].total, 3 * 48)
+
+    def test_two_watches_at_once(self):
+        training = plain(mixed_model)
+        with halflab.torch.watch(training.model, training.optimizer):
+            other = halflab.torch.watch(training.model, training.optimizer)
+            self.assert_refused("this Sequential is watched already; allowed: one watch at a time", other.__enter__)
+            training.run(1)
+        with halflab.torch.watch(training.model, training.optimizer):
+            training.run(1)
+
+    def test_a_closed_watch(self):
+        training = plain(mixed_model)
+        watched = halflab.torch.watch(training.model, training.optimizer)
+        self.assert_refused("this watch has not begun", lambda: watched.tensors)
+        with watched:
+            training.run(1)
+        self.assert_refused("this watch is closed; allowed: a new halflab.torch.watch", watched.__enter__)
+        training.run(1)
+        self.assertEqual(len(watched.steps), 1)
+
+    def test_options_that_are_wrong(self):
+        training = plain(mixed_model)
+        model, optimizer = training.model, training.optimizer
+        watch = halflab.torch.watch
+        for fragment, arguments, options in (
+            ("model = a int is not allowed", (3,), {}),
+            ("neither an optimizer nor an enabled scaler", (model,), {}),
+            ("optimizer = a Sequential", (model, model), {}),
+            ("scaler = a float", (model, optimizer, 2.0), {}),
+            ("every = 0 is not allowed; allowed: whole numbers from 1", (model, optimizer), {"every": 0}),
+            ("every = True", (model, optimizer), {"every": True}),
+            ("also = ['grads'] is not allowed; allowed: a list of activations, weights, updates",
+             (model, optimizer), {"also": ["grads"]}),
+            ("also = 'weights'", (model, optimizer), {"also": "weights"}),
+            ("twin = 3", (model, optimizer), {"twin": 3}),
+            ("select = '('", (model, optimizer), {"select": "("}),
+        ):  # fmt: skip
+            self.assert_refused(fragment, watch, *arguments, **options)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,153 @@
+"""The ledger of skipped steps: planted faults, found where they were planted; and whether a smaller S cures them."""
+
+import math
+import unittest
+
+from case import Case, Training, needs, nn, torch
+
+
+class Plant(torch.autograd.Function):
+    """Passes a tensor on; its gradient gets a value at an index where `at` has one."""
+
+    @staticmethod
+    def forward(ctx, x, at):
+        ctx.at = at
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        for index, value in ctx.at.items():
+            gradient = gradient.index_put(tuple(torch.tensor(i) for i in index), torch.tensor(value, dtype=gradient.dtype))
+        return gradient, None
+
+
+class Planted(nn.Module):
+    """Three linear layers; `at` plants gradients of the output of the second."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second, self.third = nn.Linear(8, 6), nn.Linear(6, 5), nn.Linear(5, 3)
+        self.at = {}
+
+    def forward(self, x):
+        return self.third(Plant.apply(self.second(self.first(x).relu()), self.at))
+
+
+@needs(2, 3)
+class Skipped(Case):
+    def watched(self, every, planted, **options):
+        """Step -> what is planted at it; S stays below overflow otherwise."""
+        training = Training(model=Planted, scale=2.0**8)
+        training.model.at = planted.get(0, {})
+
+        def plant_next(step):
+            training.model.at = planted.get(step + 1, {})
+
+        training.step_done = plant_next
+        return training.watch(12, every=every, **options)
+
+    def assert_in_second(self, skip, row):
+        """Row of the weight or element of the bias: autograd makes both from the gradient of one output."""
+        self.assertIn(skip["parameter"], ("second.weight", "second.bias"))
+        self.assertEqual(skip["index"][0], row)
+        self.assertFalse(math.isfinite(skip["value"]))
+
+    def test_the_first_parameter_in_backward_order(self):
+        record = self.watched(5, {7: {(3, 4): math.inf}})
+        (skip,) = record.skips
+        self.assertEqual((skip["step"], skip["scale"], skip["outcome"]), (7, 2.0**8, "skipped"))
+        self.assert_in_second(skip, 4)
+        self.assertIsNone(skip["module_output"])  # no hooks at step 7
+        self.assertGreater(skip["largest_finite"], 0)
+
+    def test_a_sampled_step_names_the_module_too(self):
+        for value in (math.inf, math.nan):
+            (skip,) = self.watched(5, {5: {(0, 2): value}}).skips
+            self.assert_in_second(skip, 2)
+            self.assertEqual((skip["module_output"], skip["forward_output"]), ("second", None))
+
+    def test_the_step_after_a_skip_is_looked_at_closer(self):
+        first, second = self.watched(100, {7: {(0, 0): math.nan}, 8: {(0, 1): math.nan}}).skips
+        self.assertEqual((first["module_output"], second["module_output"]), (None, "second"))
+        self.assert_in_second(second, 1)
+        self.assertEqual(second["scale"], 2.0**7)
+
+    def test_the_step_after_S_grew_is_looked_at_closer(self):
+        training = Training(scale=2.0**15, growth_interval=3, growth_factor=2.0**12)
+        record = training.watch(8, every=100)
+        skip = record.skips[0]
+        self.assertEqual((skip["step"], skip["scale"]), (3, 2.0**27))
+        self.assertEqual(skip["module_output"], "4")
+
+    def test_a_forward_pass_that_overflows(self):
+        class Large(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second = nn.Linear(8, 6), nn.Linear(6, 3)
+
+            def forward(self, x):
+                return self.second(self.first(x) * 60000)
+
+        training = Training(model=Large, scale=2.0**4)
+        with torch.no_grad():
+            training.model.second.weight.mul_(100)
+        (skip, *_) = training.watch(1, every=1, twin=training.loss).skips
+        self.assertEqual(skip["forward_output"], "second")
+        self.assertIsNone(skip["cured_by"])
+
+    def test_a_twin_says_which_scale_cures(self):
+        training = Training(scale=2.0**30)
+        (skip, *_) = training.watch(1, every=1, twin=training.loss).skips
+        self.assertEqual(skip["twin"], "finite")
+        self.assertTrue(math.isfinite(skip["twin_value"]))
+        self.assertLess(skip["cured_by"], 2.0**30)
+        for scale, is_finite in ((skip["cured_by"], True), (2 * skip["cured_by"], False)):
+            again = Training(scale=scale)
+            self.assertEqual(again.watch(1).skips == [], is_finite)
+
+    def test_a_twin_sees_what_no_scale_cures(self):
+        training = Training(model=Planted, scale=2.0**8)
+        training.model.at = {(0, 0): math.nan}
+        (skip,) = training.watch(1, every=1, twin=training.loss).skips
+        self.assertEqual((skip["twin"], skip["cured_by"]), ("not finite", None))
+
+    def test_a_twin_that_cannot_be_made(self):
+        def broken():
+            raise KeyError("no batch")
+
+        training = Training(scale=2.0**30)
+        (skip, *_) = training.watch(1, every=1, twin=broken).skips
+        self.assertIn("none: KeyError", skip["twin"])
+        self.assertIsNone(skip["cured_by"])
+
+    def test_the_twin_is_the_step_itself(self):
+        """Dropout and batch normalisation: with the random state and buffers of the step, the same gradient but for FP16."""
+        training = Training(scale=2.0**30)
+        record = training.watch(1, every=1, twin=training.loss)
+        exact = Training(scale=None, autocast=None)
+        exact.run(1)
+        (skip, *_) = record.skips
+        gradient = dict(exact.model.named_parameters())[skip["parameter"]].grad
+        self.assertEqual(skip["twin_value"], float(gradient[skip["index"]]))
+
+
+class NotSkipped(Case):
+    def test_a_step_that_is_applied_although_it_is_not_finite(self):
+        training = Training(model=Planted, scale=None, autocast=None)
+        training.model.at = {(0, 0): math.inf}
+        (skip, *_) = training.watch(1, every=1).skips
+        self.assertEqual(skip["outcome"], "applied")
+        self.assertIn(skip["parameter"], ("second.weight", "second.bias"))
+
+    @needs(2, 3)
+    def test_a_fused_optimizer_decides_itself(self):
+        training = Training(scale=2.0**30)
+        training.optimizer = torch.optim.Adam(training.model.parameters(), fused=True)
+        record = training.watch(2, every=1)
+        self.assertEqual([skip["outcome"] for skip in record.skips], ["skipped", "skipped"])
+        self.assertIn(record.skips[0]["parameter"], ("4.weight", "4.bias"))
+        self.assertEqual(record.steps["scale"].tolist(), [2.0**30, 2.0**29])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,145 @@
+"""halflab.torch.watch: what it records, and that the training does not notice."""
+
+import math
+import subprocess
+import sys
+import unittest
+
+from case import Case, Training, halflab, hooks_in, mixed_model, needs, nn, np, torch
+
+
+class Undisturbed(Case):
+    def assert_undisturbed(self, training, **options):
+        alone, watched = Training(**training).run(), Training(**training)
+        record = watched.watch(**options)
+        self.assertEqual(alone.losses, watched.losses)
+        for (name, a), b in zip(alone.model.state_dict().items(), watched.model.state_dict().values()):
+            self.assertTrue(torch.equal(a, b), name)
+        self.assertEqual(hooks_in(watched.model), 0)
+        self.assertNotIn("step", vars(watched.scaler) if watched.scaler else {})
+        return record
+
+    @needs(2, 3)
+    def test_the_losses_are_the_same_bits(self):
+        everything = ["activations", "weights", "updates"]
+        for training in ({}, {"scale": 2.0**24}, {"accumulate": 3}, {"growth_interval": 3}, {"scale": 1000.0}):
+            for options in ({"every": 1, "also": everything}, {"every": 5}):
+                with self.subTest(training=training, options=options):
+                    self.assert_undisturbed(training, **options)
+
+    def test_without_a_scaler(self):
+        for autocast in (None, torch.bfloat16):
+            self.assert_undisturbed({"scale": None, "autocast": autocast}, every=2)
+
+    @needs(2, 3)
+    def test_with_a_twin_that_repeats_steps(self):
+        alone, watched = Training(scale=2.0**30).run(20), Training(scale=2.0**30)
+        record = watched.watch(20, every=4, twin=watched.loss)
+        self.assertGreater(len(record.skips), 5)
+        self.assertEqual(alone.losses, watched.losses)
+
+
+class Recorded(Case):
+    @needs(2, 3)
+    def test_counts_are_those_of_the_gradients(self):
+        """Against gradients that autograd itself keeps."""
+        training = Training(scale=2.0**10)
+        kept, linear = [], training.model[4]
+        hook = linear.register_forward_hook(lambda module, inputs, output: (output.retain_grad(), kept.append(output)) and None)
+        weights = []
+        training.scaler.step, step = lambda o: (weights.append(linear.weight.grad.clone()), step(o)), training.scaler.step
+        record = training.watch(4, every=2)
+        hook.remove()
+        for key, tensors in ((("4", "output"), [t.grad for t in kept]), (("4.weight", "gradient"), weights)):
+            expected = halflab.ExponentHistogram()
+            for tensor in (tensors[0], tensors[2]):
+                expected.add(tensor.numpy())
+            self.assertEqual(record.tensors[key], expected.shifted(-10), key)
+            self.assertEqual(record.tensors[key].zones(15)["overflowed"], expected.zones(5)["overflowed"])
+        self.assertTrue(record.record.exact)
+        largest = halflab.ExponentHistogram()
+        for (_, kind), histogram in record.tensors.items():
+            self.assertIn(kind, ("output", "gradient"))
+            largest += histogram
+        self.assertEqual(record.recommended_scale(), 2.0**largest.recommended_log2_scale)
+
+    @needs(2, 3)
+    def test_scale_and_overflow_of_every_step(self):
+        training, scales = Training(scale=2.0**22, growth_interval=4), []
+        training.step_done = lambda step: scales.append(training.scaler.get_scale())
+        record = training.watch(30, every=10)
+        steps = record.steps
+        self.assertEqual(steps["scale"].tolist(), [2.0**22, *scales[:-1]])
+        skipped = [now < before for before, now in zip([2.0**22, *scales], scales)]
+        self.assertEqual(steps["found_inf"].tolist(), skipped)
+        self.assertEqual([skip["step"] for skip in record.skips], np.flatnonzero(skipped).tolist())
+        self.assertTrue(any(skipped) and not all(skipped))
+        self.assertTrue(np.all(steps["max_abs"][steps["found_inf"] == 0] > 0))
+        self.assertEqual(record.replay(["dynamic"]).summary["equal_to_record"], 1)
+
+    @needs(2, 3)
+    def test_a_scale_that_is_no_power_of_two(self):
+        record = Training(scale=1000.0).watch(3, every=1)
+        self.assertFalse(record.record.exact)
+        exact = Training(scale=1024.0).watch(3, every=1)
+        self.assertTrue(exact.record.exact)
+        ratio = record.recommended_scale() / exact.recommended_scale()
+        self.assertLessEqual(abs(math.log2(ratio)), 1)
+
+    def test_weights_updates_and_activations_on_request(self):
+        training = Training(scale=None, autocast=None)
+        before = training.model[0].weight.detach().clone()
+        record = training.watch(1, also=["weights", "updates", "activations"])
+        after = training.model[0].weight.detach()
+        self.assertEqual(record.tensors["0.weight", "weight"], halflab.ExponentHistogram(before.numpy()))
+        self.assertEqual(record.tensors["0.weight", "update"], halflab.ExponentHistogram((after - before).numpy()))
+        self.assertEqual(record.tensors["4", "activation"].total, 32 * 3)
+
+    def test_selected_names_alone(self):
+        record = Training(scale=None, autocast=None).watch(2, select=r"^4")
+        self.assertEqual({name for name, _ in record.tensors}, {"4", "4.weight", "4.bias"})
+        with self.assertRaisesRegex(halflab.RecordError, r"tensors\[\('9', 'output'\)\]: not in the record; allowed: \('4'"):
+            record.tensors["9", "output"]
+
+    def test_hooks_are_on_at_samples_alone(self):
+        training, on = Training(scale=None, autocast=None), []
+        loss = training.loss
+        training.loss = lambda: (on.append(hooks_in(training.model)), loss())[1]
+        training.watch(9, every=4)
+        self.assertEqual([count > 0 for count in on], [step % 4 == 0 for step in range(9)])
+
+    def test_a_record_without_a_folder_lives_as_long_as_the_watch(self):
+        record = Training(scale=None, autocast=None).watch(2)
+        self.assertEqual(len(record.steps), 2)
+        folder = record.folder
+        self.assertEqual(len(halflab.read_gradients(folder).steps), 2)
+
+    def test_a_folder_that_is_another_record(self):
+        (self.folder / "manifest.json").write_text("{}")
+        with self.assertRaisesRegex(ValueError, "allowed: another folder"):
+            Training(scale=None, autocast=None).watch(1, out=self.folder)
+
+    def test_answers_in_the_middle(self):
+        training = Training(scale=None, autocast=None)
+        with halflab.torch.watch(training.model, training.optimizer, every=1) as watched:
+            training.run(2)
+            self.assertEqual(len(watched.steps), 2)
+            training.run(3)
+            self.assertEqual(len(watched.steps), 5)
+        self.assertEqual(len(watched.steps), 5)
+
+
+class Import(Case):
+    def test_halflab_alone_imports_no_torch(self):
+        script = "import sys, halflab; assert 'torch' not in sys.modules; halflab.torch.watch; assert 'torch' in sys.modules"
+        subprocess.run([sys.executable, "-c", script], check=True)
+
+    def test_everything_public_is_documented(self):
+        for name in halflab.torch.__all__:
+            self.assertTrue(getattr(halflab.torch, name).__doc__, name)
+        self.assertIn(">>>", halflab.torch.watch.__doc__)
+        self.assertTrue(mixed_model and nn)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,35 @@
+#include "tools/halflab/allreduce/allreduce.h"
+
+#include "tools/halflab/allreduce/findings.h"
+#include "tools/halflab/allreduce/options.h"
+#include "tools/halflab/command.h"
+
+namespace halflab::allreduce {
+
+int run(int argc, const char* const* argv, experiments::Streams streams) {
+  Options options;
+  return run_command(
+      argc, argv,
+      {.program =
+           {.name = "halflab allreduce",
+            .question = "What does an all-reduce lose of the mean of my ranks, by order and precision?",
+            .example = "halflab allreduce rank0.safetensors rank1.safetensors --orders ring,binary_tree",
+            .outputs = outputs(),
+            .details =
+                "Each PATH is what one rank brings, in the order of ranks. Errors are those of the mean "
+                "against the exact one of the files' values. fp16: every sum is rounded to FP16; "
+                "fp32_accumulation: only what is sent; fp32: nothing is. Every tensor is a message of its "
+                "own, which a ring cuts into as many chunks as there are ranks."},
+       .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
+       .body =
+           [&](experiments::Run& run) {
+             const auto kinds = kinds_of(options);
+             std::vector<experiments::tensor_files::TensorSet> ranks;
+             for (const std::string& path : options.inputs.paths)
+               ranks.push_back(open(options.inputs, {path}));
+             report(run, measure(ranks, kinds, run));
+           }},
+      streams);
+}
+
+}  // namespace halflab::allreduce

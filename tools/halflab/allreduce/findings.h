@@ -1,0 +1,50 @@
+#pragma once
+/// What `halflab allreduce` finds of the ranks' tensors.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "experiments/frame/experiment.h"
+#include "experiments/frame/tensor_files/tensor_set.h"
+#include "sim/statistics/twin_comparison.h"
+#include "sim/trainer/allreduce.h"
+
+namespace halflab::allreduce {
+
+/// One kind of all-reduce, on all tensors.
+struct Reduced {
+  sim::AllReduce how;
+  sim::TwinComparison loss = {};  ///< of the mean against the exact one
+  std::uint64_t inputs_flushed =
+      0;  ///< ranks' non-zero values that rounding to binary16 or the division before the
+          ///< sum makes zero
+};
+
+struct Findings {
+  std::size_t ranks = 0;
+  std::size_t tensors = 0;
+  std::uint64_t elements = 0;          ///< of one rank
+  std::uint64_t nonzero_inputs = 0;    ///< of all ranks, finite
+  std::uint64_t nonfinite_places = 0;  ///< elements that some rank has as NaN or infinity; they are left out
+  std::uint64_t inputs_overflow = 0;   ///< ranks' finite values that binary16 does not hold
+  bool are_halves = true;              ///< all values are numbers of binary16
+  std::vector<Reduced> kinds;
+  sim::TwinComparison one_rounding;  ///< of the exact mean, rounded once to binary16
+  std::vector<std::string> passed_over;
+
+  double share_of_inputs(std::uint64_t count) const {
+    return nonzero_inputs == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero_inputs);
+  }
+};
+
+/// Reads the tensors one after the other, each of all ranks at one time. Ranks with one tensor each may call it what
+/// they like. Throws std::invalid_argument where a rank lacks a tensor or has it in another shape.
+Findings measure(const std::vector<experiments::tensor_files::TensorSet>& ranks,
+                 const std::vector<sim::AllReduce>& kinds, experiments::Run& run);
+
+experiments::Outputs outputs();
+void report(experiments::Run& run, const Findings& found);
+void draw_figure(experiments::Run& run, const Findings& found);
+
+}  // namespace halflab::allreduce

@@ -1,0 +1,156 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "experiments/frame/parallel.h"
+#include "fp16/bulk.h"
+#include "fp16/exact_accumulator.h"
+#include "sim/tensor/tensor.h"
+#include "tools/halflab/allreduce/findings.h"
+#include "tools/halflab/elements.h"
+
+namespace halflab::allreduce {
+namespace {
+
+namespace files = experiments::tensor_files;
+
+using Values = std::vector<float>;
+using Ranks = std::vector<Values>;
+
+std::vector<std::span<const float>> spans_of(const Ranks& ranks) {
+  return {ranks.begin(), ranks.end()};
+}
+
+/// The exact sum of an element over the ranks, rounded to binary64, divided by their number.
+std::vector<double> exact_mean(const Ranks& ranks, int threads) {
+  constexpr std::size_t at_a_time = 1 << 14;
+  std::vector<double> mean(ranks.front().size());
+  const std::size_t parts = (mean.size() + at_a_time - 1) / at_a_time;
+  experiments::parallel_for_each(parts, threads, [&](std::size_t part) {
+    const std::size_t end = std::min(mean.size(), (part + 1) * at_a_time);
+    for (std::size_t i = part * at_a_time; i < end; ++i) {
+      fp16::ExactAccumulator<fp16::binary32> sum;
+      for (const Values& rank : ranks) sum.add(std::bit_cast<std::uint32_t>(rank[i]));
+      mean[i] = std::bit_cast<double>(sum.rounded<fp16::binary64>().bits) / static_cast<double>(ranks.size());
+    }
+  });
+  return mean;
+}
+
+sim::Tensor tensor_of(std::span<const double> values) {
+  sim::Tensor tensor({values.size()}, fp16::binary64);
+  std::ranges::copy(values, tensor.elements<double>().begin());
+  return tensor;
+}
+
+Values rounded_to_half(const Values& values, fp16::RoundingCounts& counts) {
+  std::vector<std::uint16_t> codes(values.size());
+  Values halves(values.size());
+  fp16::float_to_half(values, codes, {}, {.counts = &counts});
+  fp16::half_to_float(codes, halves);
+  return halves;
+}
+
+/// One tensor of all ranks.
+class Reduction {
+ public:
+  Reduction(Ranks ranks, Findings& found, int threads) : ranks_(std::move(ranks)), threads_(threads) {
+    leave_out_nonfinite(found);
+    fp16::RoundingCounts counts;
+    for (const Values& rank : ranks_) {
+      found.nonzero_inputs += static_cast<std::uint64_t>(rank.size()) -
+                              static_cast<std::uint64_t>(std::ranges::count(rank, 0.0f));
+      halves_.push_back(rounded_to_half(rank, counts));
+    }
+    cast_flushed_ = counts.flushed;
+    found.inputs_overflow += counts.overflowed;
+    found.are_halves &= counts.inexact == 0 && counts.overflowed == 0;
+    const std::vector<double> mean = exact_mean(ranks_, threads);
+    exact_ = tensor_of(mean);
+    found.one_rounding += sim::compare(sim::rounded(exact_, fp16::binary16), 1, exact_, {});
+  }
+
+  void add_to(std::vector<Reduced>& kinds) const {
+    const auto values = spans_of(ranks_), halves = spans_of(halves_);
+    experiments::parallel_for_each(kinds.size(), threads_, [&](std::size_t i) {
+      Reduced& kind = kinds[i];
+      const bool in_binary32 = kind.how.precision == sim::AllReducePrecision::fp32;
+      const sim::AllReducedMean mean = sim::all_reduce_mean(in_binary32 ? values : halves, kind.how);
+      kind.loss += sim::compare(sim::Tensor::from({mean.values.size()}, mean.values), 1, exact_, {});
+      if (!in_binary32) kind.inputs_flushed += cast_flushed_ + mean.predivision.flushed;
+    });
+  }
+
+ private:
+  /// What is not finite at one rank becomes zero at all.
+  void leave_out_nonfinite(Findings& found) {
+    for (std::size_t i = 0; i < ranks_.front().size(); ++i) {
+      const auto is_finite = [i](const Values& rank) { return std::isfinite(rank[i]); };
+      if (std::ranges::all_of(ranks_, is_finite)) continue;
+      ++found.nonfinite_places;
+      for (Values& rank : ranks_) rank[i] = 0;
+    }
+  }
+
+  Ranks ranks_, halves_;
+  int threads_;
+  std::uint64_t cast_flushed_ = 0;
+  sim::Tensor exact_;
+};
+
+/// A rank's tensor that goes with the first rank's.
+const files::StoredTensor& counterpart(const files::StoredTensor& tensor, const files::TensorSet& first,
+                                       const files::TensorSet& rank, std::size_t number) {
+  const auto& tensors = rank.tensors();
+  const bool is_only_one = first.tensors().size() == 1 && tensors.size() == 1;
+  const auto found =
+      is_only_one ? tensors.begin() : std::ranges::find(tensors, tensor.name, &files::StoredTensor::name);
+  if (found == tensors.end())
+    throw std::invalid_argument(
+        fmt::format("rank {} has no tensor '{}', which rank 0 has", number, tensor.name));
+  if (found->shape != tensor.shape)
+    throw std::invalid_argument(fmt::format("tensor '{}' has the shape {} at rank {} and {} at rank 0",
+                                            tensor.name, files::text_of(found->shape), number,
+                                            files::text_of(tensor.shape)));
+  return *found;
+}
+
+void require_as_many(const std::vector<files::TensorSet>& ranks) {
+  for (std::size_t rank = 1; rank < ranks.size(); ++rank) {
+    if (ranks[rank].tensors().size() != ranks.front().tensors().size())
+      throw std::invalid_argument(fmt::format("rank {} has {} tensors and rank 0 {}; allowed: the same", rank,
+                                              ranks[rank].tensors().size(), ranks.front().tensors().size()));
+  }
+}
+
+}  // namespace
+
+Findings measure(const std::vector<files::TensorSet>& ranks, const std::vector<sim::AllReduce>& kinds,
+                 experiments::Run& run) {
+  require_as_many(ranks);
+  Findings found{.ranks = ranks.size(),
+                 .tensors = ranks.front().tensors().size(),
+                 .kinds = {},
+                 .one_rounding = {},
+                 .passed_over = {}};
+  for (const sim::AllReduce& how : kinds) found.kinds.push_back({.how = how});
+  experiments::Progress progress = run.progress("all-reduce", found.tensors);
+  for (const files::StoredTensor& tensor : ranks.front().tensors()) {
+    Ranks values{floats_of(tensor)};
+    for (std::size_t rank = 1; rank < ranks.size(); ++rank)
+      values.push_back(floats_of(counterpart(tensor, ranks.front(), ranks[rank], rank)));
+    found.elements += tensor.elements;
+    Reduction(std::move(values), found, run.threads()).add_to(found.kinds);
+    progress.tick();
+  }
+  for (const files::StoredTensor& tensor : ranks.front().passed_over())
+    found.passed_over.push_back(tensor.name);
+  return found;
+}
+
+}  // namespace halflab::allreduce

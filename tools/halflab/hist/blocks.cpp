@@ -1,0 +1,127 @@
+#include "tools/halflab/hist/blocks.h"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <span>
+
+#include "experiments/frame/tensor_files/element_reader.h"
+#include "tools/halflab/quantize/quantized.h"
+
+namespace halflab::hist {
+namespace {
+
+namespace files = experiments::tensor_files;
+
+constexpr std::size_t most_worst = 5;
+
+/// Adds up values and what their codes stand for, block by block.
+class BlockCounter {
+ public:
+  BlockCounter(const files::StoredTensor& tensor, const fp16::BlockFormat& format, BlockedTensor& found,
+               std::vector<WorstBlock>& worst)
+      : tensor_(tensor),
+        line_(tensor.shape.empty() ? 1 : std::max<std::uint64_t>(tensor.shape.back(), 1)),
+        size_(static_cast<std::uint64_t>(format.block_size)),
+        found_(found),
+        worst_(worst) {}
+
+  void add(std::span<const double> values, std::span<const double> decoded) {
+    for (std::size_t i = 0; i < values.size(); ++i, ++next_) {
+      const std::uint64_t place = next_ % line_;
+      if (place % size_ == 0) end_block();
+      if (place % size_ == 0) first_ = next_;
+      add(values[i], decoded[i]);
+    }
+  }
+
+  /// After the last value.
+  void finish() { end_block(); }
+
+ private:
+  void add(double value, double decoded) {
+    if (!std::isfinite(value)) return;
+    found_.nonzero += value != 0;
+    found_.dead += value != 0 && decoded == 0;
+    if (!std::isfinite(decoded)) return;  // a block with something that is not finite
+    square_ += value * value;
+    error_square_ += (decoded - value) * (decoded - value);
+    largest_ = std::max(largest_, std::fabs(value));
+  }
+
+  void end_block() {
+    found_.square += square_;
+    found_.error_square += error_square_;
+    if (square_ > 0)
+      keep({tensor_.name, files::index_text_of(tensor_.shape, first_), std::sqrt(error_square_ / square_),
+            largest_});
+    square_ = error_square_ = largest_ = 0;
+  }
+
+  void keep(WorstBlock block) {
+    if (worst_.size() == most_worst && block.relative_error <= worst_.back().relative_error) return;
+    worst_.push_back(std::move(block));
+    std::ranges::stable_sort(worst_, std::greater(), &WorstBlock::relative_error);
+    if (worst_.size() > most_worst) worst_.pop_back();
+  }
+
+  const files::StoredTensor& tensor_;
+  std::uint64_t line_, size_;
+  BlockedTensor& found_;
+  std::vector<WorstBlock>& worst_;
+  std::uint64_t next_ = 0, first_ = 0;
+  double square_ = 0, error_square_ = 0, largest_ = 0;
+};
+
+BlockedTensor measure_tensor(const files::StoredTensor& tensor, const quantize::Recipe& recipe, int threads,
+                             std::vector<WorstBlock>& worst) {
+  BlockedTensor found{.name = tensor.name, .shape = files::text_of(tensor.shape), .values = tensor.elements};
+  BlockCounter counter(tensor, *recipe.block, found, worst);
+  const quantize::Quantized quantized = quantize::quantize(
+      tensor, recipe, threads,
+      [&](std::span<const double> values, std::span<const double> decoded) { counter.add(values, decoded); });
+  counter.finish();
+  found.clipped = quantized.overflowed;
+  found.blocks = quantized.scales.size();
+  for (const std::uint8_t scale : quantized.scales) ++found.scales[scale];
+  return found;
+}
+
+}  // namespace
+
+BlockedTensor& BlockedTensor::operator+=(const BlockedTensor& other) {
+  values += other.values;
+  nonzero += other.nonzero;
+  dead += other.dead;
+  clipped += other.clipped;
+  square += other.square;
+  error_square += other.error_square;
+  blocks += other.blocks;
+  for (std::size_t code = 0; code < scales.size(); ++code) scales[code] += other.scales[code];
+  return *this;
+}
+
+double BlockedTensor::share(std::uint64_t count) const {
+  return nonzero == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero);
+}
+
+double BlockedTensor::relative_error() const {
+  return square == 0 ? 0 : std::sqrt(error_square / square);
+}
+
+BlockFindings measure_blocks(const files::TensorSet& set, const fp16::BlockFormat& format,
+                             experiments::Run& run) {
+  BlockFindings found{.format = format, .tensors = {}, .total = {.name = "all tensors"}, .worst = {}};
+  quantize::Options options;
+  options.format = std::string(format.name);
+  const quantize::Recipe recipe = quantize::recipe_of(options);
+  experiments::Progress progress = run.progress("blocks", set.tensors().size());
+  for (const files::StoredTensor& tensor : set.tensors()) {
+    found.tensors.push_back(measure_tensor(tensor, recipe, run.threads(), found.worst));
+    found.total += found.tensors.back();
+    progress.tick();
+  }
+  return found;
+}
+
+}  // namespace halflab::hist

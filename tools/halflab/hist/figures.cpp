@@ -1,0 +1,145 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "experiments/frame/figure.h"
+#include "experiments/frame/text_table.h"
+#include "tools/halflab/hist/findings.h"
+
+namespace halflab::hist {
+namespace {
+
+using namespace experiments;
+
+constexpr std::size_t most_tensors = 60;
+
+struct Borders {
+  double lowest, zero, subnormal, normal, highest;
+};
+
+/// Of the format and the values, as exponents of what the files hold.
+Borders borders_of(const Findings& found) {
+  const fp16::Format& format = found.format.format;
+  const double by = found.scaled_by_log2;
+  const fp16::ExponentHistogram& exponents = found.total.exponents;
+  const double zero = format.emin_subnormal() - 1 + by, normal = format.emin() + by,
+               top = format.emax() + 1 + by;
+  return {.lowest = std::min<double>(*exponents.lowest_exponent(), zero - 2),
+          .zero = zero,
+          .subnormal = normal,
+          .normal = top,
+          .highest = std::max<double>(*exponents.highest_exponent() + 1, top + 1)};
+}
+
+Figure histogram_figure(const Findings& found) {
+  const Borders at = borders_of(found);
+  const fp16::ExponentHistogram& exponents = found.total.exponents;
+  const double zeros = static_cast<double>(exponents.zero()) / static_cast<double>(exponents.total());
+  std::vector<Zone> bands{{at.lowest, at.zero, fmt::format("zero in {}", found.format.name), "vermillion"}};
+  if (at.subnormal > at.zero) bands.push_back({at.zero, at.subnormal, "subnormal", "orange"});
+  bands.push_back({at.subnormal, at.normal, "normal", "green"});
+  bands.push_back({at.normal, at.highest, "", "vermillion"});
+  return {.name = "histogram",
+          .title = "Values of all tensors by magnitude",
+          .caption = fmt::format(
+              "{} of the values are exact zeros and not drawn. Left of the first border {} rounds to zero{}.",
+              percent(zeros), found.format.name,
+              found.scaled_by_log2 == 0
+                  ? " at S = 1"
+                  : fmt::format(", once the files' scale 2^{} is divided out", found.scaled_by_log2)),
+          .script = zones(bands) +
+                    fmt::format(
+                        "set xrange [{}:{}]\nset xtics {}\nset xlabel \"binary exponent, floor(log₂ |x|)\"\n"
+                        "set ylabel \"share of all values, %\"\nset yrange [0:*]\nset style fill solid "
+                        "0.8\nset boxwidth 0.9\n",
+                        at.lowest, at.highest, octaves_between_tics(at.highest - at.lowest, 14)) +
+                    plot({{.table = "histogram",
+                           .where = column_is("tensor", found.total.name),
+                           .x = "column('exponent_log2') + 0.5",
+                           .y = "column('share_percent')",
+                           .style = "with boxes linecolor rgb blue"}})};
+}
+
+/// The tensors that lose most, in the order of the files; `left_out` says of which others.
+std::vector<std::string> drawn_tensors(const Findings& found, std::string& left_out) {
+  std::vector<const TensorFound*> drawn = found.by_loss();
+  if (drawn.size() > most_tensors) {
+    left_out = fmt::format(" Drawn are the {} of {} tensors that lose most.", most_tensors, drawn.size());
+    drawn.resize(most_tensors);
+  }
+  std::ranges::sort(drawn);
+  std::vector<std::string> names;
+  for (const TensorFound* const tensor : drawn) names.push_back(tensor->name);
+  return names;
+}
+
+Figure tensors_figure(const Findings& found) {
+  const Borders at = borders_of(found);
+  std::string left_out;
+  const bool has_room = at.subnormal - at.zero > 0.15 * (at.highest - at.lowest);
+  const HeatMapAxes axes{
+      .tensors = drawn_tensors(found, left_out),
+      .lowest = at.lowest,
+      .highest = at.highest,
+      .x_label = "binary exponent, floor(log₂ |x|)",
+      .color_label = "share of values, %",
+      .x_marks = marks({{.x = at.zero, .label = "zero", .label_height = 1, .side = Mark::Side::left},
+                        {.x = at.subnormal,
+                         .label = has_room ? "subnormal" : "",
+                         .label_height = 1,
+                         .side = Mark::Side::left},
+                        {.x = at.normal, .label = "overflow", .label_height = 1}})};
+  return {.name = "tensors",
+          .title = "Each tensor by magnitude",
+          .caption = fmt::format(
+              "Left of the lines {} rounds to zero, to subnormal numbers; right of the last it overflows.{}",
+              found.format.name, left_out),
+          .script = heat_maps({{.table = "histogram",
+                                .title = "",
+                                .x = "column('exponent_log2') + 0.5",
+                                .percent = "column('share_percent')"}},
+                              axes),
+          .width = heat_map_width(axes, 1),
+          .height = heat_map_height(axes)};
+}
+
+Figure scales_figure(const Findings& found) {
+  int highest = first_scale_log2(found) + 8;
+  for (const TensorFound& tensor : found.tensors)
+    highest = std::max(highest, found.forecast(tensor).headroom_log2().value_or(highest));
+  std::string left_out;
+  const HeatMapAxes axes{.tensors = drawn_tensors(found, left_out),
+                         .lowest = first_scale_log2(found) - 0.5,
+                         .highest = std::min(highest, 60) + 0.5,
+                         .x_label = "log₂ of the scale S",
+                         .color_label = "become zero, %",
+                         .x_marks = marks({{.x = static_cast<double>(found.shown_log2),
+                                            .label = fmt::format("S = 2^{{{}}}", found.shown_log2),
+                                            .label_height = 1}})};
+  return {
+      .name = "scales",
+      .title = fmt::format("What becomes zero in {} at each scale", found.format.name),
+      .caption = fmt::format("Of each tensor's non-zero values; white: nothing. The line is the {} scale.{}",
+                             found.shown_log2 == found.recommended_log2 ? "recommended" : "asked", left_out),
+      .script = heat_maps({{.table = "scales",
+                            .title = "",
+                            .x = "column('scale_log2')",
+                            .percent = "(100 * column('fraction_flushed'))"}},
+                          axes),
+      .width = heat_map_width(axes, 1),
+      .height = heat_map_height(axes)};
+}
+
+}  // namespace
+
+void draw_figures(Run& run, const Findings& found) {
+  if (found.total.exponents.nonzero_finite() == 0) return;
+  run.figure(histogram_figure(found));
+  run.figure(tensors_figure(found));
+  run.figure(scales_figure(found));
+}
+
+}  // namespace halflab::hist

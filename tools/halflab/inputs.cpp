@@ -1,0 +1,64 @@
+#include "tools/halflab/inputs.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <ranges>
+#include <stdexcept>
+
+#include "tools/halflab/formats.h"
+
+namespace halflab {
+namespace {
+
+namespace files = experiments::tensor_files;
+
+files::Shape shape_of(const std::string& text) {
+  files::Shape shape;
+  for (const auto part : std::views::split(text, ',')) {
+    const std::string_view size(part.begin(), part.end());
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(size.data(), size.data() + size.size(), value);
+    if (error != std::errc{} || end != size.data() + size.size())
+      throw std::invalid_argument(fmt::format(
+          "--shape: '{}' is no shape; allowed: sizes with commas between them, such as 128,64", text));
+    shape.push_back(value);
+  }
+  return shape;
+}
+
+}  // namespace
+
+void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at_least) {
+  command_line.add_words("PATH", inputs.paths,
+                         ".npy, .npz, .safetensors (or its index.json), a folder of these, or raw numbers",
+                         at_least);
+  command_line.add("--select", inputs.select, "only tensors in whose names this is found", "REGEX");
+  command_line.add("--dtype", inputs.dtype,
+                   "what raw files hold, and arrays of a type that NumPy does not know", "FORMAT");
+  command_line.add("--shape", inputs.shape, "of a raw file, such as 128,64; a vector without", "SIZES");
+}
+
+files::RawLayout raw_layout(const Inputs& inputs) {
+  files::RawLayout raw;
+  if (!inputs.dtype.empty()) {
+    raw.type = files::type_of_format(
+        experiments::from_option("--dtype", [&] { return scalar_format(inputs.dtype).name; }));
+    if (raw.type == nullptr)
+      throw std::invalid_argument(
+          fmt::format("--dtype: '{}' lies in no file; allowed: {}", inputs.dtype, files::readable_formats()));
+  }
+  if (!inputs.shape.empty()) {
+    if (raw.type == nullptr) throw std::invalid_argument("--shape: is of raw files, which need --dtype, too");
+    raw.shape = shape_of(inputs.shape);
+  }
+  return raw;
+}
+
+files::TensorSet open(const Inputs& inputs, const std::vector<std::string>& paths) {
+  files::TensorSet set(paths, raw_layout(inputs));
+  if (!inputs.select.empty()) experiments::from_option("--select", [&] { set.select(inputs.select); });
+  return set;
+}
+
+}  // namespace halflab

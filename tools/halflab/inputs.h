@@ -1,0 +1,28 @@
+#pragma once
+/// The files that subcommands read, as options.
+
+#include <string>
+#include <vector>
+
+#include "experiments/frame/command_line.h"
+#include "experiments/frame/tensor_files/tensor_set.h"
+
+namespace halflab {
+
+struct Inputs {
+  std::vector<std::string> paths;
+  std::string select;  ///< empty: all
+  std::string dtype;   ///< empty: files say themselves what they hold
+  std::string shape;
+};
+
+/// Binds --select, --dtype and --shape, and the words as at least so many paths.
+void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at_least = 1);
+
+/// How files without a header are read. Throws std::invalid_argument, naming the option.
+experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
+
+/// The selected tensors. Throws std::invalid_argument or std::runtime_error, naming option or file.
+experiments::tensor_files::TensorSet open(const Inputs& inputs, const std::vector<std::string>& paths);
+
+}  // namespace halflab

@@ -1,0 +1,5 @@
+#include "tools/halflab/commands.h"
+
+int main(int argc, char** argv) {
+  return halflab::run(argc, argv);
+}

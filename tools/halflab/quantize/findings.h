@@ -1,0 +1,64 @@
+#pragma once
+/// What `halflab quantize` finds of tensors.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/frame/experiment.h"
+#include "experiments/frame/tensor_files/tensor_set.h"
+#include "tools/halflab/quantize/options.h"
+#include "tools/halflab/quantize/quantized.h"
+
+namespace halflab::quantize {
+
+/// A tensor, or all together: the values against those that the codes stand for.
+struct TensorFound {
+  std::string name;
+  std::string stored_as;  ///< format; empty of all together
+  std::string shape;
+  std::uint64_t values = 0;
+  std::uint64_t nonzero = 0;     ///< finite
+  std::uint64_t nonfinite = 0;   ///< NaN or infinite in the file
+  std::uint64_t flushed = 0;     ///< of the non-zero ones: become zero
+  std::uint64_t overflowed = 0;  ///< of these: beyond the largest number of the format, or of their block
+  std::uint64_t lost = 0;        ///< finite ones that become NaN or infinite
+  std::uint64_t bytes = 0;       ///< of codes and scales
+  double square = 0;             ///< sum of the squares of what is finite before and after
+  double error_square = 0;       ///< of the differences
+  double max_abs = 0, max_error = 0;
+  std::optional<float> tensor_scale;
+
+  TensorFound& operator+=(const TensorFound& other);
+
+  double share(std::uint64_t count) const {
+    return nonzero == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero);
+  }
+  /// ||quantized - values|| / ||values||; 0 where all is zero.
+  double relative_error() const;
+  /// Signal to quantization noise in dB; infinite without an error.
+  double sqnr() const;
+  double bits_per_value() const {
+    return values == 0 ? 0 : 8 * static_cast<double>(bytes) / static_cast<double>(values);
+  }
+};
+
+struct Findings {
+  Recipe recipe;
+  std::vector<TensorFound> tensors;
+  TensorFound total;
+  std::vector<std::string> passed_over;
+  bool from_binary64 = false;  ///< some tensor is, and a block format takes it as binary32
+  std::string to;              ///< the file that was written; empty without
+};
+
+/// Quantizes one tensor after the other, and writes them all where options.to asks for it. Throws
+/// std::invalid_argument where two parts would have one name, or the file is one of those that are read.
+Findings measure(const experiments::tensor_files::TensorSet& set, const Options& options,
+                 experiments::Run& run);
+
+experiments::Outputs outputs();
+void report(experiments::Run& run, const Findings& found);
+
+}  // namespace halflab::quantize

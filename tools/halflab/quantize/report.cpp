@@ -1,0 +1,169 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experiments/frame/columns.h"
+#include "experiments/frame/text_table.h"
+#include "tools/halflab/quantize/findings.h"
+
+namespace halflab::quantize {
+namespace {
+
+using namespace experiments;
+
+std::vector<Column<TensorFound>> columns_of_losses() {
+  return {{"values", "values", &TensorFound::values},
+          {"bits_per_value", "bits", &TensorFound::bits_per_value},
+          {"nonfinite", "values", &TensorFound::nonfinite},
+          {"relative_error", "1", &TensorFound::relative_error},
+          {"sqnr_db", "dB", &TensorFound::sqnr},
+          {"max_abs", "1", &TensorFound::max_abs},
+          {"max_abs_error", "1", &TensorFound::max_error},
+          {"fraction_flushed", "1", [](auto& t) { return t.share(t.flushed); }},
+          {"fraction_overflow", "1", [](auto& t) { return t.share(t.overflowed); }},
+          {"lost", "values", &TensorFound::lost}};
+}
+
+const TableOf<TensorFound> tensors_table{
+    .name = "tensors",
+    .rows = "each tensor",
+    .columns = joined<Column<TensorFound>>(
+        joined<Column<TensorFound>>({{"tensor", "", &TensorFound::name},
+                                     {"format", "", &TensorFound::stored_as},
+                                     {"shape", "", &TensorFound::shape}},
+                                    columns_of_losses()),
+        {{"tensor_scale", "1",
+          [](auto& t) { return t.tensor_scale ? Value(*t.tensor_scale) : Value("none"); }}})};
+
+const SummaryOf<Findings> recipe_summary{
+    {{"format", "what the tensors become", [](auto& f) { return f.recipe.format_name; }},
+     {"rounding", "of the elements", [](auto& f) { return f.recipe.rounding_name; }},
+     {"tensors", "tensors read", [](auto& f) { return f.tensors.size(); }}}};
+
+SummaryOf<TensorFound> total_summary() {
+  const std::vector<std::string> meanings{"of all tensors",
+                                          "of codes and scales, over the values",
+                                          "NaNs and infinities in the files",
+                                          "||quantized - values|| / ||values||",
+                                          "signal to quantization noise",
+                                          "largest finite magnitude",
+                                          "largest difference",
+                                          "non-zero values that become zero",
+                                          "values beyond the largest number of the format, or of their block",
+                                          "finite values that become NaN or infinite"};
+  std::vector<SummaryRow<TensorFound>> rows;
+  const std::vector<Column<TensorFound>> columns = columns_of_losses();
+  for (std::size_t i = 0; i < columns.size(); ++i)
+    rows.push_back({columns[i].name, meanings[i], columns[i].value});
+  return {rows};
+}
+
+std::string decibels(double sqnr) {
+  return std::isinf(sqnr) ? "exact" : fmt::format("{:.1f}", sqnr);
+}
+
+const TensorFound& worst_of(const Findings& found) {
+  return *std::ranges::max_element(found.tensors, {}, &TensorFound::relative_error);
+}
+
+std::string answer(const Findings& found) {
+  const TensorFound& total = found.total;
+  if (total.nonzero == 0) return "There is nothing to lose: no value is finite and other than zero.";
+  const double error = total.relative_error();
+  const std::string off = error == 0 ? fmt::format("{} holds these tensors exactly", found.recipe.format_name)
+                                     : fmt::format("{} is off by {} of these tensors' norm ({:.3g} dB)",
+                                                   found.recipe.format_name, percent(error), total.sqnr());
+  std::string sentence = fmt::format("{}, in {:.3g} bits a value", off, total.bits_per_value());
+  if (found.tensors.size() > 1 && error > 0)
+    sentence += fmt::format("; the worst is {}, by {}", worst_of(found).name,
+                            percent(worst_of(found).relative_error()));
+  return sentence + ".";
+}
+
+std::string losses_sentence(const Findings& found) {
+  const TensorFound& total = found.total;
+  std::vector<std::string> losses;
+  if (total.flushed > 0) losses.push_back(fmt::format("{} become zero", percent(total.share(total.flushed))));
+  if (total.overflowed > 0)
+    losses.push_back(fmt::format("{} lie beyond the largest number of {}",
+                                 percent(total.share(total.overflowed)),
+                                 found.recipe.block != nullptr ? "their block" : "the format"));
+  if (total.lost > 0) losses.push_back(fmt::format("{} become NaN or infinite", total.lost));
+  return losses.empty() ? "" : fmt::format("Of the non-zero values {}.", fmt::join(losses, ", "));
+}
+
+std::string nonfinite_sentence(const Findings& found) {
+  if (found.total.nonfinite == 0) return {};
+  return fmt::format("{} values are NaN or infinite in the file{}.", found.total.nonfinite,
+                     found.recipe.block != nullptr ? ", and make their whole blocks NaN" : "");
+}
+
+std::string passed_over_sentence(const Findings& found) {
+  constexpr std::size_t most = 5;
+  const auto& names = found.passed_over;
+  if (names.empty()) return {};
+  return fmt::format("Passed over, as no floating-point numbers: {}{}.",
+                     fmt::join(std::span(names).first(std::min(most, names.size())), ", "),
+                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+}
+
+TextTable verdict_table(const Findings& found) {
+  constexpr std::size_t most_rows = 12;
+  TextTable table{
+      .columns = {"tensor", "shape", "values", "bits", "error", "SQNR, dB", "becomes zero", "beyond",
+                  "largest"},
+      .rows = {},
+      .notes = {"error: ||quantized - values|| / ||values||; beyond: of the non-zero values, larger than "
+                "the largest number."}};
+  std::vector<const TensorFound*> sorted;
+  for (const TensorFound& tensor : found.tensors) sorted.push_back(&tensor);
+  std::ranges::stable_sort(sorted, std::greater<>(), [](auto* tensor) { return tensor->relative_error(); });
+  const auto add = [&](const TensorFound& tensor) {
+    table.rows.push_back({tensor.name, tensor.shape, fmt::format("{}", tensor.values),
+                          fmt::format("{:.3g}", tensor.bits_per_value()), percent(tensor.relative_error()),
+                          decibels(tensor.sqnr()), percent(tensor.share(tensor.flushed)),
+                          percent(tensor.share(tensor.overflowed)), fmt::format("{:.3g}", tensor.max_abs)});
+  };
+  for (const TensorFound* const tensor : sorted) {
+    if (table.rows.size() == most_rows) {
+      table.notes.push_back(
+          fmt::format("The {} worst tensors of {}; --out writes all.", most_rows, sorted.size()));
+      break;
+    }
+    add(*tensor);
+  }
+  if (sorted.size() > 1) add(found.total);
+  return table;
+}
+
+}  // namespace
+
+Outputs outputs() {
+  return outputs_of(tensors_table, recipe_summary, total_summary());
+}
+
+void report(Run& run, const Findings& found) {
+  RunRecord& record = run.record();
+  tensors_table.write(record, found.tensors);
+  recipe_summary.write(record, found);
+  total_summary().write(record, found.total);
+  std::vector<std::string> sentences;
+  for (const std::string& sentence :
+       {answer(found), losses_sentence(found), nonfinite_sentence(found), passed_over_sentence(found)})
+    if (!sentence.empty()) sentences.push_back(sentence);
+  if (!found.to.empty()) sentences.push_back(fmt::format("Written to {}.", found.to));
+  record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
+  TextTable table = verdict_table(found);
+  if (found.from_binary64)
+    table.notes.push_back(
+        "Block formats take values as binary32, to which those of binary64 are rounded first.");
+  record.verdict(table.text());
+}
+
+}  // namespace halflab::quantize

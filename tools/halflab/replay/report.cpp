@@ -1,0 +1,200 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "experiments/frame/columns.h"
+#include "experiments/frame/text_table.h"
+#include "tools/halflab/replay/findings.h"
+
+namespace halflab::replay {
+namespace {
+
+using namespace experiments;
+
+std::string_view name_of(Untold untold) {
+  switch (untold) {
+    case Untold::no:
+      return "";
+    case Untold::overflow:
+      return "overflow";
+    case Untold::exponents:
+      return "exponents";
+    case Untold::twin:
+      return "twin";
+  }
+  return "";
+}
+
+struct StepRow {
+  const Replay& replay;
+  const StepGradients& recorded;
+  const ReplayedStep& step;
+};
+
+const TableOf<StepRow> steps_table{
+    .name = "steps",
+    .rows = "each step of each scaler",
+    .columns = {{"scaler", "", [](auto& row) { return row.replay.scaler; }},
+                {"step", "steps", [](auto& row) { return row.recorded.step; }},
+                {"scale_log2", "log2", [](auto& row) { return std::log2(row.step.scale); }},
+                {"decision", "", [](auto& row) { return sim::name_of(row.step.decision); }},
+                {"cannot_be_told", "", [](auto& row) { return name_of(row.step.untold); }},
+                {"fraction_flushed", "1", [](auto& row) { return row.step.flushed_share.value_or(NAN); }}}};
+
+struct ScalerRow {
+  const Findings& found;
+  const Replay& replay;
+
+  double extreme(bool highest) const {
+    const auto [low, high] = std::ranges::minmax(replay.steps, {}, &ReplayedStep::scale);
+    return std::log2(highest ? high.scale : low.scale);
+  }
+  bool is_as_recorded() const { return found.equals_record(replay); }
+};
+
+const TableOf<ScalerRow> scalers_table{
+    .name = "scalers",
+    .rows = "each scaler",
+    .columns = {
+        {"scaler", "", [](auto& row) { return row.replay.scaler; }},
+        {"steps", "steps", [](auto& row) { return row.replay.steps.size(); }},
+        {"skipped", "steps", [](auto& row) { return row.replay.skipped(); }},
+        {"cannot_be_told", "steps", [](auto& row) { return row.replay.untold(); }},
+        {"lowest_scale_log2", "log2", [](auto& row) { return row.extreme(false); }},
+        {"highest_scale_log2", "log2", [](auto& row) { return row.extreme(true); }},
+        {"final_scale_log2", "log2", [](auto& row) { return std::log2(row.replay.steps.back().scale); }},
+        {"mean_fraction_flushed", "1",
+         [](auto& row) { return row.replay.mean_flushed_share().value_or(NAN); }},
+        {"equals_record", "", [](auto& row) { return row.is_as_recorded() ? "yes" : "no"; }}}};
+
+const SummaryOf<Findings> summary{
+    {{"steps", "recorded", [](const Findings& found) { return found.record.steps.size(); }},
+     {"recorded_skips", "steps that were not finite in the run",
+      [](const Findings& found) {
+        return std::ranges::count_if(found.record.steps, &StepGradients::found_nonfinite);
+      }},
+     {"scalers", "replayed", [](const Findings& found) { return found.replays.size(); }},
+     {"equal_to_record", "scalers whose S is the recorded one at every step", [](const Findings& found) {
+        return std::ranges::count_if(found.replays,
+                                     [&](const Replay& replay) { return found.equals_record(replay); });
+      }}}};
+
+const SummaryOf<ScalerRow> scaler_summary{
+    {{"skipped.<scaler>", "steps", [](const ScalerRow& row) { return row.replay.skipped(); }},
+     {"cannot_be_told.<scaler>", "steps", [](const ScalerRow& row) { return row.replay.untold(); }}}};
+
+const SummaryOf<LogBounds> log_summary{
+    {{"overflows", "lines that tell of one, in a log",
+      [](const LogBounds& bounds) { return bounds.overflowed_at.size(); }},
+     {"lowest_overflow_scale_log2", "the smallest S that overflowed, in a log",
+      [](const LogBounds& bounds) { return std::log2(std::ranges::min(bounds.overflowed_at)); }}}};
+
+std::string steps_text(std::size_t count) {
+  return fmt::format("{} step{}", count, count == 1 ? "" : "s");
+}
+
+/// Who skips least of those that are told of.
+std::string answer(const Findings& found) {
+  std::vector<std::string> clauses;
+  for (const Replay& replay : found.replays) {
+    const std::size_t untold = replay.untold();
+    clauses.push_back(fmt::format("{} skips {}{}", replay.scaler, replay.skipped(),
+                                  untold == 0 ? "" : fmt::format(" ({} cannot be told)", untold)));
+  }
+  const auto recorded = std::ranges::count_if(found.record.steps, &StepGradients::found_nonfinite);
+  return fmt::format("Of {} recorded, {} of which overflowed in the run: {}.",
+                     steps_text(found.record.steps.size()), recorded, fmt::join(clauses, "; "));
+}
+
+std::string untold_sentence(const Findings& found) {
+  std::set<Untold> reasons;
+  for (const Replay& replay : found.replays) {
+    for (const ReplayedStep& step : replay.steps) reasons.insert(step.untold);
+  }
+  std::vector<std::string> sentences;
+  if (reasons.contains(Untold::overflow))
+    sentences.emplace_back(
+        "Whether a step overflows cannot be told where the run's own larger scale did and no FP32 gradients "
+        "were kept; it is taken as finite.");
+  if (reasons.contains(Untold::exponents) || reasons.contains(Untold::twin))
+    sentences.emplace_back(
+        "A scaler that asks for exponents or a twin keeps its scale at steps that have none; --record-every "
+        "1 keeps those of every step.");
+  return fmt::format("{}", fmt::join(sentences, " "));
+}
+
+std::string record_sentence(const Findings& found) {
+  const auto own = std::ranges::find(found.replays, found.record.scaler, &Replay::scaler);
+  if (found.record.scaler.empty() || own == found.replays.end()) return {};
+  return ScalerRow{found, *own}.is_as_recorded()
+             ? fmt::format("The run's own scaler, {}, gives the recorded S at every step.", own->scaler)
+             : fmt::format(
+                   "The run's own scaler, {}, does not give the recorded S at every step: other options, or "
+                   "steps that cannot be told.",
+                   own->scaler);
+}
+
+TextTable verdict_table(const Findings& found) {
+  TextTable table{
+      .columns = {"scaler", "skipped", "cannot be told", "lowest S", "highest S", "last S", "flushed",
+                  "S as recorded"},
+      .rows = {},
+      .notes = {
+          "flushed: of the non-zero gradients, in the mean over the steps whose FP32 gradients were kept."}};
+  for (const Replay& replay : found.replays) {
+    const ScalerRow row{found, replay};
+    const auto flushed = replay.mean_flushed_share();
+    table.rows.push_back({replay.scaler, fmt::format("{}", replay.skipped()),
+                          fmt::format("{}", replay.untold()), fmt::format("2^{:.4g}", row.extreme(false)),
+                          fmt::format("2^{:.4g}", row.extreme(true)),
+                          fmt::format("2^{:.4g}", std::log2(replay.steps.back().scale)),
+                          flushed ? percent(*flushed) : "-", row.is_as_recorded() ? "yes" : "no"});
+    if (!replay.abort_reason.empty())
+      table.notes.push_back(fmt::format("{} ends the run after {}: {}.", replay.scaler,
+                                        steps_text(replay.steps.size()), replay.abort_reason));
+  }
+  return table;
+}
+
+}  // namespace
+
+Outputs outputs() {
+  return outputs_of(scalers_table, steps_table, summary, scaler_summary, log_summary);
+}
+
+void report(Run& run, const Findings& found) {
+  RunRecord& record = run.record();
+  const auto add_step = steps_table.start(record);
+  const auto add_scaler = scalers_table.start(record);
+  summary.write(record, found);
+  for (const Replay& replay : found.replays) {
+    add_scaler({found, replay});
+    scaler_summary.write(record, {found, replay}, {replay.scaler});
+    for (std::size_t i = 0; i < replay.steps.size(); ++i)
+      add_step({replay, found.record.steps[i], replay.steps[i]});
+  }
+  if (run.draws()) draw_figures(run, found);
+  std::vector<std::string> sentences{answer(found)};
+  for (const std::string& sentence : {record_sentence(found), untold_sentence(found)})
+    if (!sentence.empty()) sentences.push_back(sentence);
+  sentences.emplace_back("The weights go the recorded way, whatever a scaler skips.");
+  record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
+  record.verdict(verdict_table(found).text());
+  record.verdict(found.record.source + ".");
+}
+
+void report(Run& run, const LogBounds& bounds) {
+  const auto [lowest, highest] = std::ranges::minmax(bounds.overflowed_at);
+  log_summary.write(run.record(), bounds);
+  run.record().verdict(
+      fmt::format("This {} log tells of {} overflow{}, at scales from 2^{:.4g} to 2^{:.4g}: gradients "
+                  "reached at least {:.3g}. What another scaler would have done "
+                  "cannot be told from it, as it says nothing of the steps between.",
+                  bounds.kind, bounds.overflowed_at.size(), bounds.overflowed_at.size() == 1 ? "" : "s",
+                  std::log2(lowest), std::log2(highest), 65520 / lowest));
+}
+
+}  // namespace halflab::replay

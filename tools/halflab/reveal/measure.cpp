@@ -1,0 +1,130 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <stdexcept>
+
+#include "fp16/arithmetic.h"
+#include "fp16/codec.h"
+#include "fp16/reveal_order.h"
+#include "fp16/sum.h"
+#include "sim/tensor/random.h"
+#include "tools/halflab/formats.h"
+#include "tools/halflab/reveal/findings.h"
+
+namespace halflab::reveal {
+namespace {
+
+using fp16::Bits;
+using fp16::Format;
+
+/// The tree's nodes in one format, one at a time from the left, or exactly and then rounded; the result in the box's format.
+template <const Format& Node>
+double evaluate(const fp16::SummationTree& tree, std::span<const double> terms, bool is_fused,
+                fp16::Rounding rounding) {
+  std::vector<Bits<Node>> codes;
+  for (const double term : terms) codes.push_back(fp16::encode<Node>(term).bits);
+  return double{fp16::decode<Node>(
+      tree.evaluate(std::span<const Bits<Node>>(codes), [&](std::span<const Bits<Node>> children) {
+        return is_fused ? fp16::sum_exact<Node>(children, {rounding}).bits
+                        : fp16::sum_sequential<Node>(children, {rounding}).bits;
+      }))};
+}
+
+struct Arithmetic {
+  const char* name;
+  double (*evaluate)(const fp16::SummationTree& tree, std::span<const double> terms, bool is_fused,
+                     fp16::Rounding rounding);
+  fp16::Rounding rounding = fp16::Rounding::nearest_even;
+};
+
+constexpr std::array arithmetics{
+    Arithmetic{"binary16", evaluate<fp16::binary16>},
+    Arithmetic{"bfloat16", evaluate<fp16::bfloat16>},
+    Arithmetic{"binary32", evaluate<fp16::binary32>},
+    Arithmetic{"binary32, truncated", evaluate<fp16::binary32>, fp16::Rounding::toward_zero},
+    Arithmetic{"binary64", evaluate<fp16::binary64>},
+};
+
+double rounded_to(const fp16::NamedFormat& format, double value) {
+  return with_format(format.format, [&]<const Format & F>() {
+    return double{fp16::decode<F>(fp16::encode<F>(value).bits)};
+  });
+}
+
+/// Numbers of the format of several magnitudes, so that every addition rounds.
+std::vector<double> random_terms(const Options& options, const fp16::NamedFormat& format, int trial) {
+  const sim::RandomStream stream(options.seed, fmt::format("reveal trial {}", trial));
+  std::vector<double> terms(static_cast<std::size_t>(options.terms));
+  for (std::size_t i = 0; i < terms.size(); ++i)
+    terms[i] = rounded_to(
+        format, std::ldexp(stream.normal(2 * i), static_cast<int>(std::fabs(stream.normal(2 * i + 1)) * -2)));
+  return terms;
+}
+
+bool same(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b) || (a == 0 && b == 0) ||
+         (std::isnan(a) && std::isnan(b));
+}
+
+void replay(const Options& options, const Box& box, Findings& found) {
+  std::vector<Replay> replays;
+  for (const Arithmetic& arithmetic : arithmetics) replays.push_back({.arithmetic = arithmetic.name});
+  std::vector<std::vector<double>> results;
+  std::vector<double> expected;
+  for (int trial = 0; trial < options.trials; ++trial) {
+    const std::vector<double> terms = random_terms(options, found.format, trial);
+    expected.push_back(box(terms));
+    results.emplace_back();
+    for (std::size_t i = 0; i < arithmetics.size(); ++i) {
+      const double value =
+          arithmetics[i].evaluate(found.tree, terms, !found.tree.is_binary(), arithmetics[i].rounding);
+      results.back().push_back(rounded_to(found.format, value));
+      replays[i].equal += same(results.back().back(), expected.back());
+    }
+  }
+  const auto best =
+      static_cast<std::size_t>(std::ranges::max_element(replays, {}, &Replay::equal) - replays.begin());
+  for (int trial = 0; trial < options.trials && replays[best].equal < options.trials; ++trial) {
+    const double tree = results[static_cast<std::size_t>(trial)][best],
+                 of_box = expected[static_cast<std::size_t>(trial)];
+    if (same(tree, of_box)) continue;
+    found.mismatch = {.trial = trial, .box = of_box, .tree = tree};
+    break;
+  }
+  std::ranges::stable_sort(replays, std::greater(), &Replay::equal);
+  found.replays = std::move(replays);
+}
+
+}  // namespace
+
+Findings measure(const Options& options, experiments::Run& run) {
+  const fp16::NamedFormat format =
+      experiments::from_option("--dtype", [&] { return scalar_format(options.dtype); });
+  if (!format.format.has_arithmetic())
+    throw std::invalid_argument(fmt::format("--dtype: {} holds scales, which are not summed", format.name));
+  const bool is_own = options.python.empty();
+  const Box box = is_own
+                      ? experiments::from_option("--order", [&] { return order_box(options.order, format); })
+                      : python_box(options.interpreter, options.python, format);
+  const auto terms = static_cast<std::size_t>(options.terms);
+  const fp16::RevealMasks masks = fp16::masks_for(format.format);
+  experiments::Progress progress = run.progress("probe", terms * (terms - 1) / 2);
+  const Box watched = [&](std::span<const double> values) {
+    progress.tick();
+    return box(values);
+  };
+  Findings found{.box = is_own ? options.order : options.python, .format = format, .trials = options.trials};
+  found.tree = fp16::reveal_order(watched, terms, masks);
+  for (const std::string& name : order_names()) {
+    if (fp16::reveal_order(order_box(name, {"binary64", fp16::binary64}), terms,
+                           fp16::masks_for(fp16::binary64)) == found.tree)
+      found.known_as.push_back(name);
+  }
+  replay(options, box, found);
+  return found;
+}
+
+}  // namespace halflab::reveal

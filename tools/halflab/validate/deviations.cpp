@@ -1,0 +1,192 @@
+#include "tools/halflab/validate/deviations.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "fp16/arithmetic.h"
+#include "fp16/rounding_names.h"
+#include "tools/halflab/formats.h"
+
+namespace halflab::validate {
+namespace {
+
+using fp16::Attributes;
+using fp16::Format;
+using fp16::NanPolicy;
+using fp16::Rounding;
+
+/// Collects what a function does otherwise.
+class Collector {
+ public:
+  Collector(const Function& function, const Format& operands, const Format& result,
+            const Attributes& attributes)
+      : function_(function), operands_(operands), result_(result), attributes_(attributes) {}
+
+  std::vector<Deviation> deviations() && { return std::move(deviations_); }
+
+  /// It computes as with these attributes.
+  void add(std::string text, const Attributes& attributes) {
+    if (attributes != attributes_)
+      add(std::move(text), function_.in(operands_, result_, attributes.rounding), attributes);
+  }
+
+  /// It computes this function instead.
+  void add(std::string text, Evaluate other, const Attributes& attributes) {
+    if (!other) return;
+    const auto is_nan = questions_of(result_).is_nan;
+    deviations_.push_back({.text = std::move(text),
+                           .explains =
+                               [=](const Operands& codes, std::uint64_t expected, std::uint64_t result) {
+                                 const std::uint64_t found = other(codes, attributes);
+                                 return found == result ||
+                                        (is_nan(found) && is_nan(result) && !is_nan(expected));
+                               },
+                           .contradicts =
+                               [=](const Operands& codes, std::uint64_t result) {
+                                 const std::uint64_t found = other(codes, attributes);
+                                 return found != result && !(is_nan(found) && is_nan(result));
+                               }});
+  }
+
+  void add(std::string text, decltype(Deviation::explains) explains) {
+    deviations_.push_back({.text = std::move(text), .explains = std::move(explains)});
+  }
+
+  void add_subnormals() {
+    const auto with = [&](bool results, bool operands) {
+      Attributes attributes = attributes_;
+      attributes.flush_to_zero = results;
+      attributes.denormals_are_zero = operands;
+      return attributes;
+    };
+    add("it keeps subnormal numbers", with(false, false));
+    add("it flushes subnormal results to zero", with(true, false));
+    add("it reads subnormal operands as zeros", with(false, true));
+    add("it reads subnormal operands as zeros and flushes subnormal results", with(true, true));
+    Attributes truncating = with(true, true);
+    truncating.rounding = Rounding::toward_zero;
+    add("it truncates, reads subnormal operands as zeros and flushes subnormal results", truncating);
+  }
+
+  void add_roundings() {
+    constexpr std::pair<Rounding, const char*> names[]{
+        {Rounding::toward_zero, "it truncates (rounds toward zero)"},
+        {Rounding::nearest_even, "it rounds to nearest, ties to even"},
+        {Rounding::nearest_away, "it rounds ties away from zero"},
+        {Rounding::toward_positive, "it rounds up"},
+        {Rounding::toward_negative, "it rounds down"},
+        {Rounding::to_odd, "it rounds to odd"}};
+    for (const auto& [rounding, text] : names) {
+      Attributes attributes = attributes_;
+      attributes.rounding = rounding;
+      add(text, attributes);
+    }
+    Attributes attributes = attributes_;
+    attributes.saturate = !attributes.saturate;
+    add(attributes.saturate ? "it saturates: what overflows becomes the largest finite number"
+                            : "it does not saturate",
+        attributes);
+  }
+
+  void add_nans() {
+    const auto is_nan = questions_of(result_).is_nan;
+    for (const auto& [policy, name] : {std::pair{NanPolicy::canonical_nvidia, "NVIDIA's"},
+                                       std::pair{NanPolicy::canonical_riscv, "RISC-V's"}}) {
+      const auto nan = with_format(result_, [policy = policy]<const Format & F>() -> std::uint64_t {
+        if constexpr (F.has_nan()) return fp16::default_nan<F>(policy);
+        return 0;
+      });
+      add(fmt::format("its NaNs are all 0x{:x} ({} rule)", nan, name),
+          [nan, is_nan](const Operands&, std::uint64_t expected, std::uint64_t result) {
+            return is_nan(expected) && is_nan(result) && result == nan;
+          });
+    }
+    add("its NaNs have bits of their own",
+        [is_nan](const Operands&, std::uint64_t expected, std::uint64_t result) {
+          return is_nan(expected) && is_nan(result);
+        });
+    const auto is_zero = questions_of(result_).is_zero;
+    add("its zeros have the wrong sign",
+        [is_zero](const Operands&, std::uint64_t expected, std::uint64_t result) {
+          return is_zero(expected) && is_zero(result);
+        });
+    constexpr std::pair<std::string_view, std::string_view> rules[]{{"minimum", "minimum_number"},
+                                                                    {"maximum", "maximum_number"}};
+    for (const auto& [nan_wins, number_wins] : rules) {
+      if (function_.name == nan_wins)
+        add("it takes the number where one operand is a NaN", in(number_wins), attributes_);
+      if (function_.name == number_wins)
+        add("it takes the NaN where there is one", in(nan_wins), attributes_);
+    }
+  }
+
+  /// The result in binary32 first.
+  void add_wide() {
+    if (result_.width() > 16 || operands_.width() > 16) return;
+    const Evaluate narrow = find_function("cast").in(fp16::binary32, result_, attributes_.rounding);
+    if (const Evaluate wide = function_.in(operands_, fp16::binary32, attributes_.rounding))
+      add(
+          "it rounds twice: to float, and then to the format",
+          [wide, narrow](const Operands& codes, const Attributes& attributes) {
+            return narrow({wide(codes, attributes)}, attributes);
+          },
+          attributes_);
+    add_approximation(narrow);
+    if (function_.name == "fma") {
+      add(
+          "it rounds twice: the product, and then the sum",
+          [multiply = in("multiply"), sum = in("add")](const Operands& codes, const Attributes& attributes) {
+            return sum({multiply(codes, attributes), codes[2]}, attributes);
+          },
+          attributes_);
+    }
+  }
+
+ private:
+  Evaluate in(std::string_view name) const {
+    return find_function(name).in(operands_, result_, attributes_.rounding);
+  }
+
+  void add_approximation(const Evaluate& narrow) {
+    constexpr std::uint64_t most_float_ulp = 4;
+    const Evaluate to_odd = function_.in(operands_, fp16::binary32, Rounding::to_odd);
+    if (!to_odd || function_.name == "cast") return;
+    const CodeQuestions wide = questions_of(fp16::binary32), questions = questions_of(result_);
+    add(fmt::format("it computes in floats that are wrong by at most {} ulp, and rounds those",
+                    most_float_ulp),
+        [=, attributes = attributes_](const Operands& codes, std::uint64_t, std::uint64_t result) {
+          const std::uint64_t value = to_odd(codes, {.rounding = Rounding::to_odd});
+          if (wide.is_nan(value) || wide.is_infinite(value) || wide.is_zero(value) ||
+              questions.is_nan(result))
+            return false;
+          const std::uint64_t sign = value & 0x80000000u, magnitude = value & 0x7fffffffu;
+          const std::uint64_t below = magnitude > most_float_ulp ? magnitude - most_float_ulp : 0;
+          const std::uint64_t one = narrow({sign | below}, attributes),
+                              other = narrow({sign | (magnitude + most_float_ulp)}, attributes);
+          if (questions.is_nan(one) || questions.is_nan(other)) return false;
+          const auto [low, high] = std::minmax({questions.ordinal(one), questions.ordinal(other)});
+          return low <= questions.ordinal(result) && questions.ordinal(result) <= high;
+        });
+  }
+
+  const Function& function_;
+  const Format operands_, result_;
+  const Attributes attributes_;
+  std::vector<Deviation> deviations_;
+};
+
+}  // namespace
+
+std::vector<Deviation> deviations_of(const Function& function, const Format& operands, const Format& result,
+                                     const Attributes& attributes) {
+  Collector collector(function, operands, result, attributes);
+  collector.add_nans();
+  collector.add_subnormals();
+  collector.add_roundings();
+  collector.add_wide();
+  return std::move(collector).deviations();
+}
+
+}  // namespace halflab::validate

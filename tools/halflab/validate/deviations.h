@@ -1,0 +1,27 @@
+#pragma once
+/// Known ways in which kernels differ from the exact result rounded once.
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tools/halflab/validate/functions.h"
+
+namespace halflab::validate {
+
+struct Deviation {
+  std::string text;  ///< "it rounds toward zero"
+  /// Whether it makes this result of what is expected instead.
+  std::function<bool(const Operands& operands, std::uint64_t expected, std::uint64_t result)> explains;
+  /// Whether it would not give this result; none where it tells nothing of results that are right.
+  std::function<bool(const Operands& operands, std::uint64_t result)> contradicts = {};
+};
+
+/// At most this many, so that a set of them fits into a word.
+inline constexpr std::size_t most_deviations = 32;
+
+/// Those that the function can have in these formats. `attributes` are what was asked for.
+std::vector<Deviation> deviations_of(const Function& function, const fp16::Format& operands,
+                                     const fp16::Format& result, const fp16::Attributes& attributes);
+
+}  // namespace halflab::validate

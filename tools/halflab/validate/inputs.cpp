@@ -1,0 +1,233 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <charconv>
+#include <cstring>
+#include <filesystem>
+#include <ranges>
+#include <stdexcept>
+
+#include "experiments/frame/columns.h"
+#include "experiments/frame/parallel.h"
+#include "experiments/frame/tensor_files/npy.h"
+#include "experiments/frame/tensor_files/safetensors.h"
+#include "fp16/names.h"
+#include "tools/halflab/command.h"
+#include "tools/halflab/formats.h"
+#include "tools/halflab/validate/code_file.h"
+#include "tools/halflab/validate/operands.h"
+#include "tools/halflab/validate/validate.h"
+
+namespace halflab::validate {
+namespace {
+
+namespace files = experiments::tensor_files;
+
+constexpr std::uint64_t most_at_once = std::uint64_t{1} << 28;
+
+struct Options {
+  std::vector<std::string> words;
+  std::string to;
+  std::string format = "binary16";
+  std::string shard = "1/1";
+  std::int64_t count = 1 << 20;
+  std::uint64_t seed = 1;
+};
+
+/// Operands from `first` on.
+struct Written {
+  std::string operation, format;
+  std::uint64_t first, count, all;
+  bool is_complete;
+  std::vector<std::string> paths;
+};
+
+const experiments::SummaryOf<Written> summary{
+    {{"operation", "the operands are of", [](const Written& written) { return written.operation; }},
+     {"format", "of the operands", [](const Written& written) { return written.format; }},
+     {"operands", "that were written, of each file", [](const Written& written) { return written.count; }},
+     {"first", "index of the first one", [](const Written& written) { return written.first; }},
+     {"all", "that the shards have together", [](const Written& written) { return written.all; }},
+     {"complete", "yes: these are all that there are; no: they are boundary-weighted",
+      [](const Written& written) { return written.is_complete ? "yes" : "no"; }}}};
+
+void bind(experiments::CommandLine& command_line, Options& options) {
+  command_line.add_words("OP", options.words,
+                         fmt::format("the operation: {}", fmt::join(names::names_of(functions()), ", ")), 1);
+  command_line.add(
+      "--to", options.to,
+      "a .npy file for each operand (.hex: codes in hexadecimal, one a line, for $readmemh), separated "
+      "by commas, or one .safetensors file for all",
+      "FILES");
+  command_line.add("--format", options.format, fmt::format("of the operands: {}", scalar_format_names()),
+                   "FORMAT");
+  command_line.add("--shard", options.shard, "the i-th of n parts of all operands, i from 1 on", "i/n");
+  command_line.add("--count", options.count,
+                   "how many, where all would be more than 2^32 (three operands, two of more than 16 bits)",
+                   {.minimum = 1});
+  command_line.add_seed(options.seed);
+}
+
+struct Shard {
+  std::uint64_t index, of;
+};
+
+Shard shard_of(const std::string& text) {
+  Shard shard{};
+  const char* const end = text.data() + text.size();
+  const auto [slash, error] = std::from_chars(text.data(), end, shard.index);
+  if (error == std::errc{} && slash != end && *slash == '/') {
+    const auto [stop, last_error] = std::from_chars(slash + 1, end, shard.of);
+    if (last_error == std::errc{} && stop == end && shard.index >= 1 && shard.index <= shard.of &&
+        shard.of <= (std::uint64_t{1} << 31))
+      return shard;
+  }
+  throw std::invalid_argument(
+      fmt::format("--shard: '{}' is no part; allowed: i/n with i from 1 to n, such as 3/16", text));
+}
+
+std::vector<std::string> paths_of(const std::string& to, int arity) {
+  if (to.empty())
+    throw std::invalid_argument("--to: is needed: a file for each operand, such as a.npy,b.npy");
+  std::vector<std::string> paths;
+  for (const auto part : std::views::split(to, ',')) paths.emplace_back(part.begin(), part.end());
+  const bool is_one = paths.size() == 1 && paths[0].ends_with(".safetensors");
+  if (!is_one && paths.size() != static_cast<std::size_t>(arity))
+    throw std::invalid_argument(fmt::format(
+        "--to: names {} files; allowed: {} .npy files with commas between them, or one .safetensors",
+        paths.size(), arity));
+  for (const std::string& path : paths) {
+    if (!is_one && !path.ends_with(".npy") && !is_hex(path))
+      throw std::invalid_argument(fmt::format("--to: '{}' is no .npy, .hex or .safetensors file", path));
+  }
+  return paths;
+}
+
+using Bytes = std::vector<std::byte>;
+
+/// The codes of each operand, as they lie in a file.
+std::vector<Bytes> fill(const OperandList& list, int arity, std::uint64_t first, std::uint64_t count,
+                        std::size_t width, experiments::Run& run) {
+  constexpr std::uint64_t at_a_time = 1 << 18;
+  std::vector<Bytes> bytes(static_cast<std::size_t>(arity), Bytes(count * width));
+  const std::uint64_t parts = (count + at_a_time - 1) / at_a_time;
+  experiments::Progress progress = run.progress("write", parts);
+  experiments::parallel_for_each(parts, run.threads(), [&](std::size_t part) {
+    const std::uint64_t begin = part * at_a_time, end = std::min(count, begin + at_a_time);
+    for (std::uint64_t i = begin; i < end; ++i) {
+      const Operands codes = list[first + i];
+      for (std::size_t k = 0; k < bytes.size(); ++k)
+        std::memcpy(bytes[k].data() + i * width, &codes[k], width);
+    }
+    progress.tick();
+  });
+  return bytes;
+}
+
+void write(const std::vector<std::string>& paths, const std::vector<Bytes>& bytes,
+           const files::ElementType& type, std::uint64_t count) {
+  if (paths[0].ends_with(".safetensors")) {
+    std::vector<files::TensorToWrite> tensors;
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+      tensors.push_back({.name = std::string(1, static_cast<char>('a' + i)),
+                         .type = &type,
+                         .shape = {count},
+                         .data = bytes[i]});
+    return files::write_safetensors(paths[0], tensors);
+  }
+  // What NumPy has no name for it keeps as void, as ml_dtypes' arrays are saved.
+  const std::string void_type = fmt::format("V{}", type.bits / 8);
+  files::ElementType named = type;
+  if (named.npy.empty()) named.npy = void_type;
+  for (std::size_t i = 0; i < bytes.size(); ++i) {
+    if (is_hex(paths[i])) {
+      experiments::write_file(paths[i], hex_lines(bytes[i], static_cast<std::size_t>(type.bits / 8)));
+      continue;
+    }
+    std::string contents = files::npy_header(named, {count});
+    contents.append(reinterpret_cast<const char*>(bytes[i].data()), bytes[i].size());
+    experiments::write_file(paths[i], contents);
+  }
+}
+
+Written write_operands(const Options& options, experiments::Run& run) {
+  if (options.words.size() != 1) throw std::invalid_argument("OP: one operation is asked for");
+  const Function& function = find_function(options.words[0]);
+  const std::vector<std::string> paths = paths_of(options.to, function.arity);
+  const fp16::NamedFormat* const format =
+      experiments::from_option("--format", [&] { return &scalar_format(options.format); });
+  const files::ElementType* const type = files::type_of_format(format->name);
+  if (type == nullptr || type->bits < 8)
+    throw std::invalid_argument(
+        fmt::format("--format: {} has no elements of whole bytes in a file", format->name));
+  const OperandList list(function, format->format, static_cast<std::uint64_t>(options.count), options.seed);
+  const Shard shard = shard_of(options.shard);
+  const auto border = [&](std::uint64_t part) {
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(list.size()) * part / shard.of);
+  };
+  const std::uint64_t first = border(shard.index - 1), count = border(shard.index) - first;
+  if (count > most_at_once)
+    throw std::invalid_argument(fmt::format(
+        "--shard: {} has {} operands; allowed: at most 2^28, such as --shard {}/{}", options.shard, count,
+        shard.index, shard.of * ((count + most_at_once - 1) / most_at_once)));
+  const std::vector<Bytes> bytes =
+      fill(list, function.arity, first, count, static_cast<std::size_t>(type->bits / 8), run);
+  write(paths, bytes, *type, count);
+  return {.operation = std::string(function.name),
+          .format = std::string(format->name),
+          .first = first,
+          .count = count,
+          .all = list.size(),
+          .is_complete = list.is_complete(),
+          .paths = paths};
+}
+
+/// The files of operands as `halflab validate` takes them.
+std::string operand_files(const Written& written, int arity) {
+  if (!written.paths[0].ends_with(".safetensors")) return fmt::format("{}", fmt::join(written.paths, " "));
+  std::vector<std::string> names;
+  for (int i = 0; i < arity; ++i)
+    names.push_back(arity == 1 ? written.paths[0]
+                               : fmt::format("{}:{}", written.paths[0], static_cast<char>('a' + i)));
+  return fmt::format("{}", fmt::join(names, " "));
+}
+
+void report(experiments::Run& run, const Written& written) {
+  const int arity = find_function(written.operation).arity;
+  const std::string what = arity == 1 ? "operands" : arity == 2 ? "pairs of operands" : "triples of operands";
+  const bool is_all = written.count == written.all;
+  const std::string how_many = !written.is_complete ? fmt::format("{} boundary-weighted", written.count)
+                               : is_all             ? fmt::format("all {}", written.count)
+                                                    : fmt::format("{} of {}", written.count, written.all);
+  summary.write(run.record(), written);
+  run.record().verdict(
+      fmt::format("Wrote {} {} of {} in {}.", how_many, what, written.operation, written.format));
+  run.record().verdict(fmt::format(
+      "Let the kernel compute on them, keep its results in that order as {2}, and ask\n  halflab "
+      "validate {0} {1} {2}{3}",
+      written.operation, operand_files(written, arity), is_hex(written.paths[0]) ? "y.hex" : "y.npy",
+      files::type_of_format(written.format)->npy.empty() ? fmt::format(" --dtype {}", written.format) : ""));
+}
+
+}  // namespace
+
+int run_inputs(int argc, const char* const* argv, experiments::Streams streams) {
+  Options options;
+  return run_command(
+      argc, argv,
+      {.program =
+           {.name = "halflab inputs",
+            .question = "Which operands should a kernel be tried with?",
+            .example = "halflab inputs add --shard 1/16 --to a.npy,b.npy",
+            .outputs = experiments::outputs_of(summary),
+            .details =
+                "One operand of up to 32 bits, or two of up to 16, take all values, in the order of "
+                "their codes, the last operand fastest. Others are boundary-weighted, and each is a "
+                "function of its index and the seed alone: zeros, subnormal numbers, powers of two, "
+                "infinities, NaNs and their neighbours, numbers near each other and near the product."},
+       .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
+       .body = [&](experiments::Run& run) { report(run, write_operands(options, run)); }},
+      streams);
+}
+
+}  // namespace halflab::validate

@@ -1,0 +1,75 @@
+#include "tools/halflab/validate/operands.h"
+
+#include <array>
+
+#include "fp16/philox.h"
+
+namespace halflab::validate {
+namespace {
+
+constexpr int most_complete_bits = 32;
+
+std::uint64_t mask_of(int bits) {
+  return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+}
+
+}  // namespace
+
+OperandList::OperandList(const Function& function, const fp16::Format& format, std::uint64_t weighted,
+                         std::uint64_t seed)
+    : format_(format),
+      arity_(function.arity),
+      is_complete_(function.arity * format.width() <= most_complete_bits),
+      size_(is_complete_ ? std::uint64_t{1} << function.arity * format.width() : weighted),
+      seed_(seed),
+      multiply_(find_function("multiply").in(format, format, fp16::Rounding::nearest_even)) {}
+
+Operands OperandList::operator[](std::uint64_t index) const {
+  Operands codes{};
+  if (is_complete_) {
+    // The last operand runs fastest.
+    for (std::size_t i = static_cast<std::size_t>(arity_); i-- > 0; index >>= format_.width())
+      codes[i] = index & mask_of(format_.width());
+  } else {
+    codes[0] = weighted_code(index, 0, 0);
+    if (arity_ > 1) codes[1] = weighted_code(index, 1, codes[0]);
+    if (arity_ > 2) codes[2] = weighted_code(index, 2, multiply_ ? multiply_(codes, {}) : codes[0]);
+  }
+  return codes;
+}
+
+std::uint64_t OperandList::weighted_code(std::uint64_t index, std::uint64_t operand,
+                                         std::uint64_t near) const {
+  const fp16::Philox::Block words = fp16::Philox{.key = seed_, .stream = operand}.block(index);
+  const int trailing = format_.trailing_bits(), width = format_.width();
+  const std::uint64_t random = std::uint64_t{words[0]} << 32 | words[1];
+  const std::uint64_t sign = format_.is_signed() ? std::uint64_t{words[2] & 1} << (width - 1) : 0;
+  const std::uint64_t all = mask_of(width), fractions = mask_of(trailing), one = 1;
+  const std::uint64_t binade = (random >> 8 & mask_of(format_.exponent_bits)) << trailing;
+  const std::uint64_t step = random % 5 - 2;
+  const std::array borders{std::uint64_t{0}, one << trailing, format_.max_finite_code() + 1,
+                           mask_of(width - format_.is_signed())};
+  const auto signed_code = [&](std::uint64_t magnitude) {
+    return sign | (magnitude & mask_of(width - format_.is_signed()));
+  };
+  const bool has_near = operand > 0;
+  switch (words[3] % 8) {
+    case 0:
+    case 1:
+      return signed_code(borders[words[2] >> 1 & 3] + step);
+    case 2:  // beside a power of two
+      return signed_code(binade + step);
+    case 3:  // beside the middle between two of them
+      return signed_code(binade + (one << trailing >> 1) + step);
+    case 4:  // near in magnitude: cancellation
+      return has_near ? signed_code(near + step) : random & all;
+    case 5:  // near in exponent
+      return has_near ? signed_code((near & ~fractions) + ((random % 25 - 12) << trailing) +
+                                    (random >> 32 & fractions))
+                      : random & all;
+    default:
+      return random & all;
+  }
+}
+
+}  // namespace halflab::validate

@@ -1,0 +1,33 @@
+#pragma once
+/// Operands that a kernel should be tried with.
+
+#include <cstdint>
+#include <string>
+
+#include "tools/halflab/validate/functions.h"
+
+namespace halflab::validate {
+
+/// All operands of a function in one format where these are at most 2^32, else so many that are boundary-weighted: zeros,
+/// subnormal numbers, powers of two, infinities, NaNs and their neighbours, and numbers near each other and near the
+/// product. Each is a function of its index (and the seed) alone.
+class OperandList {
+ public:
+  OperandList(const Function& function, const fp16::Format& format, std::uint64_t weighted,
+              std::uint64_t seed);
+
+  bool is_complete() const { return is_complete_; }
+  std::uint64_t size() const { return size_; }
+  Operands operator[](std::uint64_t index) const;
+
+ private:
+  std::uint64_t weighted_code(std::uint64_t index, std::uint64_t operand, std::uint64_t near) const;
+
+  fp16::Format format_;
+  int arity_;
+  bool is_complete_;
+  std::uint64_t size_, seed_;
+  Evaluate multiply_;
+};
+
+}  // namespace halflab::validate

@@ -1,0 +1,105 @@
+"""The files of a gradient record. manifest.json, steps.csv and exponents.csv are what `halflab replay` reads;
+tensors.csv holds counts tensor by tensor, skips.csv the ledger."""
+
+import csv
+import json
+import os
+
+import numpy as np
+
+from .._halflab import ExponentHistogram
+
+FORMAT, VERSION = "halflab gradient record", 1
+STEPS = ("step", "scale", "found_inf", "max_abs", "max_abs_all", "twin_max_abs", "twin_max_abs_all")
+EXPONENTS = ("step", "of", "exponent_log2", "values", "powers_of_two", "near_next", "top")
+TENSORS = ("step", "tensor", "kind", "exponent_log2", "values", "powers_of_two", "near_next", "top")
+SKIPS = (
+    "step", "scale", "outcome", "parameter", "index", "value", "largest_finite", "module_output", "forward_output",
+    "twin", "twin_value", "twin_exponent", "cured_by",
+)  # fmt: skip
+
+
+def histogram_rows(histogram):
+    """The last five columns of EXPONENTS: what is no octave by its name, then the octaves that are not empty."""
+    rows = [(name, getattr(histogram, name), 0, 0, 0) for name in ("zero", "infinite", "nan")]
+    counts = histogram.octave_counts
+    return rows + [(int(histogram.exponents[i]), *counts[i].tolist()) for i in np.flatnonzero(counts[:, 0])]
+
+
+def histogram_of(rows, max_abs):
+    """What histogram_rows() made `rows` of; cells may be texts."""
+    histogram = ExponentHistogram()
+    counts, rest = np.zeros_like(histogram.octave_counts), {}
+    for place, *cells in rows:
+        if place in ("zero", "infinite", "nan"):
+            rest[place] = int(cells[0])
+        else:
+            counts[int(place) - int(histogram.exponents[0])] = [int(cell) for cell in cells]
+    histogram.add_counts(counts, max_abs, **rest)
+    return histogram
+
+
+class Writer:
+    """Writes a record step by step, so that a run that is killed leaves what it had."""
+
+    def __init__(self, folder, description):
+        os.makedirs(folder, exist_ok=True)
+        if os.path.exists(os.path.join(folder, "manifest.json")) and not _is_record(folder):
+            raise ValueError(f"{folder}: holds a manifest.json that is none of a gradient record; allowed: another folder")
+        self.folder = str(folder)
+        self._description = description
+        self._files = {}
+        self._write_manifest("running")
+        self._tables = {
+            name: self._open(name, columns)
+            for name, columns in (("steps", STEPS), ("exponents", EXPONENTS), ("tensors", TENSORS), ("skips", SKIPS))
+        }
+
+    def _open(self, name, columns):
+        self._files[name] = open(os.path.join(self.folder, name + ".csv"), "w", newline="", encoding="utf-8")
+        table = csv.writer(self._files[name], lineterminator="\n")
+        table.writerow(columns)
+        return table
+
+    def _write_manifest(self, ended):
+        content = {"format": FORMAT, "version": VERSION, **self._description, "ended": ended}
+        temporary = os.path.join(self.folder, ".manifest.json")
+        with open(temporary, "w", encoding="utf-8") as file:
+            file.write(json.dumps(content, indent=2) + "\n")
+        os.replace(temporary, os.path.join(self.folder, "manifest.json"))
+
+    def step(self, **cells):
+        self._tables["steps"].writerow([_text(cells.get(column, float("nan"))) for column in STEPS])
+
+    def exponents(self, step, of, histogram):
+        self._tables["exponents"].writerows((step, of, *row) for row in histogram_rows(histogram))
+
+    def tensor(self, step, name, kind, histogram):
+        rows = [*histogram_rows(histogram), ("max_abs", repr(histogram.max_abs), 0, 0, 0)]
+        self._tables["tensors"].writerows((step, name, kind, *row) for row in rows)
+
+    def skip(self, **cells):
+        self._tables["skips"].writerow([_text(cells.get(column)) for column in SKIPS])
+
+    def flush(self):
+        for file in self._files.values():
+            file.flush()
+
+    def close(self, ended):
+        for file in self._files.values():
+            file.close()
+        self._write_manifest(ended)
+
+
+def _is_record(folder):
+    try:
+        with open(os.path.join(folder, "manifest.json"), encoding="utf-8") as file:
+            return json.load(file).get("format") == FORMAT
+    except (OSError, ValueError, AttributeError):
+        return False
+
+
+def _text(value):
+    if value is None:
+        return ""
+    return repr(value) if isinstance(value, float) else value

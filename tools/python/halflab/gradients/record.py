@@ -1,0 +1,163 @@
+"""Reading gradient records, those of halflab.torch.watch and those that --record of the experiments wrote."""
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+
+from .._columns import structured
+from .._halflab import ExponentHistogram
+from ..experiments import run_command
+from ..records import RecordError
+from .files import FORMAT, STEPS, VERSION, histogram_of
+
+
+def read_gradients(folder):
+    """The gradient record in a folder, as a GradientRecord; that of a run on several ranks is merged.
+
+    >>> record = halflab.read_gradients("run.halflab")
+    >>> record.tensors["encoder.0", "output"].zones(15)
+    """
+    folder = Path(folder)
+    ranks = sorted(folder.glob("rank*/manifest.json"), key=lambda path: int(path.parent.name[4:] or 0))
+    if (folder / "manifest.json").is_file() or not ranks:
+        return GradientRecord(folder, _read_part(folder))
+    return GradientRecord(folder, *(_read_part(path.parent) for path in ranks))
+
+
+class GradientRecord:
+    """What a training run's gradients were: counts and magnitudes, never values.
+
+    manifest  where it comes from, and what could not be seen ("notes")
+    steps     a structured array: step, scale (S), found_inf, and the largest magnitudes, S divided out
+    skips     the ledger: a dict for every step that was skipped, or applied although it was not finite
+    tensors   (name, kind): ExponentHistogram with S divided out, over all sampled steps; kinds are "output" (the
+              gradient of a module's output), "gradient" (of a parameter), on request "activation", "weight", "update"
+    exact     whether S was a power of two at every sampled step; otherwise counts hold to within an octave
+
+    >>> record = halflab.read_gradients("run.halflab")
+    >>> record.recommended_scale()
+    """
+
+    def __init__(self, folder, *parts):
+        self.folder = Path(folder)
+        self.manifest = parts[0]["manifest"]
+        self.parts = [part["folder"] for part in parts]
+        self.steps = _merged_steps([part["steps"] for part in parts])
+        self.skips = _merged_skips([part["skips"] for part in parts])
+        self.samples = {}
+        for part in parts:
+            for key, histogram in part["samples"].items():
+                self.samples.setdefault(key, ExponentHistogram()).__iadd__(histogram)
+        self.tensors = Tensors()
+        for (_, name, kind), histogram in self.samples.items():
+            self.tensors.setdefault((name, kind), ExponentHistogram()).__iadd__(histogram)
+        scales = dict(zip(self.steps["step"].tolist(), self.steps["scale"].tolist()))
+        self.exact = all(_is_power_of_two(scales.get(step, 1.0)) for step, _, _ in self.samples)
+
+    def gradients(self):
+        """One ExponentHistogram of all gradients at the sampled steps that were finite, S divided out."""
+        bad = set(self.steps["step"][self.steps["found_inf"] != 0].tolist())
+        total = ExponentHistogram()
+        for (step, _, kind), histogram in self.samples.items():
+            if kind in ("output", "gradient") and step not in bad:
+                total += histogram
+        return total
+
+    def recommended_scale(self):
+        """The loss scale an octave below the largest at which no sampled gradient overflows; None without gradients.
+        Where S was no power of two (`exact` is False) it holds to within an octave."""
+        log2 = self.gradients().recommended_log2_scale
+        return None if log2 is None else 2.0**log2
+
+    def replay(self, scalers, out=None):
+        """What other loss scalers would have done: the Record of `halflab replay`, its tables "scalers" and "steps".
+
+        >>> halflab.read_gradients("run.halflab").replay(["dynamic", "adaptive"]).summary
+        """
+        return run_command("replay", self.parts[0], out=out, scalers=list(scalers))
+
+
+class Tensors(dict):
+    """Histograms by (name, kind); a name that is none says which are near."""
+
+    def __missing__(self, key):
+        names = sorted({f"('{name}', '{kind}')" for name, kind in self})
+        wanted = str(key[0]) if isinstance(key, tuple) and key else str(key)
+        near = [name for name in names if wanted.split(".")[0] in name] or names
+        shown = ", ".join(near[:6]) + (f" and {len(near) - 6} more" if len(near) > 6 else "")
+        raise RecordError(f"tensors[{key!r}]: not in the record; allowed: {shown or 'none, no step was sampled'}")
+
+
+def _read_part(folder):
+    manifest = _read_manifest(folder)
+    rows = _rows(folder / "steps.csv")
+    steps = structured({name: [float(row[name]) for row in rows] for name in STEPS})
+    steps = steps.astype([(name, "i8" if name in ("step", "found_inf") else "f8") for name in STEPS])
+    skips = [_skip_of(row) for row in _rows(folder / "skips.csv", optional=True)]
+    return {"folder": folder, "manifest": manifest, "steps": steps, "skips": skips, "samples": _read_samples(folder)}
+
+
+def _read_manifest(folder):
+    file = Path(folder) / "manifest.json"
+    if not file.is_file():
+        raise RecordError(f"{folder}: no manifest.json, so no gradient record")
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise RecordError(f"{file}: no JSON: {error}") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT or manifest.get("version") != VERSION:
+        raise RecordError(f"{file}: is not that of a gradient record of version {VERSION}")
+    return manifest
+
+
+def _read_samples(folder):
+    groups = {}
+    for row in _rows(folder / "tensors.csv", optional=True):
+        group = groups.setdefault((int(row["step"]), row["tensor"], row["kind"]), ([], []))
+        cells = (row["exponent_log2"], row["values"], row["powers_of_two"], row["near_next"], row["top"])
+        group[row["exponent_log2"] == "max_abs"].append(cells)
+    return {key: histogram_of(rows, float(largest[0][1])) for key, (rows, largest) in groups.items() if largest}
+
+
+def _rows(file, optional=False):
+    """A row that a killed run left half written is the last, and is left out."""
+    if not file.is_file():
+        if optional:
+            return []
+        raise RecordError(f"{file}: no such file")
+    with open(file, newline="", encoding="utf-8") as lines:
+        return [row for row in csv.DictReader(lines) if None not in row and None not in row.values()]
+
+
+def _skip_of(row):
+    numbers = {"scale", "value", "largest_finite", "twin_value", "cured_by"}
+    skip = {name: (float(text) if text else None) if name in numbers else text or None for name, text in row.items()}
+    skip["step"] = int(row["step"])
+    skip["twin_exponent"] = int(row["twin_exponent"]) if row["twin_exponent"] else None
+    skip["index"] = tuple(int(i) for i in row["index"].split()) if row["index"] else None
+    return skip
+
+
+def _merged_steps(parts):
+    """Ranks share S; a step is not finite where it is so on one of them, and the largest is that of all."""
+    length = min(len(part) for part in parts)
+    merged = parts[0][:length].copy()
+    for part in parts[1:]:
+        merged["found_inf"] |= part["found_inf"][:length]
+        for name in STEPS[3:]:
+            merged[name] = np.fmax(merged[name], part[name][:length])
+    return merged
+
+
+def _merged_skips(parts):
+    if len(parts) == 1:
+        return parts[0]
+    skips = [dict(skip, rank=rank) for rank, part in enumerate(parts) for skip in part]
+    return sorted(skips, key=lambda skip: (skip["step"], skip["rank"]))
+
+
+def _is_power_of_two(scale):
+    return math.isfinite(scale) and scale > 0 and math.frexp(scale)[0] == 0.5

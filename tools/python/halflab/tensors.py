@@ -1,0 +1,117 @@
+"""Reading the tensors of files."""
+
+import os
+import re
+from pathlib import Path
+
+from . import _halflab
+
+PICKLES = (".pt", ".pth")
+
+
+def read_tensors(*paths, select=None, dtype=None, shape=None, codes=False):
+    """The tensors of files and folders by their names, as numpy arrays.
+
+    .npy, .npz, .safetensors (or its index.json) and folders of these are read as the command `halflab` reads them; .pt and
+    .pth by PyTorch, as weights alone. Formats that numpy has not (bfloat16, FP8, FP6, FP4) are decoded to float32, exactly;
+    float16, float32, float64, integers and booleans are what they are, complex numbers are passed over.
+
+    select  a regular expression: only tensors in whose names it is found
+    dtype   the format of files without a header, and of arrays whose type numpy does not know
+    shape   of files without a header; a vector where none is given
+    codes   True: pairs of a Format and codes, as decode() takes them, of floating-point tensors alone
+
+    A ValueError of one line says what a file lacks; one needs PyTorch to read .pt.
+
+    >>> gradients = halflab.read_tensors("gradients", "other.safetensors", select="weight")
+    >>> format, bits = halflab.read_tensors("codes.bin", dtype="e4m3", codes=True)["codes"]
+    >>> halflab.decode(bits, format)
+    """
+    paths = [os.fspath(path) for path in paths]
+    if not paths:
+        raise ValueError("read_tensors: paths are missing; allowed: files and folders, as read_tensors('gradients')")
+    wanted = _selection(select)
+    if any(path.endswith(PICKLES) for path in paths):
+        if len(paths) > 1:
+            raise ValueError("read_tensors: a .pt file is read alone; allowed: one call for each")
+        return _read_pickle(paths[0], wanted, codes)
+    if isinstance(shape, int):
+        shape = (shape,)
+    return _halflab.read_tensors(paths, dtype, shape, wanted, bool(codes))
+
+
+def _selection(select):
+    """A function of names that gives those wanted."""
+    if select is None:
+        return list
+    try:
+        regex = re.compile(select)
+    except (re.error, TypeError) as error:
+        raise ValueError(f"read_tensors: select = {select!r} is no regular expression ({error})") from None
+
+    def wanted(names):
+        found = [name for name in names if regex.search(name)]
+        if not found:
+            such_as = f", such as '{names[0]}'" if names else ""
+            raise ValueError(f"read_tensors: select = {select!r} is found in none of the {len(names)} names of tensors{such_as}")
+        return found
+
+    return wanted
+
+
+def _read_pickle(path, wanted, codes):
+    try:
+        import torch
+    except ImportError:
+        raise ValueError(
+            f"read_tensors: '{path}' needs PyTorch, which this Python has not; allowed without: .safetensors, .npz, .npy"
+        ) from None
+    try:
+        held = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise ValueError(f"file '{path}' cannot be read ({error.strerror})") from None
+    except Exception as error:  # damaged, or more than weights: of many types and lines
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        raise ValueError(f"file '{path}' holds no weights that PyTorch would load ({reason})") from None
+    tensors = {}
+    _collect(held, Path(path).stem if torch.is_tensor(held) else "", tensors, torch)
+    if codes:
+        tensors = {name: tensor for name, tensor in tensors.items() if tensor.is_floating_point()}
+    arrays = {}
+    for name in wanted(list(tensors)):
+        tensor = tensors[name].detach().to_dense() if tensors[name].is_sparse else tensors[name].detach()
+        try:
+            arrays[name] = _codes(tensor, torch) if codes else _values(tensor, torch)
+        except (RuntimeError, TypeError, ValueError):  # quantized, or two elements in each
+            raise ValueError(
+                f"tensor '{name}' in file '{path}' is of {tensor.dtype}, which is no array; allowed: floating-point and integers"
+            ) from None
+    return arrays
+
+
+def _collect(held, name, tensors, torch):
+    """Tensors of nested dicts and lists, by the keys that lead to them with dots between."""
+    if torch.is_tensor(held):
+        if not held.is_complex():
+            tensors[name] = held
+        return
+    if isinstance(held, dict):
+        parts = held.items()
+    elif isinstance(held, (list, tuple)):
+        parts = enumerate(held)
+    else:
+        return
+    for key, part in parts:
+        _collect(part, f"{name}.{key}" if name else str(key), tensors, torch)
+
+
+def _values(tensor, torch):
+    known = not tensor.is_floating_point() or tensor.dtype in (torch.float16, torch.float32, torch.float64)
+    return (tensor if known else tensor.float()).numpy()
+
+
+def _codes(tensor, torch):
+    size = tensor.element_size()
+    integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
+    format = _halflab.format_named(str(tensor.dtype).removeprefix("torch."))
+    return format, tensor.contiguous().view(integers).numpy().view(f"u{size}")

@@ -1,0 +1,134 @@
+"""Hooks that show the outputs of modules and their gradients, for one step at a time."""
+
+import dataclasses
+import weakref
+from collections.abc import Mapping
+
+import torch
+
+
+class OutputHooks:
+    """Shows each output of each module, and its gradient when the backward pass makes it.
+
+    They are tensor hooks set from forward hooks: full backward hooks raise where a module works in place. A tensor that
+    several modules return is that of the innermost. Nothing is changed, and nothing is kept.
+
+    on_output(name, tensor)     in the forward pass, outputs that need no gradient too
+    on_gradient(name, tensor)   in the backward pass
+    """
+
+    def __init__(self, modules, on_output, on_gradient):
+        self._modules, self._on_output, self._on_gradient = modules, on_output, on_gradient
+        self._handles, self._seen = [], {}
+
+    def attach(self):
+        for name, module in self._modules:
+            self._handles.append(module.register_forward_hook(self._forward_hook(name)))
+
+    def detach(self):
+        for handle in self._handles:
+            handle.remove()
+        self._handles, self._seen = [], {}
+
+    def _forward_hook(self, name):
+        def show(_module, _inputs, outputs):
+            for tensor in tensors_in(outputs):
+                if tensor.is_floating_point() and self._is_new(tensor):
+                    self._show(name, tensor)
+
+        return show
+
+    def _show(self, name, tensor):
+        if not is_in_backward():  # else activation checkpointing repeats a forward pass
+            self._on_output(name, tensor)
+        if tensor.requires_grad:
+            self._handles.append(tensor.register_hook(lambda gradient: self._on_gradient(name, gradient)))
+
+    def _is_new(self, tensor):
+        """Whether no module inside of this one has returned the tensor, as it is now."""
+        try:
+            version = tensor._version
+        except RuntimeError:  # an inference tensor has none
+            version = 0
+        known = self._seen.get((id(tensor), version))
+        if known is not None and known() is tensor:
+            return False
+        self._seen[id(tensor), version] = weakref.ref(tensor)
+        return True
+
+
+def tensors_in(outputs):
+    """The tensors of what a module returns: a tensor, or tuples, lists, mappings and dataclasses of them."""
+    if isinstance(outputs, torch.Tensor):
+        yield outputs
+        return
+    if isinstance(outputs, Mapping):
+        parts = outputs.values()
+    elif isinstance(outputs, (tuple, list)):
+        parts = outputs
+    elif dataclasses.is_dataclass(outputs) and not isinstance(outputs, type):
+        parts = [getattr(outputs, field.name) for field in dataclasses.fields(outputs)]
+    else:
+        return
+    for part in parts:
+        yield from tensors_in(part)
+
+
+def is_in_backward():
+    """Whether a backward pass is under way in this thread."""
+    current = getattr(torch._C, "_current_graph_task_id", None)
+    return current is not None and current() != -1
+
+
+def visible_modules(model):
+    """(name, module) of every module whose outputs hooks see, and the names of compiled ones, whose insides they do not.
+
+    Names are without what DistributedDataParallel, DataParallel and torch.compile put before them.
+    """
+    visible, opaque = [], []
+
+    def visit(name, module):
+        if getattr(module, "_compiled_call_impl", None) is not None:
+            opaque.append(name or "the model")  # module.compile(): what it calls is compiled, hooks too
+            return
+        visible.append((name, module))
+        if isinstance(module, torch.jit.ScriptModule) or hasattr(module, "_orig_mod"):
+            opaque.append(name or "the model")
+            return
+        for child_name, child in module.named_children():
+            visit(f"{name}.{child_name}" if name else child_name, child)
+
+    visit("", unwrapped(model))
+    return visible, opaque
+
+
+def unwrapped(model):
+    """The user's own module inside of wrappers for several GPUs."""
+    wrappers = [torch.nn.DataParallel]
+    if torch.distributed.is_available():
+        wrappers.append(torch.nn.parallel.DistributedDataParallel)
+    while isinstance(model, tuple(wrappers)):
+        model = model.module
+    return model
+
+
+def parameter_names(model):
+    """(name by id of the parameter, the other names by the first of tied ones)."""
+    names, ties = {}, {}
+    for name, parameter in _all_parameters(unwrapped(model)):
+        name = name.replace("_orig_mod.", "")
+        first = names.setdefault(id(parameter), name)
+        if first != name:
+            ties.setdefault(first, []).append(name)
+    return names, ties
+
+
+def _all_parameters(model):
+    """named_parameters() with every name of tied ones, which torch before 2.0 leaves out."""
+    seen = set()
+    for prefix, module in model.named_modules(remove_duplicate=False):
+        for name, parameter in module._parameters.items():
+            full = f"{prefix}.{name}" if prefix else name
+            if parameter is not None and full not in seen:
+                seen.add(full)
+                yield full, parameter

@@ -1,0 +1,186 @@
+"""The step once more: in FP32, and at smaller scales, to say whether a smaller S would have cured it."""
+
+import contextlib
+import dataclasses
+import math
+
+import torch
+
+from .counts import Tally, largest_magnitude, read_together, stored_values
+from .hooks import OutputHooks, unwrapped, visible_modules
+
+LARGEST = 65504.0  # of binary16
+TRIES = 8  # smaller scales that are tried, each half the one before
+
+
+@dataclasses.dataclass
+class TwinResult:
+    """What the FP32 step was, and the largest scale that was tried and left the step finite."""
+
+    verdict: str  # "finite", "not finite", or why there is none
+    tally: dict = dataclasses.field(default_factory=dict)
+    value: float = None  # of the gradient's element that was not finite
+    cured_by: float = None
+
+    @property
+    def exponent(self):
+        return math.frexp(self.value)[1] - 1 if self.value and math.isfinite(self.value) else None
+
+
+class Twin:
+    """Repeats a step with the random state and the buffers that its forward pass began with, and puts back those that
+    were there. `compute_loss` makes the loss of the batch again."""
+
+    def __init__(self, model, compute_loss):
+        self._model, self._compute_loss = model, compute_loss
+        self._began, self._is_running = None, False
+        self._handle = model.register_forward_pre_hook(self._forward_begins)
+
+    def detach(self):
+        self._handle.remove()
+
+    def loss_scaled(self):
+        """The next forward pass is another one."""
+        if not self._is_running:
+            self._is_next = True
+
+    _is_next = True
+
+    def _forward_begins(self, _module, _inputs):
+        if self._is_next and not self._is_running:
+            self._is_next = False
+            self._began = _State(self._model)
+
+    def run(self, named_parameters, scale, suspect):
+        """`suspect` is (parameter, index) of the gradient that was not finite, or None."""
+        if self._began is None:
+            return TwinResult("none: the model itself was not called")
+        if any(p.is_floating_point() and torch.finfo(p.dtype).bits < 32 for _, p in named_parameters):
+            return TwinResult("none: the weights are of 16 bits; allowed: FP32 weights under autocast")
+        now, self._is_running = _State(self._model), True
+        try:
+            return self._examine(named_parameters, scale, suspect)
+        except Exception as error:  # the training goes on, whatever the user's function does when called again
+            return TwinResult(f"none: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160])
+        finally:
+            now.put_back(self._model)
+            self._is_running = False
+
+    def _examine(self, named_parameters, scale, suspect):
+        tally = Tally()
+        gradients = self._gradients(named_parameters, 1.0, as_it_was=False, tally=tally)
+        result = TwinResult("finite", tally.read())
+        if any(histogram.infinite + histogram.nan for histogram in result.tally.values()):
+            result.verdict = "not finite"
+            return result
+        if suspect is not None:
+            result.value = _element(gradients, suspect)
+        largest = max((histogram.max_abs for histogram in result.tally.values()), default=0.0)
+        result.cured_by = self._cure(named_parameters, scale, largest)
+        return result
+
+    def _cure(self, named_parameters, scale, largest):
+        if largest == 0:
+            return None
+        candidate = min(2.0 ** math.floor(math.log2(LARGEST / largest)), scale / 2)
+        for _ in range(TRIES):
+            gradients = self._gradients(named_parameters, candidate, as_it_was=True)
+            norms = read_together([largest_magnitude(gradient) for _, gradient in gradients])
+            if all(math.isfinite(norm) for norm in norms):
+                return candidate
+            candidate /= 2
+        return None
+
+    def _gradients(self, named_parameters, scale, as_it_was, tally=None):
+        """[(parameter, gradient)] of the loss times the scale, in FP32 or in the precision of the forward pass."""
+        self._began.put_back(self._model)
+        hooks = OutputHooks(
+            visible_modules(self._model)[0],
+            lambda name, tensor: None,
+            lambda name, gradient: tally.count((name, "output"), gradient),
+        )
+        parameters = [parameter for _, parameter in named_parameters]
+        precision = self._began.autocast() if as_it_was else autocast_off()
+        with torch.enable_grad(), precision, _without_all_reduce(self._model):
+            if tally is not None:
+                hooks.attach()
+            try:
+                loss = self._compute_loss()
+                gradients = torch.autograd.grad(loss.float() * scale, parameters, allow_unused=True)
+            finally:
+                hooks.detach()
+        found = [(p, gradient) for p, gradient in zip(parameters, gradients) if gradient is not None]
+        if tally is not None:
+            names = {id(p): name for name, p in named_parameters}
+            for parameter, gradient in found:
+                tally.count((names[id(parameter)], "gradient"), gradient)
+        return found
+
+
+def _element(gradients, suspect):
+    parameter, index = suspect
+    for own, gradient in gradients:
+        if own is parameter and gradient.layout is torch.strided:
+            return float(stored_values(gradient)[index])
+    return None
+
+
+class _State:
+    """Random state, buffers and autocast, as they are now."""
+
+    def __init__(self, model):
+        self._cpu = torch.get_rng_state()
+        self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
+        self._buffers = [(buffer, buffer.detach().clone()) for buffer in unwrapped(model).buffers()]
+        self._autocast = {device: _autocast_dtype(device) for device in ("cpu", "cuda")}
+
+    def put_back(self, _model):
+        torch.set_rng_state(self._cpu)
+        if self._cuda is not None:
+            torch.cuda.set_rng_state_all(self._cuda)
+        for buffer, values in self._buffers:
+            buffer.data.copy_(values)  # .data: a graph that is kept does not count it as a change
+
+    @contextlib.contextmanager
+    def autocast(self):
+        with contextlib.ExitStack() as stack:
+            for device, dtype in self._autocast.items():
+                if dtype is not None:
+                    stack.enter_context(torch.autocast(device, dtype=dtype))
+            yield
+
+
+def _autocast_dtype(device):
+    """The type that autocast of a device casts to now; None where it is off."""
+    try:
+        return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
+    except (AttributeError, TypeError):  # before PyTorch 2.4
+        on = torch.is_autocast_enabled() if device == "cuda" else torch.is_autocast_cpu_enabled()
+        return getattr(torch, "get_autocast_gpu_dtype" if device == "cuda" else "get_autocast_cpu_dtype")() if on else None
+
+
+@contextlib.contextmanager
+def autocast_off():
+    """No autocast, not even where what is called enters it."""
+    enter = torch.autocast.__enter__
+
+    def enter_disabled(self):
+        enabled, self._enabled = self._enabled, False
+        try:
+            return enter(self)
+        finally:
+            self._enabled = enabled
+
+    torch.autocast.__enter__ = enter_disabled
+    try:
+        with contextlib.ExitStack() as stack:
+            for device in ("cpu", "cuda"):
+                if _autocast_dtype(device) is not None:
+                    stack.enter_context(torch.autocast(device))
+            yield
+    finally:
+        torch.autocast.__enter__ = enter
+
+
+def _without_all_reduce(model):
+    return model.no_sync() if hasattr(model, "no_sync") else contextlib.nullcontext()

@@ -1,0 +1,402 @@
+"""watch: what a training run's gradients are, and why a step was lost."""
+
+import contextlib
+import dataclasses
+import math
+import os
+import re
+import shutil
+import tempfile
+import weakref
+
+import torch
+
+from .._halflab import ExponentHistogram
+from ..gradients.files import Writer
+from ..gradients.record import read_gradients
+from .counts import Tally, largest_magnitude, read_together
+from .errors import WatchError
+from .hooks import OutputHooks, parameter_names, visible_modules
+from .ledger import BackwardOrder, first_infinite, first_not_finite, first_suspect, largest_finite
+from .taps import OptimizerTap, ScalerTap
+from .twin import Twin
+
+KINDS = {"activations": "activation", "weights": "weight", "updates": "update"}
+LONGEST_WAIT = 256  # steps whose S and found_inf wait on the device to be written
+
+_watched = {}  # id of a model, optimizer or scaler: the watch that it is in
+
+
+@dataclasses.dataclass
+class _Step:
+    """What is known of a step; tensors stay on their device until the record is written."""
+
+    number: int
+    is_sampled: bool
+    tally: Tally = None  # with hooks; else None
+    scale: object = 1.0
+    found: list = dataclasses.field(default_factory=list)
+    norms: list = dataclasses.field(default_factory=list)  # (name, largest magnitude of the gradient times S)
+    outputs: list = dataclasses.field(default_factory=list)  # (name, largest magnitude), in forward order
+    skips: list = dataclasses.field(default_factory=list)
+    largest: float = math.nan  # of a skipped step, S divided out
+    twin: object = None
+    decides_itself: bool = False
+
+
+class watch:
+    """Watches the training inside of a `with`: which gradients FP16 loses, at which scale, and why steps are skipped.
+
+    model      the module that is trained
+    optimizer  whose step() ends a step; not needed where a scaler is given
+    scaler     a torch.amp.GradScaler, whose update() then ends a step
+    every      steps from one sample to the next; hooks are on at samples alone, and after a skipped step
+    out        the folder of the record; without one it is kept until the watch is gone
+    select     a regular expression: names of modules and parameters to count; all without one
+    also       of "activations", "weights", "updates": what is counted besides gradients
+    twin       a function that makes the loss of the batch again; a skipped step is then repeated in FP32, with the
+               random state and the buffers put back, to say whether a smaller S cures it
+
+    The training is not changed. Names and counts go to the record, values never do. Afterwards, and at any time:
+    tensors, skips, steps, recommended_scale(), replay(scalers), as of halflab.GradientRecord.
+
+    >>> with halflab.torch.watch(model, optimizer=optimizer, scaler=scaler, every=50) as watched:
+    ...     train()
+    >>> watched.recommended_scale()
+    """
+
+    def __init__(
+        self, model, optimizer=None, scaler=None, every=50, out=None, select=None, also=(), twin=None
+    ):
+        _check(model, optimizer, scaler, every, also, twin)
+        self._model, self._optimizer, self._scaler = model, optimizer, scaler
+        self._every, self._also, self._compute_loss = every, {KINDS[name] for name in also}, twin
+        self._select = _pattern(select)
+        if out is None:
+            out = tempfile.mkdtemp(prefix="halflab-watch-")
+            weakref.finalize(self, shutil.rmtree, out, ignore_errors=True)
+        self.folder = _own_folder(out)
+        self._state = "new"
+
+    # The with.
+
+    def __enter__(self):
+        if self._state != "new":
+            raise WatchError(f"this watch is {self._state}; allowed: a new halflab.torch.watch for each with")
+        for thing in (self._model, self._optimizer, self._scaler):
+            if thing is not None and id(thing) in _watched:
+                raise WatchError(f"this {type(thing).__name__} is watched already; allowed: one watch at a time")
+        modules, opaque = visible_modules(self._model)
+        self._modules = [(name, module) for name, module in modules if self._is_selected(name)]
+        self._names, self._ties = parameter_names(self._model)
+        self._notes = [f"{name} is compiled: outputs inside of it are not seen, its parameters are" for name in opaque]
+        self._notes += [f"{name} is also {', '.join(others)}" for name, others in self._ties.items()]
+        self._writer = Writer(self.folder, self._description())
+        self._begin()
+        return self
+
+    def __exit__(self, kind, error, trace):
+        ended = "finished" if kind is None else f"{kind.__name__}: {error}".splitlines()[0][:200]
+        try:
+            if self._step.norms:  # a step without its update()
+                self._write_step()
+        finally:
+            self._end(ended)
+        if kind is None and isinstance(self._tap, ScalerTap) and self._tap.steps_past and not self._tap.updates:
+            raise WatchError(
+                f"the scaler's update() was never called, and {self._tap.steps_past} optimizer steps went past it; "
+                "allowed: scaler.step(optimizer) and scaler.update(), or a watch without scaler="
+            )
+        return False
+
+    def _begin(self):
+        self._pending, self._number, self._look_closer, self._is_muted = [], 0, False, False
+        parameters = [parameter for parameter in self._model.parameters()]
+        self._order = BackwardOrder(parameters)
+        self._hooks = OutputHooks(self._modules, self._on_output, self._on_gradient)
+        self._twin = Twin(self._model, self._compute_loss) if self._compute_loss is not None else None
+        if self._scaler is not None and self._scaler.is_enabled():
+            self._tap = ScalerTap(self._scaler, self)
+            self._clean_steps = self._scaler._get_growth_tracker()
+            if self._optimizer is not None:
+                self._tap.follow(self._optimizer)
+        else:
+            self._tap = OptimizerTap(self._optimizer, self)
+        for thing in (self._model, self._optimizer, self._scaler):
+            if thing is not None:
+                _watched[id(thing)] = self
+        self._state = "open"
+        self._begin_step()
+
+    def _end(self, ended):
+        for part in (self._tap, self._hooks, self._twin):
+            if part is not None:
+                part.detach()
+        self._order.stop()
+        for thing in (self._model, self._optimizer, self._scaler):
+            _watched.pop(id(thing), None)
+        self._state = "closed"
+        try:
+            self._flush()
+        finally:
+            self._writer.close(ended)
+
+    def _description(self):
+        parts = [f"PyTorch {torch.__version__}", type(self._model).__name__]
+        parts += [type(thing).__name__ for thing in (self._optimizer, self._scaler) if thing is not None]
+        return {
+            "source": ", ".join(parts),
+            "scaler": _spec_of(self._scaler),
+            "exponents_every": self._every,
+            "notes": self._notes,
+        }
+
+    # What the record says.
+
+    @property
+    def record(self):
+        """The halflab.GradientRecord so far."""
+        if self._state == "new":
+            raise WatchError("this watch has not begun; allowed: its answers inside of its with, and after it")
+        if self._state == "open":
+            self._flush()
+        if self._state == "open" or not hasattr(self, "_read"):
+            self._read = read_gradients(self.folder)
+        return self._read
+
+    tensors = property(lambda self: self.record.tensors, doc="As of halflab.GradientRecord.")
+    skips = property(lambda self: self.record.skips, doc="As of halflab.GradientRecord.")
+    steps = property(lambda self: self.record.steps, doc="As of halflab.GradientRecord.")
+
+    def recommended_scale(self):
+        """As of halflab.GradientRecord."""
+        return self.record.recommended_scale()
+
+    def replay(self, scalers, out=None):
+        """As of halflab.GradientRecord."""
+        return self.record.replay(scalers, out)
+
+    # What happens in a step.
+
+    def _begin_step(self):
+        is_sampled = self._number % self._every == 0
+        self._step = _Step(self._number, is_sampled, Tally() if is_sampled or self._look_closer else None)
+        if self._step.tally is not None:
+            self._hooks.attach()
+            if not self._order.is_known:
+                self._order.learn()
+
+    def _on_output(self, name, tensor):
+        if self._is_muted:
+            return
+        if "activation" in self._also:
+            self._step.tally.count((name, "activation"), tensor)
+        self._step.outputs.append((name, largest_magnitude(tensor)))
+
+    def _on_gradient(self, name, gradient):
+        if not self._is_muted and self._step.tally is not None:
+            self._step.tally.count((name, "output"), gradient)
+
+    def loss_scaled(self):
+        if self._twin is not None:
+            self._twin.loss_scaled()
+
+    def gradients_ready(self, optimizer, scale):
+        step = self._step
+        step.scale = scale
+        for name, parameter in self._order.sorted(self._parameters_of(optimizer)):
+            if parameter.grad is None:
+                continue
+            step.norms.append((name, largest_magnitude(parameter.grad)))
+            if step.tally is not None and self._is_selected(name):
+                step.tally.count((name, "gradient"), parameter.grad)
+                if "weight" in self._also:
+                    step.tally.count((name, "weight"), parameter)
+        if step.tally is not None and "update" in self._also:
+            self._before = [(name, p, p.detach().clone()) for name, p in self._parameters_of(optimizer)]
+
+    def stepped(self, optimizer, found, was_applied):
+        step = self._step
+        step.found += found
+        step.decides_itself |= was_applied is None
+        if step.tally is not None and "update" in self._also:
+            for name, parameter, before in self._before:
+                if self._is_selected(name):
+                    step.tally.count((name, "update"), parameter.detach() - before)
+            self._before = []
+        if was_applied is False:
+            with self._muted():
+                self._examine(step, optimizer)
+
+    def step_ended(self):
+        self._write_step()
+        self._number += 1
+        if self._twin is not None:
+            self._twin.loss_scaled()
+        self._begin_step()
+
+    def _write_step(self):
+        self._hooks.detach()
+        self._order.stop()
+        self._pending.append(self._step)
+        self._look_closer = bool(self._step.skips) or self._has_just_grown()
+        if self._step.tally is not None or self._step.skips or len(self._pending) >= LONGEST_WAIT:
+            self._flush()
+
+    def _has_just_grown(self):
+        """Whether S is larger now than it ever was proved to be: after as many clean steps as the scaler waits for."""
+        if isinstance(self._tap, OptimizerTap) or self._step.decides_itself:
+            return False
+        self._clean_steps = 0 if self._step.skips else self._clean_steps + 1
+        if self._clean_steps != self._scaler.get_growth_interval():
+            return False
+        self._clean_steps = 0
+        return True
+
+    # The ledger.
+
+    def _examine(self, step, optimizer):
+        """Looks into a step that was skipped. Its gradients have been unscaled."""
+        parameters = self._order.sorted(self._parameters_of(optimizer))
+        suspect = first_suspect(parameters)
+        scale = float(step.scale)
+        step.largest = largest_finite(parameters)
+        skip = {"step": step.number, "scale": scale, "outcome": "skipped", "largest_finite": step.largest}
+        if suspect is not None:
+            index = " ".join(map(str, suspect.index))
+            skip.update(parameter=suspect.name, index=index, value=suspect.value)
+        if step.tally is not None:
+            outputs = {name: histogram for (name, kind), histogram in step.tally.read().items() if kind == "output"}
+            skip["module_output"] = first_not_finite(outputs)
+            skip["forward_output"] = first_infinite(step.outputs)
+        if self._twin is not None:
+            place = None if suspect is None else (suspect.parameter, suspect.index)
+            twin = step.twin = self._twin.run(parameters, scale, place)
+            skip.update(
+                twin=twin.verdict, twin_value=twin.value, twin_exponent=twin.exponent, cured_by=twin.cured_by
+            )
+        step.skips.append(skip)
+
+    @contextlib.contextmanager
+    def _muted(self):
+        self._is_muted = True
+        try:
+            yield
+        finally:
+            self._is_muted = False
+
+    # The record.
+
+    def _flush(self):
+        pending, self._pending = self._pending, []
+        numbers = read_together([torch.as_tensor(step.scale) for step in pending])
+        found = read_together([flag for step in pending for flag in step.found])
+        norms = read_together([norm for step in pending for _, norm in step.norms])
+        for step, scale in zip(pending, numbers):
+            own_found = [found.pop(0) for _ in step.found]
+            own_norms = [(name, float(norms.pop(0))) for name, _ in step.norms]
+            self._write(step, float(scale), own_found, own_norms)
+        self._writer.flush()
+
+    def _write(self, step, scale, found, norms):
+        first_bad = next((name for name, norm in norms if not math.isfinite(norm)), None)
+        found_inf = any(found) or (not found and first_bad is not None)
+        cells = {"step": step.number, "scale": scale, "found_inf": int(found_inf), "max_abs": step.largest}
+        if first_bad is None:
+            cells["max_abs"] = max((norm for _, norm in norms), default=0.0) / scale if scale else math.nan
+        if step.tally is not None:
+            self._write_counts(step, scale, cells)
+        if step.twin is not None and step.twin.tally:
+            self._write_twin(step, cells)
+        self._writer.step(**cells)
+        if found_inf and not step.skips:
+            outcome = "skipped" if step.decides_itself else "applied"
+            step.skips.append({"step": step.number, "scale": scale, "outcome": outcome, "parameter": first_bad})
+        for skip in step.skips:
+            self._writer.skip(**skip)
+
+    def _write_counts(self, step, scale, cells):
+        shift = -_nearest_log2(scale)
+        run, weights = ExponentHistogram(), ExponentHistogram()
+        for (name, kind), histogram in step.tally.read().items():
+            if kind in ("output", "gradient"):
+                histogram = histogram.shifted(shift)
+                run += histogram
+                if kind == "gradient":
+                    weights += histogram
+            self._writer.tensor(step.number, name, kind, histogram)
+        cells.update(max_abs_all=run.max_abs, max_abs=weights.max_abs if self._select is None else cells["max_abs"])
+        if math.frexp(scale)[0] == 0.5:
+            self._writer.exponents(step.number, "run", run)
+
+    def _write_twin(self, step, cells):
+        twin, weights = ExponentHistogram(), ExponentHistogram()
+        for (_, kind), histogram in step.twin.tally.items():
+            twin += histogram
+            if kind == "gradient":
+                weights += histogram
+        cells.update(twin_max_abs=weights.max_abs, twin_max_abs_all=twin.max_abs)
+        self._writer.exponents(step.number, "twin", twin)
+
+    def _is_selected(self, name):
+        return self._select is None or self._select.search(name) is not None
+
+    def _parameters_of(self, optimizer):
+        return [
+            (self._names.get(id(parameter), f"param_groups.{group}.{place}"), parameter)
+            for group, options in enumerate(optimizer.param_groups)
+            for place, parameter in enumerate(options["params"])
+        ]
+
+
+def _check(model, optimizer, scaler, every, also, twin):
+    def refuse(what, allowed):
+        raise WatchError(f"watch: {what} is not allowed; allowed: {allowed}")
+
+    if not isinstance(model, torch.nn.Module):
+        refuse(f"model = a {type(model).__name__}", "a torch.nn.Module")
+    if optimizer is not None and not isinstance(getattr(optimizer, "param_groups", None), list):
+        refuse(f"optimizer = a {type(optimizer).__name__}", "a torch.optim.Optimizer")
+    if scaler is not None and not hasattr(scaler, "is_enabled"):
+        refuse(f"scaler = a {type(scaler).__name__}", "a torch.amp.GradScaler")
+    if optimizer is None and (scaler is None or not scaler.is_enabled()):
+        refuse("neither an optimizer nor an enabled scaler", "optimizer=, whose step() ends a step, or scaler=")
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        refuse(f"every = {every!r:.40}", "whole numbers from 1")
+    for name in (also,) if isinstance(also, str) else also:
+        if name not in KINDS or isinstance(also, str):
+            refuse(f"also = {also!r:.60}", f"a list of {', '.join(KINDS)}")
+    if twin is not None and not callable(twin):
+        refuse(f"twin = {twin!r:.40}", "a function that makes the loss of the batch again")
+
+
+def _pattern(select):
+    try:
+        return None if select is None else re.compile(select)
+    except (re.error, TypeError) as error:
+        raise WatchError(f"watch: select = {select!r:.60} is not allowed ({error}); allowed: a regular expression") from None
+
+
+def _own_folder(folder):
+    """A folder for each rank of a distributed run."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+        return os.path.join(str(folder), f"rank{torch.distributed.get_rank()}")
+    return str(folder)
+
+
+def _spec_of(scaler):
+    """The GradScaler as halflab names it, with its options; empty of none."""
+    if scaler is None or not scaler.is_enabled():
+        return ""
+    options = {
+        "init_scale": scaler.get_scale(),
+        "growth_factor": scaler.get_growth_factor(),
+        "backoff_factor": scaler.get_backoff_factor(),
+        "growth_interval": scaler.get_growth_interval(),
+    }
+    return "dynamic:" + ":".join(f"{name}={value:.17g}" for name, value in options.items())
+
+
+def _nearest_log2(scale):
+    """The exponent of a power of two; of another scale the nearest one."""
+    return round(math.log2(scale)) if scale > 0 and math.isfinite(scale) else 0
