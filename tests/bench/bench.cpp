@@ -15,6 +15,7 @@
 #include <cmath>
 #include <iterator>
 #include <map>
+#include <ranges>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -191,6 +192,7 @@ std::string text_of(const bench::Derived& figure) {
 
 void record_derived(experiments::Run& run, const std::string& title,
                     const std::vector<bench::Derived>& figures) {
+  if (figures.empty()) return;
   experiments::TextTable table{.columns = {title, "value", "target", "on average, at default intervals"},
                                .rows = {}};
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
@@ -206,9 +208,28 @@ void record_derived(experiments::Run& run, const std::string& title,
   run.record().verdict(table.text());
 }
 
-void record_all_derived(experiments::Run& run, const std::vector<Case>& cases, const Rates& rates) {
+const experiments::SummaryKey observed_slowdown{
+    "slowdown.<case>", "time of an operation on arrays with flags or counts over that without"};
+
+std::vector<bench::Derived> derive_from_observed(const std::vector<Case>& cases, const Rates& rates) {
+  std::vector<bench::Derived> figures;
+  for (const Case& timed : cases) {
+    if (!timed.is_observed) continue;
+    const bool counts = timed.name.find("_counts") != std::string::npos;
+    figures.push_back({.key = experiments::filled(observed_slowdown.name, {timed.name}),
+                       .value = rates.at(timed.needs.front()) / rates.at(timed.name),
+                       .limit = counts ? "at most 2.2" : "at most 1.3"});
+  }
+  return figures;
+}
+
+/// What follows from the cases that were measured; PyTorch is timed where all of them were.
+void record_all_derived(experiments::Run& run, const std::vector<Case>& cases, const Rates& rates,
+                        bool with_pytorch) {
+  record_derived(run, "arrays with flags or counts, over without", derive_from_observed(cases, rates));
   record_derived(run, "steps compared", bench::derive_from_steps(cases, rates));
-  record_derived(run, "steps in fp32, PyTorch's time over ours", bench::derive_from_pytorch(rates));
+  if (with_pytorch)
+    record_derived(run, "steps in fp32, PyTorch's time over ours", bench::derive_from_pytorch(rates));
   record_derived(run, "every step under amp, with over without", bench::derive_from_instruments(rates));
 }
 
@@ -218,7 +239,7 @@ std::string others_table(const std::vector<Case>& cases, const Rates& rates) {
   for (const Case& timed : cases) {
     const double limit = limit_of(timed, rates);
     const bool is_product = timed.name.starts_with("gemm");
-    if (timed.is_peer || timed.is_instrumented || (limit != 0 && !is_product)) continue;
+    if (timed.is_peer || timed.is_instrumented || timed.is_observed || (limit != 0 && !is_product)) continue;
     const double rate = rates.at(timed.name);
     table.rows.push_back({timed.name, rate_text(rate), is_product ? "eigen_gemm, " + rate_text(limit) : "-",
                           is_product ? fmt::format("{:.2f}", rate / limit) : "-"});
@@ -226,13 +247,20 @@ std::string others_table(const std::vector<Case>& cases, const Rates& rates) {
   return table.text();
 }
 
-/// The cases whose names contain `part`, and what they are held against.
+/// Adds a case, what it is held against and what figures on it need.
+void choose(const std::vector<Case>& cases, const Case& added, std::set<std::string>& names) {
+  if (!names.insert(added.name).second) return;
+  for (const auto* others : {&added.limits, &added.needs}) {
+    for (const std::string& other : *others)
+      choose(cases, *std::ranges::find(cases, other, &Case::name), names);
+  }
+}
+
+/// The cases whose names contain `part`, and those that they need.
 std::vector<Case> chosen(const std::vector<Case>& cases, const std::string& part) {
   std::set<std::string> names;
   for (const Case& each : cases) {
-    if (each.is_peer || each.name.find(part) == std::string::npos) continue;
-    names.insert(each.name);
-    names.insert(each.limits.begin(), each.limits.end());
+    if (!each.is_peer && each.name.find(part) != std::string::npos) choose(cases, each, names);
   }
   if (names.empty()) throw std::invalid_argument(fmt::format("--rows: no case has '{}' in its name", part));
   std::vector<Case> found;
@@ -254,13 +282,26 @@ std::string scattered(const std::vector<Case>& cases, Medians& medians) {
                      fmt::join(names, ", "));
 }
 
-void run(experiments::Run& run, const Options& options) {
+std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  bench::add_number_cases(cases);
-  bench::add_attribute_cases(cases);
-  bench::add_block_cases(cases);
-  bench::add_product_cases(cases);
-  bench::add_training_cases(cases);
+  for (const auto& [title, add] : {std::pair{"conversions, operations", &bench::add_number_cases},
+                                   {"other attributes, formats", &bench::add_attribute_cases},
+                                   {"block formats", &bench::add_block_cases},
+                                   {"packed codes", &bench::add_packing_cases},
+                                   {"matrix products", &bench::add_product_cases},
+                                   {"updates, in memory", &bench::add_update_cases},
+                                   {"histograms, in memory", &bench::add_histogram_cases},
+                                   {"files", &bench::add_command_cases},
+                                   {"training steps", &bench::add_training_cases}}) {
+    const auto first = std::ssize(cases);
+    add(cases);
+    for (Case& added : cases | std::views::drop(first)) added.group = title;
+  }
+  return cases;
+}
+
+void run(experiments::Run& run, const Options& options) {
+  std::vector<Case> cases = all_cases();
   if (!options.rows.empty()) cases = chosen(cases, options.rows);
   Medians medians;
   time_all(cases, options, medians);
@@ -270,7 +311,8 @@ void run(experiments::Run& run, const Options& options) {
   record(run, cases, rates);
   run.record().verdict(operations_table(cases, rates));
   run.record().verdict(others_table(cases, rates));
-  if (options.rows.empty()) record_all_derived(run, cases, rates);
+  record_all_derived(run, cases, rates, options.rows.empty());
+  bench::draw_roofline(run, cases, rates);
   if (const std::string scatter = scattered(cases, medians); !scatter.empty()) run.record().verdict(scatter);
   run.record().verdict(fmt::format(
       "Medians of {} repetitions on one pinned core (_2_threads: two threads), cases interleaved; arrays of "
@@ -291,7 +333,9 @@ int main(int argc, char** argv) {
                    .question =
                        "How fast is the code against the machine's limits and the best peers, in one run?",
                    .example = "bench --quick --out results/bench",
-                   .outputs = experiments::outputs_of(rate_summary, limit_summary, bench::derived_keys())},
+                   .outputs =
+                       experiments::outputs_of(rate_summary, limit_summary, bench::derived_keys(),
+                                               std::vector{observed_slowdown}, bench::roofline_outputs())},
        .options =
            [&](experiments::CommandLine& command_line) {
              command_line.add("--rows", options.rows,

@@ -59,11 +59,12 @@ void add_format(std::vector<Case>& cases, const std::shared_ptr<Data>& data) {
       };
       work();
       require_right<B>(*data, axis, options);
-      cases.push_back({fmt::format("encode_{}{}{}", B.name, is_stochastic ? "_stochastic_philox" : "",
-                                   inner > 1 ? "_along_columns" : ""),
-                       array_size,
-                       work,
-                       {"scale_blocks"}});
+      cases.push_back(Case{fmt::format("encode_{}{}{}", B.name, is_stochastic ? "_stochastic_philox" : "",
+                                       inner > 1 ? "_along_columns" : ""),
+                           array_size,
+                           work,
+                           {"scale_blocks"}}
+                          .moving(sizeof(float) + 1 + 1.0 / B.block_size));
     }
   }
 }

@@ -6,8 +6,10 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "experiments/frame/experiment.h"
 #include "experiments/frame/help_text.h"
 
 namespace bench {
@@ -17,11 +19,22 @@ struct Case {
   std::string name;
   double items;
   std::function<void()> work;
-  std::vector<std::string> limits;  ///< it is held against the fastest of these cases
-  bool is_peer = false;             ///< a limit or a peer: not ours, reported beside ours
-  int threads = 1;                  ///< one: pinned to a core
-  double products = 0;              ///< multiplications in a step's linear maps; 0: no step
-  bool is_instrumented = false;     ///< a step that is measured besides, reported apart
+  std::vector<std::string> limits;      ///< it is held against the fastest of these cases
+  bool is_peer = false;                 ///< a limit or a peer: not ours, reported beside ours
+  int threads = 1;                      ///< one: pinned to a core
+  double products = 0;                  ///< multiplications in a step's linear maps; 0: no step
+  bool is_instrumented = false;         ///< a step that is measured besides, reported apart
+  std::vector<std::string> needs = {};  ///< cases that figures on this one are derived from too
+  bool is_observed = false;             ///< one that it needs, with flags or counts besides
+  std::string group = {};               ///< those that were added together, by the title of what they are
+  double bytes = 0;                     ///< read and written for an item; 0: no point of the roofline
+  double operations = 1;                ///< of an item: one for a rounded result, two for a multiply-add
+
+  Case moving(double bytes_per_item, double operations_per_item = 1) && {
+    bytes = bytes_per_item;
+    operations = operations_per_item;
+    return std::move(*this);
+  }
 };
 
 using Rates = std::map<std::string, double>;
@@ -52,13 +65,24 @@ void add_number_cases(std::vector<Case>& cases);
 void add_attribute_cases(std::vector<Case>& cases);
 /// Arrays in block formats.
 void add_block_cases(std::vector<Case>& cases);
+/// Decoding, and codes without gaps.
+void add_packing_cases(std::vector<Case>& cases);
 /// Matrix products.
 void add_product_cases(std::vector<Case>& cases);
-/// Histograms, and whole steps of training, with and without instruments.
+/// What is done to gradients and weights between backward passes.
+void add_update_cases(std::vector<Case>& cases);
+/// Histograms of exponents and of codes.
+void add_histogram_cases(std::vector<Case>& cases);
+/// Files of tensors, in the page cache, by halflab hist.
+void add_command_cases(std::vector<Case>& cases);
+/// Whole steps of training, with and without instruments.
 void add_training_cases(std::vector<Case>& cases);
+/// Operations per second against bandwidth and arithmetic of this machine, as table and figure.
+void draw_roofline(experiments::Run& run, const std::vector<Case>& cases, const Rates& rates);
+experiments::Outputs roofline_outputs();
 /// The keys of what is derived, for --help.
 std::vector<experiments::SummaryKey> derived_keys();
-/// Steps over the time of their products alone, and over FP32 steps.
+/// Steps over the time of their products alone, over FP32 steps and over steps under amp.
 std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rates& rates);
 /// PyTorch's steps, which it times, over ours.
 std::vector<Derived> derive_from_pytorch(const Rates& rates);

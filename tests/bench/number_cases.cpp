@@ -69,6 +69,32 @@ std::vector<std::string> add_loops(std::vector<Case>& cases, const std::string& 
   return limits;
 }
 
+/// The case called `plain` again, with flags and with counts, as NAME_flags and NAME_counts + suffix.
+template <typename Work>
+void add_observed(std::vector<Case>& cases, const std::string& plain, std::string_view name,
+                  std::string_view suffix, Work work) {
+  cases.push_back({.name = fmt::format("{}_flags{}", name, suffix),
+                   .items = array_size,
+                   .work =
+                       [=] {
+                         fp16::Flags flags;
+                         work({.flags = &flags});
+                         benchmark::DoNotOptimize(flags);
+                       },
+                   .needs = {plain},
+                   .is_observed = true});
+  cases.push_back({.name = fmt::format("{}_counts{}", name, suffix),
+                   .items = array_size,
+                   .work =
+                       [=] {
+                         fp16::RoundingCounts counts;
+                         work({.counts = &counts});
+                         benchmark::DoNotOptimize(counts);
+                       },
+                   .needs = {plain},
+                   .is_observed = true});
+}
+
 void add_conversions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
   const auto limits =
       add_loops(cases, "float_to_half" + d->suffix, [&](const HalfLoops& loops) -> std::function<void()> {
@@ -87,17 +113,23 @@ void add_conversions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
   };
   to_half({}, {});
   check({});
-  cases.push_back({"float_to_half" + d->suffix, array_size, [=] { to_half({}, {}); }, limits});
-  cases.push_back({"portable_float_to_half" + d->suffix, array_size,
-                   [=] { to_half({}, {.path = fp16::VectorPath::portable}); }});
+  cases.push_back(Case{"float_to_half" + d->suffix, array_size, [=] { to_half({}, {}); }, limits}.moving(6));
+  add_observed(cases, "float_to_half" + d->suffix, "encode", d->suffix,
+               [=](const fp16::ArrayOptions& options) { to_half({}, options); });
+  cases.push_back(Case{
+      "portable_float_to_half" + d->suffix, array_size, [=] {
+        to_half({}, {.path = fp16::VectorPath::portable});
+      }}.moving(6));
 
   const fp16::Attributes stochastic{fp16::Rounding::stochastic};
   to_half(stochastic, {.random_bits_32 = d->random_bits});
   check(stochastic);
-  cases.push_back({"stochastic" + d->suffix, array_size,
-                   [=] { to_half(stochastic, {.random_bits_32 = d->random_bits}); }, limits});
-  cases.push_back({"stochastic_philox" + d->suffix, array_size,
-                   [=] { to_half(stochastic, {.random = fp16::PhiloxSequence{{.key = 1}}}); }, limits});
+  cases.push_back(Case{"stochastic" + d->suffix, array_size,
+                       [=] { to_half(stochastic, {.random_bits_32 = d->random_bits}); }, limits}
+                      .moving(10));
+  cases.push_back(Case{"stochastic_philox" + d->suffix, array_size,
+                       [=] { to_half(stochastic, {.random = fp16::PhiloxSequence{{.key = 1}}}); }, limits}
+                      .moving(6));
 
   const auto wide_limits =
       add_loops(cases, "half_to_float" + d->suffix, [&](const HalfLoops& loops) -> std::function<void()> {
@@ -108,21 +140,23 @@ void add_conversions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
   for (std::size_t i = 0; i < array_size; i += 101)
     require(d->back[i] == fp16::half_bits_to_float(d->a[i]), "half_to_float");
   cases.push_back(
-      {"half_to_float" + d->suffix, array_size, [d] { fp16::half_to_float(d->a, d->back); }, wide_limits});
+      Case{"half_to_float" + d->suffix, array_size, [d] { fp16::half_to_float(d->a, d->back); }, wide_limits}
+          .moving(6));
 }
 
-void compute(std::size_t operation, Data& d, const std::vector<Half>& a) {
+void compute(std::size_t operation, Data& d, const std::vector<Half>& a,
+             const fp16::ArrayOptions& options = {}) {
   switch (operation) {
     case 0:
-      return fp16::add<binary16>(a, d.b, d.halves);
+      return fp16::add<binary16>(a, d.b, d.halves, {}, options);
     case 1:
-      return fp16::multiply<binary16>(a, d.b, d.halves);
+      return fp16::multiply<binary16>(a, d.b, d.halves, {}, options);
     case 2:
-      return fp16::divide<binary16>(a, d.b, d.halves);
+      return fp16::divide<binary16>(a, d.b, d.halves, {}, options);
     case 3:
-      return fp16::sqrt<binary16>(a, d.halves);
+      return fp16::sqrt<binary16>(a, d.halves, {}, options);
     default:
-      return fp16::fma<binary16>(a, d.b, d.c, d.halves);
+      return fp16::fma<binary16>(a, d.b, d.c, d.halves, {}, options);
   }
 }
 
@@ -156,7 +190,10 @@ void add_operations(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
     compute(operation, *d, *a);
     for (std::size_t i = 0; i < array_size; i += 101)
       require(d->halves[i] == compute_one(operation, (*a)[i], d->b[i], d->c[i]), name);
-    cases.push_back({name, array_size, [=] { compute(operation, *d, *a); }, limits});
+    cases.push_back(Case{name, array_size, [=] { compute(operation, *d, *a); }, limits}.moving(
+        arrays_of_operation(operation) * sizeof(Half), operations_of_operation(operation)));
+    add_observed(cases, name, half_loop_names[operation], d->suffix,
+                 [=](const fp16::ArrayOptions& options) { compute(operation, *d, *a, options); });
   }
 }
 
@@ -175,12 +212,16 @@ void add_encoders(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
   fp16::for_each_format([&]<const fp16::Format & F>() {
     if constexpr (F.width() < 32 && F.has_arithmetic() && F != binary16) {
       const fp16::Attributes saturating{.saturate = true};
-      const auto encode = [d, saturating] { fp16::encode<F>(d->floats, codes_of<F>(*d), saturating); };
+      const auto encode = [d, saturating](const fp16::ArrayOptions& options = {}) {
+        fp16::encode<F>(d->floats, codes_of<F>(*d), saturating, options);
+      };
       const std::string name = fmt::format("encode_{}{}", fp16::name_of(F), d->suffix);
       encode();
       for (std::size_t i = 0; i < array_size; i += 101)
         require(codes_of<F>(*d)[i] == fp16::encode<F>(d->floats[i], saturating).bits, name);
-      cases.push_back({name, array_size, encode});
+      cases.push_back(
+          Case{name, array_size, [=] { encode(); }}.moving(sizeof(float) + sizeof(fp16::Bits<F>)));
+      if (F == fp16::bfloat16 || F == fp16::e4m3) add_observed(cases, name, name, "", encode);
     }
   });
 }
@@ -191,7 +232,7 @@ void add_functions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
     apply();
     for (std::size_t i = 0; i < array_size; i += 101)
       require(d->halves[i] == (*function)(d->a[i]).bits, function->name());
-    cases.push_back({fmt::format("unary_{}", function->name()), array_size, apply});
+    cases.push_back(Case{fmt::format("unary_{}", function->name()), array_size, apply}.moving(4));
   }
 }
 
@@ -215,8 +256,9 @@ void add_exact_sums(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
     if (is_limit(loops) && loops->half_to_float != nullptr)
       limits.push_back(fmt::format("{}_half_to_float", loops->name));
   }
-  cases.push_back({"exact_sum", array_size, [=] { benchmark::DoNotOptimize(sum()); }, limits});
-  cases.push_back({"exact_dot", array_size, [=] { benchmark::DoNotOptimize(dot()); }, limits});
+  cases.push_back(Case{"exact_sum", array_size, [=] { benchmark::DoNotOptimize(sum()); }, limits}.moving(2));
+  cases.push_back(
+      Case{"exact_dot", array_size, [=] { benchmark::DoNotOptimize(dot()); }, limits}.moving(4, 2));
 }
 
 }  // namespace

@@ -17,6 +17,15 @@ using HalfLoop = void (*)(const Half* a, const Half* b, const Half* c, Half* out
 
 inline constexpr std::array<std::string_view, 5> half_loop_names{"add", "mul", "div", "sqrt", "fma"};
 
+/// The arrays that the operation reads and writes.
+constexpr int arrays_of_operation(std::size_t operation) {
+  return half_loop_names[operation] == "sqrt" ? 2 : half_loop_names[operation] == "fma" ? 4 : 3;
+}
+/// Two for a multiply-add.
+constexpr int operations_of_operation(std::size_t operation) {
+  return half_loop_names[operation] == "fma" ? 2 : 1;
+}
+
 /// Loops over arrays of halves. A null: the peer does not have it, or this processor cannot run it.
 struct HalfLoops {
   std::string_view name;
@@ -38,6 +47,12 @@ extern const HalfLoops float16;  ///< the compiler's _Float16
 /// What block formats cannot do without, and no rounding: in blocks of 32, of which `count` is a multiple, out[i] is
 /// in[i] times the power of two that the largest magnitude of the block gives, as an integer.
 void scale_blocks(const float* in, std::int8_t* out, std::size_t count);
+
+/// The sum of the whole 64-bit words of an array: what only to read it takes.
+std::uint64_t sum_words(const void* data, std::size_t bytes);
+
+/// At least `count` multiply-adds of floats that stay in registers.
+float multiply_adds(std::size_t count);
 
 /// c = a * b, all n x n row-major, by Eigen.
 void eigen_product(const float* a, const float* b, float* c, std::size_t n);

@@ -1,4 +1,7 @@
+#include <benchmark/benchmark.h>
+
 #include <cmath>
+#include <tuple>
 
 #include "fp16/gemm.h"
 #include "fp16/half.h"
@@ -10,6 +13,7 @@ namespace bench {
 namespace {
 
 constexpr std::size_t n = 512;
+constexpr double bytes_per_product = 3.0 * sizeof(float) / n;
 
 /// Square matrices of halves, stored as floats for Eigen and as codes for the checks.
 struct Matrices {
@@ -58,13 +62,33 @@ void add_product_cases(std::vector<Case>& cases) {
   cases.push_back(
       {"eigen_gemm", products, [] { eigen_product(m.a.data(), m.b.data(), m.c.data(), n); }, {}, true});
 
+  cases.push_back(
+      {"peak_fma", array_size, [] { benchmark::DoNotOptimize(multiply_adds(array_size)); }, {}, true});
+
   const auto add = [&](std::string name, const auto& accumulation, float expected_output) {
     const auto work = [=] { fp16::gemm(left, right, m.c.data(), n, accumulation); };
     work();
     require(m.c[Chains::row * n + Chains::column] == expected_output, name);
-    cases.push_back({std::move(name), products, work, {"eigen_gemm"}});
+    cases.push_back(Case{std::move(name), products, work, {"eigen_gemm"}}.moving(bytes_per_product, 2));
   };
   add("gemm_fp32_chain", fp16::Accumulation::fp32_fma_chain, expected.fp32_fma);
+  // Halves have so few digits that no sum is in doubt; floats have not.
+  static std::vector<float> a = normal_values(n * n, "left matrix"), b = normal_values(n * n, "right matrix");
+  for (const auto& [name, left_data, right_data] :
+       {std::tuple{"portable_fp32_chain", m.a.data(), m.b.data()},
+        std::tuple{"portable_fp32_chain_of_floats", a.data(), b.data()}}) {
+    const fp16::MatrixOperand x{left_data, fp16::binary32, n, n, n}, y{right_data, fp16::binary32, n, n, n};
+    const auto work = [=] {
+      fp16::gemm(x, y, m.c.data(), n, fp16::Accumulation::fp32_fma_chain,
+                 {.path = fp16::VectorPath::portable});
+    };
+    work();
+    float chain = 0;
+    for (std::size_t k = 0; k < n; ++k)
+      chain = std::fma(left_data[Chains::row * n + k], right_data[k * n + Chains::column], chain);
+    require(m.c[Chains::row * n + Chains::column] == chain, name);
+    cases.push_back(Case{name, products, work}.moving(bytes_per_product, 2));
+  }
   add("gemm_fp16_fma", fp16::Accumulation::fp16_fma_chain, expected.fp16_fma);
   add("gemm_fp16_mul_add", fp16::Accumulation::fp16_mul_add_chain, expected.fp16_mul_add);
   for (const fp16::TensorCore& core : {fp16::volta, fp16::ampere, fp16::hopper}) {

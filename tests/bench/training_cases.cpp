@@ -3,71 +3,45 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <utility>
 
 #include "experiments/frame/columns.h"
 #include "experiments/training/training_setup.h"
-#include "fp16/exponent_histogram.h"
-#include "sim/statistics/cast_counts.h"
-#include "sim/tensor/random.h"
 #include "tests/bench/case.h"
 #include "tests/bench/model_products.h"
 
 namespace bench {
 namespace {
 
-/// Magnitudes log-uniform from 2^-34 to 2^0, of either sign, but for the share of zeros at random places.
-std::vector<float> values_with_zeros(std::size_t count, float zeros) {
-  const sim::RandomStream exponents(2, "histogram"), fates(2, "histogram zeros");
-  std::vector<float> values(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    const float magnitude = std::exp2(-34 * exponents.uniform(i));
-    values[i] = fates.uniform(i) < zeros ? 0 : fates.bits(i) & 1 ? magnitude : -magnitude;
-  }
-  return values;
-}
-
-/// The histogram of an array too large for the caches, and from it what a cast to FP16 does at one scale.
-void add_histogram(std::vector<Case>& cases) {
-  constexpr std::size_t size = std::size_t{1} << 24;
-  constexpr int log2_scale = 5;
-  for (const auto& [name, zeros] :
-       {std::pair{"exponent_histogram", 0.0f}, std::pair{"exponent_histogram_sparse", 0.67f}}) {
-    const auto values = std::make_shared<std::vector<float>>(values_with_zeros(size, zeros));
-    const auto count = [values] {
-      fp16::ExponentHistogram histogram;
-      histogram.add(std::span<const float>(*values));
-      return sim::CastCounts{.total = histogram.total(),
-                             .zero_before = histogram.zero(),
-                             .flushed = histogram.flushed_at_scale(log2_scale),
-                             .subnormal = histogram.subnormal_at_scale(log2_scale),
-                             .overflowed = histogram.overflowed_at_scale(log2_scale),
-                             .nonfinite_before = histogram.infinite() + histogram.nan()};
-    };
-    require(count() == sim::count_casts(*values, log2_scale), name);
-    cases.push_back({name, size, [count] { benchmark::DoNotOptimize(count()); }});
-  }
-}
-
 std::string step_name(std::string_view model, std::string_view policy, std::string_view variant = {}) {
   return fmt::format("step_{}_{}{}", model, policy, variant);
 }
 
 /// Models whose steps have targets of their overhead.
-constexpr std::array<std::pair<std::string_view, double>, 3> step_targets{
-    {{"mlp", 1.6}, {"cnn", 2.5}, {"transformer", 2.5}}};
+constexpr std::array<std::pair<std::string_view, double>, 5> step_targets{
+    {{"mlp", 1.6}, {"cnn", 1.7}, {"transformer", 2.5}, {"lstm", 2.2}, {"ssd", 1.5}}};
+
+/// Models whose steps are timed on two threads and with instruments too.
+constexpr std::array<std::string_view, 3> models_looked_into{"mlp", "cnn", "transformer"};
+
+bool is_looked_into(std::string_view model) {
+  return std::ranges::find(models_looked_into, model) != models_looked_into.end();
+}
 
 std::optional<double> find_target(std::string_view model) {
   const auto found = std::ranges::find(step_targets, model, &std::pair<std::string_view, double>::first);
   return found == step_targets.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// The case of the products that a policy's linear maps consist of.
+std::string_view product_case(std::string_view policy) {
+  return policy == "fp16" ? "gemm_fp16_fma" : "gemm_fp32_chain";
 }
 
 constexpr std::string_view with_statistics = "_statistics", with_twin = "_twin",
@@ -85,12 +59,15 @@ struct Workload {
 Case step_case(const std::shared_ptr<Workload>& workload, const experiments::RunChoice& choice,
                std::string_view variant = {}) {
   const auto trainer = std::make_shared<sim::Trainer>(workload->setup.trainer(choice));
-  return {.name = step_name(workload->setup.model_name(), choice.policy, variant),
+  const std::string_view model = workload->setup.model_name();
+  return {.name = step_name(model, choice.policy, variant),
           .items = 1,
           .work = [workload, trainer] { trainer->step(); },
           .threads = choice.threads,
           .products = workload->products,
-          .is_instrumented = choice.statistics_every + choice.twin_every > 0 || choice.record_skips};
+          .is_instrumented = choice.statistics_every + choice.twin_every > 0 || choice.record_skips,
+          .needs = {step_name(model, "fp32"), step_name(model, "amp"), std::string(product_case("fp32")),
+                    std::string(product_case(choice.policy))}};
 }
 
 constexpr std::array compared_policies{"fp32", "amp", "fp16"};
@@ -100,7 +77,7 @@ void add_plain_steps(std::vector<Case>& cases, const std::shared_ptr<Workload>& 
   const std::string_view model = workload->setup.model_name();
   for (const std::string policy : compared_policies) {
     cases.push_back(step_case(workload, {.policy = policy, .scaler = "dynamic"}));
-    if (!find_target(model)) continue;
+    if (!is_looked_into(model)) continue;
     cases.push_back(
         step_case(workload, {.policy = policy, .scaler = "dynamic", .threads = 2}, on_two_threads));
   }
@@ -168,6 +145,8 @@ const SummaryKey step_overhead{"overhead.step_<model>_<policy>",
                                "time of a step over that of its products alone, at the rate of the policy's "
                                "matrix product of 512^3 in this run; lower is better"};
 const SummaryKey step_slowdown{"slowdown.step_<model>_<policy>", "over the step in fp32"};
+const SummaryKey slowdown_over_amp{"slowdown.step_<model>_<policy>_over_amp",
+                                   "over the step under amp, for policies with products in FP8 and FP4"};
 const SummaryKey pytorch_ratio{
     "ratio.step_<model>_fp32_pytorch",
     "PyTorch's time of the same step on one core over ours, by the Python that HALFLAB_TORCH_PYTHON names "
@@ -180,19 +159,28 @@ const SummaryKey twin_overhead{"overhead.twin_<model>",
 const SummaryKey flight_recorder_overhead{
     "overhead.flight_recorder_<model>", "of one that is looked into if it is skipped, over one that is not"};
 
+void add_slowdowns_over_amp(std::vector<Derived>& figures, std::string_view model, const Rates& rates) {
+  for (const sim::PrecisionPolicy& policy : sim::precision_policies()) {
+    const auto rate = rates.find(step_name(model, policy.name));
+    if (!policy.operands.narrows() || rate == rates.end()) continue;
+    figures.push_back({.key = filled(slowdown_over_amp.name, {model, policy.name}),
+                       .value = rates.at(step_name(model, "amp")) / rate->second,
+                       .limit = policy.operands.narrows_per_tensor() ? "at most 1.15" : "at most 1.2"});
+  }
+}
+
 }  // namespace
 
 std::vector<SummaryKey> derived_keys() {
-  return {step_overhead,       step_slowdown, pytorch_ratio,
+  return {step_overhead,       step_slowdown, slowdown_over_amp,       pytorch_ratio,
           statistics_overhead, twin_overhead, flight_recorder_overhead};
 }
 
 void add_training_cases(std::vector<Case>& cases) {
-  add_histogram(cases);
   for (const sim::ModelRow& model : sim::models()) {
     const auto workload = std::make_shared<Workload>(model.name);
     add_plain_steps(cases, workload);
-    if (find_target(model.name)) add_instrumented_steps(cases, workload);
+    if (is_looked_into(model.name)) add_instrumented_steps(cases, workload);
   }
 }
 
@@ -202,16 +190,17 @@ std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rat
     const std::optional<double> target = find_target(model.name);
     for (const std::string_view policy : compared_policies) {
       const std::string name = step_name(model.name, policy);
+      if (!rates.contains(name)) continue;
       const double rate = rates.at(name), products = std::ranges::find(cases, name, &Case::name)->products;
-      const double product_rate = rates.at(policy == "fp16" ? "gemm_fp16_fma" : "gemm_fp32_chain");
       figures.push_back({.key = filled(step_overhead.name, {model.name, policy}),
-                         .value = product_rate / (products * rate),
+                         .value = rates.at(std::string(product_case(policy))) / (products * rate),
                          .limit = target ? fmt::format("at most {}", *target) : std::string()});
       if (policy == "fp32") continue;
       figures.push_back({.key = filled(step_slowdown.name, {model.name, policy}),
                          .value = rates.at(step_name(model.name, "fp32")) / rate,
                          .limit = policy == "amp" ? "at most 2.5" : "at most 8"});
     }
+    add_slowdowns_over_amp(figures, model.name, rates);
   }
   return figures;
 }
@@ -234,19 +223,19 @@ std::vector<Derived> derive_from_pytorch(const Rates& rates) {
 
 std::vector<Derived> derive_from_instruments(const Rates& rates) {
   std::vector<Derived> figures;
-  for (const auto& [model, _] : step_targets) {
-    const double plain = rates.at(step_name(model, "amp"));
-    figures.push_back({.key = filled(statistics_overhead.name, {model}),
-                       .value = plain / rates.at(step_name(model, "amp", with_statistics)),
-                       .limit = "at most 1.2"});
-    const double twin = plain / rates.at(step_name(model, "amp", with_twin));
-    figures.push_back({.key = filled(twin_overhead.name, {model}),
-                       .value = twin,
-                       .note = fmt::format("{}, {}", on_average(twin, 10, "scaler_comparison"),
-                                           on_average(twin, 50, "training"))});
-    figures.push_back({.key = filled(flight_recorder_overhead.name, {model}),
-                       .value = plain / rates.at(step_name(model, "amp", with_flight_recorder)),
-                       .note = "of steps that are applied"});
+  for (const std::string_view model : models_looked_into) {
+    const auto add = [&](const SummaryKey& key, std::string_view instrument) -> Derived* {
+      const auto rate = rates.find(step_name(model, "amp", instrument));
+      if (rate == rates.end()) return nullptr;
+      return &figures.emplace_back(Derived{.key = filled(key.name, {model}),
+                                           .value = rates.at(step_name(model, "amp")) / rate->second});
+    };
+    if (Derived* figure = add(statistics_overhead, with_statistics)) figure->limit = "at most 1.2";
+    if (Derived* figure = add(twin_overhead, with_twin))
+      figure->note = fmt::format("{}, {}", on_average(*figure->value, 10, "scaler_comparison"),
+                                 on_average(*figure->value, 50, "training"));
+    if (Derived* figure = add(flight_recorder_overhead, with_flight_recorder))
+      figure->note = "of steps that are applied";
   }
   return figures;
 }
