@@ -66,6 +66,7 @@ const std::vector<Room>& rooms() {
         {"experiments/gpu/validate_gpu",
          with(probes, {"fp16/vector/double_double.h", "fp16/vector/math_kernels.h"})},
         {"experiments/explain_gemm", vendor},
+        {"tools/halflab", with(shared, {"experiments/explain_gemm", "experiments/report"})},
     };
   }();
   return rooms;
@@ -123,7 +124,7 @@ std::vector<std::string> included_by(const std::string& file) {
 
 std::vector<std::string> arrows_against_the_house() {
   std::vector<std::string> wrong;
-  for (const std::string_view top : {"fp16", "sim", "experiments"}) {
+  for (const std::string_view top : {"fp16", "sim", "experiments", "tools/halflab"}) {
     for (const std::string& file : sources_in(top)) {
       const Room room = room_of(file);
       for (const std::string& included : included_by(file)) {
@@ -147,6 +148,7 @@ TEST_CASE("house: the rows refuse what points up") {
   CHECK_FALSE(may_include(room_of("fp16/cuda/gemm.cpp"), "experiments/gpu/probes/sweep.h"));
   CHECK_FALSE(
       may_include(room_of("experiments/gpu/gpu_throughput/main.cpp"), "experiments/gpu/probes/sweep.h"));
+  CHECK_FALSE(may_include(room_of("experiments/report/page.cpp"), "tools/halflab/command.h"));
   CHECK(may_include(room_of("experiments/frame/families.cpp"), "fp16/names.h"));
   CHECK(may_include(room_of("experiments/gpu/gpu_status/merge.cpp"), "experiments/gpu/validate_gpu/rows.h"));
 }
