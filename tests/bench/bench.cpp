@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "experiments/frame/columns.h"
+#include "experiments/frame/interrupt.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/training/laboratory.h"
 #include "fp16/vector_path.h"
@@ -116,6 +117,7 @@ void time_all(const std::vector<Case>& cases, const Options& options, Medians& m
   for (const Case& timed : cases) {
     benchmark::RegisterBenchmark(timed.name.c_str(),
                                  [&timed, &cores](benchmark::State& state) {
+                                   if (experiments::is_interrupted()) return state.SkipWithError("interrupted");
                                    cores.give(timed.threads);
                                    for (auto _ : state) timed.work();
                                  })
@@ -128,6 +130,7 @@ void time_all(const std::vector<Case>& cases, const Options& options, Medians& m
   int count = 2;
   benchmark::Initialize(&count, arguments.data());
   benchmark::RunSpecifiedBenchmarks(&medians);
+  experiments::throw_if_interrupted();
 }
 
 std::string rate_text(double rate) {
@@ -284,13 +287,13 @@ std::string scattered(const std::vector<Case>& cases, Medians& medians) {
 
 std::vector<Case> all_cases() {
   std::vector<Case> cases;
-  for (const auto& [title, add] : {std::pair{"conversions, operations", &bench::add_number_cases},
-                                   {"other attributes, formats", &bench::add_attribute_cases},
+  for (const auto& [title, add] : {std::pair{"binary16", &bench::add_number_cases},
+                                   {"other attributes and formats", &bench::add_attribute_cases},
                                    {"block formats", &bench::add_block_cases},
                                    {"packed codes", &bench::add_packing_cases},
                                    {"matrix products", &bench::add_product_cases},
-                                   {"updates, in memory", &bench::add_update_cases},
-                                   {"histograms, in memory", &bench::add_histogram_cases},
+                                   {"updates in memory", &bench::add_update_cases},
+                                   {"histograms in memory", &bench::add_histogram_cases},
                                    {"files", &bench::add_command_cases},
                                    {"training steps", &bench::add_training_cases}}) {
     const auto first = std::ssize(cases);
