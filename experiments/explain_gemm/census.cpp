@@ -38,11 +38,11 @@ Problem asked(const Problem& problem, const Way& way) {
   Problem result = problem;
   result.d = {.format = format_of(way.output), .rows = problem.rows, .columns = problem.columns, .codes = {}};
   if (way.output == CublasType::fp16) {
-    for (float& c : result.c) c = rounded_to_half(c);
+    for (float& c : result.c) c = rounded_to(binary16, c);
   }
   if (scale_type(way.compute) == CublasType::fp16) {
-    result.alpha = rounded_to_half(problem.alpha);
-    result.beta = rounded_to_half(problem.beta);
+    result.alpha = rounded_to(binary16, problem.alpha);
+    result.beta = rounded_to(binary16, problem.beta);
   }
   return result;
 }
@@ -66,9 +66,7 @@ std::vector<std::uint32_t> codes_of(const fp16::Format& format, std::span<const 
 /// What D holds before the product: C, or without it what no product leaves.
 std::vector<std::byte> initial_d(const Problem& asked) {
   std::vector<std::uint32_t> codes;
-  for (const float c : asked.c)
-    codes.push_back(asked.d.format == binary16 ? fp16::float_to_half_bits(c)
-                                               : std::bit_cast<std::uint32_t>(c));
+  for (const float c : asked.c) codes.push_back(code_of(asked.d.format, c));
   std::vector<std::byte> bytes = bytes_of(asked.d.format, codes);
   bytes.resize(asked.outputs() * static_cast<std::size_t>(asked.d.format.width()) / 8, unwritten);
   return bytes;

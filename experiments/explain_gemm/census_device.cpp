@@ -16,12 +16,6 @@ using fp16::cuda::DeviceMemory;
 // What NVIDIA's guide recommends for Hopper; no smaller one rules out an algorithm that PyTorch would use.
 constexpr std::size_t workspace_bytes = std::size_t{32} << 20;
 
-std::vector<float> widened(const std::vector<std::uint16_t>& halves) {
-  std::vector<float> floats(halves.size());
-  fp16::decode<fp16::binary16>(halves, floats);
-  return floats;
-}
-
 }  // namespace
 
 Census census_on_device(const Problem& problem, const CensusOptions& options, const SearchOptions& search,
@@ -34,8 +28,8 @@ Census census_on_device(const Problem& problem, const CensusOptions& options, co
   OpenedCublasLt cublas_lt = open_cublas_lt();
   if (!cublas_lt.cublas_lt) throw std::runtime_error("--cublas: " + cublas_lt.absent);
 
-  const DeviceMemory halves_a(problem.a), halves_b(problem.b);
-  const DeviceMemory floats_a(widened(problem.a)), floats_b(widened(problem.b));
+  const DeviceMemory halves_a(halves_of(problem.a)), halves_b(halves_of(problem.b));
+  const DeviceMemory floats_a(problem.a), floats_b(problem.b);
   DeviceMemory d(problem.outputs() * sizeof(float)), workspace(workspace_bytes);
   const CensusMemory memory{
       .halves_a = halves_a.as<void>(),

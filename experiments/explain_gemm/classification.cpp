@@ -16,37 +16,54 @@ namespace {
 using fp16::binary16;
 using fp16::binary32;
 
-constexpr double overflow_threshold = 65520;  // half an ulp beyond 65504 rounds to infinity
-constexpr double smallest_normal = 0x1p-14;
-constexpr double half_of_smallest_subnormal = 0x1p-25;
-constexpr double u16 = 0x1p-11, u32 = 0x1p-24;
 constexpr double reference_error = 0x1p-50;  // of a few operations in double
 
-/// Zero, or not below the magnitude that the exponent of alignment stands for.
-double aligned_magnitude(double value) {
-  return value == 0 ? 0 : std::max(std::fabs(value), smallest_normal);
+double unit_roundoff(const fp16::Format& format) {
+  return std::ldexp(1.0, -format.precision);
 }
 
-/// Products of finite halves are multiples of 2^-48 and below 2^32, so that 2^47 of them fit.
-class ExactSum {
+double half_of_smallest_subnormal(const fp16::Format& format) {
+  return std::ldexp(format.min_subnormal(), -1);
+}
+
+/// The smallest magnitude that rounds to infinity.
+double overflow_threshold(const fp16::Format& format) {
+  return std::ldexp(2 - unit_roundoff(format), format.emax());
+}
+
+/// Zero, or not below the magnitude that the exponent of alignment stands for.
+double aligned_magnitude(const fp16::Format& format, double value) {
+  return value == 0 ? 0 : std::max(std::fabs(value), format.min_normal());
+}
+
+/// A sum of doubles and of what its additions lose (Neumaier 1974): off by two roundings of the sum, and by terms of
+/// second order that count above 2^25 terms only.
+class CompensatedSum {
  public:
-  void add_product(double a, double b) {
-    sum_ += static_cast<Wide>(static_cast<std::int64_t>(a * 0x1p24)) * static_cast<std::int64_t>(b * 0x1p24);
+  void add(double term) {
+    const double sum = sum_ + term;
+    lost_ += std::fabs(sum_) >= std::fabs(term) ? (sum_ - sum) + term : (term - sum) + sum_;
+    sum_ = sum;
   }
-  double value() const { return static_cast<double>(sum_) * 0x1p-48; }
+  double value() const { return sum_ + lost_; }
 
  private:
-  __extension__ using Wide = __int128;
-  Wide sum_ = 0;
+  double sum_ = 0, lost_ = 0;
 };
 
+/// The format of the narrowest sums that hypotheses and bounds allow for.
+fp16::Format narrowest_sum(const Problem& problem) {
+  return problem.operands == binary16 ? binary16 : binary32;
+}
+
 /// n u of the worst accumulator of a format, for chains through all of k.
-double accumulated(const fp16::Format& format, std::size_t depth, int slices) {
+double accumulated(const fp16::Format& format, const Problem& problem, int slices) {
   double worst = 0;
   for (const Accumulator& accumulator : accumulators()) {
-    if (accumulator.format != format) continue;
+    const bool is_possible = problem.operands != binary32 || suits(accumulator, binary32);
+    if (accumulator.format != format || !is_possible) continue;
     const std::size_t step = accumulator.products_per_step;
-    const auto steps = static_cast<double>((depth + step - 1) / step) + slices;
+    const auto steps = static_cast<double>((problem.depth + step - 1) / step) + slices;
     worst = std::max(worst, steps * accumulator.step_error);
   }
   return worst;
@@ -57,11 +74,11 @@ double growth(double n_times_u) {
   return fp16::expm1(n_times_u);
 }
 
-/// The error of alpha and beta as halves, relative to them.
+/// The error of alpha and beta in the 16 bits of the sums, relative to them.
 double scale_error(const Problem& problem) {
   double worst = 0;
   for (const float factor : {problem.alpha, problem.beta}) {
-    const double error = std::fabs(double{rounded_to_half(factor)} - factor);
+    const double error = std::fabs(double{rounded_to(*problem.narrow(), factor)} - factor);
     if (factor != 0 && std::isfinite(error)) worst = std::max(worst, error / std::fabs(double{factor}));
   }
   return worst;
@@ -71,21 +88,17 @@ double observed_value(const Problem& problem, std::size_t output) {
   return value_of(problem.d.format, problem.d.codes[output]);
 }
 
-double largest_of(const fp16::Format& format) {
-  return format == binary16 ? overflow_threshold : std::numeric_limits<float>::max();
-}
-
 /// Whether an infinity or NaN is D's rounding of a value beyond its range.
 bool may_be_beyond_range(const Problem& problem, const Difference& difference, double bound) {
   const double observed = observed_value(problem, difference.output);
   return std::isinf(observed) && std::signbit(observed) == std::signbit(difference.exact.value) &&
-         std::fabs(difference.exact.value) + bound >= largest_of(problem.d.format);
+         std::fabs(difference.exact.value) + bound >= overflow_threshold(problem.d.format);
 }
 
-/// Whether some sum of the products in FP16 leaves its range in some order.
-bool may_overflow(const Difference& difference) {
+/// Whether some sum of the products leaves its range in some order.
+bool may_overflow(const Problem& problem, const Difference& difference) {
   const double bound = difference.bounds.back();
-  return difference.exact.magnitudes + bound >= overflow_threshold;
+  return difference.exact.magnitudes + bound >= overflow_threshold(narrowest_sum(problem));
 }
 
 bool is_within(const Problem& problem, const Difference& difference, Arithmetic arithmetic) {
@@ -101,19 +114,27 @@ Kind kind_of(const Problem& problem, const Difference& difference, const Classif
   if (is_within(problem, difference, all.arithmetic))
     return !all.majority && beyond_fp32 ? Kind::undecided : Kind::rounding;
   const bool finite = std::isfinite(observed_value(problem, difference.output));
-  return !finite && may_overflow(difference) ? Kind::overflow : Kind::real_bug;
+  return !finite && may_overflow(problem, difference) ? Kind::overflow : Kind::real_bug;
+}
+
+/// The arithmetic that allows for most roundings, of those that operands are added in.
+Arithmetic loosest(const Problem& problem) {
+  if (problem.operands == binary16) return Arithmetic::fp16_accumulators;
+  return problem.narrow() ? Arithmetic::narrow_reduction : Arithmetic::fp32;
 }
 
 Arithmetic deciding_arithmetic(const Problem& problem, const Classification& found, const Hypothesis& best) {
   if (found.majority) return arithmetic_of(best);
-  for (const Arithmetic arithmetic : {Arithmetic::fp32, Arithmetic::fp16_reduction}) {
+  const Arithmetic last = loosest(problem);
+  for (const Arithmetic arithmetic : {Arithmetic::fp32, Arithmetic::narrow_reduction}) {
+    if (arithmetic == last) break;
     const bool holds = std::ranges::all_of(found.differences, [&](const Difference& difference) {
       return !std::isfinite(observed_value(problem, difference.output)) ||
              is_within(problem, difference, arithmetic);
     });
     if (holds) return arithmetic;
   }
-  return Arithmetic::fp16_accumulators;
+  return last;
 }
 
 /// Why outputs are not finite.
@@ -133,7 +154,7 @@ void find_overflows(const Problem& problem, const Slices& slices, const Run& run
         rows[i].from_operands.add(output);
         continue;
       }
-      if (std::fabs(exact) >= largest_of(problem.d.format)) {
+      if (std::fabs(exact) >= overflow_threshold(problem.d.format)) {
         rows[i].beyond_range.add(output);
         continue;
       }
@@ -176,10 +197,10 @@ void measure_errors(const Problem& problem, const std::vector<std::uint32_t>& ch
 
 }  // namespace
 
-std::string_view name_of(Arithmetic arithmetic) {
-  constexpr std::array<std::string_view, arithmetic_count> names{"fp32", "fp16_reduction",
-                                                                 "fp16_accumulators"};
-  return names[static_cast<std::size_t>(arithmetic)];
+std::string_view name_of(Arithmetic arithmetic, const Problem& problem) {
+  if (arithmetic == Arithmetic::fp32) return "fp32";
+  if (arithmetic == Arithmetic::fp16_accumulators) return "fp16_accumulators";
+  return problem.narrow() == fp16::bfloat16 ? "bfloat16_reduction" : "fp16_reduction";
 }
 
 std::string_view name_of(Kind kind) {
@@ -190,20 +211,21 @@ std::string_view name_of(Kind kind) {
 
 Arithmetic arithmetic_of(const Hypothesis& hypothesis) {
   if (hypothesis.accumulator->format == binary16) return Arithmetic::fp16_accumulators;
-  const bool in_fp16 = (hypothesis.reduction != Reduction::none && hypothesis.reduction != Reduction::fp32) ||
-                       hypothesis.epilogue == Epilogue::round_product_first ||
-                       hypothesis.epilogue == Epilogue::round_c_first || is_in_halves(hypothesis.epilogue);
-  return in_fp16 ? Arithmetic::fp16_reduction : Arithmetic::fp32;
+  const bool is_narrow =
+      (hypothesis.reduction != Reduction::none && hypothesis.reduction != Reduction::fp32) ||
+      hypothesis.epilogue == Epilogue::round_product_first ||
+      hypothesis.epilogue == Epilogue::round_c_first || is_in_halves(hypothesis.epilogue);
+  return is_narrow ? Arithmetic::narrow_reduction : Arithmetic::fp32;
 }
 
 ExactOutput exact_output(const Problem& problem, std::size_t output) {
-  ExactSum sum;
+  CompensatedSum sum;
   double in_double = 0, magnitudes = 0;
   for (std::size_t k = 0; k < problem.depth; ++k) {
-    const double a = half_value(problem.a_of(output, k)), b = half_value(problem.b_of(output, k));
+    const double a = problem.a_of(output, k), b = problem.b_of(output, k);
     in_double += a * b;
-    if (std::isfinite(a) && std::isfinite(b)) sum.add_product(a, b);
-    magnitudes += aligned_magnitude(a) * aligned_magnitude(b);
+    sum.add(a * b);
+    magnitudes += aligned_magnitude(problem.operands, a) * aligned_magnitude(problem.operands, b);
   }
   const double c = double{problem.beta} * problem.c_at(output);
   return {.value = std::fma(double{problem.alpha}, std::isfinite(in_double) ? sum.value() : in_double, c),
@@ -211,35 +233,43 @@ ExactOutput exact_output(const Problem& problem, std::size_t output) {
 }
 
 double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOutput& exact, int most_slices) {
-  const bool to_half = problem.d.format == binary16;
+  arithmetic = std::min(arithmetic, loosest(problem));
+  constexpr double u32 = 0x1p-24;
   const double alpha = std::fabs(double{problem.alpha});
   // Partial sums that are stored, the sums of them, and a rounding before the epilogue.
   const double reductions = 2.0 * most_slices + 1;
-  double relative = accumulated(binary32, problem.depth, most_slices) + reductions * u32;
+  double relative = accumulated(binary32, problem, most_slices) + reductions * u32;
   double absolute = 0, epilogue = 3 * u32;
+  // Products of halves are floats, and their sums, multiples of 2^-48, never subnormal.
+  if (problem.operands != binary16) {
+    relative += u32;
+    absolute = std::max(alpha, 1.0) * (static_cast<double>(problem.depth) + reductions) * 0x1p-149;
+  }
   if (arithmetic != Arithmetic::fp32) {
-    relative += reductions * u16;
+    const double u = unit_roundoff(*problem.narrow());
+    relative += reductions * u;
     // What is rounded may be scaled later.
-    absolute = (std::max(alpha, 1.0) * reductions + std::fabs(double{problem.beta}) + 4) *
-               half_of_smallest_subnormal;
-    epilogue += 4 * u16 + scale_error(problem);
+    absolute += (std::max(alpha, 1.0) * reductions + std::fabs(double{problem.beta}) + 4) *
+                half_of_smallest_subnormal(*problem.narrow());
+    epilogue += 4 * u + scale_error(problem);
   }
   if (arithmetic == Arithmetic::fp16_accumulators) {
     // A product and a sum are rounded at each k, the product only once on its way.
-    relative = accumulated(binary16, problem.depth, most_slices) + (reductions + 1) * u16;
-    absolute += alpha * 2 * static_cast<double>(problem.depth) * half_of_smallest_subnormal;
+    relative = accumulated(binary16, problem, most_slices) + (reductions + 1) * unit_roundoff(binary16);
+    absolute += alpha * 2 * static_cast<double>(problem.depth) * half_of_smallest_subnormal(binary16);
   }
   double error = growth(relative) * exact.magnitudes + absolute * (1 + growth(relative));
   if (!problem.is_plain()) error += epilogue * (exact.magnitudes + error) + 0x1p-147;
   error += reference_error * exact.magnitudes;
   const double largest = std::fabs(exact.value) + error;
-  return error + (to_half ? u16 * largest + half_of_smallest_subnormal : u32 * largest + 0x1p-150);
+  return error + unit_roundoff(problem.d.format) * largest + half_of_smallest_subnormal(problem.d.format);
 }
 
 std::optional<std::size_t> first_overflow(const Problem& problem, std::size_t output, const Slices& slices) {
   std::optional<std::size_t> first;
+  const double threshold = overflow_threshold(narrowest_sum(problem));
   const auto check = [&](double sum, std::size_t k) {
-    if (std::fabs(sum) >= overflow_threshold) first = std::min(first.value_or(k), k);
+    if (std::fabs(sum) >= threshold) first = std::min(first.value_or(k), k);
   };
   double of_slices = 0;  // exact to far beyond FP16's digits
   for (const std::vector<Range>& slice : slices) {

@@ -13,24 +13,30 @@
 
 namespace experiments::explain_gemm {
 
-/// Where roundings to FP16 take part, besides that of D; each allows for what those before it do.
-enum class Arithmetic { fp32, fp16_reduction, fp16_accumulators };
+/// Where roundings to 16 bits take part, besides that of D; each allows for what those before it do.
+enum class Arithmetic {
+  fp32,
+  narrow_reduction,  ///< of slices' sums, to FP16 or bfloat16 as the operands are; none of FP32 operands
+  fp16_accumulators  ///< FP16 operands alone
+};
 inline constexpr std::size_t arithmetic_count = 3;
 
-std::string_view name_of(Arithmetic arithmetic);
+std::string_view name_of(Arithmetic arithmetic, const Problem& problem);
 Arithmetic arithmetic_of(const Hypothesis& hypothesis);
 
 /// An output in exact arithmetic, each number rounded to double.
 struct ExactOutput {
   double value;  ///< alpha sum a b + beta c
-  /// |alpha| sum |a||b| + |beta c|, where operands below FP16's normal numbers count as the smallest of
+  /// |alpha| sum |a||b| + |beta c|, where operands below the normal numbers of their format count as the smallest of
   /// these, by which tensor cores align them.
   double magnitudes;
 };
 ExactOutput exact_output(const Problem& problem, std::size_t output);
 
 /// |D - exact value| is at most this, for every order of summation in that arithmetic with at most
-/// `most_slices` slices, whichever of the accumulators is used; without overflow.
+/// `most_slices` slices, whichever of the accumulators is used; without overflow. An arithmetic that such operands are
+/// not added in counts as the loosest that they are. Tensor cores are taken to add products of bfloat16 as they add
+/// those of FP16; FP32 operands are for chains alone, fused or not.
 ///
 /// With u the unit roundoff, each of n roundings of a sum changes it by at most u times its magnitudes, all
 /// of them together by (1 + u)^n - 1 <= e^(n u) - 1 times all magnitudes (Higham, "Accuracy and Stability of
@@ -39,14 +45,14 @@ ExactOutput exact_output(const Problem& problem, std::size_t output);
 /// products on a tensor core has (L + 1) 2^-F for its truncated terms and that of its rounding (mma.h).
 double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOutput& exact, int most_slices);
 
-/// The smallest k at which an exact sum of products leaves FP16's range, by an absolute value of 65520 or more:
-/// in a slice, or of the slices so far, where k is that of the slice's last product. Nothing where none does.
+/// The smallest k at which an exact sum of products leaves the range of the narrowest sums, FP16's by an absolute value of
+/// 65520 or more with FP16 operands, FP32's with others: in a slice, or of the slices so far, where k is that of the slice's last product. Nothing where none does.
 std::optional<std::size_t> first_overflow(const Problem& problem, std::size_t output, const Slices& slices);
 
 enum class Kind {
   rounding,   ///< within the bound of the arithmetic that explains most outputs, or all of them
-  undecided,  ///< beyond FP32's bound, within that of FP16 sums; no hypothesis explains most outputs
-  overflow,   ///< infinity or NaN where sums in FP16 can overflow and the exact value need not
+  undecided,  ///< beyond FP32's bound, within that of sums of 16 bits; no hypothesis explains most outputs
+  overflow,   ///< infinity or NaN where sums can overflow and the exact value need not
   real_bug,   ///< beyond the bound, so that no order of roundings makes it
 };
 std::string_view name_of(Kind kind);

@@ -17,7 +17,8 @@ namespace experiments::explain_gemm {
 namespace {
 
 void write_halves(const std::filesystem::path& file, std::size_t rows, std::size_t columns,
-                  const std::vector<std::uint16_t>& halves) {
+                  const std::vector<float>& values) {
+  const std::vector<std::uint16_t> halves = halves_of(values);
   write_matrix(file, {.rows = rows, .columns = columns, .codes = {halves.begin(), halves.end()}});
 }
 
@@ -66,13 +67,15 @@ void run_explanation(Run& run, const Options& options) {
 }
 
 constexpr const char* details =
-    "The files are .npy, or FILE:NAME of .npz and .safetensors; float16 for A and B, float16 or float32 for "
-    "C and D:\n"
+    "The files are .npy, or FILE:NAME of .npz and .safetensors; float16, bfloat16 or float32:\n"
     "  import numpy as np\n"
     "  np.save('a.npy', a.astype(np.float16))  # m x k\n"
     "  np.save('b.npy', b.astype(np.float16))  # k x n\n"
     "  np.save('d.npy', d)                     # m x n, as the kernel stored it\n"
-    "A D of float32 whose numbers are all FP16's, though the sums are not, is taken as FP16.\n"
+    "Numbers of float32 that are all bfloat16's, or all FP16's, are taken as such; of D only where the sums "
+    "are not. For A and B in FP32 and bfloat16 no tensor cores are tried, and slices of bfloat16 products "
+    "are "
+    "reduced by fp32, bfloat16, bfloat16_partials or bfloat16_in_place.\n"
     "Several products of one kernel and shape are explained together: --a A1.npy,A2.npy --b "
     "B1.npy,B2.npy --d D1.npy,D2.npy.\n"
     "\n"

@@ -40,9 +40,8 @@ int names_width() {
 std::string setting(const Problem& problem) {
   return fmt::format("{}{} x {} outputs in {}, k = {}, alpha = {}, beta = {}",
                      problem.triples == 1 ? "" : fmt::format("{} triples of ", problem.triples),
-                     problem.rows_each(), problem.columns,
-                     problem.d.format == fp16::binary16 ? "FP16" : "FP32", problem.depth, problem.alpha,
-                     problem.beta);
+                     problem.rows_each(), problem.columns, short_name(problem.d.format), problem.depth,
+                     problem.alpha, problem.beta);
 }
 
 std::size_t most_slices(const Explanation& explanation) {

@@ -102,14 +102,10 @@ bool is_power_of_two(float factor) {
   return std::fabs(std::frexp(factor, &exponent)) == 0.5f;
 }
 
-bool is_half(float value) {
-  return rounded_to_half(value) == value;
-}
-
 /// Whether D may come from arithmetic in binary16, which has room for the factors.
 bool suits_halves(const Problem& problem) {
-  return problem.d.format == binary16 && std::isfinite(rounded_to_half(problem.alpha)) &&
-         std::isfinite(rounded_to_half(problem.beta));
+  return problem.d.format == binary16 && std::isfinite(rounded_to(binary16, problem.alpha)) &&
+         std::isfinite(rounded_to(binary16, problem.beta));
 }
 
 /// Without C. The halves' product differs from the floats' by the rounding of s, and of alpha.
@@ -128,11 +124,12 @@ std::vector<Epilogue> epilogues_of(const Problem& problem) {
   };
   // A power of two makes the product exact but for underflow, and the fused operation the other one.
   const bool alpha_rounds = !is_power_of_two(problem.alpha), beta_rounds = !is_power_of_two(problem.beta);
-  const bool to_half = problem.d.format == binary16;
+  const bool is_narrow = problem.d.format != binary32;
+  const auto is_of_d = [&](float value) { return rounded_to(problem.d.format, value) == value; };
   add_if(alpha_rounds, Epilogue::fma_on_product);
   add_if(beta_rounds, Epilogue::fma_on_c);
-  add_if(to_half, Epilogue::round_product_first);
-  add_if(to_half && (beta_rounds || !std::ranges::all_of(problem.c, is_half)), Epilogue::round_c_first);
+  add_if(is_narrow, Epilogue::round_product_first);
+  add_if(is_narrow && (beta_rounds || !std::ranges::all_of(problem.c, is_of_d)), Epilogue::round_c_first);
   // With factors of 1 all is one sum of two halves, as round_product_first has it.
   const bool scales = problem.alpha != 1 || problem.beta != 1;
   const bool in_halves = suits_halves(problem);
@@ -162,10 +159,10 @@ bool goes_with_in_place(Epilogue epilogue) {
   return std::ranges::find(allowed, epilogue) != allowed.end();
 }
 
-/// Whether the sum of the slices is rounded to binary16 before anything else happens to it.
-bool rounds_sum_to_half(const Problem& problem, Epilogue epilogue) {
-  if (is_in_halves(epilogue)) return true;
-  return problem.d.format == binary16 &&
+/// Whether the sum of the slices is rounded to the sums' 16 bits before anything else happens to it.
+bool rounds_sum(const Problem& problem, Epilogue epilogue) {
+  if (is_in_halves(epilogue)) return problem.narrow() == binary16;
+  return problem.d.format == problem.narrow() &&
          (epilogue == Epilogue::round_once || epilogue == Epilogue::start_from_c ||
           epilogue == Epilogue::round_product_first);
 }
@@ -174,25 +171,26 @@ std::vector<Way> ways_of(const Problem& problem, const Accumulator& accumulator,
                          Epilogue epilogue) {
   if (cut.slices == 1) return {{Reduction::none}};
   const bool halves = accumulator.format == binary16;
-  if (cut.slicing == Slicing::uneven) return {{halves ? Reduction::fp16 : Reduction::fp32}};
+  if (cut.slicing == Slicing::uneven) return {{halves ? Reduction::narrow : Reduction::fp32}};
   // One sum of two halves, rounded to a half, is the same whether a float holds it first or not.
-  const bool is_one_sum_of_halves = cut.slices == 2 && rounds_sum_to_half(problem, epilogue);
+  const bool is_one_sum_of_halves = cut.slices == 2 && rounds_sum(problem, epilogue);
   std::vector<Way> ways;
-  for (const Reduction reduction : {Reduction::fp32, Reduction::fp16_partials, Reduction::fp16}) {
-    if (reduction == Reduction::fp16_partials && (halves || is_one_sum_of_halves)) continue;
+  for (const Reduction reduction : {Reduction::fp32, Reduction::narrow_partials, Reduction::narrow}) {
+    if (reduction != Reduction::fp32 && !problem.narrow()) continue;
+    if (reduction == Reduction::narrow_partials && (halves || is_one_sum_of_halves)) continue;
     if (reduction == Reduction::fp32 && halves && is_one_sum_of_halves) continue;
     ways.push_back({reduction, Order::ascending});
     // Floats add halves exactly, but for large differences of size: hardly any order tells.
     const bool adds_halves_in_fp32 =
-        reduction == Reduction::fp16_partials || (reduction == Reduction::fp32 && halves);
+        reduction == Reduction::narrow_partials || (reduction == Reduction::fp32 && halves);
     if (cut.slices > 2 && !adds_halves_in_fp32) ways.push_back({reduction, Order::descending});
     if (cut.slices > 3) ways.push_back({reduction, Order::pairwise});
   }
   // Warps of one block do not meet in D, halves are added to it as fp16 has it, and slices of few steps would pass
   // for a chain with an FP16 accumulator.
-  const bool in_place = cut.slicing == Slicing::even && problem.d.format == binary16 && !halves &&
+  const bool in_place = cut.slicing == Slicing::even && problem.d.format == problem.narrow() && !halves &&
                         cut.length >= least_in_place_length;
-  if (in_place && goes_with_in_place(epilogue)) ways.push_back({Reduction::fp16_in_place});
+  if (in_place && goes_with_in_place(epilogue)) ways.push_back({Reduction::narrow_in_place});
   return ways;
 }
 
@@ -262,9 +260,10 @@ std::string_view name_of(Slicing slicing) {
   return names[static_cast<std::size_t>(slicing)];
 }
 
-std::string_view name_of(Reduction reduction) {
-  constexpr std::array<std::string_view, 5> names{"none", "fp32", "fp16_partials", "fp16", "fp16_in_place"};
-  return names[static_cast<std::size_t>(reduction)];
+std::string name_of(Reduction reduction, const fp16::Format& narrow) {
+  constexpr std::array<std::string_view, 5> names{"none", "fp32", "{}_partials", "{}", "{}_in_place"};
+  const std::string_view name = names[static_cast<std::size_t>(reduction)];
+  return fmt::format(fmt::runtime(name), narrow == binary16 ? "fp16" : "bfloat16");
 }
 
 std::string_view name_of(Order order) {
@@ -288,7 +287,7 @@ std::string Hypothesis::text() const {
                             : slicing == Slicing::interleaved
                                 ? fmt::format("blocks of {} k to {} slices in turn", slice_length, slices)
                                 : fmt::format("k cut in two at {}", slice_length);
-    text += fmt::format(", {} reduced by {}", cut, name_of(reduction));
+    text += fmt::format(", {} reduced by {}", cut, name_of(reduction, narrow));
     if (order != Order::ascending) text += fmt::format(" {}", name_of(order));
   }
   return text + (epilogue == Epilogue::round_once ? "" : fmt::format(", {}", name_of(epilogue)));
@@ -303,12 +302,17 @@ Slices slices_of(const Hypothesis& hypothesis, std::size_t depth) {
   return slices;
 }
 
+bool suits(const Accumulator& accumulator, const fp16::Format& operands) {
+  const auto* chain = std::get_if<fp16::Accumulation>(&accumulator.way);
+  return operands == binary16 || (chain != nullptr && *chain == fp16::Accumulation::fp32_fma_chain);
+}
+
 std::vector<Hypothesis> hypotheses(const Problem& problem, std::size_t most_slices) {
   const std::vector<Epilogue> epilogues = epilogues_of(problem);
   std::vector<Hypothesis> all;
   for (const Cut& cut : cuts_of(problem.depth, most_slices)) {
     for (const Accumulator& accumulator : accumulators()) {
-      if (!fits(cut, accumulator, problem.depth)) continue;
+      if (!suits(accumulator, problem.operands) || !fits(cut, accumulator, problem.depth)) continue;
       for (const Epilogue epilogue : epilogues) {
         for (const Way& way : ways_of(problem, accumulator, cut, epilogue))
           all.push_back({.accumulator = &accumulator,
@@ -316,6 +320,7 @@ std::vector<Hypothesis> hypotheses(const Problem& problem, std::size_t most_slic
                          .slice_length = cut.length,
                          .slices = cut.slices,
                          .reduction = way.reduction,
+                         .narrow = problem.narrow().value_or(binary16),
                          .order = way.order,
                          .epilogue = epilogue});
       }

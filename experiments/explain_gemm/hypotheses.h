@@ -41,11 +41,11 @@ enum class Slicing {
 
 /// How the sums of the slices become one.
 enum class Reduction {
-  none,           ///< there is one slice
-  fp32,           ///< added in binary32
-  fp16_partials,  ///< each rounded to binary16 as it is stored, added in binary32
-  fp16,           ///< each rounded to binary16, and every sum of them too
-  fp16_in_place   ///< slice after slice, 32 or longer, through the epilogue and added to D, which is binary16
+  none,             ///< there is one slice
+  fp32,             ///< added in binary32
+  narrow_partials,  ///< each rounded to 16 bits as it is stored, added in binary32
+  narrow,           ///< each rounded to 16 bits, and every sum of them too
+  narrow_in_place  ///< slice after slice, 32 or longer, through the epilogue and added to D, which has 16 bits
 };
 
 /// Which sums of slices are added first.
@@ -77,7 +77,8 @@ constexpr bool is_in_halves(Epilogue epilogue) {
 }
 
 std::string_view name_of(Slicing slicing);
-std::string_view name_of(Reduction reduction);
+/// Such as "fp16_partials", where sums of 16 bits are of `narrow`.
+std::string name_of(Reduction reduction, const fp16::Format& narrow);
 std::string_view name_of(Order order);
 std::string_view name_of(Epilogue epilogue);
 
@@ -87,6 +88,7 @@ struct Hypothesis {
   std::size_t slice_length;  ///< of k: of a slice, of an interleaved one's blocks, of the first uneven one
   std::size_t slices;
   Reduction reduction = Reduction::none;
+  fp16::Format narrow = fp16::binary16;  ///< of sums of 16 bits: binary16 or bfloat16, as the operands
   Order order = Order::ascending;
   Epilogue epilogue;
 
@@ -107,6 +109,9 @@ Slices slices_of(const Hypothesis& hypothesis, std::size_t depth);
 inline constexpr std::size_t most_interleaved = 8;
 /// And so many places are tried at which to cut k in two.
 inline constexpr std::size_t most_uneven_cuts = 64;
+
+/// Whether an accumulator adds such operands. What tensor cores make of bfloat16 and TF32 is not modelled.
+bool suits(const Accumulator& accumulator, const fp16::Format& operands);
 
 /// Every combination that makes a difference in principle, with at most `most_slices` slices: even ones first,
 /// then interleaved and uneven ones, of each the fewest slices first. Shortened steps that are as long as

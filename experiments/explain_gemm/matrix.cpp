@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <stdexcept>
 #include <string_view>
@@ -38,20 +40,17 @@ Matrix read_matrix(const std::string& place) {
     refuse(fmt::format("has the shape {}; allowed: two dimensions", files::text_of(tensor.shape)));
   if (tensor.elements == 0)
     refuse(fmt::format("has a dimension of 0, in the shape {}", files::text_of(tensor.shape)));
-  Matrix matrix{.rows = tensor.shape[0], .columns = tensor.shape[1], .codes = {}};
-  if (tensor.type->format == "binary16") {
-    matrix.codes = codes_of<std::uint16_t>(tensor);
-  } else if (tensor.type->format == "binary32") {
-    matrix.format = fp16::binary32;
-    matrix.codes = codes_of<std::uint32_t>(tensor);
-  } else if (tensor.type->format == "bfloat16") {
-    refuse(
-        "holds bfloat16, whose products are not among the hypotheses; allowed: binary16 (float16), binary32 "
-        "(float32)");
-  } else {
-    refuse(fmt::format("holds {}; allowed: binary16 (float16), binary32 (float32)", tensor.type->format));
-  }
-  return matrix;
+  constexpr std::array allowed{fp16::binary16, fp16::bfloat16, fp16::binary32};
+  const auto* const format = std::ranges::find_if(
+      allowed, [&](const fp16::Format& each) { return fp16::name_of(each) == tensor.type->format; });
+  if (format == allowed.end())
+    refuse(fmt::format("holds {}; allowed: binary16 (float16), bfloat16, binary32 (float32)",
+                       tensor.type->format));
+  return {
+      .format = *format,
+      .rows = tensor.shape[0],
+      .columns = tensor.shape[1],
+      .codes = *format == fp16::binary32 ? codes_of<std::uint32_t>(tensor) : codes_of<std::uint16_t>(tensor)};
 }
 
 void write_matrix(const std::filesystem::path& file, const Matrix& matrix) {

@@ -1,5 +1,5 @@
 #pragma once
-/// Matrices of halves and floats, from .npy, .npz and safetensors files and as .npy.
+/// Matrices of FP16, bfloat16 and FP32 numbers, from .npy, .npz and safetensors files and as .npy.
 
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace experiments::explain_gemm {
 
 struct Matrix {
-  fp16::Format format = fp16::binary16;  ///< binary16 or binary32
+  fp16::Format format = fp16::binary16;  ///< binary16, bfloat16 or binary32
   std::size_t rows = 0;
   std::size_t columns = 0;
   std::vector<std::uint32_t> codes;  ///< row-major
@@ -20,7 +20,7 @@ struct Matrix {
   std::uint32_t at(std::size_t row, std::size_t column) const { return codes[row * columns + column]; }
 };
 
-/// Reads an array of two dimensions, neither of them 0, of float16 or float32: "FILE", or "FILE:NAME" of one that holds
+/// Reads an array of two dimensions, neither of them 0, of float16, bfloat16 or float32: "FILE", or "FILE:NAME" of one that holds
 /// several. Throws std::runtime_error, naming the file, what was found and what is allowed.
 Matrix read_matrix(const std::string& place);
 

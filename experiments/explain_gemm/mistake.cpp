@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -89,18 +90,35 @@ double added_c(const Problem& problem, std::size_t output) {
   return double{problem.beta} * problem.c_at(output);
 }
 
-/// To nearest or toward zero.
-std::optional<Mistake> rounded_to_bfloat16(const Problem& problem, const Wrongs& wrong) {
-  const bool is_rounded =
-      problem.d.format == fp16::binary32 &&
-      std::ranges::all_of(problem.d.codes, [](std::uint32_t code) { return (code & 0xffff) == 0; }) &&
-      std::ranges::all_of(wrong, [](const Wrong& w) {
-        return std::isfinite(w.exact) &&
-               std::fabs(w.observed - w.exact) <= 0x1p-7 * std::fabs(w.exact) + w.bound;
-      });
-  if (!is_rounded) return {};
-  return Mistake{"bfloat16", "D holds numbers of bfloat16 alone, which no hypothesis stores",
-                 "let the kernel store its FP32 sums, and explain those"};
+/// Whether D holds the last number toward zero from the exact value; nothing where errors of FP32 sums hide it, and where
+/// the next number is infinite.
+std::optional<bool> is_cut_off(const fp16::Format& format, const Difference& difference) {
+  const double observed = std::fabs(value_of(format, difference.observed));
+  const double next = std::fabs(value_of(format, difference.observed + 1));
+  const double exact = std::fabs(difference.exact.value);
+  const double error =
+      difference.bounds.front() - std::ldexp(exact, -format.precision);  // without D's rounding
+  if (!std::isfinite(next) || error >= (next - observed) / 8) return {};
+  return observed <= exact + error && exact <= next + error;
+}
+
+/// Rounding in another place makes differences in both directions.
+std::optional<Mistake> truncated(const Problem& problem, const Classification& classes) {
+  if (problem.d.format == fp16::binary32) return {};
+  std::size_t cut_off = 0;
+  for (const Difference& difference : classes.differences) {
+    const std::optional<bool> is_one = is_cut_off(problem.d.format, difference);
+    if (is_one == false) return {};
+    cut_off += is_one.has_value();
+  }
+  if (cut_off < 2 * least_outputs) return {};
+  return Mistake{
+      "truncated",
+      fmt::format(
+          "{} unexplained outputs are the last numbers of {} toward 0 from their exact values, and no "
+          "other is told not to be: D is cut off, not rounded",
+          cut_off, short_name(problem.d.format)),
+      "let the kernel round its sums to the nearest number as it stores D"};
 }
 
 std::optional<Mistake> cut_off_below_zero(const Problem& problem, const Wrongs& wrong) {
@@ -220,14 +238,14 @@ double value_by(const Problem& problem, const Reading& reading, std::size_t outp
   const std::size_t place = output % (rows * problem.columns);  // in its triple's D
   std::size_t row = place / problem.columns, column = place % problem.columns;
   if (reading.d_by_columns) row = place % rows, column = place / rows;
-  const std::uint16_t* left = problem.a.data() + triple * rows * problem.depth;
-  const std::uint16_t* right = problem.b.data() + triple * problem.depth * problem.columns;
+  const float* left = problem.a.data() + triple * rows * problem.depth;
+  const float* right = problem.b.data() + triple * problem.depth * problem.columns;
   if (reading.swaps) std::swap(left, right);
   double sum = 0;
   for (std::size_t k = 0; k < problem.depth; ++k) {
     const std::size_t a = reading.a_by_columns ? k * rows + row : row * problem.depth + k;
     const std::size_t b = reading.b_by_columns ? column * problem.depth + k : k * problem.columns + column;
-    sum += half_value(left[a]) * half_value(right[b]);
+    sum += double{left[a]} * double{right[b]};
   }
   return problem.alpha * sum + added_c(problem, output);
 }
@@ -239,6 +257,53 @@ std::optional<Mistake> misread(const Problem& problem, const Wrongs& sample) {
     if (all_fit(problem, sample, [&](const Wrong& w) { return value_by(problem, reading, w.output); }))
       return Mistake{reading.name, fmt::format("the wrong outputs are those of {}", reading.what),
                      "look at the layouts and leading dimensions of the call, or at the files' shapes"};
+  }
+  return {};
+}
+
+/// A rounding of FP32 operands before they are multiplied.
+struct Narrowing {
+  std::string_view name;
+  std::string_view what;
+  std::string_view next;
+  float (*rounded)(float);
+};
+
+float toward_zero_to_tf32(float value) {
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffffe000);
+}
+
+constexpr std::string_view turn_off_tf32 =
+    "if that is not meant, turn TF32 off (torch.backends.cuda.matmul.allow_tf32 = False, "
+    "NVIDIA_TF32_OVERRIDE=0)";
+
+constexpr std::array<Narrowing, 4> narrowings{{
+    {"tf32", "TF32, to nearest", turn_off_tf32,
+     [](float value) {
+       return static_cast<float>(fp16::decode<fp16::tf32>(fp16::encode<fp16::tf32>(value).bits));
+     }},
+    {"tf32_truncated", "TF32, toward zero", turn_off_tf32, toward_zero_to_tf32},
+    {"bfloat16", "bfloat16", "if that is not meant, look whether the call runs under autocast",
+     [](float value) { return rounded_to(fp16::bfloat16, value); }},
+    {"fp16", "FP16", "if that is not meant, look whether the call runs under autocast",
+     [](float value) { return rounded_to(fp16::binary16, value); }},
+}};
+
+double value_by(const Problem& problem, const Narrowing& narrowing, std::size_t output) {
+  double sum = 0;
+  for (std::size_t k = 0; k < problem.depth; ++k)
+    sum += double{narrowing.rounded(problem.a_of(output, k))} *
+           double{narrowing.rounded(problem.b_of(output, k))};
+  return problem.alpha * sum + added_c(problem, output);
+}
+
+std::optional<Mistake> narrowed(const Problem& problem, const Wrongs& sample) {
+  if (problem.operands != fp16::binary32) return {};
+  for (const Narrowing& narrowing : narrowings) {
+    if (all_fit(problem, sample, [&](const Wrong& w) { return value_by(problem, narrowing, w.output); }))
+      return Mistake{narrowing.name,
+                     fmt::format("the wrong outputs are those of A and B rounded to {}", narrowing.what),
+                     std::string(narrowing.next)};
   }
   return {};
 }
@@ -324,11 +389,11 @@ std::optional<Mistake> mistake_in(const Problem& problem, const Wrongs& wrong) {
   if (auto mistake = cut_off_below_zero(problem, wrong)) return mistake;
   if (auto mistake = saturated(problem, wrong)) return mistake;
   if (auto mistake = same_value(problem, wrong)) return mistake;
-  if (auto mistake = rounded_to_bfloat16(problem, wrong)) return mistake;
   if (auto mistake = without_c(problem, wrong)) return mistake;
   if (auto mistake = other_factors(problem, wrong)) return mistake;
   if (wrong.size() >= least_outputs) {
     const Wrongs sample = sampled(wrong);
+    if (auto mistake = narrowed(problem, sample)) return mistake;
     if (auto mistake = misread(problem, sample)) return mistake;
     if (auto mistake = miscounted(problem, sample)) return mistake;
   }
@@ -338,6 +403,7 @@ std::optional<Mistake> mistake_in(const Problem& problem, const Wrongs& wrong) {
 }  // namespace
 
 std::optional<Mistake> mistake_of(const Problem& problem, const Classification& classes) {
+  if (auto mistake = truncated(problem, classes)) return mistake;
   const Wrongs wrong = wrong_outputs(problem, classes);
   if (!wrong.empty()) {
     if (auto mistake = mistake_in(problem, wrong)) return mistake;

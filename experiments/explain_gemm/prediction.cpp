@@ -14,38 +14,55 @@
 namespace experiments::explain_gemm {
 namespace {
 
+using fp16::bfloat16;
 using fp16::binary16;
+using fp16::binary32;
 
-std::vector<std::uint16_t> to_halves(std::span<const float> values) {
-  std::vector<std::uint16_t> halves(values.size());
-  fp16::encode<binary16>(values, halves);
-  return halves;
+template <const fp16::Format& F>
+std::vector<fp16::Bits<F>> encoded(std::span<const float> values) {
+  std::vector<fp16::Bits<F>> codes(values.size());
+  fp16::encode<F>(values, codes);
+  return codes;
 }
 
-void round_to_halves(std::vector<float>& values) {
-  fp16::decode<binary16>(to_halves(values), values);
+template <const fp16::Format& F>
+void round_all(std::vector<float>& values) {
+  fp16::decode<F>(encoded<F>(values), values);
+}
+
+void round_to(const fp16::Format& format, std::vector<float>& values) {
+  if (format == binary16) round_all<binary16>(values);
+  if (format == bfloat16) round_all<bfloat16>(values);
+}
+
+std::vector<std::uint32_t> codes_of(const fp16::Format& format, std::span<const float> values) {
+  const auto widened = [](const auto& codes) {
+    return std::vector<std::uint32_t>(codes.begin(), codes.end());
+  };
+  if (format == binary16) return widened(encoded<binary16>(values));
+  if (format == bfloat16) return widened(encoded<bfloat16>(values));
+  return bits_of(values);
 }
 
 /// sum += term.
-void add(std::vector<float>& sum, const std::vector<float>& term, Reduction reduction) {
+void add(std::vector<float>& sum, const std::vector<float>& term, const Hypothesis& hypothesis) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
-  // A float has more than twice a half's digits and two, so that rounding twice is rounding once.
-  if (reduction == Reduction::fp16) round_to_halves(sum);
+  // A float has more than twice the digits of 16 bits and two, so that rounding twice is rounding once.
+  if (hypothesis.reduction == Reduction::narrow) round_to(hypothesis.narrow, sum);
 }
 
 std::vector<float> reduced(Partials sums, const Hypothesis& hypothesis) {
-  const Reduction reduction = hypothesis.reduction;
-  if (reduction == Reduction::fp16 || reduction == Reduction::fp16_partials) {
-    for (std::vector<float>& sum : sums) round_to_halves(sum);
+  if (hypothesis.reduction == Reduction::narrow || hypothesis.reduction == Reduction::narrow_partials) {
+    for (std::vector<float>& sum : sums) round_to(hypothesis.narrow, sum);
   }
   const std::size_t count = sums.size();
   if (hypothesis.order == Order::descending) std::ranges::reverse(sums);
   if (hypothesis.order != Order::pairwise) {
-    for (std::size_t slice = 1; slice < count; ++slice) add(sums[0], sums[slice], reduction);
+    for (std::size_t slice = 1; slice < count; ++slice) add(sums[0], sums[slice], hypothesis);
   } else {
     for (std::size_t stride = 1; stride < count; stride *= 2) {
       for (std::size_t slice = 0; slice + stride < count; slice += 2 * stride)
-        add(sums[slice], sums[slice + stride], reduction);
+        add(sums[slice], sums[slice + stride], hypothesis);
     }
   }
   return std::move(sums.front());
@@ -53,7 +70,12 @@ std::vector<float> reduced(Partials sums, const Hypothesis& hypothesis) {
 
 struct Factors {
   float alpha, beta;
+  fp16::Format d;  ///< of D
 };
+
+float rounded_to_half(float value) {
+  return rounded_to(binary16, value);
+}
 
 float finished(const Factors& factors, Epilogue epilogue, float sum, float c) {
   switch (epilogue) {
@@ -67,7 +89,7 @@ float finished(const Factors& factors, Epilogue epilogue, float sum, float c) {
     case Epilogue::round_product_first:
       return factors.alpha * sum + factors.beta * c;
     case Epilogue::round_c_first:
-      return factors.alpha * sum + rounded_to_half(factors.beta * c);
+      return factors.alpha * sum + rounded_to(factors.d, factors.beta * c);
     default:
       return sum;
   }
@@ -93,13 +115,13 @@ float finished_in_halves(const Factors& factors, Epilogue epilogue, float sum, f
 /// The sums through the epilogue, with C where there is one.
 void finish(const Factors& factors, Epilogue epilogue, const std::vector<float>& c,
             std::vector<float>& sums) {
-  if (epilogue == Epilogue::round_product_first) round_to_halves(sums);
+  if (epilogue == Epilogue::round_product_first) round_to(factors.d, sums);
   if (!is_in_halves(epilogue)) {
     for (std::size_t i = 0; i < sums.size(); ++i)
       sums[i] = finished(factors, epilogue, sums[i], c.empty() ? 0 : c[i]);
     return;
   }
-  const Factors halves{rounded_to_half(factors.alpha), rounded_to_half(factors.beta)};
+  const Factors halves{rounded_to_half(factors.alpha), rounded_to_half(factors.beta), binary16};
   for (std::size_t i = 0; i < sums.size(); ++i)
     sums[i] =
         finished_in_halves(halves, epilogue, rounded_to_half(sums[i]), c.empty() ? 0 : rounded_to_half(c[i]));
@@ -110,23 +132,23 @@ std::vector<float> accumulated_in_place(const Factors& factors, Epilogue epilogu
                                         const std::vector<float>& c, const Partials& partials) {
   std::vector<float> d = partials.front();
   finish(factors, epilogue, c, d);
-  round_to_halves(d);
+  round_to(factors.d, d);
   const bool is_product = epilogue == Epilogue::round_once || epilogue == Epilogue::scale;
   for (std::size_t slice = 1; slice < partials.size(); ++slice) {
     std::vector<float> sum = partials[slice];
-    finish({factors.alpha, 1}, is_product ? Epilogue::mul_add : epilogue, d, sum);
-    round_to_halves(sum);
+    finish({factors.alpha, 1, factors.d}, is_product ? Epilogue::mul_add : epilogue, d, sum);
+    round_to(factors.d, sum);
     d = std::move(sum);
   }
   return d;
 }
 
-/// Rows or columns of a triple that were met.
-using Met = std::set<std::vector<std::uint16_t>>;
+/// Rows or columns of a triple that were met, as bits, which tell zeros and NaNs apart.
+using Met = std::set<std::vector<std::uint32_t>>;
 
 /// A part without rows of those columns of a triple.
 Part empty_part(const Problem& problem, std::size_t triple, const std::vector<std::size_t>& columns) {
-  const auto b = std::make_shared<std::vector<std::uint16_t>>();
+  const auto b = std::make_shared<std::vector<float>>();
   b->reserve(problem.depth * columns.size());
   for (std::size_t k = 0; k < problem.depth; ++k) {
     for (const std::size_t j : columns)
@@ -134,19 +156,19 @@ Part empty_part(const Problem& problem, std::size_t triple, const std::vector<st
   }
   Part part{.rows = {}, .columns = columns, .depth = problem.depth, .a = {}, .b = b, .c = {}, .d = {}};
   Met met;
-  std::vector<std::uint16_t> column(problem.depth);
+  std::vector<float> column(problem.depth);
   for (std::size_t j = 0; j < columns.size(); ++j) {
     for (std::size_t k = 0; k < problem.depth; ++k) column[k] = (*b)[k * columns.size() + j];
-    part.column_is_new.push_back(met.insert(column).second);
+    part.column_is_new.push_back(met.insert(bits_of(column)).second);
   }
   return part;
 }
 
 void append_row(const Problem& problem, std::size_t i, Met& met, Part& part) {
   const auto begin = problem.a.begin() + static_cast<std::ptrdiff_t>(i * problem.depth);
-  const std::vector<std::uint16_t> row(begin, begin + static_cast<std::ptrdiff_t>(problem.depth));
+  const std::vector<float> row(begin, begin + static_cast<std::ptrdiff_t>(problem.depth));
   part.rows.push_back(i);
-  part.row_is_new.push_back(met.insert(row).second);
+  part.row_is_new.push_back(met.insert(bits_of(row)).second);
   part.a.insert(part.a.end(), row.begin(), row.end());
   for (const std::size_t j : part.columns) {
     part.d.push_back(problem.d.at(i, j));
@@ -174,20 +196,16 @@ std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& ro
   return parts;
 }
 
-float rounded_to_half(float value) {
-  return fp16::half_bits_to_float(fp16::float_to_half_bits(value));
-}
-
 Partials partial_sums(const Part& part, const Hypothesis& hypothesis) {
   const std::size_t rows = part.rows.size(), columns = part.columns.size();
   Partials partials;
   for (const std::vector<Range>& slice : slices_of(hypothesis, part.depth)) {
     const bool from_c = partials.empty() && hypothesis.starts_from_c();
     std::vector<float>& sums = partials.emplace_back(from_c ? part.c : std::vector<float>(part.outputs()));
-    if (from_c && hypothesis.accumulator->format == binary16) round_to_halves(sums);
+    if (from_c) round_to(hypothesis.accumulator->format, sums);
     for (const auto& [first, length] : slice) {
-      const fp16::MatrixOperand a{part.a.data() + first, binary16, rows, length, part.depth};
-      const fp16::MatrixOperand b{part.b->data() + first * columns, binary16, length, columns, columns};
+      const fp16::MatrixOperand a{part.a.data() + first, binary32, rows, length, part.depth};
+      const fp16::MatrixOperand b{part.b->data() + first * columns, binary32, length, columns, columns};
       const bool starts = !from_c && first == slice.front().first;
       const fp16::GemmOptions options{.start =
                                           starts ? fp16::ChainStart::zero : fp16::ChainStart::from_output};
@@ -200,21 +218,15 @@ Partials partial_sums(const Part& part, const Hypothesis& hypothesis) {
 
 std::vector<std::uint32_t> predicted(const Problem& problem, const Part& part, const Hypothesis& hypothesis,
                                      const Partials& partials) {
-  const Factors factors{problem.alpha, problem.beta};
+  const Factors factors{problem.alpha, problem.beta, problem.d.format};
   std::vector<float> sums;
-  if (hypothesis.reduction == Reduction::fp16_in_place) {
+  if (hypothesis.reduction == Reduction::narrow_in_place) {
     sums = accumulated_in_place(factors, hypothesis.epilogue, part.c, partials);
   } else {
     sums = reduced(partials, hypothesis);
     finish(factors, hypothesis.epilogue, part.c, sums);
   }
-  if (problem.d.format == binary16) {
-    const std::vector<std::uint16_t> halves = to_halves(sums);
-    return {halves.begin(), halves.end()};
-  }
-  std::vector<std::uint32_t> codes(sums.size());
-  std::ranges::transform(sums, codes.begin(), [](float sum) { return std::bit_cast<std::uint32_t>(sum); });
-  return codes;
+  return codes_of(problem.d.format, sums);
 }
 
 }  // namespace experiments::explain_gemm

@@ -10,16 +10,13 @@
 
 namespace experiments::explain_gemm {
 
-/// To nearest-even.
-float rounded_to_half(float value);
-
 /// A part of a problem: some of a triple's rows and columns, or all of them.
 struct Part {
   std::vector<std::size_t> rows, columns;  ///< which ones, ascending
   std::size_t depth;
-  std::vector<std::uint16_t> a;                         ///< gathered; as in Problem
-  std::shared_ptr<const std::vector<std::uint16_t>> b;  ///< likewise, common to parts of the same columns
-  std::vector<float> c;                                 ///< empty where beta = 0
+  std::vector<float> a;                         ///< gathered; as in Problem
+  std::shared_ptr<const std::vector<float>> b;  ///< likewise, common to parts of the same columns
+  std::vector<float> c;                         ///< empty where beta = 0
   std::vector<std::uint32_t> d;
   /// Whether no row or column of the same numbers came before, in this part or in those before it of its triple.
   std::vector<bool> row_is_new, column_is_new;

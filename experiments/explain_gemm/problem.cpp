@@ -7,6 +7,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <optional>
 #include <ranges>
 #include <span>
@@ -14,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "fp16/bulk.h"
 #include "fp16/codec.h"
 #include "fp16/mma.h"
 #include "sim/tensor/random.h"
@@ -21,20 +23,16 @@
 namespace experiments::explain_gemm {
 namespace {
 
+using fp16::bfloat16;
 using fp16::binary16;
 using fp16::binary32;
 
-std::vector<std::uint16_t> halves_of(const Matrix& matrix) {
-  return {matrix.codes.begin(), matrix.codes.end()};
-}
-
-Matrix read_halves(const std::string& file) {
-  Matrix matrix = read_matrix(file);
-  if (matrix.format != binary16)
-    throw std::runtime_error(fmt::format(
-        "file '{}' holds float32, whose products are not among the hypotheses; allowed for A and B: float16",
-        file));
-  return matrix;
+std::vector<float> values_of(const Matrix& matrix) {
+  std::vector<float> values(matrix.codes.size());
+  std::ranges::transform(matrix.codes, values.begin(), [&](std::uint32_t code) {
+    return static_cast<float>(value_of(matrix.format, code));
+  });
+  return values;
 }
 
 void require_shape(const char* option, const Matrix& matrix, std::size_t rows, std::size_t columns) {
@@ -53,8 +51,24 @@ void require_depth(const Matrix& a, const Matrix& b) {
                                           is_transposed ? "; its transpose would fit" : ""));
 }
 
-bool is_half(double value) {
-  return double{fp16::half_bits_to_float(fp16::float_to_half_bits(static_cast<float>(value)))} == value;
+/// Whether a number is one of a format; infinities and NaNs are of all.
+bool is_of(const fp16::Format& format, double value) {
+  return !std::isfinite(value) || double{rounded_to(format, static_cast<float>(value))} == value;
+}
+
+/// In this order, since numbers that are of both have few digits: bfloat16's.
+constexpr std::array narrow_formats{bfloat16, binary16};
+
+fp16::Format format_of_operands(const Matrix& a, const Matrix& b) {
+  if (a.format == b.format && a.format != binary32) return a.format;
+  for (const fp16::Format& format : narrow_formats) {
+    const auto all_are = [&](const Matrix& m) {
+      return std::ranges::all_of(m.codes,
+                                 [&](std::uint32_t code) { return is_of(format, value_of(m.format, code)); });
+    };
+    if (all_are(a) && all_are(b)) return format;
+  }
+  return binary32;
 }
 
 /// alpha A B + beta C in double, which is exact where its sums have few digits.
@@ -64,28 +78,30 @@ double sum_in_double(const Problem& problem, std::size_t output) {
   return double{problem.alpha} * sum + double{problem.beta} * problem.c_at(output);
 }
 
-/// Whether D's floats are halves, though what they should be are none.
-bool holds_widened_halves(const Problem& problem) {
+/// Whether D's floats are numbers of a format, though what they should be are none.
+bool holds_widened(const Problem& problem, const fp16::Format& format) {
   constexpr std::size_t most_sums = 1024;
-  const auto is_bfloat16 = [](std::uint32_t code) { return (code & 0xffff) == 0; };
-  if (problem.d.format != binary32 || std::ranges::all_of(problem.d.codes, is_bfloat16)) return false;
-  for (const std::uint32_t code : problem.d.codes) {
-    const double value = value_of(binary32, code);
-    if (std::isfinite(value) && !is_half(value)) return false;
-  }
+  if (problem.d.format != binary32) return false;
+  const auto is_one = [&](std::uint32_t code) { return is_of(format, value_of(binary32, code)); };
+  if (!std::ranges::all_of(problem.d.codes, is_one)) return false;
   const std::size_t sums = std::min(most_sums, problem.outputs());
   for (std::size_t i = 0; i < sums; ++i) {
     const std::size_t output = i * problem.outputs() / sums;
     const double observed = value_of(binary32, problem.d.codes[output]);
-    if (std::isfinite(observed) && observed != 0 && !is_half(sum_in_double(problem, output))) return true;
+    if (std::isfinite(observed) && observed != 0 && !is_of(format, sum_in_double(problem, output)))
+      return true;
   }
   return false;
 }
 
+/// Takes D for the numbers that its file held as floats.
 void narrow(Problem& problem) {
-  for (std::uint32_t& code : problem.d.codes) code = fp16::float_to_half_bits(std::bit_cast<float>(code));
-  problem.d.format = binary16;
-  problem.was_widened = true;
+  for (const fp16::Format& format : narrow_formats) {
+    if (!holds_widened(problem, format)) continue;
+    for (std::uint32_t& code : problem.d.codes) code = code_of(format, std::bit_cast<float>(code));
+    problem.d.format = format;
+    problem.was_widened = true;
+  }
 }
 
 template <class Values>
@@ -126,15 +142,16 @@ Files files_of(const Inputs& inputs) {
 }
 
 Problem read_triple(const Inputs& inputs, const Files& files, std::size_t triple) {
-  const Matrix a = read_halves(files.a[triple]), b = read_halves(files.b[triple]);
+  const Matrix a = read_matrix(files.a[triple]), b = read_matrix(files.b[triple]);
   Problem problem{.rows = a.rows,
                   .depth = a.columns,
                   .columns = b.columns,
-                  .a = halves_of(a),
-                  .b = halves_of(b),
+                  .a = values_of(a),
+                  .b = values_of(b),
                   .d = {.rows = a.rows, .columns = b.columns, .codes = {}},
                   .alpha = inputs.alpha,
-                  .beta = inputs.beta.value_or(inputs.c.empty() ? 0.0f : 1.0f)};
+                  .beta = inputs.beta.value_or(inputs.c.empty() ? 0.0f : 1.0f),
+                  .operands = format_of_operands(a, b)};
   problem.d.codes.resize(problem.outputs());
   if (!inputs.by_cublas) problem.d = read_matrix(files.d[triple]);
   require_depth(a, b);
@@ -142,7 +159,7 @@ Problem read_triple(const Inputs& inputs, const Files& files, std::size_t triple
   if (problem.beta == 0) return problem;
   const Matrix c = read_matrix(files.c[triple]);
   require_shape("--c", c, problem.rows, problem.columns);
-  for (const std::uint32_t code : c.codes) problem.c.push_back(static_cast<float>(value_of(c.format, code)));
+  problem.c = values_of(c);
   return problem;
 }
 
@@ -150,7 +167,7 @@ Problem read_triple(const Inputs& inputs, const Files& files, std::size_t triple
 std::optional<std::size_t> same_triple(const Problem& problem, const Problem& triple) {
   const auto has_at = [](const auto& all, const auto& part, std::size_t index) {
     const auto first = all.begin() + static_cast<std::ptrdiff_t>(index * part.size());
-    return std::equal(part.begin(), part.end(), first);
+    return std::memcmp(&*first, part.data(), part.size() * sizeof(float)) == 0;
   };
   for (std::size_t i = 0; i < problem.triples; ++i) {
     if (has_at(problem.a, triple.a, i) && has_at(problem.b, triple.b, i)) return i;
@@ -167,6 +184,10 @@ void append(const Files& files, Problem& problem, const Problem& triple) {
     throw std::invalid_argument(fmt::format(
         "--a: '{}' begins a triple of m x k x n = {} where the first has {}; all must be of one shape",
         files.a[index], fmt::join(shape, " x "), fmt::join(wanted, " x ")));
+  if (triple.operands != problem.operands)
+    throw std::invalid_argument(fmt::format("--a: '{}' and its B hold numbers of {} where the first hold {}",
+                                            files.a[index], short_name(triple.operands),
+                                            short_name(problem.operands)));
   if (triple.d.format != problem.d.format)
     throw std::invalid_argument(fmt::format("--d: '{}' is not of the first file's type", files.d[index]));
   if (const auto same = same_triple(problem, triple))
@@ -183,18 +204,41 @@ void append(const Files& files, Problem& problem, const Problem& triple) {
   ++problem.triples;
 }
 
-std::vector<std::uint16_t> normal_halves(std::size_t count, std::uint64_t seed, std::string_view purpose) {
+std::vector<float> normal_halves(std::size_t count, std::uint64_t seed, std::string_view purpose) {
   const sim::RandomStream stream(seed, purpose);
-  std::vector<std::uint16_t> halves(count);
-  for (std::size_t i = 0; i < count; ++i) halves[i] = fp16::float_to_half_bits(stream.normal(i));
+  std::vector<float> halves(count);
+  for (std::size_t i = 0; i < count; ++i) halves[i] = rounded_to(binary16, stream.normal(i));
   return halves;
 }
 
 }  // namespace
 
 double value_of(const fp16::Format& format, std::uint32_t code) {
-  return format == binary32 ? fp16::decode<binary32>(code)
-                            : fp16::decode<binary16>(static_cast<std::uint16_t>(code));
+  if (format == binary32) return std::bit_cast<float>(code);
+  const auto narrow = static_cast<std::uint16_t>(code);
+  return format == bfloat16 ? fp16::decode<bfloat16>(narrow) : fp16::decode<binary16>(narrow);
+}
+
+std::uint32_t code_of(const fp16::Format& format, float value) {
+  if (format == binary32) return std::bit_cast<std::uint32_t>(value);
+  return format == bfloat16 ? fp16::encode<bfloat16>(value).bits : fp16::encode<binary16>(value).bits;
+}
+
+std::vector<std::uint32_t> bits_of(std::span<const float> values) {
+  std::vector<std::uint32_t> bits(values.size());
+  std::ranges::transform(values, bits.begin(),
+                         [](float value) { return std::bit_cast<std::uint32_t>(value); });
+  return bits;
+}
+
+std::vector<std::uint16_t> halves_of(const std::vector<float>& values) {
+  std::vector<std::uint16_t> halves(values.size());
+  fp16::encode<binary16>(values, halves);
+  return halves;
+}
+
+std::string_view short_name(const fp16::Format& format) {
+  return format == binary16 ? "FP16" : format == bfloat16 ? "bfloat16" : "FP32";
 }
 
 Problem read_problem(const Inputs& inputs) {
@@ -210,7 +254,10 @@ Problem read_problem(const Inputs& inputs) {
   const Files files = files_of(inputs);
   Problem problem = read_triple(inputs, files, 0);
   for (std::size_t i = 1; i < files.a.size(); ++i) append(files, problem, read_triple(inputs, files, i));
-  if (!inputs.by_cublas && holds_widened_halves(problem)) narrow(problem);
+  if (inputs.by_cublas && problem.operands != binary16)
+    throw std::invalid_argument(fmt::format(
+        "--a: with --cublas A and B are FP16, and these hold numbers of {}", short_name(problem.operands)));
+  if (!inputs.by_cublas) narrow(problem);
   return problem;
 }
 
@@ -223,16 +270,17 @@ Problem example_problem(std::size_t depth, std::uint64_t seed) {
                   .b = normal_halves(depth * columns, seed, "explain_gemm b"),
                   .d = {.format = binary32, .rows = rows, .columns = columns, .codes = {}}};
   const std::size_t slice_length = (depth + slices - 1) / slices;
+  const std::vector<std::uint16_t> a = halves_of(problem.a), b = halves_of(problem.b);
   std::vector<std::uint16_t> column(depth);
   problem.d.codes.resize(problem.outputs());
   for (std::size_t j = 0; j < columns; ++j) {
-    for (std::size_t k = 0; k < depth; ++k) column[k] = problem.b[k * columns + j];
+    for (std::size_t k = 0; k < depth; ++k) column[k] = b[k * columns + j];
     for (std::size_t i = 0; i < rows; ++i) {
       float sum = 0;
       for (std::size_t first = 0; first < depth; first += slice_length) {
         const std::size_t length = std::min(slice_length, depth - first);
         const std::uint32_t partial =
-            fp16::mma_dot<binary32>(fp16::hopper, std::span(problem.a).subspan(i * depth + first, length),
+            fp16::mma_dot<binary32>(fp16::hopper, std::span(a).subspan(i * depth + first, length),
                                     std::span<const std::uint16_t>(column).subspan(first, length), 0);
         sum += std::bit_cast<float>(partial);
       }

@@ -112,7 +112,7 @@ const TableOf<OutputRow> outputs_table{
                 {"exact", "1", [](auto& r) { return r.difference.exact.value; }},
                 {"error", "1", [](auto& r) { return r.difference.error(r.problem.d.format); }},
                 {"bound_fp32", "1", [](auto& r) { return r.difference.bounds[0]; }},
-                {"bound_fp16_reduction", "1", [](auto& r) { return r.difference.bounds[1]; }},
+                {"bound_narrow_reduction", "1", [](auto& r) { return r.difference.bounds[1]; }},
                 {"bound_fp16_accumulators", "1", [](auto& r) { return r.difference.bounds[2]; }},
                 {"first_overflow_k", "products", [](auto& r) { return or_none(r.difference.overflow_at); }}}};
 
@@ -219,35 +219,37 @@ SummaryOf<Answer> summary() {
     return [quantity](const Answer& a) { return quantity(a.found.classification); };
   };
   return {joined(
-      rows, Rows{{"triples", "of A, B and D", [](auto& a) { return a.found.problem.triples; }},
-                 {"outputs", "of D", [](auto& a) { return a.best().outputs; }},
-                 {"unexplained", "outputs that the best hypothesis does not explain",
-                  [](auto& a) { return a.best().unexplained(); }},
-                 {"real_bugs", "unexplained ones beyond the error bound of any order",
-                  classes([](auto& c) { return c.count(Kind::real_bug); })},
-                 {"undecided",
-                  "beyond the bound of FP32 sums and within that of FP16 sums, without a hypothesis that "
-                  "explains most outputs",
-                  classes([](auto& c) { return c.count(Kind::undecided); })},
-                 {"rounding_error",
-                  "root mean square of |D - exact| over the unexplained outputs within their bounds",
-                  classes([](auto& c) { return c.rounding_error; })},
-                 {"chain_error", "root mean square over all unexplained ones if fp32_fma_chain made them",
-                  classes([](auto& c) { return c.chain_error; })},
-                 {"mistake", "what gives every wrong output: none, or one of " + std::string(mistake_names),
-                  [](auto& a) { return a.found.mistake ? a.found.mistake->name : "none"; }},
-                 {"beyond_range", "not finite, as the exact value is beyond the range of D's format",
-                  classes([](auto& c) { return c.beyond_range.count; })},
-                 {"from_operands", "not finite, as an element of A, B or C is not",
-                  classes([](auto& c) { return c.from_operands.count; })},
-                 {"overflowed", "infinite or NaN though the exact value is within the range",
-                  classes([](auto& c) { return c.overflowed; })},
-                 {"first_overflow_k",
-                  "the smallest k at which an exact partial sum of them leaves FP16's range, or \"none\"",
-                  classes([](auto& c) { return or_none(c.first_overflow_at); })},
-                 {"first_real_bug.triple", "or \"none\"", of_bug(&Place::triple)},
-                 {"first_real_bug.row", "or \"none\"", of_bug(&Place::row)},
-                 {"first_real_bug.column", "or \"none\"", of_bug(&Place::column)}})};
+      rows,
+      Rows{{"triples", "of A, B and D", [](auto& a) { return a.found.problem.triples; }},
+           {"outputs", "of D", [](auto& a) { return a.best().outputs; }},
+           {"unexplained", "outputs that the best hypothesis does not explain",
+            [](auto& a) { return a.best().unexplained(); }},
+           {"real_bugs", "unexplained ones beyond the error bound of any order",
+            classes([](auto& c) { return c.count(Kind::real_bug); })},
+           {"undecided",
+            "beyond the bound of FP32 sums and within that of sums of 16 bits, without a hypothesis that "
+            "explains most outputs",
+            classes([](auto& c) { return c.count(Kind::undecided); })},
+           {"rounding_error",
+            "root mean square of |D - exact| over the unexplained outputs within their bounds",
+            classes([](auto& c) { return c.rounding_error; })},
+           {"chain_error", "root mean square over all unexplained ones if fp32_fma_chain made them",
+            classes([](auto& c) { return c.chain_error; })},
+           {"mistake", "what gives every wrong output: none, or one of " + std::string(mistake_names),
+            [](auto& a) { return a.found.mistake ? a.found.mistake->name : "none"; }},
+           {"beyond_range", "not finite, as the exact value is beyond the range of D's format",
+            classes([](auto& c) { return c.beyond_range.count; })},
+           {"from_operands", "not finite, as an element of A, B or C is not",
+            classes([](auto& c) { return c.from_operands.count; })},
+           {"overflowed", "infinite or NaN though the exact value is within the range",
+            classes([](auto& c) { return c.overflowed; })},
+           {"first_overflow_k",
+            "the smallest k at which an exact partial sum of them leaves the range of FP16, or of FP32 with "
+            "other operands than FP16, or \"none\"",
+            classes([](auto& c) { return or_none(c.first_overflow_at); })},
+           {"first_real_bug.triple", "or \"none\"", of_bug(&Place::triple)},
+           {"first_real_bug.row", "or \"none\"", of_bug(&Place::row)},
+           {"first_real_bug.column", "or \"none\"", of_bug(&Place::column)}})};
 }
 
 }  // namespace
@@ -258,7 +260,7 @@ const std::vector<Column<Hypothesis>>& hypothesis_columns() {
       {"slicing", "", [](auto& h) { return name_of(h.slicing); }},
       {"slices", "slices", &Hypothesis::slices},
       {"slice_length", "products", &Hypothesis::slice_length},
-      {"reduction", "", [](auto& h) { return name_of(h.reduction); }},
+      {"reduction", "", [](auto& h) { return name_of(h.reduction, h.narrow); }},
       {"order", "", [](auto& h) { return name_of(h.order); }},
       {"epilogue", "", [](auto& h) { return name_of(h.epilogue); }}};
   return columns;

@@ -164,10 +164,7 @@ double products(const Problem& problem, std::size_t count) {
 
 bool explains(const fp16::Format& format, std::uint32_t predicted, std::uint32_t observed) {
   if (predicted == observed) return true;
-  if (format == fp16::binary32)
-    return fp16::is_nan<fp16::binary32>(predicted) && fp16::is_nan<fp16::binary32>(observed);
-  return fp16::is_nan<fp16::binary16>(static_cast<std::uint16_t>(predicted)) &&
-         fp16::is_nan<fp16::binary16>(static_cast<std::uint16_t>(observed));
+  return std::isnan(value_of(format, predicted)) && std::isnan(value_of(format, observed));
 }
 
 double chance_of_no_miss(const Tried& tried, std::size_t outputs) {

@@ -17,7 +17,21 @@ namespace {
 constexpr std::size_t most_hypotheses_shown = 10;
 
 std::string_view format_name(const Problem& problem) {
-  return problem.d.format == fp16::binary16 ? "FP16" : "FP32";
+  return short_name(problem.d.format);
+}
+
+/// Of sums of 16 bits, where there are such.
+std::string_view narrow_name(const Problem& problem) {
+  return short_name(problem.narrow().value_or(fp16::binary16));
+}
+
+/// What is not tried for operands other than FP16; empty for those.
+std::string untried_sentence(const Problem& problem) {
+  if (problem.operands == fp16::binary16) return {};
+  return fmt::format(
+      "A and B hold {}: chains of FP32 fused multiply-adds are tried, and no tensor cores, for what these "
+      "make of {} is not among the hypotheses.",
+      short_name(problem.operands), problem.operands == fp16::binary32 ? "TF32" : "bfloat16");
 }
 
 /// A matrix, of which triple where there are several: D, or D2.
@@ -42,10 +56,9 @@ std::string cause_in_operands(const Problem& problem, std::size_t output) {
                        number_text(value));
   };
   for (std::size_t k = 0; k < problem.depth; ++k) {
-    const std::uint16_t a = problem.a_of(output, k), b = problem.b_of(output, k);
-    if (!fp16::is_finite<fp16::binary16>(a)) return element('A', place.row, k, value_of(fp16::binary16, a));
-    if (!fp16::is_finite<fp16::binary16>(b))
-      return element('B', k, place.column, value_of(fp16::binary16, b));
+    const float a = problem.a_of(output, k), b = problem.b_of(output, k);
+    if (!std::isfinite(a)) return element('A', place.row, k, a);
+    if (!std::isfinite(b)) return element('B', k, place.column, b);
   }
   return element('C', place.row, place.column, problem.c_at(output));
 }
@@ -120,7 +133,8 @@ std::string overflow_sentence(const Findings& found) {
       "Accumulator overflow: {} outputs are infinite or NaN though their exact values are within the range.",
       classes.overflowed);
   if (classes.first_overflow_at)
-    return text + fmt::format(" The exact partial sums leave FP16's range first at k = {}, for {}.",
+    return text + fmt::format(" The exact partial sums leave {}'s range first at k = {}, for {}.",
+                              found.problem.operands == fp16::binary16 ? "FP16" : "FP32",
                               *classes.first_overflow_at,
                               place_text(found.problem, *classes.first_overflow_output));
   return text + fmt::format(" No exact partial sum in ascending k does so: rounding or another order did{}.",
@@ -135,7 +149,7 @@ std::string range_sentence(const Findings& found) {
       "Beyond {}'s range: {} of {} outputs are not finite, as their exact values are beyond {}; first {}, "
       "exact value {}.",
       format_name(found.problem), classes.beyond_range.count, found.problem.outputs(),
-      found.problem.d.format == fp16::binary16 ? "65504" : "3.4e38", place_text(found.problem, first), exact);
+      fmt::format("{:.5g}", found.problem.d.format.max()), place_text(found.problem, first), exact);
 }
 
 std::string operands_sentence(const Findings& found) {
@@ -160,15 +174,16 @@ double relative_error(const Findings& found) {
 
 std::string rounding_sentence(const Findings& found) {
   const Classification& classes = found.classification;
-  const std::string_view arithmetic = name_of(classes.arithmetic);
+  const std::string_view arithmetic = name_of(classes.arithmetic, found.problem);
   if (const std::size_t undecided = classes.count(Kind::undecided); undecided > 0) {
     const double error = relative_error(found);
     return fmt::format(
         "{} output{} farther from the exact value than any order of FP32 sums can be{}, but not farther than "
-        "FP16 sums can ({}): either FP16 took part in an order that is not in the list, or {} wrong.",
+        "{} sums can ({}): either {} took part in an order that is not in the list, or {} wrong.",
         undecided, undecided == 1 ? " is" : "s are",
         std::isfinite(error) ? fmt::format(", by {} in the root mean square", percent(error)) : "",
-        arithmetic, undecided == 1 ? "it is" : "they are");
+        narrow_name(found.problem), arithmetic, narrow_name(found.problem),
+        undecided == 1 ? "it is" : "they are");
   }
   const std::size_t rounding = classes.count(Kind::rounding);
   return fmt::format(
@@ -240,15 +255,17 @@ std::string step_of_undecided(const Findings& found) {
   if (2 * found.classification.count(Kind::undecided) > found.problem.outputs() &&
       relative_error(found) > most_of_fp16_sums)
     return std::string(step_to_inputs);
-  return "Next: run once with FP32 accumulators and without reductions in FP16 (cuBLAS: CUBLAS_COMPUTE_32F "
-         "and CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION). If the same outputs stay, they are wrong.";
+  return fmt::format(
+      "Next: run once with FP32 accumulators and without reductions in {} (cuBLAS: CUBLAS_COMPUTE_32F and "
+      "CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION). If the same outputs stay, they are wrong.",
+      narrow_name(found.problem));
 }
 
 /// The next step for a D that hypotheses reproduce, or may.
 std::string step_after_explanation(const Findings& found) {
   const Evidence evidence = evidence_of(found.explanation);
   const std::string_view in_fp32 =
-      found.problem.d.format == fp16::binary16 ? "let the kernel store D in FP32, " : "";
+      found.problem.d.format == fp16::binary32 ? "" : "let the kernel store D in FP32, ";
   if (evidence.verdict == Verdict::explained)
     return "Next: hold ports and tests to this hypothesis bit for bit; no tolerance is needed.";
   if (evidence.verdict == Verdict::ambiguous)
@@ -276,7 +293,7 @@ std::string step_after_rounding(const Findings& found) {
       "kernel, make k's cut and the reduction the same. The unexplained outputs lie in {}: where these are a "
       "tile or an edge, look whether it is summed otherwise than the rest.",
       extent(found, Kind::rounding));
-  if (found.problem.d.format == fp16::binary16)
+  if (found.problem.d.format != fp16::binary32)
     text += " D in FP32 would show more of the order, and smaller mistakes.";
   return text;
 }
@@ -313,7 +330,7 @@ std::string bug_line(const Findings& found) {
   return fmt::format(
       "{} output{} of D {} beyond the error bound of every order of sums in {}; {}, exact value {}, bound "
       "{:.3g}",
-      bugs, bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", name_of(classes.arithmetic), where,
+      bugs, bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", name_of(classes.arithmetic, found.problem), where,
       first.exact.value, first.bounds[static_cast<std::size_t>(classes.arithmetic)]);
 }
 
@@ -329,14 +346,16 @@ void write_verdict(RunRecord& record, const Findings& found) {
     record.verdict(rounding_sentence(found));
   if (found.explanation.has_best()) record.verdict(best_hypotheses(found.explanation).text());
   record.verdict(next_step(found));
-  record.verdict(
-      fmt::format("{}A is {} x {}, B {} x {}, D holds {}{}; alpha = {}, beta = {}. One hypothesis holds for "
-                  "all of D: cuts of k that differ from tile to tile, and slices that are cut again, are not "
-                  "in the list. explain_gemm --help says what the names mean.",
-                  problem.triples == 1 ? "" : fmt::format("Of each of {} triples ", problem.triples),
-                  problem.rows_each(), problem.depth, problem.depth, problem.columns, format_name(problem),
-                  problem.was_widened ? " numbers as float32, and is explained as FP16" : "", problem.alpha,
-                  problem.beta));
+  if (const std::string untried = untried_sentence(problem); !untried.empty()) record.verdict(untried);
+  record.verdict(fmt::format(
+      "{}A is {} x {}, B {} x {}, D holds {}{}; alpha = {}, beta = {}. One hypothesis holds for "
+      "all of D: cuts of k that differ from tile to tile, and slices that are cut again, are not "
+      "in the list. explain_gemm --help says what the names mean.",
+      problem.triples == 1 ? "" : fmt::format("Of each of {} triples ", problem.triples), problem.rows_each(),
+      problem.depth, problem.depth, problem.columns, format_name(problem),
+      problem.was_widened ? fmt::format(" numbers as float32, and is explained as {}", format_name(problem))
+                          : "",
+      problem.alpha, problem.beta));
 }
 
 }  // namespace experiments::explain_gemm

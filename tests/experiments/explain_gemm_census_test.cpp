@@ -18,26 +18,20 @@ namespace {
 
 using namespace experiments;
 using namespace experiments::explain_gemm;
-using test::random_halves;
-
-std::vector<float> widened(const std::vector<std::uint16_t>& halves) {
-  std::vector<float> floats;
-  for (const std::uint16_t half : halves) floats.push_back(fp16::half_bits_to_float(half));
-  return floats;
-}
+using test::random_values;
 
 Problem problem_of(float alpha, float beta) {
   constexpr std::size_t rows = 12, columns = 16, depth = 512;
   Problem problem{.rows = rows,
                   .depth = depth,
                   .columns = columns,
-                  .a = random_halves(rows * depth, 1),
-                  .b = random_halves(depth * columns, 2),
+                  .a = random_values(rows * depth, 1),
+                  .b = random_values(depth * columns, 2),
                   .d = {},
                   .alpha = alpha,
                   .beta = beta};
   if (beta != 0) {
-    problem.c = widened(random_halves(rows * columns, 3));
+    problem.c = random_values(rows * columns, 3);
     problem.c[0] = 0x1.001p0f;  // not a half
   }
   return problem;
@@ -49,13 +43,13 @@ Census census_of(const Problem& problem, const CensusOptions& options = {}, int 
   OpenedCublasLt cublas_lt = open_cublas_lt(test::fake_cublas);
   REQUIRE(cublas.cublas);
   REQUIRE(cublas_lt.cublas_lt);
-  const std::vector<float> floats_a = widened(problem.a), floats_b = widened(problem.b);
+  const std::vector<std::uint16_t> halves_a = halves_of(problem.a), halves_b = halves_of(problem.b);
   std::vector<float> d(problem.outputs());
   const CensusMemory memory{
-      .halves_a = problem.a.data(),
-      .halves_b = problem.b.data(),
-      .floats_a = floats_a.data(),
-      .floats_b = floats_b.data(),
+      .halves_a = halves_a.data(),
+      .halves_b = halves_b.data(),
+      .floats_a = problem.a.data(),
+      .floats_b = problem.b.data(),
       .d = d.data(),
       .workspace = nullptr,
       .workspace_bytes = 100000,
@@ -107,13 +101,13 @@ TEST_CASE("explain_gemm census: every way is explained by the arithmetic that th
     const bool in_halves = to_half && !halves;
     const Reduction scheme_reduction =
         split_k == 1                                      ? Reduction::none
-        : scheme == LtReduction::in_place && in_halves    ? Reduction::fp16_in_place
-        : scheme == LtReduction::in_place && halves       ? Reduction::fp16
-        : scheme == LtReduction::output_type && in_halves ? Reduction::fp16_partials
+        : scheme == LtReduction::in_place && in_halves    ? Reduction::narrow_in_place
+        : scheme == LtReduction::in_place && halves       ? Reduction::narrow
+        : scheme == LtReduction::output_type && in_halves ? Reduction::narrow_partials
                                                           : Reduction::fp32;
     // One sum of two halves is the same for all that add halves.
-    const bool adds_halves = scheme_reduction == Reduction::fp16_partials || halves;
-    const Reduction reduction = split_k == 2 && to_half && adds_halves ? Reduction::fp16 : scheme_reduction;
+    const bool adds_halves = scheme_reduction == Reduction::narrow_partials || halves;
+    const Reduction reduction = split_k == 2 && to_half && adds_halves ? Reduction::narrow : scheme_reduction;
     sliced += split_k > 1;
     const std::vector<Hypothesis> candidates = candidates_of(census, attempt);
     CHECK(std::ranges::any_of(candidates, [&](const Hypothesis& hypothesis) {

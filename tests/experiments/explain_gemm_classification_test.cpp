@@ -18,22 +18,22 @@ TEST_CASE("explain_gemm: exact outputs are those of the exact accumulator, whate
   for (const std::uint64_t seed : {1, 2, 3}) {
     Problem problem = random_problem(binary32, 64, 8, 8);
     std::mt19937_64 generator(seed);
-    for (Halves* operand : {&problem.a, &problem.b}) {
-      for (std::uint16_t& half : *operand)
-        half = static_cast<std::uint16_t>(generator() & 0xfbff);  // all finite ones
+    for (Floats* operand : {&problem.a, &problem.b}) {
+      for (float& value : *operand) value = test::half_of(generator() & 0xfbff);  // all finite ones
     }
     for (std::size_t i = 0; i < 8; ++i) {  // the largest products cancel, the smallest are left
       const std::size_t row = i * problem.depth;
-      problem.a[row] = problem.a[row + 1] = 0x7bff;
-      problem.b[i] = 0x7bff;
-      problem.b[problem.columns + i] = 0xfbff;
-      problem.a[row + 2] = 0x0001;
-      problem.b[2 * problem.columns + i] = 0x8001;
+      problem.a[row] = problem.a[row + 1] = test::half_of(0x7bff);
+      problem.b[i] = test::half_of(0x7bff);
+      problem.b[problem.columns + i] = test::half_of(0xfbff);
+      problem.a[row + 2] = test::half_of(0x0001);
+      problem.b[2 * problem.columns + i] = test::half_of(0x8001);
     }
     for (std::size_t output = 0; output < problem.outputs(); ++output) {
       fp16::ExactAccumulator<binary16> sum;
       for (std::size_t k = 0; k < problem.depth; ++k)
-        sum.add_product(problem.a_of(output, k), problem.b_of(output, k));
+        sum.add_product(fp16::float_to_half_bits(problem.a_of(output, k)),
+                        fp16::float_to_half_bits(problem.b_of(output, k)));
       CHECK(exact_output(problem, output).value == std::bit_cast<double>(sum.rounded<fp16::binary64>().bits));
     }
   }
@@ -58,8 +58,7 @@ TEST_CASE("explain_gemm: one wrong output is a real bug at its place, and the ot
     CHECK(difference.observed == code);
     double exact = 0;  // products of halves and so few sums of them are exact in double
     for (std::size_t k = 0; k < problem.depth; ++k)
-      exact += value_of(binary16, problem.a[5 * problem.depth + k]) *
-               value_of(binary16, problem.b[k * problem.columns + 7]);
+      exact += double{problem.a[5 * problem.depth + k]} * double{problem.b[k * problem.columns + 7]};
     CHECK(difference.exact.value == exact);
     const Findings findings{problem, result.found, result.classes};
     CHECK(bug_line(findings).find("D[5][7] = ") != std::string::npos);
@@ -83,8 +82,8 @@ TEST_CASE("explain_gemm: one wrong output among interleaved slices or uneven one
 
 TEST_CASE("explain_gemm: a product of halves beyond the range overflows in the epilogue") {
   Problem problem = random_problem(binary16, 16, 2, 2);
-  std::ranges::fill(problem.a, 0x5400);  // 64
-  std::ranges::fill(problem.b, 0x5420);  // 66: sums of 67584 / 2
+  std::ranges::fill(problem.a, test::half_of(0x5400));  // 64
+  std::ranges::fill(problem.b, test::half_of(0x5420));  // 66: sums of 67584 / 2
   for (std::size_t k = 8; k < problem.depth; ++k) {
     for (std::size_t j = 0; j < problem.columns; ++j) problem.b[k * problem.columns + j] = 0;
   }
@@ -112,10 +111,10 @@ TEST_CASE("explain_gemm: each outcome has its next step") {
   plant(problem, interleaved);
   CHECK(step_of(problem).starts_with("Next: hold D to the bounds of outputs.csv"));
   problem = planted({oracle::gemm::fp32_chain(), whole}, binary16);
-  for (Halves* operand : {&problem.a, &problem.b}) std::ranges::fill(*operand, 0x3c00);
+  for (Floats* operand : {&problem.a, &problem.b}) std::ranges::fill(*operand, test::half_of(0x3c00));
   std::ranges::fill(problem.d.codes, 0x5600);  // 96
   CHECK(step_of(problem).starts_with("Next: to tell them apart let the kernel store D in FP32"));
-  std::ranges::fill(problem.a, 0x7bff);
+  std::ranges::fill(problem.a, test::half_of(0x7bff));
   std::ranges::fill(problem.d.codes, 0x7c00);
   CHECK(step_of(problem).starts_with("Next: store D in FP32, or scale A or B down"));
   CHECK(answer(problem).classes.beyond_range.count == problem.outputs());
@@ -154,13 +153,13 @@ TEST_CASE("explain_gemm: an unknown order of FP16 sums is not called a bug") {
 TEST_CASE("explain_gemm: an accumulator's overflow is named with its first k") {
   // Products of 1024: the 64th sum is 65536. What follows brings the exact sum back into the range.
   Problem problem = random_problem(binary16, 128, 2, 3);
-  std::ranges::fill(problem.a, 0x5000);  // 32
+  std::ranges::fill(problem.a, test::half_of(0x5000));  // 32
   for (std::size_t k = 0; k < problem.depth; ++k) {
     for (std::size_t j = 0; j < problem.columns; ++j)
-      problem.b[k * problem.columns + j] = k < 80 ? 0x5000 : 0xd000;
+      problem.b[k * problem.columns + j] = k < 80 ? test::half_of(0x5000) : test::half_of(0xd000);
   }
   for (std::size_t k = 0; k < problem.depth; ++k)
-    problem.b[k * problem.columns + 1] = k % 2 ? 0x5000 : 0xd000;
+    problem.b[k * problem.columns + 1] = k % 2 ? test::half_of(0x5000) : test::half_of(0xd000);
   plant(problem, [&](auto a, auto b, std::size_t) {
     return oracle::gemm::dot({oracle::gemm::fp16_fma_chain(), 128}, a, b);
   });
@@ -195,15 +194,15 @@ Slices even_slices(std::size_t depth, std::size_t length) {
 
 TEST_CASE("explain_gemm: a sum leaves the range in its slice or with those before it") {
   Problem problem = random_problem(binary16, 8, 1, 1);
-  std::ranges::fill(problem.a, 0x5c00);  // 256
-  std::ranges::fill(problem.b, 0x5400);  // 64: products of 16384, of which four are 65536
+  std::ranges::fill(problem.a, test::half_of(0x5c00));  // 256
+  std::ranges::fill(problem.b, test::half_of(0x5400));  // 64: products of 16384, of which four are 65536
   CHECK(first_overflow(problem, 0, even_slices(8, 8)) == 3);
   CHECK(first_overflow(problem, 0, even_slices(8, 4)) == 3);
   CHECK(first_overflow(problem, 0, even_slices(8, 2)) == 3);  // 32768 + 32768
   CHECK(first_overflow(problem, 0, even_slices(8, 3)) == 5);  // 49152 is in the range, twice that is not
-  problem.b[3] = 0xd400;
+  problem.b[3] = test::half_of(0xd400);
   CHECK(first_overflow(problem, 0, even_slices(8, 8)) == 5);
-  std::ranges::fill(problem.b, 0x4c00);
+  std::ranges::fill(problem.b, test::half_of(0x4c00));
   CHECK(!first_overflow(problem, 0, even_slices(8, 8)));
 }
 
@@ -213,8 +212,8 @@ TEST_CASE("explain_gemm: bounds hold for all hypotheses of their arithmetic, and
   for (const std::size_t depth : {1, 7, 96, 300}) {
     for (const auto& [alpha, beta] : factors) {
       Problem problem = random_problem(binary32, depth, 5, 6);
-      problem.a[0] = 0x0001;  // subnormal, by which tensor cores do not align
-      problem.b[0] = 0x03ff;
+      problem.a[0] = test::half_of(0x0001);  // subnormal, by which tensor cores do not align
+      problem.b[0] = test::half_of(0x03ff);
       problem.alpha = alpha;
       problem.beta = beta;
       for (std::size_t i = 0; beta != 0 && i < problem.outputs(); ++i)
@@ -260,10 +259,10 @@ TEST_CASE("explain_gemm: the bound is where rounding ends and a bug begins") {
 TEST_CASE("explain_gemm: the bound knows that tensor cores do not align by subnormal operands") {
   // 2^-24 * 2^15 is aligned as 2^1, so that Hopper's 25 bits do not hold the other products, 2^-25.
   Problem problem = random_problem(binary32, 16, 1, 1);
-  std::ranges::fill(problem.a, 0x0400);
-  std::ranges::fill(problem.b, 0x1000);
-  problem.a[0] = 0x0001;
-  problem.b[0] = 0x7800;
+  std::ranges::fill(problem.a, test::half_of(0x0400));
+  std::ranges::fill(problem.b, test::half_of(0x1000));
+  problem.a[0] = test::half_of(0x0001);
+  problem.b[0] = test::half_of(0x7800);
   plant(problem, [](auto a, auto b, std::size_t) {
     return oracle::gemm::dot({oracle::gemm::tensor_core(hopper32, Output::binary32), 16}, a, b);
   });

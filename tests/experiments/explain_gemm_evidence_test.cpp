@@ -112,8 +112,8 @@ Problem normal_problem(std::size_t rows, std::size_t depth, std::size_t columns,
   Problem problem = random_problem(binary16, depth, rows, columns);
   std::mt19937 generator(seed);
   std::normal_distribution<float> normal;
-  for (Halves* operand : {&problem.a, &problem.b}) {
-    for (std::uint16_t& half : *operand) half = fp16::float_to_half_bits(normal(generator));
+  for (Floats* operand : {&problem.a, &problem.b}) {
+    for (float& value : *operand) value = rounded_to(binary16, normal(generator));
   }
   return problem;
 }

@@ -28,6 +28,7 @@ using oracle::gemm::Output;
 using oracle::gemm::Recipe;
 using oracle::mma::Fixed;
 using Halves = std::vector<std::uint16_t>;
+using Floats = std::vector<float>;
 using FixedReduction = oracle::gemm::Reduction;
 
 /// What explains a problem, and what its differences are.
@@ -63,8 +64,8 @@ inline Problem random_problem(const fp16::Format& format, std::size_t depth = 96
   return {.rows = rows,
           .depth = depth,
           .columns = columns,
-          .a = random_halves(rows * depth, 1),
-          .b = random_halves(depth * columns, 2),
+          .a = random_values(rows * depth, 1),
+          .b = random_values(depth * columns, 2),
           .d = {format, rows, columns, std::vector<std::uint32_t>(rows * columns)}};
 }
 
@@ -86,13 +87,13 @@ inline Problem stacked(Problem above, const Problem& below) {
 inline void plant(Problem& problem,
                   const std::function<std::uint32_t(std::span<const std::uint16_t>,
                                                     std::span<const std::uint16_t>, std::size_t)>& make) {
+  const Halves a = halves_of(problem.a), b = halves_of(problem.b);
   Halves column(problem.depth);
   for (std::size_t j = 0; j < problem.columns; ++j) {
-    for (std::size_t k = 0; k < problem.depth; ++k) column[k] = problem.b[k * problem.columns + j];
+    for (std::size_t k = 0; k < problem.depth; ++k) column[k] = b[k * problem.columns + j];
     for (std::size_t i = 0; i < problem.rows; ++i) {
       const std::size_t output = i * problem.columns + j;
-      const std::uint32_t code =
-          make(std::span(problem.a).subspan(i * problem.depth, problem.depth), column, output);
+      const std::uint32_t code = make(std::span(a).subspan(i * problem.depth, problem.depth), column, output);
       const double value = std::bit_cast<float>(code);
       problem.d.codes[output] = problem.d.format == binary32 ? code
                                 : std::isfinite(value)

@@ -38,10 +38,12 @@ TEST_CASE(
       {"fp32_fma_chain", {oracle::gemm::fp32_chain(), 32}, Reduction::fp32},
       {"fp32_fma_chain",
        {oracle::gemm::fp32_chain(), 32, FixedReduction::fp16_partials},
-       Reduction::fp16_partials},
-      {"fp32_fma_chain", {oracle::gemm::fp32_chain(), 24, FixedReduction::fp16}, Reduction::fp16},
+       Reduction::narrow_partials},
+      {"fp32_fma_chain", {oracle::gemm::fp32_chain(), 24, FixedReduction::fp16}, Reduction::narrow},
       {"fp16_fma_chain", {oracle::gemm::fp16_fma_chain(), 48}, Reduction::fp32},
-      {"fp16_mul_add_chain", {oracle::gemm::fp16_mul_add_chain(), 20, FixedReduction::fp16}, Reduction::fp16},
+      {"fp16_mul_add_chain",
+       {oracle::gemm::fp16_mul_add_chain(), 20, FixedReduction::fp16},
+       Reduction::narrow},
       {"volta_fp32", {tensor_core(volta32, single), 16}, Reduction::fp32},
       {"turing/ampere/ada_fp32", {tensor_core(ampere32, single), 48}, Reduction::fp32},
       {"hopper/blackwell_fp32", hopper_in_slices(32), Reduction::fp32},
@@ -49,7 +51,7 @@ TEST_CASE(
       {"hopper/blackwell_fp16", {tensor_core(hopper16, half), 32}, Reduction::fp32},
       {"hopper/blackwell_fp32", {hopper, 16, FixedReduction::fp32, true}, Reduction::fp32},
       {"volta_fp32", {tensor_core(volta32, single), 24, FixedReduction::fp32, true}, Reduction::fp32},
-      {"fp32_fma_chain", {oracle::gemm::fp32_chain(), 20, FixedReduction::fp16, true}, Reduction::fp16},
+      {"fp32_fma_chain", {oracle::gemm::fp32_chain(), 20, FixedReduction::fp16, true}, Reduction::narrow},
       {"hopper/blackwell_fp32", in_turn(hopper, 16, 2), Reduction::fp32, Slicing::interleaved},
       {"hopper/blackwell_fp32", in_turn(hopper, 16, 4), Reduction::fp32, Slicing::interleaved},
       {"hopper/blackwell_fp32", in_turn(hopper, 32, 2), Reduction::fp32, Slicing::interleaved},
@@ -58,12 +60,12 @@ TEST_CASE(
        Slicing::interleaved},
       {"hopper/blackwell_fp32", in_two(hopper, 32), Reduction::fp32, Slicing::uneven},
       {"turing/ampere/ada_fp32", in_two(tensor_core(ampere32, single), 80), Reduction::fp32, Slicing::uneven},
-      {"fp16_fma_chain", in_two(oracle::gemm::fp16_fma_chain(), 16, FixedReduction::fp16), Reduction::fp16,
+      {"fp16_fma_chain", in_two(oracle::gemm::fp16_fma_chain(), 16, FixedReduction::fp16), Reduction::narrow,
        Slicing::uneven},
   };
   for (const auto& row : rows) {
     const Answer result = answer(planted(row.recipe, binary32));
-    INFO(row.accumulator, " ", row.recipe.slice_length, " ", name_of(row.reduction));
+    INFO(row.accumulator, " ", row.recipe.slice_length, " ", name_of(row.reduction, binary16));
     const std::vector<Hypothesis> candidates = candidates_of(result);
     CHECK(std::ranges::any_of(candidates, [&](const Hypothesis& hypothesis) {
       return hypothesis.accumulator->name == row.accumulator;
@@ -76,7 +78,7 @@ TEST_CASE(
     CHECK(result.classes.name() == "none");
     CHECK(result.classes.differences.empty());
     // Rounding the sums of slices to FP16 hides what was before it.
-    if (row.reduction == Reduction::fp16_partials || row.reduction == Reduction::fp16) continue;
+    if (row.reduction == Reduction::narrow_partials || row.reduction == Reduction::narrow) continue;
     CHECK(candidates.size() == 1);
     CHECK((candidates[0].order == Order::pairwise) == row.recipe.pairwise);
     CHECK(verdict_of(result) == Verdict::explained);
@@ -115,9 +117,9 @@ TEST_CASE("explain_gemm: slices added in place, through D in FP16, are told from
     plant(problem, [&](auto a, auto b, std::size_t) {
       return oracle::gemm::dot(hopper_in_slices(length, fixed), a, b);
     });
-    const Reduction expected = fixed == FixedReduction::fp16_in_place   ? Reduction::fp16_in_place
-                               : fixed == FixedReduction::fp16_partials ? Reduction::fp16_partials
-                                                                        : Reduction::fp16;
+    const Reduction expected = fixed == FixedReduction::fp16_in_place   ? Reduction::narrow_in_place
+                               : fixed == FixedReduction::fp16_partials ? Reduction::narrow_partials
+                                                                        : Reduction::narrow;
     const Answer result = answer(problem);
     const std::vector<Hypothesis> candidates = candidates_of(result);
     CHECK(std::ranges::any_of(candidates, [](const Hypothesis& hypothesis) {
@@ -127,7 +129,7 @@ TEST_CASE("explain_gemm: slices added in place, through D in FP16, are told from
       CHECK(candidate.reduction == expected);
       CHECK(candidate.slice_length == length);
     }
-    CHECK(arithmetic_of(result.best()) == Arithmetic::fp16_reduction);
+    CHECK(arithmetic_of(result.best()) == Arithmetic::narrow_reduction);
   }
 }
 
@@ -224,14 +226,16 @@ TEST_CASE("explain_gemm: hypotheses of two slices that are the same for all oper
   };
   using Reductions = std::vector<Reduction>;
   Problem problem = random_problem(binary16, 32, 2, 2);
-  CHECK(reductions(problem, Epilogue::round_once, binary32) == Reductions{Reduction::fp32, Reduction::fp16});
-  CHECK(reductions(problem, Epilogue::round_once, binary16) == Reductions{Reduction::fp16, Reduction::fp16});
+  CHECK(reductions(problem, Epilogue::round_once, binary32) ==
+        Reductions{Reduction::fp32, Reduction::narrow});
+  CHECK(reductions(problem, Epilogue::round_once, binary16) ==
+        Reductions{Reduction::narrow, Reduction::narrow});
   problem.alpha = 0.7f;
   CHECK(reductions(problem, Epilogue::scale, binary32) ==
-        Reductions{Reduction::fp32, Reduction::fp16_partials, Reduction::fp16});
+        Reductions{Reduction::fp32, Reduction::narrow_partials, Reduction::narrow});
   problem = random_problem(binary32, 32, 2, 2);
   CHECK(reductions(problem, Epilogue::round_once, binary32) ==
-        Reductions{Reduction::fp32, Reduction::fp16_partials, Reduction::fp16});
+        Reductions{Reduction::fp32, Reduction::narrow_partials, Reduction::narrow});
 }
 
 TEST_CASE("explain_gemm: slices hold every k once") {
@@ -256,8 +260,8 @@ TEST_CASE("explain_gemm: slices hold every k once") {
 
 TEST_CASE("explain_gemm: sums that are exact in every order are ambiguous") {
   Problem problem = random_problem(binary16, 32);
-  for (Halves* operand : {&problem.a, &problem.b}) {
-    for (std::uint16_t& half : *operand) half = half & 1 ? 0x3c00 : 0xc000;  // 1 and -2
+  for (Floats* operand : {&problem.a, &problem.b}) {
+    for (float& value : *operand) value = fp16::float_to_half_bits(value) & 1 ? 1 : -2;
   }
   plant(problem, [&](auto a, auto b, std::size_t) {
     return oracle::gemm::dot({oracle::gemm::fp32_chain(), whole}, a, b);
@@ -309,7 +313,7 @@ TEST_CASE("explain_gemm: NaNs explain each other, zeros of different sign do not
   CHECK(explains(binary16, 0x8000, 0x8000));
 
   Problem problem = planted({oracle::gemm::fp32_chain(), whole}, binary32);
-  problem.a[2 * problem.depth + 5] = 0x7e01;
+  problem.a[2 * problem.depth + 5] = test::half_of(0x7e01);
   for (std::size_t j = 0; j < problem.columns; ++j)
     problem.d.codes[2 * problem.columns + j] = 0xffc00000 + static_cast<std::uint32_t>(j);
   const Answer result = answer(problem);

@@ -59,6 +59,7 @@ halflab_test(explain_gemm_test
   experiments/explain_gemm_classification_test.cpp
   experiments/explain_gemm_evidence_test.cpp
   experiments/explain_gemm_mistake_test.cpp
+  experiments/explain_gemm_operands_test.cpp
   experiments/explain_gemm_problem_test.cpp
   experiments/explain_gemm_reference.cpp
   experiments/explain_gemm_test.cpp
