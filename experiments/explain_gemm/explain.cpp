@@ -91,6 +91,7 @@ constexpr const char* details =
     "  fp16_mul_add_chain              each product is rounded to FP16, then each sum\n"
     "  hopper/blackwell_fp32, ..._fp16 steps of these tensor cores, whose sums are FP32 or FP16\n"
     "  ..._step8, ..._step4            the same in steps of 8 or 4 products, fewer than usual\n"
+    "  tree_fp32, tree_fp16            products and sums of two rounded in the order of --tree\n"
     "Slices of k, whose sums are added afterwards:\n"
     "  k in 4 slices of 256            contiguous (split-K)\n"
     "  blocks of 32 k to 8 slices in turn  block 0 to slice 0, block 1 to slice 1, ... (warps)\n"

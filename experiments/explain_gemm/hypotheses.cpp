@@ -248,6 +248,21 @@ bool fits(const Cut& cut, const Accumulator& accumulator, std::size_t depth) {
   return !accumulator.is_shortened || step < longest;
 }
 
+/// With every epilogue that does not begin with the first sum.
+void add_trees(const Problem& problem, const std::vector<Epilogue>& epilogues, std::vector<Hypothesis>& all) {
+  for (const Accumulator& accumulator : tree_accumulators()) {
+    if (accumulator.format == binary16 && problem.operands != binary16) continue;
+    for (const Epilogue epilogue : epilogues) {
+      if (epilogue == Epilogue::start_from_c) continue;
+      all.push_back({.accumulator = &accumulator,
+                     .slice_length = problem.depth,
+                     .slices = 1,
+                     .narrow = problem.narrow().value_or(binary16),
+                     .epilogue = epilogue});
+    }
+  }
+}
+
 }  // namespace
 
 const std::vector<Accumulator>& accumulators() {
@@ -302,6 +317,21 @@ Slices slices_of(const Hypothesis& hypothesis, std::size_t depth) {
   return slices;
 }
 
+const std::vector<Accumulator>& tree_accumulators() {
+  static const std::vector<Accumulator> all = [] {
+    std::vector<Accumulator> trees;
+    for (const fp16::Format& format : {binary32, binary16})
+      trees.push_back({.name = format == binary32 ? "tree_fp32" : "tree_fp16",
+                       .way = TreeAccumulation{},
+                       .format = format,
+                       .products_per_step = 1,
+                       .is_shortened = false,
+                       .step_error = 2 * unit_roundoff(format)});
+    return trees;
+  }();
+  return all;
+}
+
 bool suits(const Accumulator& accumulator, const fp16::Format& operands) {
   const auto* chain = std::get_if<fp16::Accumulation>(&accumulator.way);
   return operands == binary16 || (chain != nullptr && *chain == fp16::Accumulation::fp32_fma_chain);
@@ -326,6 +356,7 @@ std::vector<Hypothesis> hypotheses(const Problem& problem, std::size_t most_slic
       }
     }
   }
+  if (problem.tree) add_trees(problem, epilogues, all);
   return all;
 }
 

@@ -15,10 +15,13 @@
 
 namespace experiments::explain_gemm {
 
+/// The sums of Problem::tree, of products that are rounded first.
+struct TreeAccumulation {};
+
 /// How the products of a slice of k are added up.
 struct Accumulator {
   std::string name;  ///< such as "fp32_fma_chain" or "hopper/blackwell_fp32_step8"
-  std::variant<fp16::Accumulation, fp16::TensorCoreAccumulation> way;
+  std::variant<fp16::Accumulation, fp16::TensorCoreAccumulation, TreeAccumulation> way;
   fp16::Format format;  ///< of the running sum
   std::size_t products_per_step;
   bool is_shortened;  ///< a tensor core's step of fewer products than its own
@@ -31,6 +34,9 @@ struct Accumulator {
 /// Chains with FP32 and FP16 sums, then the steps of each tensor core that differs from the others, as long
 /// as its own and shorter by powers of two down to 4, with FP32 and FP16 accumulators.
 const std::vector<Accumulator>& accumulators();
+
+/// Those of a problem's tree, in FP32 and FP16: of all k, not of slices.
+const std::vector<Accumulator>& tree_accumulators();
 
 /// How k is cut into slices, each of which is summed in ascending k before the slices' sums become one.
 enum class Slicing {

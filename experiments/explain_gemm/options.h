@@ -20,12 +20,16 @@ struct Options {
 
 inline void bind(CommandLine& command_line, Options& options) {
   Inputs& inputs = options.inputs;
-  command_line.add("--a", inputs.a, "A, m x k, float16; .npy, or FILE:NAME of .npz or .safetensors", "FILES");
+  command_line.add("--a", inputs.a,
+                   "A, m x k, float16, bfloat16 or float32; .npy, or FILE:NAME of .npz or .safetensors",
+                   "FILES");
   command_line.add("--b", inputs.b, "B, k x n, likewise", "FILES");
-  command_line.add("--d", inputs.d, "D, m x n, float16 or float32, likewise", "FILES");
-  command_line.add("--c", inputs.c, "C, m x n, float16 or float32, likewise", "FILES");
+  command_line.add("--d", inputs.d, "D, m x n, likewise", "FILES");
+  command_line.add("--c", inputs.c, "C, m x n, likewise", "FILES");
   command_line.add("--alpha", inputs.alpha, "factor of A B");
   command_line.add("--beta", inputs.beta, "factor of C; default: 1 with --c, 0 without");
+  command_line.add("--tree", inputs.tree,
+                   "one more order of the k products, as halflab reveal --to writes it", "FILE");
   command_line.add_flag("--cublas", inputs.by_cublas,
                         "explain what cuBLAS makes of A and B (of an example's without files) in "
                         "every way, instead of a D from a file");

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 #include <span>
+#include <type_traits>
 #include <utility>
 
 #include "fp16/arithmetic.h"
@@ -176,6 +177,29 @@ void append_row(const Problem& problem, std::size_t i, Met& met, Part& part) {
   }
 }
 
+/// All outputs of a row at once: a number of the tree is a vector over the columns.
+std::vector<float> sums_of_tree(const fp16::SummationTree& tree, const Part& part,
+                                const fp16::Format& format) {
+  const std::size_t columns = part.columns.size();
+  std::vector<float> sums;
+  std::vector<std::vector<float>> terms(part.depth, std::vector<float>(columns));
+  for (std::size_t i = 0; i < part.rows.size(); ++i) {
+    for (std::size_t k = 0; k < part.depth; ++k) {
+      for (std::size_t j = 0; j < columns; ++j)
+        terms[k][j] = part.a[i * part.depth + k] * (*part.b)[k * columns + j];
+      round_to(format, terms[k]);
+    }
+    const std::vector<float> row = tree.evaluate<std::vector<float>>(terms, [&](const auto& children) {
+      std::vector<float> sum = children[0];
+      for (std::size_t j = 0; j < columns; ++j) sum[j] += children[1][j];
+      round_to(format, sum);
+      return sum;
+    });
+    sums.insert(sums.end(), row.begin(), row.end());
+  }
+  return sums;
+}
+
 }  // namespace
 
 std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
@@ -196,7 +220,7 @@ std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& ro
   return parts;
 }
 
-Partials partial_sums(const Part& part, const Hypothesis& hypothesis) {
+Partials partial_sums(const Problem& problem, const Part& part, const Hypothesis& hypothesis) {
   const std::size_t rows = part.rows.size(), columns = part.columns.size();
   Partials partials;
   for (const std::vector<Range>& slice : slices_of(hypothesis, part.depth)) {
@@ -209,8 +233,14 @@ Partials partial_sums(const Part& part, const Hypothesis& hypothesis) {
       const bool starts = !from_c && first == slice.front().first;
       const fp16::GemmOptions options{.start =
                                           starts ? fp16::ChainStart::zero : fp16::ChainStart::from_output};
-      std::visit([&](const auto& way) { fp16::gemm(a, b, sums.data(), columns, way, options); },
-                 hypothesis.accumulator->way);
+      const auto multiply = [&](const auto& way) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(way)>, TreeAccumulation>) {
+          sums = sums_of_tree(*problem.tree, part, hypothesis.accumulator->format);
+        } else {
+          fp16::gemm(a, b, sums.data(), columns, way, options);
+        }
+      };
+      std::visit(multiply, hypothesis.accumulator->way);
     }
   }
   return partials;

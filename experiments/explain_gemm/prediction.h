@@ -33,7 +33,7 @@ std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& ro
 
 /// The sums of the slices, each row-major over the part's outputs.
 using Partials = std::vector<std::vector<float>>;
-Partials partial_sums(const Part& part, const Hypothesis& hypothesis);
+Partials partial_sums(const Problem& problem, const Part& part, const Hypothesis& hypothesis);
 
 /// The codes of D over the part's outputs.
 std::vector<std::uint32_t> predicted(const Problem& problem, const Part& part, const Hypothesis& hypothesis,

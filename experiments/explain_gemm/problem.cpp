@@ -15,6 +15,7 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/explain_gemm/tree_file.h"
 #include "fp16/bulk.h"
 #include "fp16/codec.h"
 #include "fp16/mma.h"
@@ -175,6 +176,20 @@ std::optional<std::size_t> same_triple(const Problem& problem, const Problem& tr
   return {};
 }
 
+fp16::SummationTree tree_for(const Problem& problem, const std::string& file) {
+  fp16::SummationTree tree = read_tree(file);
+  if (tree.leaves != problem.depth)
+    throw std::invalid_argument(
+        fmt::format("--tree: '{}' adds {} terms where k is {}", file, tree.leaves, problem.depth));
+  if (!tree.is_binary())
+    throw std::invalid_argument(
+        fmt::format("--tree: '{}' adds more than two terms at one time; allowed: sums of two, for what a "
+                    "wider node rounds is not "
+                    "in the file",
+                    file));
+  return tree;
+}
+
 /// Below the triples that are there. Another shape may well be summed in another order.
 void append(const Files& files, Problem& problem, const Problem& triple) {
   const std::size_t index = problem.triples;
@@ -248,12 +263,15 @@ Problem read_problem(const Inputs& inputs) {
     throw std::invalid_argument(
         inputs.by_cublas ? "--a and --b belong together: give both, or none for an example"
                          : "--a, --b and --d belong together: give all three, or none for an example");
+  if (inputs.by_cublas && !inputs.tree.empty())
+    throw std::invalid_argument("--tree: goes with a D from a file, not with --cublas");
   if (inputs.alpha == 0) throw std::invalid_argument("--alpha: 0 leaves nothing of A B to explain");
   if (inputs.beta.value_or(0) != 0 && inputs.c.empty())
     throw std::invalid_argument("--beta: there is no --c");
   const Files files = files_of(inputs);
   Problem problem = read_triple(inputs, files, 0);
   for (std::size_t i = 1; i < files.a.size(); ++i) append(files, problem, read_triple(inputs, files, i));
+  if (!inputs.tree.empty()) problem.tree = tree_for(problem, inputs.tree);
   if (inputs.by_cublas && problem.operands != binary16)
     throw std::invalid_argument(fmt::format(
         "--a: with --cublas A and B are FP16, and these hold numbers of {}", short_name(problem.operands)));

@@ -12,6 +12,7 @@
 
 #include "experiments/explain_gemm/matrix.h"
 #include "fp16/formats.h"
+#include "fp16/summation_tree.h"
 
 namespace experiments::explain_gemm {
 
@@ -21,6 +22,7 @@ struct Inputs {
   std::string c;  ///< empty: there is none
   float alpha = 1;
   std::optional<float> beta;  ///< without it 1 with C, 0 without
+  std::string tree;           ///< a file of tree_file.h; empty: none is tried
   bool by_cublas = false;     ///< there is no D: cuBLAS shall make it
 
   bool any_file() const { return !a.empty() || !b.empty() || !c.empty() || !d.empty(); }
@@ -45,7 +47,8 @@ struct Problem {
   /// What A and B are stored in; of floats, and of two formats, the first of bfloat16, binary16 and binary32 that holds
   /// all of them.
   fp16::Format operands = fp16::binary16;
-  bool was_widened = false;  ///< the file of D held its FP16 or bfloat16 numbers as floats
+  std::optional<fp16::SummationTree> tree;  ///< an order of the k products that is tried besides
+  bool was_widened = false;                 ///< the file of D held its FP16 or bfloat16 numbers as floats
   std::size_t triples = 1;
 
   std::size_t outputs() const { return rows * columns; }

@@ -71,7 +71,7 @@ struct MapCell {
 
 const TableOf<MapCell> map_table{
     .name = "map",
-    .rows = "each accumulator and number of slices, of the hypothesis that explains most",
+    .rows = "each accumulator and number of slices, of the hypothesis that explains most; without --tree",
     .columns = {{"accumulator", "", [](auto& c) { return accumulators()[c.accumulator].name; }},
                 {"accumulator_index", "", &MapCell::accumulator},
                 {"slices", "slices", &MapCell::slices},
@@ -80,6 +80,7 @@ const TableOf<MapCell> map_table{
 void write_map(RunRecord& record, const Explanation& explanation) {
   std::map<std::pair<std::size_t, std::size_t>, double> least;
   for (const Tried& tried : explanation.tried) {
+    if (std::holds_alternative<TreeAccumulation>(tried.hypothesis.accumulator->way)) continue;
     const auto index = static_cast<std::size_t>(tried.hypothesis.accumulator - accumulators().data());
     const double share = static_cast<double>(tried.unexplained()) / static_cast<double>(tried.outputs);
     const auto [at, is_new] = least.try_emplace({index, tried.hypothesis.slices}, share);

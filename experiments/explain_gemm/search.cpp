@@ -96,7 +96,7 @@ void hold_against(const Stage& stage, const Indices& alive, std::vector<Tried>& 
   parallel_for_each(tasks, stage.run.threads(), [&](std::size_t task) {
     const Group& group = groups[task / stage.parts.size()];
     const Part& part = stage.parts[task % stage.parts.size()];
-    const Partials partials = partial_sums(part, tried[group.front()].hypothesis);
+    const Partials partials = partial_sums(stage.problem, part, tried[group.front()].hypothesis);
     for (const std::size_t index : group) {
       Tried& result = results[task].emplace_back(Tried{.hypothesis = tried[index].hypothesis});
       hold_against(stage.problem, part, partials, result);
@@ -210,7 +210,7 @@ std::vector<std::uint32_t> predicted(const Problem& problem, const Hypothesis& h
   const std::vector<Part> parts = whole(problem);
   std::vector<std::vector<std::uint32_t>> codes(parts.size());
   parallel_for_each(parts.size(), run.threads(), [&](std::size_t i) {
-    codes[i] = predicted(problem, parts[i], hypothesis, partial_sums(parts[i], hypothesis));
+    codes[i] = predicted(problem, parts[i], hypothesis, partial_sums(problem, parts[i], hypothesis));
   });
   std::vector<std::uint32_t> all;
   for (const std::vector<std::uint32_t>& part : codes) all.insert(all.end(), part.begin(), part.end());

@@ -43,6 +43,11 @@ std::vector<float> normal_values(std::size_t count, std::string_view purpose) {
   return values;
 }
 
+bool has_avx2() {
+  return std::ranges::find(fp16::available_vector_paths(), fp16::VectorPath::avx2_f16c) !=
+         fp16::available_vector_paths().end();
+}
+
 std::vector<float> gradient_like_values(std::size_t count, std::string_view purpose) {
   const sim::RandomStream random(1, purpose);
   std::vector<float> values(count);
@@ -117,7 +122,8 @@ void time_all(const std::vector<Case>& cases, const Options& options, Medians& m
   for (const Case& timed : cases) {
     benchmark::RegisterBenchmark(timed.name.c_str(),
                                  [&timed, &cores](benchmark::State& state) {
-                                   if (experiments::is_interrupted()) return state.SkipWithError("interrupted");
+                                   if (experiments::is_interrupted())
+                                     return state.SkipWithError("interrupted");
                                    cores.give(timed.threads);
                                    for (auto _ : state) timed.work();
                                  })
@@ -244,7 +250,8 @@ std::string others_table(const std::vector<Case>& cases, const Rates& rates) {
     const bool is_product = timed.name.starts_with("gemm");
     if (timed.is_peer || timed.is_instrumented || timed.is_observed || (limit != 0 && !is_product)) continue;
     const double rate = rates.at(timed.name);
-    table.rows.push_back({timed.name, rate_text(rate), is_product ? "eigen_gemm, " + rate_text(limit) : "-",
+    table.rows.push_back({timed.name, rate_text(rate),
+                          is_product ? timed.limits.front() + ", " + rate_text(limit) : "-",
                           is_product ? fmt::format("{:.2f}", rate / limit) : "-"});
   }
   return table.text();

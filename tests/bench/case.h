@@ -51,6 +51,9 @@ struct Derived {
 /// Throws unless `right`: no case is timed that computes something else than its definition.
 void require(bool right, std::string_view what);
 
+/// Whether cases of the path for AVX2 alone run here.
+bool has_avx2();
+
 inline constexpr std::size_t array_size = 1 << 20;
 
 /// N(0, 1), from a stream of its own for each purpose.

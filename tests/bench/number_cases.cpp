@@ -127,6 +127,13 @@ void add_conversions(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
   cases.push_back(Case{"stochastic" + d->suffix, array_size,
                        [=] { to_half(stochastic, {.random_bits_32 = d->random_bits}); }, limits}
                       .moving(10));
+  if (has_avx2())
+    cases.push_back(Case{
+        "stochastic_avx2" + d->suffix,
+        array_size,
+        [=] { to_half(stochastic, {.path = fp16::VectorPath::avx2_f16c, .random_bits_32 = d->random_bits}); },
+        {"avx2_float_to_half" +
+         d->suffix}}.moving(10));
   cases.push_back(Case{"stochastic_philox" + d->suffix, array_size,
                        [=] { to_half(stochastic, {.random = fp16::PhiloxSequence{{.key = 1}}}); }, limits}
                       .moving(6));

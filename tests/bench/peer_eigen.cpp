@@ -1,5 +1,6 @@
 #include <Eigen/Dense>
 
+#include "tests/bench/eigen_product.h"
 #include "tests/bench/scalar_loops.h"
 
 namespace bench {
@@ -16,10 +17,7 @@ struct EigenHalf {
 const HalfLoops eigen_half = ScalarLoops<EigenHalf>::loops("eigen_half");
 
 void eigen_product(const float* a, const float* b, float* c, std::size_t n) {
-  using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  const auto size = static_cast<Eigen::Index>(n);
-  Eigen::Map<Matrix>(c, size, size).noalias() =
-      Eigen::Map<const Matrix>(a, size, size) * Eigen::Map<const Matrix>(b, size, size);
+  multiply_square(a, b, c, n);
 }
 
 }  // namespace bench

@@ -56,5 +56,7 @@ float multiply_adds(std::size_t count);
 
 /// c = a * b, all n x n row-major, by Eigen.
 void eigen_product(const float* a, const float* b, float* c, std::size_t n);
+/// The same, compiled for AVX2 and FMA alone.
+void eigen_product_avx2(const float* a, const float* b, float* c, std::size_t n);
 
 }  // namespace bench

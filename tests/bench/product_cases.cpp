@@ -65,11 +65,15 @@ void add_product_cases(std::vector<Case>& cases) {
   cases.push_back(
       {"peak_fma", array_size, [] { benchmark::DoNotOptimize(multiply_adds(array_size)); }, {}, true});
 
-  const auto add = [&](std::string name, const auto& accumulation, float expected_output) {
-    const auto work = [=] { fp16::gemm(left, right, m.c.data(), n, accumulation); };
+  const auto add_on = [&](fp16::VectorPath path, std::string name, const std::string& peer,
+                          const auto& accumulation, float expected_output) {
+    const auto work = [=] { fp16::gemm(left, right, m.c.data(), n, accumulation, {.path = path}); };
     work();
     require(m.c[Chains::row * n + Chains::column] == expected_output, name);
-    cases.push_back(Case{std::move(name), products, work, {"eigen_gemm"}}.moving(bytes_per_product, 2));
+    cases.push_back(Case{std::move(name), products, work, {peer}}.moving(bytes_per_product, 2));
+  };
+  const auto add = [&](std::string name, const auto& accumulation, float expected_output) {
+    add_on(fp16::active_vector_path(), std::move(name), "eigen_gemm", accumulation, expected_output);
   };
   add("gemm_fp32_chain", fp16::Accumulation::fp32_fma_chain, expected.fp32_fma);
   // Halves have so few digits that no sum is in doubt; floats have not.
@@ -91,6 +95,15 @@ void add_product_cases(std::vector<Case>& cases) {
   }
   add("gemm_fp16_fma", fp16::Accumulation::fp16_fma_chain, expected.fp16_fma);
   add("gemm_fp16_mul_add", fp16::Accumulation::fp16_mul_add_chain, expected.fp16_mul_add);
+  if (has_avx2()) {
+    cases.push_back({"eigen_gemm_avx2",
+                     products,
+                     [] { eigen_product_avx2(m.a.data(), m.b.data(), m.c.data(), n); },
+                     {},
+                     true});
+    add_on(fp16::VectorPath::avx2_f16c, "gemm_fp16_fma_avx2", "eigen_gemm_avx2",
+           fp16::Accumulation::fp16_fma_chain, expected.fp16_fma);
+  }
   for (const fp16::TensorCore& core : {fp16::volta, fp16::ampere, fp16::hopper}) {
     add("gemm_tensor_core_" + std::string(core.name), fp16::TensorCoreAccumulation{core, fp16::binary32},
         expected.on_tensor_core(core));

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <span>
 #include <string>
@@ -12,6 +14,7 @@
 
 #include "experiments/explain_gemm/findings.h"
 #include "experiments/explain_gemm/mistake.h"
+#include "experiments/explain_gemm/tree_file.h"
 #include "experiments/frame/tensor_files/element_type.h"
 #include "experiments/frame/tensor_files/safetensors.h"
 #include "tests/experiments/explain_gemm_problems.h"
@@ -217,4 +220,74 @@ TEST_CASE("explain_gemm: operands are of the narrowest format that holds them, h
   const Matrix stored = read_matrix((directory / "w.safetensors").string() + ":w");
   CHECK(stored.format == bfloat16);
   CHECK(stored.codes == std::vector<std::uint32_t>{codes.begin(), codes.end()});
+}
+
+TEST_CASE("explain_gemm: a tree that was handed over is tried, in FP32 and FP16") {
+  constexpr std::size_t depth = 12;
+  // ((0 + 6) + (1 + 7)) + ... as no slices give it: three lanes of four, folded crosswise.
+  const fp16::SummationTree tree{.leaves = depth,
+                                 .nodes = {{0, 5},
+                                           {1, 7},
+                                           {2, 9},
+                                           {3, 11},
+                                           {4, 6},
+                                           {8, 10},
+                                           {12, 17},
+                                           {13, 16},
+                                           {14, 15},
+                                           {18, 20},
+                                           {19, 21}}};
+  for (const fp16::Format& operands : {binary16, binary32}) {
+    Problem problem = operands == binary16 ? random_problem(binary32, depth, 24, 40)
+                                           : problem_in(binary32, binary32, depth);
+    write_d(problem, [&](std::size_t output) {
+      std::vector<float> sums;
+      for (std::size_t k = 0; k < depth; ++k)
+        sums.push_back(problem.a_of(output, k) * problem.b_of(output, k));
+      for (const auto& node : tree.nodes) sums.push_back(sums[node[0]] + sums[node[1]]);
+      return sums.back();
+    });
+    CHECK(answer(problem).found.best().unexplained() > 0);
+    problem.tree = tree;
+    const Answer told = answer(problem);
+    CHECK(told.best().text() == "tree_fp32");
+    CHECK(verdict_of(told) == Verdict::explained);
+    const auto in_fp16 = [&](const Hypothesis& hypothesis) { return hypothesis.text() == "tree_fp16"; };
+    CHECK(std::ranges::any_of(hypotheses(problem, 2), in_fp16) == (operands == binary16));
+  }
+}
+
+TEST_CASE("explain_gemm: a tree's file reads back, and what is none is refused in one line") {
+  const test::TemporaryDirectory directory;
+  const std::filesystem::path file = directory / "tree.json";
+  for (const fp16::SummationTree& tree :
+       {fp16::SummationTree{1, {}}, fp16::SummationTree{3, {{0, 1}, {2, 3}}},
+        fp16::SummationTree{4, {{0, 1, 2, 3}}}}) {
+    write_tree(file, tree);
+    CHECK(read_tree(file) == tree);
+  }
+  const struct {
+    const char* text;
+    const char* fault;
+  } rows[]{
+      {"", "holds no tree"},
+      {"[]", "holds no tree"},
+      {R"({"terms": -1, "nodes": []})", "holds no tree"},
+      {R"({"terms": 2, "nodes": [[0, "1"]]})", "holds no tree"},
+      {R"({"terms": 2, "nodes": [[0, 1]], "order": 1})", "the key 'order' is unknown"},
+      {R"({"nodes": []})", "has no terms"},
+      {R"({"terms": 1152921504606846976, "nodes": [[0, 1]]})", "has not every term"},
+      {R"({"terms": 3, "nodes": []})", "has not as many nodes"},
+      {R"({"terms": 3, "nodes": [[0, 1], [2, 3], [4]]})", "has not as many nodes"},
+      {R"({"terms": 3, "nodes": [[0, 3], [2, 1]]})", "adds 3 in node 0, before it is there"},
+      {R"({"terms": 3, "nodes": [[0, 1], [1, 3]]})", "adds 1 twice"},
+      {R"({"terms": 3, "nodes": [[0, 1, 2], [3]]})", "has fewer than two children in node 1"},
+      {R"({"terms": 3, "nodes": [[0, 1], [2, 9]]})", "adds 9 in node 1"},
+  };
+  for (const auto& row : rows) {
+    std::ofstream(file) << row.text;
+    INFO(row.text);
+    CHECK_THROWS_WITH(read_tree(file), doctest::Contains(row.fault));
+  }
+  CHECK_THROWS_WITH(read_tree(directory / "none.json"), doctest::Contains("cannot be read"));
 }

@@ -39,6 +39,7 @@ foreach(reader npy npz safetensors safetensors_index)
 endforeach()
 halflab_fuzz(json SOURCES experiments/frame/json.cpp)
 halflab_fuzz(cbor SOURCES experiments/frame/json.cpp)
+halflab_fuzz(summation_tree SOURCES experiments/explain_gemm/tree_file.cpp experiments/frame/json.cpp LIBRARIES halflab_frame)
 halflab_fuzz(idx SOURCES sim/data/idx.cpp sim/data/gzip_file.cpp sim/data/input_file.cpp LIBRARIES halflab_sim)
 halflab_fuzz(checkpoint SOURCES experiments/training/checkpoint.cpp experiments/frame/json.cpp
   LIBRARIES halflab_experiments halflab_frame halflab_sim halflab_fp16_bulk halflab_names)

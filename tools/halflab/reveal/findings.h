@@ -20,6 +20,7 @@ struct Options {
   int terms = 32;
   int trials = 100;
   std::uint64_t seed = 1;
+  std::string to;  ///< a file for the tree; empty: none
 };
 
 /// An arithmetic of the tree's nodes, and how far it gives the box's bits.

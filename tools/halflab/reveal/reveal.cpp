@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "experiments/explain_gemm/tree_file.h"
 #include "fp16/reveal_order.h"
 #include "tools/halflab/command.h"
 #include "tools/halflab/reveal/findings.h"
@@ -22,6 +23,7 @@ void bind(experiments::CommandLine& command_line, Options& options) {
                    {.minimum = 1, .maximum = 4096});
   command_line.add("--trials", options.trials, "random inputs that the found tree is replayed on",
                    {.minimum = 0, .maximum = 100000});
+  command_line.add("--to", options.to, "write the tree, for halflab explain --tree", "FILE.json");
   command_line.add_seed(options.seed);
 }
 
@@ -45,7 +47,9 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
        .body =
            [&](experiments::Run& run) {
              try {
-               report(run, measure(options, run));
+               const Findings found = measure(options, run);
+               report(run, found);
+               if (!options.to.empty()) experiments::explain_gemm::write_tree(options.to, found.tree);
              } catch (const fp16::NotATree& error) {
                throw std::runtime_error(fmt::format("{} is no sum in a fixed order: {}",
                                                     options.python.empty() ? options.order : options.python,
