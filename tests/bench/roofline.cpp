@@ -88,7 +88,8 @@ std::string script_of(const Roofs& roofs, const std::vector<Point>& points) {
   std::string script = fmt::format(
       "set logscale xy\nset samples 2000\nset xrange [0.05:200]\nset yrange [{:.3g}:{:.3g}]\n"
       "set xlabel \"operations per byte\"\nset ylabel \"operations per second\"\nset format y "
-      "\"10^{{%T}}\"\nset key at graph 0.42, graph 0.05 left bottom vertical maxcols 1\nsmaller(a, b) = a < "
+      "\"10^{{%T}}\"\nset tmargin at screen 0.9\nset key at graph 0.42, graph 0.05 left bottom vertical "
+      "maxcols 1\nsmaller(a, b) = a < "
       "b ? a : b\nplot {}, {}",
       std::ranges::min(points, {}, &Point::operations).operations / 2, 3 * roofs.arithmetic,
       roof(roofs.cache, roofs.arithmetic, "title \"bandwidth of caches, arithmetic\""),
