@@ -50,8 +50,7 @@ std::optional<std::string> fault_of(const fp16::SummationTree& tree) {
   for (std::size_t k = 0; k < tree.nodes.size(); ++k) {
     if (tree.nodes[k].size() < 2) return fmt::format("has fewer than two children in node {}", k);
     for (const std::size_t child : tree.nodes[k]) {
-      if (child >= tree.leaves + k)
-        return fmt::format("adds {} in node {}, before it is there", child, k);
+      if (child >= tree.leaves + k) return fmt::format("adds {} in node {}, before it is there", child, k);
       if (is_added[child]) return fmt::format("adds {} twice", child);
       is_added[child] = true;
     }

@@ -19,12 +19,22 @@ TEST_CASE("halflab explain: is the engine of explain_gemm, and leaves nothing un
   CHECK(std::filesystem::is_empty(directory.path()));
 }
 
-TEST_CASE("halflab explain: operands of other formats are said to be outside of the hypotheses") {
+TEST_CASE("halflab explain: operands of bfloat16 are explained without tensor cores, those of FP8 refused") {
   const test::TemporaryDirectory directory;
-  const std::string header = R"({"a":{"dtype":"BF16","shape":[1,2],"data_offsets":[0,4]}})";
-  std::ofstream(directory / "a.safetensors", std::ios::binary) << test::safetensors_file(header, "1234");
-  const std::string file = directory / "a.safetensors";
-  const test::CommandRun run = test::run_halflab({"explain", "--a", file, "--b", file, "--d", file});
-  CHECK(run.exit_code == 2);
-  CHECK(run.err.find("bfloat16, whose products are not among the hypotheses") != std::string::npos);
+  const std::string file = directory / "x.safetensors";
+  const auto explain = [&](const std::string& dtype, const std::string& data) {
+    const std::string header = R"({"x":{"dtype":")" + dtype + R"(","shape":[1,1],"data_offsets":[0,)" +
+                               std::to_string(data.size()) + "]}}";
+    std::ofstream(file, std::ios::binary) << test::safetensors_file(header, data);
+    return test::run_halflab({"explain", "--a", file, "--b", file, "--d", file});
+  };
+  const test::CommandRun in_bfloat16 = explain("BF16", std::string("\x80\x3f", 2));  // 1 = 1 x 1
+  CHECK(in_bfloat16.exit_code == 0);
+  CHECK(in_bfloat16.out.find(
+            "A and B hold bfloat16: chains of FP32 fused multiply-adds are tried, and no tensor cores") !=
+        std::string::npos);
+  const test::CommandRun in_fp8 = explain("F8_E4M3", "1");
+  CHECK(in_fp8.exit_code == 2);
+  CHECK(in_fp8.err.find("holds e4m3; allowed: binary16 (float16), bfloat16, binary32 (float32)") !=
+        std::string::npos);
 }
