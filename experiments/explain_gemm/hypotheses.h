@@ -35,7 +35,7 @@ struct Accumulator {
 /// as its own and shorter by powers of two down to 4, with FP32 and FP16 accumulators.
 const std::vector<Accumulator>& accumulators();
 
-/// Those of a problem's tree, in FP32 and FP16: of all k, not of slices.
+/// The accumulators of a problem's tree, in FP32 and FP16: of all k, not of slices.
 const std::vector<Accumulator>& tree_accumulators();
 
 /// How k is cut into slices, each of which is summed in ascending k before the slices' sums become one.

@@ -20,7 +20,7 @@ std::string_view format_name(const Problem& problem) {
   return short_name(problem.d.format);
 }
 
-/// Of sums of 16 bits, where there are such.
+/// The format of sums of 16 bits, where there are such.
 std::string_view narrow_name(const Problem& problem) {
   return short_name(problem.narrow().value_or(fp16::binary16));
 }
