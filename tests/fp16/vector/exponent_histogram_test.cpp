@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <span>
+#include <stdexcept>
 
 #include "fp16/codec.h"
 #include "sim/statistics/cast_counts.h"
