@@ -9,6 +9,7 @@ import numpy as np
 
 from .._halflab import ExponentHistogram
 
+LOWEST = int(ExponentHistogram().exponents[0])
 FORMAT, VERSION = "halflab gradient record", 1
 STEPS = ("step", "scale", "found_inf", "max_abs", "max_abs_all", "twin_max_abs", "twin_max_abs_all")
 EXPONENTS = ("step", "of", "exponent_log2", "values", "powers_of_two", "near_next", "top")
@@ -23,7 +24,8 @@ def histogram_rows(histogram):
     """The last five columns of EXPONENTS: what is no octave by its name, then the octaves that are not empty."""
     rows = [(name, getattr(histogram, name), 0, 0, 0) for name in ("zero", "infinite", "nan")]
     counts = histogram.octave_counts
-    return rows + [(int(histogram.exponents[i]), *counts[i].tolist()) for i in np.flatnonzero(counts[:, 0])]
+    places = np.flatnonzero(counts[:, 0])
+    return rows + [(place + LOWEST, *cells) for place, cells in zip(places.tolist(), counts[places].tolist())]
 
 
 def histogram_of(rows, max_abs):
@@ -34,7 +36,7 @@ def histogram_of(rows, max_abs):
         if place in ("zero", "infinite", "nan"):
             rest[place] = int(cells[0])
         else:
-            counts[int(place) - int(histogram.exponents[0])] = [int(cell) for cell in cells]
+            counts[int(place) - LOWEST] = [int(cell) for cell in cells]
     histogram.add_counts(counts, max_abs, **rest)
     return histogram
 

@@ -111,6 +111,7 @@ class watch:
 
     def _begin(self):
         self._pending, self._number, self._look_closer, self._is_muted = [], 0, False, False
+        self._sorted = {}  # id of an optimizer: what its parameters were, and these in backward order
         parameters = [parameter for parameter in self._model.parameters()]
         self._order = BackwardOrder(parameters)
         self._hooks = OutputHooks(self._modules, self._on_output, self._on_gradient)
@@ -204,7 +205,7 @@ class watch:
     def gradients_ready(self, optimizer, scale):
         step = self._step
         step.scale = scale
-        for name, parameter in self._order.sorted(self._parameters_of(optimizer)):
+        for name, parameter in self._sorted_parameters_of(optimizer):
             if parameter.grad is None:
                 continue
             step.norms.append((name, largest_magnitude(parameter.grad)))
@@ -257,7 +258,7 @@ class watch:
 
     def _examine(self, step, optimizer):
         """Looks into a step that was skipped. Its gradients have been unscaled."""
-        parameters = self._order.sorted(self._parameters_of(optimizer))
+        parameters = self._sorted_parameters_of(optimizer)
         suspect = first_suspect(parameters)
         scale = float(step.scale)
         step.largest = largest_finite(parameters)
@@ -340,6 +341,14 @@ class watch:
 
     def _is_selected(self, name):
         return self._select is None or self._select.search(name) is not None
+
+    def _sorted_parameters_of(self, optimizer):
+        """In backward order; sorted again only where the optimizer has other parameters, or the order was learnt."""
+        key = (self._order.is_known, *(id(p) for options in optimizer.param_groups for p in options["params"]))
+        known = self._sorted.get(id(optimizer))
+        if known is None or known[0] != key:
+            known = self._sorted[id(optimizer)] = key, self._order.sorted(self._parameters_of(optimizer))
+        return known[1]
 
     def _parameters_of(self, optimizer):
         return [
