@@ -21,10 +21,6 @@ using fp16::binary32;
 
 constexpr std::uint16_t one = 0x3c00;
 
-double unit_roundoff(const fp16::Format& format) {
-  return std::ldexp(1.0, -format.precision);
-}
-
 double value_of(const Accumulator& accumulator, std::uint32_t sum) {
   return accumulator.format == binary32 ? fp16::decode<binary32>(sum)
                                         : fp16::decode<binary16>(static_cast<std::uint16_t>(sum));
@@ -48,7 +44,7 @@ Accumulator one_by_one(std::string name, const fp16::Format& format, Step step) 
   return {.name = std::move(name),
           .format = format,
           .step = std::move(step),
-          .step_error = unit_roundoff(format)};
+          .step_error = format.unit_roundoff()};
 }
 
 template <const fp16::Format& F>
@@ -61,7 +57,7 @@ Accumulator on_tensor_core(std::string name, const fp16::TensorCore& core) {
             return fp16::mma_step<F>(core, a, b, static_cast<fp16::Bits<F>>(sum));
           },
           .products_per_step = static_cast<std::size_t>(core.products_per_step),
-          .step_error = alignment + (truncates ? 2 : 1) * unit_roundoff(F),
+          .step_error = alignment + (truncates ? 2 : 1) * F.unit_roundoff(),
           .truncates = truncates};
 }
 
@@ -180,7 +176,7 @@ std::vector<double> dots_of_prefixes(const Accumulator& accumulator, Halves a, H
 
 ErrorBounds error_bounds(const Accumulator& accumulator, std::size_t length) {
   if (accumulator.order != nullptr) {
-    const double count = roundings(accumulator.order->name, length), u = unit_roundoff(accumulator.format);
+    const double count = roundings(accumulator.order->name, length), u = accumulator.format.unit_roundoff();
     return {.worst_case = count * u, .probabilistic = std::sqrt(count) * u};
   }
   const std::size_t in_step = accumulator.products_per_step;

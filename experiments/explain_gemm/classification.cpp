@@ -18,17 +18,13 @@ using fp16::binary32;
 
 constexpr double reference_error = 0x1p-50;  // of a few operations in double
 
-double unit_roundoff(const fp16::Format& format) {
-  return std::ldexp(1.0, -format.precision);
-}
-
 double half_of_smallest_subnormal(const fp16::Format& format) {
   return std::ldexp(format.min_subnormal(), -1);
 }
 
 /// The smallest magnitude that rounds to infinity.
 double overflow_threshold(const fp16::Format& format) {
-  return std::ldexp(2 - unit_roundoff(format), format.emax());
+  return std::ldexp(2 - format.unit_roundoff(), format.emax());
 }
 
 /// Zero, or not below the magnitude that the exponent of alignment stands for.
@@ -246,7 +242,7 @@ double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOut
     absolute = std::max(alpha, 1.0) * (static_cast<double>(problem.depth) + reductions) * 0x1p-149;
   }
   if (arithmetic != Arithmetic::fp32) {
-    const double u = unit_roundoff(*problem.narrow());
+    const double u = problem.narrow()->unit_roundoff();
     relative += reductions * u;
     // What is rounded may be scaled later.
     absolute += (std::max(alpha, 1.0) * reductions + std::fabs(double{problem.beta}) + 4) *
@@ -255,14 +251,14 @@ double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOut
   }
   if (arithmetic == Arithmetic::fp16_accumulators) {
     // A product and a sum are rounded at each k, the product only once on its way.
-    relative = accumulated(binary16, problem, most_slices) + (reductions + 1) * unit_roundoff(binary16);
+    relative = accumulated(binary16, problem, most_slices) + (reductions + 1) * binary16.unit_roundoff();
     absolute += alpha * 2 * static_cast<double>(problem.depth) * half_of_smallest_subnormal(binary16);
   }
   double error = growth(relative) * exact.magnitudes + absolute * (1 + growth(relative));
   if (!problem.is_plain()) error += epilogue * (exact.magnitudes + error) + 0x1p-147;
   error += reference_error * exact.magnitudes;
   const double largest = std::fabs(exact.value) + error;
-  return error + unit_roundoff(problem.d.format) * largest + half_of_smallest_subnormal(problem.d.format);
+  return error + problem.d.format.unit_roundoff() * largest + half_of_smallest_subnormal(problem.d.format);
 }
 
 std::optional<std::size_t> first_overflow(const Problem& problem, std::size_t output, const Slices& slices) {

@@ -25,10 +25,6 @@ constexpr std::array<std::size_t, 4> block_lengths{8, 16, 32, 64};
 constexpr std::size_t least_uneven_granule = 16;
 constexpr std::size_t least_in_place_length = 32;
 
-double unit_roundoff(const fp16::Format& format) {
-  return std::ldexp(1.0, -format.precision);
-}
-
 std::size_t divide_up(std::size_t n, std::size_t divisor) {
   return (n + divisor - 1) / divisor;
 }
@@ -64,7 +60,7 @@ Accumulator chain(fp16::Accumulation way, const fp16::Format& format) {
           .format = format,
           .products_per_step = 1,
           .is_shortened = false,
-          .step_error = unit_roundoff(format)};
+          .step_error = format.unit_roundoff()};
 }
 
 /// Toward zero costs twice the unit roundoff, and each term of the step is truncated.
@@ -80,7 +76,7 @@ Accumulator tensor_core(const NamedCore& named, std::size_t step, const fp16::Fo
           .products_per_step = step,
           .is_shortened = !whole,
           .step_error = static_cast<double>(step + 1) * std::ldexp(1.0, -core.fraction_bits) +
-                        (is_fp32 ? 2 : 1) * unit_roundoff(format)};
+                        (is_fp32 ? 2 : 1) * format.unit_roundoff()};
 }
 
 std::vector<Accumulator> make_accumulators() {
@@ -326,7 +322,7 @@ const std::vector<Accumulator>& tree_accumulators() {
                        .format = format,
                        .products_per_step = 1,
                        .is_shortened = false,
-                       .step_error = 2 * unit_roundoff(format)});
+                       .step_error = 2 * format.unit_roundoff()});
     return trees;
   }();
   return all;

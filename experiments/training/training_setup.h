@@ -61,8 +61,8 @@ struct RunChoice {
   sim::Clipping clipping = {};
   bool clip_before_unscale = false;
   int threads = 1;
-  /// Of its gradient record and dumped tensors, DIR/record and DIR/tensors, within that of the options; none: a trial
-  /// that is not kept.
+  /// The folder of a run's gradient record and dumped tensors, DIR/record and DIR/tensors, within that of the options;
+  /// none: a trial that is not kept.
   std::optional<std::filesystem::path> keep_in = {};
 };
 

@@ -169,7 +169,7 @@ void encode_each(const ArrayFormat& format, const Format& from, std::size_t size
     }
     RandomBlock drawn;
     const std::uint32_t* bits = stochastic ? random.from(begin, count, drawn.data()) : nullptr;
-    // Of what is converted where it stands, nothing is left to be looked at afterwards.
+    // Floats that are converted where they stand are gone afterwards: they are looked at before.
     const Extremes extremes = finder.is_needed() ? extremes_of(floats, count) : Extremes{};
     if (finder.finds_flags() && extremes.largest > infinity_bits<binary32> && !outcomes.flags.invalid)
       outcomes.flags.invalid = !format.format.has_nan() || in.has_signalling_nan(begin, count);

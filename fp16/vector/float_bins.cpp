@@ -152,7 +152,7 @@ FP16_VECTOR_CLONES void find_pairs(const float* __restrict values, const Window&
 constexpr std::size_t pair_lanes = 4;
 constexpr std::size_t row_size = window_octaves * pair_lanes;
 constexpr std::size_t rows = 4 * window_octaves;
-/// Of each place, for neighbouring pairs, in rows of the same second exponent: 128 KiB.
+/// Counters of each place, for neighbouring pairs, in rows of the same second exponent: 128 KiB.
 using PairCounters = std::array<std::uint16_t, rows * row_size>;
 /// So many values that no counter wraps.
 constexpr std::size_t countable_in_pairs = 2 * pair_lanes * 0xffff / buffer_size * buffer_size;

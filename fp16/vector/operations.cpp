@@ -81,7 +81,7 @@ class Operator {
       const bool leaves_nans = nearest_even_(operands[0], operands[1], operands[2], out, count);
       if (leaves_nans && (finds_flags || attributes_.nan_policy == NanPolicy::first_operand)) return false;
       Flags raised = finds_flags ? raised_flags() : Flags{};
-      // Of infinities fma takes differences on its way; an invalid one would have left a NaN.
+      // An fma takes differences of infinities on its way; an invalid one would have left a NaN.
       raised.invalid &= operation_ != ArrayOperation::fma;
       const bool has_saturated = apply_borders(attributes_, out, count);
       if (finds_flags) flags |= raised | Flags{.inexact = has_saturated, .overflow = has_saturated};

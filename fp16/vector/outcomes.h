@@ -66,8 +66,8 @@ class OutcomeFinder {
   /// Where the largest numbers of binary32 stand for all that overflow, they tell no more.
   void hold_largest_open();
 
-  /// Of `count` results rounded to `codes`; alone(i), with its flags, is called for the few that only the operation
-  /// itself tells. What is known of flags is not looked for again.
+  /// Finds the outcomes of `count` results rounded to `codes`; alone(i), with its flags, is called for the few that only
+  /// the operation itself tells. What is known of flags is not looked for again.
   template <typename Code, typename Alone>
   void find(const Extremes& extremes, const float* exact, const Code* codes, std::size_t count,
             Outcomes& outcomes, Alone alone) const {

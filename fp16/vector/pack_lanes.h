@@ -44,7 +44,7 @@ void pack_6(const std::uint8_t* codes, std::uint8_t* packed, std::size_t count) 
   for_each_step<Bytes::width, Bytes::width, 3 * Bytes::width / 4>(codes, packed, count, step, pack<6>);
 }
 
-/// Of three bytes that hold four codes, the lower two have the first codes from bit 0, the upper two the others from
+/// The lower two of three bytes that hold four codes have the first codes from bit 0, the upper two the others from
 /// bit 4 on.
 template <class Bytes>
 void unpack_6(const std::uint8_t* packed, std::uint8_t* codes, std::size_t count) {

@@ -163,7 +163,7 @@ std::vector<TwinComparison> compare_sites(std::span<const GradientSite> sites, c
   for (std::size_t site = 0; site < sites.size(); ++site) {
     const std::optional<std::size_t> terms = terms_of(sites, site, twin);
     if (!terms) continue;
-    const double unit_roundoff = std::ldexp(1.0, -run.gradients[*terms].format().precision);
+    const double unit_roundoff = run.gradients[*terms].format().unit_roundoff();
     comparisons[site].is_rounding_noise =
         comparisons[*terms].twin_square > 0 &&
         comparisons[site].twin_square <= unit_roundoff * comparisons[*terms].twin_square;

@@ -22,9 +22,9 @@ class TensorSet {
   explicit TensorSet(const std::vector<std::string>& paths, const RawLayout& raw = {});
 
   const std::vector<StoredTensor>& tensors() const { return tensors_; }
-  /// Those whose elements are no floating-point numbers.
+  /// The tensors whose elements are no floating-point numbers.
   const std::vector<StoredTensor>& passed_over() const { return passed_over_; }
-  /// Of all safetensors, in order.
+  /// The metadata of all safetensors files, in order.
   const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
 
   /// Keeps the tensors in whose names the regular expression (ECMAScript) is found. Throws std::invalid_argument where it
