@@ -2,6 +2,8 @@
 /// Kernels of arrays over lanes, written once for all instruction sets. `Halves` is what one offers for 16
 /// elements; tails go through padded copies. What a kernel of binary16 raises in the processor is what IEEE 754 wants.
 
+#include <type_traits>
+
 #include "fp16/vector/bulk_loops.h"
 #include "fp16/vector/lanes_avx2.h"
 #include "fp16/vector/pack_lanes.h"
@@ -136,12 +138,14 @@ typename Halves::Values operate(const std::uint16_t* a, const std::uint16_t* b, 
 template <class Halves, ArrayOperation operation>
 bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c, std::uint16_t* out,
                   std::size_t count) {
-  constexpr bool finds_nans = operation == ArrayOperation::fma;
+  constexpr bool is_to_odd = operation == ArrayOperation::fma;
+  struct ToNearest {};
+  [[maybe_unused]] const std::conditional_t<is_to_odd, typename Halves::Floats::ToOdd, ToNearest> environment;
   __m256i largest = _mm256_setzero_si256();
   const auto step = [&](const std::uint16_t* const* from, std::uint16_t* to, std::size_t i) {
     const auto result = operate<Halves, operation>(from[0] + i, from[1] + i, from[2] + i);
     const __m256i codes = Halves::template round<to_nearest_even>(result);
-    if constexpr (finds_nans)
+    if constexpr (is_to_odd)
       largest = _mm256_max_epu16(largest, _mm256_and_si256(codes, _mm256_set1_epi16(0x7fff)));
     Halves::store(to + i, codes);
   };
@@ -163,6 +167,7 @@ typename Floats::Vector operate_to_odd(typename Floats::Vector a, typename Float
 
 template <class Floats, ArrayOperation operation>
 void vectors_to_odd(const float* a, const float* b, const float* c, float* out, std::size_t count) {
+  [[maybe_unused]] const typename Floats::ToOdd environment;
   const auto step = [](const float* const* from, float* to, std::size_t i) {
     const auto load = [&](std::size_t k) { return Floats::load(from[k] + i); };
     Floats::store(to + i, operate_to_odd<Floats, operation>(load(0), load(1), load(2)));

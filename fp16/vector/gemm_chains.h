@@ -1,6 +1,6 @@
 #pragma once
 /// Chains of a matrix product: one tile of outputs advances by steps over lanes. `Step` adds one product to each
-/// output of a vector of its `Lanes`. Anonymous, so that every translation unit has instances of its own,
+/// output of a vector of its `Lanes`, while its `Environment` lives. Anonymous, so that every translation unit has instances of its own,
 /// compiled for its instruction set.
 
 #include <limits>
@@ -15,6 +15,7 @@ template <class Step, class Real, std::size_t rows, std::size_t vectors>
 void advance_tile(const Tile<Real>& tile) {
   using Lanes = typename Step::Lanes;
   using Vector = typename Lanes::Vector;
+  [[maybe_unused]] const typename Step::Environment environment;
   // Unrolling by pragma happens early enough for the compiler to keep every chain in a register.
   Vector chain[rows][vectors];
 #pragma GCC unroll 16

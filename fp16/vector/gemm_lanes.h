@@ -15,6 +15,7 @@ struct FmaChain {
   using Lanes = L;
   static constexpr std::size_t vectors = 2, rows = Lanes::registers * 3 / 4 / vectors;
   using Vector = typename Lanes::Vector;
+  struct Environment {};
   static Vector step(Vector a, Vector b, Vector c) { return Lanes::fma(a, b, c); }
 };
 
@@ -23,6 +24,7 @@ struct Fp16Chain {
   using Lanes = L;
   static constexpr std::size_t vectors = 2, rows = Lanes::registers / 2 / vectors;
   using Vector = typename Lanes::Vector;
+  struct Environment {};
 };
 
 /// Rounding to odd at 24 bits and then to binary16 is one rounding of the exact value, because 24 >= 11 + 2
@@ -30,6 +32,7 @@ struct Fp16Chain {
 template <class Lanes>
 struct Fp16FmaChain : Fp16Chain<Lanes> {
   using Vector = typename Lanes::Vector;
+  using Environment = typename Lanes::ToOdd;
   static Vector step(Vector a, Vector b, Vector c) {
     return Lanes::round_to_half(Lanes::fma_to_odd(a, b, c));
   }

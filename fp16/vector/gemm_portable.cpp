@@ -28,6 +28,7 @@ struct PortableLanes {
 
 struct Tile4x4 {
   static constexpr std::size_t rows = 4, vectors = 4;
+  struct Environment {};
 };
 
 /// std::fma is exact by IEEE 754, in hardware or (slowly) without: the same bits as the vector paths.

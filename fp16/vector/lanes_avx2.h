@@ -88,25 +88,48 @@ struct Avx2Floats {
 
   static Vector round_to_half(Vector x) { return _mm256_cvtph_ps(_mm256_cvtps_ph(x, to_nearest_even)); }
 
-  // Operations on numbers within binary16's range, rounded to odd. Their products are exact, and so are the
-  // remainders of quotients and roots.
+  /// While it lives, this thread truncates, and what is named to_odd rounds to odd. No load from memory is moved
+  /// before it begins, and no store behind its end.
+  class ToOdd {
+   public:
+    ToOdd() { set_control(control() | rounding_toward_zero); }
+    ~ToOdd() { set_control(control() & ~rounding_toward_zero); }
+    ToOdd(const ToOdd&) = delete;
+    ToOdd& operator=(const ToOdd&) = delete;
+
+   private:
+    static constexpr unsigned rounding_toward_zero = 0x6000;
+    static unsigned control() {
+      unsigned bits;
+      asm volatile("stmxcsr %0" : "=m"(bits) : : "memory");
+      return bits;
+    }
+    static void set_control(unsigned bits) { asm volatile("ldmxcsr %0" : : "m"(bits) : "memory"); }
+  };
+
+  // Operations on numbers within binary16's range: their products are exact, and so are the remainders of truncated
+  // quotients and roots.
   static constexpr bool has_full_range_to_odd = false;
-  static Vector add_to_odd(Vector a, Vector b) {  // TwoSum (Knuth) gives the error
+  /// Where s is the truncated a + b, s - a is exact if |a| >= |b|, as a faithfully rounded sum less its larger term,
+  /// and is b for an exact s alone. If |a| < |b|, it is b less what was lost, which has b's sign: its magnitude,
+  /// truncated too, is b's for an exact s alone.
+  static Vector add_to_odd(Vector a, Vector b) {
     const Vector sum = a + b;
-    const Vector b_part = sum - a;
-    return odd_of(sum, (a - (sum - b_part)) + (b - b_part));
+    return odd_unless_equal(sum, sum - a, b);
   }
   static Vector multiply_to_odd(Vector a, Vector b) { return a * b; }
   static Vector divide_to_odd(Vector a, Vector b) {
     const Vector quotient = a / b;
-    const Ints sign_of_b = bits_of(b) & set(static_cast<std::int32_t>(0x80000000));
-    return odd_of(quotient, floats_of(bits_of(_mm256_fnmadd_ps(quotient, b, a)) ^ sign_of_b));
+    return odd_unless_equal(quotient, _mm256_fnmadd_ps(quotient, b, a), broadcast(0));
   }
   static Vector sqrt_to_odd(Vector a) {
     const Vector root = _mm256_sqrt_ps(a);
-    return odd_of(root, _mm256_fnmadd_ps(root, root, a));
+    return odd_unless_equal(root, _mm256_fnmadd_ps(root, root, a), broadcast(0));
   }
-  static Vector fma_to_odd(Vector a, Vector b, Vector c) { return add_to_odd(a * b, c); }
+  static Vector fma_to_odd(Vector a, Vector b, Vector c) {  // a sum, of an exact product
+    const Vector sum = _mm256_fmadd_ps(a, b, c);
+    return odd_unless_equal(sum, _mm256_fnmadd_ps(a, b, sum), c);
+  }
 
   /// A float that becomes subnormal in binary16, from its magnitude. That is, in units of 2^-24, its significand
   /// shifted right, by which shifts of 32 or more give 0.
@@ -122,15 +145,11 @@ struct Avx2Floats {
   }
 
  private:
-  /// A number rounded to nearest whose error has the sign of `error`: an even significand goes to its odd neighbour.
-  static Vector odd_of(Vector nearest, Vector error) {
-    // Ordered comparison: after an infinity the error is NaN, and the infinity stands as it is.
-    const Ints inexact = bits_of(_mm256_cmp_ps(error, _mm256_setzero_ps(), _CMP_NEQ_OQ));
-    const Ints bits = bits_of(nearest);
-    const Ints even = equal(bits & set(1), _mm256_setzero_si256());
-    // +1 away from zero when the error has the number's sign, -1 toward zero otherwise.
-    const Ints opposite = _mm256_srai_epi32(bits ^ bits_of(error), 31);
-    return floats_of(add(bits, (opposite | set(1)) & inexact & even));
+  /// A truncated number whose last bit is set where two others differ. They do not where one is a NaN, as after an
+  /// infinity, which stands as it is.
+  static Vector odd_unless_equal(Vector truncated, Vector a, Vector b) {
+    const Ints differ = bits_of(_mm256_cmp_ps(a, b, _CMP_NEQ_OQ));
+    return floats_of(bits_of(truncated) | (differ & set(1)));
   }
 };
 

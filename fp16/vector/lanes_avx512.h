@@ -64,6 +64,9 @@ struct Avx512Floats {
 
   static Vector round_to_half(Vector x) { return _mm512_cvtph_ps(_mm512_cvtps_ph(x, to_nearest_even)); }
 
+  /// What is named to_odd needs nothing set.
+  struct ToOdd {};
+
   // Operations rounded to odd, in all of binary32's range: its largest number is odd, and so is its smallest.
   static constexpr bool has_full_range_to_odd = true;
   static Vector add_to_odd(Vector a, Vector b) {
