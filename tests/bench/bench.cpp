@@ -202,8 +202,7 @@ std::string text_of(const bench::Derived& figure) {
 void record_derived(experiments::Run& run, const std::string& title,
                     const std::vector<bench::Derived>& figures) {
   if (figures.empty()) return;
-  experiments::TextTable table{.columns = {title, "value", "target", "on average, at default intervals"},
-                               .rows = {}};
+  experiments::TextTable table{.columns = {title, "value", "target", "note"}, .rows = {}};
   const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : text; };
   for (const bench::Derived& figure : figures) {
     run.record().summary(figure.key,
@@ -232,13 +231,16 @@ std::vector<bench::Derived> derive_from_observed(const std::vector<Case>& cases,
   return figures;
 }
 
-/// What follows from the cases that were measured; PyTorch is timed where all of them were.
+/// What follows from the cases that were measured; Python's libraries are timed where all of them were.
 void record_all_derived(experiments::Run& run, const std::vector<Case>& cases, const Rates& rates,
-                        bool with_pytorch) {
+                        bool with_python) {
   record_derived(run, "arrays with flags or counts, over without", derive_from_observed(cases, rates));
   record_derived(run, "steps compared", bench::derive_from_steps(cases, rates));
-  if (with_pytorch)
+  if (with_python) {
+    record_derived(run, "casts of float32 numbers, over Python's libraries",
+                   bench::derive_from_array_peers(rates));
     record_derived(run, "steps in fp32, PyTorch's time over ours", bench::derive_from_pytorch(rates));
+  }
   record_derived(run, "every step under amp, with over without", bench::derive_from_instruments(rates));
 }
 

@@ -12,7 +12,7 @@ namespace {
 double counted(std::string_view model) {
   experiments::TrainingOptions options{.model = std::string(model)};
   const experiments::TrainingSetup setup(options);
-  return bench::products_of_step(setup.model(), setup.trainer({}).next_batch());
+  return bench::products_of(bench::product_shapes(setup.model(), setup.trainer({}).next_batch()));
 }
 
 }  // namespace

@@ -3,9 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <cstdlib>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +12,7 @@
 #include "experiments/training/training_setup.h"
 #include "tests/bench/case.h"
 #include "tests/bench/model_products.h"
+#include "tests/bench/python_peers.h"
 
 namespace bench {
 namespace {
@@ -53,8 +51,63 @@ struct Workload {
 
   experiments::TrainingOptions options;
   experiments::TrainingSetup setup{options};
-  double products = products_of_step(setup.model(), setup.trainer({}).next_batch());
+  std::vector<ProductShape> shapes = product_shapes(setup.model(), setup.trainer({}).next_batch());
+  double products = products_of(shapes);
 };
+
+std::string products_name(std::string_view model, std::string_view policy) {
+  return fmt::format("products_{}_{}", model, policy);
+}
+
+/// Operands and result of the largest product of some shapes. Of a policy whose tensors are halves they are codes.
+class ProductBuffers {
+ public:
+  ProductBuffers(const std::vector<ProductShape>& shapes, const sim::PrecisionPolicy& policy)
+      : storage_(policy.name == "fp32" ? fp16::binary32 : fp16::binary16) {
+    std::size_t first = 0, second = 0, result = 0;
+    for (const ProductShape& shape : shapes) {
+      first = std::max(first, shape.rows * shape.inner);
+      second = std::max(second, shape.inner * shape.columns);
+      result = std::max(result, shape.rows * shape.columns);
+    }
+    first_ = stored(first, "first operand");
+    second_ = stored(second, "second operand");
+    result_.resize(result);
+  }
+
+  void multiply(const ProductShape& shape, fp16::Accumulation accumulation) {
+    using enum ProductShape::Transposed;
+    const auto matrix = [&](const sim::Tensor& values, std::size_t rows, std::size_t columns,
+                            bool transposed) {
+      return transposed ? values.matrix(columns, rows).transposed() : values.matrix(rows, columns);
+    };
+    const fp16::MatrixOperand a = matrix(first_, shape.rows, shape.inner, shape.transposed == first),
+                              b = matrix(second_, shape.inner, shape.columns, shape.transposed == second);
+    for (std::size_t i = 0; i < shape.times; ++i)
+      fp16::gemm(a, b, result_.data(), shape.columns, accumulation);
+  }
+
+ private:
+  sim::Tensor stored(std::size_t size, std::string_view purpose) const {
+    return sim::rounded(sim::Tensor::from({size}, normal_values(size, purpose)), storage_);
+  }
+
+  fp16::Format storage_;
+  sim::Tensor first_, second_;
+  std::vector<float> result_;
+};
+
+/// The products of a step at their own shapes, one after the other, and nothing else.
+Case products_case(const std::shared_ptr<Workload>& workload, const sim::PrecisionPolicy& policy) {
+  const auto buffers = std::make_shared<ProductBuffers>(workload->shapes, policy);
+  return {.name = products_name(workload->setup.model_name(), policy.name),
+          .items = 1,
+          .work =
+              [workload, buffers, accumulation = policy.products.chain] {
+                for (const ProductShape& shape : workload->shapes) buffers->multiply(shape, accumulation);
+              },
+          .is_peer = true};
+}
 
 Case step_case(const std::shared_ptr<Workload>& workload, const experiments::RunChoice& choice,
                std::string_view variant = {}) {
@@ -76,7 +129,9 @@ constexpr std::array compared_policies{"fp32", "amp", "fp16"};
 void add_plain_steps(std::vector<Case>& cases, const std::shared_ptr<Workload>& workload) {
   const std::string_view model = workload->setup.model_name();
   for (const std::string policy : compared_policies) {
+    cases.push_back(products_case(workload, sim::find_precision_policy(policy)));
     cases.push_back(step_case(workload, {.policy = policy, .scaler = "dynamic"}));
+    cases.back().needs.push_back(products_name(model, policy));
     if (!is_looked_into(model)) continue;
     cases.push_back(
         step_case(workload, {.policy = policy, .scaler = "dynamic", .threads = 2}, on_two_threads));
@@ -100,39 +155,6 @@ void add_instrumented_steps(std::vector<Case>& cases, const std::shared_ptr<Work
 /// Models whose FP32 steps pytorch_steps.py has too.
 constexpr std::array<std::string_view, 4> models_in_pytorch{"mlp", "cnn", "ssd", "transformer"};
 
-/// Seconds that PyTorch needs for a step of each model on one core, or why there are none.
-struct PyTorchSteps {
-  std::map<std::string, double, std::less<>> seconds;
-  std::string absence;
-};
-
-/// By the Python that HALFLAB_TORCH_PYTHON names, or the first on the PATH. The last line that it prints besides
-/// the times says why some are missing.
-PyTorchSteps time_pytorch() {
-  const char* named = std::getenv("HALFLAB_TORCH_PYTHON");
-  const std::string python = named != nullptr && *named != '\0' ? named : "python3";
-  const std::string command = fmt::format("'{}' '" HALFLAB_BENCH_DIR "/pytorch_steps.py' 2>&1", python);
-  FILE* pipe = popen(command.c_str(), "r");
-  if (pipe == nullptr) return {.absence = "no process could be started"};
-  PyTorchSteps steps;
-  std::string last_line = "nothing was printed";
-  std::array<char, 1024> line;
-  while (std::fgets(line.data(), static_cast<int>(line.size()), pipe) != nullptr) {
-    std::array<char, 64> model;
-    std::array<char, 2> rest;
-    double seconds;
-    if (std::sscanf(line.data(), "%63s %lf %1s", model.data(), &seconds, rest.data()) == 2) {
-      steps.seconds[model.data()] = seconds;
-    } else {
-      last_line = line.data();
-    }
-  }
-  pclose(pipe);
-  last_line.erase(last_line.find_last_not_of(" \n") + 1);
-  steps.absence = fmt::format("{}: {} (HALFLAB_TORCH_PYTHON names another Python)", python, last_line);
-  return steps;
-}
-
 /// What a step costs on average where only every n-th is looked at.
 std::string on_average(double overhead, int every, std::string_view program) {
   return fmt::format("{:.2f} every {} ({})", 1 + (overhead - 1) / every, every, program);
@@ -144,6 +166,9 @@ using experiments::SummaryKey;
 const SummaryKey step_overhead{"overhead.step_<model>_<policy>",
                                "time of a step over that of its products alone, at the rate of the policy's "
                                "matrix product of 512^3 in this run; lower is better"};
+const SummaryKey step_overhead_at_own_shapes{"overhead.step_<model>_<policy>_own_shapes",
+                                             "time of a step over that of its products alone, one after the "
+                                             "other at their own shapes; lower is better"};
 const SummaryKey step_slowdown{"slowdown.step_<model>_<policy>", "over the step in fp32"};
 const SummaryKey slowdown_over_amp{"slowdown.step_<model>_<policy>_over_amp",
                                    "over the step under amp, for policies with products in FP8 and FP4"};
@@ -151,6 +176,9 @@ const SummaryKey pytorch_ratio{
     "ratio.step_<model>_fp32_pytorch",
     "PyTorch's time of the same step on one core over ours, by the Python that HALFLAB_TORCH_PYTHON names "
     "(python3); \"not run\" where it imports no torch"};
+const SummaryKey array_peer_ratio{
+    "ratio.<case>_<library>",
+    "our rate of a cast of float32 numbers over that of a Python library on one core, by the same Python"};
 const SummaryKey statistics_overhead{
     "overhead.statistics_<model>",
     "time of a step under amp with statistics of every tensor over one without"};
@@ -172,8 +200,9 @@ void add_slowdowns_over_amp(std::vector<Derived>& figures, std::string_view mode
 }  // namespace
 
 std::vector<SummaryKey> derived_keys() {
-  return {step_overhead,       step_slowdown, slowdown_over_amp,       pytorch_ratio,
-          statistics_overhead, twin_overhead, flight_recorder_overhead};
+  return {
+      step_overhead,    step_overhead_at_own_shapes, step_slowdown, slowdown_over_amp,       pytorch_ratio,
+      array_peer_ratio, statistics_overhead,         twin_overhead, flight_recorder_overhead};
 }
 
 void add_training_cases(std::vector<Case>& cases) {
@@ -195,6 +224,9 @@ std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rat
       figures.push_back({.key = filled(step_overhead.name, {model.name, policy}),
                          .value = rates.at(std::string(product_case(policy))) / (products * rate),
                          .limit = target ? fmt::format("at most {}", *target) : std::string()});
+      figures.push_back({.key = filled(step_overhead_at_own_shapes.name, {model.name, policy}),
+                         .value = rates.at(products_name(model.name, policy)) / rate,
+                         .limit = target ? "at most 1.35" : ""});
       if (policy == "fp32") continue;
       figures.push_back({.key = filled(step_slowdown.name, {model.name, policy}),
                          .value = rates.at(step_name(model.name, "fp32")) / rate,
@@ -206,18 +238,34 @@ std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rat
 }
 
 std::vector<Derived> derive_from_pytorch(const Rates& rates) {
-  const PyTorchSteps peer = time_pytorch();
+  const PythonFigures seconds = run_python("pytorch_steps.py");
   std::vector<Derived> figures;
   for (const std::string_view model : models_in_pytorch) {
     Derived& figure =
         figures.emplace_back(Derived{.key = filled(pytorch_ratio.name, {model}), .limit = "at least 0.67"});
-    const auto seconds = peer.seconds.find(model);
-    if (seconds != peer.seconds.end()) {
-      figure.value = seconds->second * rates.at(step_name(model, "fp32"));
+    const auto found = seconds.found.find(model);
+    if (found != seconds.found.end()) {
+      figure.value = found->second.value * rates.at(step_name(model, "fp32"));
     } else {
-      figure.why_not_run = peer.absence;
+      figure.why_not_run = seconds.absence;
     }
   }
+  return figures;
+}
+
+std::vector<Derived> derive_from_array_peers(const Rates& rates) {
+  const PythonFigures peers = run_python("array_peers.py");
+  std::vector<Derived> figures;
+  for (const auto& [name, peer] : peers.found) {
+    const std::string library = peer.note.substr(0, peer.note.find(' '));
+    const std::string timed = name.substr(0, name.size() - library.size() - 1);
+    figures.push_back({.key = filled(array_peer_ratio.name, {timed, library}),
+                       .value = rates.at(timed) / peer.value,
+                       .note = peer.note});
+  }
+  if (figures.empty())
+    figures.push_back(
+        {.key = filled(array_peer_ratio.name, {"encode_nvfp4", "torchao"}), .why_not_run = peers.absence});
   return figures;
 }
 
