@@ -64,6 +64,25 @@ class Recorded(Case):
         self.assertEqual(record.recommended_scale(), 2.0**largest.recommended_log2_scale)
 
     @needs(2, 3)
+    def test_a_twin_counts_what_FP32_has_at_samples(self):
+        """At S = 1 the FP16 run's own counts cannot tell what it lost."""
+        training = Training(scale=None)
+        record = training.watch(3, every=10, twin=training.loss)
+        exact = Training(scale=None, autocast=None).run(1)
+        for name, parameter in exact.model.named_parameters():
+            expected = halflab.ExponentHistogram(parameter.grad.numpy())
+            self.assertEqual(record.tensors[name, "gradient in FP32"], expected, name)
+        self.assertEqual({step for step, _, _ in record.record.samples}, {0})
+        self.assertEqual(record.record.manifest["output_types"]["4"], "float16")
+
+    @needs(2, 3)
+    def test_a_twin_that_cannot_be_made_is_noted(self):
+        training = Training(scale=2.0**8)
+        record = training.watch(3, every=1, twin=lambda: torch.zeros(0).item()).record
+        (note,) = record.manifest["notes"]
+        self.assertIn("the repeat in FP32: none: RuntimeError", note)
+
+    @needs(2, 3)
     def test_scale_and_overflow_of_every_step(self):
         training, scales = Training(scale=2.0**22, growth_interval=4), []
         training.step_done = lambda step: scales.append(training.scaler.get_scale())

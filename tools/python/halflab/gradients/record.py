@@ -34,7 +34,8 @@ class GradientRecord:
     steps     a structured array: step, scale (S), found_inf, and the largest magnitudes, S divided out
     skips     the ledger: a dict for every step that was skipped, or applied although it was not finite
     tensors   (name, kind): ExponentHistogram with S divided out, over all sampled steps; kinds are "output" (the
-              gradient of a module's output), "gradient" (of a parameter), on request "activation", "weight", "update"
+              gradient of a module's output), "gradient" (of a parameter), on request "activation", "weight", "update";
+              with a twin also "output in FP32" and "gradient in FP32"
     exact     whether S was a power of two at every sampled step; otherwise counts hold to within an octave
 
     >>> record = halflab.read_gradients("run.halflab")

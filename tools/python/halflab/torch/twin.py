@@ -1,4 +1,4 @@
-"""The step once more: in FP32, and at smaller scales, to say whether a smaller S would have cured it."""
+"""The step once more: in FP32, which tells what FP16 lost, and at smaller scales, whether one would have cured it."""
 
 import contextlib
 import dataclasses
@@ -51,27 +51,38 @@ class Twin:
             self._is_next = False
             self._began = _State(self._model)
 
+    def sample(self, named_parameters):
+        """The step's gradients in FP32."""
+        return self._repeat(named_parameters, lambda: self._sample(named_parameters)[0])
+
     def run(self, named_parameters, scale, suspect):
         """`suspect` is (parameter, index) of the gradient that was not finite, or None."""
+        return self._repeat(named_parameters, lambda: self._examine(named_parameters, scale, suspect))
+
+    def _repeat(self, named_parameters, examine):
         if self._began is None:
             return TwinResult("none: the model itself was not called")
         if any(p.is_floating_point() and torch.finfo(p.dtype).bits < 32 for _, p in named_parameters):
             return TwinResult("none: the weights are of 16 bits; allowed: FP32 weights under autocast")
         now, self._is_running = _State(self._model), True
         try:
-            return self._examine(named_parameters, scale, suspect)
+            return examine()
         except Exception as error:  # the training goes on, whatever the user's function does when called again
             return TwinResult(f"none: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160])
         finally:
             now.put_back(self._model)
             self._is_running = False
 
-    def _examine(self, named_parameters, scale, suspect):
+    def _sample(self, named_parameters):
         tally = Tally()
         gradients = self._gradients(named_parameters, 1.0, as_it_was=False, tally=tally)
-        result = TwinResult("finite", tally.read())
-        if any(histogram.infinite + histogram.nan for histogram in result.tally.values()):
-            result.verdict = "not finite"
+        counts = tally.read()
+        is_finite = not any(histogram.infinite + histogram.nan for histogram in counts.values())
+        return TwinResult("finite" if is_finite else "not finite", counts), gradients
+
+    def _examine(self, named_parameters, scale, suspect):
+        result, gradients = self._sample(named_parameters)
+        if result.verdict == "not finite":
             return result
         if suspect is not None:
             result.value = _element(gradients, suspect)

@@ -54,8 +54,8 @@ class watch:
     out        the folder of the record; without one it is kept until the watch is gone
     select     a regular expression: names of modules and parameters to count; all without one
     also       of "activations", "weights", "updates": what is counted besides gradients
-    twin       a function that makes the loss of the batch again; a skipped step is then repeated in FP32, with the
-               random state and the buffers put back, to say whether a smaller S cures it
+    twin       a function that makes the loss of the batch again; sampled and skipped steps are then repeated in FP32, with
+               the random state and the buffers put back, to say what FP16 lost, and whether a smaller S cures a skip
 
     The training is not changed. Names and counts go to the record, values never do. Afterwards, and at any time:
     tensors, skips, steps, recommended_scale(), replay(scalers), as of halflab.GradientRecord.
@@ -91,6 +91,7 @@ class watch:
         self._names, self._ties = parameter_names(self._model)
         self._notes = [f"{name} is compiled: outputs inside of it are not seen, its parameters are" for name in opaque]
         self._notes += [f"{name} is also {', '.join(others)}" for name, others in self._ties.items()]
+        self._types = {}  # of the gradients of outputs, by module
         self._writer = Writer(self.folder, self._description())
         self._begin()
         return self
@@ -150,6 +151,7 @@ class watch:
             "scaler": _spec_of(self._scaler),
             "exponents_every": self._every,
             "notes": self._notes,
+            "output_types": self._types,
         }
 
     # What the record says.
@@ -197,6 +199,7 @@ class watch:
     def _on_gradient(self, name, gradient):
         if not self._is_muted and self._step.tally is not None:
             self._step.tally.count((name, "output"), gradient)
+            self._types[name] = str(gradient.dtype).removeprefix("torch.")
 
     def loss_scaled(self):
         if self._twin is not None:
@@ -213,6 +216,9 @@ class watch:
                 step.tally.count((name, "gradient"), parameter.grad)
                 if "weight" in self._also:
                     step.tally.count((name, "weight"), parameter)
+        if step.is_sampled and self._twin is not None and step.twin is None:
+            with self._muted():
+                step.twin = self._twin.sample(self._sorted_parameters_of(optimizer))
         if step.tally is not None and "update" in self._also:
             self._before = [(name, p, p.detach().clone()) for name, p in self._parameters_of(optimizer)]
 
@@ -307,7 +313,7 @@ class watch:
             cells["max_abs"] = max((norm for _, norm in norms), default=0.0) / scale if scale else math.nan
         if step.tally is not None:
             self._write_counts(step, scale, cells)
-        if step.twin is not None and step.twin.tally:
+        if step.twin is not None:
             self._write_twin(step, cells)
         self._writer.step(**cells)
         if found_inf and not step.skips:
@@ -331,8 +337,13 @@ class watch:
             self._writer.exponents(step.number, "run", run)
 
     def _write_twin(self, step, cells):
+        if not step.twin.tally:
+            note = f"the repeat in FP32: {step.twin.verdict}"
+            self._notes += [note] if note not in self._notes else []
+            return
         twin, weights = ExponentHistogram(), ExponentHistogram()
-        for (_, kind), histogram in step.twin.tally.items():
+        for (name, kind), histogram in step.twin.tally.items():
+            self._writer.tensor(step.number, name, f"{kind} in FP32", histogram)
             twin += histogram
             if kind == "gradient":
                 weights += histogram
