@@ -18,7 +18,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char *list_file = "records.toml", *summary_file = "summary.json",
-                     *manifest_file = "manifest.json";
+                     *manifest_file = "manifest.json", *from_manifest = "peak_resident_bytes";
 
 Json read_object(const fs::path& file) {
   Json object = Json::from_text(read_file(file));
@@ -113,7 +113,10 @@ Records::Records(fs::path folder) : folder_(std::move(folder)) {
     const std::string key(name.str());
     entries_[key] = {.command = row.text("command"), .pictures = row.texts("pictures")};
     const fs::path summary = folder_ / key / summary_file;
-    if (fs::exists(summary)) summaries_[key] = read_object(summary);
+    if (!fs::exists(summary)) continue;
+    summaries_[key] = read_object(summary);
+    if (const fs::path manifest = folder_ / key / manifest_file; fs::exists(manifest))
+      summaries_[key][from_manifest] = read_object(manifest).value(from_manifest);
   }
 }
 

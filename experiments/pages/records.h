@@ -38,7 +38,7 @@ class Records {
 
   bool is_kept(std::string_view name) const { return summaries_.contains(name); }
 
-  /// A number or text of a record's summary. Throws NotKept; std::invalid_argument, naming record and key,
+  /// A number or text of a record's summary, or peak_resident_bytes of its manifest. Throws NotKept; std::invalid_argument, naming record and key,
   /// where there is no such record or it lacks the key.
   const Json& value(std::string_view name, std::string_view key) const;
 
