@@ -1,4 +1,4 @@
-"""Halflab's six networks held to PyTorch in FP32: the same weights and batches, each gradient of the first step, and 20 losses.
+"""Halflab's six networks held to PyTorch in FP32: same weights and batches, each gradient of the first step, and 20 losses.
 
 Prints a line of figures for each network.
 """
@@ -125,7 +125,8 @@ class Networks(Case):
         of_halflab = in_bounds(differences(run.gradients, exact), allowed)
         of_pytorch = in_bounds(differences(run.first_gradients(torch.float32), exact), allowed)
         worst = max(of_halflab, key=of_halflab.get)
-        print(f"{run.name}: of the bound {of_halflab[worst]:.3f} ({worst}), PyTorch {max(of_pytorch.values()):.3f}", flush=True)
+        figures = f"{of_halflab[worst]:.3f} ({worst}), PyTorch's {max(of_pytorch.values()):.3f}"
+        print(f"{run.name}: gradients' errors in units of the bound: at most {figures}", flush=True)
         self.assertLessEqual(of_halflab[worst], 1, worst)
         self.assertLessEqual(max(of_pytorch.values()), 1)
         rounded = {name: weight.half().float() for name, weight in run.weights.items()}
@@ -133,15 +134,15 @@ class Networks(Case):
         self.assertGreater(sorted(of_rounded.values())[len(of_rounded) // 2], 10)
 
     def assert_losses(self, run):
-        """Halflab's trajectory and PyTorch's are each one of those that one-ulp changes lead to, hence the 2; the other 2 are
-        the last bits of two losses."""
+        """Halflab's trajectory and PyTorch's are each one of those that one-ulp changes lead to, hence the first 2; the
+        other is for the last bits of two losses."""
         base = run.train(run.weights)
         moved = torch.stack([(run.train(run.moved_by_one_ulp(seed)) - base).abs() for seed in range(PERTURBED_RUNS)])
         spread = moved.amax(0).cummax(0).values
         ulp = torch.exp2(torch.floor(torch.log2(base)) - 23)
         difference = (run.losses - base).abs()
-        print(f"{run.name}: losses differ by {(difference / base).max():.2g}, one-ulp changes make {(spread / base).max():.2g}",
-              flush=True)  # fmt: skip
+        figures = f"{(difference / base).max():.2g}, one-ulp changes of the weights make {(spread / base).max():.2g}"
+        print(f"{run.name}: losses of {STEPS} steps differ by at most {figures}", flush=True)
         self.assertTrue(bool((difference <= 2 * spread + 2 * ulp).all()), (difference / ulp, spread / ulp))
         self.assertLess(base[-1], base[0])
 

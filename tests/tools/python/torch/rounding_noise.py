@@ -2,8 +2,8 @@
 
 A sum of n terms is within sqrt(n) u sum(|terms|) of the exact sum, u = 2^-24, in whatever order it is formed and but for bad
 luck: rounding errors behave as independent ones (Higham and Mary, "A new approach to probabilistic rounding error analysis",
-SIAM J. Sci. Comput. 41, 2019, theorem 2.4 with lambda = 1). Every other operation is within 2 u of itself. Noise lets a network
-run in FP64, forward and backward, and adds an error of just this size and of random sign to the result of every operation.
+SIAM J. Sci. Comput. 41, 2019, with lambda = 1). Every other operation is within 2 u of itself. Noise lets a network run in
+FP64, forward and backward, and adds an error of just this size and of random sign to the result of every operation.
 """
 
 import math
@@ -61,7 +61,8 @@ class Noise(TorchDispatchMode):
         terms = terms_of(name, arguments, result if isinstance(result, tuple) else (result,))
         if terms is None:
             return self._in_parts(function, arguments, options, result)
-        magnitudes = function(*(a.abs() if isinstance(a, torch.Tensor) and a.is_floating_point() else a for a in arguments), **options)
+        is_real = lambda value: isinstance(value, torch.Tensor) and value.is_floating_point()
+        magnitudes = function(*(a.abs() if is_real(a) else a for a in arguments), **options)
         if not isinstance(result, tuple):
             return self._perturbed(result, magnitudes, *terms)
         return tuple(r if r is None else self._perturbed(r, *of_r) for r, *of_r in zip(result, magnitudes, terms))
