@@ -38,7 +38,7 @@ Formats:     formats, Format, encode, decode, round_to, fields, text, ulp, ulp_d
 Operations:  add, subtract, multiply, divide, fma, sqrt, remainder, fmod, scalb, compare, total_order, predicates
 Sums:        sum, partial_sums, sum_orders, dot, dot_orders, matmul, accumulations, tensor_cores, reveal_order
 Functions:   math, the correctly rounded functions of binary16: math.exp, math.tanh, ...; math.functions
-Gradients:   ExponentHistogram, Scaler, scalers
+Gradients:   ExponentHistogram, Scaler, scalers, report_gradients
 Files:       read_tensors
 Runs:        run_experiment, run_command, ExperimentError, read_record, Record, RecordError
 In PyTorch:  torch.watch; its records, read without PyTorch: read_gradients, GradientRecord
@@ -92,7 +92,7 @@ from ._halflab import (
 )
 from ._networks import activations, kernels, memory, networks
 from .experiments import ExperimentError, run_command, run_experiment
-from .gradients import GradientRecord, read_gradients
+from .gradients import GradientRecord, GradientReport, read_gradients, report_gradients
 from .records import Record, RecordError, read_record
 from .tensors import read_tensors
 

@@ -13,6 +13,8 @@ from ..experiments import run_command
 from ..records import RecordError
 from .files import FORMAT, STEPS, VERSION, histogram_of
 
+GRADIENTS = ("output", "gradient")  # the kinds that loss scaling is about
+
 
 def read_gradients(folder):
     """The gradient record in a folder, as a GradientRecord; that of a run on several ranks is merged.
@@ -36,6 +38,8 @@ class GradientRecord:
     tensors   (name, kind): ExponentHistogram with S divided out, over all sampled steps; kinds are "output" (the
               gradient of a module's output), "gradient" (of a parameter), on request "activation", "weight", "update";
               with a twin also "output in FP32" and "gradient in FP32"
+    exponents (step, "run" or "twin"): ExponentHistogram of all gradients of a sampled step, S divided out, and of the
+              same step in FP32
     exact     whether S was a power of two at every sampled step; otherwise counts hold to within an octave
 
     >>> record = halflab.read_gradients("run.halflab")
@@ -52,6 +56,7 @@ class GradientRecord:
         for part in parts:
             for key, histogram in part["samples"].items():
                 self.samples.setdefault(key, ExponentHistogram()).__iadd__(histogram)
+        self.exponents = _merged_exponents([part["exponents"] for part in parts], self.samples)
         self.tensors = Tensors()
         for (_, name, kind), histogram in self.samples.items():
             self.tensors.setdefault((name, kind), ExponentHistogram()).__iadd__(histogram)
@@ -62,8 +67,8 @@ class GradientRecord:
         """One ExponentHistogram of all gradients at the sampled steps that were finite, S divided out."""
         bad = set(self.steps["step"][self.steps["found_inf"] != 0].tolist())
         total = ExponentHistogram()
-        for (step, _, kind), histogram in self.samples.items():
-            if kind in ("output", "gradient") and step not in bad:
+        for (step, of), histogram in self.exponents.items():
+            if of == "run" and step not in bad:
                 total += histogram
         return total
 
@@ -72,6 +77,16 @@ class GradientRecord:
         Where S was no power of two (`exact` is False) it holds to within an octave."""
         log2 = self.gradients().recommended_log2_scale
         return None if log2 is None else 2.0**log2
+
+    def report(self, out):
+        """Writes one page of HTML that says which steps were lost and why, what FP16 makes of the gradients, and what to do.
+        Returns its path.
+
+        >>> halflab.read_gradients("run.halflab").report("out.html")
+        """
+        from . import findings, page
+
+        return page.write(page.record_page(findings.findings_of(self)), out)
 
     def replay(self, scalers, out=None):
         """What other loss scalers would have done: the Record of `halflab replay`, its tables "scalers" and "steps".
@@ -98,7 +113,14 @@ def _read_part(folder):
     steps = structured({name: [float(row[name]) for row in rows] for name in STEPS})
     steps = steps.astype([(name, "i8" if name in ("step", "found_inf") else "f8") for name in STEPS])
     skips = [_skip_of(row) for row in _rows(folder / "skips.csv", optional=True)]
-    return {"folder": folder, "manifest": manifest, "steps": steps, "skips": skips, "samples": _read_samples(folder)}
+    return {
+        "folder": folder,
+        "manifest": manifest,
+        "steps": steps,
+        "skips": skips,
+        "samples": _read_samples(folder),
+        "exponents": _read_exponents(folder, steps),
+    }
 
 
 def _read_manifest(folder):
@@ -118,9 +140,25 @@ def _read_samples(folder):
     groups = {}
     for row in _rows(folder / "tensors.csv", optional=True):
         group = groups.setdefault((int(row["step"]), row["tensor"], row["kind"]), ([], []))
-        cells = (row["exponent_log2"], row["values"], row["powers_of_two"], row["near_next"], row["top"])
-        group[row["exponent_log2"] == "max_abs"].append(cells)
+        group[row["exponent_log2"] == "max_abs"].append(_cells(row))
     return {key: histogram_of(rows, float(largest[0][1])) for key, (rows, largest) in groups.items() if largest}
+
+
+def _read_exponents(folder, steps):
+    groups = {}
+    for row in _rows(folder / "exponents.csv", optional=True):
+        groups.setdefault((int(row["step"]), row["of"]), []).append(_cells(row))
+    columns = {"run": "max_abs_all", "twin": "twin_max_abs_all"}
+    largest = {
+        (step, of): value
+        for of, column in columns.items()
+        for step, value in zip(steps["step"].tolist(), steps[column].tolist())
+    }
+    return {key: histogram_of(rows, largest[key]) for key, rows in groups.items() if key in largest}
+
+
+def _cells(row):
+    return [row[column] for column in ("exponent_log2", "values", "powers_of_two", "near_next", "top")]
 
 
 def _rows(file, optional=False):
@@ -150,6 +188,18 @@ def _merged_steps(parts):
         merged["found_inf"] |= part["found_inf"][:length]
         for name in STEPS[3:]:
             merged[name] = np.fmax(merged[name], part[name][:length])
+    return merged
+
+
+def _merged_exponents(parts, samples):
+    """Where S was no power of two a step's total was not written, and is that of its tensors."""
+    merged, written = {}, {key for part in parts for key in part}
+    for part in parts:
+        for key, histogram in part.items():
+            merged.setdefault(key, ExponentHistogram()).__iadd__(histogram)
+    for (step, _, kind), histogram in samples.items():
+        if kind in GRADIENTS and (step, "run") not in written:
+            merged.setdefault((step, "run"), ExponentHistogram()).__iadd__(histogram)
     return merged
 
 

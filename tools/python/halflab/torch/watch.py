@@ -58,7 +58,7 @@ class watch:
                the random state and the buffers put back, to say what FP16 lost, and whether a smaller S cures a skip
 
     The training is not changed. Names and counts go to the record, values never do. Afterwards, and at any time:
-    tensors, skips, steps, recommended_scale(), replay(scalers), as of halflab.GradientRecord.
+    tensors, skips, steps, recommended_scale(), report(out), replay(scalers), as of halflab.GradientRecord.
 
     >>> with halflab.torch.watch(model, optimizer=optimizer, scaler=scaler, every=50) as watched:
     ...     train()
@@ -174,6 +174,10 @@ class watch:
     def recommended_scale(self):
         """As of halflab.GradientRecord."""
         return self.record.recommended_scale()
+
+    def report(self, out):
+        """As of halflab.GradientRecord."""
+        return self.record.report(out)
 
     def replay(self, scalers, out=None):
         """As of halflab.GradientRecord."""

@@ -1,0 +1,318 @@
+"""Pages on gradients, without PyTorch: records made by hand, in which it is known what is wrong."""
+
+import math
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+import halflab
+from halflab.gradients.files import Writer
+from oracle import Case
+from pages import Page
+
+TORCH = {"source": "PyTorch 2.15, Net", "scaler": "dynamic:init_scale=65536", "exponents_every": 1, "notes": []}
+
+
+def spread(log2, size=500, seed=0):
+    """Values around 2^log2, normally distributed."""
+    return np.random.default_rng(seed).normal(size=size) * 2.0**log2
+
+
+class Pages(Case):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def record(self, scales, samples=None, skips=(), bad=(), ended="finished", **description):
+        """`samples`: {step: {(name, kind): array}}, with S divided out; kinds in FP32 are the twin's."""
+        writer = Writer(self.folder / "record", {**TORCH, "output_types": {"a": "float16"}, **description})
+        bad = {skip["step"] for skip in skips} | set(bad)
+        for step, scale in enumerate(scales):
+            totals = {"run": halflab.ExponentHistogram(), "twin": halflab.ExponentHistogram()}
+            for (name, kind), values in (samples or {}).get(step, {}).items():
+                histogram = halflab.ExponentHistogram(values)
+                totals["twin" if kind.endswith("in FP32") else "run"].__iadd__(histogram)
+                writer.tensor(step, name, kind, histogram)
+            for of, total in totals.items():
+                if total.total and math.frexp(scale)[0] == 0.5:
+                    writer.exponents(step, of, total)
+            cells = {"max_abs_all": totals["run"].max_abs, "twin_max_abs_all": totals["twin"].max_abs}
+            writer.step(step=step, scale=float(scale), found_inf=int(step in bad), **cells)
+        for skip in skips:
+            writer.skip(**{"outcome": "skipped", **skip})
+        writer.close(ended)
+        return halflab.read_gradients(self.folder / "record")
+
+    def page(self, *arguments, **options):
+        page = Page(self.record(*arguments, **options).report(self.folder / "page.html"))
+        self.assertEqual(page.references(), [])
+        self.assertNotIn("script", page.tags)
+        self.assertFalse([name for name in self.folder.iterdir() if name.name.startswith(".")])
+        return page
+
+    def assert_says(self, page, *fragments):
+        for fragment in fragments:
+            self.assertIn(fragment, page.text)
+
+
+class Records(Pages):
+    def test_nothing_wrong(self):
+        page = self.page([2.0**16] * 4, {0: {("a", "output"): spread(-10), ("a.weight", "gradient"): spread(-12)}})
+        self.assertEqual(page.title, "No step was skipped, and FP16 keeps the gradients")
+        self.assert_says(page, "Nothing: go on.")
+        self.assertNotIn("Why steps were lost", page.text)
+
+    def test_an_empty_record(self):
+        page = self.page([])
+        self.assertEqual(page.title, "No step was recorded")
+
+    def test_unsampled(self):
+        page = self.page([2.0**16] * 4)
+        self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")
+        self.assert_says(page, "No step was sampled")
+
+    def test_a_stall_whose_values_are_lost_already(self):
+        """What FP16 leaves of gradients around 2^-30 at S = 1, and of those around 2^-20."""
+        with np.errstate(under="ignore"):
+            samples = {("b", "output"): spread(-20).astype(np.float16), ("a", "output"): spread(-30).astype(np.float16)}
+        self.assertFalse(samples["a", "output"].any())
+        page = self.page([1.0] * 5, {0: samples}, scaler="")
+        self.assertEqual(page.title, "No step was skipped, but FP16 loses gradients at S = 1")
+        best = halflab.ExponentHistogram(samples["b", "output"]).recommended_log2_scale
+        self.assert_says(
+            page,
+            f"torch.amp.GradScaler(init_scale=2.0**{best})",
+            "At S = 1, 1 of 2 tensors lie wholly below FP16’s normal numbers, where first digits are lost and then the "
+            "values: b (output).",
+            "1 of 2 tensors got nothing but zeros: a (output).",
+            "cannot be told by a run that lost the values",
+        )
+
+    def test_zeros_alone_are_no_proof(self):
+        page = self.page([2.0**16] * 2, {0: {("a", "output"): np.zeros(500), ("b", "output"): spread(-9)}})
+        self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")
+        self.assert_says(page, "twin=compute_loss")
+
+    def test_a_stall_that_a_twin_counts(self):
+        """The shares are those of casts by numpy."""
+        with np.errstate(under="ignore"):
+            exact = {"b": spread(-24, seed=1), "a": spread(-34, seed=2)}
+            samples = {(name, "output"): values.astype(np.float16) for name, values in exact.items()}
+            samples.update({(name, "output in FP32"): values for name, values in exact.items()})
+            together = np.concatenate(list(exact.values()))
+            lost = np.mean(together.astype(np.float16) == 0)
+        page = self.page([1.0] * 5, {0: samples}, scaler="")
+        self.assertEqual(page.title, "No step was skipped, but FP16 loses gradients at S = 1")
+        self.assertTrue(0.5 < lost < 1)
+        self.assert_says(page, f"{100 * lost:.3g} % at S = 1;", "1 tensor loses everything (a (output))")
+        best = halflab.ExponentHistogram(together).recommended_log2_scale
+        self.assert_says(page, f"Recommended: S = 2^{best}")
+        self.assertIn(f"Every S from 2^{self.lowest_keeping(together)} to 2^{best + 1}", page.text)
+
+    @staticmethod
+    def lowest_keeping(values):
+        """Of the scales without overflow the smallest that loses at most one in a thousand more than the largest."""
+        with np.errstate(under="ignore", over="ignore"):
+            cast = {m: np.abs(np.ldexp(values, m).astype(np.float16)) for m in range(-10, 60)}
+        fits = {m: np.mean(halves == 0) for m, halves in cast.items() if np.isfinite(halves).all()}
+        return min(m for m, lost in fits.items() if lost <= fits[max(fits)] + 0.001)
+
+    def test_small_losses_are_no_alarm(self):
+        values = np.concatenate([spread(-8, 990), spread(-45, 10)])
+        page = self.page([2.0**16] * 3, {0: {("a", "output"): values, ("a", "output in FP32"): values}})
+        self.assertEqual(page.title, "No step was skipped, and FP16 keeps the gradients")
+        self.assert_says(page, "1 % at S = 2^16, which most steps had", "No tensor loses more than half at S = 2^16.")
+
+    def test_a_run_in_other_formats_is_forecast(self):
+        page = self.page([1.0] * 3, {0: {("a", "output"): spread(-30)}}, scaler="", output_types={"a": "bfloat16"})
+        self.assertEqual(page.title, "No step was skipped, but FP16 would lose gradients at S = 1")
+
+    def test_a_scale_that_is_no_power_of_two(self):
+        page = self.page([1000.0] * 3, {0: {("a", "output"): spread(-9)}})
+        self.assert_says(page, "to within an octave", "at S = 2^10")
+        self.assertEqual(page.title, "No step was skipped, and FP16 keeps the gradients")
+
+    def test_a_run_that_was_killed(self):
+        self.assert_says(self.page([1.0], ended="running"), "The run was killed, or goes on still")
+        self.assert_says(self.page([1.0], ended="KeyError: 'x<y'"), "The run ended by KeyError: 'x<y'.")
+
+    def test_the_run_that_lost_every_sample(self):
+        """Counts of a twin are all there is."""
+        skip = {"step": 0, "scale": 2.0**30, "twin": "finite", "cured_by": 2.0**20}
+        values = {("a", "output"): np.full(5, np.inf), ("a", "output in FP32"): spread(-9)}
+        page = self.page([2.0**30], {0: values}, skips=[skip])
+        self.assert_says(page, "1 of 1 step was skipped", "A smaller S cures step 0", "Recommended: S = 2^")
+
+
+class Ledgers(Pages):
+    SAMPLES = {0: {("a", "output"): spread(-10), ("b", "output"): spread(-12)}}
+
+    def skipped(self, *skips, scales=None, **options):
+        return self.page(scales or [2.0**16] * 3 + [2.0**15] * 7, self.SAMPLES, skips=skips, **options)
+
+    def test_a_forward_pass_that_overflows(self):
+        skip = {"step": 2, "scale": 2.0**16, "parameter": "head.weight", "index": "4 2", "value": math.inf,
+                "largest_finite": 0.25, "module_output": "head", "forward_output": "decoder"}  # fmt: skip
+        page = self.skipped(skip)
+        self.assertEqual(page.title, "1 of 10 steps was skipped: decoder overflows in the forward pass")
+        self.assert_says(
+            page,
+            "Run decoder in FP32",
+            "At step 2, with S = 2^16, the gradient of head.weight was the first that was not finite, in backward order: "
+            "inf at [4, 2]. The largest that was finite is 0.25, S divided out.",
+            "at step 2 the output of decoder was the first that was not finite",
+            "No S cures step 2: S does not touch the forward pass, which overflowed.",
+        )
+
+    def test_a_backward_pass_that_overflows(self):
+        page = self.skipped({"step": 2, "scale": 2.0**16, "parameter": "b.weight", "module_output": "b"})
+        self.assertEqual(page.title, "1 of 10 steps was skipped")
+        self.assert_says(page, "in the backward pass of step 2 the gradient of the output of b was")
+        self.assert_says(
+            page,
+            "Whether a smaller S cures it cannot be told: run watch with twin=compute_loss. The next finite step was 3, "
+            "with S = 2^15.",
+        )
+
+    def test_a_scale_that_cures(self):
+        skips = [{"step": step, "scale": 2.0**16, "twin": "finite", "cured_by": 2.0 ** (14 - step)} for step in (1, 2)]
+        page = self.skipped(*skips)
+        self.assert_says(page, "A smaller S cures 2 of 2 steps: repeated with S = 2^12 to 2^13, nothing overflows.")
+        self.assertNotIn("cannot be told", page.text)
+
+    def test_what_no_scale_cures(self):
+        page = self.skipped({"step": 2, "scale": 2.0**16, "twin": "not finite"})
+        self.assertEqual(page.title, "1 of 10 steps was skipped: FP32 is not finite there either")
+        self.assert_says(page, "No S cures step 2", "Look at the batch and the loss")
+
+    def test_a_twin_that_failed(self):
+        page = self.skipped({"step": 2, "scale": 2.0**16, "twin": "none: KeyError: 'b<a'"})
+        self.assert_says(page, "cannot be told: the repeat in FP32 failed (KeyError: 'b<a').")
+
+    def test_a_scaler_that_looks_for_its_scale(self):
+        skips = [{"step": step, "scale": scale} for step, scale in ((0, 2.0**18), (1, 2.0**17), (6, 2.0**17))]
+        page = self.skipped(*skips, scales=[2.0**18, 2.0**17] + [2.0**16] * 4 + [2.0**17] + [2.0**16] * 3)
+        self.assertEqual(page.title, "3 of 10 steps were skipped, as the scaler looked for S")
+        skips[2]["step"] = 4
+        page = self.skipped(*skips, scales=[2.0**18, 2.0**17] + [2.0**16] * 8)
+        self.assertEqual(page.title, "3 of 10 steps were skipped")
+
+    def test_a_scale_that_collapses_is_no_search(self):
+        skips = [{"step": step, "scale": 2.0**-step} for step in range(9)]
+        page = self.skipped(*skips, scales=[2.0**-step for step in range(10)])
+        self.assertEqual(page.title, "9 of 10 steps were skipped, and FP16 loses gradients at S = 2^-9")
+
+    def test_a_step_that_was_applied(self):
+        page = self.skipped({"step": 2, "scale": 1.0, "outcome": "applied", "parameter": "a.weight"}, scaler="")
+        self.assertEqual(page.title, "1 of 10 steps was not finite")
+        self.assert_says(page, "destroys the weights")
+
+    def test_skips_without_a_ledger(self):
+        page = self.page([2.0**16] * 3 + [2.0**15] * 7, self.SAMPLES, bad=[2], source="mlp on digits")
+        self.assertEqual(page.title, "1 of 10 steps was skipped")
+        self.assert_says(page, "it is not recorded which gradient was the first")
+
+    def test_many_skips_are_listed_in_part(self):
+        page = self.skipped(*({"step": step, "scale": 2.0**16} for step in range(400)), scales=[2.0**16] * 500)
+        self.assert_says(page, "0, 1, 2 and 397 more; the last of them 399, of 500", "The first 100 of 400")
+
+
+class Names(Pages):
+    def test_names_are_texts(self):
+        name = """<b>a</b> & "b" 'c'"""
+        skip = {"step": 1, "scale": 2.0, "parameter": name, "module_output": name, "twin": f"none: {name}"}
+        samples = {0: {(name, "output"): spread(-10), (name, "gradient"): spread(-40)}}
+        page = self.page([2.0] * 3, samples, skips=[skip], notes=[name])
+        self.assertNotIn("b", page.tags[: page.tags.index("h1")])
+        self.assertGreater(page.text.count(name), 5)
+        self.assertEqual(page.tags.count("b"), 1)  # that of "What to do"
+
+    def test_thousands_of_tensors_keep_the_page_small(self):
+        samples = {(f"model.layers.{i}.attention.weight", "gradient"): spread(-10 - i % 20, 50, i) for i in range(4000)}
+        page = self.page([2.0**16] * 2, {0: samples})
+        self.assertLess(len(page.source), 150_000)
+        self.assert_says(page, "40 of 4000 tensors", "100 of 4000 tensors")
+
+
+class Experiments(Pages):
+    def test_a_record_of_an_experiment_is_reported(self):
+        halflab.run_experiment(
+            "training", out=self.folder / "run", model="autoencoder", policy="O2", scalers="none", steps=21, record=True
+        )
+        record = halflab.read_gradients(self.folder / "run" / "run" / "record")
+        self.assertEqual({key for key in record.exponents}, {(step, of) for step in (0, 10, 20) for of in ("run", "twin")})
+        page = Page(record.report(self.folder / "page.html"))
+        twin = halflab.ExponentHistogram()
+        for (_, of), histogram in record.exponents.items():
+            if of == "twin":
+                twin += histogram
+        share = 100 * twin.flushed_at_scale(0) / twin.nonzero_finite
+        self.assert_says(page, f"{share:.3g} % at S = 1", "The record has no tensors one by one")
+
+
+class Arrays(Pages):
+    def setUp(self):
+        super().setUp()
+        self.gradients = {"first": spread(-20).astype(np.float32), "second": spread(-31).astype(np.float32)}
+
+    def test_it_says_what_hist_says(self):
+        """The command `halflab hist`, which counts in its own way, on files of the same values."""
+        for name, values in self.gradients.items():
+            np.save(self.folder / f"{name}.npy", values)
+        paths = {name: self.folder / f"{name}.npy" for name in self.gradients}
+        for format in ("binary16", "e4m3", "e5m2", "bfloat16"):
+            with self.subTest(format):
+                report = halflab.report_gradients(paths, self.folder / "page.html", format=format)
+                hist = halflab.run_command("hist", *paths.values(), format=format)
+                self.assertEqual(report.recommended_scale(), 2.0 ** hist.summary["recommended_scale_log2"])
+                page, name = Page(report.path), "FP16" if format == "binary16" else format
+                share = hist.summary["fraction_flushed_at_1"]
+                self.assert_says(page, f"{name} makes zero", f"{100 * share:.3g} % at S = 1;" if share else "0 % at S = 1;")
+                self.assertEqual(report.tensors["second"], halflab.ExponentHistogram(self.gradients["second"]))
+
+    def test_values_that_carry_their_scale(self):
+        scaled = {name: values * np.float32(2.0**16) for name, values in self.gradients.items()}
+        plain = halflab.report_gradients(self.gradients, self.folder / "plain.html")
+        report = halflab.report_gradients(scaled, self.folder / "page.html", scaled_by=2.0**16)
+        self.assertEqual(report.tensors, plain.tensors)
+        self.assertEqual(report.recommended_scale(), plain.recommended_scale())
+        self.assert_says(Page(report.path), "S = 2^16, which the values carry")
+
+    def test_headlines(self):
+        for title, values, options in (
+            ("FP16 loses these gradients at S = 1", spread(-30), {}),
+            ("FP16 keeps these gradients at S = 1", spread(-5), {}),
+            ("These gradients overflow FP16 at S = 1", spread(20), {}),
+            ("These gradients overflow e4m3 at S = 1", spread(10), {"format": "e4m3"}),
+            ("There is nothing to lose: no value is finite and other than zero", [0.0, np.nan], {}),
+        ):
+            page = Page(halflab.report_gradients({"a": values}, self.folder / "page.html", **options).path)
+            self.assertEqual(page.title, title)
+        page = Page(halflab.report_gradients({"a": [np.inf, 1e-3], "b": [1.0]}, self.folder / "page.html").path)
+        self.assert_says(page, "Not finite already, which no scale cures: values of a.")
+
+    def test_files_of_many_tensors(self):
+        np.savez(self.folder / "both.npz", **self.gradients)
+        report = halflab.report_gradients({"step": str(self.folder / "both.npz")}, self.folder / "page.html")
+        self.assertEqual(set(report.tensors), {"step.first", "step.second"})
+
+    def test_what_is_not_allowed(self):
+        out = self.folder / "page.html"
+        for fragment, tensors, options in (
+            ("allowed: a dict of arrays", {}, {}),
+            ("allowed: a dict of arrays", [1.0], {}),
+            ("scaled_by = 3 is not allowed; allowed: powers of two", self.gradients, {"scaled_by": 3}),
+            ("scaled_by = 0 is not allowed", self.gradients, {"scaled_by": 0}),
+            ("scaled_by = 'x' is not allowed", self.gradients, {"scaled_by": "x"}),
+            ("format = e8m0 is not allowed", self.gradients, {"format": "e8m0"}),
+            ("cannot be read", {"a": "/nowhere.npy"}, {}),
+        ):
+            self.assert_refused(fragment, halflab.report_gradients, tensors, out, **options)
+        self.assertFalse(out.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()

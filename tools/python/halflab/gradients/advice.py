@@ -1,0 +1,60 @@
+"""What to do about findings, as sentences of HTML."""
+
+from .findings import NOTICEABLE, nearest_log2
+from .words import code, listed, module_name, power, s_is
+
+
+def to_do(found):
+    """What to do about it."""
+    advice = []
+    forward = found.overflowed_forward()
+    if found.applied:
+        advice.append("Train with a loss scaler or check gradients: a step that is not finite destroys the weights.")
+    if any(skip.get("twin") == "not finite" for skip in found.lost):
+        advice.append("Look at the batch and the loss of these steps. FP16 is not to blame: FP32 is not finite either.")
+    elif forward is not None:
+        advice.append(
+            f"Run {module_name(forward)} in FP32, inside of {code('torch.autocast(device_type, enabled=False)')} and on "
+            f"{code('x.float()')}: it overflows in the forward pass, which no loss scale reaches."
+        )
+    advice += _scaling(found)
+    is_unexplained = found.lost and not found.is_search and forward is None and not _has_twin(found)
+    if found.is_of_torch and (is_unexplained or found.tensors.loses is None):
+        advice.append(
+            f"For an exact answer, watch again with {code('twin=compute_loss')}, a function that makes the loss of the "
+            "batch again."
+        )
+    return advice or ["Nothing: go on."]
+
+
+def _has_twin(found):
+    return any(skip.get("twin") for skip in found.lost)
+
+
+def _scaling(found):
+    """About the scaler and its S."""
+    best, used = found.log2_recommended, found.tensors.log2_used
+    if best is None:
+        return []
+    start = f"{code(f'torch.amp.GradScaler(init_scale=2.0**{best})')}" if found.is_of_torch else s_is(power(best))
+    if not found.has_scaler:
+        if best <= 0 or not (found.tensors.loses or found.tensors.total.share("flushed", 0) >= NOTICEABLE):
+            return []
+        steps = listed(map(code, ("scaler.scale(loss).backward()", "scaler.step(optimizer)", "scaler.update()")))
+        then = f"{code('scaler =')} {start}, then {steps}" if found.is_of_torch else f"with {start}"
+        return [f"Scale the loss, which nothing does: {then}."]
+    if found.tensors.loses and best > used:
+        return [f"Begin with a larger S, {start}, or let it grow sooner ({code('growth_interval')})."]
+    first_scale = nearest_log2(float(found.steps["scale"][0]))
+    if found.lost and found.lost[0]["step"] == found.steps["step"][0] and best < first_scale:
+        return [f"To spare the skipped steps at the beginning, start with {start}; one of them costs a step and no more."]
+    return []
+
+
+def to_do_with(tensors):
+    best, used = tensors.total.recommended, tensors.log2_used or 0
+    needs_less = bool(tensors.total.share("overflowed", used))
+    needs_more = tensors.loses or tensors.total.share("flushed", used) >= NOTICEABLE
+    if best is not None and (needs_less or needs_more and best > used):
+        return [f"Scale the loss with {s_is(power(best))}."]
+    return ["Nothing: no scale keeps more."]

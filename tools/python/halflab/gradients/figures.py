@@ -1,0 +1,201 @@
+"""Figures of a page: SVG that is stretched to the width there is, with its labels beside it as text, so that they can be
+read on any screen."""
+
+import html
+import math
+
+import numpy as np
+
+from .findings import Forecast, nearest_log2
+from .words import percent, power, s_is
+
+MOST_TENSORS = 40
+LEVELS = 6  # of shading
+COLUMNS = 400  # marks along an axis, at most
+
+
+def figure(title, caption, body):
+    return f"<figure>\n<h3>{title}</h3>\n{body}\n<figcaption>{caption}</figcaption>\n</figure>\n"
+
+
+class Plot:
+    """An area between two pairs of values, drawn in units of hundredths of its width and height."""
+
+    def __init__(self, x, y, height=170):
+        self._x, self._y, self._height = x, y, height
+        self._shapes, self._ticks = [], []
+
+    def x(self, value):
+        return 100 * (value - self._x[0]) / (self._x[1] - self._x[0])
+
+    def y(self, value):
+        return 100 - 100 * (value - self._y[0]) / (self._y[1] - self._y[0])
+
+    def line(self, points, style):
+        """Through (x, y), and a dot where there is one alone."""
+        path = " ".join(f"{self.x(x):.2f},{self.y(y):.2f}" for x, y in points)
+        self._shapes.append(f'<path class="line {style}" d="M{path}{"h0" if len(points) == 1 else ""}"/>')
+
+    def steps(self, values, style):
+        """A staircase of (x, y), each until the next."""
+        path = f"M{self.x(values[0][0]):.2f},{self.y(values[0][1]):.2f}"
+        path += "".join(f"H{self.x(x):.2f}V{self.y(y):.2f}" for x, y in values[1:])
+        self._shapes.append(f'<path class="line {style}" d="{path}H100"/>')
+
+    def marks(self, values, style):
+        """Bands from top to bottom, which join where values follow one another."""
+        width = max(100 / COLUMNS, self.x(1) - self.x(0))
+        places = sorted({round(self.x(value) / width) for value in values})
+        path = "".join(f"M{place * width:.2f},0h{width:.2f}v100h-{width:.2f}z" for place in places)
+        self._shapes.append(f'<path class="{style}" d="{path}"/>')
+
+    def ticks_x(self, labels):
+        self._ticks += [f'<span class="tick" style="left:{self.x(at):.2f}%">{text}</span>' for at, text in labels]
+
+    def text(self, y_labels, description):
+        marks = [f'<span class="ytick" style="top:{self.y(at):.2f}%">{text}</span>' for at, text in y_labels]
+        grid = "".join(f"M0,{self.y(at):.2f}H100" for at, _ in y_labels)
+        return (
+            f'<div class="plot"><div class="ylabels">{"".join(marks)}</div>'
+            f'<div class="area" style="height:{self._height}px">'
+            f'<svg viewBox="0 0 100 100" preserveAspectRatio="none" role="img" aria-label="{html.escape(description)}">'
+            f'<path class="line grid" d="{grid}"/>{"".join(self._shapes)}</svg></div>'
+            f'<div></div><div class="ticks">{"".join(self._ticks)}</div></div>'
+        )
+
+
+def legend(*entries):
+    """(style, text) each; the style's colour stands before the text."""
+    return '<p class="legend">' + " ".join(f'<span class="key {style}"></span>{text}' for style, text in entries) + "</p>"
+
+
+def scales_over_steps(found):
+    """The staircase of S, with the steps that were lost."""
+    steps, scales = found.steps["step"], found.steps["scale"]
+    log2 = np.array([math.log2(s) if s > 0 and math.isfinite(s) else np.nan for s in scales.tolist()])
+    known = ~np.isnan(log2)
+    if not known.any() or (np.ptp(log2[known]) == 0 and not found.lost):
+        return ""
+    changes = np.flatnonzero(np.concatenate([[True], np.diff(log2[known]) != 0]))
+    values = list(zip(steps[known][changes].tolist(), log2[known][changes].tolist()))
+    low, high = math.floor(log2[known].min()) - 1, math.ceil(log2[known].max()) + 1
+    plot = Plot(_step_range(steps), (low, high))
+    plot.marks([skip["step"] for skip in found.lost], "bad")
+    plot.steps(_thinned(values), "one")
+    plot.ticks_x(_step_ticks(steps))
+    key = legend(("one", "S"), ("bad", f"lost steps ({len(found.lost)})"))
+    title, labels = "The loss scale S, step by step", [(at, power(at)) for at in _whole_ticks(low, high)]
+    return figure(title, key, plot.text(labels, title))
+
+
+def shares_over_steps(found):
+    """What FP16 makes of the gradients at each sampled step."""
+    scales = dict(zip(found.steps["step"].tolist(), found.steps["scale"].tolist()))
+    bad = {skip["step"] for skip in found.lost}
+    kept = [
+        (step, Forecast(histogram), nearest_log2(scales.get(step, 1.0)))
+        for (step, of), histogram in sorted(found.record.exponents.items())
+        if of == found.source and step not in bad and histogram.nonzero_finite
+    ]
+    if len(kept) < 2:
+        return ""
+    if found.tensors.is_truth:
+        curves = [("two", "flushed at S = 1", [forecast.share("flushed", 0) for _, forecast, _ in kept])]
+        if any(log2 for _, _, log2 in kept):
+            own = [forecast.share("flushed", log2) for _, forecast, log2 in kept]
+            curves.append(("one", "flushed at the step’s own S", own))
+        title = "Gradients that FP16 makes zero, over the training"
+    else:
+        zeros = [forecast.histogram.zero / forecast.histogram.total for _, forecast, _ in kept]
+        subnormal = [forecast.share("subnormal", log2) for _, forecast, log2 in kept]
+        curves = [("two", "zero already, of all", zeros), ("one", "subnormal at the step’s S, of the others", subnormal)]
+        title = "Gradients that are zero or nearly so, over the training"
+    highest = max(0.01, *(max(values) for _, _, values in curves))
+    plot = Plot(_step_range(found.steps["step"]), (0, highest * 1.05))
+    for style, _, values in curves:
+        plot.line([(step, value) for (step, _, _), value in zip(kept, values)][:: max(1, len(kept) // COLUMNS)], style)
+    plot.ticks_x(_step_ticks(found.steps["step"]))
+    labels = [(share, percent(share)) for share in _ticks(0, highest * 1.05)]
+    return figure(title, legend(*((style, text) for style, text, _ in curves)), plot.text(labels, title))
+
+
+def heat_map(tensors):
+    """Tensors by binary exponents, over what the format makes of them at the S used."""
+    rows = tensors.rows
+    left_out = len(rows) - MOST_TENSORS
+    if left_out > 0:
+        chosen = {id(row) for row in tensors.by_loss()[:MOST_TENSORS]}
+        rows = [row for row in rows if id(row) in chosen]
+    filled = [row.forecast.histogram for row in rows if row.forecast.histogram.nonzero_finite]
+    if not filled:
+        return ""
+    shift, format = tensors.log2_used or 0, tensors.total.format
+    borders = [format.emin_subnormal - 1 - shift, format.emin - shift, format.emax + 1 - shift]
+    lowest = max(min(borders[0] - 3, *(histogram.lowest_exponent for histogram in filled)), borders[0] - 40)
+    highest = max(borders[2] + 2, *(histogram.highest_exponent + 1 for histogram in filled))
+    height = 18 * len(rows)
+    width = highest - lowest
+    edges = [lowest, *borders, highest]
+    zones = "".join(
+        f'<rect class="zone {name}" x="{left - lowest}" y="0" width="{right - left}" height="{len(rows)}"/>'
+        for name, left, right in zip(("flushed", "subnormal", "normal", "flushed"), edges, edges[1:])
+    )
+    names = "".join(f'<div title="{html.escape(row.label)}">{html.escape(_short(row.label))}</div>' for row in rows)
+    ticks = "".join(
+        f'<span class="tick" style="left:{100 * (at - lowest) / width:.2f}%">{power(at)}</span>'
+        for at in _whole_ticks(lowest, highest, most=5)
+    )
+    body = (
+        f'<div class="plot map"><div class="names">{names}</div><div class="area" style="height:{height}px">'
+        f'<svg viewBox="0 0 {width} {len(rows)}" preserveAspectRatio="none" role="img" aria-label="tensors by exponent">'
+        f"{zones}{_cells(rows, lowest)}</svg></div><div></div><div class=\"ticks\">{ticks}</div></div>"
+    )
+    lost = f"at {s_is(power(shift))} becomes zero, or on the right overflows"
+    keys = legend(("flushed", lost), ("subnormal", "subnormal"), ("normal", "normal"))
+    caption = keys + "The stronger a cell, the more of the tensor’s values have this magnitude, with S divided out."
+    if left_out > 0:
+        caption += f" Drawn are the {MOST_TENSORS} of {len(rows) + left_out} tensors that lose most."
+    return figure("Each tensor by magnitude", caption, body)
+
+
+def _cells(rows, lowest):
+    """Paths, one for each level of shading."""
+    paths = [[] for _ in range(LEVELS)]
+    for line, row in enumerate(rows):
+        histogram = row.forecast.histogram
+        counts = histogram.counts
+        for place in np.flatnonzero(counts).tolist():
+            column = max(place + int(histogram.exponents[0]) - lowest, 0)
+            share = counts[place] / histogram.total
+            level = min(LEVELS - 1, max(0, LEVELS + math.floor(math.log2(share) * 0.6)))
+            paths[level].append(f"M{column},{line}h1v1h-1z")
+    return "".join(f'<path class="cell l{level}" d="{"".join(path)}"/>' for level, path in enumerate(paths) if path)
+
+
+def _short(name, most=34):
+    return name if len(name) <= most else f"{name[: most // 3]}…{name[len(name) - most + most // 3 + 1 :]}"
+
+
+def _thinned(values):
+    return values if len(values) <= 4 * COLUMNS else values[:: math.ceil(len(values) / (4 * COLUMNS))]
+
+
+def _step_range(steps):
+    first, last = int(steps[0]), int(steps[-1])
+    return first, max(last, first + 1)
+
+
+def _step_ticks(steps):
+    first, last = _step_range(steps)
+    return [(at, str(at)) for at in _whole_ticks(first, last)]
+
+
+def _ticks(low, high, most=4, smallest=-9):
+    """Multiples of 1, 2 or 5 times a power of ten, from 10^smallest on."""
+    spacings = (unit * 10.0**digits for digits in range(smallest, 12) for unit in (1, 2, 5))
+    spacing = next(spacing for spacing in spacings if (high - low) / spacing <= most)
+    return [spacing * place for place in range(math.ceil(low / spacing), math.floor(high / spacing) + 1)]
+
+
+def _whole_ticks(low, high, most=4):
+    return [round(tick) for tick in _ticks(low, high, most, smallest=0)]

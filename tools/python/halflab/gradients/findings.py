@@ -1,0 +1,265 @@
+"""What a gradient record says, as numbers: which steps were lost, and what FP16 makes of the gradients."""
+
+import collections
+import dataclasses
+import math
+
+import numpy as np
+
+from .._halflab import ExponentHistogram, formats
+from .record import GRADIENTS
+
+IN_FP32 = " in FP32"  # ends the kinds of a step that was repeated
+NOTICEABLE = 0.001  # of the non-zero values: less is no loss
+WEIGHTY = 0.01  # of all values: tensors of fewer may hold noise, as a bias before a batch normalisation does
+
+
+BINARY16 = formats["binary16"]
+
+
+class Forecast:
+    """What a cast to a format makes of values at every power-of-two scale, from the counts of their exponents. All that
+    is asked of binary16 follows from them; of another format see halflab.report_gradients."""
+
+    format = BINARY16
+
+    def __init__(self, histogram):
+        self.histogram = histogram
+
+    def zones(self, log2_scale):
+        """As ExponentHistogram.zones."""
+        return self.histogram.zones(_within(log2_scale))
+
+    def flushed(self, log2_scale):
+        """Of every format: at most half its smallest number becomes zero, so that it is a matter of scale between them."""
+        return self.histogram.flushed_at_scale(_within(log2_scale + BINARY16.emin_subnormal - self.format.emin_subnormal))
+
+    @property
+    def headroom(self):
+        """log2 of the largest scale without overflow, or None."""
+        return self.histogram.log2_headroom
+
+    @property
+    def recommended(self):
+        """An octave less, or None."""
+        return None if self.headroom is None else self.headroom - 1
+
+    def share(self, zone, log2_scale):
+        """Of the non-zero finite values."""
+        nonzero = self.histogram.nonzero_finite
+        count = self.flushed if zone == "flushed" else lambda log2: self.zones(log2)[zone]
+        return count(log2_scale) / nonzero if nonzero else 0.0
+
+    def lowest_keeping(self):
+        """log2 of the smallest scale that keeps as much as the largest without overflow does, to NOTICEABLE; or None."""
+        if self.headroom is None:
+            return None
+        kept = self.share("flushed", self.headroom) + NOTICEABLE
+        scales = range(self.headroom, self.headroom - 300, -1)
+        lost = next((scale for scale in scales if self.share("flushed", scale) > kept), self.headroom - 300)
+        return lost + 1
+
+
+def _within(log2_scale):
+    """The scales that ExponentHistogram takes: beyond them every value is lost in the same way."""
+    return min(max(log2_scale, -112), 123)
+
+
+@dataclasses.dataclass
+class Row:
+    """A tensor; its counts are of FP32 where steps were repeated, else of the run itself."""
+
+    name: str
+    kind: str
+    forecast: Forecast
+
+    @property
+    def label(self):
+        name = self.name or "the model"
+        return f"{name} (output)" if self.kind == "output" else name
+
+    @property
+    def is_zero(self):
+        histogram = self.forecast.histogram
+        return histogram.total > 0 and histogram.total == histogram.zero
+
+    def is_below_normal(self, log2_scale):
+        """Whether something is left, and none of it is a normal number of the format."""
+        zones = self.forecast.zones(log2_scale)
+        return self.forecast.histogram.nonzero_finite > 0 and zones["normal"] + zones["overflowed"] == 0
+
+
+@dataclasses.dataclass
+class Tensors:
+    """Tensors, all of them together, and the scales that are asked about.
+
+    is_truth    whether values that FP16 lost are counted; else the run lost them before it counted
+    log2_used   None where the values come from no run
+    exact       whether S was a power of two
+    what        the S used, in words
+    """
+
+    rows: list
+    total: Forecast
+    log2_used: int = None
+    is_truth: bool = True
+    exact: bool = True
+    what: str = "which most steps had"
+
+    def wholly_lost(self, log2_scale):
+        return [row for row in self.rows if row.forecast.share("flushed", log2_scale) == 1]
+
+    def mostly_lost(self, log2_scale):
+        return [row for row in self.rows if 0.5 < row.forecast.share("flushed", log2_scale) < 1]
+
+    @property
+    def zero(self):
+        return [row for row in self.rows if row.is_zero]
+
+    @property
+    def below_normal(self):
+        return [row for row in self.rows if row.is_below_normal(self.log2_used)]
+
+    @property
+    def loses(self):
+        """Whether tensors die in FP16 at the S used: True, False, or None where that cannot be told."""
+        if self.total.histogram.nonzero_finite == 0:
+            return None
+        if self.is_truth:
+            scale = self.log2_used or 0
+            dying = self.wholly_lost(scale) + self.mostly_lost(scale)
+            return self._is_weighty(dying) if self.rows else self.total.share("flushed", scale) > 0.5
+        if self._is_weighty(self.below_normal):
+            return True
+        return None if self._is_weighty(self.zero) or not self.rows else False
+
+    def _is_weighty(self, rows):
+        values = sum(row.forecast.histogram.total for row in self.rows)
+        return sum(row.forecast.histogram.total for row in rows) > WEIGHTY * values
+
+    def by_loss(self):
+        """The rows that lose most first: nothing but zeros, then by what is flushed and subnormal at the S used or 1."""
+        scale = self.log2_used or 0
+
+        def rank(row):
+            return not row.is_zero, -row.forecast.share("flushed", scale), -row.forecast.share("subnormal", scale)
+
+        return sorted(self.rows, key=rank)
+
+
+@dataclasses.dataclass
+class Findings:
+    """Of a whole record.
+
+    lost    the entries of the ledger, or what the table of steps tells of those without one
+    source  of the counts of all gradients: "twin" where sampled steps were repeated in FP32, else "run"
+    """
+
+    record: object
+    lost: list
+    tensors: Tensors
+    log2_recommended: int
+    source: str
+
+    @property
+    def steps(self):
+        return self.record.steps
+
+    @property
+    def has_scaler(self):
+        return self.record.manifest.get("scaler") not in ("", "none", None)
+
+    @property
+    def is_of_torch(self):
+        return str(self.record.manifest.get("source", "")).startswith("PyTorch")
+
+    @property
+    def is_forecast(self):
+        """Whether the run is known not to be one in FP16."""
+        types = self.record.manifest.get("output_types")
+        return bool(types) and "float16" not in types.values()
+
+    @property
+    def applied(self):
+        """Steps that went into the weights although they were not finite."""
+        return [skip for skip in self.lost if skip["outcome"] == "applied"]
+
+    def overflowed_forward(self):
+        """The module that overflowed first in the forward pass, of the steps that were lost most often; or None."""
+        names = collections.Counter(skip["forward_output"] for skip in self.lost if skip.get("forward_output") is not None)
+        return names.most_common(1)[0][0] if names else None
+
+    def recovery(self):
+        """(step, S) of the first finite step after the first that was lost, or None."""
+        first = self.lost[0]["step"]
+        after = self.steps[(self.steps["step"] > first) & (self.steps["found_inf"] == 0)]
+        return (int(after["step"][0]), float(after["scale"][0])) if len(after) else None
+
+    @property
+    def is_search(self):
+        """Whether every lost step is one of a scaler that looks for S: at the very beginning, or right after S grew."""
+        if not self.has_scaler or not self.lost or self.recovery() is None:
+            return False
+        scales, bad = self.steps["scale"], self.steps["found_inf"] != 0
+        beginning = len(bad) if bad.all() else int(np.argmin(bad))
+        grew = np.concatenate([[False], scales[1:] > scales[:-1]])
+        searched = (np.arange(len(bad)) < beginning) | grew
+        return bool(np.all(searched[bad]) and np.all(scales[~bad] >= 1))
+
+
+def findings_of(record):
+    """What a GradientRecord says."""
+    source = "twin" if any(of == "twin" for _, of in record.exponents) else "run"
+    steps_and_totals = [(step, histogram) for (step, of), histogram in record.exponents.items() if of == source]
+    total = Forecast(_sum(steps_and_totals, _bad_steps(record)))
+    recommended = record.gradients().recommended_log2_scale
+    tensors = Tensors(_rows(record), total, _log2_used(record.steps), exact=record.exact)
+    found = Findings(record, _lost(record), tensors, total.recommended if recommended is None else recommended, source)
+    tensors.is_truth = source == "twin" or found.is_forecast
+    return found
+
+
+def nearest_log2(scale):
+    return round(math.log2(scale)) if scale > 0 and math.isfinite(scale) else 0
+
+
+def _log2_used(steps):
+    """That of most steps, of those that were finite where there are any."""
+    finite = steps["scale"][steps["found_inf"] == 0]
+    scales = collections.Counter((finite if len(finite) else steps["scale"]).tolist())
+    return nearest_log2(scales.most_common(1)[0][0]) if scales else 0
+
+
+def _bad_steps(record):
+    return set(record.steps["step"][record.steps["found_inf"] != 0].tolist())
+
+
+def _rows(record):
+    """Of the kinds that loss scaling is about, in backward order; at finite steps where there are any."""
+    bad = _bad_steps(record)
+    run, fp32 = {}, {}
+    for (step, name, kind), histogram in record.samples.items():
+        own = fp32 if kind.endswith(IN_FP32) else run
+        key = (name, kind.removesuffix(IN_FP32))
+        if key[1] in GRADIENTS:
+            own.setdefault(key, []).append((step, histogram))
+    return [Row(*key, Forecast(_sum(fp32.get(key, run.get(key)), bad))) for key in {**run, **fp32}]
+
+
+def _sum(steps_and_histograms, bad):
+    finite = [histogram for step, histogram in steps_and_histograms if step not in bad]
+    total = ExponentHistogram()
+    for histogram in finite or [histogram for _, histogram in steps_and_histograms]:
+        total += histogram
+    return total
+
+
+def _lost(record):
+    if record.skips:
+        return record.skips
+    outcome = "applied" if record.manifest.get("scaler") in ("", "none") else "skipped"
+    bad = record.steps[record.steps["found_inf"] != 0]
+    return [
+        {"step": step, "scale": scale, "outcome": outcome}
+        for step, scale in zip(bad["step"].tolist(), bad["scale"].tolist())
+    ]

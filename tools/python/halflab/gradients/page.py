@@ -1,0 +1,177 @@
+"""One page of HTML that needs nothing else: the answer, what to do, figures, tables."""
+
+import html
+import os
+import re
+from pathlib import Path
+
+from . import advice, figures, words
+from .words import number, percent, power, s_is, scale
+
+MOST_ROWS = 100  # of tables
+
+STYLE = """
+:root { color-scheme: light dark; --ink: #1c1c1c; --soft: #5c5c5c; --line: #d8d8d8; --paper: #ffffff; --box: #f3f5f7;
+  --one: #0072b2; --two: #d55e00; --cell: #10334a; --flushed: #f4c9b4; --subnormal: #f8e3b6; --normal: #d3eadf; }
+@media (prefers-color-scheme: dark) {
+  :root { --ink: #e6e6e6; --soft: #a8a8a8; --line: #444444; --paper: #191919; --box: #24282c;
+    --one: #56b4e9; --two: #f08a45; --cell: #dff0fb; --flushed: #5c2e1c; --subnormal: #55431a; --normal: #1d4233; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 52rem; background: var(--paper); color: var(--ink);
+  font: 1rem/1.5 system-ui, -apple-system, "Segoe UI", "Liberation Sans", Arial, sans-serif; overflow-wrap: anywhere; }
+h1 { margin: 0 0 1rem; font-size: 1.6rem; line-height: 1.25; }
+h2 { margin: 2rem 0 0.4rem; font-size: 1.15rem; }
+h3 { margin: 0 0 0.5rem; font-size: 1rem; }
+p { margin: 0.5rem 0; }
+sup { line-height: 0; font-size: 0.75em; }
+code { font-family: ui-monospace, "DejaVu Sans Mono", Consolas, monospace; font-size: 0.9em; }
+.do { padding: 0.7rem 1rem; border-left: 4px solid var(--one); border-radius: 4px; background: var(--box); }
+.do ul { margin: 0.3rem 0; padding-left: 1.2rem; }
+.note, figcaption { color: var(--soft); font-size: 0.9rem; }
+figure { margin: 1.6rem 0; }
+.plot { display: grid; grid-template-columns: 3.6rem minmax(0, 1fr); font-size: 0.8rem; color: var(--soft); }
+.map { grid-template-columns: minmax(6rem, max-content) minmax(0, 1fr); }
+.area { border: 1px solid var(--line); }
+.area svg { display: block; width: 100%; height: 100%; }
+.ylabels, .ticks { position: relative; }
+.ytick { position: absolute; right: 0.4rem; transform: translateY(-50%); white-space: nowrap; }
+.ticks { height: 1.4rem; }
+.tick { position: absolute; transform: translateX(-50%); white-space: nowrap; padding-top: 0.2rem; }
+.names { padding: 1px 0.5rem 0 0; max-width: 17rem; min-width: 0; }
+.names div { height: 18px; line-height: 18px; overflow: hidden; text-align: right; white-space: nowrap;
+  text-overflow: ellipsis; }
+.line { fill: none; vector-effect: non-scaling-stroke; stroke-width: 2; stroke-linecap: round; }
+.grid { stroke: var(--line); stroke-width: 1; }
+.line.one { stroke: var(--one); } .line.two { stroke: var(--two); }
+path.bad { fill: var(--two); opacity: 0.5; }
+.zone.flushed { fill: var(--flushed); } .zone.subnormal { fill: var(--subnormal); } .zone.normal { fill: var(--normal); }
+.cell { fill: var(--cell); }
+.l0 { opacity: 0.12; } .l1 { opacity: 0.25; } .l2 { opacity: 0.4; } .l3 { opacity: 0.58; } .l4 { opacity: 0.78; }
+.legend { margin: 0.2rem 0; }
+.key { display: inline-block; width: 0.9em; height: 0.9em; margin: 0 0.35em 0 0.6em; border-radius: 2px;
+  vertical-align: -0.08em; }
+.legend .key:first-child { margin-left: 0; }
+.key.one { background: var(--one); } .key.two, .key.bad { background: var(--two); }
+.key.flushed { background: var(--flushed); } .key.subnormal { background: var(--subnormal); }
+.key.normal { background: var(--normal); }
+.wide { overflow-x: auto; }
+table { margin: 0.6rem 0; border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
+th, td { padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: normal; }
+td { white-space: nowrap; vertical-align: top; }
+th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
+th { min-width: 4.5rem; }
+th.text, td.text { min-width: 0; text-align: left; }
+td.name { min-width: min(var(--longest), 38vw); max-width: 22rem; white-space: normal; overflow-wrap: anywhere; }
+@media (max-width: 38rem) { h1 { font-size: 1.3rem; } .map { grid-template-columns: 7.5rem minmax(0, 1fr); } }
+"""
+
+
+def write(page, out):
+    """Writes a page under a name of its own first, so that there is never half of one."""
+    out = Path(out)
+    temporary = out.with_name(f".{out.name}.{os.getpid()}")
+    temporary.write_text(page, encoding="utf-8")
+    os.replace(temporary, out)
+    return out
+
+
+def document(title, body):
+    """`title` and `body` are HTML."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{re.sub('<[^>]*>', '', title.replace('<sup>', '^'))}</title>\n<style>{STYLE}</style>\n</head>\n"
+        f"<body>\n<h1>{title}</h1>\n{body}</body>\n</html>\n"
+    )
+
+
+def record_page(found):
+    """The page of a whole record."""
+    body = advised(advice.to_do(found))
+    body += section("Why steps were lost", paragraphs(words.skipped(found) + words.cure(found)))
+    if len(found.steps):
+        body += section("What FP16 makes of the gradients", paragraphs(words.losses(found.tensors, found.log2_recommended)))
+        body += figures.scales_over_steps(found) + figures.heat_map(found.tensors) + figures.shares_over_steps(found)
+    body += section("Tensor by tensor", tensor_table(found.tensors, found.log2_recommended))
+    body += section("Skipped steps", skip_table(found.lost))
+    return document(words.headline(found), body + section("What could not be seen", paragraphs(words.unseen(found))))
+
+
+def arrays_page(tensors):
+    """The page of tensors that belong to no run."""
+    best = tensors.total.recommended
+    body = advised(advice.to_do_with(tensors)) + paragraphs(words.losses(tensors, best)) + figures.heat_map(tensors)
+    return document(words.headline_of(tensors), body + section("Tensor by tensor", tensor_table(tensors, best)))
+
+
+def section(heading, body):
+    return f"<h2>{heading}</h2>\n{body}" if body else ""
+
+
+def paragraphs(sentences):
+    return "".join(f"<p>{sentence}</p>\n" for sentence in sentences)
+
+
+def advised(items):
+    return f'<div class="do"><b>What to do</b><ul>{"".join(f"<li>{item}</li>" for item in items)}</ul></div>\n'
+
+
+def tensor_table(tensors, log2_recommended):
+    """What each tensor loses at S = 1, at the S used and at the recommended one."""
+    if not tensors.rows:
+        return ""
+    scales = {0: s_is(1)}
+    if tensors.log2_used is not None:
+        scales.setdefault(tensors.log2_used, s_is(power(tensors.log2_used)))
+    if log2_recommended is not None:
+        scales.setdefault(log2_recommended, f"{power(log2_recommended)}, recommended")
+    flushed = [f"flushed at {at}" for at in scales.values()]
+    columns = ["!tensor", "!kind", "values", "zeros", *flushed, "largest", "octaves to overflow"]
+    rows = []
+    for row in tensors.by_loss()[:MOST_ROWS]:
+        histogram, room = row.forecast.histogram, row.forecast.headroom
+        zeros = percent(histogram.zero / histogram.total) if histogram.total else "-"
+        shares = [percent(row.forecast.share("flushed", log2)) if histogram.nonzero_finite else "-" for log2 in scales]
+        left = "-" if room is None else str(room - (tensors.log2_used or 0))
+        name = html.escape(row.name or "the model")
+        rows.append([name, html.escape(row.kind), str(histogram.total), zeros, *shares, number(histogram.max_abs), left])
+    notes = ["Flushed: of the values that are not zero. Largest: with S divided out. Octaves: that S can still grow."]
+    if len(tensors.rows) > MOST_ROWS:
+        notes.append(f"The {MOST_ROWS} of {len(tensors.rows)} tensors that lose most; the record has all.")
+    return table(columns, rows, notes)
+
+
+def skip_table(lost):
+    if not lost:
+        return ""
+    columns = ["step", "S", "!first bad gradient", "!at", "value", "!first module", "!in FP32", "cured by S ="]
+    rows = []
+    for skip in lost[:MOST_ROWS]:
+        forward = skip.get("forward_output")
+        module = f"{forward or 'the model'}, forward" if forward is not None else skip.get("module_output")
+        index = ", ".join(map(str, skip["index"])) if skip.get("index") else "-"
+        value = "-" if skip.get("value") is None else number(skip["value"])
+        cured = scale(skip["cured_by"]) if skip.get("cured_by") else "-"
+        texts = [html.escape(text) if text else "-" for text in (skip.get("parameter"), index, module, skip.get("twin"))]
+        rows.append([str(skip["step"]), scale(skip["scale"]), texts[0], texts[1], value, texts[2], texts[3], cured])
+    notes = [f"The first {MOST_ROWS} of {len(lost)}; skips.csv has all."] if len(lost) > MOST_ROWS else []
+    return table(columns, rows, notes)
+
+
+def table(columns, rows, notes=()):
+    """Columns whose names begin with ! hold text; the first of these the names."""
+    kinds = [' class="text"' if name.startswith("!") else "" for name in columns]
+    named = columns.index(next(name for name in columns if name.startswith("!")))
+    cells = list(kinds)
+    cells[named] = ' class="text name"'
+    longest = max(len(html.unescape(row[named])) for row in rows)
+    head = "".join(f"<th{kind}>{name.removeprefix('!')}</th>" for kind, name in zip(kinds, columns))
+    body = "".join(
+        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(cells, row)) + "</tr>\n" for row in rows
+    )
+    return (
+        f'<div class="wide" tabindex="0"><table style="--longest:{longest}ch">\n<thead><tr>{head}</tr></thead>\n'
+        f"<tbody>\n{body}</tbody></table></div>\n"
+        + "".join(f'<p class="note">{note}</p>\n' for note in notes)
+    )

@@ -1,0 +1,289 @@
+"""Findings as sentences of HTML: the answer first, then what follows from it."""
+
+import collections
+import html
+import math
+
+from .findings import NOTICEABLE
+
+NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def code(name):
+    return f"<code>{html.escape(str(name))}</code>"
+
+
+def number(value):
+    """Three significant digits."""
+    return html.escape(f"{value:.3g}")
+
+
+def percent(share):
+    return f"{100 * share:.3g}{NO_BREAK}%" if share else f"0{NO_BREAK}%"
+
+
+def power(log2):
+    return "1" if log2 == 0 else f"2<sup>{log2}</sup>"
+
+
+def scale(value):
+    """S as a power of two where it is one."""
+    is_power = value > 0 and math.isfinite(value) and math.frexp(value)[0] == 0.5
+    return power(math.frexp(value)[1] - 1) if is_power else number(value)
+
+
+def s_is(text):
+    return f"S{NO_BREAK}={NO_BREAK}{text}"
+
+
+def count(how_many, thing):
+    return f"{how_many} {thing}" if how_many == 1 else f"{how_many} {thing}s"
+
+
+def listed(texts, most=4):
+    """'a, b and c'; of more than `most` the first ones and how many more."""
+    texts = list(texts)
+    if len(texts) > most:
+        texts = [*texts[: most - 1], f"{len(texts) - most + 1} more"]
+    return texts[0] if len(texts) == 1 else f"{', '.join(texts[:-1])} and {texts[-1]}"
+
+
+def named(rows, most=3):
+    return listed((code(row.label) for row in rows), most)
+
+
+def headline(found):
+    """What is wrong, in one line."""
+    if len(found.steps) == 0:
+        return "No step was recorded"
+    fp16 = "FP16 would" if found.is_forecast else "FP16"
+    gradients = {
+        True: f"{fp16} lose{'' if found.is_forecast else 's'} gradients at {s_is(power(found.tensors.log2_used))}",
+        False: f"{fp16} keep{'' if found.is_forecast else 's'} the gradients",
+        None: "whether FP16 loses gradients cannot be told",
+    }[found.tensors.loses]
+    if not found.lost:
+        return f"No step was skipped, {'but' if found.tensors.loses else 'and'} {gradients}"
+    return f"{_lost_steps(found)}{f', and {gradients}' if found.tensors.loses else ''}"
+
+
+def _lost_steps(found):
+    lost, of, forward = len(found.lost), len(found.steps), found.overflowed_forward()
+    steps = f"{lost} of {count(of, 'step')} {'was' if lost == 1 else 'were'} {'not finite' if found.applied else 'skipped'}"
+    if any(skip.get("twin") == "not finite" for skip in found.lost):
+        return f"{steps}: FP32 is not finite there either"
+    if forward is not None:
+        return f"{steps}: {module_name(forward)} overflows in the forward pass"
+    return f"{steps}, as the scaler looked for S" if found.is_search else steps
+
+
+def skipped(found):
+    """Which steps were lost, and what broke first."""
+    if not found.lost:
+        return []
+    what = "not finite, and applied" if found.applied else "skipped"
+    numbers = [str(skip["step"]) for skip in found.lost]
+    until = f"; the last of them {numbers[-1]}" if len(numbers) > 4 else ""
+    sentences = [f"Steps that were {what}: {listed(numbers)}{until}, of {len(found.steps)}."]
+    sentences.append(_first_bad(found.lost[0]))
+    parameters = collections.Counter(skip["parameter"] for skip in found.lost if skip.get("parameter"))
+    if len(parameters) > 1:
+        name, times = parameters.most_common(1)[0]
+        sentences.append(f"Most often it was {code(name)}, {times} of {len(found.lost)} times.")
+    return [*sentences, *_module(found.lost)]
+
+
+def _first_bad(skip):
+    at = f"At step {skip['step']}, with {s_is(scale(skip['scale']))},"
+    if not skip.get("parameter"):
+        return f"{at} it is not recorded which gradient was the first that was not finite."
+    if not skip.get("index"):
+        return f"{at} the gradient of {code(skip['parameter'])} was the first that was not finite, in backward order."
+    index = ", ".join(map(str, skip["index"]))
+    sentence = (
+        f"{at} the gradient of {code(skip['parameter'])} was the first that was not finite, in backward order: "
+        f"{number(skip['value'])} at [{index}]."
+    )
+    largest = skip.get("largest_finite")
+    return f"{sentence} The largest that was finite is {number(largest)}, S divided out." if largest else sentence
+
+
+def _module(lost):
+    seen = next((skip for skip in lost if _has(skip, "module_output") or _has(skip, "forward_output")), None)
+    if seen is None:
+        return ["Hooks were on at none of these steps, so the module is not known."] if "module_output" in lost[0] else []
+    if _has(seen, "forward_output"):
+        return [
+            f"The trouble began in the forward pass: at step {seen['step']} the output of "
+            f"{module_name(seen['forward_output'])} was the first that was not finite."
+        ]
+    return [
+        f"The forward pass was finite; in the backward pass of step {seen['step']} the gradient of the output of "
+        f"{module_name(seen['module_output'])} was the first module's that was not."
+    ]
+
+
+def _has(skip, column):
+    return skip.get(column) is not None
+
+
+def module_name(name):
+    return code(name) if name else "the whole model"
+
+
+def cure(found):
+    """Whether a smaller S cures the steps that were lost."""
+    if not found.lost:
+        return []
+    cured, hopeless, forward, stubborn, untold = ([], [], [], [], [])
+    for skip in found.lost:
+        if skip.get("cured_by"):
+            cured.append(skip)
+        elif skip.get("twin") == "not finite":
+            hopeless.append(skip)
+        elif _has(skip, "forward_output"):
+            forward.append(skip)
+        else:
+            (stubborn if skip.get("twin") == "finite" else untold).append(skip)
+    sentences = []
+    if cured:
+        scales = sorted({skip["cured_by"] for skip in cured})
+        which = f"{len(cured)} of {len(found.lost)} steps" if len(cured) > 1 else _steps(cured)
+        to = f" to {scale(scales[-1])}" if len(scales) > 1 else ""
+        sentences.append(f"A smaller S cures {which}: repeated with {s_is(scale(scales[0]))}{to}, nothing overflows.")
+    if hopeless:
+        sentences.append(f"No S cures {_steps(hopeless)}: the gradients are not finite in FP32 either.")
+    if forward:
+        sentences.append(f"No S cures {_steps(forward)}: S does not touch the forward pass, which overflowed.")
+    if stubborn:
+        sentences.append(f"None of the smaller S that were tried cures {_steps(stubborn)}, although FP32 is finite there.")
+    if untold:
+        sentences.append(_untold(found, untold))
+    return sentences
+
+
+def _steps(skips):
+    return f"step{'s' if len(skips) > 1 else ''} {listed(str(skip['step']) for skip in skips)}"
+
+
+def _untold(found, untold):
+    which = "it" if len(untold) == len(found.lost) else _steps(untold)
+    reason = next((skip["twin"] for skip in untold if skip.get("twin")), None)
+    why = f"run {code('watch')} with {code('twin=compute_loss')}"
+    if reason:
+        why = f"the repeat in FP32 failed ({html.escape(reason.removeprefix('none: '))})"
+    recovery, hint = found.recovery(), "No finite step came after it."
+    if recovery:
+        hint = f"The next finite step was {recovery[0]}, with {s_is(scale(recovery[1]))}."
+    return f"Whether a smaller S cures {which} cannot be told: {why}. {hint}"
+
+
+def losses(tensors, log2_recommended):
+    """What FP16 makes zero at S = 1, at the S used and at the recommended one, and which scales keep it."""
+    histogram = tensors.total.histogram
+    if histogram.total == 0:
+        return ["No step was sampled, so it cannot be told what FP16 makes of the gradients."]
+    if histogram.nonzero_finite == 0:
+        return ["Every gradient that was counted is zero or not finite: there is nothing to scale."]
+    sentences = [_counted(tensors, log2_recommended)] if tensors.is_truth else _bounded(tensors)
+    lowest, headroom = tensors.total.lowest_keeping(), tensors.total.headroom
+    if tensors.is_truth and tensors.total.share("flushed", 0) >= NOTICEABLE:
+        which = f"{s_is(power(headroom))} alone"
+        if lowest < headroom:
+            which = f"Every S from {power(lowest)} to {power(headroom)}"
+        sentences.append(f"{which} keeps as much as can be kept without overflow, to 0.1{NO_BREAK}% of the values.")
+    overflowed = tensors.total.share("overflowed", tensors.log2_used or 0)
+    if overflowed:
+        sentences.append(f"At {s_is(power(tensors.log2_used or 0))}, {percent(overflowed)} overflow.")
+    bad = [row for row in tensors.rows if row.forecast.histogram.infinite + row.forecast.histogram.nan]
+    if bad:
+        sentences.append(f"Not finite already, which no scale cures: values of {named(bad)}.")
+    if log2_recommended is not None:
+        sentences.append(f"Recommended: {s_is(power(log2_recommended))}, an octave below the largest without overflow.")
+    if not tensors.exact:
+        sentences.append("S was no power of two at some samples: these answers hold to within an octave.")
+    return sentences
+
+
+def _counted(tensors, log2_recommended):
+    at = {0: s_is(1)}
+    if tensors.log2_used is not None:
+        at.setdefault(tensors.log2_used, f"{s_is(power(tensors.log2_used))}, {tensors.what}")
+    if log2_recommended is not None:
+        at.setdefault(log2_recommended, f"{s_is(power(log2_recommended))}, recommended")
+    shares = [f"{percent(tensors.total.share('flushed', log2))} at {where}" for log2, where in at.items()]
+    name = format_name(tensors.total.format)
+    sentence = f"{name} makes zero, of the gradients that are not zero: {'; '.join(shares)}."
+    dying = [
+        f"{count(len(rows), 'tensor')} {'loses' if len(rows) == 1 else 'lose'} {how} ({named(rows)})"
+        for how, rows in (
+            ("everything", tensors.wholly_lost(tensors.log2_used or 0)),
+            ("more than half", tensors.mostly_lost(tensors.log2_used or 0)),
+        )
+        if rows
+    ]
+    if dying:
+        sentence += f" At {s_is(power(tensors.log2_used or 0))}, of {len(tensors.rows)}, {' and '.join(dying)}."
+    elif tensors.rows and tensors.total.share("flushed", tensors.log2_used or 0) >= NOTICEABLE:
+        sentence += f" No tensor loses more than half at {s_is(power(tensors.log2_used or 0))}."
+    return sentence
+
+
+def _bounded(tensors):
+    """The run itself was in FP16: what it lost are zeros now."""
+    at = s_is(power(tensors.log2_used))
+    total, used, sentences = tensors.total, tensors.log2_used, []
+    if tensors.below_normal:
+        sentences.append(
+            f"At {at}, {len(tensors.below_normal)} of {count(len(tensors.rows), 'tensor')} lie wholly below FP16’s normal "
+            f"numbers, where first digits are lost and then the values: {named(tensors.below_normal)}."
+        )
+    if tensors.zero:
+        zero = f"{len(tensors.zero)} of {count(len(tensors.rows), 'tensor')}"
+        sentences.append(f"{zero} got nothing but zeros: {named(tensors.zero)}.")
+    histogram = total.histogram
+    sentences.append(
+        f"Of all gradients {percent(histogram.zero / histogram.total)} are zero; of the others "
+        f"{percent(total.share('subnormal', used))} are subnormal at {at}."
+    )
+    if used > 0:
+        flushed = percent(total.share("flushed", 0))
+        sentences.append(f"Without a scaler, at {s_is(1)}, FP16 makes at least {flushed} of these zero.")
+    if tensors.loses is not False:
+        sentences.append(
+            "How many of the zeros FP16 made cannot be told by a run that lost the values; "
+            f"{code('watch(..., twin=compute_loss)')} repeats samples in FP32 and counts them."
+        )
+    return sentences
+
+
+def headline_of(tensors):
+    """Of tensors that belong to no run."""
+    name, scale_used = format_name(tensors.total.format), s_is(power(tensors.log2_used or 0))
+    if tensors.loses is None:
+        return "There is nothing to lose: no value is finite and other than zero"
+    if tensors.total.share("overflowed", tensors.log2_used or 0):
+        return f"These gradients overflow {name} at {scale_used}"
+    return f"{name} {'loses' if tensors.loses else 'keeps'} these gradients at {scale_used}"
+
+
+def format_name(format):
+    return "FP16" if format.name == "binary16" else html.escape(format.name)
+
+
+def unseen(found):
+    """What the record does not tell, and why."""
+    manifest, tensors = found.record.manifest, found.tensors
+    notes = [f"{html.escape(note)}." for note in manifest.get("notes", ())]
+    ended = manifest.get("ended", "finished")
+    if ended == "running":
+        notes.append("The run was killed, or goes on still: these are the steps until then.")
+    elif ended != "finished":
+        notes.append(f"The run ended by {html.escape(ended)}.")
+    if not tensors.rows:
+        notes.append("The record has no tensors one by one, as those of the experiments have none: all gradients together.")
+    if found.source == "run" and not found.is_forecast and len(found.steps):
+        notes.append("What FP16 made zero before it was counted is counted as zeros.")
+    if not tensors.exact:
+        notes.append("Where S was no power of two, magnitudes hold to within an octave.")
+    return notes
