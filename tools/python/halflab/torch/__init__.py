@@ -3,6 +3,8 @@
     >>> with halflab.torch.watch(model, optimizer=optimizer, scaler=scaler, every=50, out="run.halflab") as watched:
     ...     train()                                   # the loop stays as it is
     >>> watched.tensors["encoder.0", "output"].zones(15)
+    >>> with halflab.torch.emulate(model, "nvfp4"):     # linear and convolution layers multiply narrow numbers
+    ...     train()
 
 PyTorch is imported here alone: `import halflab` does without, and `halflab.torch` needs it.
 """
@@ -12,7 +14,8 @@ try:
 except ImportError as error:
     raise ImportError(f"halflab.torch needs PyTorch, 1.13 or newer, in this Python: {error}") from None
 
+from .emulate import emulate
 from .errors import WatchError
 from .watch import watch
 
-__all__ = ["WatchError", "watch"]
+__all__ = ["WatchError", "emulate", "watch"]

@@ -143,7 +143,7 @@ class _State:
         self._cpu = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
         self._buffers = [(buffer, buffer.detach().clone()) for buffer in unwrapped(model).buffers()]
-        self._autocast = {device: _autocast_dtype(device) for device in ("cpu", "cuda")}
+        self._autocast = {device: autocast_dtype(device) for device in ("cpu", "cuda")}
 
     def put_back(self, _model):
         torch.set_rng_state(self._cpu)
@@ -161,7 +161,7 @@ class _State:
             yield
 
 
-def _autocast_dtype(device):
+def autocast_dtype(device):
     """The type that autocast of a device casts to now; None where it is off."""
     try:
         return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else None
@@ -186,7 +186,7 @@ def autocast_off():
     try:
         with contextlib.ExitStack() as stack:
             for device in ("cpu", "cuda"):
-                if _autocast_dtype(device) is not None:
+                if autocast_dtype(device) is not None:
                     stack.enter_context(torch.autocast(device))
             yield
     finally:
