@@ -18,7 +18,10 @@ CALLS = {
     "linear": [(F.linear, ROW, (5, 6), (5,))],
     "conv2d": [(F.conv2d, IMAGE, (5, 3, 3, 3), (5,))],
     "attention_scores": [(torch.bmm, (2, 4, 6), (2, 6, 4))],
-    "attention_context": [(torch.bmm, (2, 4, 4), (2, 4, 6)), (F.scaled_dot_product_attention, *[(2, 4, 6)] * 3)],
+    "attention_context": [
+        (torch.bmm, (2, 4, 4), (2, 4, 6)),
+        (lambda *x: F.scaled_dot_product_attention(*x), *[(2, 4, 6)] * 3),
+    ],
     "lstm": [(lambda x, h, c, *weights: torch.lstm_cell(x, (h, c), *weights)[0], ROW, (4, 5), (4, 5), (20, 6), (20, 5))],
     "embedding": [(lambda table: F.embedding(torch.zeros(3, dtype=torch.int64), table), ROW)],
     "relu": [(F.relu, ROW)],

@@ -91,5 +91,10 @@ def hooks_in(model):
     return sum(len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules())
 
 
+def step_hooks_of(optimizer):
+    """Its hooks, and before PyTorch 2.0 its step() where that is not the class's own."""
+    return len(getattr(optimizer, "_optimizer_step_pre_hooks", ())) + ("step" in vars(optimizer))
+
+
 def has_module(name):
     return importlib.util.find_spec(name) is not None

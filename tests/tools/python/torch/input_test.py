@@ -2,7 +2,7 @@
 
 import unittest
 
-from case import Case, Training, halflab, hooks_in, mixed_model, needs, nn, torch
+from case import Case, Training, halflab, hooks_in, mixed_model, needs, nn, step_hooks_of, torch
 from torch.utils.checkpoint import checkpoint
 
 
@@ -46,6 +46,17 @@ class Sparse(nn.Module):
 
     def forward(self, x):
         return self.last(self.table(x[:, 0].abs().long().clamp(0, 9)))
+
+
+class Gain(nn.Module):
+    """Of operations that any PyTorch has for FP16 on a CPU."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.linspace(0.5, 2, 8))
+
+    def forward(self, x):
+        return x * self.weight
 
 
 def plain(model, **options):
@@ -127,11 +138,15 @@ class Models(Case):
         record = self.assert_same(Several)
         self.assertEqual(record.tensors["recurrent", "output"].total, 4 * 2 * 32 * 8)
 
-    def test_half_precision_weights_without_autocast(self):
-        training = plain(lambda: nn.Sequential(nn.Linear(8, 16), nn.Linear(16, 3)).bfloat16())
-        training.x = training.x.bfloat16()
-        record = training.watch(3, every=1)
-        self.assertEqual(record.tensors["1", "output"].total, 3 * 32 * 3)
+    def test_weights_of_16_bits_without_autocast(self):
+        for dtype in (torch.bfloat16, torch.float16):
+            training = plain(lambda: nn.Sequential(Gain(), Gain()).to(dtype))
+            training.x = training.x.to(dtype)
+            training.loss = lambda training=training: (training.model(training.x) * training.x).mean()
+            record = training.watch(3, every=1)
+            self.assertEqual(record.tensors["1", "output"].total, 3 * 32 * 8)
+            self.assertEqual(record.tensors["0.weight", "gradient"].total, 3 * 8)
+            self.assertEqual(record.record.manifest["output_types"]["1"], str(dtype).removeprefix("torch."))
 
     @needs(2, 3)
     def test_compiled_modules(self):
@@ -192,7 +207,7 @@ class Loops(Case):
                 training.loss()
                 raise ZeroDivisionError("mine")
         self.assertEqual(hooks_in(training.model), 0)
-        self.assertEqual(len(training.optimizer._optimizer_step_pre_hooks), 0)
+        self.assertEqual(step_hooks_of(training.optimizer), 0)
         record = halflab.read_gradients(self.folder / "run")
         self.assertEqual((len(record.steps), record.manifest["ended"]), (3, "ZeroDivisionError: mine"))
         training.run(2)

@@ -1,10 +1,12 @@
 """Hooks that show the outputs of modules and their gradients, for one step at a time."""
 
 import dataclasses
+import sys
 import weakref
 from collections.abc import Mapping
 
 import torch
+from torch.utils import checkpoint
 
 
 class OutputHooks:
@@ -42,7 +44,7 @@ class OutputHooks:
         if not is_in_backward():  # else activation checkpointing repeats a forward pass
             self._on_output(name, tensor)
         if tensor.requires_grad:
-            self._handles.append(tensor.register_hook(lambda gradient: self._on_gradient(name, gradient)))
+            self._handles.append(hook_of_gradient(tensor, lambda gradient: self._on_gradient(name, gradient)))
 
     def _is_new(self, tensor):
         """Whether no module inside of this one has returned the tensor, as it is now."""
@@ -55,6 +57,23 @@ class OutputHooks:
             return False
         self._seen[id(tensor), version] = weakref.ref(tensor)
         return True
+
+
+def hook_of_gradient(tensor, see):
+    """see(gradient of the tensor as it is now, whatever works in it in place later). The hook's handle."""
+    if _HOOKS_STAY_WITH_VALUES or tensor.grad_fn is None:
+        return tensor.register_hook(see)
+    place = tensor.output_nr
+
+    def see_output(_input_gradients, output_gradients):
+        if output_gradients[place] is not None:
+            see(output_gradients[place])
+
+    return tensor.grad_fn.register_hook(see_output)
+
+
+# A tensor's hook sees the gradient of the value that the tensor had when the hook was set; before PyTorch 2.0, the last value's.
+_HOOKS_STAY_WITH_VALUES = hasattr(getattr(torch.autograd.graph, "Node", None), "register_prehook")
 
 
 def tensors_in(outputs):
@@ -75,9 +94,18 @@ def tensors_in(outputs):
 
 
 def is_in_backward():
-    """Whether a backward pass is under way in this thread."""
+    """Whether a backward pass is under way in this thread; where PyTorch is too old to say, whether activation checkpointing
+    repeats a forward pass."""
     current = getattr(torch._C, "_current_graph_task_id", None)
-    return current is not None and current() != -1
+    if current is not None:
+        return current() != -1
+    frame = sys._getframe()
+    while frame is not None and (frame.f_code.co_filename, frame.f_code.co_name) not in _REPEATS:
+        frame = frame.f_back
+    return frame is not None
+
+
+_REPEATS = [(checkpoint.__file__, name) for name in ("backward", "unpack")]
 
 
 def visible_modules(model):

@@ -10,6 +10,7 @@ A listener hears, in this order and without a wait for the device:
 """
 
 import functools
+import types
 
 from .errors import WatchError
 
@@ -124,28 +125,39 @@ class StepHooks:
 
     def __init__(self, optimizer, before, after):
         self._optimizer, self._before, self._after = optimizer, before, after
+        self._handles, self._wrapped = [], None
         if hasattr(optimizer, "register_step_pre_hook"):
             self._handles = [
                 optimizer.register_step_pre_hook(lambda _, arguments, options: before(_has_closure(arguments, options))),
                 optimizer.register_step_post_hook(lambda _, arguments, options: after(_has_closure(arguments, options))),
             ]
         else:
-            self._handles, self._original = None, optimizer.step
-            optimizer.step = functools.wraps(optimizer.step)(self._step)
+            self._wrap(optimizer.step)
 
     def detach(self):
-        if self._handles is not None:
-            for handle in self._handles:
-                handle.remove()
-        else:
-            self._optimizer.step = self._original
+        for handle in self._handles:
+            handle.remove()
+        wrapped, self._wrapped = self._wrapped, None
+        if wrapped is None or self._optimizer.step is not wrapped:  # a scheduler made meanwhile goes on calling it
+            return
+        del self._optimizer.step
+        if self._own is not None:
+            self._optimizer.step = self._own
 
-    def _step(self, *arguments, **options):
-        has_closure = _has_closure(arguments, options)
-        self._before(has_closure)
-        result = self._original(*arguments, **options)
-        self._after(has_closure)
-        return result
+    def _wrap(self, original):
+        """As a method, since schedulers take optimizer.step for one."""
+
+        def step(_optimizer, *arguments, **options):
+            if self._wrapped is None:
+                return original(*arguments, **options)
+            has_closure = _has_closure(arguments, options)
+            self._before(has_closure)
+            result = original(*arguments, **options)
+            self._after(has_closure)
+            return result
+
+        self._own = vars(self._optimizer).get("step")
+        self._wrapped = self._optimizer.step = types.MethodType(step, self._optimizer)
 
 
 def _has_closure(arguments, options):
