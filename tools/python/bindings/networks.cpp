@@ -62,14 +62,28 @@ sim::Recomputation recomputation_named(std::string_view name) {
   return names::find_by_name(rows, "recomputation", name).recomputation;
 }
 
+py::dict by_role(const sim::StepMemory& step) {
+  py::dict result;
+  for (const sim::MemoryRoleOfStep& role : sim::step_roles())
+    result[py::str(std::string(role.name))] = step.*role.bytes;
+  return result;
+}
+
+/// A step of a network that is nothing but parameters of so many elements, none of a batch norm.
+py::dict parameter_memory(const py::object& elements, Spec policy, Spec optimizer) {
+  const sim::PrecisionPolicy made = sim::make_precision_policy(policy.text);
+  sim::Network network{.input_is_indices = true};
+  for (const std::size_t count : py::cast<std::vector<std::size_t>>(elements))
+    network.parameters.push_back({.name = {}, .shape = {count}});
+  return by_role(sim::step_memory(sim::typed(network, made), names::parse_spec(optimizer.text)));
+}
+
 py::dict memory(const py::object& file, const py::dict& symbols, Spec policy, Spec optimizer,
                 const std::string& recomputation) {
   const NetworkUnderPolicy model(file, symbols, policy);
   const sim::StepMemory step =
       sim::step_memory(model.typed(), names::parse_spec(optimizer.text), recomputation_named(recomputation));
-  py::dict result;
-  for (const sim::MemoryRoleOfStep& role : sim::step_roles())
-    result[py::str(std::string(role.name))] = step.*role.bytes;
+  py::dict result = by_role(step);
   result["total"] = step.total();
   result["inference"] = step.inference();
   result["parameters"] = model.network().parameter_count();
@@ -123,6 +137,7 @@ py::dict policies() {
 // docstrings what comes back.
 void bind_networks(py::module_& module) {
   define(module, "memory(network, symbols, policy, optimizer, recomputation)", "", memory);
+  define(module, "parameter_memory(elements, policy, optimizer)", "", parameter_memory);
   define(module, "activations(network, symbols, policy, recomputation)", "", activations);
   define(module, "kernels(network, symbols, policy)", "", kernels);
   module.def("unknown_network_message", [](const std::string& name, const std::vector<std::string>& allowed) {

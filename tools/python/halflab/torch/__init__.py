@@ -5,6 +5,7 @@
     >>> watched.tensors["encoder.0", "output"].zones(15)
     >>> with halflab.torch.emulate(model, "nvfp4"):     # linear and convolution layers multiply narrow numbers
     ...     train()
+    >>> print(halflab.torch.memory(model, example))     # of a step, found without running one
 
 PyTorch is imported here alone: `import halflab` does without, and `halflab.torch` needs it.
 """
@@ -16,6 +17,7 @@ except ImportError as error:
 
 from .emulate import emulate
 from .errors import WatchError
+from .memory import memory
 from .watch import watch
 
-__all__ = ["WatchError", "emulate", "watch"]
+__all__ = ["WatchError", "emulate", "memory", "watch"]

@@ -1,0 +1,163 @@
+"""Memory found on fake tensors against what autograd really saves, and against the formula."""
+
+import doctest
+import itertools
+import unittest
+
+from case import Case, halflab, hooks_in, needs, nn, torch
+
+memory = halflab.torch.memory
+F = nn.functional
+TYPES = {"fp32": None, "amp": torch.float16, "bf16": torch.bfloat16}
+
+
+def really_saved(model, x, dtype, loss):
+    """Bytes of the storages that a forward pass saves but for weights and their copies, on real tensors."""
+    saved = {}
+    parameters = [p.detach() for p in model.parameters()]
+    known = {tensor.untyped_storage().data_ptr() for tensor in [*parameters, *model.buffers()]}
+    copies = [sorted_values(p.to(dtype)) for p in parameters] if dtype else []
+
+    def pack(tensor):
+        is_copy = any(same(sorted_values(tensor), copy) for copy in copies)
+        if tensor.untyped_storage().data_ptr() not in known and not is_copy:
+            saved.setdefault(tensor.untyped_storage().data_ptr(), tensor)
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        with torch.autocast("cpu", dtype=dtype or torch.bfloat16, enabled=dtype is not None):
+            loss(model(x))
+    return sum(tensor.untyped_storage().nbytes() for tensor in saved.values())
+
+
+def sorted_values(tensor):
+    """The same for all layouts and views of a copy."""
+    return tensor.detach().reshape(-1).sort().values
+
+
+def same(a, b):
+    return a.dtype == b.dtype and torch.equal(a, b)
+
+
+@needs(2, 4)
+class MemoryOfModels(Case):
+    def models(self):
+        convolutions = nn.Sequential(
+            nn.Conv2d(3, 8, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(8, 8, 3), nn.Flatten(), nn.Linear(32, 10)
+        )
+        return (
+            (nn.Sequential(nn.Linear(20, 30), nn.ReLU(), nn.Dropout(0.1), nn.Linear(30, 5)), (16, 20)),
+            (convolutions, (4, 3, 8, 8)),
+            (nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.Sigmoid()), (4, 3, 8, 8)),
+            (nn.Sequential(nn.Linear(16, 16), nn.GELU(), nn.Softmax(-1)), (2, 6, 16)),
+            (nn.Sequential(nn.LayerNorm(16), nn.Linear(16, 16)), (2, 6, 16)),
+        )
+
+    def test_activations_are_what_autograd_saves(self):
+        for (model, shape), (policy, dtype) in itertools.product(self.models(), TYPES.items()):
+            if dtype and any(isinstance(module, (nn.BatchNorm2d, nn.LayerNorm)) for module in model.modules()):
+                continue  # on the CPU PyTorch's fake statistics are of 16 bits
+            for loss in (lambda y: y, lambda y: y.float().square().mean()):
+                found = memory(model, torch.zeros(shape), policy, loss=loss)
+                expected = really_saved(model, torch.randn(shape), dtype, loss)
+                self.assertEqual(found["activations"], expected, (policy, model))
+                self.assertEqual(sum(found.modules.values()), found["activations"])
+
+    def test_roles_of_a_network_with_a_formula(self):
+        """The published mlp. Its loss keeps, beyond what the formula has, the labels and a sum of weights."""
+        model = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 256), nn.ReLU(), nn.Linear(256, 10))
+        labels = torch.zeros(64, dtype=torch.int64)
+        for policy, optimizer in itertools.product(TYPES, ("sgd", "momentum", "adamw")):
+            found = memory(model, torch.zeros(64, 784), policy, optimizer, lambda y: F.cross_entropy(y.float(), labels))
+            formula = halflab.memory("mlp", policy, optimizer, batch=64)
+            self.assertEqual(list(found), list(formula))
+            for role in set(formula) - {"activations", "total"}:
+                self.assertEqual(found[role], formula[role], (policy, role))
+            self.assertEqual(found["activations"] - formula["activations"], 64 * 8 + 4)
+            self.assertEqual(found["total"], formula["total"] + 64 * 8 + 4)
+
+    def test_the_optimizer_state_is_that_of_torch(self):
+        model = nn.Linear(30, 20)
+        for name, make in (
+            ("sgd", lambda p: torch.optim.SGD(p, 0.1)),
+            ("momentum", lambda p: torch.optim.SGD(p, 0.1, momentum=0.9)),
+            ("adam", torch.optim.Adam),
+            ("adamw", torch.optim.AdamW),
+        ):
+            optimizer = make(model.parameters())
+            model(torch.ones(1, 30)).sum().backward()
+            optimizer.step()
+            held = [v for state in optimizer.state.values() for v in state.values() if torch.is_tensor(v) and v.dim()]
+            found = memory(model, torch.ones(1, 30), optimizer=name)
+            self.assertEqual(found["optimizer_state"], sum(4 * v.numel() for v in held), name)
+
+    def test_frozen_and_tied_parameters(self):
+        first, second = nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False)
+        second.weight = first.weight
+        frozen = nn.Linear(8, 8, bias=False).requires_grad_(False)
+        found = memory(nn.Sequential(frozen, first, second), torch.zeros(2, 8), "fp32", "momentum")
+        self.assertEqual((found["weights"], found["gradients"], found["optimizer_state"]), (2 * 256, 256, 256))
+        self.assertEqual(found["activations"], 2 * (2 * 8 * 4))  # the inputs of the two that learn
+
+    def test_neither_memory_nor_a_gpu_is_needed_and_nothing_is_changed(self):
+        with torch.device("meta"):
+            large = nn.Sequential(*[nn.Linear(2**16, 2**16) for _ in range(20)])  # 344 GB
+        found = memory(large, torch.zeros(1, 2**16), "bf16", device="cuda")
+        self.assertEqual(found["weights"], 20 * 4 * (2**32 + 2**16))
+        self.assertEqual(found["cast_weights"], found["weights"] // 2)
+        model, shape = self.models()[2]
+        before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        random, enabled = torch.get_rng_state(), torch.is_autocast_enabled("cpu")
+        memory(model, torch.zeros(shape))
+        self.assert_refused("could not run on a fake of the example", memory, model, torch.zeros(3))
+        for name, tensor in model.state_dict().items():
+            self.assertTrue(torch.equal(tensor, before[name]), name)
+        self.assertTrue(torch.equal(torch.get_rng_state(), random))
+        self.assertEqual((hooks_in(model), torch.is_autocast_enabled("cpu")), (0, enabled))
+
+    def test_arguments_of_models(self):
+        class Two(nn.Module):
+            def forward(self, x, mask=None, scale=1):
+                return (x * mask["m"]).sin() * scale
+
+        x, mask = torch.zeros(4, 4, requires_grad=True), {"m": torch.zeros(4, 4)}
+        by_place = memory(Two(), (x, mask), "fp32")
+        self.assertEqual(by_place, memory(Two(), {"x": x, "mask": mask, "scale": 1}, "fp32"))
+        self.assertEqual(by_place["parameters"], 0)
+
+    def test_the_table(self):
+        lines = str(memory(self.models()[0][0], torch.zeros(16, 20))).splitlines()
+        self.assertEqual(lines[0].split(), ["role", "bytes", "by", "formula"])
+        self.assertEqual(lines[1].split(), ["weights", f"{4 * 785:,}", f"{4 * 785:,}"])
+        self.assertIn("activations of", lines[13])
+        globals_ = {"halflab": halflab, "torch": torch}
+        (example,) = doctest.DocTestFinder(recurse=False).find(memory, "memory", globs=globals_)
+        self.assertEqual(doctest.DocTestRunner().run(example).failed, 0)
+
+    def test_what_is_not_allowed(self):
+        model = nn.Linear(4, 4)
+        for fragment, subject, options in (
+            ("'nvfp4' is not allowed; allowed, being autocast or none: fp32, amp, bf16", model, {"policy": "nvfp4"}),
+            ("unknown optimizer 'newton'", model, {"optimizer": "newton"}),
+            ("a list is not allowed", [], {}),
+            ("'weight' is of torch.float16; allowed: torch.float32", nn.Linear(4, 4).half(), {}),
+            ("'weight' has no shape yet", nn.LazyLinear(4), {}),
+            ("is compiled", torch.compile(model), {}),
+        ):
+            self.assert_refused(fragment, memory, subject, torch.zeros(1, 4), **options)
+
+        class Looks(nn.Module):
+            def forward(self, x):
+                return x if x.sum().item() > 0 else -x
+
+        self.assert_refused("could not run on a fake of the example: DataDependent", memory, Looks(), torch.zeros(1, 4))
+
+
+@unittest.skipIf(hasattr(torch, "set_autocast_dtype"), "this PyTorch has what memory needs")
+class MemoryOnAnOlderPyTorch(Case):
+    def test_what_it_needs(self):
+        self.assert_refused("allowed: 2.4 or newer", memory, nn.Linear(4, 4), torch.zeros(1, 4))
+
+
+if __name__ == "__main__":
+    unittest.main()
