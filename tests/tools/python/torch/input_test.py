@@ -182,11 +182,13 @@ class Models(Case):
             loss.backward()
             return loss
 
-        with halflab.torch.watch(training.model, training.optimizer, every=1) as watched:
+        with halflab.torch.watch(training.model, training.optimizer, every=1, twin=training.loss) as watched:
             for _ in range(3):
                 training.optimizer.step(closure)
         self.assertEqual(len(watched.steps), 3)
         self.assertGreater(watched.tensors["4.weight", "gradient"].nonzero_finite, 0)
+        self.assertNotIn(("4.weight", "gradient in FP32"), watched.tensors)  # the weights are others by then
+        self.assertIn("closure", watched.record.manifest["notes"][0])
 
     def test_a_scheduler_made_inside(self):
         training = plain(mixed_model)

@@ -3,7 +3,8 @@
 A listener hears, in this order and without a wait for the device:
 
     loss_scaled()                            the loss was multiplied with S
-    gradients_ready(optimizer, S)            gradients are complete, and still times S
+    gradients_ready(optimizer, S)            gradients are complete, and still times S; has_stepped=True where an optimizer
+                                             that makes them itself has used them already
     stepped(optimizer, found, was_applied)   found: tensors that are not 0 where a gradient was not finite; was_applied is
                                              None where the optimizer itself decides on the device
     step_ended()
@@ -31,7 +32,7 @@ class OptimizerTap:
 
     def _after(self, has_closure):
         if has_closure:
-            self._listener.gradients_ready(self._optimizer, 1.0)
+            self._listener.gradients_ready(self._optimizer, 1.0, has_stepped=True)
         self._listener.stepped(self._optimizer, [], True)
         self._listener.step_ended()
 

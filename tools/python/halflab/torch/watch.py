@@ -209,7 +209,7 @@ class watch:
         if self._twin is not None:
             self._twin.loss_scaled()
 
-    def gradients_ready(self, optimizer, scale):
+    def gradients_ready(self, optimizer, scale, has_stepped=False):
         step = self._step
         step.scale = scale
         for name, parameter in self._sorted_parameters_of(optimizer):
@@ -221,8 +221,11 @@ class watch:
                 if "weight" in self._also:
                     step.tally.count((name, "weight"), parameter)
         if step.is_sampled and self._twin is not None and step.twin is None:
-            with self._muted():
-                step.twin = self._twin.sample(self._sorted_parameters_of(optimizer))
+            if has_stepped:
+                self._note("an optimizer with a closure: its steps are not repeated in FP32")
+            else:
+                with self._muted():
+                    step.twin = self._twin.sample(self._sorted_parameters_of(optimizer))
         if step.tally is not None and "update" in self._also:
             self._before = [(name, p, p.detach().clone()) for name, p in self._parameters_of(optimizer)]
 
@@ -342,8 +345,7 @@ class watch:
 
     def _write_twin(self, step, cells):
         if not step.twin.tally:
-            note = f"the repeat in FP32: {step.twin.verdict}"
-            self._notes += [note] if note not in self._notes else []
+            self._note(f"the repeat in FP32: {step.twin.verdict}")
             return
         twin, weights = ExponentHistogram(), ExponentHistogram()
         for (name, kind), histogram in step.twin.tally.items():
@@ -353,6 +355,10 @@ class watch:
                 weights += histogram
         cells.update(twin_max_abs=weights.max_abs, twin_max_abs_all=twin.max_abs)
         self._writer.exponents(step.number, "twin", twin)
+
+    def _note(self, note):
+        if note not in self._notes:
+            self._notes.append(note)
 
     def _is_selected(self, name):
         return self._select is None or self._select.search(name) is not None
