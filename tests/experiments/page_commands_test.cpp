@@ -1,5 +1,6 @@
-/// The commands and code of README.md and docs/: programs are run, --quick where they have it, Python too,
-/// C++ is compiled, kernels are simulated; of ./lab, installation and what needs a GPU the options are held to what there is.
+/// The commands and code of README.md and docs/: programs are run, --quick where they have it, Python too but for what needs
+/// PyTorch, C++ is compiled, kernels are simulated; of ./lab, installation and what needs a GPU the options are held to what
+/// there is.
 
 #include <doctest/doctest.h>
 
@@ -35,9 +36,15 @@ using test::TemporaryDirectory;
 const fs::path checkout = HALFLAB_SOURCE_DIRECTORY;
 const fs::path binaries = HALFLAB_BINARY_DIRECTORY;
 
+/// Whether tests/tools/python/torch/page_test.py runs the Python of a page, where there is PyTorch.
+bool needs_torch(const fs::path& page) {
+  return page.filename() == "pytorch.md";
+}
+
 std::vector<pages::CodeBlock> blocks_in(const std::string& language) {
   std::vector<pages::CodeBlock> blocks;
   for (const fs::path& page : pages::pages_of(checkout)) {
+    if (language == "python" && needs_torch(page)) continue;
     for (pages::CodeBlock& block : pages::code_blocks(content_of(page))) {
       if (block.language == language) blocks.push_back(std::move(block));
     }
