@@ -13,7 +13,7 @@
 #include "fp16/text.h"
 #include "tests/temporary_directory.h"
 #include "tests/tools/halflab/command.h"
-#include "tools/halflab/show/findings.h"
+#include "tools/halflab/show/report.h"
 
 namespace {
 

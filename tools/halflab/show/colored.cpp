@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "tools/halflab/show/findings.h"
+#include "tools/halflab/show/report.h"
 
 namespace halflab::show {
 namespace {

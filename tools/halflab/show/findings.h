@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/frame/experiment.h"
 #include "tools/halflab/show/numbers.h"
 
 namespace halflab::show {
@@ -77,13 +76,5 @@ struct Findings {
 
 /// Throws std::invalid_argument for a code that the format does not have.
 Findings measure(const std::string& input, const fp16::NamedFormat& format);
-
-experiments::Outputs outputs();
-void report(experiments::Run& run, const Findings& found);
-
-/// The text with the fields of codes of this format coloured where one of `fields` stands between blanks or ends of
-/// lines: escape sequences of ANSI X3.64, sign, exponent and significand each in its own colour.
-std::string colored(std::string_view text, const fp16::Format& format,
-                    const std::vector<std::string>& fields);
 
 }  // namespace halflab::show

@@ -21,8 +21,7 @@ struct Evaluated {
 
 class Evaluation {
  public:
-  Evaluation(const Expression& expression, const fp16::NamedFormat& format)
-      : expression_(expression), format_(format) {
+  Evaluation(const Expression& expression, const fp16::NamedFormat& format) : format_(format) {
     for (const Node& node : expression) values_.push_back(value_of(node));
   }
 
@@ -84,7 +83,6 @@ class Evaluation {
     return {};
   }
 
-  const Expression& expression_;
   fp16::NamedFormat format_;
   std::vector<Evaluated> values_;
   std::vector<Step> steps_;

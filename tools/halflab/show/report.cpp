@@ -6,7 +6,7 @@
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
-#include "tools/halflab/show/findings.h"
+#include "tools/halflab/show/report.h"
 
 namespace halflab::show {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "tools/halflab/command.h"
 #include "tools/halflab/formats.h"
-#include "tools/halflab/show/findings.h"
+#include "tools/halflab/show/report.h"
 
 namespace halflab::show {
 namespace {

@@ -1,0 +1,41 @@
+// The engine of the page gives in WebAssembly what the same sources give natively: hashes of all operations, answers, errors.
+// node engine_test.mjs ENGINE.wasm NATIVE_ENGINE ; HALFLAB_PAGE_SAMPLES: of operations whose operands cannot all be tried
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { loadEngine } from "../../../tools/page/engine.js";
+
+const [module, native] = process.argv.slice(2);
+const samples = Number(process.env.HALFLAB_PAGE_SAMPLES || 1000000);
+const asked = [
+  ["binary16", "2048+1"], ["binary16", "0.1"], ["e4m3", "fma(3, 5, 0.1)"], ["bfloat16", "sqrt(2)"], ["binary32", "1/3"],
+  ["e2m1", "0x7"], ["binary16", "-nan"], ["binary64", "1e-400"], ["e8m0", "1+1"], ["binary16", "2048+"], ["half", "1"],
+  ["binary16", ""], ["binary16", "0x12345"],
+];
+
+const engine = await loadEngine(readFileSync(module));
+const expected = execFileSync(native, [String(samples), ...asked.flat()], { encoding: "utf8", maxBuffer: 1 << 26 }).trimEnd().split("\n");
+let failures = 0;
+const check = (what, found, wanted) => {
+  if (found === wanted) return;
+  ++failures;
+  console.log(`${what}: found ${found.slice(0, 300)}, expected ${String(wanted).slice(0, 300)}`);
+};
+
+const operations = engine.operations();
+operations.forEach(({ name, is_countable }, i) => {
+  const hash = engine.hash(i, 0, is_countable ? 65536 : samples).toString(16).padStart(16, "0");
+  check(name, `${name} ${hash}`, expected[i]);
+});
+asked.forEach(([format, text], i) => {
+  let found;
+  try {
+    found = JSON.stringify(engine.show(format, text));
+  } catch (error) {
+    found = error.message;
+  }
+  const wanted = expected[operations.length + i];  // JavaScript writes 1.0 as 1
+  check(`show ${format} '${text}'`, found, wanted.startsWith("{") ? JSON.stringify(JSON.parse(wanted)) : wanted);
+});
+if (operations.length < 100 || expected.length !== operations.length + asked.length) check("the number of answers", String(expected.length), "all");
+console.log(`${operations.length} operations, ${samples} samples of those that cannot all be tried, ${asked.length} answers: ${failures} differ`);
+process.exit(failures ? 1 : 0);

@@ -1,0 +1,21 @@
+# What the engine of the page is made of, beside what stands for threads and exceptions in a browser.
+set(engine_sources
+  fp16/vector/bulk.cpp
+  fp16/vector/bulk_portable.cpp
+  fp16/vector/borders.cpp
+  fp16/vector/coding.cpp
+  fp16/vector/math.cpp
+  fp16/vector/math_kernels.cpp
+  fp16/vector/math_pairs.cpp
+  fp16/vector/operations.cpp
+  fp16/vector/outcomes.cpp
+  fp16/vector/philox.cpp
+  fp16/vector/scaled_rounding.cpp
+  fp16/vector/vector_path.cpp
+  tools/halflab/show/exact_number.cpp
+  tools/halflab/show/expression.cpp
+  tools/halflab/show/measure.cpp
+  tools/halflab/show/numbers.cpp
+  tools/page/engine/answer.cpp
+  tools/page/engine/hashes.cpp
+  tools/page/engine/numbers.cpp)

@@ -1,0 +1,26 @@
+#pragma once
+/// What the page asks of the library. Texts are UTF-8 and end with a zero; answers are JSON, and stand until the next call.
+/// Errors are exceptions, whose what() is a sentence for the page.
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+/// Room for so many bytes, such as a text to ask with.
+char* engine_allocate(std::size_t bytes);
+void engine_free(char* room);
+
+/// Every scalar format: name, bits of its fields, the borders of its numbers.
+const char* engine_formats();
+
+/// What `halflab show` finds of a number, a code or an expression in a format.
+const char* engine_show(const char* format, const char* text);
+
+/// The operations and functions of binary16, by name, with their number of operands.
+const char* engine_operations();
+
+/// A hash (FNV-1a, 64 bits) of the results of operation number `index` on samples first .. first + count - 1. Sample i of
+/// an operation with one operand of 16 bits is the code i; operands of others are drawn by Philox, key 0, stream = index.
+std::uint64_t engine_hash(std::size_t index, std::uint64_t first, std::uint64_t count);
+}

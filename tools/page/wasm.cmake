@@ -1,0 +1,13 @@
+# CMake's toolchain file for WebAssembly by Debian's packages: clang-16 lld-16 wasi-libc libc++-16-dev-wasm32
+# libclang-rt-16-dev-wasm32. Exceptions stay on, and `throw` calls what engine/exceptions.cpp has.
+set(CMAKE_SYSTEM_NAME Generic)
+set(CMAKE_SYSTEM_PROCESSOR wasm32)
+set(CMAKE_CXX_COMPILER clang++-16)
+set(CMAKE_CXX_COMPILER_TARGET wasm32-wasi)
+set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)
+set(llvm /usr/lib/llvm-16)
+set(CMAKE_CXX_FLAGS_INIT "-fexceptions -Qunused-arguments -nostdinc++ -isystem ${CMAKE_CURRENT_LIST_DIR}/engine/one_thread \
+-isystem ${llvm}/include/wasm32-wasi/c++/v1 -isystem /usr/include/wasm32-wasi")
+file(GLOB builtins ${llvm}/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a)
+set(CMAKE_CXX_STANDARD_LIBRARIES
+  "-L${llvm}/lib/wasm32-wasi -L/usr/lib/wasm32-wasi -lc++ -lc++abi -lc ${builtins}")
