@@ -91,6 +91,15 @@ class Records(Pages):
             "cannot be told by a run that lost the values",
         )
 
+    def test_what_a_run_lost_is_not_told_by_the_table(self):
+        """At S = 2^4 the run itself lost values; of S = 1 it tells a bound, of 2^4 and more nothing."""
+        values = spread(-18)
+        page = self.page([2.0**4] * 3, {0: {("a", "output"): values}})
+        bound = np.mean(values.astype(np.float16) == 0)
+        best = halflab.ExponentHistogram(values).recommended_log2_scale
+        self.assertGreater(bound, 0)
+        self.assert_says(page, f"flushed at 2^{best}, recommended", f"≥ {100 * bound:.3g} %\n?\n?\n", "3 steps, 1 sample.")
+
     def test_zeros_alone_are_no_proof(self):
         page = self.page([2.0**16] * 2, {0: {("a", "output"): np.zeros(500), ("b", "output"): spread(-9)}})
         self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")
@@ -107,7 +116,7 @@ class Records(Pages):
         page = self.page([1.0] * 5, {0: samples}, scaler="")
         self.assertEqual(page.title, "No step was skipped, but FP16 loses gradients at S = 1")
         self.assertTrue(0.5 < lost < 1)
-        self.assert_says(page, f"{100 * lost:.3g} % at S = 1;", "1 tensor loses everything (a (output))")
+        self.assert_says(page, f"{100 * lost:.3g} % at S = 1;", "At S = 1, 1 of 2 tensors loses everything: a (output).")
         best = halflab.ExponentHistogram(together).recommended_log2_scale
         self.assert_says(page, f"Recommended: S = 2^{best}")
         self.assertIn(f"Every S from 2^{self.lowest_keeping(together)} to 2^{best + 1}", page.text)
@@ -181,7 +190,7 @@ class Ledgers(Pages):
         skips = [{"step": step, "scale": 2.0**16, "twin": "finite", "cured_by": 2.0 ** (14 - step)} for step in (1, 2)]
         page = self.skipped(*skips)
         self.assert_says(page, "A smaller S cures 2 of 2 steps: repeated with S = 2^12 to 2^13, nothing overflows.")
-        self.assertNotIn("cannot be told", page.text)
+        self.assertNotIn("cures it cannot be told", page.text)
 
     def test_what_no_scale_cures(self):
         page = self.skipped({"step": 2, "scale": 2.0**16, "twin": "not finite"})

@@ -83,7 +83,7 @@ class Diagnosed(Case):
             if kind.endswith("in FP32"):
                 total += histogram
         share = 100 * total.flushed_at_scale(0) / total.nonzero_finite
-        self.assert_says(page, f"{share:.3g} % at S = 1", "loses everything (encoder.0 (output))")
+        self.assert_says(page, f"{share:.3g} % at S = 1", "loses everything: encoder.0 (output).")
 
     def test_the_advice_helps(self):
         """With the scaler that the page of the stall asks for the page says that nothing is wrong."""

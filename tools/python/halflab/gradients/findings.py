@@ -138,11 +138,13 @@ class Tensors:
         return sum(row.forecast.histogram.total for row in rows) > WEIGHTY * values
 
     def by_loss(self):
-        """The rows that lose most first: nothing but zeros, then by what is flushed and subnormal at the S used or 1."""
+        """The rows that lose most first: nothing but zeros, then by what is flushed and subnormal, small ones first."""
         scale = self.log2_used or 0
 
         def rank(row):
-            return not row.is_zero, -row.forecast.share("flushed", scale), -row.forecast.share("subnormal", scale)
+            forecast = row.forecast
+            shares = (-forecast.share(zone, scale) for zone in ("flushed", "subnormal"))
+            return not row.is_zero, *shares, forecast.histogram.max_abs
 
         return sorted(self.rows, key=rank)
 

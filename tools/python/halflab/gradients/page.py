@@ -46,6 +46,7 @@ figure { margin: 1.6rem 0; }
 .line.one { stroke: var(--one); } .line.two { stroke: var(--two); }
 path.bad { fill: var(--two); opacity: 0.5; }
 .zone.flushed { fill: var(--flushed); } .zone.subnormal { fill: var(--subnormal); } .zone.normal { fill: var(--normal); }
+.zone, .cell { shape-rendering: crispEdges; }
 .cell { fill: var(--cell); }
 .l0 { opacity: 0.12; } .l1 { opacity: 0.25; } .l2 { opacity: 0.4; } .l3 { opacity: 0.58; } .l4 { opacity: 0.78; }
 .legend { margin: 0.2rem 0; }
@@ -63,7 +64,7 @@ th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
 th { min-width: 4.5rem; }
 th.text, td.text { min-width: 0; text-align: left; }
 td.name { min-width: min(var(--longest), 38vw); max-width: 22rem; white-space: normal; overflow-wrap: anywhere; }
-@media (max-width: 38rem) { h1 { font-size: 1.3rem; } .map { grid-template-columns: 7.5rem minmax(0, 1fr); } }
+@media (max-width: 38rem) { h1 { font-size: 1.3rem; } .map { grid-template-columns: 8.6rem minmax(0, 1fr); } }
 """
 
 
@@ -95,7 +96,8 @@ def record_page(found):
         body += figures.scales_over_steps(found) + figures.heat_map(found.tensors) + figures.shares_over_steps(found)
     body += section("Tensor by tensor", tensor_table(found.tensors, found.log2_recommended))
     body += section("Skipped steps", skip_table(found.lost))
-    return document(words.headline(found), body + section("What could not be seen", paragraphs(words.unseen(found))))
+    body += section("What could not be seen", paragraphs(words.unseen(found)))
+    return document(words.headline(found), f'{body}<p class="note">{words.provenance(found)}</p>\n')
 
 
 def arrays_page(tensors):
@@ -132,14 +134,26 @@ def tensor_table(tensors, log2_recommended):
     for row in tensors.by_loss()[:MOST_ROWS]:
         histogram, room = row.forecast.histogram, row.forecast.headroom
         zeros = percent(histogram.zero / histogram.total) if histogram.total else "-"
-        shares = [percent(row.forecast.share("flushed", log2)) if histogram.nonzero_finite else "-" for log2 in scales]
+        shares = [flushed_cell(tensors, row, log2) for log2 in scales]
         left = "-" if room is None else str(room - (tensors.log2_used or 0))
         name = html.escape(row.name or "the model")
         rows.append([name, html.escape(row.kind), str(histogram.total), zeros, *shares, number(histogram.max_abs), left])
     notes = ["Flushed: of the values that are not zero. Largest: with S divided out. Octaves: that S can still grow."]
+    if not tensors.is_truth:
+        notes.append("?: cannot be told, since what the run lost was zero before it was counted. ≥: at least.")
     if len(tensors.rows) > MOST_ROWS:
         notes.append(f"The {MOST_ROWS} of {len(tensors.rows)} tensors that lose most; the record has all.")
     return table(columns, rows, notes)
+
+
+def flushed_cell(tensors, row, log2_scale):
+    """A run in FP16 tells of scales below its own alone, and of these that at least so much is lost."""
+    share = percent(row.forecast.share("flushed", log2_scale))
+    if row.forecast.histogram.nonzero_finite == 0:
+        return "-" if tensors.is_truth else "?"
+    if tensors.is_truth:
+        return share
+    return f"≥\N{NO-BREAK SPACE}{share}" if log2_scale < tensors.log2_used else "?"
 
 
 def skip_table(lost):

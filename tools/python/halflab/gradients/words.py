@@ -214,18 +214,15 @@ def _counted(tensors, log2_recommended):
     shares = [f"{percent(tensors.total.share('flushed', log2))} at {where}" for log2, where in at.items()]
     name = format_name(tensors.total.format)
     sentence = f"{name} makes zero, of the gradients that are not zero: {'; '.join(shares)}."
-    dying = [
-        f"{count(len(rows), 'tensor')} {'loses' if len(rows) == 1 else 'lose'} {how} ({named(rows)})"
-        for how, rows in (
-            ("everything", tensors.wholly_lost(tensors.log2_used or 0)),
-            ("more than half", tensors.mostly_lost(tensors.log2_used or 0)),
-        )
-        if rows
-    ]
+    scale_used, dying = tensors.log2_used or 0, []
+    for how, rows in (("everything", tensors.wholly_lost(scale_used)), ("more than half", tensors.mostly_lost(scale_used))):
+        if rows:
+            lose = "loses" if len(rows) == 1 else "lose"
+            dying.append(f"{len(rows)} of {count(len(tensors.rows), 'tensor')} {lose} {how}: {named(rows)}.")
     if dying:
-        sentence += f" At {s_is(power(tensors.log2_used or 0))}, of {len(tensors.rows)}, {' and '.join(dying)}."
-    elif tensors.rows and tensors.total.share("flushed", tensors.log2_used or 0) >= NOTICEABLE:
-        sentence += f" No tensor loses more than half at {s_is(power(tensors.log2_used or 0))}."
+        sentence += f" At {s_is(power(scale_used))}, {' '.join(dying)}"
+    elif tensors.rows and tensors.total.share("flushed", scale_used) >= NOTICEABLE:
+        sentence += f" No tensor loses more than half at {s_is(power(scale_used))}."
     return sentence
 
 
@@ -287,3 +284,10 @@ def unseen(found):
     if not tensors.exact:
         notes.append("Where S was no power of two, magnitudes hold to within an octave.")
     return notes
+
+
+def provenance(found):
+    """Where the numbers come from."""
+    sampled = len({step for step, _ in found.record.exponents})
+    source = html.escape(str(found.record.manifest.get("source", "")))
+    return f"{source}{'; ' if source else ''}{count(len(found.steps), 'step')}, {count(sampled, 'sample')}."
