@@ -15,7 +15,7 @@ def functions():
     found = {f"halflab.{name}": getattr(halflab, name) for name in halflab.__all__}
     found |= {f"halflab.math.{name}": thing for name, thing in vars(halflab.math).items() if not name.startswith("_")}
     for kind in CLASSES:
-        methods = {name: thing for name, thing in vars(kind).items() if not name.startswith("_") or name == "__init__"}
+        methods = {name: getattr(kind, name) for name in vars(kind) if not name.startswith("_") or name == "__init__"}
         found |= {f"halflab.{kind.__name__}.{name}": thing for name, thing in methods.items()}
     del found["halflab.Format.__init__"]  # only says that there is none
     return {name: thing for name, thing in found.items() if inspect.isroutine(thing)}

@@ -62,6 +62,60 @@ class Scalers(Case):
             for pattern, trace in zip((self.FIRST, self.SECOND), self.TRACES[same_as]):
                 self.assertEqual(self.trace(spec, pattern), [int(x) for x in trace.split()], spec)
 
+    def test_a_whole_sequence_at_once(self):
+        for spec in halflab.scalers:
+            if halflab.scalers[spec]["kind"] != "global" or halflab.Scaler(spec).needs_exponents:
+                continue
+            at_once, step_by_step = halflab.Scaler(spec), halflab.Scaler(spec)
+            found_inf = [mark == "X" for mark in self.SECOND.split()]
+            largest = [100.0 * (step + 1) for step in range(len(found_inf))]
+            steps = [(step_by_step.scale, step_by_step.update(*known)) for known in zip(found_inf, largest)]
+            self.assertEqual(at_once.replay(found_inf, largest).tolist(), steps, spec)
+            self.assertEqual(at_once.state, step_by_step.state, spec)
+        exponents = [halflab.ExponentHistogram([x]) for x in (2.0**-4, np.inf)]
+        twin = [halflab.ExponentHistogram([2.0**-20])] * 2
+        steps = halflab.Scaler("adaptive", headroom=2).replay(exponents=exponents, twin=twin)
+        self.assertEqual(steps["decision"].tolist(), ["apply", "skip"])
+
+    def test_a_sequence_by_its_trace(self):
+        found_inf = np.array([mark == "X" for mark in self.FIRST.split()])
+        trace = halflab.Scaler("dynamic", init_scale=1024, growth_interval=4).replay(found_inf)
+        after = [int(x) for x in self.TRACES["dynamic"][0].split()]
+        np.testing.assert_array_equal(np.log2(trace["scale"]), [10] + after[:-1])
+        np.testing.assert_array_equal(trace["decision"] == "skip", found_inf)
+        self.assertEqual(halflab.Scaler("dynamic").replay([]).shape, (0,))
+
+    def test_an_abort_ends_a_sequence(self):
+        scaler = halflab.Scaler("deepspeed", init_scale=4, min_scale=1, hysteresis=1, raise_error_at_min_scale=True)
+        steps = scaler.replay([True] * 9)
+        self.assertEqual(steps.tolist(), [(4.0, "skip"), (2.0, "skip"), (1.0, "abort")])
+
+    def test_a_wrong_sequence_leaves_the_scaler_as_it_was(self):
+        scaler = halflab.Scaler("dynamic")
+        for fragment, arguments in (
+            ("step 1: max_abs = nan", ([True, False], [1.0, math.nan])),
+            ("found_inf of step 1 = 'no' is not allowed; allowed: True, False", ([True, "no"],)),
+            ("sequences of 2 and 1 steps", ([True, False], [1.0])),
+            ("step 0: nothing is known", (None, [1.0])),
+            ("found_inf = 3 is not allowed; allowed: a sequence", (3,)),
+        ):
+            self.assert_refused(fragment, scaler.replay, *arguments)
+            self.assertEqual(scaler.state, halflab.Scaler("dynamic").state)
+
+    TORCH = {"scale": 1024.0, "growth_factor": 4.0, "backoff_factor": 0.25, "growth_interval": 3, "_growth_tracker": 2}
+
+    def test_the_state_of_a_gradscaler(self):
+        scaler = halflab.Scaler.from_torch(self.TORCH)
+        self.assertEqual(scaler.replay([False, True, False])["scale"].tolist(), [1024.0, 4096.0, 1024.0])
+        self.assertEqual(scaler.options["growth_interval"], 3)
+        self.assertEqual(halflab.Scaler.from_torch({**self.TORCH, "scale": 0.0}).replay([True])["scale"].tolist(), [0.0])
+        refused = self.assert_refused
+        refused("key 'scale' is missing; allowed: the state_dict() of an enabled GradScaler", halflab.Scaler.from_torch, {})
+        refused("key 'hysteresis' is not allowed", halflab.Scaler.from_torch, {**self.TORCH, "hysteresis": 2})
+        refused("scale = 'x' is not allowed; allowed: a number", halflab.Scaler.from_torch, {**self.TORCH, "scale": "x"})
+        refused("growth_factor = 0.5 is not allowed", halflab.Scaler.from_torch, {**self.TORCH, "growth_factor": 0.5})
+        refused("state_dict = 3 is not allowed; allowed: a dict", halflab.Scaler.from_torch, 3)
+
     def test_options_in_either_form(self):
         self.assertEqual(
             halflab.Scaler("dynamic:growth_interval=20").options, halflab.Scaler("dynamic", growth_interval=20).options

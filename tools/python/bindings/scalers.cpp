@@ -1,11 +1,16 @@
 /// Global loss scalers, which need no tensors, and the list of all.
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "fp16/names.h"
 #include "sim/loss_scaling/registry.h"
@@ -121,6 +126,111 @@ void restore(LossScaler& scaler, const py::dict& state) {
   scaler.restore(values);
 }
 
+/// A GradScaler's keys and the options of `dynamic` that they are; its counter of clean steps is no option.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 4> torch_options{
+    {{"scale", "init_scale"},
+     {"growth_factor", "growth_factor"},
+     {"backoff_factor", "backoff_factor"},
+     {"growth_interval", "growth_interval"}}};
+constexpr std::string_view torch_tracker = "_growth_tracker";
+
+[[noreturn]] void reject_torch_state(const std::string& what) {
+  throw std::invalid_argument("from_torch: " + what +
+                              "; allowed: the state_dict() of an enabled GradScaler, with scale, "
+                              "growth_factor, backoff_factor, growth_interval, _growth_tracker");
+}
+
+std::unique_ptr<LossScaler> from_torch(const py::dict& state_dict) {
+  std::map<std::string, double> given;
+  for (const auto& [key, value] : state_dict) {
+    const auto name = checked_cast<std::string>("from_torch: key", key, "names");
+    given[name] = checked_cast<double>("from_torch: " + name, value, "a number");
+  }
+  const auto taken = [&](std::string_view key) {
+    const auto found = given.extract(std::string(key));
+    if (!found) reject_torch_state("key '" + std::string(key) + "' is missing");
+    return found.mapped();
+  };
+  names::GivenOptions options;
+  for (const auto& [key, option] : torch_options) options[std::string(option)] = taken(key);
+  const double tracker = taken(torch_tracker);
+  const auto scale = static_cast<float>(options["init_scale"]);  // of a state before the first step it is not
+  if (!given.empty()) reject_torch_state("key '" + given.begin()->first + "' is not allowed");
+  if (scale == 0) options.erase("init_scale");  // where S has come to, though none begins there
+  std::unique_ptr<LossScaler> scaler = sim::make_scaler("dynamic", options);
+  names::NamedValues state = scaler->state();
+  for (auto& [name, value] : state) {
+    if (name == "scale") value = scale;
+    if (name == "growth_tracker") value = tracker;
+  }
+  scaler->restore(state);
+  return scaler;
+}
+
+/// One thing that is known of every step of a sequence, or nothing.
+template <class T>
+class Steps {
+ public:
+  Steps(std::string_view name, const py::object& values) {
+    if (values.is_none()) return;
+    const py::object plain = py::hasattr(values, "tolist") ? values.attr("tolist")() : values;
+    if (!py::isinstance<py::sequence>(plain) || py::isinstance<py::str>(plain))
+      throw std::invalid_argument(std::string(name) + " = " + shown(values) +
+                                  " is not allowed; allowed: a sequence, a value for each step");
+    const py::list elements(plain);
+    values_.emplace();
+    for (const py::handle element : elements)
+      values_->push_back(checked_cast<T>(std::string(name) + " of step " + std::to_string(values_->size()),
+                                         element, halflab_python::allowed_values<T>()));
+  }
+  std::optional<std::size_t> size() const { return values_ ? std::optional(values_->size()) : std::nullopt; }
+  std::optional<T> at(std::size_t step) const {
+    return values_ ? std::optional((*values_)[step]) : std::nullopt;
+  }
+
+ private:
+  std::optional<std::vector<T>> values_;
+};
+
+std::size_t common_length(std::initializer_list<std::optional<std::size_t>> lengths) {
+  std::optional<std::size_t> common;
+  for (const std::optional<std::size_t>& length : lengths) {
+    if (length && common && *length != *common)
+      throw std::invalid_argument("replay: sequences of " + std::to_string(*common) + " and " +
+                                  std::to_string(*length) + " steps are not allowed; allowed: one length");
+    if (length) common = length;
+  }
+  return common.value_or(0);
+}
+
+py::object replay(LossScaler& scaler, const py::object& found_inf, const py::object& max_abs,
+                  const py::object& exponents, const py::object& twin) {
+  const Steps<bool> found("found_inf", found_inf);
+  const Steps<double> largest("max_abs", max_abs);
+  const Steps<const ExponentHistogram*> histograms("exponents", exponents), twins("twin", twin);
+  const std::size_t steps = common_length({found.size(), largest.size(), histograms.size(), twins.size()});
+  const names::NamedValues before = scaler.state();
+  py::list scales, decisions;
+  try {
+    for (std::size_t step = 0; step < steps; ++step) {
+      scales.append(scaler.scale());
+      const std::string_view decision =
+          update(scaler, found.at(step), largest.at(step), histograms.at(step).value_or(nullptr),
+                 twins.at(step).value_or(nullptr));
+      decisions.append(decision);
+      if (decision == name_of(sim::Decision::abort)) break;
+    }
+  } catch (const std::invalid_argument& error) {
+    scaler.restore(before);
+    throw std::invalid_argument("step " + std::to_string(py::len(decisions)) + ": " + error.what());
+  }
+  const py::module_ numpy = py::module_::import("numpy");
+  using namespace py::literals;
+  return py::module_::import("halflab._columns")
+      .attr("structured")(py::dict("scale"_a = numpy.attr("array")(scales, "dtype"_a = "float64"),
+                                   "decision"_a = numpy.attr("array")(decisions, "dtype"_a = "U5")));
+}
+
 }  // namespace
 
 void bind_scalers(py::module_& module) {
@@ -146,6 +256,21 @@ void bind_scalers(py::module_& module) {
       ">>> halflab.Scaler('dynamic').update(found_inf=True)\n"
       "'skip'",
       update);
+  define(scaler, "replay($self, found_inf=None, max_abs=None, exponents=None, twin=None)",
+         "update() for each step of a sequence, which leaves the scaler behind the last: a structured array\n"
+         "with the fields scale, the S of each step, and decision. Arguments are sequences of update()'s; an\n"
+         "'abort' ends them. Where one is not allowed, the scaler stays what it was.\n\n"
+         ">>> halflab.Scaler('dynamic').replay([True, False, False])['scale']\n"
+         "array([65536., 32768., 32768.])",
+         replay);
+  const Signature of_torch(
+      "from_torch(state_dict)",
+      "The scaler 'dynamic' that goes on where a torch.amp.GradScaler with this state_dict() would.\n\n"
+      ">>> halflab.Scaler.from_torch({'scale': 1024.0, 'growth_factor': 2.0, 'backoff_factor': 0.5, "
+      "'growth_interval': 2000, '_growth_tracker': 7})\n"
+      "Scaler('dynamic'), S = 1024");
+  scaler.def_static(of_torch.name().c_str(), bound(of_torch, std::function(from_torch)),
+                    of_torch.docstring().c_str());
   define(scaler, "wants_twin($self, found_inf=None, max_abs=None, exponents=None)",
          "Whether update() of the step just made should bring a twin.\n\n"
          ">>> halflab.Scaler('dynamic').wants_twin(found_inf=True)\n"

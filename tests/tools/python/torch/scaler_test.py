@@ -67,6 +67,30 @@ class Scaler(Case):
         found = {step: np.log2(scales[step]) for step in (1999, 2000, 2001, 2002, 4001, 4002)}
         self.assertEqual(found, {1999: 16, 2000: 17, 2001: 17, 2002: 16, 4001: 16, 4002: 17})
 
+    def test_a_state_dict_goes_on_as_its_scaler(self):
+        """Loaded at every step of a run, and the whole rest replayed at once."""
+        draw = np.random.default_rng(5)
+        for name in ("growth every third", "factors that round", "down to zero"):
+            real = Real(**RULES[name])
+            found_inf = (draw.random(60) < 0.3).tolist()
+            states, steps = [], []
+            for found in found_inf:
+                states.append(real.scaler.state_dict())
+                steps.append(real.step(np.inf if found else 1.0))
+            for step, state in enumerate(states):
+                ours = halflab.Scaler.from_torch(state)
+                self.assertEqual(ours.replay(found_inf[step:]).tolist(), steps[step:], (name, step))
+                self.assertEqual(ours.scale, real.scaler.get_scale())
+
+    def test_a_state_dict_of_a_sharded_scaler(self):
+        from torch.distributed.fsdp.sharded_grad_scaler import ShardedGradScaler
+
+        sharded = ShardedGradScaler("cpu", init_scale=8.0, growth_interval=2, process_group=None)
+        sharded.scale(torch.zeros(()))
+        self.assertEqual(halflab.Scaler.from_torch(sharded.state_dict()).replay([False] * 3)["scale"].tolist(), [8, 8, 16])
+        disabled = torch.amp.GradScaler("cpu", enabled=False).state_dict()
+        self.assert_refused("allowed: the state_dict() of an enabled GradScaler", halflab.Scaler.from_torch, disabled)
+
 
 if __name__ == "__main__":
     unittest.main()
