@@ -26,9 +26,9 @@ class Pages(Case):
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
 
-    def record(self, scales, samples=None, skips=(), bad=(), ended="finished", **description):
+    def record(self, scales, samples=None, skips=(), bad=(), ended="finished", folder="record", **description):
         """`samples`: {step: {(name, kind): array}}, with S divided out; kinds in FP32 are the twin's."""
-        writer = Writer(self.folder / "record", {**TORCH, "output_types": {"a": "float16"}, **description})
+        writer = Writer(self.folder / folder, {**TORCH, "output_types": {"a": "float16"}, **description})
         bad = {skip["step"] for skip in skips} | set(bad)
         for step, scale in enumerate(scales):
             totals = {"run": halflab.ExponentHistogram(), "twin": halflab.ExponentHistogram()}
@@ -44,7 +44,7 @@ class Pages(Case):
         for skip in skips:
             writer.skip(**{"outcome": "skipped", **skip})
         writer.close(ended)
-        return halflab.read_gradients(self.folder / "record")
+        return halflab.read_gradients(self.folder / folder)
 
     def page(self, *arguments, **options):
         page = Page(self.record(*arguments, **options).report(self.folder / "page.html"))
@@ -224,6 +224,15 @@ class Ledgers(Pages):
         self.assertEqual(page.title, "1 of 10 steps was skipped")
         self.assert_says(page, "it is not recorded which gradient was the first")
 
+    def test_ranks_that_lose_a_step_together_lose_it_once(self):
+        for rank in (0, 1):
+            skips = [{"step": 2, "scale": 2.0**16, "parameter": "b.weight"}, {"step": 5 + rank, "scale": 2.0**15}]
+            self.record([2.0**16] * 9, self.SAMPLES, skips=skips, folder=f"ranks/rank{rank}")
+        page = Page(halflab.read_gradients(self.folder / "ranks").report(self.folder / "page.html"))
+        self.assertEqual(page.title, "3 of 9 steps were skipped")
+        self.assert_says(page, "Steps that were skipped: 2, 5 and 6, of 9.", "At step 2 of rank 0, with S = 2^16")
+        self.assert_says(page, "2 (rank 1)")
+
     def test_many_skips_are_listed_in_part(self):
         page = self.skipped(*({"step": step, "scale": 2.0**16} for step in range(400)), scales=[2.0**16] * 500)
         self.assert_says(page, "0, 1, 2 and 397 more; the last of them 399, of 500", "The first 100 of 400")
@@ -238,6 +247,11 @@ class Names(Pages):
         self.assertNotIn("b", page.tags[: page.tags.index("h1")])
         self.assertGreater(page.text.count(name), 5)
         self.assertEqual(page.tags.count("b"), 1)  # that of "What to do"
+
+    def test_many_steps_keep_the_page_small(self):
+        scales = [2.0 ** (step % 7) for step in range(30_000)]
+        page = self.page(scales, {0: {("a", "output"): spread(-10)}}, bad=range(1, 30_000, 2))
+        self.assertLess(len(page.source), 150_000)
 
     def test_thousands_of_tensors_keep_the_page_small(self):
         samples = {(f"model.layers.{i}.attention.weight", "gradient"): spread(-10 - i % 20, 50, i) for i in range(4000)}

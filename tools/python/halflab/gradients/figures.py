@@ -80,10 +80,10 @@ def scales_over_steps(found):
     values = list(zip(steps[known][changes].tolist(), log2[known][changes].tolist()))
     low, high = math.floor(log2[known].min()) - 1, math.ceil(log2[known].max()) + 1
     plot = Plot(_step_range(steps), (low, high))
-    plot.marks([skip["step"] for skip in found.lost], "bad")
+    plot.marks(found.lost_steps, "bad")
     plot.steps(_thinned(values), "one")
     plot.ticks_x(_step_ticks(steps))
-    key = legend(("one", "S"), ("bad", f"lost steps ({len(found.lost)})"))
+    key = legend(("one", "S"), ("bad", f"lost steps ({len(found.lost_steps)})"))
     title, labels = "The loss scale S, step by step", [(at, power(at)) for at in _whole_ticks(low, high)]
     return figure(title, key, plot.text(labels, title))
 
@@ -91,7 +91,7 @@ def scales_over_steps(found):
 def shares_over_steps(found):
     """What FP16 makes of the gradients at each sampled step."""
     scales = dict(zip(found.steps["step"].tolist(), found.steps["scale"].tolist()))
-    bad = {skip["step"] for skip in found.lost}
+    bad = set(found.lost_steps)
     kept = [
         (step, Forecast(histogram), nearest_log2(scales.get(step, 1.0)))
         for (step, of), histogram in sorted(found.record.exponents.items())

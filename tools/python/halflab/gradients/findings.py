@@ -182,6 +182,11 @@ class Findings:
         return bool(types) and "float16" not in types.values()
 
     @property
+    def lost_steps(self):
+        """Each once, though several ranks may have lost it."""
+        return sorted({skip["step"] for skip in self.lost})
+
+    @property
     def applied(self):
         """Steps that went into the weights although they were not finite."""
         return [skip for skip in self.lost if skip["outcome"] == "applied"]

@@ -58,10 +58,11 @@ path.bad { fill: var(--two); opacity: 0.5; }
 .key.normal { background: var(--normal); }
 .wide { overflow-x: auto; }
 table { margin: 0.6rem 0; border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
-th, td { padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: normal; }
+th, td { padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: normal; }
 td { white-space: nowrap; vertical-align: top; }
 th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
-th { min-width: 4.5rem; }
+th { min-width: 4.2rem; }
+th:last-child, td:last-child { padding-right: 0; }
 th.text, td.text { min-width: 0; text-align: left; }
 td.name { min-width: min(var(--longest), 38vw); max-width: 22rem; white-space: normal; overflow-wrap: anywhere; }
 @media (max-width: 38rem) { h1 { font-size: 1.3rem; } .map { grid-template-columns: 8.6rem minmax(0, 1fr); } }
@@ -168,7 +169,8 @@ def skip_table(lost):
         value = "-" if skip.get("value") is None else number(skip["value"])
         cured = scale(skip["cured_by"]) if skip.get("cured_by") else "-"
         texts = [html.escape(text) if text else "-" for text in (skip.get("parameter"), index, module, skip.get("twin"))]
-        rows.append([str(skip["step"]), scale(skip["scale"]), texts[0], texts[1], value, texts[2], texts[3], cured])
+        step = f"{skip['step']} (rank {skip['rank']})" if "rank" in skip else str(skip["step"])
+        rows.append([step, scale(skip["scale"]), texts[0], texts[1], value, texts[2], texts[3], cured])
     notes = [f"The first {MOST_ROWS} of {len(lost)}; skips.csv has all."] if len(lost) > MOST_ROWS else []
     return table(columns, rows, notes)
 

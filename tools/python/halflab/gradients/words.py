@@ -68,7 +68,7 @@ def headline(found):
 
 
 def _lost_steps(found):
-    lost, of, forward = len(found.lost), len(found.steps), found.overflowed_forward()
+    lost, of, forward = len(found.lost_steps), len(found.steps), found.overflowed_forward()
     steps = f"{lost} of {count(of, 'step')} {'was' if lost == 1 else 'were'} {'not finite' if found.applied else 'skipped'}"
     if any(skip.get("twin") == "not finite" for skip in found.lost):
         return f"{steps}: FP32 is not finite there either"
@@ -82,7 +82,7 @@ def skipped(found):
     if not found.lost:
         return []
     what = "not finite, and applied" if found.applied else "skipped"
-    numbers = [str(skip["step"]) for skip in found.lost]
+    numbers = list(map(str, found.lost_steps))
     until = f"; the last of them {numbers[-1]}" if len(numbers) > 4 else ""
     sentences = [f"Steps that were {what}: {listed(numbers)}{until}, of {len(found.steps)}."]
     sentences.append(_first_bad(found.lost[0]))
@@ -94,7 +94,8 @@ def skipped(found):
 
 
 def _first_bad(skip):
-    at = f"At step {skip['step']}, with {s_is(scale(skip['scale']))},"
+    rank = f" of rank {skip['rank']}" if "rank" in skip else ""
+    at = f"At step {skip['step']}{rank}, with {s_is(scale(skip['scale']))},"
     if not skip.get("parameter"):
         return f"{at} it is not recorded which gradient was the first that was not finite."
     if not skip.get("index"):
@@ -148,7 +149,8 @@ def cure(found):
     sentences = []
     if cured:
         scales = sorted({skip["cured_by"] for skip in cured})
-        which = f"{len(cured)} of {len(found.lost)} steps" if len(cured) > 1 else _steps(cured)
+        how_many = len(_numbers(cured))
+        which = f"{how_many} of {len(found.lost_steps)} steps" if how_many > 1 else _steps(cured)
         to = f" to {scale(scales[-1])}" if len(scales) > 1 else ""
         sentences.append(f"A smaller S cures {which}: repeated with {s_is(scale(scales[0]))}{to}, nothing overflows.")
     if hopeless:
@@ -163,7 +165,12 @@ def cure(found):
 
 
 def _steps(skips):
-    return f"step{'s' if len(skips) > 1 else ''} {listed(str(skip['step']) for skip in skips)}"
+    numbers = _numbers(skips)
+    return f"step{'s' if len(numbers) > 1 else ''} {listed(map(str, numbers))}"
+
+
+def _numbers(skips):
+    return sorted({skip["step"] for skip in skips})
 
 
 def _untold(found, untold):
