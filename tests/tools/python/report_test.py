@@ -205,6 +205,7 @@ class Ledgers(Pages):
         skips = [{"step": step, "scale": scale} for step, scale in ((0, 2.0**18), (1, 2.0**17), (6, 2.0**17))]
         page = self.skipped(*skips, scales=[2.0**18, 2.0**17] + [2.0**16] * 4 + [2.0**17] + [2.0**16] * 3)
         self.assertEqual(page.title, "3 of 10 steps were skipped, as the scaler looked for S")
+        self.assert_says(page, "at the very beginning or right after S had grown")
         skips[2]["step"] = 4
         page = self.skipped(*skips, scales=[2.0**18, 2.0**17] + [2.0**16] * 8)
         self.assertEqual(page.title, "3 of 10 steps were skipped")

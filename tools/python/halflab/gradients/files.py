@@ -10,6 +10,7 @@ import numpy as np
 from .._halflab import ExponentHistogram
 
 LOWEST = int(ExponentHistogram().exponents[0])
+GRADIENTS = ("output", "gradient")  # the kinds that loss scaling is about
 FORMAT, VERSION = "halflab gradient record", 1
 STEPS = ("step", "scale", "found_inf", "max_abs", "max_abs_all", "twin_max_abs", "twin_max_abs_all")
 EXPONENTS = ("step", "of", "exponent_log2", "values", "powers_of_two", "near_next", "top")

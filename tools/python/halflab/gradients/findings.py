@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from .._halflab import ExponentHistogram, formats
-from .record import GRADIENTS
+from .files import GRADIENTS
 
 IN_FP32 = " in FP32"  # ends the kinds of a step that was repeated
 NOTICEABLE = 0.001  # of the non-zero values: less is no loss

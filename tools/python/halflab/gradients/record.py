@@ -11,9 +11,8 @@ from .._columns import structured
 from .._halflab import ExponentHistogram
 from ..experiments import run_command
 from ..records import RecordError
-from .files import FORMAT, STEPS, VERSION, histogram_of
-
-GRADIENTS = ("output", "gradient")  # the kinds that loss scaling is about
+from . import findings, page
+from .files import FORMAT, GRADIENTS, STEPS, VERSION, histogram_of
 
 
 def read_gradients(folder):
@@ -84,8 +83,6 @@ class GradientRecord:
 
         >>> halflab.read_gradients("run.halflab").report("out.html")
         """
-        from . import findings, page
-
         return page.write(page.record_page(findings.findings_of(self)), out)
 
     def replay(self, scalers, out=None):

@@ -85,6 +85,8 @@ def skipped(found):
     numbers = list(map(str, found.lost_steps))
     until = f"; the last of them {numbers[-1]}" if len(numbers) > 4 else ""
     sentences = [f"Steps that were {what}: {listed(numbers)}{until}, of {len(found.steps)}."]
+    if found.is_search:
+        sentences.append("They came at the very beginning or right after S had grown: so a dynamic scaler finds its S.")
     sentences.append(_first_bad(found.lost[0]))
     parameters = collections.Counter(skip["parameter"] for skip in found.lost if skip.get("parameter"))
     if len(parameters) > 1:
