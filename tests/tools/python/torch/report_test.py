@@ -110,14 +110,21 @@ class Diagnosed(Case):
         self.assertEqual(page.title, f"{lost} of 41 steps were skipped, as the scaler looked for S")
         self.assert_says(page, f"A smaller S cures {lost} of {lost} steps", "To spare the skipped steps at the beginning")
 
-    def test_bfloat16_is_forecast(self):
+
+class Forecast(Case):
+    def test_bfloat16(self):
         model = Deep()
         optimizer = torch.optim.SGD(model.parameters(), 0.1)
-        with halflab.torch.watch(model, optimizer=optimizer, every=1) as watched:
+        x = torch.randn(8, 64)
+
+        def compute_loss():
             with torch.autocast("cpu", dtype=torch.bfloat16):
-                loss = model(torch.randn(8, 64)).square().mean()
-            loss.backward()
+                return model(x).float().square().mean()
+
+        with halflab.torch.watch(model, optimizer=optimizer, every=1, twin=compute_loss) as watched:
+            compute_loss().backward()
             optimizer.step()
+        self.assertTrue(watched.tensors["encoder.0", "output in FP32"].nonzero_finite)
         page = Page(watched.report(self.folder / "page.html"))
         self.assertEqual(page.title, "No step was skipped, but FP16 would lose gradients at S = 1")
 
