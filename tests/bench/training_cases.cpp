@@ -152,9 +152,6 @@ void add_instrumented_steps(std::vector<Case>& cases, const std::shared_ptr<Work
                             with_flight_recorder));
 }
 
-/// Models whose FP32 steps pytorch_steps.py has too.
-constexpr std::array<std::string_view, 4> models_in_pytorch{"mlp", "cnn", "ssd", "transformer"};
-
 /// What a step costs on average where only every n-th is looked at.
 std::string on_average(double overhead, int every, std::string_view program) {
   return fmt::format("{:.2f} every {} ({})", 1 + (overhead - 1) / every, every, program);
@@ -240,12 +237,12 @@ std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rat
 std::vector<Derived> derive_from_pytorch(const Rates& rates) {
   const PythonFigures seconds = run_python("pytorch_steps.py");
   std::vector<Derived> figures;
-  for (const std::string_view model : models_in_pytorch) {
-    Derived& figure =
-        figures.emplace_back(Derived{.key = filled(pytorch_ratio.name, {model}), .limit = "at least 0.67"});
-    const auto found = seconds.found.find(model);
+  for (const sim::ModelRow& model : sim::models()) {
+    Derived& figure = figures.emplace_back(
+        Derived{.key = filled(pytorch_ratio.name, {model.name}), .limit = "at least 0.67"});
+    const auto found = seconds.found.find(model.name);
     if (found != seconds.found.end()) {
-      figure.value = found->second.value * rates.at(step_name(model, "fp32"));
+      figure.value = found->second.value * rates.at(step_name(model.name, "fp32"));
     } else {
       figure.why_not_run = seconds.absence;
     }
