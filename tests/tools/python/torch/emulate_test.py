@@ -5,7 +5,7 @@ import doctest
 import itertools
 import unittest
 
-from case import Case, Training, halflab, nn, np, torch
+from case import Case, Training, halflab, needs, nn, np, torch
 
 emulate = halflab.torch.emulate
 
@@ -119,6 +119,7 @@ class Emulation(Case):
             for plain, emulated in zip(*results):
                 self.assertTrue(torch.equal(plain, emulated), layer)
 
+    @needs(2, 3)
     def test_binary32_changes_no_step_of_training(self):
         def run(is_emulated, autocast):
             training = Training(model=network, autocast=autocast)
@@ -132,6 +133,7 @@ class Emulation(Case):
             self.assertEqual(plain.losses, emulated.losses)
             self.assertTrue(torch.equal(weights, emulated_weights))
 
+    @needs(2, 3)
     def test_after_removal_training_is_as_without(self):
         plain = Training().run()
         training = Training()
@@ -175,6 +177,7 @@ class Emulation(Case):
         self.assertLessEqual(set((x.grad[:, 0]).tolist()), {16.0 + n for n in range(9)})
         self.assertAlmostEqual(x.grad[:, 0].mean().item(), dx, delta=5 * (8 * 0.2 * 0.8 / 4000) ** 0.5)
 
+    @needs(2, 3)
     def test_under_autocast_operands_are_cast_twice_and_results_are_its_type(self):
         layer = nn.Linear(64, 8)
         x = torch.randn(4, 64, requires_grad=True)
