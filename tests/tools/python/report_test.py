@@ -178,7 +178,7 @@ class Ledgers(Pages):
 
     def test_a_backward_pass_that_overflows(self):
         page = self.skipped({"step": 2, "scale": 2.0**16, "parameter": "b.weight", "module_output": "b"})
-        self.assertEqual(page.title, "1 of 10 steps was skipped")
+        self.assertEqual(page.title, "1 of 10 steps was skipped: the gradient of b breaks first")
         self.assert_says(page, "in the backward pass of step 2 the gradient of the output of b was")
         self.assert_says(
             page,
@@ -217,7 +217,7 @@ class Ledgers(Pages):
 
     def test_a_step_that_was_applied(self):
         page = self.skipped({"step": 2, "scale": 1.0, "outcome": "applied", "parameter": "a.weight"}, scaler="")
-        self.assertEqual(page.title, "1 of 10 steps was not finite")
+        self.assertEqual(page.title, "1 of 10 steps was not finite: the gradient of a.weight breaks first")
         self.assert_says(page, "destroys the weights")
 
     def test_skips_without_a_ledger(self):
@@ -230,7 +230,7 @@ class Ledgers(Pages):
             skips = [{"step": 2, "scale": 2.0**16, "parameter": "b.weight"}, {"step": 5 + rank, "scale": 2.0**15}]
             self.record([2.0**16] * 9, self.SAMPLES, skips=skips, folder=f"ranks/rank{rank}")
         page = Page(halflab.read_gradients(self.folder / "ranks").report(self.folder / "page.html"))
-        self.assertEqual(page.title, "3 of 9 steps were skipped")
+        self.assertEqual(page.title, "3 of 9 steps were skipped: the gradient of b.weight breaks first")
         self.assert_says(page, "Steps that were skipped: 2, 5 and 6, of 9.", "At step 2 of rank 0, with S = 2^16")
         self.assert_says(page, "2 (rank 1)")
 

@@ -95,6 +95,15 @@ class Skipped(Case):
         self.assertEqual(skip["forward_output"], "second")
         self.assertIsNone(skip["cured_by"])
 
+    def test_an_overflow_outside_of_any_submodule(self):
+        class Large(nn.Linear):
+            def forward(self, x):
+                return super().forward(x) * 60000 * 60000
+
+        training = Training(model=lambda: Large(8, 3), scale=2.0**4)
+        (skip, *_) = training.watch(1, every=1).skips
+        self.assertEqual(skip["forward_output"], "the model")
+
     def test_a_twin_says_which_scale_cures(self):
         training = Training(scale=2.0**30)
         (skip, *_) = training.watch(1, every=1, twin=training.loss).skips

@@ -1,7 +1,7 @@
 """What to do about findings, as sentences of HTML."""
 
 from .findings import NOTICEABLE, nearest_log2
-from .words import code, listed, module_name, power, s_is
+from .words import code, listed, power, s_is
 
 
 def to_do(found):
@@ -14,7 +14,7 @@ def to_do(found):
         advice.append("Look at the batch and the loss of these steps. FP16 is not to blame: FP32 is not finite either.")
     elif forward is not None:
         advice.append(
-            f"Run {module_name(forward)} in FP32, inside of {code('torch.autocast(device_type, enabled=False)')} and on "
+            f"Run {code(forward)} in FP32, inside of {code('torch.autocast(device_type, enabled=False)')} and on "
             f"{code('x.float()')}: it overflows in the forward pass, which no loss scale reaches."
         )
     advice += _scaling(found)

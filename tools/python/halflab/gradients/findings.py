@@ -193,8 +193,8 @@ class Findings:
 
     def overflowed_forward(self):
         """The module that overflowed first in the forward pass, of the steps that were lost most often; or None."""
-        names = collections.Counter(skip["forward_output"] for skip in self.lost if skip.get("forward_output") is not None)
-        return names.most_common(1)[0][0] if names else None
+        found = most_often(self.lost, "forward_output")
+        return found[0] if found else None
 
     def recovery(self):
         """(step, S) of the first finite step after the first that was lost, or None."""
@@ -224,6 +224,12 @@ def findings_of(record):
     found = Findings(record, _lost(record), tensors, total.recommended if recommended is None else recommended, source)
     tensors.is_truth = source == "twin" or found.is_forecast
     return found
+
+
+def most_often(skips, column):
+    """(the entry that most rows of a ledger have in a column, how many); None where it is empty."""
+    entries = collections.Counter(skip[column] for skip in skips if skip.get(column) is not None)
+    return entries.most_common(1)[0] if entries else None
 
 
 def nearest_log2(scale):

@@ -164,7 +164,7 @@ def skip_table(lost):
     rows = []
     for skip in lost[:MOST_ROWS]:
         forward = skip.get("forward_output")
-        module = f"{forward or 'the model'}, forward" if forward is not None else skip.get("module_output")
+        module = f"{forward}, forward" if forward is not None else skip.get("module_output")
         index = ", ".join(map(str, skip["index"])) if skip.get("index") else "-"
         value = "-" if skip.get("value") is None else number(skip["value"])
         cured = scale(skip["cured_by"]) if skip.get("cured_by") else "-"

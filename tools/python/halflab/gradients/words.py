@@ -1,10 +1,9 @@
 """Findings as sentences of HTML: the answer first, then what follows from it."""
 
-import collections
 import html
 import math
 
-from .findings import NOTICEABLE
+from .findings import NOTICEABLE, most_often
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -73,8 +72,11 @@ def _lost_steps(found):
     if any(skip.get("twin") == "not finite" for skip in found.lost):
         return f"{steps}: FP32 is not finite there either"
     if forward is not None:
-        return f"{steps}: {module_name(forward)} overflows in the forward pass"
-    return f"{steps}, as the scaler looked for S" if found.is_search else steps
+        return f"{steps}: {code(forward)} overflows in the forward pass"
+    if found.is_search:
+        return f"{steps}, as the scaler looked for S"
+    first = most_often(found.lost, "module_output") or most_often(found.lost, "parameter")
+    return f"{steps}: the gradient of {code(first[0])} breaks first" if first else steps
 
 
 def skipped(found):
@@ -88,9 +90,8 @@ def skipped(found):
     if found.is_search:
         sentences.append("They came at the very beginning or right after S had grown: so a dynamic scaler finds its S.")
     sentences.append(_first_bad(found.lost[0]))
-    parameters = collections.Counter(skip["parameter"] for skip in found.lost if skip.get("parameter"))
-    if len(parameters) > 1:
-        name, times = parameters.most_common(1)[0]
+    if len({skip.get("parameter") for skip in found.lost} - {None}) > 1:
+        name, times = most_often(found.lost, "parameter")
         sentences.append(f"Most often it was {code(name)}, {times} of {len(found.lost)} times.")
     return [*sentences, *_module(found.lost)]
 
@@ -118,20 +119,16 @@ def _module(lost):
     if _has(seen, "forward_output"):
         return [
             f"The trouble began in the forward pass: at step {seen['step']} the output of "
-            f"{module_name(seen['forward_output'])} was the first that was not finite."
+            f"{code(seen['forward_output'])} was the first that was not finite."
         ]
     return [
         f"The forward pass was finite; in the backward pass of step {seen['step']} the gradient of the output of "
-        f"{module_name(seen['module_output'])} was the first module's that was not."
+        f"{code(seen['module_output'])} was the first module's that was not."
     ]
 
 
 def _has(skip, column):
     return skip.get(column) is not None
-
-
-def module_name(name):
-    return code(name) if name else "the whole model"
 
 
 def cure(found):

@@ -281,8 +281,8 @@ class watch:
             skip.update(parameter=suspect.name, index=index, value=suspect.value)
         if step.tally is not None:
             outputs = {name: histogram for (name, kind), histogram in step.tally.read().items() if kind == "output"}
-            skip["module_output"] = first_not_finite(outputs)
-            skip["forward_output"] = first_infinite(step.outputs)
+            skip["module_output"] = _in_words(first_not_finite(outputs))
+            skip["forward_output"] = _in_words(first_infinite(step.outputs))
         if self._twin is not None:
             place = None if suspect is None else (suspect.parameter, suspect.index)
             twin = step.twin = self._twin.run(parameters, scale, place)
@@ -425,6 +425,11 @@ def _spec_of(scaler):
         "growth_interval": scaler.get_growth_interval(),
     }
     return "dynamic:" + ":".join(f"{name}={value:.17g}" for name, value in options.items())
+
+
+def _in_words(module):
+    """A module's name; that of the model itself is empty, as where there is none."""
+    return "the model" if module == "" else module
 
 
 def _nearest_log2(scale):
