@@ -234,6 +234,12 @@ class Ledgers(Pages):
         self.assert_says(page, "Steps that were skipped: 2, 5 and 6, of 9.", "At step 2 of rank 0, with S = 2^16")
         self.assert_says(page, "2 (rank 1)")
 
+    def test_rare_skips_are_no_alarm(self):
+        for steps, is_rare in ((400, True), (40, False)):
+            skip = {"step": 20, "scale": 2.0**16, "parameter": "b.weight"}
+            page = self.skipped(skip, scales=[2.0**16] * 21 + [2.0**15] * (steps - 21))
+            self.assertEqual("Nothing, while skips are so rare." in page.text, is_rare, steps)
+
     def test_many_skips_are_listed_in_part(self):
         page = self.skipped(*({"step": step, "scale": 2.0**16} for step in range(400)), scales=[2.0**16] * 500)
         self.assert_says(page, "0, 1, 2 and 397 more; the last of them 399, of 500", "The first 100 of 400")
@@ -248,6 +254,11 @@ class Names(Pages):
         self.assertNotIn("b", page.tags[: page.tags.index("h1")])
         self.assertGreater(page.text.count(name), 5)
         self.assertEqual(page.tags.count("b"), 1)  # that of "What to do"
+
+    def test_names_are_drawn_without_what_all_begin_with(self):
+        names = [f"model.layers.{i}.weight" for i in range(3)]
+        page = self.page([2.0] * 3, {0: {(name, "gradient"): spread(-10) for name in names}})
+        self.assert_says(page, *(f"\n…{i}.weight\n" for i in range(3)), *names)
 
     def test_many_steps_keep_the_page_small(self):
         scales = [2.0 ** (step % 7) for step in range(30_000)]

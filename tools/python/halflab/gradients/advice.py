@@ -20,9 +20,10 @@ def to_do(found):
     advice += _scaling(found)
     is_unexplained = found.lost and not found.is_search and forward is None and not _has_twin(found)
     if found.is_of_torch and (is_unexplained or found.tensors.loses is None):
+        calm = "Nothing, while skips are so rare. " if is_unexplained and found.is_rare and not advice else ""
         advice.append(
-            f"For an exact answer, watch again with {code('twin=compute_loss')}, a function that makes the loss of the "
-            "batch again."
+            f"{calm}For an exact answer, watch again with {code('twin=compute_loss')}, a function that makes the loss of "
+            "the batch again."
         )
     return advice or ["Nothing: go on."]
 

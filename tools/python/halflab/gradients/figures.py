@@ -3,6 +3,7 @@ read on any screen."""
 
 import html
 import math
+import os
 
 import numpy as np
 
@@ -44,7 +45,7 @@ class Plot:
 
     def marks(self, values, style):
         """Bands from top to bottom, which join where values follow one another."""
-        width = max(100 / COLUMNS, self.x(1) - self.x(0))
+        width = max(0.5, self.x(1) - self.x(0))
         places = sorted({round(self.x(value) / width) for value in values})
         path = "".join(f"M{place * width:.2f},0h{width:.2f}v100h-{width:.2f}z" for place in places)
         self._shapes.append(f'<path class="{style}" d="{path}"/>')
@@ -140,7 +141,11 @@ def heat_map(tensors):
         f'<rect class="zone {name}" x="{left - lowest}" y="0" width="{right - left}" height="{len(rows)}"/>'
         for name, left, right in zip(("flushed", "subnormal", "normal", "flushed"), edges, edges[1:])
     )
-    names = "".join(f'<div title="{html.escape(row.label)}">{html.escape(_short(row.label))}</div>' for row in rows)
+    shared = _shared_beginning([row.label for row in rows])
+    names = "".join(
+        f'<div title="{html.escape(row.label)}">{html.escape(_short(row.label[shared:], "…" if shared else ""))}</div>'
+        for row in rows
+    )
     ticks = "".join(
         f'<span class="tick" style="left:{100 * (at - lowest) / width:.2f}%">{power(at)}</span>'
         for at in _whole_ticks(lowest, highest, most=5)
@@ -172,8 +177,17 @@ def _cells(rows, lowest):
     return "".join(f'<path class="cell l{level}" d="{"".join(path)}"/>' for level, path in enumerate(paths) if path)
 
 
-def _short(name, most=34):
-    return name if len(name) <= most else f"{name[: most // 3]}…{name[len(name) - most + most // 3 + 1 :]}"
+def _shared_beginning(labels):
+    """How many characters all begin with, up to a dot; 0 of few."""
+    shared = os.path.commonprefix(labels)
+    length = shared.rfind(".") + 1
+    return length if length > 4 and len(labels) > 1 else 0
+
+
+def _short(name, before, most=34):
+    if len(name) > most:
+        name = f"{name[: most // 3]}…{name[len(name) - most + most // 3 + 1 :]}"
+    return before + name
 
 
 def _thinned(values):

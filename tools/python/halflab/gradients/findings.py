@@ -11,6 +11,7 @@ from .files import GRADIENTS
 
 IN_FP32 = " in FP32"  # ends the kinds of a step that was repeated
 NOTICEABLE = 0.001  # of the non-zero values: less is no loss
+RARE = 0.01  # of the steps
 WEIGHTY = 0.01  # of all values: tensors of fewer may hold noise, as a bias before a batch normalisation does
 
 
@@ -201,6 +202,11 @@ class Findings:
         first = self.lost[0]["step"]
         after = self.steps[(self.steps["step"] > first) & (self.steps["found_inf"] == 0)]
         return (int(after["step"][0]), float(after["scale"][0])) if len(after) else None
+
+    @property
+    def is_rare(self):
+        """Whether so few steps are lost that the training does not notice, and the last ones are finite."""
+        return len(self.lost_steps) <= RARE * len(self.steps) and self.steps["found_inf"][-1] == 0
 
     @property
     def is_search(self):

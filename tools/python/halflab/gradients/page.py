@@ -56,7 +56,8 @@ path.bad { fill: var(--two); opacity: 0.5; }
 .key.one { background: var(--one); } .key.two, .key.bad { background: var(--two); }
 .key.flushed { background: var(--flushed); } .key.subnormal { background: var(--subnormal); }
 .key.normal { background: var(--normal); }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; width: max-content; min-width: 100%; max-width: min(100vw - 2rem, 60rem); margin-left: 50%;
+  transform: translateX(-50%); }
 table { margin: 0.6rem 0; border-collapse: collapse; font-size: 0.85rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: normal; }
 td { white-space: nowrap; vertical-align: top; }
