@@ -129,6 +129,14 @@ class Records(Pages):
         fits = {m: np.mean(halves == 0) for m, halves in cast.items() if np.isfinite(halves).all()}
         return min(m for m, lost in fits.items() if lost <= fits[max(fits)] + 0.001)
 
+    def test_activations_stand_apart(self):
+        """They are not scaled: 2^10 can grow by five octaves, whatever S is."""
+        page = self.page([2.0**16] * 2, {0: {("a", "output"): spread(-10), ("a", "activation"): np.full(500, 1024.0)}})
+        self.assertEqual(page.title, "No step was skipped, and FP16 keeps the gradients")
+        table = page.text.split("What no loss scale touches")[1]
+        self.assertIn("a\nactivation\n500\n0 %\n?\n1.02e+03\n5\n", table)
+        self.assertNotIn("What no loss scale touches", self.page([2.0], folder="other").text)
+
     def test_small_losses_are_no_alarm(self):
         values = np.concatenate([spread(-8, 990), spread(-45, 10)])
         page = self.page([2.0**16] * 3, {0: {("a", "output"): values, ("a", "output in FP32"): values}})

@@ -155,12 +155,14 @@ class Findings:
     """Of a whole record.
 
     lost    the entries of the ledger, or what the table of steps tells of those without one
+    others  tensors that no loss scale touches: activations, weights, updates
     source  of the counts of all gradients: "twin" where sampled steps were repeated in FP32, else "run"
     """
 
     record: object
     lost: list
     tensors: Tensors
+    others: Tensors
     log2_recommended: int
     source: str
 
@@ -226,8 +228,11 @@ def findings_of(record):
     steps_and_totals = [(step, histogram) for (step, of), histogram in record.exponents.items() if of == source]
     total = Forecast(_sum(steps_and_totals, _bad_steps(record)))
     recommended = record.gradients().recommended_log2_scale
-    tensors = Tensors(_rows(record), total, _log2_used(record.steps), exact=record.exact)
-    found = Findings(record, _lost(record), tensors, total.recommended if recommended is None else recommended, source)
+    recommended = total.recommended if recommended is None else recommended
+    gradients, others = _rows(record)
+    tensors = Tensors(gradients, total, _log2_used(record.steps), exact=record.exact)
+    found = Findings(record, _lost(record), tensors, Tensors(others, None, log2_used=0), recommended, source)
+    found.others.is_truth = found.is_forecast
     tensors.is_truth = source == "twin" or found.is_forecast
     return found
 
@@ -254,15 +259,14 @@ def _bad_steps(record):
 
 
 def _rows(record):
-    """Of the kinds that loss scaling is about, in backward order; at finite steps where there are any."""
+    """(gradients, others), in the order of the backward pass; at finite steps where there are any."""
     bad = _bad_steps(record)
     run, fp32 = {}, {}
     for (step, name, kind), histogram in record.samples.items():
         own = fp32 if kind.endswith(IN_FP32) else run
-        key = (name, kind.removesuffix(IN_FP32))
-        if key[1] in GRADIENTS:
-            own.setdefault(key, []).append((step, histogram))
-    return [Row(*key, Forecast(_sum(fp32.get(key, run.get(key)), bad))) for key in {**run, **fp32}]
+        own.setdefault((name, kind.removesuffix(IN_FP32)), []).append((step, histogram))
+    rows = [Row(*key, Forecast(_sum(fp32.get(key, run.get(key)), bad))) for key in {**run, **fp32}]
+    return [row for row in rows if row.kind in GRADIENTS], [row for row in rows if row.kind not in GRADIENTS]
 
 
 def _sum(steps_and_histograms, bad):

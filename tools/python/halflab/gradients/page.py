@@ -97,6 +97,7 @@ def record_page(found):
         body += section("What FP16 makes of the gradients", paragraphs(words.losses(found.tensors, found.log2_recommended)))
         body += figures.scales_over_steps(found) + figures.heat_map(found.tensors) + figures.shares_over_steps(found)
     body += section("Tensor by tensor", tensor_table(found.tensors, found.log2_recommended))
+    body += section("What no loss scale touches", tensor_table(found.others, None))
     body += section("Skipped steps", skip_table(found.lost))
     body += section("What could not be seen", paragraphs(words.unseen(found)))
     return document(words.headline(found), f'{body}<p class="note">{words.provenance(found)}</p>\n')
