@@ -115,7 +115,8 @@ class Recorded(Case):
         self.assertEqual(record.tensors["4", "activation"].total, 32 * 3)
 
     def test_selected_names_alone(self):
-        record = Training(scale=None, autocast=None).watch(2, select=r"^4")
+        training = Training(scale=None, autocast=None)
+        record = training.watch(2, select=r"^4", twin=training.loss)
         self.assertEqual({name for name, _ in record.tensors}, {"4", "4.weight", "4.bias"})
         with self.assertRaisesRegex(halflab.RecordError, r"tensors\[\('9', 'output'\)\]: not in the record; allowed: \('4'"):
             record.tensors["9", "output"]

@@ -349,10 +349,11 @@ class watch:
             return
         twin, weights = ExponentHistogram(), ExponentHistogram()
         for (name, kind), histogram in step.twin.tally.items():
-            self._writer.tensor(step.number, name, f"{kind} in FP32", histogram)
-            twin += histogram
             if kind == "gradient":
                 weights += histogram
+            if self._is_selected(name):
+                self._writer.tensor(step.number, name, f"{kind} in FP32", histogram)
+                twin += histogram
         cells.update(twin_max_abs=weights.max_abs, twin_max_abs_all=twin.max_abs)
         self._writer.exponents(step.number, "twin", twin)
 
