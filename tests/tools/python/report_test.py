@@ -100,6 +100,11 @@ class Records(Pages):
         self.assertGreater(bound, 0)
         self.assert_says(page, f"flushed at 2^{best}, recommended", f"≥ {100 * bound:.3g} %\n?\n?\n", "3 steps, 1 sample.")
 
+    def test_a_stall_of_which_nothing_is_left(self):
+        page = self.page([1.0] * 3, {0: {("a", "output"): np.zeros(50)}}, scaler="")
+        self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")
+        self.assert_says(page, "Try torch.amp.GradScaler()", "Whether FP16 made them so cannot be told", "twin=compute_loss")
+
     def test_zeros_alone_are_no_proof(self):
         page = self.page([2.0**16] * 2, {0: {("a", "output"): np.zeros(500), ("b", "output"): spread(-9)}})
         self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")

@@ -36,7 +36,10 @@ def _scaling(found):
     """About the scaler and its S."""
     best, used = found.log2_recommended, found.tensors.log2_used
     if best is None:
-        return []
+        if not found.tensors.total.histogram.zero or found.tensors.is_truth or found.has_scaler:
+            return []
+        scaler = code("torch.amp.GradScaler()")
+        return [f"Try {scaler}: every gradient is zero, as FP16 without a loss scale makes small ones."]
     start = f"{code(f'torch.amp.GradScaler(init_scale=2.0**{best})')}" if found.is_of_torch else s_is(power(best))
     if not found.has_scaler:
         if best <= 0 or not (found.tensors.loses or found.tensors.total.share("flushed", 0) >= NOTICEABLE):

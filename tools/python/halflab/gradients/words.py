@@ -189,8 +189,10 @@ def losses(tensors, log2_recommended):
     histogram = tensors.total.histogram
     if histogram.total == 0:
         return ["No step was sampled, so it cannot be told what FP16 makes of the gradients."]
-    if histogram.nonzero_finite == 0:
+    if histogram.nonzero_finite == 0 and tensors.is_truth:
         return ["Every gradient that was counted is zero or not finite: there is nothing to scale."]
+    if histogram.nonzero_finite == 0:
+        return ["Every gradient that was counted is zero or not finite. Whether FP16 made them so cannot be told from them."]
     sentences = [_counted(tensors, log2_recommended)] if tensors.is_truth else _bounded(tensors)
     lowest, headroom = tensors.total.lowest_keeping(), tensors.total.headroom
     if tensors.is_truth and tensors.total.share("flushed", 0) >= NOTICEABLE:
@@ -201,9 +203,6 @@ def losses(tensors, log2_recommended):
     overflowed = tensors.total.share("overflowed", tensors.log2_used or 0)
     if overflowed:
         sentences.append(f"At {s_is(power(tensors.log2_used or 0))}, {percent(overflowed)} overflow.")
-    bad = [row for row in tensors.rows if row.forecast.histogram.infinite + row.forecast.histogram.nan]
-    if bad:
-        sentences.append(f"Not finite already, which no scale cures: values of {named(bad)}.")
     if log2_recommended is not None:
         sentences.append(f"Recommended: {s_is(power(log2_recommended))}, an octave below the largest without overflow.")
     if not tensors.exact:
@@ -268,6 +267,13 @@ def headline_of(tensors):
     if tensors.total.share("overflowed", tensors.log2_used or 0):
         return f"These gradients overflow {name} at {scale_used}"
     return f"{name} {'loses' if tensors.loses else 'keeps'} these gradients at {scale_used}"
+
+
+def not_finite(tensors):
+    """Which tensors, that belong to no run, hold values that are not finite."""
+    bad = [row for row in tensors.rows if row.forecast.histogram.infinite + row.forecast.histogram.nan]
+    cure = "" if tensors.log2_used else ", which no scale cures"
+    return [f"Not finite already{cure}: values of {named(bad)}."] if bad else []
 
 
 def format_name(format):
