@@ -219,6 +219,9 @@ class Ledgers(Pages):
         page = self.skipped(*skips, scales=[2.0**18, 2.0**17] + [2.0**16] * 4 + [2.0**17] + [2.0**16] * 3)
         self.assertEqual(page.title, "3 of 10 steps were skipped, as the scaler looked for S")
         self.assert_says(page, "at the very beginning or right after S had grown")
+        leap = [2.0**14] * 3 + [2.0**16, 2.0**15, 2.0**14]
+        page = self.skipped(*({"step": step, "scale": leap[step]} for step in (3, 4)), scales=leap)
+        self.assertEqual(page.title, "2 of 6 steps were skipped, as the scaler looked for S")
         skips[2]["step"] = 4
         page = self.skipped(*skips, scales=[2.0**18, 2.0**17] + [2.0**16] * 8)
         self.assertEqual(page.title, "3 of 10 steps were skipped")

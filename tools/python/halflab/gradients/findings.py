@@ -4,8 +4,6 @@ import collections
 import dataclasses
 import math
 
-import numpy as np
-
 from .._halflab import ExponentHistogram, formats
 from .files import GRADIENTS
 
@@ -13,8 +11,6 @@ IN_FP32 = " in FP32"  # ends the kinds of a step that was repeated
 NOTICEABLE = 0.001  # of the non-zero values: less is no loss
 RARE = 0.01  # of the steps
 WEIGHTY = 0.01  # of all values: tensors of fewer may hold noise, as a bias before a batch normalisation does
-
-
 BINARY16 = formats["binary16"]
 
 
@@ -212,14 +208,18 @@ class Findings:
 
     @property
     def is_search(self):
-        """Whether every lost step is one of a scaler that looks for S: at the very beginning, or right after S grew."""
+        """Whether every lost step is one of a scaler that looks for S: at the very beginning, or from where S grew until it
+        was small enough again."""
         if not self.has_scaler or not self.lost or self.recovery() is None:
             return False
-        scales, bad = self.steps["scale"], self.steps["found_inf"] != 0
-        beginning = len(bad) if bad.all() else int(np.argmin(bad))
-        grew = np.concatenate([[False], scales[1:] > scales[:-1]])
-        searched = (np.arange(len(bad)) < beginning) | grew
-        return bool(np.all(searched[bad]) and np.all(scales[~bad] >= 1))
+        is_searching, last_scale = True, 0.0
+        for scale, is_bad in zip(self.steps["scale"].tolist(), self.steps["found_inf"].tolist()):
+            is_searching |= scale > last_scale
+            if is_bad and not is_searching or not is_bad and scale < 1:
+                return False
+            is_searching &= bool(is_bad)
+            last_scale = scale
+        return True
 
 
 def findings_of(record):
