@@ -1,7 +1,8 @@
-# The engine of the page in WebAssembly beside the same sources natively: `ctest -L page`. Skipped without Clang's wasm32
-# target (Debian: clang-16 lld-16 wasi-libc libc++-16-dev-wasm32 libclang-rt-16-dev-wasm32) or Node.js.
+# The page, in a browser, and its engine in WebAssembly beside the same sources natively: `ctest -L page`. Skipped without what
+# `./lab page` installs, Node.js, Chromium (Debian: chromium-driver) or python3-selenium.
 find_program(HALFLAB_WASM_LINKER wasm-ld-16 DOC "The linker of Clang 16 for WebAssembly")
 find_program(HALFLAB_NODE NAMES node nodejs DOC "Node.js, which runs WebAssembly in tests")
+find_program(HALFLAB_ESBUILD esbuild DOC "esbuild, which puts the scripts of the page together")
 set(engine_module ${PROJECT_BINARY_DIR}/page/engine.wasm)
 add_custom_target(page_engine
   COMMAND ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}/tools/page -B ${PROJECT_BINARY_DIR}/page -G Ninja
@@ -14,12 +15,20 @@ add_executable(native_engine EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/native_e
 target_link_libraries(native_engine PRIVATE halflab_command halflab::fp16_bulk nlohmann_json::nlohmann_json)
 target_compile_options(native_engine PRIVATE -O2)
 set_target_properties(native_engine PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
-if(HALFLAB_WASM_LINKER AND HALFLAB_NODE)
-  add_test(NAME page:build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target page_engine native_engine)
+set(page ${PROJECT_BINARY_DIR}/page/halflab.html)
+add_custom_target(page_html COMMAND ${PROJECT_SOURCE_DIR}/tools/page/build.sh ${engine_module} ${page} VERBATIM)
+add_dependencies(page_html page_engine)
+if(HALFLAB_WASM_LINKER AND HALFLAB_NODE AND HALFLAB_ESBUILD)
+  add_test(NAME page:build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target page_html native_engine)
   set_tests_properties(page:build PROPERTIES LABELS page FIXTURES_SETUP page)
   add_test(NAME page:engine COMMAND ${HALFLAB_NODE} ${CMAKE_CURRENT_LIST_DIR}/engine_test.mjs ${engine_module}
     $<TARGET_FILE:native_engine>)
+  add_test(NAME page:page COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/page_test.py ${page}
+    ${PROJECT_BINARY_DIR}/page/screenshots)
+  set_tests_properties(page:page PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 else()
-  add_test(NAME page:engine COMMAND sh -c "echo 'skipped: needs Node.js and clang-16 lld-16 wasi-libc libc++-16-dev-wasm32'; exit 3")
+  foreach(test engine page)
+    add_test(NAME page:${test} COMMAND sh -c "echo 'skipped: ./lab page installs what is missing, but nodejs'; exit 3")
+  endforeach()
 endif()
-set_tests_properties(page:engine PROPERTIES LABELS page SKIP_RETURN_CODE 3 FIXTURES_REQUIRED page)
+set_tests_properties(page:engine page:page PROPERTIES LABELS page SKIP_RETURN_CODE 3 FIXTURES_REQUIRED page)

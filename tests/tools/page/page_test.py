@@ -1,0 +1,174 @@
+"""The page in a headless Chromium, as a reader uses it: python3 page_test.py PAGE.html SCREENSHOTS. Exit code 3: skipped."""
+
+import json
+import pathlib
+import re
+import sys
+import unittest
+
+try:
+    from selenium import webdriver
+    from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.support.ui import Select, WebDriverWait
+except ImportError as error:
+    print(f"skipped: {error}; Debian: python3-selenium chromium-driver")
+    raise SystemExit(3) from None
+
+TEXTS = pathlib.Path(__file__).parents[3] / "tools/page/texts"
+page = screenshots = browser = None
+
+
+class Page(unittest.TestCase):
+    def open(self, state="", width=1300):
+        browser.get("about:blank")  # else another state of the same page is no navigation
+        browser.set_window_size(width, 1400)
+        browser.get(page.as_uri() + state)
+        WebDriverWait(browser, 20).until(lambda b: b.execute_script("return document.documentElement.dataset.ready"))
+
+    def find(self, selector):
+        return browser.find_element(By.CSS_SELECTOR, selector)
+
+    def text(self):
+        return self.find("body").text
+
+    def enter(self, value):
+        self.find("#value").send_keys(Keys.CONTROL, "a", Keys.NULL, value, Keys.ENTER)
+
+    def alert(self):
+        return self.find("[role=alert]").text
+
+
+class Number(Page):
+    def test_a_click_on_a_bit_changes_the_number(self):
+        self.open()
+        self.assertIn("0.0999755859375", self.text())
+        self.find('[data-place="0"]').click()
+        self.assertIn("0x2e67", self.text())
+        self.assertIn("value=0x2e67", browser.current_url)
+        self.find('[data-place="15"]').click()
+        self.assertIn("0xae67", self.text())
+        self.assertEqual(browser.switch_to.active_element.get_attribute("data-place"), "15")
+
+    def test_the_keyboard_does_too(self):
+        self.open("#number&value=1")
+        self.find('[data-place="10"]').send_keys(Keys.SPACE)
+        self.assertIn("0x3800", self.text())
+
+    def test_every_format_is_there_to_choose(self):
+        self.open("#number&value=448")
+        names = [option.text for option in Select(self.find("#format")).options]
+        self.assertEqual(len(names), 13)
+        for name in names:
+            Select(self.find("#format")).select_by_visible_text(name)
+            self.assertIn(f"format={name}", browser.current_url)
+            self.assertTrue(self.find(".bitrow").text, name)
+
+    def test_what_is_no_number_gets_the_sentence_of_the_library(self):
+        self.open()
+        for wrong in ("abc", "0x12345", "1 2", "<b>", "'\"&", "9" * 3000, "%", "漢字"):
+            self.enter(wrong)
+            self.assertTrue(self.alert(), wrong) if wrong != "9" * 3000 else self.assertIn("infinity", self.text())
+            self.enter("0.1")
+            self.assertIn("0.0999755859375", self.text())
+
+
+class Operation(Page):
+    def test_2048_plus_1(self):
+        self.open("#operation")
+        text = self.text()
+        self.assertIn("2048 + 1 = 2048", text)
+        self.assertRegex(text, r"guard bit\n1\nround bit\n0\nsticky: is any further bit set\?\n0")
+        rows = {row.text.split(" 0x")[0] for row in browser.find_elements(By.CSS_SELECTOR, ".wide tbody tr")}
+        self.assertIn("upward 2050", rows)
+        self.assertIn("toward zero 2048", rows)
+
+    def test_every_example_is_answered(self):
+        self.open("#operation")
+        for place in range(len(browser.find_elements(By.CSS_SELECTOR, ".examples button"))):
+            example = browser.find_elements(By.CSS_SELECTOR, ".examples button")[place]
+            name = example.text
+            example.click()
+            self.assertTrue(self.find(".answer").text, name)
+            self.assertEqual(self.find("#value").get_attribute("value"), name)
+
+    def test_operands_far_apart_and_no_numbers(self):
+        self.open("#operation&format=binary64&value=1e300*1e-300")
+        self.assertTrue(self.find(".answer").text)
+        self.enter("1/0")
+        self.assertIn("inf", self.find(".answer").text)
+        self.enter("0*inf")
+        self.assertIn("nan", self.find(".answer").text)
+
+
+class Whole(Page):
+    def test_the_address_is_the_state(self):
+        self.open("#operation")
+        self.enter("fma(3, 5, 0.1)")
+        Select(self.find("#format")).select_by_visible_text("e4m3")
+        Select(self.find("#language")).select_by_visible_text("Deutsch")
+        seen, address = self.text(), browser.current_url
+        self.assertIn("Eine Operation", seen)
+        self.open(address[address.index("#") :])
+        self.assertEqual(self.text(), seen)
+
+    def test_states_of_other_pages_are_never_a_blank(self):
+        for state in ("#gradients&zoom=3", "#number&format=posit8&value=1", "#&&=&", "#operation&language=xx", "#number&value="):
+            self.open(state)
+            self.assertIn("Half precision to touch", self.text())
+
+    def test_nothing_comes_from_elsewhere(self):
+        self.open()
+        loaded = browser.execute_script("return performance.getEntriesByType('resource').map(entry => entry.name)")
+        self.assertEqual([name for name in loaded if not name.startswith("data:")], [])
+        content = page.read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r"(?:src|href)=.(?!data:)[^>]+", content[: content.index("<script>")]), [])
+        self.assertLess(page.stat().st_size, 1_500_000)
+
+    def test_the_languages_say_the_same_things(self):
+        texts = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in TEXTS.glob("*.json")}
+        self.assertGreaterEqual(set(texts), {"en", "de"})
+        for language in texts:
+            self.assertEqual(texts[language].keys(), texts["en"].keys(), language)
+            for chapter in ("number", "operation"):
+                self.open(f"#{chapter}&language={language}")
+                self.assertIn(texts[language][f"{chapter}.notice"], self.text())
+                self.assertNotRegex(self.text(), r"\?[a-z_]+\.[a-z_]+\?")  # a text that is missing
+
+    def test_it_fits_on_any_screen(self):
+        for chapter in ("number", "operation"):
+            for width in (360, 1300, 2560):
+                self.open(f"#{chapter}", width)
+                inside, shown = browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
+                self.assertLessEqual(shown, inside, f"{chapter} at {width}")
+                browser.save_screenshot(str(screenshots / f"{chapter}_{width}.png"))
+
+    def test_the_first_answer_comes_at_once(self):
+        times = []
+        for _ in range(9):
+            self.open()
+            times.append(browser.execute_script("return performance.getEntriesByName('answered')[0].startTime"))
+        print(f"from navigation to the first answer: {sorted(times)[4]:.0f} ms, median of 9")
+        self.assertLess(sorted(times)[4], 3000)  # 300 on two idle cores
+
+
+def start():
+    options = webdriver.ChromeOptions()
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--lang=en"):
+        options.add_argument(argument)
+    try:
+        return webdriver.Chrome(options=options)
+    except WebDriverException as error:
+        print(f"skipped: {str(error).splitlines()[0]}; Debian: chromium-driver")
+        raise SystemExit(3) from None
+
+
+if __name__ == "__main__":
+    page, screenshots = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1))
+    screenshots.mkdir(parents=True, exist_ok=True)
+    browser = start()
+    try:
+        unittest.main()
+    finally:
+        browser.quit()

@@ -1,0 +1,56 @@
+/// A number: its bits to click, its neighbours, and what it is in every format.
+
+import { element, table } from "../elements.js";
+
+export const name = "number";
+export const defaults = { format: "binary16", value: "0.1" };
+
+export function show(engine, state, texts, go) {
+  const found = engine.show(state.format, state.value);
+  const { result } = found;
+  return element("div", {},
+    bits(found, texts, (value) => go({ value })),
+    facts(found, texts),
+    element("h3", {}, texts("number.formats")),
+    table([texts("format"), texts("number.is"), texts("number.code"), texts("flags"), texts("number.error")],
+      found.formats.map((row) => [
+        element("button", { class: "plain", onclick: () => go({ format: row.format, value: found.exact_text || result.shortest }) }, row.format),
+        row.number.brief, row.number.code, flags(row.flags, texts), error(row, texts)])));
+}
+
+/// A button for each bit, which changes the code.
+function bits(found, texts, go) {
+  const code = BigInt(found.result.code), parts = found.result.fields.split(" ");
+  const kinds = parts.length === 3 ? ["sign", "exponent", "significand"] : ["exponent", "significand"].slice(0, parts.length);
+  const width = parts.join("").length, digits = found.result.code.length;
+  let place = width;
+  const groups = parts.map((part, i) => element("span", { class: `group ${kinds[i]}` }, ...[...part].map((bit) => {
+    place -= 1;
+    const changed = code ^ (1n << BigInt(place));
+    const label = texts("number.bit", { place, field: texts(`number.${kinds[i]}`), value: bit });
+    return element("button", { class: "bit", "data-place": place, "aria-label": label, "aria-pressed": String(bit === "1"),
+      onclick: () => go(`0x${changed.toString(16).padStart(digits - 2, "0")}`) }, bit);
+  })));
+  return element("div", { class: "bitrow", role: "group", "aria-label": texts("number.bits") }, ...groups);
+}
+
+function facts(found, texts) {
+  const { result } = found;
+  const rows = [[texts("number.value"), result.exact]];
+  if (found.exact_text && found.flags !== "none") rows.unshift([texts("number.asked"), found.exact_text]);
+  if (result.shortest !== result.exact) rows.push([texts("number.shortest"), result.shortest]);
+  rows.push([texts("number.code"), result.code], [texts("number.kind"), result.kind]);
+  if (found.below) rows.push([texts("number.below"), found.below.brief]);
+  if (found.above) rows.push([texts("number.above"), found.above.brief]);
+  if (found.ulp_log2 !== null) rows.push([texts("number.ulp"), `2^${found.ulp_log2}`]);
+  return element("dl", { class: "facts" }, ...rows.flatMap(([key, value]) => [element("dt", {}, key), element("dd", {}, value)]));
+}
+
+function error(row, texts) {
+  if (row.relative_error === null) return "-";
+  return row.relative_error === 0 ? texts("exact") : Number(row.relative_error.toPrecision(3)).toString();
+}
+
+export function flags(raised, texts) {
+  return raised === "none" ? texts("none") : raised;
+}

@@ -1,0 +1,84 @@
+/// An operation: operands and exact result below one another, the bits that fall off, and all roundings.
+
+import { coloredFields, element, table } from "../elements.js";
+import { flags } from "./number.js";
+
+export const name = "operation";
+export const defaults = { format: "binary16", value: "2048+1" };
+export const examples = ["2048+1", "0.1*0.1", "fma(1.5, 1.5, 2^-24)", "65504+16", "2^-14/3", "sqrt(2)"];
+
+const WIDEST = 72;  // bits that are drawn side by side
+
+export function show(engine, state, texts, go) {
+  const found = engine.show(state.format, state.value);
+  return element("div", {},
+    element("p", { class: "examples" }, `${texts("operation.examples")}: `, ...examples.map((value) =>
+      element("button", { class: "plain", onclick: () => go({ value }) }, value))),
+    result(found, texts), aligned(found, texts), fallen(found, texts), roundings(found, texts));
+}
+
+function result(found, texts) {
+  const last = found.steps.at(-1);
+  const text = last ? last.text : found.input;
+  return element("p", { class: "answer" }, element("b", {}, `${text} = ${found.result.brief}`), " ", coloredFields(found.result.fields),
+    found.exact_text && found.flags !== "none" ? ` (${texts("operation.exact")}: ${found.exact_text})` : "");
+}
+
+/// { units, log2 } of a hexadecimal number as the engine writes it: units * 2^log2, with odd units; null where it is zero,
+/// no number, or goes on.
+function units(hexadecimal) {
+  const parts = /^-?0x([0-9a-f]+)(?:\.([0-9a-f]+))?p([+-]\d+)$/.exec(hexadecimal ?? "");
+  if (!parts) return null;
+  const fraction = parts[2] ?? "";
+  const number = { units: BigInt(`0x${parts[1]}${fraction}`), log2: Number(parts[3]) - 4 * fraction.length };
+  if (number.units === 0n) return null;
+  for (; number.units % 2n === 0n; number.units /= 2n) ++number.log2;
+  return number;
+}
+
+function leading(number) {
+  return number.log2 + number.units.toString(2).length - 1;
+}
+
+/// Bits of each number, one column for each power of two; below the last place of the result they are coloured as what
+/// becomes of them.
+function aligned(found, texts) {
+  const rows = [...found.operands.map((part) => [part.name, units(part.number.hexadecimal)]),
+    [texts("operation.exact"), units(found.exact?.hexadecimal)], [texts("operation.result"), units(found.result.hexadecimal)]]
+    .filter(([, number]) => number);
+  if (rows.length < 2 || !found.discarded) return null;
+  const ulp = found.discarded.ulp_log2;
+  const high = Math.max(ulp, ...rows.map(([, number]) => leading(number)));
+  const low = Math.min(ulp - 2, ...rows.map(([, number]) => number.log2));
+  if (high - low >= WIDEST) return element("p", { class: "notice" }, texts("operation.not_drawn"));
+  const line = ([label, number]) => element("tr", {}, element("th", { scope: "row" }, label),
+    ...Array.from({ length: high - low + 1 }, (_, i) => cell(number, high - i, ulp)));
+  const weights = element("tr", {}, element("th", {}, ""), ...Array.from({ length: high - low + 1 }, (_, i) =>
+    element("td", { class: "weight" }, (high - i) % 4 === 0 ? String(high - i) : "")));
+  return element("figure", {}, element("figcaption", {}, texts("operation.aligned")),
+    element("div", { class: "wide", tabindex: "0" }, element("table", { class: "aligned" }, ...rows.map(line), weights)));
+}
+
+function cell(number, log2, ulp) {
+  const inside = log2 <= leading(number) && log2 >= number.log2;
+  const bit = inside ? String((number.units >> BigInt(log2 - number.log2)) & 1n) : "";
+  const kind = log2 >= ulp ? "kept" : log2 === ulp - 1 ? "guard" : log2 === ulp - 2 ? "round" : "sticky";
+  return element("td", { class: bit ? kind : "" }, bit);
+}
+
+function fallen(found, texts) {
+  const { discarded } = found;
+  if (!discarded || found.flags === "none") return element("p", {}, texts("operation.nothing"));
+  const entry = (kind, value) => [element("dt", {}, element("span", { class: `key ${kind}` }), texts(`operation.${kind}`)),
+    element("dd", {}, value)];
+  return element("dl", { class: "facts" }, ...entry("kept", discarded.kept), ...["guard", "round", "sticky"].flatMap((kind) =>
+    entry(kind, discarded[kind] ? "1" : "0")), element("dt", {}, texts("flags")), element("dd", {}, flags(found.flags, texts)));
+}
+
+function roundings(found, texts) {
+  if (found.roundings.length === 0) return null;
+  return element("div", {}, element("h3", {}, texts("operation.roundings")),
+    table([texts("operation.rounding"), texts("operation.result"), texts("number.code"), texts("operation.chance"), texts("flags")],
+      found.roundings.map((row) => [texts(`rounding.${row.rounding}`), row.result.brief, row.result.code,
+        Number(row.chance.toPrecision(3)).toString(), flags(row.flags, texts)])));
+}
