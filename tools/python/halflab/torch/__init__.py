@@ -2,6 +2,7 @@
 
     >>> with halflab.torch.watch(model, optimizer=optimizer, scaler=scaler, every=50, out="run.halflab") as watched:
     ...     train()                                   # the loop stays as it is
+    >>> watched.report("out.html")                    # one page: what is wrong, and what to do
     >>> watched.tensors["encoder.0", "output"].zones(15)
     >>> with halflab.torch.emulate(model, "nvfp4"):     # linear and convolution layers multiply narrow numbers
     ...     train()

@@ -62,6 +62,7 @@ class watch:
 
     >>> with halflab.torch.watch(model, optimizer=optimizer, scaler=scaler, every=50) as watched:
     ...     train()
+    >>> watched.report("out.html")
     >>> watched.recommended_scale()
     """
 
