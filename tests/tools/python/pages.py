@@ -5,6 +5,7 @@ import re
 
 VOID = {"meta", "link", "br", "img", "hr", "input"}
 BLOCKS = {"p", "h1", "h2", "h3", "li", "tr", "th", "td", "figcaption", "title", "div"}
+INSIDE = {"sup": "^", "br": " "}
 
 
 class Page(html.parser.HTMLParser):
@@ -25,8 +26,8 @@ class Page(html.parser.HTMLParser):
         self.attributes += attributes
         if tag in BLOCKS:
             self._text.append("\n")
-        elif tag == "sup":
-            self._text.append("^")
+        elif tag in INSIDE:
+            self._text.append(INSIDE[tag])
         if tag not in VOID:
             self.open.append(tag)
 

@@ -256,6 +256,12 @@ class Ledgers(Pages):
             page = self.skipped(skip, scales=[2.0**16] * 21 + [2.0**15] * (steps - 21))
             self.assertEqual("Nothing, while skips are so rare." in page.text, is_rare, steps)
 
+    def test_the_staircase_marks_each_lost_step(self):
+        """In hundredths of the width: step 9 of 10 begins at 90 and is as wide as a step."""
+        page = self.skipped({"step": 9, "scale": 2.0**15})
+        self.assertIn('<path class="bad" d="M90.00,0h10.00v100h-10.00z"/>', page.source)
+        self.assertIn("H30.00V", page.source)
+
     def test_many_skips_are_listed_in_part(self):
         page = self.skipped(*({"step": step, "scale": 2.0**16} for step in range(400)), scales=[2.0**16] * 500)
         self.assert_says(page, "0, 1, 2 and 397 more; the last of them 399, of 500", "The first 100 of 400")

@@ -38,7 +38,7 @@ class Plot:
         self._shapes.append(f'<path class="line {style}" d="M{path}{"h0" if len(points) == 1 else ""}"/>')
 
     def steps(self, values, style):
-        """A staircase of (x, y), each until the next."""
+        """A staircase of (x, y), each until the next, the last until the end."""
         path = f"M{self.x(values[0][0]):.2f},{self.y(values[0][1]):.2f}"
         path += "".join(f"H{self.x(x):.2f}V{self.y(y):.2f}" for x, y in values[1:])
         self._shapes.append(f'<path class="line {style}" d="{path}H100"/>')
@@ -53,7 +53,7 @@ class Plot:
     def ticks_x(self, labels):
         self._ticks += [f'<span class="tick" style="left:{self.x(at):.2f}%">{text}</span>' for at, text in labels]
 
-    def text(self, y_labels, description):
+    def drawn(self, y_labels, description):
         marks = [f'<span class="ytick" style="top:{self.y(at):.2f}%">{text}</span>' for at, text in y_labels]
         grid = "".join(f"M0,{self.y(at):.2f}H100" for at, _ in y_labels)
         return (
@@ -86,7 +86,7 @@ def scales_over_steps(found):
     plot.ticks_x(_step_ticks(steps))
     key = legend(("one", "S"), ("bad", f"lost steps ({len(found.lost_steps)})"))
     title, labels = "The loss scale S, step by step", [(at, power(at)) for at in _whole_ticks(low, high)]
-    return figure(title, key, plot.text(labels, title))
+    return figure(title, key, plot.drawn(labels, title))
 
 
 def shares_over_steps(found):
@@ -117,50 +117,64 @@ def shares_over_steps(found):
         plot.line([(step, value) for (step, _, _), value in zip(kept, values)][:: max(1, len(kept) // COLUMNS)], style)
     plot.ticks_x(_step_ticks(found.steps["step"]))
     labels = [(share, percent(share)) for share in _ticks(0, highest * 1.05)]
-    return figure(title, legend(*((style, text) for style, text, _ in curves)), plot.text(labels, title))
+    return figure(title, legend(*((style, text) for style, text, _ in curves)), plot.drawn(labels, title))
 
 
 def heat_map(tensors):
     """Tensors by binary exponents, over what the format makes of them at the S used."""
-    rows = tensors.rows
-    left_out = len(rows) - MOST_TENSORS
-    if left_out > 0:
-        chosen = {id(row) for row in tensors.by_loss()[:MOST_TENSORS]}
-        rows = [row for row in rows if id(row) in chosen]
+    rows = _drawn_rows(tensors)
     filled = [row.forecast.histogram for row in rows if row.forecast.histogram.nonzero_finite]
     if not filled:
         return ""
-    shift, format = tensors.log2_used or 0, tensors.total.format
-    borders = [format.emin_subnormal - 1 - shift, format.emin - shift, format.emax + 1 - shift]
-    lowest = max(min(borders[0] - 3, *(histogram.lowest_exponent for histogram in filled)), borders[0] - 40)
-    highest = max(borders[2] + 2, *(histogram.highest_exponent + 1 for histogram in filled))
-    height = 18 * len(rows)
-    width = highest - lowest
-    edges = [lowest, *borders, highest]
-    zones = "".join(
-        f'<rect class="zone {name}" x="{left - lowest}" y="0" width="{right - left}" height="{len(rows)}"/>'
-        for name, left, right in zip(("flushed", "subnormal", "normal", "flushed"), edges, edges[1:])
-    )
-    shared = _shared_beginning([row.label for row in rows])
-    names = "".join(
-        f'<div title="{html.escape(row.label)}">{html.escape(_short(row.label[shared:], "…" if shared else ""))}</div>'
-        for row in rows
-    )
+    shift = tensors.log2_used or 0
+    edges = _edges(filled, tensors.total.format, shift)
+    lowest, width = edges[0], edges[-1] - edges[0]
     ticks = "".join(
         f'<span class="tick" style="left:{100 * (at - lowest) / width:.2f}%">{power(at)}</span>'
-        for at in _whole_ticks(lowest, highest, most=5)
+        for at in _whole_ticks(lowest, edges[-1], most=5)
     )
     body = (
-        f'<div class="plot map"><div class="names">{names}</div><div class="area" style="height:{height}px">'
+        f'<div class="plot map"><div class="names">{_names(rows)}</div>'
+        f'<div class="area" style="height:{18 * len(rows)}px">'
         f'<svg viewBox="0 0 {width} {len(rows)}" preserveAspectRatio="none" role="img" aria-label="tensors by exponent">'
-        f"{zones}{_cells(rows, lowest)}</svg></div><div></div><div class=\"ticks\">{ticks}</div></div>"
+        f"{_zones(edges, len(rows))}{_cells(rows, lowest)}</svg></div>"
+        f'<div></div><div class="ticks">{ticks}</div></div>'
     )
     lost = f"at {s_is(power(shift))} becomes zero, or on the right overflows"
     keys = legend(("flushed", lost), ("subnormal", "subnormal"), ("normal", "normal"))
     caption = keys + "The stronger a cell, the more of the tensor’s values have this magnitude, with S divided out."
-    if left_out > 0:
-        caption += f" Drawn are the {MOST_TENSORS} of {len(rows) + left_out} tensors that lose most."
+    if len(rows) < len(tensors.rows):
+        caption += f" Drawn are the {len(rows)} of {len(tensors.rows)} tensors that lose most."
     return figure("Each tensor by magnitude", caption, body)
+
+
+def _drawn_rows(tensors):
+    """Those that lose most, in their order."""
+    chosen = {id(row) for row in tensors.by_loss()[:MOST_TENSORS]}
+    return [row for row in tensors.rows if id(row) in chosen]
+
+
+def _edges(histograms, format, log2_scale):
+    """Exponents at which the map begins, zero ends, subnormal and normal numbers end, and the map ends."""
+    zero, subnormal, normal = (e - log2_scale for e in (format.emin_subnormal - 1, format.emin, format.emax + 1))
+    lowest = min(zero - 3, *(histogram.lowest_exponent for histogram in histograms))
+    highest = max(normal + 2, *(histogram.highest_exponent + 1 for histogram in histograms))
+    return [max(lowest, zero - 40), zero, subnormal, normal, highest]
+
+
+def _zones(edges, lines):
+    return "".join(
+        f'<rect class="zone {name}" x="{left - edges[0]}" y="0" width="{right - left}" height="{lines}"/>'
+        for name, left, right in zip(("flushed", "subnormal", "normal", "flushed"), edges, edges[1:])
+    )
+
+
+def _names(rows):
+    shared = _shared_beginning([row.label for row in rows])
+    return "".join(
+        f'<div title="{html.escape(row.label)}">{html.escape(_short(row.label[shared:], "…" if shared else ""))}</div>'
+        for row in rows
+    )
 
 
 def _cells(rows, lowest):
@@ -195,8 +209,7 @@ def _thinned(values):
 
 
 def _step_range(steps):
-    first, last = int(steps[0]), int(steps[-1])
-    return first, max(last, first + 1)
+    return int(steps[0]), int(steps[-1]) + 1
 
 
 def _step_ticks(steps):

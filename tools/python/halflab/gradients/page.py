@@ -62,9 +62,8 @@ table { margin: 0.6rem 0; border-collapse: collapse; font-size: 0.85rem; font-va
 th, td { padding: 0.25rem 0.7rem 0.25rem 0; border-bottom: 1px solid var(--line); text-align: right; overflow-wrap: normal; }
 td { white-space: nowrap; vertical-align: top; }
 th { color: var(--soft); font-weight: 600; vertical-align: bottom; }
-th { min-width: 4.2rem; }
 th:last-child, td:last-child { padding-right: 0; }
-th.text, td.text { min-width: 0; text-align: left; }
+th.text, td.text { text-align: left; }
 td.name { min-width: min(var(--longest), 38vw); max-width: 22rem; white-space: normal; overflow-wrap: anywhere; }
 @media (max-width: 38rem) { h1 { font-size: 1.3rem; } .map { grid-template-columns: 8.6rem minmax(0, 1fr); } }
 """
@@ -127,13 +126,12 @@ def tensor_table(tensors, log2_recommended):
     """What each tensor loses at S = 1, at the S used and at the recommended one."""
     if not tensors.rows:
         return ""
-    scales = {0: s_is(1)}
+    scales = {0: f"flushed<br>at {s_is(1)}"}
     if tensors.log2_used is not None:
-        scales.setdefault(tensors.log2_used, s_is(power(tensors.log2_used)))
+        scales.setdefault(tensors.log2_used, f"flushed<br>at {s_is(power(tensors.log2_used))}")
     if log2_recommended is not None:
-        scales.setdefault(log2_recommended, f"{power(log2_recommended)}, recommended")
-    flushed = [f"flushed at {at}" for at in scales.values()]
-    columns = ["!tensor", "!kind", "values", "zeros", *flushed, "largest", "octaves to overflow"]
+        scales.setdefault(log2_recommended, f"flushed at {power(log2_recommended)},<br>recommended")
+    columns = ["!tensor", "!kind", "values", "zeros", *scales.values(), "largest", "octaves to<br>overflow"]
     rows = []
     for row in tensors.by_loss()[:MOST_ROWS]:
         histogram, room = row.forecast.histogram, row.forecast.headroom
