@@ -25,7 +25,11 @@ class Tally:
         """Adds a tensor's values; of a sparse one those that it stores."""
         values = stored_values(tensor)
         if values.device.type == "cpu" and type(values) in (torch.Tensor, torch.nn.Parameter):
-            self._host.setdefault(key, ExponentHistogram()).add(as_array(values))
+            array = as_array(values)
+            if key in self._host:
+                self._host[key].add(array)
+            else:
+                self._host[key] = ExponentHistogram(array)
             return
         counts, largest = device_counts(values)
         self._host.setdefault(key, ExponentHistogram())
