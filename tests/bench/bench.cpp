@@ -240,6 +240,7 @@ void record_all_derived(experiments::Run& run, const std::vector<Case>& cases, c
     record_derived(run, "casts of float32 numbers, over Python's libraries",
                    bench::derive_from_array_peers(rates));
     record_derived(run, "steps in fp32, PyTorch's time over ours", bench::derive_from_pytorch(rates));
+    record_derived(run, "steps in PyTorch, with watch over without", bench::derive_from_watch());
   }
   record_derived(run, "every step under amp, with over without", bench::derive_from_instruments(rates));
 }

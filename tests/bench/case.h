@@ -89,6 +89,8 @@ std::vector<experiments::SummaryKey> derived_keys();
 std::vector<Derived> derive_from_steps(const std::vector<Case>& cases, const Rates& rates);
 /// PyTorch's steps, which it times, over ours.
 std::vector<Derived> derive_from_pytorch(const Rates& rates);
+/// PyTorch's steps with halflab.torch.watch over the same without, which it times.
+std::vector<Derived> derive_from_watch();
 /// Casts of arrays over those of Python's libraries, which it times.
 std::vector<Derived> derive_from_array_peers(const Rates& rates);
 /// Steps with statistics, the twin or the flight recorder over the same without.

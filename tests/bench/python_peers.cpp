@@ -12,7 +12,8 @@ namespace bench {
 PythonFigures run_python(const std::string& script) {
   const char* named = std::getenv("HALFLAB_TORCH_PYTHON");
   const std::string python = named != nullptr && *named != '\0' ? named : "python3";
-  const std::string command = fmt::format("'{}' '" HALFLAB_BENCH_DIR "/{}' 2>&1", python, script);
+  const std::string command =
+      fmt::format("PYTHONPATH='" HALFLAB_PYTHON_DIR "' '{}' '" HALFLAB_BENCH_DIR "/{}' 2>&1", python, script);
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return {.found = {}, .absence = "no process could be started"};
   PythonFigures figures;

@@ -17,8 +17,8 @@ struct PythonFigures {
   std::string absence;
 };
 
-/// Runs a script of tests/bench by the Python that HALFLAB_TORCH_PYTHON names, or the first on the PATH. The last line
-/// that it prints besides figures says why some are missing.
+/// Runs a script of tests/bench by the Python that HALFLAB_TORCH_PYTHON names, or the first on the PATH, which finds this
+/// build's module where there is one. The last line that it prints besides figures says why some are missing.
 PythonFigures run_python(const std::string& script);
 
 }  // namespace bench

@@ -181,6 +181,9 @@ const SummaryKey statistics_overhead{
     "time of a step under amp with statistics of every tensor over one without"};
 const SummaryKey twin_overhead{"overhead.twin_<model>",
                                "of one that is compared with the FP32 twin, over one that is not"};
+const SummaryKey watch_overhead{"overhead.watch_<model>_every_<n>",
+                                "PyTorch's time of a training step in fp32 with halflab.torch.watch(every=n) "
+                                "over one without, by the same Python"};
 const SummaryKey flight_recorder_overhead{
     "overhead.flight_recorder_<model>", "of one that is looked into if it is skipped, over one that is not"};
 
@@ -198,8 +201,8 @@ void add_slowdowns_over_amp(std::vector<Derived>& figures, std::string_view mode
 
 std::vector<SummaryKey> derived_keys() {
   return {
-      step_overhead,    step_overhead_at_own_shapes, step_slowdown, slowdown_over_amp,       pytorch_ratio,
-      array_peer_ratio, statistics_overhead,         twin_overhead, flight_recorder_overhead};
+      step_overhead,    step_overhead_at_own_shapes, step_slowdown, slowdown_over_amp,        pytorch_ratio,
+      array_peer_ratio, statistics_overhead,         twin_overhead, flight_recorder_overhead, watch_overhead};
 }
 
 void add_training_cases(std::vector<Case>& cases) {
@@ -245,6 +248,25 @@ std::vector<Derived> derive_from_pytorch(const Rates& rates) {
       figure.value = found->second.value * rates.at(step_name(model.name, "fp32"));
     } else {
       figure.why_not_run = seconds.absence;
+    }
+  }
+  return figures;
+}
+
+std::vector<Derived> derive_from_watch() {
+  const PythonFigures overheads = run_python("pytorch_watch.py");
+  std::vector<Derived> figures;
+  for (const std::string_view model : {"cnn", "transformer"}) {
+    for (const auto& [every, limit] : {std::pair{"50", "at most 1.03"}, {"1", "at most 1.25"}}) {
+      Derived& figure =
+          figures.emplace_back(Derived{.key = filled(watch_overhead.name, {model, every}), .limit = limit});
+      const auto found = overheads.found.find(fmt::format("{}_every_{}", model, every));
+      if (found == overheads.found.end()) {
+        figure.why_not_run = overheads.absence;
+        continue;
+      }
+      figure.value = found->second.value;
+      figure.note = found->second.note;
     }
   }
   return figures;
