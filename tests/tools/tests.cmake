@@ -11,7 +11,7 @@ add_test(NAME "halflab: files that numpy and safetensors write" COMMAND sh -c
 set_tests_properties("halflab: files that numpy and safetensors write" PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3
   ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 if(HALFLAB_PYTHON)
-  foreach(part documentation errors floating_environment formats functions histogram networks numpy2 operations records report scalers sums tensors)
+  foreach(part checks documentation errors floating_environment formats functions histogram networks numpy2 operations records report scalers sums tensors)
     add_test(NAME python:${part} COMMAND ${CMAKE_COMMAND} -E env
       "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PYTHONDONTWRITEBYTECODE=1
       ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python/${part}_test.py)
@@ -19,7 +19,7 @@ if(HALFLAB_PYTHON)
   endforeach()
   set_tests_properties(python:numpy2 PROPERTIES SKIP_REGULAR_EXPRESSION "OK \\(skipped=1\\)")
   # With the Python that HALFLAB_TORCH_PYTHON names, and skipped where that has no torch.
-  foreach(part autocast counts ddp emulate input ledger memory networks page report reveal scaler tensors watch)
+  foreach(part arrays autocast counts ddp emulate input ledger memory networks page report reveal scaler tensors watch)
     add_test(NAME torch:${part} COMMAND sh -c
       "command -v \"\${HALFLAB_TORCH_PYTHON:=python3}\" >/dev/null || exit 3; exec \"$HALFLAB_TORCH_PYTHON\" '${CMAKE_CURRENT_LIST_DIR}/python/torch/${part}_test.py'")
     set_tests_properties(torch:${part} PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3 ENVIRONMENT

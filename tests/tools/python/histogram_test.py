@@ -1,8 +1,12 @@
 """Exponent histograms against counts by numpy."""
 
+import csv
+import json
 import math
+import pathlib
 import random
 import struct
+import tempfile
 import unittest
 
 import numpy as np
@@ -53,6 +57,55 @@ class Histogram(Case):
         both += halflab.ExponentHistogram()
         both.add(halves[100:])
         self.assertEqual(histogram, both)
+
+    def test_dense_arrays_of_any_order(self):
+        values = np.arange(-12, 12, dtype=np.float32).reshape(2, 3, 4)
+        for array in (values.T, np.asfortranarray(values), values.transpose(1, 0, 2), values[::-1], values[..., ::2]):
+            self.assertEqual(halflab.ExponentHistogram(array), halflab.ExponentHistogram(array.ravel().tolist()))
+
+    def test_codes_of_other_libraries_types(self):
+        try:
+            import ml_dtypes
+        except ImportError:
+            self.skipTest("needs ml_dtypes")
+        for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2"):
+            array = np.arange(5000).astype(getattr(ml_dtypes, name)).reshape(50, 100)
+            expected = halflab.ExponentHistogram(array.astype(np.float32))
+            self.assertEqual(halflab.ExponentHistogram(array), expected)
+            self.assertEqual(halflab.ExponentHistogram(array.T), expected)
+        self.assert_refused("int4 is not allowed", halflab.ExponentHistogram, np.ones(2, dtype=ml_dtypes.int4))
+
+    def test_csv_and_json_hold_all_counts(self):
+        for values in (self.values, [], [np.nan]):
+            histogram = halflab.ExponentHistogram(values)
+            with tempfile.TemporaryDirectory() as folder:
+                file = pathlib.Path(folder) / "counts.csv"
+                histogram.to_csv(file)
+                rows = list(csv.DictReader(file.read_text().splitlines()))
+            kept = json.loads(histogram.to_json())
+            columns = ("exponent_log2", "values", "powers_of_two", "near_next", "top")
+            listed = list(zip(*map(kept.get, columns)))
+            self.assertEqual([tuple(int(row[name]) for name in columns) for row in rows[3:]], listed)
+            octaves = np.zeros((277, 4), dtype=int)
+            for row in rows[3:]:
+                octaves[int(row["exponent_log2"]) + 149] = [int(row[name]) for name in columns[1:]]
+            again = halflab.ExponentHistogram()
+            rest = {row["exponent_log2"]: int(row["values"]) for row in rows[:3]}
+            self.assertEqual(rest, {name: kept[name] for name in ("zero", "infinite", "nan")})
+            again.add_counts(octaves, kept["max_abs"], **rest)
+            self.assertEqual(again, histogram)
+
+    def test_what_tensorboard_shows(self):
+        values = np.ldexp(np.random.default_rng(1).uniform(1, 2, 1000), np.repeat(np.arange(-20, -10), 100))
+        shown = halflab.ExponentHistogram(values).tensorboard()
+        log2 = np.log2(values)
+        counts, edges = np.histogram(log2, bins=np.arange(-20, -9))
+        self.assertEqual(shown["bucket_counts"], [0, *counts])
+        self.assertEqual(shown["bucket_limits"], edges.tolist())
+        self.assertEqual((shown["min"], shown["num"]), (-20, 1000))
+        self.assertAlmostEqual(shown["max"], log2.max())
+        self.assertLessEqual(abs(shown["sum"] - log2.sum()), 500)
+        self.assertEqual(halflab.ExponentHistogram([0.0, np.inf]).tensorboard()["bucket_counts"], [0])
 
     def test_headroom(self):
         self.assertEqual(halflab.ExponentHistogram([65504.0]).log2_headroom, 0)

@@ -256,13 +256,14 @@ void bind_scalers(py::module_& module) {
       ">>> halflab.Scaler('dynamic').update(found_inf=True)\n"
       "'skip'",
       update);
-  define(scaler, "replay($self, found_inf=None, max_abs=None, exponents=None, twin=None)",
-         "update() for each step of a sequence, which leaves the scaler behind the last: a structured array\n"
-         "with the fields scale, the S of each step, and decision. Arguments are sequences of update()'s; an\n"
-         "'abort' ends them. Where one is not allowed, the scaler stays what it was.\n\n"
-         ">>> halflab.Scaler('dynamic').replay([True, False, False])['scale']\n"
-         "array([65536., 32768., 32768.])",
-         replay);
+  define(
+      scaler, "replay($self, found_inf=None, max_abs=None, exponents=None, twin=None)",
+      "update() for each step of a sequence, which leaves the scaler behind the last: a structured array\n"
+      "with the fields scale, the S of each step, and decision. Arguments are sequences of update()'s; an\n"
+      "'abort' ends them. Where one is not allowed, the scaler stays what it was.\n\n"
+      ">>> halflab.Scaler('dynamic').replay([True, False, False])['scale']\n"
+      "array([65536., 32768., 32768.])",
+      replay);
   const Signature of_torch(
       "from_torch(state_dict)",
       "The scaler 'dynamic' that goes on where a torch.amp.GradScaler with this state_dict() would.\n\n"

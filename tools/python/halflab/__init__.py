@@ -38,13 +38,15 @@ Formats:     formats, Format, encode, decode, round_to, fields, text, ulp, ulp_d
 Operations:  add, subtract, multiply, divide, fma, sqrt, remainder, fmod, scalb, compare, total_order, predicates
 Sums:        sum, partial_sums, sum_orders, dot, dot_orders, matmul, accumulations, tensor_cores, reveal_order
 Functions:   math, the correctly rounded functions of binary16: math.exp, math.tanh, ...; math.functions
+Kernels:     explain_gemm, validate, Validation
 Gradients:   ExponentHistogram, Scaler, scalers, report_gradients
 Files:       read_tensors
 Runs:        run_experiment, run_command, ExperimentError, read_record, Record, RecordError
-In PyTorch:  torch.watch; its records, read without PyTorch: read_gradients, GradientRecord
+In PyTorch:  torch.watch, torch.emulate, torch.memory; watch's records, read without PyTorch: read_gradients, GradientRecord
 Networks:    networks, memory, activations, kernels, policies, optimizers
 """
 
+from . import _histograms
 from ._halflab import (
     Counts,
     ExponentHistogram,
@@ -91,17 +93,21 @@ from ._halflab import (
     ulp_distance,
 )
 from ._networks import activations, kernels, memory, networks
+from .checks import Validation, explain_gemm, validate
 from .experiments import ExperimentError, run_command, run_experiment
 from .gradients import GradientRecord, GradientReport, read_gradients, report_gradients
 from .records import Record, RecordError, read_record
 from .tensors import read_tensors
 
-_submodules = ("experiments", "gradients", "records", "tensors")
+_submodules = ("checks", "experiments", "gradients", "records", "tensors")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _submodules]
 
 # The formats come last: a new row of the table is an attribute by itself.
 globals().update(formats)
 __all__ += formats
+
+for _method in (_histograms.to_csv, _histograms.to_json, _histograms.tensorboard):
+    setattr(ExponentHistogram, _method.__name__, _method)
 
 for _class in (Counts, ExponentHistogram, Format, Scaler):
     _class.__module__ = __name__

@@ -38,6 +38,11 @@ def run_command(name, *paths, out=None, **options):
     return _record_of([_program("halflab"), name, *map(str, paths)], f"halflab {name}", out, options)
 
 
+def verdict_of(name, *words, out, **options):
+    """The Record of a command of `halflab` whose exit code 1 is an answer: what was asked does not hold."""
+    return _run([_program("halflab"), name, *map(str, words)], f"halflab {name}", out, options, answers=(0, 1))
+
+
 def _record_of(words, name, out, options):
     if out is not None:
         return _run(words, name, out, options)
@@ -45,10 +50,10 @@ def _record_of(words, name, out, options):
         return _run(words, name, Path(directory) / name.replace(" ", "_"), options)
 
 
-def _run(words, name, out, options):
+def _run(words, name, out, options, answers=(0,)):
     command = [*words, "--out", str(out), "--quiet", *_words(options)]
     run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if run.returncode != 0:
+    if run.returncode not in answers:
         lines = run.stderr.strip().splitlines()
         raise ExperimentError(lines[-1] if lines else f"{name}: ended with code {run.returncode}")
     if not (Path(out) / "manifest.json").is_file():

@@ -1,0 +1,88 @@
+"""Tensors where numpy's arrays may stand: histograms, matrix products, kernels."""
+
+import unittest
+
+from case import Case, halflab, has_module, np, torch
+
+
+class Histograms(Case):
+    DTYPES = ("float16", "bfloat16", "float32", "float64", "float8_e4m3fn", "float8_e5m2")
+
+    def test_every_type_counts_as_its_values(self):
+        values = torch.randn(300, 7) * 2.0 ** torch.randint(-20, 9, (300, 7))
+        for dtype in [getattr(torch, name) for name in self.DTYPES if hasattr(torch, name)]:
+            tensor = values.to(dtype)
+            expected = halflab.ExponentHistogram(tensor.double().numpy())
+            self.assertEqual(halflab.ExponentHistogram(tensor), expected, dtype)
+            self.assertEqual(halflab.ExponentHistogram(tensor.t()), expected, dtype)
+            self.assertEqual(halflab.ExponentHistogram(torch.nn.Parameter(tensor.float())).total, 2100)
+
+    def test_dense_tensors_are_not_copied(self):
+        from halflab._arrays import in_memory_order
+
+        tensor = torch.zeros(2, 3, 4)
+        for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+            for each in (tensor.to(dtype), tensor.to(dtype).permute(2, 0, 1)):
+                array = in_memory_order(each)[0]
+                self.assertTrue(array.flags.c_contiguous)
+                self.assertEqual(array.__array_interface__["data"][0], each.data_ptr())
+
+    def test_what_is_not_allowed(self):
+        refused = self.assert_refused
+        refused("a tensor on meta is not allowed", halflab.ExponentHistogram, torch.ones(2, device="meta"))
+        refused("torch.complex64 is not allowed", halflab.ExponentHistogram, torch.ones(2, dtype=torch.complex64))
+        refused("torch.sparse_coo is not allowed", halflab.ExponentHistogram, torch.eye(2).to_sparse())
+
+    @unittest.skipUnless(has_module("tensorboard"), "needs tensorboard")
+    def test_tensorboard_reads_the_counts_back(self):
+        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+        from torch.utils.tensorboard import SummaryWriter
+
+        shown = halflab.ExponentHistogram(np.ldexp(1.5, [-3, -3, 0, 4])).tensorboard()
+        with SummaryWriter(str(self.folder)) as writer:
+            writer.add_histogram_raw("gradients", global_step=7, **shown)
+        events = EventAccumulator(str(self.folder)).Reload()
+        (event,) = events.Histograms("gradients")
+        read = event.histogram_value
+        self.assertEqual(event.step, 7)
+        self.assertEqual((list(read.bucket_limit), list(read.bucket)), (shown["bucket_limits"], shown["bucket_counts"]))
+        self.assertEqual([read.min, read.max, read.num, read.sum], [shown[key] for key in ("min", "max", "num", "sum")])
+
+
+class Checks(Case):
+    def test_products_of_bfloat16(self):
+        a, b = torch.randn(24, 48).bfloat16(), torch.randn(48, 32).bfloat16()
+        d = torch.zeros(24, 32)
+        for k in range(48):  # products are exact in float64, and so are these sums
+            d = (d.double() + torch.outer(a[:, k].double(), b[k].double())).float()
+        for product in (d, d.numpy()):
+            self.assertEqual(halflab.explain_gemm(a, b, product).summary["best.accumulator"], "fp32_fma_chain")
+
+    def test_a_kernel_on_tensors_of_each_type(self):
+        """Products of float64, which are exact, rounded once."""
+        for name, shards in (("float16", (7, 1 << 16)), ("bfloat16", (9, 1 << 16)), ("float32", None)):
+            seen, dtype = set(), getattr(torch, name)
+
+            def product(x, y):
+                seen.update((x.dtype, y.dtype))
+                return (x.double() * y.double()).to(dtype)
+
+            count = 5000 if name == "float32" else None
+            found = halflab.validate(product, "multiply", name, "torch", shards, count=count, nan="any")
+            self.assertEqual((found.verdict, seen), ("equal", {dtype}), name)
+
+    def test_a_kernel_that_flushes(self):
+        def root(x):
+            return torch.where(x.abs() < 2.0**-126, x * 0, x).double().sqrt().to(torch.bfloat16)
+
+        found = halflab.validate(root, "sqrt", "bfloat16", "torch", nan="any")
+        self.assertEqual((found.verdict, found.explanation), ("different", "it reads subnormal operands as zeros"))
+
+    def test_formats_that_pytorch_has_not(self):
+        from halflab.torch.arrays import tensor_of
+
+        self.assert_refused("format e2m3 is not allowed with arrays='torch'", tensor_of, np.zeros(1, np.uint8), halflab.e2m3)
+
+
+if __name__ == "__main__":
+    unittest.main()
