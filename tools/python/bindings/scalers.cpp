@@ -1,5 +1,7 @@
 /// Global loss scalers, which need no tensors, and the list of all.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -180,8 +182,8 @@ class Steps {
     const py::list elements(plain);
     values_.emplace();
     for (const py::handle element : elements)
-      values_->push_back(checked_cast<T>(std::string(name) + " of step " + std::to_string(values_->size()),
-                                         element, halflab_python::allowed_values<T>()));
+      values_->push_back(checked_cast<T>(fmt::format("{} of step {}", name, values_->size()), element,
+                                         halflab_python::allowed_values<T>()));
   }
   std::optional<std::size_t> size() const { return values_ ? std::optional(values_->size()) : std::nullopt; }
   std::optional<T> at(std::size_t step) const {
