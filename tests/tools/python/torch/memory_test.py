@@ -102,7 +102,8 @@ class MemoryOfModels(Case):
     def test_neither_memory_nor_a_gpu_is_needed_and_nothing_is_changed(self):
         with torch.device("meta"):
             large = nn.Sequential(*[nn.Linear(2**16, 2**16) for _ in range(20)])  # 344 GB
-        found = memory(large, torch.zeros(1, 2**16), "bf16", device="cuda")
+        device = "cuda" if torch.backends.cuda.is_built() else "cpu"
+        found = memory(large, torch.zeros(1, 2**16), "bf16", device=device)
         self.assertEqual(found["weights"], 20 * 4 * (2**32 + 2**16))
         self.assertEqual(found["cast_weights"], found["weights"] // 2)
         model, shape = self.models()[2]
@@ -139,10 +140,13 @@ class MemoryOfModels(Case):
         for fragment, subject, options in (
             ("'nvfp4' is not allowed; allowed, being autocast or none: fp32, amp, bf16", model, {"policy": "nvfp4"}),
             ("unknown optimizer 'newton'", model, {"optimizer": "newton"}),
+            ("policy = [3] is not allowed", model, {"policy": [3]}),
             ("a list is not allowed", [], {}),
             ("'weight' is of torch.float16; allowed: torch.float32", nn.Linear(4, 4).half(), {}),
             ("'weight' has no shape yet", nn.LazyLinear(4), {}),
             ("is compiled", torch.compile(model), {}),
+            ("device = 'mps' is not allowed; allowed by this PyTorch: cpu", model, {"device": "mps"}),
+            ("device = 'meta' is not allowed", nn.Linear(4, 4, device="meta"), {}),
         ):
             self.assert_refused(fragment, memory, subject, torch.zeros(1, 4), **options)
 

@@ -63,7 +63,7 @@ def memory(model, example, policy="amp", optimizer="adamw", loss=None, device=No
     """
     lower = _autocast_type(policy)
     own = _checked(model)
-    forward = _Forward(own, lower, torch.device(device) if device is not None else _device_of(own))
+    forward = _Forward(own, lower, _device_of(own, device))
     forward.run(example, loss)
     parameters = list(own.parameters())
     trained = [p.numel() for p in parameters if p.requires_grad]
@@ -96,7 +96,7 @@ def _autocast_type(policy):
         and row["model"] == "binary32"
         and row["operand_weights"] == "as stored"
     }
-    if policy not in rows:
+    if not isinstance(policy, str) or policy not in rows:
         raise ValueError(f"memory: policy = {policy!r} is not allowed; allowed, being autocast or none: {', '.join(rows)}")
     return AUTOCAST[rows[policy]["lower_precision"]]
 
@@ -119,9 +119,15 @@ def _checked(model):
     return own
 
 
-def _device_of(model):
-    tensors = itertools.chain(model.parameters(), model.buffers())
-    return next((tensor.device for tensor in tensors), torch.device("cpu"))
+def _device_of(model, wanted):
+    """The device of the fake tensors. On one that PyTorch was not built for, autograd would end the process."""
+    if wanted is None:
+        wanted = next((tensor.device for tensor in itertools.chain(model.parameters(), model.buffers())), "cpu")
+    allowed = ["cpu"] + ["cuda"] * torch.backends.cuda.is_built()
+    kind = str(wanted).partition(":")[0]
+    if kind not in allowed:
+        raise ValueError(f"memory: device = {str(wanted)!r} is not allowed; allowed by this PyTorch: {', '.join(allowed)}")
+    return torch.device(kind)
 
 
 def _bytes(tensors):
