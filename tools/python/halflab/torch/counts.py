@@ -106,22 +106,25 @@ def _octaves(counts):
 
 
 def largest_magnitude(tensor):
-    """max |x| on the tensor's device: NaN where one is NaN, infinite where one is infinite."""
+    """max |x|, NaN where one is NaN, infinite where one is infinite: a number, or of a device's tensor one on the device."""
     values = stored_values(tensor)
     if values.numel() == 0:
-        return torch.zeros((), device=values.device)
+        return 0.0
     if values.dtype not in (torch.float32, torch.float64) and not values.is_cuda:
         values = values.float()  # some PyTorch on a CPU has no aminmax of 16 bits
     smallest, largest = torch.aminmax(values)  # 10 to 20 times as fast as linalg.vector_norm on a CPU
-    return torch.maximum(-smallest, largest)
+    return max(-smallest.item(), largest.item()) if values.device.type == "cpu" else torch.maximum(-smallest, largest)
 
 
 def read_together(tensors):
-    """Arrays of tensors of any devices and types, with one copy for each device and type."""
+    """Arrays of tensors of any devices and types, with one copy for each device and type. Numbers stay what they are."""
     arrays = [None] * len(tensors)
     groups = {}
     for place, tensor in enumerate(tensors):
-        groups.setdefault((tensor.device, tensor.dtype), []).append(place)
+        if isinstance(tensor, torch.Tensor):
+            groups.setdefault((tensor.device, tensor.dtype), []).append(place)
+        else:
+            arrays[place] = tensor
     for places in groups.values():
         together = torch.cat([tensors[place].detach().reshape(-1) for place in places])
         together = together.cpu()

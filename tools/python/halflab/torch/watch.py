@@ -305,11 +305,11 @@ class watch:
     def _flush(self):
         pending, self._pending = self._pending, []
         numbers = read_together([torch.as_tensor(step.scale) for step in pending])
-        found = read_together([flag for step in pending for flag in step.found])
-        norms = read_together([norm for step in pending for _, norm in step.norms])
+        found = iter(read_together([flag for step in pending for flag in step.found]))
+        norms = iter(read_together([norm for step in pending for _, norm in step.norms]))
         for step, scale in zip(pending, numbers):
-            own_found = [found.pop(0) for _ in step.found]
-            own_norms = [(name, float(norms.pop(0))) for name, _ in step.norms]
+            own_found = [next(found) for _ in step.found]
+            own_norms = [(name, float(next(norms))) for name, _ in step.norms]
             self._write(step, float(scale), own_found, own_norms)
         self._writer.flush()
 
