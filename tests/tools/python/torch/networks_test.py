@@ -1,9 +1,11 @@
 """Halflab's six networks held to PyTorch in FP32: same weights and batches, each gradient of the first step, and 20 losses.
 
-Prints a line of figures for each network.
+Prints a line of figures for each network. With HALFLAB_TORCH_RECORD=DIR they go to DIR/held_to_pytorch too, of which
+build/bin/pages DIR/held_to_pytorch makes the record that docs/pytorch.md quotes.
 """
 
 import contextlib
+import json
 import os
 import pathlib
 import subprocess
@@ -40,7 +42,7 @@ class Run:
             "training", folder / name, model=name, policy="fp32", scalers="none", steps=STEPS, twin_every=0, threads=1,
             dump_tensors=range(STEPS),
         )  # fmt: skip
-        self._folder = folder / name / "run" / "tensors"
+        self._folder, self.manifest = folder / name / "run" / "tensors", record.manifest
         self.name, self.losses = name, torch.from_numpy(record.steps["loss"].copy())
         self.rates = record.steps["learning_rate"].tolist()
         self.weights, self.gradients = self._tensors(0, "weights/"), self._tensors(0, "gradients/")
@@ -110,12 +112,24 @@ class Networks(Case):
         self.assertEqual([line.split()[0] for line in listed.splitlines()], list(networks.NETWORKS))
 
     def test_gradients_and_losses(self):
+        self.figures = {}
         for name in networks.NETWORKS:
             run = Run(name, self.folder)
             with self.subTest(name):
                 self.assert_gradients(run)
             with self.subTest(name):
                 self.assert_losses(run)
+        if os.environ.get("HALFLAB_TORCH_RECORD"):
+            self.keep(pathlib.Path(os.environ["HALFLAB_TORCH_RECORD"]) / "held_to_pytorch", run)
+
+    def keep(self, folder, run):
+        """A record as an experiment's, with the machine and libraries of one of its runs."""
+        about_files = ("files", "checksums", "figures")
+        manifest = {key: value for key, value in run.manifest.items() if key not in about_files}
+        manifest.update(experiment="networks_test", options={}, pytorch=torch.__version__)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in (("summary.json", self.figures), ("manifest.json", manifest)):
+            (folder / name).write_text(json.dumps(content, indent=2) + "\n")
 
     def assert_gradients(self, run):
         """And a fault of the size of FP16's rounding would not pass."""
@@ -125,6 +139,8 @@ class Networks(Case):
         of_halflab = in_bounds(differences(run.gradients, exact), allowed)
         of_pytorch = in_bounds(differences(run.first_gradients(torch.float32), exact), allowed)
         worst = max(of_halflab, key=of_halflab.get)
+        self.figures[f"{run.name}.gradient_error"] = of_halflab[worst]
+        self.figures[f"{run.name}.gradient_error_of_pytorch"] = max(of_pytorch.values())
         figures = f"{of_halflab[worst]:.3f} ({worst}), PyTorch's {max(of_pytorch.values()):.3f}"
         print(f"{run.name}: gradients' errors in units of the bound: at most {figures}", flush=True)
         self.assertLessEqual(of_halflab[worst], 1, worst)
@@ -141,6 +157,8 @@ class Networks(Case):
         spread = moved.amax(0).cummax(0).values
         ulp = torch.exp2(torch.floor(torch.log2(base)) - 23)
         difference = (run.losses - base).abs()
+        self.figures[f"{run.name}.loss_difference"] = float((difference / base).max())
+        self.figures[f"{run.name}.loss_difference_by_one_ulp"] = float((spread / base).max())
         figures = f"{(difference / base).max():.2g}, one-ulp changes of the weights make {(spread / base).max():.2g}"
         print(f"{run.name}: losses of {STEPS} steps differ by at most {figures}", flush=True)
         self.assertTrue(bool((difference <= 2 * spread + 2 * ulp).all()), (difference / ulp, spread / ulp))
