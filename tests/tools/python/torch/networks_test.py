@@ -10,6 +10,7 @@ import os
 import pathlib
 import subprocess
 import unittest
+import zlib
 
 from case import Case, halflab, needs, torch
 
@@ -124,12 +125,13 @@ class Networks(Case):
 
     def keep(self, folder, run):
         """A record as an experiment's, with the machine and libraries of one of its runs."""
-        about_files = ("files", "checksums", "figures")
-        manifest = {key: value for key, value in run.manifest.items() if key not in about_files}
-        manifest.update(experiment="networks_test", options={}, pytorch=torch.__version__)
+        summary = json.dumps(self.figures, indent=2) + "\n"
+        checksums = {"summary.json": f"{zlib.crc32(summary.encode()):08x}"}
+        own = {"experiment": "networks_test", "options": {}, "pytorch": torch.__version__, "checksums": checksums}
+        manifest = {key: value for key, value in run.manifest.items() if key not in ("files", "figures")} | own
         folder.mkdir(parents=True, exist_ok=True)
-        for name, content in (("summary.json", self.figures), ("manifest.json", manifest)):
-            (folder / name).write_text(json.dumps(content, indent=2) + "\n")
+        (folder / "summary.json").write_text(summary)
+        (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
 
     def assert_gradients(self, run):
         """And a fault of the size of FP16's rounding would not pass."""
