@@ -1,3 +1,5 @@
+#include "tools/halflab/show/report.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -6,7 +8,6 @@
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
-#include "tools/halflab/show/report.h"
 
 namespace halflab::show {
 namespace {
