@@ -1,14 +1,62 @@
-/// Elements of the page: element("p", { class: "notice" }, "text", child).
+/// Elements of the page: element("p", { class: "notice" }, "text", child). Functions that start with "on" are called with the
+/// event; they ask its target for elements of the page, because what they were made beside may have been patched into another.
+
+function filled(made, attributes, children) {
+  made.handlers = Object.keys(attributes).filter((key) => key.startsWith("on"));
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key.startsWith("on")) made[key] = value;
+    else if (value === true) made.setAttribute(key, "");
+    else if (value !== false && value !== undefined && value !== null) made.setAttribute(key, value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
 
 export function element(name, attributes = {}, ...children) {
-  const made = document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) {
-    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-    else if (value === true) made.setAttribute(key, "");
-    else if (value !== false && value !== undefined) made.setAttribute(key, value);
+  return filled(document.createElement(name), attributes, children);
+}
+
+/// An element of a drawing: drawn("svg", { viewBox: "0 0 10 10" }, drawn("line", { x2: 10 })).
+export function drawn(name, attributes = {}, ...children) {
+  return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
+}
+
+/// What the function makes, or a sentence that says why it cannot.
+export function tried(make) {
+  try {
+    return make();
+  } catch (error) {
+    return element("p", { class: "wrong", role: "alert" }, error.message);
   }
-  made.append(...children.filter((child) => child !== null));
-  return made;
+}
+
+/// A text to type, which counts when it is finished.
+export function field(id, label, value, onchange) {
+  return element("label", {}, label, element("input", { id, value, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
+    onchange: ({ target }) => onchange(target.value) }));
+}
+
+/// One of some: options are [value, text] or texts that are their own values.
+export function choice(id, label, options, chosen, onchange) {
+  return element("label", {}, label, element("select", { id, onchange: ({ target }) => onchange(target.value) },
+    ...options.map((option) => [option].flat()).map(([value, text = value]) =>
+      element("option", { value, selected: value === chosen }, text))));
+}
+
+/// A slider of { min, max, step, value, text }, where the text says what its place means; it counts while it moves.
+export function slider(id, label, { min, max, step = 1, value, text }, oninput) {
+  return element("label", { class: "slider" }, element("span", {}, label, " ", element("output", { for: id }, text)),
+    element("input", { id, type: "range", min, max, step, value, "aria-valuetext": text, oninput: ({ target }) => oninput(target.value) }));
+}
+
+/// The two things most chapters ask: a value, with its label, and a format.
+export function askedValue(engine, state, texts, go, label) {
+  return element("div", { class: "asked" }, field("value", label, state.value, (value) => go({ value })),
+    choice("format", texts("format"), engine.formats().map(({ name }) => name), state.format, (format) => go({ format })));
+}
+
+export function isFormat(engine, name) {
+  return engine.formats().some((format) => format.name === name);
 }
 
 /// A table that scrolls by itself where the screen is narrow. Rows are arrays of texts and elements.

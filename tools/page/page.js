@@ -1,88 +1,141 @@
 /// The page: a chapter at a time. All that is seen follows from the address: #number&format=binary16&value=0.1&language=de
+///
+/// A chapter exports its `name`; `defaults`, all its parameters of the address, which are texts; where not every text will do,
+/// allowed(name, value, engine); and show(engine, state, texts, go), which gives an element. go({ value: "1" }) changes
+/// parameters and makes an entry of the browser's history, go(change, { replace: true }) changes the present one, as sliders
+/// and animations should. The chapter is then shown anew and the elements in the page are made equal to the new ones (patch.js),
+/// so that focus, a pointer that drags and what scrolls stay. Where that is too slow, show gives its element a function
+/// update(state), which is called instead. leave() ends what runs when the chapter is left.
 
 import engineBytes from "engine.wasm";
 import * as number from "./chapters/number.js";
 import * as operation from "./chapters/operation.js";
-import { element } from "./elements.js";
+import { element, tried } from "./elements.js";
 import { loadEngine } from "./engine.js";
+import { patch } from "./patch.js";
 import de from "./texts/de.json";
 import en from "./texts/en.json";
 
 const CHAPTERS = [number, operation];
 const LANGUAGES = { en, de };
+const ADDRESS_DELAY = 300;  // ms: browsers refuse many changes of the address at once
 
-/// { chapter, language, format, value } of the address; what it does not say, or says of a later page, is as at first.
-function readState() {
-  const [chapterName, ...rest] = decodeURIComponent(location.hash.slice(1)).split("&");
-  const given = Object.fromEntries(rest.map((part) => [part.slice(0, part.indexOf("=")), part.slice(part.indexOf("=") + 1)]));
-  const chapter = CHAPTERS.find(({ name }) => name === chapterName) ?? CHAPTERS[0];
-  const language = given.language in LANGUAGES ? given.language : navigator.language.startsWith("de") ? "de" : "en";
-  const known = formats.some(({ name }) => name === given.format);
-  return { chapter, language, format: known ? given.format : chapter.defaults.format, value: given.value ?? chapter.defaults.value };
+let engine, present, written;
+
+function firstLanguage() {
+  return navigator.language.startsWith("de") ? "de" : "en";
 }
 
-function go(change) {
-  const { chapter, language, format, value } = { ...readState(), ...change };
-  location.hash = [chapter.name, `format=${format}`, `value=${encodeURIComponent(value)}`, `language=${language}`].join("&");
+/// The parts of the address, { name, given: [[parameter, value], ...] }, whatever it holds.
+function readAddress() {
+  const decoded = (part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  };
+  const [name, ...rest] = location.hash.slice(1).split("&");
+  return { name: decoded(name), given: rest.filter((part) => part).map((part) => {
+    const end = part.includes("=") ? part.indexOf("=") : part.length;
+    return [decoded(part.slice(0, end)), decoded(part.slice(end + 1))];
+  }) };
+}
+
+/// { chapter, language, parameters, unknown }: what the address does not say is as at first, and so is what it says of another
+/// version of this page, which `unknown` lists.
+function readState() {
+  const { name: asked, given } = readAddress();
+  const chapter = CHAPTERS.find(({ name }) => name === asked) ?? CHAPTERS[0];
+  const parameters = { ...chapter.defaults }, unknown = asked && chapter.name !== asked ? [asked] : [];
+  let language = firstLanguage();
+  for (const [name, value] of given) {
+    if (name === "language" && Object.hasOwn(LANGUAGES, value)) language = value;
+    else if (asked && chapter.name !== asked) continue;
+    else if (Object.hasOwn(parameters, name) && (chapter.allowed?.(name, value, engine) ?? true)) parameters[name] = value;
+    else unknown.push(`${name}=${value}`);
+  }
+  return { chapter, language, parameters, unknown };
+}
+
+function address({ chapter, language, parameters }) {
+  const parts = Object.entries({ ...parameters, language }).map(([name, value]) => `${name}=${encodeURIComponent(value)}`);
+  return `#${[chapter.name, ...parts].join("&")}`;
+}
+
+/// Sets the present entry of the history right, if that was put off.
+function writeAddress() {
+  if (written === undefined) return;
+  clearTimeout(written);
+  written = undefined;
+  history.replaceState(null, "", address(present));
+}
+
+function go(change, { replace = false } = {}) {
+  const { language = present.language, ...parameters } = change;
+  const changed = { ...present, language, parameters: { ...present.parameters, ...parameters }, unknown: [] };
+  if (!replace) {
+    writeAddress();
+    if (address(changed) !== location.hash) history.pushState(null, "", address(changed));
+  }
+  render(changed);
+  if (replace) written ??= setTimeout(writeAddress, ADDRESS_DELAY);
 }
 
 function translator(language) {
-  return (key, values = {}) => Object.entries(values).reduce((text, [name, value]) => text.replace(`{${name}}`, value),
+  return (key, values = {}) => Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value),
     LANGUAGES[language][key] ?? `?${key}?`);
 }
 
-let engine, formats;
-
-function render() {
-  const state = readState(), texts = translator(state.language), { chapter } = state;
+function render(state) {
+  const before = present, shown = document.querySelector("#chapter > *");
+  present = state;
+  const isSame = before?.chapter === state.chapter && before.language === state.language;
+  if (!isSame) before?.chapter.leave?.();
+  if (isSame && shown?.update && state.unknown.length === 0 && before.unknown.length === 0)
+    return shown.update({ ...state.parameters, language: state.language });
+  const texts = translator(state.language);
   document.documentElement.lang = state.language;
-  document.title = `${texts(`${chapter.name}.title`)} - ${texts("title")}`;
-  const focused = document.activeElement?.id, places = document.activeElement?.dataset?.place;
-  document.body.replaceChildren(header(state, texts), main(state, texts));
-  const again = focused ? document.getElementById(focused) : places && document.querySelector(`[data-place="${places}"]`);
-  again?.focus();
+  document.title = `${texts(`${state.chapter.name}.title`)} - ${texts("title")}`;
+  const fresh = [header(state, texts), main(state, texts)];
+  if (isSame) fresh.forEach((part, i) => patch(document.body.children[i], part));
+  else document.body.replaceChildren(...fresh);
 }
 
 function header({ chapter, language }, texts) {
-  const links = CHAPTERS.map((each) => element("button", { class: "chapter", "aria-current": each === chapter && "page",
-    onclick: () => go({ chapter: each, ...each.defaults }) }, texts(`${each.name}.title`)));
+  const links = CHAPTERS.map((each) => element("a", { class: "chapter", "aria-current": each === chapter && "page",
+    href: address({ chapter: each, language, parameters: {} }) }, texts(`${each.name}.title`)));
   const languages = Object.entries(LANGUAGES).map(([code, { language: name }]) =>
-    element("option", { value: code, selected: code === language }, name));
+    element("option", { value: code, lang: code, selected: code === language }, name));
   return element("header", {}, element("h1", {}, texts("title")), element("p", {}, texts("lead")),
     element("nav", { "aria-label": texts("chapters") }, ...links,
-      element("select", { id: "language", "aria-label": "Language", onchange: ({ target }) => go({ language: target.value }) }, ...languages)));
+      element("select", { id: "language", "aria-label": texts("languages"), onchange: ({ target }) => go({ language: target.value }) },
+        ...languages)));
 }
 
-function main(state, texts) {
-  const { chapter, format, value } = state;
-  const input = element("input", { id: "value", value, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
-    onchange: ({ target }) => go({ value: target.value }) });
-  const choice = element("select", { id: "format", onchange: ({ target }) => go({ format: target.value }) },
-    ...formats.map(({ name }) => element("option", { value: name, selected: name === format }, name)));
-  return element("main", {}, element("h2", {}, texts(`${chapter.name}.title`)), element("p", { class: "notice" }, texts(`${chapter.name}.notice`)),
-    element("div", { class: "asked" }, element("label", {}, texts(`${chapter.name}.input`), input), element("label", {}, texts("format"), choice)),
-    answer(state, texts), element("p", { class: "note" }, texts("copy")));
-}
-
-/// Of the chapter, or the library's own sentence on what is wrong with the input.
-function answer(state, texts) {
-  try {
-    return state.chapter.show(engine, state, texts, go);
-  } catch (error) {
-    return element("p", { class: "wrong", role: "alert" }, error.message);
-  }
+/// The chapter, or the library's own sentence on what is wrong with what it was asked.
+function main({ chapter, language, parameters, unknown }, texts) {
+  return element("main", {}, element("h2", {}, texts(`${chapter.name}.title`)),
+    element("p", { class: "notice" }, texts(`${chapter.name}.notice`)),
+    unknown.length > 0 ? element("p", { class: "wrong", role: "status" },
+      texts("unknown", { parts: unknown.join(", ").slice(0, 200) })) : null,
+    element("div", { id: "chapter" }, tried(() => chapter.show(engine, { ...parameters, language }, texts, go))),
+    element("p", { class: "note" }, texts("copy")));
 }
 
 async function start() {
   try {
     engine = await loadEngine(engineBytes);
   } catch {
-    document.body.replaceChildren(element("p", { class: "wrong" }, en.needs_wasm));
+    document.body.replaceChildren(element("p", { class: "wrong", role: "alert" }, LANGUAGES[firstLanguage()].needs_wasm));
     return;
   }
-  formats = engine.formats();
-  addEventListener("hashchange", render);
-  render();
+  addEventListener("hashchange", () => {
+    clearTimeout(written);
+    written = undefined;
+    if (location.hash !== address(present)) render(readState());
+  });
+  render(readState());
   performance.mark("answered");
   document.documentElement.dataset.ready = "yes";
 }

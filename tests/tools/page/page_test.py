@@ -114,9 +114,36 @@ class Whole(Page):
         self.assertEqual(self.text(), seen)
 
     def test_states_of_other_pages_are_never_a_blank(self):
-        for state in ("#gradients&zoom=3", "#number&format=posit8&value=1", "#&&=&", "#operation&language=xx", "#number&value="):
+        for state, unknown in (("#chapter_to_come&zoom=3", "chapter_to_come"), ("#number&format=posit8&value=1", "format=posit8"),
+                               ("#number&zoom=%E0%A4&value=1", "zoom=%E0%A4"), ("#operation&language=xx", "language=xx"),
+                               ("#number&constructor=1&zoom", "constructor=1, zoom=")):
+            self.open(state)
+            self.assertIn(f"({unknown})", self.find("[role=status]").text)
+            self.assertTrue(self.find("#chapter").text, state)
+        for state in ("#&&=&", "#number&value=", "#number&value=1"):
             self.open(state)
             self.assertIn("Half precision to touch", self.text())
+            self.assertTrue(self.find("#chapter").text, state)
+
+    def test_what_is_known_of_another_version_is_shown(self):
+        self.open("#number&format=posit8&value=448")
+        self.assertIn("0x5f00", self.text())
+
+    def test_back_is_what_was_seen_before(self):
+        self.open("#number&value=1")
+        self.enter("2")
+        self.enter("3")
+        browser.back()
+        WebDriverWait(browser, 5).until(lambda b: "value=2" in b.current_url)
+        self.assertEqual(self.find("#value").get_attribute("value"), "2")
+        self.assertIn("0x4000", self.text())
+
+    def test_what_has_the_focus_keeps_it(self):
+        self.open("#number&value=1")
+        self.find("#value").send_keys(Keys.CONTROL, "a", Keys.NULL, "2", Keys.ENTER)
+        self.assertEqual(browser.switch_to.active_element.get_attribute("id"), "value")
+        Select(self.find("#format")).select_by_visible_text("e4m3")
+        self.assertEqual(browser.switch_to.active_element.get_attribute("id"), "format")
 
     def test_nothing_comes_from_elsewhere(self):
         self.open()

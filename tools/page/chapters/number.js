@@ -1,11 +1,20 @@
 /// A number: its bits to click, its neighbours, and what it is in every format.
 
-import { element, table } from "../elements.js";
+import { askedValue, element, isFormat, table, tried } from "../elements.js";
 
 export const name = "number";
 export const defaults = { format: "binary16", value: "0.1" };
 
+export function allowed(parameter, value, engine) {
+  return parameter !== "format" || isFormat(engine, value);
+}
+
 export function show(engine, state, texts, go) {
+  return element("div", {}, askedValue(engine, state, texts, go, texts("number.input")),
+    tried(() => answer(engine, state, texts, go)));
+}
+
+function answer(engine, state, texts, go) {
   const found = engine.show(state.format, state.value);
   const { result } = found;
   return element("div", {},

@@ -1,7 +1,8 @@
 /// An operation: operands and exact result below one another, the bits that fall off, and all roundings.
 
-import { coloredFields, element, table } from "../elements.js";
+import { askedValue, coloredFields, element, table, tried } from "../elements.js";
 import { flags } from "./number.js";
+export { allowed } from "./number.js";
 
 export const name = "operation";
 export const defaults = { format: "binary16", value: "2048+1" };
@@ -10,11 +11,15 @@ export const examples = ["2048+1", "0.1*0.1", "fma(1.5, 1.5, 2^-24)", "65504+16"
 const WIDEST = 72;  // bits that are drawn side by side
 
 export function show(engine, state, texts, go) {
-  const found = engine.show(state.format, state.value);
-  return element("div", {},
+  return element("div", {}, askedValue(engine, state, texts, go, texts("operation.input")),
     element("p", { class: "examples" }, `${texts("operation.examples")}: `, ...examples.map((value) =>
       element("button", { class: "plain", onclick: () => go({ value }) }, value))),
-    result(found, texts), aligned(found, texts), fallen(found, texts), roundings(found, texts));
+    tried(() => answer(engine, state, texts)));
+}
+
+function answer(engine, state, texts) {
+  const found = engine.show(state.format, state.value);
+  return element("div", {}, result(found, texts), aligned(found, texts), fallen(found, texts), roundings(found, texts));
 }
 
 function result(found, texts) {
