@@ -2,6 +2,12 @@
 
 const encoder = new TextEncoder(), decoder = new TextDecoder();
 
+/// The bytes that stand in the page as base64 of gzip, as a promise. Rejected where there is no DecompressionStream.
+export async function unpacked(base64) {
+  const packed = Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
+  return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
+
 /// The engine of a module's bytes, as a promise. Rejected where there is no WebAssembly.
 export async function loadEngine(bytes) {
   let memory;

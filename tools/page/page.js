@@ -7,11 +7,11 @@
 /// so that focus, a pointer that drags and what scrolls stay. Where that is too slow, show gives its element a function
 /// update(state), which is called instead. leave() ends what runs when the chapter is left.
 
-import engineBytes from "engine.wasm";
+import packedEngine from "engine.wasm.gz";
 import * as number from "./chapters/number.js";
 import * as operation from "./chapters/operation.js";
 import { element, tried } from "./elements.js";
-import { loadEngine } from "./engine.js";
+import { loadEngine, unpacked } from "./engine.js";
 import { patch } from "./patch.js";
 import de from "./texts/de.json";
 import en from "./texts/en.json";
@@ -125,9 +125,10 @@ function main({ chapter, language, parameters, unknown }, texts) {
 
 async function start() {
   try {
-    engine = await loadEngine(engineBytes);
+    engine = await loadEngine(await unpacked(packedEngine));
   } catch {
-    document.body.replaceChildren(element("p", { class: "wrong", role: "alert" }, LANGUAGES[firstLanguage()].needs_wasm));
+    const lacks = globalThis.WebAssembly ? "needs_decompression" : "needs_wasm";
+    document.body.replaceChildren(element("p", { class: "wrong", role: "alert" }, LANGUAGES[firstLanguage()][lacks]));
     return;
   }
   addEventListener("hashchange", () => {

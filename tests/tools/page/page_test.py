@@ -153,6 +153,15 @@ class Whole(Page):
         self.assertEqual(re.findall(r"(?:src|href)=.(?!data:)[^>]+", content[: content.index("<script>")]), [])
         self.assertLess(page.stat().st_size, 1_500_000)
 
+    def test_a_browser_that_cannot_unpack_gets_a_sentence(self):
+        script = browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.DecompressionStream"})
+        try:
+            browser.get("about:blank")
+            browser.get(page.as_uri())
+            WebDriverWait(browser, 20).until(lambda b: "DecompressionStream" in self.alert())
+        finally:
+            browser.execute_cdp_cmd("Page.removeScriptToEvaluateOnNewDocument", script)
+
     def test_the_languages_say_the_same_things(self):
         texts = {file.stem: json.loads(file.read_text(encoding="utf-8")) for file in TEXTS.glob("*.json")}
         self.assertGreaterEqual(set(texts), {"en", "de"})
