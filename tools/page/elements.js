@@ -52,11 +52,25 @@ export function slider(id, label, { min, max, step = 1, value, text }, oninput) 
 /// The two things most chapters ask: a value, with its label, and a format.
 export function askedValue(engine, state, texts, go, label) {
   return element("div", { class: "asked" }, field("value", label, state.value, (value) => go({ value })),
-    choice("format", texts("format"), engine.formats().map(({ name }) => name), state.format, (format) => go({ format })));
+    choice("format", texts("format"), engine.formats().map(({ name, text }) => [name, text]), state.format, (format) => go({ format })));
 }
 
 export function isFormat(engine, name) {
   return engine.formats().some((format) => format.name === name);
+}
+
+/// A word of the library, such as "divide by zero", in the language of the page.
+export function word(texts, family, said) {
+  return texts(`${family}.${said.replaceAll(" ", "_")}`);
+}
+
+export function flags(raised, texts) {
+  return raised.split(", ").map((flag) => word(texts, "flag", flag)).join(", ");
+}
+
+/// A number of a measurement, to three digits.
+export function rounded(value) {
+  return String(Number(value.toPrecision(3)));
 }
 
 /// A table that scrolls by itself where the screen is narrow. Rows are arrays of texts and elements.

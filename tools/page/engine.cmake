@@ -18,4 +18,5 @@ set(engine_sources
   tools/halflab/show/numbers.cpp
   tools/page/engine/answer.cpp
   tools/page/engine/hashes.cpp
+  tools/page/engine/lines.cpp
   tools/page/engine/numbers.cpp)

@@ -8,17 +8,22 @@ export async function unpacked(base64) {
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-/// The engine of a module's bytes, as a promise. Rejected where there is no WebAssembly.
-export async function loadEngine(bytes) {
+/// A module of the library from its bytes, as a promise of { call, ask }: functions by name, of which ask reads the answer.
+/// Rejected where there is no WebAssembly, or not what the module needs of it.
+async function instantiate(bytes) {
   let memory;
   const textAt = (place) => {
     const all = new Uint8Array(memory.buffer);
     return decoder.decode(all.subarray(place, all.indexOf(0, place)));
   };
   const page = { raise(what) { throw new Error(textAt(what)); } };
-  // Files and processes, of which the library asks for nothing but to say why it gives up.
+  // Of files and processes the library asks for environment variables, of which there are none; else only to say why it gives up.
+  const noVariables = (...places) => {
+    for (const place of places) new DataView(memory.buffer).setUint32(place, 0, true);
+    return 0;
+  };
   const refuse = (name) => () => { throw new Error(`the engine called ${name}`); };
-  const wasi = new Proxy({}, { get: (_, name) => refuse(name) });
+  const wasi = new Proxy({ environ_sizes_get: noVariables, environ_get: () => 0 }, { get: (known, name) => known[name] ?? refuse(name) });
   const { instance } = await WebAssembly.instantiate(bytes, { page, wasi_snapshot_preview1: wasi });
   const wasm = instance.exports;
   memory = wasm.memory;
@@ -28,10 +33,12 @@ export async function loadEngine(bytes) {
   const call = (name, ...parameters) => {
     const stack = wasm.__stack_pointer.value, rooms = [];
     const given = parameters.map((parameter) => {
-      if (typeof parameter !== "string") return parameter;
-      const text = encoder.encode(parameter + "\0"), room = wasm.engine_allocate(text.length);
+      if (typeof parameter !== "string" && !(parameter instanceof Uint8Array)) return parameter;
+      const content = typeof parameter === "string" ? encoder.encode(parameter + "\0") : parameter;
+      const room = wasm.engine_allocate(content.length);
+      if (room === 0) throw new Error(`there is no room for ${content.length} bytes`);
       rooms.push(room);
-      new Uint8Array(memory.buffer).set(text, room);
+      new Uint8Array(memory.buffer).set(content, room);
       return room;
     });
     try {
@@ -41,12 +48,38 @@ export async function loadEngine(bytes) {
       for (const room of rooms) wasm.engine_free(room);
     }
   };
-  const answer = (...question) => JSON.parse(textAt(call(...question)));
+  return { call, ask: (name, ...parameters) => JSON.parse(textAt(call(name, ...parameters))) };
+}
+
+/// Numbers and operations, as a promise.
+export async function loadEngine(bytes) {
+  const { call, ask } = await instantiate(bytes);
+  // Of each function the last answer stays: a chapter asks again when something else of it changes.
+  const last = new Map();
+  const answer = (name, ...parameters) => {
+    const question = JSON.stringify(parameters);
+    if (last.get(name)?.question !== question) last.set(name, { question, found: ask(name, ...parameters) });
+    return last.get(name).found;
+  };
 
   return {
     formats: () => answer("formats"),
     show: (format, text) => answer("show", format, text),
+    lines: (format, low, high, most) => answer("lines", format, low, high, most),
     operations: () => answer("operations"),
     hash: (index, first, count) => BigInt.asUintN(64, call("hash", index, BigInt(first), BigInt(count))),
+  };
+}
+
+/// Trainings, as a promise. Rejected where WebAssembly has no SIMD.
+export async function loadTraining(bytes) {
+  const { call, ask } = await instantiate(bytes);
+  return {
+    networks: () => ask("networks"),
+    begin: (network, policy, scaler, seed) => call("begin_training", network, policy, scaler, BigInt(seed)),
+    replaceScaler: (training, scaler) => call("replace_scaler", training, scaler),
+    step: (training) => ask("step", training),
+    end: (training) => call("end_training", training),
+    productHash: (seed) => BigInt.asUintN(64, call("product_hash", BigInt(seed))),
   };
 }

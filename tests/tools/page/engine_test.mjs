@@ -7,13 +7,16 @@ import { loadEngine } from "../../../tools/page/engine.js";
 const [module, native] = process.argv.slice(2);
 const samples = Number(process.env.HALFLAB_PAGE_SAMPLES || 1000000);
 const asked = [
-  ["binary16", "2048+1"], ["binary16", "0.1"], ["e4m3", "fma(3, 5, 0.1)"], ["bfloat16", "sqrt(2)"], ["binary32", "1/3"],
-  ["e2m1", "0x7"], ["binary16", "-nan"], ["binary64", "1e-400"], ["e8m0", "1+1"], ["binary16", "2048+"], ["half", "1"],
-  ["binary16", ""], ["binary16", "0x12345"],
+  ["show", "binary16", "2048+1"], ["show", "binary16", "0.1"], ["show", "e4m3", "fma(3, 5, 0.1)"], ["show", "bfloat16", "sqrt(2)"],
+  ["show", "binary32", "1/3"], ["show", "e2m1", "0x7"], ["show", "binary16", "-nan"], ["show", "binary64", "1e-400"],
+  ["show", "e8m0", "1+1"], ["show", "binary16", "2048+"], ["show", "half", "1"], ["show", "binary16", ""],
+  ["show", "binary16", "0x12345"], ["formats"], ["lines", "binary16", -(2 ** -22), 2 ** -22, 400],
+  ["lines", "binary64", 0.0999, 0.1001, 400], ["lines", "e8m0", -1, 1000, 400], ["lines", "e4m3_fnuz", -1e300, 1e300, 400],
+  ["lines", "binary16", 1, 1, 400],
 ];
 
 const engine = await loadEngine(readFileSync(module));
-const expected = execFileSync(native, [String(samples), ...asked.flat()], { encoding: "utf8", maxBuffer: 1 << 26 }).trimEnd().split("\n");
+const expected = execFileSync(native, [String(samples), ...asked.map((question) => JSON.stringify(question))], { encoding: "utf8", maxBuffer: 1 << 26 }).trimEnd().split("\n");
 let failures = 0;
 const check = (what, found, wanted) => {
   if (found === wanted) return;
@@ -26,15 +29,15 @@ operations.forEach(({ name, is_countable }, i) => {
   const hash = engine.hash(i, 0, is_countable ? 65536 : samples).toString(16).padStart(16, "0");
   check(name, `${name} ${hash}`, expected[i]);
 });
-asked.forEach(([format, text], i) => {
+asked.forEach(([name, ...parameters], i) => {
   let found;
   try {
-    found = JSON.stringify(engine.show(format, text));
+    found = JSON.stringify(engine[name](...parameters));
   } catch (error) {
     found = error.message;
   }
   const wanted = expected[operations.length + i];  // JavaScript writes 1.0 as 1
-  check(`show ${format} '${text}'`, found, wanted.startsWith("{") ? JSON.stringify(JSON.parse(wanted)) : wanted);
+  check(JSON.stringify(asked[i]), found, wanted.startsWith("{") ? JSON.stringify(JSON.parse(wanted)) : wanted);
 });
 if (operations.length < 100 || expected.length !== operations.length + asked.length) check("the number of answers", String(expected.length), "all");
 console.log(`${operations.length} operations, ${samples} samples of those that cannot all be tried, ${asked.length} answers: ${failures} differ`);

@@ -1,25 +1,55 @@
-/// The engine of the page as this processor runs it: prints "name hash" of every operation, and what show finds of the
-/// expressions of the command line. native_engine SAMPLES [FORMAT EXPRESSION]...
+/// The engine of the page as this processor runs it: prints "name hash" of every operation, and the answer to each question,
+/// which is an array of JSON, ["show", "binary16", "2048+1"]. native_engine SAMPLES [QUESTION]...
 
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "tools/page/engine/engine.h"
 
+namespace {
+
+using Json = nlohmann::json;
+
+std::string text(const Json& question, std::size_t place) {
+  return question.at(place).get<std::string>();
+}
+
+double number(const Json& question, std::size_t place) {
+  return question.at(place).get<double>();
+}
+
+const std::map<std::string, const char* (*)(const Json&)> functions{
+    {"formats", [](const Json&) { return engine_formats(); }},
+    {"show", [](const Json& q) { return engine_show(text(q, 1).c_str(), text(q, 2).c_str()); }},
+    {"lines",
+     [](const Json& q) {
+       return engine_lines(text(q, 1).c_str(), number(q, 2), number(q, 3), number(q, 4));
+     }},
+};
+
+const char* answer(const char* question) {
+  const Json parts = Json::parse(question);
+  return functions.at(text(parts, 0))(parts);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   const std::uint64_t samples = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 0;
-  const auto operations = nlohmann::json::parse(engine_operations());
+  const Json operations = Json::parse(engine_operations());
   for (std::size_t i = 0; i < operations.size(); ++i) {
     const std::uint64_t count = operations[i].at("is_countable").get<bool>() ? 65536 : samples;
     std::printf("%s %016" PRIx64 "\n", operations[i].at("name").get<std::string>().c_str(),
                 engine_hash(i, 0, count));
   }
-  for (int i = 2; i + 1 < argc; i += 2) {
+  for (int i = 2; i < argc; ++i) {
     try {
-      std::printf("%s\n", engine_show(argv[i], argv[i + 1]));
+      std::printf("%s\n", answer(argv[i]));
     } catch (const std::exception& error) {
       std::printf("%s\n", error.what());
     }

@@ -9,9 +9,10 @@ add_custom_target(page_engine
     -DCMAKE_TOOLCHAIN_FILE=${PROJECT_SOURCE_DIR}/tools/page/wasm.cmake
   COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR}/page
   COMMENT "Building the engine of the page for WebAssembly" VERBATIM)
-add_executable(native_engine EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/native_engine.cpp
-  ${PROJECT_SOURCE_DIR}/tools/page/engine/answer.cpp ${PROJECT_SOURCE_DIR}/tools/page/engine/hashes.cpp
-  ${PROJECT_SOURCE_DIR}/tools/page/engine/numbers.cpp)
+include(${PROJECT_SOURCE_DIR}/tools/page/engine.cmake)
+list(FILTER engine_sources INCLUDE REGEX ^tools/page/)
+list(TRANSFORM engine_sources PREPEND ${PROJECT_SOURCE_DIR}/)
+add_executable(native_engine EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/native_engine.cpp ${engine_sources})
 target_link_libraries(native_engine PRIVATE halflab_command halflab::fp16_bulk nlohmann_json::nlohmann_json)
 target_compile_options(native_engine PRIVATE -O2)
 set_target_properties(native_engine PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)

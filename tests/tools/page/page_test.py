@@ -9,6 +9,8 @@ import unittest
 try:
     from selenium import webdriver
     from selenium.common.exceptions import WebDriverException
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.actions.wheel_input import ScrollOrigin
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
     from selenium.webdriver.support.ui import Select, WebDriverWait
@@ -58,10 +60,10 @@ class Number(Page):
 
     def test_every_format_is_there_to_choose(self):
         self.open("#number&value=448")
-        names = [option.text for option in Select(self.find("#format")).options]
+        names = [option.get_attribute("value") for option in Select(self.find("#format")).options]
         self.assertEqual(len(names), 13)
         for name in names:
-            Select(self.find("#format")).select_by_visible_text(name)
+            Select(self.find("#format")).select_by_value(name)
             self.assertIn(f"format={name}", browser.current_url)
             self.assertTrue(self.find(".bitrow").text, name)
 
@@ -72,6 +74,100 @@ class Number(Page):
             self.assertTrue(self.alert(), wrong) if wrong != "9" * 3000 else self.assertIn("infinity", self.text())
             self.enter("0.1")
             self.assertIn("0.0999755859375", self.text())
+
+
+class NumberLine(Page):
+    def window(self):
+        return json.loads(browser.execute_script("""
+            const ticks = document.querySelectorAll(".numberline svg[role] > text");
+            return JSON.stringify([...ticks].map((text) => text.textContent))"""))
+
+    def ticks(self):
+        return self.find(".numberline .tick").get_attribute("d").count("M")
+
+    def test_it_says_why_a_decimal_is_lost(self):
+        self.open("#number&value=0.1")
+        self.assertIn("binary16 (fp16) has no 0.1, it lies between 0.0999755859375 and 0.10003662109375. It becomes "
+                      "0.0999755859375, which is 0.0244 % too small.", self.find(".answer").text)
+        present, wanted = (float(self.find(f"circle.{kind}").get_attribute("cx").rstrip("%")) for kind in ("present", "wanted"))
+        self.assertLess(present, wanted)
+        self.assertEqual(wanted, 50)
+
+    def test_the_gap_at_zero_and_the_subnormal_numbers(self):
+        self.open("#number&value=2^-24&centre=0&zoom=-21")
+        self.assertEqual(self.ticks(), 9)  # 0 and four of each sign
+        self.assertIn("2^-24", self.window())
+        self.assertIn("5.96e-8", self.window())
+        zero = self.find(".numberline rect.zero")
+        self.assertEqual(float(zero.get_attribute("width")), 125)  # from -2^-25 to 2^-25 of 2^-21
+        self.assertEqual(len(browser.find_elements(By.CSS_SELECTOR, ".numberline rect.subnormal")), 2)
+        self.assertIn("e5m2: 1 here", self.window())
+
+    def test_the_whole_range_and_what_lies_beyond(self):
+        self.open("#number&value=1e6&centre=65504&zoom=10")
+        self.assertIn("1e6 is more than binary16 (fp16) holds: the largest number is 65504", self.find(".answer").text)
+        self.assertEqual(self.ticks(), 17)  # 65504 - 512 = 64992 and every 32 from there
+        self.assertTrue(self.find(".numberline rect.beyond"))
+        self.open("#number&value=1")
+        self.press("Everything")
+        self.assertIn("binary16: 63,490 here", self.window())
+        self.press("Smallest normal number")
+        self.assertEqual({"2^-24", "2^-23"} - set(self.window()), set())
+
+    def press(self, text):
+        next(button for button in browser.find_elements(By.CSS_SELECTOR, ".numberline button") if button.text == text).click()
+
+    def zoom(self):
+        return float(self.find("#zoom").get_attribute("value"))
+
+    def test_every_control_moves_it(self):
+        self.open("#number&value=1&centre=1&zoom=0")
+        drawing = self.find(".numberline svg[role]")
+        drawing.send_keys("+")
+        self.assertEqual(self.zoom(), -1)
+        drawing.send_keys("-", "-")
+        self.assertEqual(self.zoom(), 1)
+        drawing.send_keys(Keys.ARROW_RIGHT)
+        self.assertIn("0.2", self.window())  # from 0 to 2 moved by a tenth of its width
+        drawing.send_keys("0")
+        self.assertEqual(self.window()[:2], ["-1", "1"])
+        self.press("Closer")
+        self.assertEqual(self.window()[:2], ["-0.5", "0.5"])
+        self.find("#zoom").send_keys(Keys.ARROW_RIGHT)
+        self.assertGreater(self.zoom(), 0)
+        self.assertEqual(browser.switch_to.active_element.get_attribute("id"), "zoom")
+        WebDriverWait(browser, 5).until(lambda b: "centre=0&" in b.current_url)
+
+    def test_the_wheel_and_a_pointer_that_drags(self):
+        self.open("#number&value=1&centre=0&zoom=1")
+        drawing = self.find(".numberline svg[role]")
+        ActionChains(browser).click_and_hold(drawing).move_by_offset(60, 0).move_by_offset(60, 0).release().perform()
+        width = drawing.size["width"]
+        low = float(self.window()[0])
+        self.assertAlmostEqual(low, -1 - 2 * 120 / width, delta=0.01)
+        origin = ScrollOrigin.from_element(drawing)
+        ActionChains(browser).scroll_from_origin(origin, 0, -200).perform()
+        self.assertAlmostEqual(self.zoom(), 0, delta=0.01)
+        self.assertEqual(browser.execute_script("return scrollY"), 0)
+
+    def test_two_fingers_zoom(self):
+        self.open("#number&value=1&centre=0&zoom=1")
+        browser.execute_script("""
+            const drawing = document.querySelector(".numberline svg[role]"), { left, width, top } = drawing.getBoundingClientRect();
+            drawing.setPointerCapture = () => {};
+            const send = (kind, pointerId, part) => drawing.dispatchEvent(
+              new PointerEvent(kind, { pointerId, clientX: left + part * width, clientY: top + 9, bubbles: true }));
+            send("pointerdown", 7, 0.4); send("pointerdown", 8, 0.6);
+            send("pointermove", 7, 0.3); send("pointermove", 8, 0.7);
+            send("pointerup", 7, 0.3); send("pointerup", 8, 0.7)""")
+        self.assertAlmostEqual(self.zoom(), 0, delta=0.01)
+
+    def test_every_format_has_one_at_every_zoom(self):
+        self.open()
+        for format in [option.get_attribute("value") for option in Select(self.find("#format")).options]:
+            for state in ("", "&centre=0&zoom=-1100", "&centre=0&zoom=1100", "&centre=1e308", "&centre=-1e308&zoom=-1074"):
+                self.open(f"#number&format={format}&value=1{state}")
+                self.assertEqual(len([text for text in self.window() if text.endswith(" here")]), 13, f"{format}{state}")
 
 
 class Operation(Page):
@@ -106,7 +202,7 @@ class Whole(Page):
     def test_the_address_is_the_state(self):
         self.open("#operation")
         self.enter("fma(3, 5, 0.1)")
-        Select(self.find("#format")).select_by_visible_text("e4m3")
+        Select(self.find("#format")).select_by_value("e4m3")
         Select(self.find("#language")).select_by_visible_text("Deutsch")
         seen, address = self.text(), browser.current_url
         self.assertIn("Eine Operation", seen)
@@ -116,7 +212,7 @@ class Whole(Page):
     def test_states_of_other_pages_are_never_a_blank(self):
         for state, unknown in (("#chapter_to_come&zoom=3", "chapter_to_come"), ("#number&format=posit8&value=1", "format=posit8"),
                                ("#number&zoom=%E0%A4&value=1", "zoom=%E0%A4"), ("#operation&language=xx", "language=xx"),
-                               ("#number&constructor=1&zoom", "constructor=1, zoom=")):
+                               ("#number&constructor=1&zoom=x&y", "constructor=1, zoom=x, y=")):
             self.open(state)
             self.assertIn(f"({unknown})", self.find("[role=status]").text)
             self.assertTrue(self.find("#chapter").text, state)
@@ -142,7 +238,7 @@ class Whole(Page):
         self.open("#number&value=1")
         self.find("#value").send_keys(Keys.CONTROL, "a", Keys.NULL, "2", Keys.ENTER)
         self.assertEqual(browser.switch_to.active_element.get_attribute("id"), "value")
-        Select(self.find("#format")).select_by_visible_text("e4m3")
+        Select(self.find("#format")).select_by_value("e4m3")
         self.assertEqual(browser.switch_to.active_element.get_attribute("id"), "format")
 
     def test_nothing_comes_from_elsewhere(self):

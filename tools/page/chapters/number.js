@@ -1,12 +1,15 @@
 /// A number: its bits to click, its neighbours, and what it is in every format.
 
-import { askedValue, element, isFormat, table, tried } from "../elements.js";
+import { askedValue, element, flags, isFormat, rounded, table, tried, word } from "../elements.js";
+import { isAllowed, numberLine } from "./number_line.js";
 
 export const name = "number";
-export const defaults = { format: "binary16", value: "0.1" };
+/// centre and zoom: of the number line, empty where they follow from the number.
+export const defaults = { format: "binary16", value: "0.1", centre: "", zoom: "" };
 
 export function allowed(parameter, value, engine) {
-  return parameter !== "format" || isFormat(engine, value);
+  if (parameter === "format") return isFormat(engine, value);
+  return parameter === "value" || isAllowed(parameter, value);
 }
 
 export function show(engine, state, texts, go) {
@@ -18,8 +21,11 @@ function answer(engine, state, texts, go) {
   const found = engine.show(state.format, state.value);
   const { result } = found;
   return element("div", {},
+    element("p", { class: "answer" }, sentence(found, engine, texts)),
     bits(found, texts, (value) => go({ value })),
     facts(found, texts),
+    element("h3", {}, texts("number.line")),
+    numberLine(engine, state, found, texts, go),
     element("h3", {}, texts("number.formats")),
     table([texts("format"), texts("number.is"), texts("number.code"), texts("flags"), texts("number.error")],
       found.formats.map((row) => [
@@ -48,18 +54,33 @@ function facts(found, texts) {
   const rows = [[texts("number.value"), result.exact]];
   if (found.exact_text && found.flags !== "none") rows.unshift([texts("number.asked"), found.exact_text]);
   if (result.shortest !== result.exact) rows.push([texts("number.shortest"), result.shortest]);
-  rows.push([texts("number.code"), result.code], [texts("number.kind"), result.kind]);
+  rows.push([texts("number.code"), result.code], [texts("number.kind"), word(texts, "kind", result.kind)]);
   if (found.below) rows.push([texts("number.below"), found.below.brief]);
   if (found.above) rows.push([texts("number.above"), found.above.brief]);
   if (found.ulp_log2 !== null) rows.push([texts("number.ulp"), `2^${found.ulp_log2}`]);
   return element("dl", { class: "facts" }, ...rows.flatMap(([key, value]) => [element("dt", {}, key), element("dd", {}, value)]));
 }
 
-function error(row, texts) {
-  if (row.relative_error === null) return "-";
-  return row.relative_error === 0 ? texts("exact") : Number(row.relative_error.toPrecision(3)).toString();
+/// What became of what was asked for.
+function sentence(found, engine, texts) {
+  const format = engine.formats().find(({ name }) => name === found.format), { result } = found;
+  const values = { asked: shortened(found.exact_text || found.input), format: format.text, result: result.brief,
+    kind: word(texts, "kind", result.kind) };
+  if (found.flags === "none") return texts("number.is_one", values);
+  if (found.flags.includes("invalid")) return texts("number.is_none", values);
+  if (found.flags.includes("overflow")) return texts("number.is_beyond", { ...values, largest: format.largest });
+  if (result.kind === "zero") return texts("number.is_lost", { ...values, smallest: rounded(format.smallest) });
+  const [below, above] = ["toward_negative", "toward_positive"].map((direction) =>
+    found.roundings.find(({ rounding }) => rounding === direction).result.brief);
+  const error = found.formats.find((row) => row.format === found.format).relative_error;
+  return texts(error < 0 ? "number.is_smaller" : "number.is_larger", { ...values, below, above, error: rounded(Math.abs(100 * error)) });
 }
 
-export function flags(raised, texts) {
-  return raised === "none" ? texts("none") : raised;
+function shortened(digits) {
+  return digits.length <= 40 ? digits : `${digits.slice(0, 36)}...`;
+}
+
+function error(row, texts) {
+  if (row.relative_error === null) return "-";
+  return row.relative_error === 0 ? texts("exact") : rounded(row.relative_error);
 }

@@ -1,12 +1,14 @@
 /// An operation: operands and exact result below one another, the bits that fall off, and all roundings.
 
-import { askedValue, coloredFields, element, table, tried } from "../elements.js";
-import { flags } from "./number.js";
-export { allowed } from "./number.js";
+import { askedValue, coloredFields, element, flags, isFormat, table, tried } from "../elements.js";
 
 export const name = "operation";
 export const defaults = { format: "binary16", value: "2048+1" };
 export const examples = ["2048+1", "0.1*0.1", "fma(1.5, 1.5, 2^-24)", "65504+16", "2^-14/3", "sqrt(2)"];
+
+export function allowed(parameter, value, engine) {
+  return parameter !== "format" || isFormat(engine, value);
+}
 
 const WIDEST = 72;  // bits that are drawn side by side
 

@@ -17,6 +17,10 @@ const char* engine_formats();
 /// What `halflab show` finds of a number, a code or an expression in a format.
 const char* engine_show(const char* format, const char* text);
 
+/// The numbers from `low` to `high` of every format, with their values and the trailing zeros of their codes where they are not
+/// more than `most`; of `format` also the stretches of equal spacing that are wide enough to be seen.
+const char* engine_lines(const char* format, double low, double high, double most);
+
 /// The operations and functions of binary16, by name, with their number of operands.
 const char* engine_operations();
 

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -5,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "fp16/format_names.h"
 #include "fp16/formats.h"
 #include "tools/halflab/show/findings.h"
 #include "tools/page/engine/answer.h"
@@ -86,9 +89,18 @@ Json of(const show::Findings& found) {
            })}};
 }
 
+/// The format's name with the last of its other ones: "binary16 (fp16)".
+std::string text_of(const fp16::NamedFormat& row) {
+  std::string text(row.name);
+  for (const fp16::NamedFormat& alias : fp16::format_aliases)
+    if (alias.format == row.format) text = fmt::format("{} ({})", row.name, alias.name);
+  return text;
+}
+
 Json of(const fp16::NamedFormat& row) {
   const fp16::Format& format = row.format;
   return {{"name", row.name},
+          {"text", text_of(row)},
           {"bits", format.width()},
           {"exponent_bits", format.exponent_bits},
           {"trailing_bits", format.trailing_bits()},
