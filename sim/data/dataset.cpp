@@ -62,10 +62,12 @@ const SceneDataset& require_scenes(const Dataset& dataset, std::string_view mode
   return require<SceneDataset>(dataset, model, DataKind::scenes);
 }
 
-Batch BatchSampler::batch(std::uint64_t step) {
+Batch BatchSampler::batch(std::uint64_t step, Shard shard) {
   std::vector<std::uint32_t> indices;
   const std::uint64_t size = dataset_->epoch_size();
-  for (std::uint64_t position = step * batch_size_; indices.size() < batch_size_; ++position) {
+  const std::size_t count = batch_size_ / shard.count;
+  for (std::uint64_t position = step * batch_size_ + shard.index * count; indices.size() < count;
+       ++position) {
     if (order_.empty() || position / size != epoch_) {
       epoch_ = position / size;
       order_ = dataset_->epoch_order(seed_, epoch_);

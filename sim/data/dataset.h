@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "sim/tensor/shard.h"
+
 namespace sim {
 
 enum class DataKind { images, text, scenes };
@@ -234,7 +236,9 @@ class BatchSampler {
   BatchSampler(const Dataset& dataset, std::uint64_t seed, std::size_t batch_size)
       : dataset_(&dataset), seed_(seed), batch_size_(batch_size) {}
 
-  Batch batch(std::uint64_t step);
+  Batch batch(std::uint64_t step) { return batch(step, {}); }
+  /// One of the shards of that batch, whose size is a multiple of their number.
+  Batch batch(std::uint64_t step, Shard shard);
 
  private:
   const Dataset* dataset_;

@@ -16,6 +16,9 @@ struct BatchNormOptions {
 /// the batch in training, else the running ones. Batch statistics take two passes, each summed in the
 /// interleaved order through the pixels of the images, in ascending order. Saved: the channels' means and
 /// their inverses.
+///
+/// Where the shards of a batch are gathered, the statistics are those of all of them, as torch.nn.SyncBatchNorm's: of
+/// what each shard finds for itself in that order, sums in the order of the shards.
 extern const Operation batch_norm;
 
 }  // namespace sim

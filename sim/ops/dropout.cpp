@@ -6,8 +6,9 @@ namespace sim {
 namespace {
 
 /// out = x / (1 - p) where the element's 32 random bits are at least p 2^32, else 0.
-void drop(const RoundedOutput& out, const Tensor& x, const RandomStream& random, double probability,
-          int threads) {
+void drop(const RoundedOutput& out, const Tensor& x, const RandomStream& of_batch, Shard shard,
+          double probability, int threads) {
+  const RandomStream random = of_batch.after(shard.index * x.size());
   const auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1p32));
   with_real(is_binary64(x), [&](auto real) {
     using Real = decltype(real);
@@ -32,13 +33,13 @@ void drop(const RoundedOutput& out, const Tensor& x, const RandomStream& random,
 Tensor forward(OperationCall& call) {
   const Tensor& x = *call.inputs[0];
   Tensor output(x.shape(), call.output_format);
-  drop(call.into(output), x, call.random, call.training ? call.options.get<DropoutOptions>().probability : 0,
-       call.arithmetic.threads);
+  drop(call.into(output), x, call.random, call.shard,
+       call.training ? call.options.get<DropoutOptions>().probability : 0, call.arithmetic.threads);
   return output;
 }
 
 void backward(const OperationGradient& g) {
-  drop(g.input_gradients[0], g.output_gradient, g.random,
+  drop(g.input_gradients[0], g.output_gradient, g.random, g.shard,
        g.training ? g.options.get<DropoutOptions>().probability : 0, g.arithmetic.threads);
 }
 

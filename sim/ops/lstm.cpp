@@ -60,22 +60,32 @@ Workspace<Real>& workspace() {
 /// its own.
 class StepRounding {
  public:
-  StepRounding(fp16::Format format, const ElementRounding* rounding, std::uint64_t use, std::size_t values)
-      : scratch_({values}, format), rounding_(rounding), use_(use) {}
+  StepRounding(fp16::Format format, const ElementRounding* rounding, std::uint64_t use, std::size_t values,
+               Shard shard)
+      : scratch_({values}, format), rounding_(rounding), use_(use), shard_(shard) {}
 
   template <class Real>
   void round(std::vector<Real>& values) {
     if (scratch_.format() == format_of<Real>) return;
-    store({&scratch_, nullptr, rounding_, use_}, used_, std::span<const Real>(values));
+    std::optional<ElementRounding> placed;
+    if (rounding_) placed = in_place(values.size());
+    store({&scratch_, nullptr, placed ? &*placed : nullptr, use_}, used_, std::span<const Real>(values));
     const Real* kept = read(scratch_, used_, values.size(), values);
     if (kept != values.data()) std::copy_n(kept, values.size(), values.begin());
     used_ += values.size();
   }
 
  private:
+  /// The numbers that the next `count` values have among those of all shards, whose steps are one after the other.
+  ElementRounding in_place(std::size_t count) const {
+    const std::size_t others = used_ * (shard_.count - 1) + shard_.index * count;
+    return {rounding_->direction, rounding_->random.after(others)};
+  }
+
   Tensor scratch_;
   const ElementRounding* rounding_;
   std::uint64_t use_;
+  Shard shard_;
   std::size_t used_ = 0;
 };
 
@@ -106,7 +116,7 @@ Tensor forward_in(OperationCall& call, const Sizes& s) {
   const std::vector<Real> bias = values_of<Real>(*call.inputs[3]);
   std::vector<Real> cell(s.batch * s.hidden), output(s.batch * s.hidden);
   constexpr std::uint64_t use_of_steps = 1, use_of_gates = 2;
-  StepRounding rounding(call.output_format, call.rounding, use_of_steps, 2 * s.rows() * s.hidden);
+  StepRounding rounding(call.output_format, call.rounding, use_of_steps, 2 * s.rows() * s.hidden, call.shard);
   Tensor saved_gates({s.rows(), s.gates()}, call.output_format),
       saved_cells({s.rows(), s.hidden}, call.output_format), result({s.rows(), s.hidden}, call.output_format);
   const auto formed_in = [&](Tensor& tensor, std::vector<Real>& scratch) {
@@ -179,7 +189,7 @@ std::span<const Real> gate_gradients(const OperationGradient& g, const Sizes& s)
   const auto wanted =
       std::ranges::find_if(g.input_gradients, [](auto& out) { return out.tensor != nullptr; });
   StepRounding rounding(g.output_gradient.format(), wanted->rounding, /*use=*/g.inputs.size(),
-                        s.rows() * (s.gates() + 2 * s.hidden));
+                        s.rows() * (s.gates() + 2 * s.hidden), g.shard);
   const std::vector<Real> no_cell(s.hidden);
   work.d_gates.resize(std::max(work.d_gates.size(), s.rows() * s.gates()));
   const std::span<Real> d_gates = std::span(work.d_gates).first(s.rows() * s.gates());

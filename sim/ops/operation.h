@@ -15,6 +15,7 @@
 #include "sim/precision/operand_narrowing.h"
 #include "sim/precision/unit_scaling.h"
 #include "sim/tensor/random.h"
+#include "sim/tensor/shard.h"
 #include "sim/tensor/tensor.h"
 
 namespace sim {
@@ -27,6 +28,9 @@ struct OperationCall {
   fp16::Format output_format;
   bool training;        ///< false: evaluation (running statistics, no dropout)
   RandomStream random;  ///< this evaluation's own; backward gets the same
+  Shard shard = {};     ///< of the batch, whose other shards draw from the same stream
+  /// With which the statistics of a batch are those of all its shards; null: of this one.
+  ShardGathering* gathering = nullptr;
   /// What a linear map narrows its operands with; null: they are multiplied as they are.
   const OperandNarrowing* narrowing = nullptr;
   const ElementRounding* rounding = nullptr;
@@ -48,6 +52,8 @@ struct OperationGradient {
   const Arithmetic& arithmetic;
   bool training;
   RandomStream random;
+  Shard shard = {};                             ///< as in forward
+  ShardGathering* gathering = nullptr;          ///< as in forward
   const OperandNarrowing* narrowing = nullptr;  ///< as in forward; null for a twin
   const Tensor& output_gradient;
   /// One per input, shaped like it, the input's number its `use`; a null tensor where no gradient is wanted.

@@ -115,11 +115,13 @@ int OperandNarrowing::threads_for(std::size_t elements) const {
 }
 
 /// Uses of operands are 2^48 numbers apart.
-std::optional<fp16::PhiloxSequence> OperandNarrowing::random_of(const OperandUse& use) const {
+std::optional<fp16::PhiloxSequence> OperandNarrowing::random_of(const OperandUse& use,
+                                                                std::size_t elements) const {
   if (!format_of(use.operand).stochastic) return std::nullopt;
   const auto number = static_cast<std::uint64_t>(use.product) * operand_names.size() +
                       static_cast<std::uint64_t>(use.operand);
-  return context_.random.from(number << 48);
+  const std::uint64_t before = use.operand == Operand::weights ? 0 : context_.shard * elements;
+  return context_.random.from((number << 48) + before);
 }
 
 double OperandNarrowing::narrow_with_scale(const Tensor& operand, std::span<float> values,
@@ -131,7 +133,7 @@ double OperandNarrowing::narrow_with_scale(const Tensor& operand, std::span<floa
   const float scale = context_.scaler != nullptr
                           ? context_.scaler->scale(name, format.element, largest_magnitude(operand, threads))
                           : 1;
-  const std::optional<fp16::PhiloxSequence> random = random_of(use);
+  const std::optional<fp16::PhiloxSequence> random = random_of(use, values.size());
   for_each_piece_of(values, threads, [&](std::size_t first, std::span<float> piece) {
     std::optional<fp16::PhiloxSequence> drawn = random;
     if (drawn) drawn->first += first;
@@ -150,9 +152,11 @@ double OperandNarrowing::narrow_to_blocks(const Tensor& operand, std::span<float
                           : 1;
   for_each_piece_of(values, threads,
                     [&](std::size_t first, std::span<float> piece) { widen(operand, first, piece); });
-  fp16::round_to_blocks(
-      *format.block, values, axis,
-      {.scale_rule = format.scale_rule, .tensor_scale = scale, .random = random_of(use), .threads = threads});
+  fp16::round_to_blocks(*format.block, values, axis,
+                        {.scale_rule = format.scale_rule,
+                         .tensor_scale = scale,
+                         .random = random_of(use, values.size()),
+                         .threads = threads});
   return scale;
 }
 

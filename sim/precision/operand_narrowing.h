@@ -92,8 +92,9 @@ class OperandNarrowing {
   struct Context {
     TensorScaler* scaler = nullptr;  ///< of per_tensor formats; tensors are "<layer>.activations" and so on
     std::string_view layer = {};
-    RandomStream random;  ///< this layer's and step's own; each use of an operand has its part of it
-    int threads = 1;      ///< no bit depends on it
+    RandomStream random;    ///< this layer's and step's own; each use of an operand has its part of it
+    std::size_t shard = 0;  ///< as Shard::index: of activations and gradients, but not of weights
+    int threads = 1;        ///< no bit depends on it
   };
 
   /// What is referred to must outlive this.
@@ -110,7 +111,7 @@ class OperandNarrowing {
   double narrow_to_blocks(const Tensor& operand, std::span<float> values, const OperandUse& use,
                           const fp16::BlockAxis& axis) const;
   /// None unless the operand is rounded stochastically.
-  std::optional<fp16::PhiloxSequence> random_of(const OperandUse& use) const;
+  std::optional<fp16::PhiloxSequence> random_of(const OperandUse& use, std::size_t elements) const;
   int threads_for(std::size_t elements) const;
 
   const OperandFormats& formats_;

@@ -106,7 +106,9 @@ SkipRecord record_of_sum(const std::string& name, const Tensor& sum) {
 }
 
 std::string describe(const SkipRecord& r) {
-  const std::string step = fmt::format("Step {} at S = 2^{:.4g}", r.step, log2_of(r.loss_scale));
+  const bool is_of_rank = r.ranks > 1 && (r.place == SkipRecord::Place::forward || r.has_twin_value());
+  const std::string step = fmt::format("Step {} at S = 2^{:.4g}{}", r.step, log2_of(r.loss_scale),
+                                       is_of_rank ? fmt::format(" on rank {}", r.rank) : "");
   switch (r.place) {
     case SkipRecord::Place::forward:
       return fmt::format("{}: already in the forward pass {} {} is {} at ({}): no loss scale cures that.",
@@ -115,9 +117,10 @@ std::string describe(const SkipRecord& r) {
       return fmt::format("{}: {}.", step, sentence_of_gradient(r));
     case SkipRecord::Place::sum:
       return fmt::format(
-          "{}: the gradient of {} is {} at ({}), summed over micro-batches whose own are finite: a smaller "
-          "scale cures that.",
-          step, r.layer, r.value, fmt::join(r.index, ", "));
+          "{}: the gradient of {} is {} at ({}), summed over {} whose own are finite: a smaller scale cures "
+          "that.",
+          step, r.layer, r.value, fmt::join(r.index, ", "),
+          r.ranks > 1 ? fmt::format("micro-batches or {} ranks", r.ranks) : "micro-batches");
     case SkipRecord::Place::nowhere:
       return fmt::format("{}: everything was finite; the scaler went by its own rule.", step);
   }

@@ -13,12 +13,14 @@ struct SkipRecord {
   enum class Place {
     forward,   ///< a value of the forward pass, weights and inputs included
     gradient,  ///< a gradient of a backward pass
-    sum,       ///< a parameter's gradient, summed over micro-batches whose own were finite
+    sum,       ///< a parameter's gradient, summed over micro-batches and ranks whose own were finite
     nowhere,   ///< all was finite: the scaler went by a rule of its own
   };
   std::size_t step = 0;
   double loss_scale = 1;  ///< S of the backward pass that was not finite
   Place place = Place::nowhere;
+  std::size_t rank = 0;   ///< whose value or gradient it is; of a sum all of them
+  std::size_t ranks = 1;  ///< that there are
 
   // The first tensor that was not finite; for a gradient, the value it is the gradient of.
   std::string operation;  ///< as in ValueName

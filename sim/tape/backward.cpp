@@ -28,9 +28,9 @@ fp16::Format Tape::gradient_format(std::size_t node, const BackwardOptions& opti
 Tape::GradientRounding Tape::gradient_rounding(std::size_t node, const BackwardOptions& options) const {
   const fp16::Rounding direction = policy_->gradient_rounding;
   return {.to_nearest = options.twin || direction == fp16::Rounding::nearest_even,
-          .computed = {direction, random_of(node, "gradient")},
-          .summed = {direction, random_of(node, "gradient sum")},
-          .rescaled = {direction, random_of(node, "gradient rescaled")}};
+          .computed = {direction, random_of(node, "gradient"), options_.shard.index},
+          .summed = {direction, random_of(node, "gradient sum"), options_.shard.index},
+          .rescaled = {direction, random_of(node, "gradient rescaled"), options_.shard.index}};
 }
 
 void Tape::backward_inputs(std::size_t index, std::size_t first, std::size_t end,
@@ -63,6 +63,8 @@ void Tape::backward_inputs(std::size_t index, std::size_t first, std::size_t end
                             .arithmetic = arithmetic,
                             .training = options_.training,
                             .random = random_of(index, node.operation->name),
+                            .shard = options_.shard,
+                            .gathering = options_.gathering,
                             .narrowing = narrowing ? &*narrowing : nullptr,
                             .output_gradient = output_gradient,
                             .input_gradients = outputs});

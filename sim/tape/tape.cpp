@@ -41,7 +41,7 @@ Variable Tape::constant(Tensor value) {
 Variable Tape::parameter(std::string name, const Tensor& value) {
   Node node;
   node.borrowed = &value;
-  node.needs_gradient = true;
+  node.needs_gradient = node.is_parameter = true;
   const Variable variable = record(std::move(node));
   sites_.push_back({std::move(name), GradientSite::Kind::weight, variable});
   return variable;
@@ -120,6 +120,7 @@ std::optional<OperandNarrowing> Tape::narrowing_of(std::size_t node, std::string
   return OperandNarrowing(policy_->operands, {.scaler = options_.tensor_scaler,
                                               .layer = layer,
                                               .random = random_of(node, "narrowing"),
+                                              .shard = options_.shard.index,
                                               .threads = options_.threads});
 }
 
@@ -166,7 +167,10 @@ Variable Tape::apply_plain(const Operation& operation, std::vector<Variable> inp
     values.push_back(&value(input));
     node.needs_gradient |= nodes_[input.index].needs_gradient;
   }
-  const ElementRounding rounding{policy_->activation_rounding, random_of(nodes_.size(), "activation")};
+  node.is_parameter =
+      (&operation == &cast || &operation == &scale) && nodes_[inputs.front().index].is_parameter;
+  const ElementRounding rounding{policy_->activation_rounding, random_of(nodes_.size(), "activation"),
+                                 node.is_parameter ? 0 : options_.shard.index};
   const std::optional<OperandNarrowing> narrowing = narrowing_of(nodes_.size(), layer);
   OperationCall call{
       .inputs = values,
@@ -175,6 +179,8 @@ Variable Tape::apply_plain(const Operation& operation, std::vector<Variable> inp
       .output_format = output_format,
       .training = options_.training,
       .random = random_of(nodes_.size(), operation.name),
+      .shard = options_.shard,
+      .gathering = options_.gathering,
       .narrowing = narrowing ? &*narrowing : nullptr,
       .rounding = policy_->activation_rounding == fp16::Rounding::nearest_even ? nullptr : &rounding};
   node.owned = operation.forward(call);

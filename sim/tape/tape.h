@@ -95,6 +95,12 @@ struct TapeOptions {
   bool training = true;    ///< false: running statistics are used, nothing is dropped
   std::uint64_t seed = 0;  ///< with `step` the key of dropout and of stochastic rounding
   std::uint64_t step = 0;
+  /// What of the step's batch is recorded. Of the random numbers each element draws the one that it would draw were
+  /// the whole batch on one tape; gradients of parameters, which each shard has all of, draw numbers of their own.
+  Shard shard = {};
+  /// With which the statistics of a batch are those of all its shards, in backward as well; null: of this one. Must
+  /// outlive the tape.
+  ShardGathering* gathering = nullptr;
   int threads = 1;  ///< of one operation; no bit depends on it
   /// The scaler of a policy that narrows operands with a scale per tensor. It sees every operand, in forward and in
   /// each backward but a twin's. Must outlive the tape. Null: all scales are 1.
@@ -151,6 +157,7 @@ class Tape {
     const Tensor* borrowed = nullptr;
     std::vector<Tensor> saved;
     bool needs_gradient = false;
+    bool is_parameter = false;                     ///< or a cast or multiple of one: the same on all shards
     std::optional<Variable> lower_precision_copy;  ///< of a parameter: the cast cache of autocast
 
     const Tensor& value() const { return borrowed ? *borrowed : owned; }

@@ -34,15 +34,22 @@ class RandomStream {
   RandomStream(std::uint64_t seed, std::string_view purpose)
       : philox_{.key = seed, .stream = fnv1a(purpose)} {}
 
+  /// The same sequence without its first `count` numbers; that of `below` as it is.
+  RandomStream after(std::uint64_t count) const {
+    RandomStream rest = *this;
+    rest.first_ += count;
+    return rest;
+  }
+
   /// 32 uniform bits.
-  std::uint32_t bits(std::uint64_t index) const { return philox_.bits(index); }
+  std::uint32_t bits(std::uint64_t index) const { return philox_.bits(first_ + index); }
 
   /// out[i] = bits(first + i).
   void fill_bits(std::uint64_t first, std::span<std::uint32_t> out) const {
-    fp16::fill_bits(philox_, first, out);
+    fp16::fill_bits(philox_, first_ + first, out);
   }
   /// bits(first + i), for the stochastic rounding of element i.
-  fp16::PhiloxSequence from(std::uint64_t first) const { return {philox_, first}; }
+  fp16::PhiloxSequence from(std::uint64_t first) const { return {philox_, first_ + first}; }
 
   /// A multiple of 2^-24, uniform in [0, 1).
   float uniform(std::uint64_t index) const { return static_cast<float>(bits(index) >> 8) * 0x1p-24f; }
@@ -68,6 +75,7 @@ class RandomStream {
   static constexpr std::uint64_t integer_blocks = std::uint64_t{1} << 63;
 
   fp16::Philox philox_;
+  std::uint64_t first_ = 0;
 };
 
 inline float RandomStream::normal_from_bits(std::uint32_t bits) {

@@ -147,7 +147,8 @@ void round_into(const RoundedOutput& out, std::size_t offset, std::span<const Va
   fp16::ArrayOptions options{.counts = out.counts};
   if (out.rounding) {
     attributes.rounding = out.rounding->direction;
-    options.random = out.rounding->random.from((out.use << 40) + offset);
+    const std::uint64_t before = out.rounding->shard * out.tensor->size();
+    options.random = out.rounding->random.from((out.use << 40) + before + offset);
   }
   if constexpr (std::is_same_v<Value, float>) {
     fp16::encode<F>(values, codes, attributes, options);

@@ -97,10 +97,12 @@ const float* read(const Tensor& tensor, std::size_t offset, std::size_t count, s
 const double* read(const Tensor& tensor, std::size_t offset, std::size_t count, std::span<double> buffer);
 
 /// Another direction than to nearest-even. Random numbers of the stochastic one are keyed by the stream, the
-/// use that is made of it (RoundedOutput) and the element's index.
+/// use that is made of it (RoundedOutput) and the element's index; of a shard, by the index that the element has
+/// in the tensor of the whole batch.
 struct ElementRounding {
   fp16::Rounding direction = fp16::Rounding::nearest_even;
   RandomStream random;
+  std::size_t shard = 0;  ///< as Shard::index
 };
 
 /// Where an operation writes: each value is rounded once to the tensor's format, to nearest-even unless

@@ -213,6 +213,10 @@ std::string_view name_of(AllReduceDivision division) {
   return "";
 }
 
+std::string_view name_of(RingChunks chunks) {
+  return chunks == RingChunks::even ? "even" : "first_longer";
+}
+
 double predivisor(AllReduceDivision division, std::size_t workers) {
   if (division == AllReduceDivision::before) return static_cast<double>(workers);
   if (division == AllReduceDivision::after) return 1;

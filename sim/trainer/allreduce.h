@@ -87,6 +87,7 @@ inline constexpr std::array all_reduce_divisions{AllReduceDivision::before, AllR
 std::string_view name_of(AllReduceAlgorithm algorithm);
 std::string_view name_of(AllReducePrecision precision);
 std::string_view name_of(AllReduceDivision division);
+std::string_view name_of(RingChunks chunks);
 
 /// The divisor before the sum; the one after it is workers / predivisor. At least one worker.
 double predivisor(AllReduceDivision division, std::size_t workers);

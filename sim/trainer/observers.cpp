@@ -34,6 +34,8 @@ void SkipObserver::after_backward(const ObservedBackward& backward, StepRecord& 
   record.skip =
       find_cause(backward.tape, backward.loss, backward.gradients, twin_format_, backward.mean_over);
   record.skip->loss_scale = backward.loss_scale;
+  record.skip->rank = backward.rank;
+  record.skip->ranks = backward.ranks;
 }
 
 void SkipObserver::after_decision(const ObservedDecision& decision, StepRecord& record) {
@@ -46,6 +48,7 @@ void SkipObserver::after_decision(const ObservedDecision& decision, StepRecord& 
   }
   if (!record.skip) record.skip = find_cause(decision.tape, decision.loss, {}, twin_format_);
   record.skip->loss_scale = decision.loss_scale;
+  record.skip->ranks = decision.ranks;
 }
 
 void SkipObserver::after_last_decision(StepRecord& record) {

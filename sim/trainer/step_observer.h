@@ -28,17 +28,21 @@ struct BackwardNeeds {
   }
 };
 
-/// One backward pass, which has just ended; its tape is still there.
+/// One backward pass, which has just ended; its tape is still there. Of several ranks those that this process computes
+/// are shown, one after the other.
 struct ObservedBackward {
   const Tape& tape;
   Variable loss;
   float mean_over;  ///< as in BackwardOptions
   float loss_scale;
   const SiteGradients& gradients;  ///< of this pass alone
+  std::size_t rank = 0;
+  std::size_t ranks = 1;  ///< that there are
 };
 
 /// One update of the loss scaler, and the scaled gradients it was made for: of one backward pass, or summed over
-/// several.
+/// several. Of several ranks it is what a user of DistributedDataParallel sees on rank 0: parameter gradients are the means
+/// over all ranks, as is their twin; tape, loss, batch and activation gradients are rank 0's own, of its part of the batch.
 struct ObservedDecision {
   const Tape& tape;  ///< of the last of these passes, as is the loss
   Variable loss;
@@ -48,6 +52,7 @@ struct ObservedDecision {
   const std::optional<SiteGradients>& twin;  ///< of the passes that it was run for; nothing where for none
   const ModelState& state;                   ///< which the step began with
   const Batch& batch;                        ///< of the last of these passes
+  std::size_t ranks = 1;                     ///< whose means the parameter gradients are
 };
 
 /// Shown every step of the trainers it is registered with, and writes what it sees into the step's record. It changes

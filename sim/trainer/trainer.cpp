@@ -60,6 +60,34 @@ std::vector<std::unique_ptr<LossScaler>> one_for_each_loss(std::unique_ptr<LossS
   return scalers;
 }
 
+/// Throws where the ranks cannot do what one could.
+void require_shareable(const TrainerOptions& options, const std::unique_ptr<LayerScaler>& layer) {
+  const std::size_t ranks = options.parallel.ranks;
+  if (options.batch % ranks != 0) {
+    throw std::invalid_argument("a batch of " + std::to_string(options.batch) + " examples over " +
+                                std::to_string(ranks) + " ranks; allowed: multiples of the ranks");
+  }
+  if (ranks > 1 && layer && layer->needs() != LayerNeeds{}) {
+    throw std::invalid_argument("scaler '" + std::string(layer->name()) + "': " + std::to_string(ranks) +
+                                " ranks would scale their gradients differently, which then have no mean; "
+                                "allowed: 1 rank");
+  }
+}
+
+bool has_nonfinite_weight(std::span<const GradientSite> sites, const SiteGradients& gradients) {
+  for (std::size_t site = 0; site < sites.size(); ++site) {
+    if (is_weight(sites[site]) && has_nonfinite(gradients.gradients[site])) return true;
+  }
+  return false;
+}
+
+/// Of each own rank.
+std::vector<SiteGradients*> ranks_of(SiteGradients& first, std::vector<SiteGradients>& others) {
+  std::vector<SiteGradients*> own{&first};
+  for (SiteGradients& other : others) own.push_back(&other);
+  return own;
+}
+
 template <class Scaler>
 names::NamedValues state_of(const std::unique_ptr<Scaler>& scaler) {
   return scaler ? scaler->state() : names::NamedValues();
@@ -84,6 +112,8 @@ Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPoli
       optimizer_(std::move(optimizer)),
       schedule_(std::move(schedule)),
       options_(options),
+      virtual_ranks_(options.exchange ? nullptr : std::make_unique<VirtualRanks>(options.parallel.ranks)),
+      exchange_(options.exchange ? options.exchange : virtual_ranks_.get()),
       batches_(dataset, options.seed, options.batch) {
   const bool casts_with_scales = policy_.operands.narrows_per_tensor();
   if (auto* global = std::get_if<std::unique_ptr<LossScaler>>(&scaler)) {
@@ -92,6 +122,7 @@ Trainer::Trainer(const Model& model, const Dataset& dataset, const PrecisionPoli
     loss_scalers_.push_back(std::make_unique<NoScaling>());
   }
   if (auto* layer = std::get_if<std::unique_ptr<LayerScaler>>(&scaler)) layer_ = std::move(*layer);
+  require_shareable(options, layer_);
   if (auto* tensor = std::get_if<std::unique_ptr<TensorScaler>>(&scaler)) tensor_ = std::move(*tensor);
   std::optional<UnitScaling> unit_scaling;
   if (const auto* unit = std::get_if<UnitScaling>(&scaler)) unit_scaling = *unit;
@@ -171,29 +202,71 @@ void Trainer::round_copies() {
   }
 }
 
-RecordedStep Trainer::record_micro_batch(std::uint64_t number, const Batch& batch, float loss_factor) {
-  RecordedStep recorded = record_step(model_, state_.specs, model_weights(), state_.buffers, batch, policy_,
-                                      {.seed = options_.seed,
-                                       .step = number,
-                                       .threads = options_.threads,
-                                       .tensor_scaler = tensor_.get(),
-                                       .unit_scaling = state_.parametrisation()});
-  if (loss_factor != 1) multiply_losses(recorded, loss_factor);
+void Trainer::on_own_ranks(MemoryAccount* account, const std::function<void(std::size_t)>& compute) const {
+  const auto charged = [&](std::size_t own) {
+    const AllocationScope scope(account);
+    compute(own);
+  };
+  if (options_.parallel.sync_batch_norm) return exchange_->in_lock_step(charged);
+  for (std::size_t own = 0; own < exchange_->own(); ++own) charged(own);
+}
+
+std::vector<Trainer::RankPass> Trainer::record_micro_batch(std::uint64_t micro_batch, float loss_factor) {
+  std::vector<RankPass> passes(exchange_->own());
+  for (std::size_t own = 0; own < passes.size(); ++own) {
+    passes[own].batch = batches_.batch(micro_batch, {exchange_->first_own() + own, exchange_->ranks()});
+  }
+  on_own_ranks(memory_.get(), [&](std::size_t own) {
+    RecordedStep recorded = record_rank(own, micro_batch, passes[own].batch);
+    if (loss_factor != 1) multiply_losses(recorded, loss_factor);
+    passes[own].recorded.emplace(std::move(recorded));
+  });
+  return passes;
+}
+
+/// What ranks other than 0 do to running statistics is lost, or where they share statistics the same.
+RecordedStep Trainer::record_rank(std::size_t own, std::uint64_t micro_batch, const Batch& batch) {
+  const Shard shard{exchange_->first_own() + own, exchange_->ranks()};
+  std::unique_ptr<Buffers> copy;
+  if (own != 0 || (shard.index != 0 && !options_.parallel.sync_batch_norm))
+    copy = std::make_unique<Buffers>(state_.buffers);
+  RecordedStep recorded =
+      record_step(model_, state_.specs, model_weights(), copy ? *copy : state_.buffers, batch, policy_,
+                  {.seed = options_.seed,
+                   .step = micro_batch,
+                   .shard = shard,
+                   .gathering = options_.parallel.sync_batch_norm ? &exchange_->gathering(own) : nullptr,
+                   .threads = options_.threads,
+                   .tensor_scaler = tensor_.get(),
+                   .unit_scaling = state_.parametrisation()});
+  recorded.buffers = std::move(copy);
   return recorded;
 }
 
-std::vector<Trainer::LossTerm> Trainer::losses_of(const RecordedStep& recorded, const Batch& batch) const {
-  if (loss_scalers_.size() == 1)
-    return {{recorded.tape, recorded.forward.loss, *loss_scalers_.front(), batch}};
-  std::vector<LossTerm> terms;
-  for (std::size_t i = 0; i < loss_scalers_.size(); ++i)
-    terms.push_back({recorded.tape, recorded.forward.losses[i], *loss_scalers_[i], batch});
+double Trainer::mean_loss(const std::vector<RankPass>& passes) const {
+  std::vector<double> losses;
+  for (const RankPass& pass : passes)
+    losses.push_back(pass.recorded->tape.value(pass.recorded->forward.loss).element(0));
+  return mean_over_ranks(losses, *exchange_);
+}
+
+Trainer::LossTerms Trainer::losses_of(const std::vector<RankPass>& passes, std::size_t loss) const {
+  LossTerms terms;
+  for (const RankPass& pass : passes) {
+    const ForwardPass& forward = pass.recorded->forward;
+    terms.push_back({pass.recorded->tape, loss_scalers_.size() == 1 ? forward.loss : forward.losses[loss],
+                     *loss_scalers_[loss], pass.batch});
+  }
   return terms;
 }
 
-SiteGradients Trainer::differentiate(const LossTerm& term, BackwardOptions options) const {
+std::vector<SiteGradients> Trainer::differentiate(const LossTerms& terms, MemoryAccount* account,
+                                                  BackwardOptions options) const {
   options.mean_over = static_cast<float>(options_.accumulation_steps);
-  return term.tape.backward(term.loss, options);
+  std::vector<SiteGradients> gradients(terms.size());
+  on_own_ranks(account,
+               [&](std::size_t own) { gradients[own] = terms[own].tape.backward(terms[own].loss, options); });
+  return gradients;
 }
 
 BackwardNeeds Trainer::observers_needs() const {
@@ -202,54 +275,98 @@ BackwardNeeds Trainer::observers_needs() const {
   return needs;
 }
 
-void Trainer::add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const {
+void Trainer::add_backward(const LossTerms& terms, Pending& pending, StepRecord& record) const {
   const BackwardNeeds needs = observers_needs();
-  SiteGradients next = differentiate(term, {.loss_scale = pending.scale,
-                                            .count_rounding = needs.rounding_counts,
-                                            .find_nonfinite = needs.first_nonfinite,
-                                            .layer_scaler = layer_.get()});
-  const ObservedBackward observed{term.tape, term.loss, static_cast<float>(options_.accumulation_steps),
-                                  pending.scale, next};
-  for (StepObserver* observer : observers_) observer->after_backward(observed, record);
-  if (pending.scaled.sites.empty()) {
-    pending.scaled = {.sites = term.tape.sites(), .values = std::move(next)};
-  } else {
-    accumulate(pending.scaled.sites, pending.scaled.values, next, options_.threads);
+  std::vector<SiteGradients> next = differentiate(terms, memory_.get(),
+                                                  {.loss_scale = pending.scale,
+                                                   .count_rounding = needs.rounding_counts,
+                                                   .find_nonfinite = needs.first_nonfinite,
+                                                   .layer_scaler = layer_.get()});
+  for (std::size_t own = 0; own < terms.size(); ++own) {
+    const ObservedBackward observed{
+        terms[own].tape,   terms[own].loss, static_cast<float>(options_.accumulation_steps),
+        pending.scale,     next[own],       exchange_->first_own() + own,
+        exchange_->ranks()};
+    for (StepObserver* observer : observers_) observer->after_backward(observed, record);
   }
+  if (pending.scaled.sites.empty()) pending.scaled.sites = terms.front().tape.sites();
+  add(pending.scaled.sites, pending.scaled.values, pending.others, std::move(next));
+  const bool is_exchanged = has_several_ranks() && is_to_decide(pending);
+  if (is_exchanged) exchange_gradients(pending);
+  if (is_exchanged || !has_several_ranks()) summarise_gradients(pending, terms.front().scaler);
+  if (needs.twin || pending.scaler_wants_twin) add_twin(terms, pending);
+  if (is_exchanged && pending.twin)
+    average_twins(pending.scaled.sites, ranks_of(*pending.twin, pending.other_twins), *exchange_);
+}
+
+/// To sums over micro-batches, one for each own rank, the first's apart from the others'; empty ones have none yet.
+void Trainer::add(const std::vector<GradientSite>& sites, SiteGradients& first,
+                  std::vector<SiteGradients>& others, std::vector<SiteGradients> next) const {
+  if (first.gradients.empty()) {
+    first = std::move(next.front());
+    others.assign(std::move_iterator(next.begin() + 1), std::move_iterator(next.end()));
+    return;
+  }
+  const std::vector<SiteGradients*> sums = ranks_of(first, others);
+  for (std::size_t own = 0; own < sums.size(); ++own)
+    accumulate(sites, *sums[own], next[own], options_.threads);
+}
+
+void Trainer::exchange_gradients(Pending& pending) const {
+  const std::vector<GradientSite>& sites = pending.scaled.sites;
+  const std::vector<SiteGradients*> own = ranks_of(pending.scaled.values, pending.others);
+  if (options_.parallel.looks_before_exchange) {
+    std::vector<bool> found;
+    for (const SiteGradients* gradients : own) found.push_back(has_nonfinite_weight(sites, *gradients));
+    pending.found_before_exchange = any_rank(found, *exchange_);
+  }
+  all_reduce_gradients(sites, own, options_.parallel.all_reduce, *exchange_);
+}
+
+void Trainer::summarise_gradients(Pending& pending, const LossScaler& scaler) const {
   pending.exponents = {};
-  pending.summary = summarise(pending.scaled, term.scaler.needs_exponents() ? &pending.exponents : nullptr);
-  pending.scaler_wants_twin = term.scaler.wants_twin(pending.summary);
-  if (needs.twin || pending.scaler_wants_twin) add_twin(term, pending);
-}
-
-void Trainer::add_twin(const LossTerm& term, Pending& pending) const {
-  const AllocationScope uncounted(nullptr);
-  SiteGradients twin = differentiate(term, {.loss_scale = 1, .twin = options_.twin_format});
-  pending.twin_finite &= std::ranges::none_of(twin.gradients, has_nonfinite);
-  if (pending.twin) {
-    accumulate(pending.scaled.sites, *pending.twin, twin, options_.threads);
-  } else {
-    pending.twin = std::move(twin);
+  const bool counts_all = scaler.needs_exponents() && !has_several_ranks();
+  pending.summary = summarise(pending.scaled, counts_all ? &pending.exponents : nullptr);
+  if (has_several_ranks() && scaler.needs_exponents()) {
+    pending.exponents = exponents_over_ranks(pending.scaled.sites,
+                                             ranks_of(pending.scaled.values, pending.others), *exchange_);
+    pending.summary.exponents = &pending.exponents;
   }
+  if (pending.found_before_exchange) pending.summary.found_nonfinite = *pending.found_before_exchange;
+  pending.scaler_wants_twin = scaler.wants_twin(pending.summary);
 }
 
-void Trainer::decide(const LossTerm& term, const Pending& pending, StepRecord& record) {
+void Trainer::add_twin(const LossTerms& terms, Pending& pending) const {
+  const AllocationScope uncounted(nullptr);
+  std::vector<SiteGradients> twins =
+      differentiate(terms, nullptr, {.loss_scale = 1, .twin = options_.twin_format});
+  std::vector<bool> nonfinite;
+  for (const SiteGradients& twin : twins)
+    nonfinite.push_back(std::ranges::any_of(twin.gradients, has_nonfinite));
+  pending.twin_finite &= !any_rank(nonfinite, *exchange_);
+  if (!pending.twin) pending.twin.emplace();
+  add(pending.scaled.sites, *pending.twin, pending.other_twins, std::move(twins));
+}
+
+void Trainer::decide(const LossTerm& term, Pending& pending, StepRecord& record) {
   record.decision = std::max(record.decision, update_scaler(term.scaler, pending, record));
   if (layer_) add_outcomes(pending.scaled);
   if (layer_ && pending.ends_step) record.decision = std::max(record.decision, decide_by_layers());
   sites_ = pending.scaled.sites;
   const ObservedDecision observed{
-      term.tape,      term.loss,    pending.scale, static_cast<float>(options_.accumulation_steps),
-      pending.scaled, pending.twin, state_,        term.batch};
+      term.tape,         term.loss,    pending.scale, static_cast<float>(options_.accumulation_steps),
+      pending.scaled,    pending.twin, state_,        term.batch,
+      exchange_->ranks()};
   for (StepObserver* observer : observers_) observer->after_decision(observed, record);
 }
 
-Decision Trainer::update_scaler(LossScaler& scaler, const Pending& pending, StepRecord& record) {
+Decision Trainer::update_scaler(LossScaler& scaler, Pending& pending, StepRecord& record) {
   GradientSummary summary = pending.summary;
   fp16::ExponentHistogram twin_exponents;
   const TwinSummary twin{.finite = pending.twin_finite, .exponents = &twin_exponents};
   if (pending.scaler_wants_twin) {
-    for (const Tensor& gradient : pending.twin->gradients) add_exponents(twin_exponents, gradient);
+    twin_exponents =
+        exponents_over_ranks(pending.scaled.sites, ranks_of(*pending.twin, pending.other_twins), *exchange_);
     summary.twin = &twin;
     ++record.scaler_twins;
   }
@@ -313,7 +430,7 @@ bool Trainer::decides_each_backward() const {
   return layer_ || loss_scalers_.front()->update_granularity() == UpdateGranularity::per_backward;
 }
 
-/// Forward, backward(S), observe, decide, unscale, clip, update. (PyTorch unscales before it decides; here the scaler looks
+/// Forward, backward(S), exchange, observe, decide, unscale, clip, update. (PyTorch unscales before it decides; here the scaler looks
 /// at the scaled gradients, and DeepSpeed's divides by the S it has just chosen.)
 StepRecord Trainer::step(float loss_factor) {
   StepRecord record = begin_record();
@@ -323,18 +440,16 @@ StepRecord Trainer::step(float loss_factor) {
   std::optional<Gradients> gradients;
   for (std::size_t i = 0; i < micro_batches; ++i) {
     const std::uint64_t number = steps_done_ * micro_batches + i;
-    const Batch batch = batches_.batch(number);
-    const RecordedStep recorded = record_micro_batch(number, batch, loss_factor);
-    record.loss += static_cast<float>(recorded.tape.value(recorded.forward.loss).element(0) /
-                                      static_cast<double>(micro_batches));
-    const std::vector<LossTerm> terms = losses_of(recorded, batch);
-    for (std::size_t loss = 0; loss < terms.size(); ++loss) {
+    const std::vector<RankPass> passes = record_micro_batch(number, loss_factor);
+    record.loss += static_cast<float>(mean_loss(passes) / static_cast<double>(micro_batches));
+    for (std::size_t loss = 0; loss < loss_scalers_.size(); ++loss) {
+      const LossTerms terms = losses_of(passes, loss);
       if (!pending) pending.emplace(static_cast<float>(scale(loss)));
-      pending->ends_step = i + 1 == micro_batches && loss + 1 == terms.size();
-      add_backward(terms[loss], *pending, record);
-      if (!decides_each_backward() && !pending->ends_step) continue;
-      decide(terms[loss], *pending, record);
-      if (!record.skipped()) add_unscaled(gradients, terms[loss], *pending, record);
+      pending->ends_step = i + 1 == micro_batches && loss + 1 == loss_scalers_.size();
+      add_backward(terms, *pending, record);
+      if (!is_to_decide(*pending)) continue;
+      decide(terms.front(), *pending, record);
+      if (!record.skipped()) add_unscaled(gradients, terms.front(), *pending, record);
       pending.reset();
     }
   }

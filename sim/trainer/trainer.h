@@ -17,13 +17,14 @@
 #include "sim/statistics/twin_comparison.h"
 #include "sim/tape/gradients.h"
 #include "sim/tensor/memory_account.h"
+#include "sim/trainer/data_parallel.h"
 #include "sim/trainer/model_state.h"
 #include "sim/trainer/step_observer.h"
 
 namespace sim {
 
 struct TrainerOptions {
-  std::size_t batch = 128;             ///< examples of a micro-batch
+  std::size_t batch = 128;             ///< examples of a micro-batch, on all ranks together
   std::size_t accumulation_steps = 1;  ///< micro-batches of a step, whose mean loss is differentiated
   std::uint64_t steps = 0;             ///< that the run is to have, for its schedule
   std::uint64_t seed = 0;
@@ -38,11 +39,14 @@ struct TrainerOptions {
   /// well-known mistake, to look at its effect.
   bool clip_before_unscale = false;
   int threads = 1;  ///< of one operation; no bit depends on it
+  DataParallel parallel = {};
+  /// With whom the ranks of `parallel` are shared; must outlive the trainer. Null: this process computes all of them.
+  Exchange* exchange = nullptr;
 };
 
 struct StepRecord {
   std::size_t step = 0;
-  float loss = 0;   ///< of this step's examples, before the update
+  float loss = 0;   ///< of this step's examples, before the update; the mean_over_ranks of theirs
   float scale = 1;  ///< S used in this step's (first) backward
   /// Scales of the losses after the first, where each has a scaler of its own.
   std::vector<float> further_scales;
@@ -54,7 +58,8 @@ struct StepRecord {
   UpdateCounts updates = {};                    ///< of all parameters
   std::vector<UpdateCounts> parameter_updates;  ///< of each; empty where there was no update
   /// Per gradient site of Trainer::sites(), at measured steps only: of what the scaler was shown, which of
-  /// summed micro-batches is the sum at weights and the first at activations. Those of several updates add.
+  /// summed micro-batches is the sum at weights and the first at activations; of several ranks the mean at weights
+  /// and rank 0's at activations. Those of several updates add.
   std::vector<TwinComparison> twin;
   std::vector<SiteStatistics> statistics;  ///< at their own steps, of what it was shown first
   /// Updates of loss scalers that asked for a twin, each of which cost one more backward pass.
@@ -79,12 +84,18 @@ struct TrainerState {
   names::NamedValues tensor_scaler;
 };
 
+/// A run of several ranks (TrainerOptions::parallel) is that of DistributedDataParallel: every rank computes an equal
+/// part of each micro-batch, from the loss of its part, and adds up its own gradients over the micro-batches of a step;
+/// before the scaler looks at them, those of the parameters become their mean over all ranks, still scaled. Weights,
+/// scaler and optimizer are then the same on every rank. A scale per tensor follows the largest magnitude on all ranks
+/// of this process. One rank exchanges nothing.
 class Trainer {
  public:
   /// What is referred to must outlive the trainer. A loss scaler for each of several losses is made as often
   /// as the model has losses, which are then differentiated one after the other. Throws std::invalid_argument
-  /// when their number is another than the model's, and for a scaler of casts under a policy that has none to
-  /// scale.
+  /// when their number is another than the model's, for a scaler of casts under a policy that has none to
+  /// scale, for a batch that the ranks cannot share equally, and for several ranks under a layer scaler whose
+  /// factors follow each rank's own gradients.
   Trainer(const Model& model, const Dataset& dataset, const PrecisionPolicy& policy, AnyScaler scaler,
           std::unique_ptr<Optimizer> optimizer, std::unique_ptr<Schedule> schedule,
           const TrainerOptions& options);
@@ -133,36 +144,59 @@ class Trainer {
   void round_copies();
   /// Gradients since the last update of a loss scaler.
   struct Pending {
-    float scale;             ///< S
-    bool ends_step = false;  ///< no backward pass comes after those in it
-    ScaledGradients scaled = {};
+    float scale;                             ///< S
+    bool ends_step = false;                  ///< no backward pass comes after those in it
+    ScaledGradients scaled = {};             ///< of the first own rank, and at last the mean over all
+    std::vector<SiteGradients> others = {};  ///< those of the other own ranks
     fp16::ExponentHistogram exponents = {};  ///< of `scaled`, where the scaler needs them
     GradientSummary summary = {};            ///< of `scaled`
     std::optional<SiteGradients> twin;       ///< of the micro-batches that it was run for
+    std::vector<SiteGradients> other_twins = {};
     bool twin_finite = true;
+    std::optional<bool> found_before_exchange = {};  ///< not finite on any rank, where that counts
     bool scaler_wants_twin = false;  ///< else it is run for observers alone, which must not change the run
   };
-  /// One of the losses of a micro-batch.
+  /// What a rank makes of a micro-batch.
+  struct RankPass {
+    Batch batch;
+    std::optional<RecordedStep> recorded;
+  };
+  /// One of the losses of a micro-batch, of one rank.
   struct LossTerm {
     const Tape& tape;
     Variable loss;
     LossScaler& scaler;
     const Batch& batch;
   };
+  using LossTerms = std::vector<LossTerm>;  ///< of each own rank
 
   double scale(std::size_t loss) const;
   StepRecord begin_record() const;
   BackwardNeeds observers_needs() const;
   bool decides_each_backward() const;
-  RecordedStep record_micro_batch(std::uint64_t number, const Batch& batch, float loss_factor);
-  std::vector<LossTerm> losses_of(const RecordedStep& recorded, const Batch& batch) const;
-  SiteGradients differentiate(const LossTerm& term, BackwardOptions options) const;
-  /// Adds the gradients of one more backward pass, and its twin where somebody needs it.
-  void add_backward(const LossTerm& term, Pending& pending, StepRecord& record) const;
-  void add_twin(const LossTerm& term, Pending& pending) const;
+  bool is_to_decide(const Pending& pending) const { return decides_each_backward() || pending.ends_step; }
+  bool has_several_ranks() const { return exchange_->ranks() > 1; }
+  /// Calls compute(i) for each own rank, all in lock-step where they share statistics. What they allocate is charged to
+  /// `account`.
+  void on_own_ranks(MemoryAccount* account, const std::function<void(std::size_t)>& compute) const;
+  /// Of the own ranks, `micro_batch` in the order of the run.
+  std::vector<RankPass> record_micro_batch(std::uint64_t micro_batch, float loss_factor);
+  RecordedStep record_rank(std::size_t own, std::uint64_t micro_batch, const Batch& batch);
+  double mean_loss(const std::vector<RankPass>& passes) const;
+  LossTerms losses_of(const std::vector<RankPass>& passes, std::size_t loss) const;
+  std::vector<SiteGradients> differentiate(const LossTerms& terms, MemoryAccount* account,
+                                           BackwardOptions options) const;
+  /// Adds the gradients of one more backward pass, and its twin where somebody needs it. Once the scaler is to decide,
+  /// they are the means over all ranks.
+  void add_backward(const LossTerms& terms, Pending& pending, StepRecord& record) const;
+  void add_twin(const LossTerms& terms, Pending& pending) const;
+  void add(const std::vector<GradientSite>& sites, SiteGradients& first, std::vector<SiteGradients>& others,
+           std::vector<SiteGradients> next) const;
+  void exchange_gradients(Pending& pending) const;
+  void summarise_gradients(Pending& pending, const LossScaler& scaler) const;
   /// Updates the scaler, and says so to those who observe.
-  void decide(const LossTerm& term, const Pending& pending, StepRecord& record);
-  Decision update_scaler(LossScaler& scaler, const Pending& pending, StepRecord& record);
+  void decide(const LossTerm& term, Pending& pending, StepRecord& record);
+  Decision update_scaler(LossScaler& scaler, Pending& pending, StepRecord& record);
   /// A parameter that belongs to no layer, such as an embedding, counts for all: their factors are on it.
   void add_outcomes(const ScaledGradients& scaled);
   Decision decide_by_layers();
@@ -180,6 +214,8 @@ class Trainer {
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<Schedule> schedule_;
   TrainerOptions options_;
+  std::unique_ptr<Exchange> virtual_ranks_;  ///< null where others compute ranks as well
+  Exchange* exchange_;
   std::vector<std::unique_ptr<StepObserver>> own_observers_;  ///< those that nobody else keeps
   std::vector<StepObserver*> observers_;                      ///< all
   BatchSampler batches_;

@@ -37,7 +37,10 @@ halflab_test(sim_optimizers_exhaustive_test sim/optimizers/tensor_operations_exh
 halflab_test(sim_random_test sim/tensor/random_test.cpp LIBRARIES halflab::sim)
 halflab_test(sim_random_exhaustive_test sim/tensor/random_exhaustive_test.cpp
   LIBRARIES halflab::sim Threads::Threads LABEL exhaustive)
-halflab_test(sim_allreduce_test sim/trainer/allreduce_test.cpp oracle/exact_half.cpp
+halflab_test(sim_allreduce_test
+  sim/trainer/allreduce_registry_test.cpp
+  sim/trainer/allreduce_test.cpp
+  oracle/exact_half.cpp
   LIBRARIES halflab::sim Boost::headers)
 halflab_test(sim_sizing_test
   sim/sizing/cost_model_test.cpp
@@ -74,6 +77,11 @@ halflab_test(sim_training_tests
   sim/statistics/flight_recorder_test.cpp
   sim/statistics/site_statistics_test.cpp
   sim/statistics/twin_comparison_test.cpp
+  LIBRARIES halflab::sim)
+halflab_test(sim_data_parallel_tests
+  sim/trainer/data_parallel_test.cpp
+  sim/trainer/exchange_test.cpp
+  sim/trainer/shards_test.cpp
   LIBRARIES halflab::sim)
 halflab_test(sim_operations_test
   sim/ops/registry_test.cpp

@@ -163,3 +163,16 @@ TEST_CASE("permutations hold every number once, and every order of three comes e
 
 }  // namespace
 }  // namespace sim
+
+TEST_CASE("random: a stream after some numbers is the same without them, but for integers") {
+  const sim::RandomStream stream(7, "after"), rest = stream.after(1000).after(5);
+  std::vector<std::uint32_t> expected(70), found(70);
+  stream.fill_bits(1005 + 3, expected);
+  rest.fill_bits(3, found);
+  CHECK(found == expected);
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    CHECK(rest.bits(i) == stream.bits(1005 + i));
+    CHECK(rest.normal(i) == stream.normal(1005 + i));
+    CHECK(rest.below(i, 1000) == stream.below(i, 1000));
+  }
+}
