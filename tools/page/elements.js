@@ -73,6 +73,11 @@ export function rounded(value) {
   return String(Number(value.toPrecision(3)));
 }
 
+/// Whether a text is a whole number from `least` to `most`.
+export function isWhole(text, least, most) {
+  return /^\d{1,15}$/.test(text) && Number(text) >= least && Number(text) <= most;
+}
+
 /// A table that scrolls by itself where the screen is narrow. Rows are arrays of texts and elements.
 export function table(head, rows) {
   const cells = (kind, row) => element("tr", {}, ...row.map((cell) => element(kind, {}, cell)));

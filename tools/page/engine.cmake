@@ -19,4 +19,5 @@ set(engine_sources
   tools/page/engine/answer.cpp
   tools/page/engine/hashes.cpp
   tools/page/engine/lines.cpp
-  tools/page/engine/numbers.cpp)
+  tools/page/engine/numbers.cpp
+  tools/page/engine/operations.cpp)

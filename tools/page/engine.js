@@ -66,6 +66,8 @@ export async function loadEngine(bytes) {
     formats: () => answer("formats"),
     show: (format, text) => answer("show", format, text),
     lines: (format, low, high, most) => answer("lines", format, low, high, most),
+    draws: (format, text, seed, count) => answer("draws", format, text, seed, count),
+    ways: (format, text) => answer("ways", format, text),
     operations: () => answer("operations"),
     hash: (index, first, count) => BigInt.asUintN(64, call("hash", index, BigInt(first), BigInt(count))),
   };

@@ -26,6 +26,11 @@ double number(const Json& question, std::size_t place) {
 const std::map<std::string, const char* (*)(const Json&)> functions{
     {"formats", [](const Json&) { return engine_formats(); }},
     {"show", [](const Json& q) { return engine_show(text(q, 1).c_str(), text(q, 2).c_str()); }},
+    {"draws",
+     [](const Json& q) {
+       return engine_draws(text(q, 1).c_str(), text(q, 2).c_str(), number(q, 3), number(q, 4));
+     }},
+    {"ways", [](const Json& q) { return engine_ways(text(q, 1).c_str(), text(q, 2).c_str()); }},
     {"lines",
      [](const Json& q) {
        return engine_lines(text(q, 1).c_str(), number(q, 2), number(q, 3), number(q, 4));

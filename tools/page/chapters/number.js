@@ -70,13 +70,17 @@ function sentence(found, engine, texts) {
   if (found.flags.includes("invalid")) return texts("number.is_none", values);
   if (found.flags.includes("overflow")) return texts("number.is_beyond", { ...values, largest: format.largest });
   if (result.kind === "zero") return texts("number.is_lost", { ...values, smallest: rounded(format.smallest) });
-  const [below, above] = ["toward_negative", "toward_positive"].map((direction) =>
-    found.roundings.find(({ rounding }) => rounding === direction).result.brief);
+  const [below, above] = neighbours(found);
   const error = found.formats.find((row) => row.format === found.format).relative_error;
   return texts(error < 0 ? "number.is_smaller" : "number.is_larger", { ...values, below, above, error: rounded(Math.abs(100 * error)) });
 }
 
-function shortened(digits) {
+/// The numbers on both sides of what was rounded.
+export function neighbours(found) {
+  return ["toward_negative", "toward_positive"].map((direction) => found.roundings.find(({ rounding }) => rounding === direction).result.brief);
+}
+
+export function shortened(digits) {
   return digits.length <= 40 ? digits : `${digits.slice(0, 36)}...`;
 }
 

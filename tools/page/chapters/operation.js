@@ -1,13 +1,17 @@
 /// An operation: operands and exact result below one another, the bits that fall off, and all roundings.
 
-import { askedValue, coloredFields, element, flags, isFormat, table, tried } from "../elements.js";
+import { askedValue, coloredFields, element, flags, isFormat, isWhole, table, tried } from "../elements.js";
+import { draws, MOST } from "./draws.js";
+import { neighbours, shortened } from "./number.js";
 
 export const name = "operation";
-export const defaults = { format: "binary16", value: "2048+1" };
-export const examples = ["2048+1", "0.1*0.1", "fma(1.5, 1.5, 2^-24)", "65504+16", "2^-14/3", "sqrt(2)"];
+/// draws and seed: of stochastic rounding.
+export const defaults = { format: "binary16", value: "2048+1", draws: "64", seed: "1" };
+export const examples = ["2048+1", "0.1*0.1", "fma(245.375, 19.953125, 28688)", "65504+16", "2^-14/3", "1e-4*1e-4", "sqrt(2)"];
 
 export function allowed(parameter, value, engine) {
-  return parameter !== "format" || isFormat(engine, value);
+  if (parameter === "format") return isFormat(engine, value);
+  return parameter === "value" || isWhole(value, parameter === "draws" ? 1 : 0, parameter === "draws" ? MOST : 2 ** 32 - 1);
 }
 
 const WIDEST = 72;  // bits that are drawn side by side
@@ -16,12 +20,14 @@ export function show(engine, state, texts, go) {
   return element("div", {}, askedValue(engine, state, texts, go, texts("operation.input")),
     element("p", { class: "examples" }, `${texts("operation.examples")}: `, ...examples.map((value) =>
       element("button", { class: "plain", onclick: () => go({ value }) }, value))),
-    tried(() => answer(engine, state, texts)));
+    tried(() => answer(engine, state, texts, go)));
 }
 
-function answer(engine, state, texts) {
+function answer(engine, state, texts, go) {
   const found = engine.show(state.format, state.value);
-  return element("div", {}, result(found, texts), aligned(found, texts), fallen(found, texts), roundings(found, texts));
+  const isRounded = found.roundings.length > 0;
+  return element("div", {}, result(found, texts), why(found, texts), aligned(found, texts), fallen(found, texts), roundings(found, texts),
+    isRounded ? ways(engine.ways(state.format, state.value), texts) : null, isRounded ? draws(engine, state, texts, go) : null);
 }
 
 function result(found, texts) {
@@ -29,6 +35,26 @@ function result(found, texts) {
   const text = last ? last.text : found.input;
   return element("p", { class: "answer" }, element("b", {}, `${text} = ${found.result.brief}`), " ", coloredFields(found.result.fields),
     found.exact_text && found.flags !== "none" ? ` (${texts("operation.exact")}: ${found.exact_text})` : "");
+}
+
+/// Why the result is what it is.
+function why(found, texts) {
+  const { discarded, result } = found;
+  if (!discarded || found.flags === "none") return null;
+  const [below, above] = neighbours(found);
+  const values = { exact: shortened(found.exact_text), below, above, result: result.brief, ulp: discarded.ulp_log2 };
+  const isTie = discarded.guard && !discarded.round && !discarded.sticky;
+  const sentences = [found.flags.includes("overflow") ? texts("operation.beyond", values) : texts(isTie ? "operation.tie" : "operation.nearer", values)];
+  if (result.kind === "subnormal" || found.flags.includes("underflow")) sentences.push(texts("operation.tiny", values));
+  return element("p", {}, sentences.join(" "));
+}
+
+/// The same by other ways of computing it.
+function ways(rows, texts) {
+  if (rows.length < 2) return null;
+  return element("div", {}, element("h3", {}, texts("operation.ways")),
+    table([texts("operation.way"), texts("operation.step"), texts("operation.result"), texts("number.code"), ""], rows.map((row) =>
+      [texts(`operation.way_${row.way}`), row.step, row.result, row.code, row.code === rows[0].code ? "" : element("b", {}, texts("operation.differs"))])));
 }
 
 /// { units, log2 } of a hexadecimal number as the engine writes it: units * 2^log2, with odd units; null where it is zero,

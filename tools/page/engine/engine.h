@@ -21,6 +21,13 @@ const char* engine_show(const char* format, const char* text);
 /// more than `most`; of `format` also the stretches of equal spacing that are wide enough to be seen.
 const char* engine_lines(const char* format, double low, double high, double most);
 
+/// The last operation of an expression, rounded stochastically `count` times by Philox, key `seed`: how many of the first n
+/// draws went away from zero, and their mean; null where nothing is to be drawn.
+const char* engine_draws(const char* format, const char* text, double seed, double count);
+
+/// What the last operation of an expression gives rounded once, with its product rounded first, and by way of binary32.
+const char* engine_ways(const char* format, const char* text);
+
 /// The operations and functions of binary16, by name, with their number of operands.
 const char* engine_operations();
 

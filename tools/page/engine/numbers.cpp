@@ -1,9 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -12,6 +10,7 @@
 #include "tools/halflab/show/findings.h"
 #include "tools/page/engine/answer.h"
 #include "tools/page/engine/engine.h"
+#include "tools/page/engine/named.h"
 
 namespace halflab::page {
 namespace {
@@ -112,13 +111,6 @@ Json of(const fp16::NamedFormat& row) {
           {"has_infinity", format.has_infinity()},
           {"has_nan", format.has_nan()},
           {"has_arithmetic", format.has_arithmetic()}};
-}
-
-const fp16::NamedFormat& format_named(std::string_view name) {
-  const auto found = std::ranges::find(fp16::formats, name, &fp16::NamedFormat::name);
-  if (found == fp16::formats.end())
-    throw std::invalid_argument("there is no format '" + std::string(name) + "'");
-  return *found;
 }
 
 }  // namespace
