@@ -72,216 +72,308 @@ std::uint32_t count_singly(const float* values, std::size_t count, Counters& cou
   return largest;
 }
 
-// Two values at a time, which takes half the increments: zeros, and in 63 neighbouring octaves all that is below
-// near_next. The place of a pair says of each value its exponent modulo 64 and whether it is no power of two.
+// A buffer at a time. Each value sets the bit of its octave in a word, and vertical counters count the bits of all words: all
+// octaves in as many operations as one would take alone.
 
-constexpr std::uint32_t window_octaves = 64;  ///< one of them stands for zero
-
-/// The octaves that are counted in pairs.
-struct Window {
-  std::uint32_t zero;   ///< counted in the place of zeros: within the octave before `begin`
-  std::uint32_t begin;  ///< magnitudes from here
-  std::uint32_t end;    ///< to here, infinities and NaNs excluded
-
-  std::size_t exponent_of(std::size_t place) const {
-    const std::size_t first = zero >> trailing_bits;
-    return first + (place - first) % window_octaves;
-  }
-};
-
-/// Reaches far down from `largest`, and a little above it, because it is that of a few values.
-Window window_below(std::uint32_t largest) {
-  const std::uint32_t highest =
-      largest == 0 ? static_cast<std::uint32_t>(binary32.bias()) : largest >> trailing_bits;
-  const std::uint32_t reserved =
-      std::clamp(highest + 8, window_octaves - 1, (1u << binary32.exponent_bits) - 2) - (window_octaves - 1);
-  return {.zero = reserved * octave + octave / 2,
-          .begin = (reserved + 1) * octave,
-          .end = (reserved + window_octaves) * octave};
-}
-
-// A buffer is a table of `columns` columns, in each of which all values are counted in pairs or none is: what
-// decides it needs no sum over the lanes of a vector.
+// A buffer is a table of `columns` columns, whose counters are lanes of a vector.
 constexpr std::size_t columns = 32;
-constexpr std::size_t rows_of_pairs = buffer_size / columns / 2;
-constexpr std::size_t unrolled = 4;
+constexpr unsigned row_bits = 5;
+constexpr std::size_t rows = std::size_t{1} << row_bits;
+static_assert(rows * columns == buffer_size);
 
-struct Pairs {
-  std::array<std::uint32_t, columns> largest;  ///< magnitude in each column
-  std::array<std::uint32_t, columns> misfits;  ///< not zero: the column is counted singly
-  std::array<std::uint16_t, buffer_size / 2> places;
+/// How many octaves have bits, and whether their powers of two have bits of their own: what is not needed saves operations.
+template <bool is_wide, bool with_powers>
+struct Kind {
+  static constexpr bool wide = is_wide, powers = with_powers;
+  static constexpr std::uint32_t octaves = wide ? 63 : 31;
+  static constexpr std::size_t octave_words = wide ? 2 : 1;
+  static constexpr std::size_t words = octave_words * (powers ? 2 : 1);
 };
 
-/// What the first or second of two magnitudes contributes to the place of the pair.
-[[gnu::always_inline]] inline std::uint32_t place_of(std::uint32_t magnitude, int number) {
-  const std::uint32_t exponent = magnitude >> trailing_bits & (window_octaves - 1);
-  const std::uint32_t is_no_power = (magnitude ^ (magnitude + (octave - 1))) >> trailing_bits & 1;
-  return exponent << 6 * number | is_no_power << (12 + number);
+/// Bits of a value, from the lowest octave on. The bit after that of the highest octave is that of zeros.
+template <class Kind>
+using Word = std::array<std::uint32_t, Kind::words>;
+
+/// What zeros are counted as.
+template <class Kind>
+constexpr std::uint32_t zero_distance = Kind::octaves << trailing_bits;
+
+/// Neighbouring octaves.
+class Window {
+ public:
+  /// Reaches a little above `largest`, because it is that of a few values, and far down.
+  Window(std::uint32_t largest, std::uint32_t octaves) {
+    const std::uint32_t highest =
+        largest == 0 ? static_cast<std::uint32_t>(binary32.bias()) : largest >> trailing_bits;
+    // The power of two at the end is within reach, and infinity must not be.
+    const std::uint32_t end = std::clamp(highest + 4, octaves + 1, (1u << binary32.exponent_bits) - 2);
+    first_exponent_ = end - octaves;
+    offset_ = ~(first_exponent_ << trailing_bits);
+  }
+
+  std::uint32_t first_exponent() const { return first_exponent_; }
+
+  /// Added to a magnitude it gives its distance from the first octave, less one: a power of two is the last of the octave
+  /// before. In the order of unsigned numbers magnitudes within the window come first, then those above it, zero, those below
+  /// it. The order of signed numbers is that of the magnitudes.
+  std::uint32_t offset() const { return offset_; }
+
+ private:
+  std::uint32_t first_exponent_;
+  std::uint32_t offset_;  ///< kept, lest compilers add its two parts one after the other
+};
+
+/// The fraction in the upper bits, so that it can be compared.
+constexpr std::uint32_t raised_fraction(std::uint32_t bits) {
+  return bits << (32 - trailing_bits);
+}
+/// Fractions from here on are near_next or top.
+constexpr std::uint32_t near_next = raised_fraction(class_begins<binary32>[2]);
+
+/// Whether a value is counted where it belongs, by the raised fraction of its magnitude. Without words for powers of two, their
+/// fraction is taken for the largest.
+template <class Kind>
+constexpr std::uint32_t fraction_of(std::uint32_t counted) {
+  return raised_fraction(Kind::powers ? counted + 1 : counted);
+}
+template <class Kind>
+constexpr std::uint32_t plain_end = Kind::powers ? near_next : near_next - raised_fraction(1);
+
+/// The extremes of a column's distances.
+struct Extremes {
+  std::uint32_t last;    ///< in the order of unsigned numbers
+  std::int32_t largest;  ///< in that of magnitudes
+  std::uint32_t fraction;
+};
+
+template <class Kind>
+Word<Kind> word_of(float value, std::uint32_t offset, Extremes& extremes) {
+  const std::uint32_t distance = magnitude<binary32>(std::bit_cast<std::uint32_t>(value)) + offset;
+  const std::uint32_t counted = distance < zero_distance<Kind> ? distance : zero_distance<Kind>;
+  const std::uint32_t fraction = fraction_of<Kind>(counted);
+  extremes.last = std::max(extremes.last, distance);
+  extremes.largest = std::max(extremes.largest, static_cast<std::int32_t>(distance));
+  extremes.fraction = std::max(extremes.fraction, fraction);
+  const std::uint32_t place = counted >> trailing_bits, bit = 1u << (place & 31);
+  const std::uint32_t is_low = !Kind::wide || place < 32 ? ~0u : 0, is_power = fraction == 0 ? ~0u : 0;
+  const std::uint32_t low = bit & is_low, high = bit & ~is_low;
+  if constexpr (Kind::wide && Kind::powers) {
+    return {low, high, low & is_power, high & is_power};
+  } else if constexpr (Kind::wide) {
+    return {low, high};
+  } else if constexpr (Kind::powers) {
+    return {low, low & is_power};
+  } else {
+    return {low};
+  }
 }
 
-FP16_VECTOR_CLONES void find_pairs(const float* __restrict values, const Window& window,
-                                   Pairs& __restrict pairs) {
-  constexpr std::uint32_t to_near_next = octave - class_begins<binary32>[2];
-  const std::uint32_t zero = window.zero, begin_less_1 = window.begin - 1, end = window.end;
-  std::array<std::uint32_t, columns> largest{}, smallest_less_1, carries{};
-  smallest_less_1.fill(~0u);
-  for (std::size_t row = 0; row < rows_of_pairs; row += unrolled) {
-    for (std::size_t column = 0; column < columns; ++column) {
-#pragma GCC unroll 4
-      for (std::size_t next = 0; next < unrolled; ++next) {
-        const float* in = values + 2 * (row + next) * columns + column;
-        const std::uint32_t first = magnitude<binary32>(std::bit_cast<std::uint32_t>(in[0]));
-        const std::uint32_t second = magnitude<binary32>(std::bit_cast<std::uint32_t>(in[columns]));
-        largest[column] = std::max(largest[column], std::max(first, second));
-        // Ignores zeros.
-        smallest_less_1[column] = std::min(smallest_less_1[column], std::min(first - 1, second - 1));
-        const std::uint32_t first_or = std::max(first, zero), second_or = std::max(second, zero);
-        carries[column] |= (first_or ^ (first_or + to_near_next)) | (second_or ^ (second_or + to_near_next));
-        pairs.places[(row + next) * columns + column] =
-            static_cast<std::uint16_t>(place_of(first_or, 0) | place_of(second_or, 1));
+/// Counts the bits of 2^level rows by full adders. `digits` are the lower binary digits of the counts of a column so far; returns
+/// the carries out of them.
+template <class Kind, unsigned level>
+Word<Kind> count_rows(const float* column, std::uint32_t offset, Extremes& extremes, Word<Kind>* digits) {
+  if constexpr (level == 0) {
+    return word_of<Kind>(*column, offset, extremes);
+  } else {
+    const Word<Kind> a = count_rows<Kind, level - 1>(column, offset, extremes, digits);
+    const Word<Kind> b =
+        count_rows<Kind, level - 1>(column + (columns << (level - 1)), offset, extremes, digits);
+    Word<Kind> carry;
+    for (std::size_t i = 0; i < Kind::words; ++i) {
+      std::uint32_t& digit = digits[level - 1][i];
+      const std::uint32_t differ = a[i] ^ b[i];
+      carry[i] = (differ & digit) | (~differ & a[i]);
+      digit ^= differ;
+    }
+    return carry;
+  }
+}
+
+/// Binary digits of the counts of each bit and column.
+constexpr unsigned digit_count = 16;
+template <class Kind>
+using Digits = std::array<std::array<std::array<std::uint32_t, columns>, Kind::words>, digit_count>;
+
+struct ColumnsFound {
+  std::uint32_t largest;  ///< magnitude of the columns that are not special
+  std::uint32_t special;  ///< bit i: in column i are values that are not counted where they belong
+};
+
+template <class Kind>
+ColumnsFound count_columns(const float* __restrict values, std::uint32_t offset,
+                           Digits<Kind>& __restrict digits) {
+  std::array<std::uint32_t, columns> largest;
+  std::uint32_t special = 0;
+  for (std::uint32_t column = 0; column < columns; ++column) {
+    Extremes extremes{.last = 0, .largest = static_cast<std::int32_t>(offset), .fraction = 0};
+    std::array<Word<Kind>, row_bits> lower;
+    for (unsigned digit = 0; digit < row_bits; ++digit) {
+      for (std::size_t i = 0; i < Kind::words; ++i) lower[digit][i] = digits[digit][i][column];
+    }
+    Word<Kind> carry = count_rows<Kind, row_bits>(values + column, offset, extremes, lower.data());
+    for (std::size_t i = 0; i < Kind::words; ++i) {
+      for (unsigned digit = 0; digit < row_bits; ++digit) digits[digit][i][column] = lower[digit][i];
+      for (unsigned digit = row_bits; digit < digit_count; ++digit) {
+        const std::uint32_t before = digits[digit][i][column];
+        digits[digit][i][column] = before ^ carry[i];
+        carry[i] &= before;
       }
     }
+    const std::uint32_t is_special =
+        (extremes.last > offset ? 1u : 0u) |
+        (extremes.largest >= static_cast<std::int32_t>(zero_distance<Kind>) ? 1u : 0u) |
+        (extremes.fraction >= plain_end<Kind> ? 1u : 0u);
+    special |= is_special << column;
+    largest[column] = (static_cast<std::uint32_t>(extremes.largest) - offset) & (is_special - 1);
   }
-  for (std::size_t column = 0; column < columns; ++column) {
-    pairs.largest[column] = largest[column];
-    pairs.misfits[column] =
-        (carries[column] & octave) | (smallest_less_1[column] < begin_less_1) | (largest[column] >= end);
+  return {std::ranges::max(largest), special};
+}
+
+using Narrow = Kind<false, false>;
+using NarrowPowers = Kind<false, true>;
+using Wide = Kind<true, false>;
+using WidePowers = Kind<true, true>;
+[[gnu::flatten]] FP16_VECTOR_CLONES ColumnsFound count_buffer(Narrow, const float* values,
+                                                              std::uint32_t offset, Digits<Narrow>& digits) {
+  return count_columns<Narrow>(values, offset, digits);
+}
+[[gnu::flatten]] FP16_VECTOR_CLONES ColumnsFound count_buffer(NarrowPowers, const float* values,
+                                                              std::uint32_t offset,
+                                                              Digits<NarrowPowers>& digits) {
+  return count_columns<NarrowPowers>(values, offset, digits);
+}
+[[gnu::flatten]] FP16_VECTOR_CLONES ColumnsFound count_buffer(Wide, const float* values, std::uint32_t offset,
+                                                              Digits<Wide>& digits) {
+  return count_columns<Wide>(values, offset, digits);
+}
+[[gnu::flatten]] FP16_VECTOR_CLONES ColumnsFound count_buffer(WidePowers, const float* values,
+                                                              std::uint32_t offset,
+                                                              Digits<WidePowers>& digits) {
+  return count_columns<WidePowers>(values, offset, digits);
+}
+
+/// Adds 2^digit for each set bit to the count of its place in the word.
+FP16_VECTOR_CLONES void add_bits(const std::array<std::uint32_t, columns>& words, unsigned digit,
+                                 std::uint32_t* counts) {
+  for (const std::uint32_t word : words) {
+    for (unsigned i = 0; i < 32; ++i) counts[i] += (word >> i & 1) << digit;
   }
 }
 
-constexpr std::size_t pair_lanes = 4;
-constexpr std::size_t row_size = window_octaves * pair_lanes;
-constexpr std::size_t rows = 4 * window_octaves;
-/// Counters of each place, for neighbouring pairs, in rows of the same second exponent: 128 KiB.
-using PairCounters = std::array<std::uint16_t, rows * row_size>;
-/// So many values that no counter wraps.
-constexpr std::size_t countable_in_pairs = 2 * pair_lanes * 0xffff / buffer_size * buffer_size;
-
-/// The sums of the rows, and for each class of the first value that of all rows with it.
-struct PairSums {
-  std::array<std::uint32_t, rows> of_rows;
-  std::array<std::array<std::uint32_t, row_size>, 2> of_columns;
-};
-
-FP16_VECTOR_CLONES void sum_pairs(const PairCounters& counters, PairSums& sums) {
-  sums = {};
-  for (std::size_t row = 0; row < rows; ++row) {
-    std::uint32_t sum = 0;
-    const std::uint16_t* in_row = &counters[row * row_size];
-    std::uint32_t* columns = sums.of_columns[row / window_octaves % 2].data();
-    for (std::size_t i = 0; i < row_size; ++i) {
-      sum += in_row[i];
-      columns[i] += in_row[i];
-    }
-    sums.of_rows[row] = sum;
-  }
-}
-
-/// A buffer that is fetched a little with every column of another: all at once would make the others wait.
-class Upcoming {
+/// Counts buffers.
+template <class Kind>
+class ColumnCounter {
  public:
-  template <class Stored>
-  explicit Upcoming(const Stored* values)
-      : bytes_(reinterpret_cast<const char*>(values)), step_(buffer_size / columns * sizeof(Stored)) {}
+  /// So many values that no count has more digits than there are.
+  static constexpr std::size_t countable = ((1u << digit_count) - 1) / rows * buffer_size;
 
-  void prefetch(std::size_t column) const {
-    for (std::size_t byte = 0; byte < step_; byte += 64) __builtin_prefetch(bytes_ + column * step_ + byte);
+  explicit ColumnCounter(std::uint32_t largest) : window_(largest, Kind::octaves) {}
+
+  /// Returns the largest finite magnitude.
+  std::uint32_t count(const float* values, Counters& singles) {
+    const ColumnsFound found = count_buffer(Kind(), values, window_.offset(), digits_);
+    std::uint32_t largest = found.largest;
+    for (std::uint32_t rest = found.special; rest != 0; rest &= rest - 1)
+      largest = std::max(largest, correct(values + std::countr_zero(rest), singles));
+    return largest;
+  }
+
+  /// Values that had to be counted singly, for their octave or for the rest.
+  std::size_t outside() const { return moved_of(Kind::octaves); }
+  std::size_t corrected() const { return corrected_; }
+
+  void add_to(std::array<std::uint64_t, FloatBins::bin_count>& bins) const {
+    std::array<std::uint32_t, 32 * Kind::words> counts{};
+    for (unsigned digit = 0; digit < digit_count; ++digit) {
+      for (std::size_t i = 0; i < Kind::words; ++i) add_bits(digits_[digit][i], digit, &counts[32 * i]);
+    }
+    for (std::uint32_t i = 0; i < Kind::octaves; ++i) {
+      const std::uint32_t powers = Kind::powers ? counts[Kind::octaves + 1 + i] : 0;
+      std::uint64_t* of_octave = &bins[4 * (window_.first_exponent() + i)];
+      of_octave[1] += counts[i] - powers - moved_of(i);
+      of_octave[4] += powers;
+    }
+    bins[0] += counts[Kind::octaves] - moved_of(Kind::octaves);
   }
 
  private:
-  const char* bytes_;
-  std::size_t step_;
-};
-
-/// Counts buffers. Made only for long arrays, because to empty it takes microseconds.
-class PairCounter {
- public:
-  explicit PairCounter(const Window& window) : window_(window) {}
-
-  /// Returns the largest finite magnitude.
-  std::uint32_t count(const float* values, const Upcoming& upcoming, Counters& singles) {
-    Pairs pairs;
-    find_pairs(values, window_, pairs);
+  /// Moves what is not counted where it belongs to bins of its own. Returns the largest finite magnitude of the column.
+  std::uint32_t correct(const float* column, Counters& singles) {
     std::uint32_t largest = 0;
-    for (std::size_t column = 0; column < columns; ++column) {
-      upcoming.prefetch(column);
-      if (pairs.misfits[column] == 0) {
-        count_places(&pairs.places[column]);
-        largest = std::max(largest, pairs.largest[column]);
-      } else {
-        largest = std::max(largest, count_column(values + column, singles));
-      }
+    for (std::size_t row = 0; row < rows; ++row) {
+      const std::uint32_t found = magnitude<binary32>(std::bit_cast<std::uint32_t>(column[row * columns]));
+      const std::uint32_t counted = std::min(found + window_.offset(), zero_distance<Kind>);
+      if (found < infinity_bits<binary32>) largest = std::max(largest, found);
+      const bool is_counted =
+          found == 0 || (counted < zero_distance<Kind> && fraction_of<Kind>(counted) < plain_end<Kind>);
+      if (is_counted) continue;
+      ++corrected_;
+      ++moved_[(counted >> trailing_bits) * lanes + row % lanes];
+      ++singles[bin_of(found) * lanes + row % lanes];
     }
     return largest;
   }
 
-  void add_to(std::array<std::uint64_t, FloatBins::bin_count>& bins) const {
-    PairSums sums;
-    sum_pairs(counters_, sums);
-    for (std::size_t row = 0; row < rows; ++row)
-      bins[bin_of_place(row % window_octaves, row / (2 * window_octaves))] += sums.of_rows[row];
-    for (const std::size_t is_no_power : {0, 1}) {
-      for (std::size_t i = 0; i < row_size; ++i)
-        bins[bin_of_place(i / pair_lanes, is_no_power)] += sums.of_columns[is_no_power][i];
-    }
-  }
-
- private:
-  void count_places(const std::uint16_t* column) {
-    for (std::size_t row = 0; row < rows_of_pairs; row += pair_lanes) {
-      for (std::size_t lane = 0; lane < pair_lanes; ++lane)
-        ++counters_[column[(row + lane) * columns] * pair_lanes + lane];
-    }
-  }
-
-  static std::uint32_t count_column(const float* column, Counters& singles) {
-    std::array<float, 2 * rows_of_pairs> values;
-    for (std::size_t row = 0; row < values.size(); ++row) values[row] = column[row * columns];
-    return count_singly(values.data(), values.size(), singles);
-  }
-
-  std::size_t bin_of_place(std::size_t place, std::size_t is_no_power) const {
-    const std::size_t exponent = window_.exponent_of(place);
-    return exponent == window_.zero >> trailing_bits ? 0 : 4 * exponent + is_no_power;
+  std::uint32_t moved_of(std::size_t place) const {
+    return std::accumulate(&moved_[place * lanes], &moved_[place * lanes] + lanes, std::uint32_t{0});
   }
 
   Window window_;
-  PairCounters counters_{};
+  std::size_t corrected_ = 0;
+  std::array<std::uint32_t, (Kind::octaves + 1) * lanes> moved_{};  ///< out of this place
+  Digits<Kind> digits_{};
 };
 
-/// `values` are whole buffers.
-template <class Stored>
-std::uint32_t count_in_pairs(std::span<const Stored> values, const Window& window, Counters& singles,
-                             std::array<std::uint64_t, FloatBins::bin_count>& bins) {
-  PairCounter pairs(window);
+/// What the values of an array turned out to need.
+struct Needs {
+  bool wide = false;
+  bool powers = false;
+  bool neither = false;  ///< would do: one value at a time is faster
+};
+
+/// Counts whole buffers from the first on, and returns how many values these are: fewer than could be where it finds that they
+/// need another way. Raises `largest` to the largest finite magnitude.
+template <class Kind, class Stored>
+std::size_t count_in_columns(std::span<const Stored> values, Needs& needs, std::uint32_t& largest,
+                             Counters& singles, std::array<std::uint64_t, FloatBins::bin_count>& bins) {
+  ColumnCounter<Kind> counter(largest);
+  const std::size_t count = std::min(values.size() / buffer_size * buffer_size, counter.countable);
   Buffer buffer;
-  std::uint32_t largest = 0;
-  for (std::size_t start = 0; start < values.size(); start += buffer_size) {
-    const float* floats = widen(&values[start], buffer_size, buffer);
-    const std::size_t later = std::min(start + 4 * buffer_size, values.size() - buffer_size);
-    largest = std::max(largest, pairs.count(floats, Upcoming(&values[later]), singles));
+  std::size_t done = 0;
+  for (bool is_suitable = true; done < count && is_suitable;) {
+    largest = std::max(largest, counter.count(widen(&values[done], buffer_size, buffer), singles));
+    done += buffer_size;
+    const bool for_octaves = counter.outside() > counter.corrected() / 2;
+    const bool can_help = for_octaves ? !Kind::wide : !Kind::powers;
+    is_suitable = counter.corrected() <= 32 + done / (can_help ? 256 : 16);
+    if (is_suitable) continue;
+    (can_help ? for_octaves ? needs.wide : needs.powers : needs.neither) = true;
   }
-  pairs.add_to(bins);
-  return largest;
+  counter.add_to(bins);
+  return done;
 }
 
 }  // namespace
 
 template <class Stored>
 void FloatBins::add_stored(std::span<const Stored> values) {
-  constexpr std::size_t many = std::size_t{1} << 16;
+  constexpr std::size_t many = 8 * buffer_size;
   Counters counters{};
   Buffer buffer;
+  // Shifts by lane, which set the bits, are not among the operations of the oldest processors.
+  Needs needs{.neither = active_vector_path() == VectorPath::portable};
   while (!values.empty()) {
     const std::size_t size = std::min(values.size(), buffer_size);
-    const std::uint32_t largest = count_singly(widen(values.data(), size, buffer), size, counters);
-    largest_ = std::max(largest_, largest);
+    std::uint32_t largest = count_singly(widen(values.data(), size, buffer), size, counters);
     values = values.subspan(size);
-    if (values.size() < many) continue;
-    const std::size_t in_pairs = std::min(values.size() / buffer_size * buffer_size, countable_in_pairs);
-    largest_ =
-        std::max(largest_, count_in_pairs(values.first(in_pairs), window_below(largest), counters, bins_));
-    values = values.subspan(in_pairs);
+    if (values.size() >= many && !needs.neither) {
+      const auto count =
+          needs.wide
+              ? (needs.powers ? count_in_columns<WidePowers, Stored> : count_in_columns<Wide, Stored>)
+              : (needs.powers ? count_in_columns<NarrowPowers, Stored> : count_in_columns<Narrow, Stored>);
+      values = values.subspan(count(values, needs, largest, counters, bins_));
+    }
+    largest_ = std::max(largest_, largest);
   }
   for (std::size_t bin = 0; bin < bin_count; ++bin) {
     const auto* of_lanes = &counters[bin * lanes];

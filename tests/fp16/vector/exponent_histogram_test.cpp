@@ -165,9 +165,10 @@ TEST_CASE("spans of every length and alignment") {
   }
 }
 
-TEST_CASE("a million equal values") {
-  for (const float value : {0.0f, -1.0f, 0x1.ffcp-30F, 0x1p-130F, std::numeric_limits<float>::infinity()}) {
-    const std::vector<float> values(1'000'003, value);
+TEST_CASE("more equal values than a counter of 16 bits holds in any lane") {
+  for (const float value :
+       {0.0f, -1.0f, 0x1.8p-3F, 0x1.ffcp-30F, 0x1p-130F, std::numeric_limits<float>::infinity()}) {
+    const std::vector<float> values(3'000'003, value);
     CHECK(slow_histogram_of(values).equals(histogram_of(values)));
   }
 }
@@ -191,6 +192,24 @@ TEST_CASE("long arrays of any octaves, with anything at any place") {
       CAPTURE(shift);
       REQUIRE(slow_histogram_of(std::vector(misaligned.begin(), misaligned.end()))
                   .equals(histogram_of(misaligned)));
+    }
+  }
+}
+
+TEST_CASE("arrays of few and of many octaves, with few and with many powers of two") {
+  std::mt19937 random(6);
+  for (const int octaves : {1, 25, 31, 32, 40, 63, 64, 200}) {
+    for (const unsigned powers : {0u, 1u, 20u, 1000u}) {  // of a thousand
+      std::vector<float> values(60'000);
+      for (float& value : values) {
+        const float significand = 1 + static_cast<float>(random() >> 8) * 0x1p-24F;
+        const int exponent = 10 - static_cast<int>(random() % static_cast<unsigned>(octaves));
+        value =
+            random() % 4 == 0 ? 0.0f : std::ldexp(random() % 1000 < powers ? 1.0f : significand, exponent);
+      }
+      CAPTURE(octaves);
+      CAPTURE(powers);
+      REQUIRE(slow_histogram_of(values).equals(histogram_of(values)));
     }
   }
 }
