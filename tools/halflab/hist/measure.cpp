@@ -70,25 +70,32 @@ void add_codes(Counted& counted, std::span<const std::uint16_t> codes) {
   }
 }
 
+/// Both passes over a part while it is in the second-level cache.
+void add_floats(Counted& counted, std::span<const float> values) {
+  constexpr std::size_t at_a_time = std::size_t{1} << 17;
+  for (std::size_t done = 0; done < values.size(); done += at_a_time) {
+    const std::span<const float> part = values.subspan(done, std::min(at_a_time, values.size() - done));
+    counted.exponents.add(part);
+    counted.square_sum += square_sum(part.data(), part.size());
+  }
+}
+
 Counted count(const files::Piece& piece) {
   Counted counted;
   const bool is_binary16 = format_of(*piece.tensor) == fp16::binary16;
-  read_numbers(piece, {.floats =
-                           [&](std::span<const float> values, std::uint64_t) {
-                             counted.exponents.add(values);
-                             counted.square_sum += square_sum(values.data(), values.size());
-                           },
-                       .doubles =
-                           [&](std::span<const double> values, std::uint64_t) {
-                             counted.exponents.add(values);
-                             for (const double value : values)
-                               counted.square_sum += std::isfinite(value) ? value * value : 0;
-                           },
-                       .codes =
-                           [&](std::span<const std::uint16_t> codes, std::uint64_t) {
-                             is_binary16 ? add_codes<fp16::binary16>(counted, codes)
-                                         : add_codes<fp16::bfloat16>(counted, codes);
-                           }});
+  read_numbers(piece,
+               {.floats = [&](std::span<const float> values, std::uint64_t) { add_floats(counted, values); },
+                .doubles =
+                    [&](std::span<const double> values, std::uint64_t) {
+                      counted.exponents.add(values);
+                      for (const double value : values)
+                        counted.square_sum += std::isfinite(value) ? value * value : 0;
+                    },
+                .codes =
+                    [&](std::span<const std::uint16_t> codes, std::uint64_t) {
+                      is_binary16 ? add_codes<fp16::binary16>(counted, codes)
+                                  : add_codes<fp16::bfloat16>(counted, codes);
+                    }});
   return counted;
 }
 
