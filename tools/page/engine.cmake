@@ -20,4 +20,5 @@ set(engine_sources
   tools/page/engine/hashes.cpp
   tools/page/engine/lines.cpp
   tools/page/engine/numbers.cpp
-  tools/page/engine/operations.cpp)
+  tools/page/engine/operations.cpp
+  tools/page/engine/sums.cpp)

@@ -68,6 +68,9 @@ export async function loadEngine(bytes) {
     lines: (format, low, high, most) => answer("lines", format, low, high, most),
     draws: (format, text, seed, count) => answer("draws", format, text, seed, count),
     ways: (format, text) => answer("ways", format, text),
+    series: () => answer("series"),
+    sums: (...question) => answer("sums", ...question),
+    sum_curve: (...question) => answer("sum_curve", ...question),
     operations: () => answer("operations"),
     hash: (index, first, count) => BigInt.asUintN(64, call("hash", index, BigInt(first), BigInt(count))),
   };

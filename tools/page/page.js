@@ -10,13 +10,14 @@
 import packedEngine from "engine.wasm.gz";
 import * as number from "./chapters/number.js";
 import * as operation from "./chapters/operation.js";
+import * as sum from "./chapters/sum.js";
 import { element, tried } from "./elements.js";
 import { loadEngine, unpacked } from "./engine.js";
 import { patch } from "./patch.js";
 import de from "./texts/de.json";
 import en from "./texts/en.json";
 
-const CHAPTERS = [number, operation];
+const CHAPTERS = [number, operation, sum];
 const LANGUAGES = { en, de };
 const ADDRESS_DELAY = 300;  // ms: browsers refuse many changes of the address at once
 

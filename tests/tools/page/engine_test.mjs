@@ -14,6 +14,10 @@ const asked = [
   ["lines", "binary64", 0.0999, 0.1001, 400], ["lines", "e8m0", -1, 1000, 400], ["lines", "e4m3_fnuz", -1e300, 1e300, 400],
   ["lines", "binary16", 1, 1, 400], ["draws", "binary16", "2048+0.3", 7, 4096], ["draws", "e4m3", "0.1", 1, 100],
   ["draws", "binary16", "-2^-24/3", 2, 1000], ["draws", "binary16", "1+1", 1, 10], ["draws", "binary16", "0x3c00", 1, 10],
+  ["series"], ["sums", "binary16", "ones", "", 4096, 0, 4096], ["sums", "e4m3", "random", "", 300, 5, 299],
+  ["sums", "binary64", "tenths", "", 1000, 0, 10], ["sums", "bfloat16", "alternating", "", 4096, 0, 4096],
+  ["sums", "binary16", "own", "1, 2^3", 4, 0, 4], ["sums", "binary16", "own", "65504 1;-inf", 4, 0, 2], ["sums", "e8m0", "ones", "", 4, 0, 4],
+  ["sum_curve", "binary16", "random", "", 4096, 9, "mma_binary16", "hopper"], ["sum_curve", "e2m1", "ones", "", 5, 0, "sum", "kahan"],
   ["ways", "binary16", "fma(245.375, 19.953125, 28688)"], ["ways", "binary64", "1/3"], ["ways", "e5m2", "0.1"],
 ];
 

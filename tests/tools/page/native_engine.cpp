@@ -31,6 +31,17 @@ const std::map<std::string, const char* (*)(const Json&)> functions{
        return engine_draws(text(q, 1).c_str(), text(q, 2).c_str(), number(q, 3), number(q, 4));
      }},
     {"ways", [](const Json& q) { return engine_ways(text(q, 1).c_str(), text(q, 2).c_str()); }},
+    {"series", [](const Json&) { return engine_series(); }},
+    {"sums",
+     [](const Json& q) {
+       return engine_sums(text(q, 1).c_str(), text(q, 2).c_str(), text(q, 3).c_str(), number(q, 4),
+                          number(q, 5), number(q, 6));
+     }},
+    {"sum_curve",
+     [](const Json& q) {
+       return engine_sum_curve(text(q, 1).c_str(), text(q, 2).c_str(), text(q, 3).c_str(), number(q, 4),
+                               number(q, 5), text(q, 6).c_str(), text(q, 7).c_str());
+     }},
     {"lines",
      [](const Json& q) {
        return engine_lines(text(q, 1).c_str(), number(q, 2), number(q, 3), number(q, 4));

@@ -1,5 +1,5 @@
-"""The page in a headless Chromium, as a reader uses it: python3 page_test.py PAGE.html SCREENSHOTS [TEST]..., here with all
-*_test.py of this folder. Exit code 3: skipped."""
+"""The page in a headless Chromium, as a reader uses it: python3 page_test.py PAGE.html SCREENSHOTS [sum_test.Sum]..., all
+*_test.py of this folder where none is named. Exit code 3: skipped."""
 
 import json
 import pathlib
@@ -97,18 +97,12 @@ class Whole(Page):
         self.assertLess(sorted(times)[4], 3000)  # 300 on two idle cores
 
 
-def load_tests(loader, tests, _):
-    for file in sorted(pathlib.Path(__file__).parent.glob("*_test.py")):
-        if file.stem != "page_test":
-            tests.addTests(loader.loadTestsFromName(file.stem))
-    return tests
-
-
 if __name__ == "__main__":
-    Page.page, Page.screenshots = pathlib.Path(sys.argv.pop(1)).resolve(), pathlib.Path(sys.argv.pop(1))
+    Page.page, Page.screenshots, *names = pathlib.Path(sys.argv[1]).resolve(), pathlib.Path(sys.argv[2]), *sys.argv[3:]
     Page.screenshots.mkdir(parents=True, exist_ok=True)
     Page.browser = start()
     try:
-        unittest.main()
+        names = names or sorted(file.stem for file in pathlib.Path(__file__).parent.glob("*_test.py"))
+        unittest.main(module=None, argv=["page_test", *names])
     finally:
         Page.browser.quit()

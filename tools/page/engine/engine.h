@@ -28,6 +28,18 @@ const char* engine_draws(const char* format, const char* text, double seed, doub
 /// What the last operation of an expression gives rounded once, with its product rounded first, and by way of binary32.
 const char* engine_ways(const char* format, const char* text);
 
+/// The series of terms that sums know by name; "own" are those of a text.
+const char* engine_series();
+
+/// What every way of the library to add up makes of the first `prefix` of `count` terms, and what it loses. `own` has the terms of
+/// the series of that name, which are repeated; `seed` is the key of random ones.
+const char* engine_sums(const char* format, const char* terms, const char* own, double count, double seed,
+                        double prefix);
+
+/// The sums of the first n terms in one of those ways, and exactly, for about 64 numbers n up to all.
+const char* engine_sum_curve(const char* format, const char* terms, const char* own, double count,
+                             double seed, const char* family, const char* name);
+
 /// The operations and functions of binary16, by name, with their number of operands.
 const char* engine_operations();
 
