@@ -14,6 +14,7 @@
 #include "experiments/opt_levels/operations.h"
 #include "experiments/opt_levels/options.h"
 #include "experiments/opt_levels/recipes.h"
+#include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/comparison.h"
 #include "experiments/training/instruments.h"
 #include "experiments/training/training_setup.h"
@@ -32,6 +33,7 @@ struct TrainingRun {
 struct RunGroup {
   std::size_t recipe;  ///< as index of Findings::recipes
   TrainingBudget budget;
+  bool is_control = false;  ///< all-reduced in FP32, to tell what the all-reduce costs
   SeedGroup group = {};
   std::vector<TrainingRun> runs;
 };
@@ -51,6 +53,7 @@ struct Findings {
   std::uint64_t budget_bytes = 0;
   std::vector<EqualBytes> equal_bytes;  ///< of each recipe
   std::vector<RunGroup> groups;  ///< those of the recipes at the batch of the options before the others
+  std::vector<RunGroup> controls = {};  ///< of all recipes but the reference, or none
 
   const SeedGroup& at_default(std::size_t recipe) const { return groups[recipe].group; }
   bool is_classifier() const { return setup.model().is_classifier(); }
@@ -58,6 +61,8 @@ struct Findings {
   std::string_view quality() const { return is_classifier() ? "final_accuracy" : "final_loss"; }
   /// How far a group's quality is from that of `other`, in pairs of the same seed.
   Estimate difference(const SeedGroup& group, const SeedGroup& other) const;
+  /// Of all recipes that have controls.
+  std::vector<AllReduceCost> all_reduce_costs() const;
   /// Network, data, optimizer, steps and seeds in a sentence.
   std::string setting() const;
   /// The rule of the runs at equal bytes, in a clause.

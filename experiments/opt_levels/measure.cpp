@@ -17,12 +17,16 @@ constexpr int largest_possible_batch = 65536;  // that --batch allows
 sim::Trainer trainer_of(const Findings& found, const RunGroup& group, std::uint64_t seed) {
   const Recipe& recipe = found.recipes[group.recipe];
   const bool measured = group.budget.batch == found.setup.budget().batch;
-  return found.setup.trainer({.seed = seed,
-                              .twin_every = measured ? static_cast<std::size_t>(found.options.twin_every) : 0,
-                              .record_skips = true,
-                              .keep_in = fmt::format("{}-batch{}-steps{}-{}", in_file_name(recipe.name),
-                                                     group.budget.batch, group.budget.steps, seed)},
-                             recipe.policy, recipe.make_scaler(), group.budget);
+  const sim::DataParallel parallel = found.options.parallel.choice();
+  return found.setup.trainer(
+      {.seed = seed,
+       .twin_every = measured ? static_cast<std::size_t>(found.options.twin_every) : 0,
+       .record_skips = true,
+       .parallel = group.is_control || group.recipe == 0 ? all_reduced_in_fp32(parallel) : parallel,
+       .keep_in = fmt::format("{}{}-batch{}-steps{}-{}", in_file_name(recipe.name),
+                              group.is_control ? "-fp32_allreduce" : "", group.budget.batch,
+                              group.budget.steps, seed)},
+      recipe.policy, recipe.make_scaler(), group.budget);
 }
 
 /// From 1; 0 where all are finite.
@@ -96,6 +100,22 @@ void plan_runs(Findings& found) {
   }
 }
 
+/// The groups at the batch of the options once more without what rounds in an all-reduce.
+void plan_controls(Findings& found) {
+  if (!rounds_in_all_reduce(found.options.parallel.choice())) return;
+  for (std::size_t recipe = 1; recipe < found.recipes.size(); ++recipe) {
+    found.controls.push_back(found.groups[recipe]);
+    found.controls.back().is_control = true;
+  }
+}
+
+std::vector<RunGroup*> all_groups(Findings& found) {
+  std::vector<RunGroup*> all;
+  for (RunGroup& group : found.groups) all.push_back(&group);
+  for (RunGroup& group : found.controls) all.push_back(&group);
+  return all;
+}
+
 /// What does not fit into memory is said before hours of what does.
 void reject_impossible(const Findings& found, std::size_t runs, int threads) {
   const SideBySide bodies(runs_at_one_time(runs, threads));
@@ -106,13 +126,18 @@ void reject_impossible(const Findings& found, std::size_t runs, int threads) {
 void look_at_recipes(Findings& found, int threads) {
   found.operations.resize(found.recipes.size());
   found.equal_bytes.resize(found.recipes.size());
-  found.budget_bytes = measured_bytes(found.setup, found.recipes.front(), found.setup.budget().batch);
+  const sim::DataParallel parallel = found.options.parallel.choice();
+  const auto ranks = static_cast<int>(parallel.ranks);
+  found.budget_bytes =
+      measured_bytes(found.setup, found.recipes.front(), found.setup.budget().batch, parallel);
   parallel_for_each(found.recipes.size(), threads, [&](std::size_t i) {
     const Recipe& recipe = found.recipes[i];
     found.operations[i] = operation_uses(found.setup, recipe, found.options.training.seed);
-    found.equal_bytes[i].batch = largest_batch(found.budget_bytes, largest_possible_batch, [&](int batch) {
-      return measured_bytes(found.setup, recipe, batch);
+    BatchBytes& largest = found.equal_bytes[i].batch;
+    largest = largest_batch(found.budget_bytes, largest_possible_batch / ranks, [&](int of_a_rank) {
+      return measured_bytes(found.setup, recipe, of_a_rank * ranks, parallel);
     });
+    largest.batch *= ranks;
   });
 }
 
@@ -122,8 +147,16 @@ Estimate Findings::difference(const SeedGroup& group, const SeedGroup& other) co
   return estimate_difference(other.values(quality()), group.values(quality()));
 }
 
+std::vector<AllReduceCost> Findings::all_reduce_costs() const {
+  std::vector<AllReduceCost> costs;
+  for (const RunGroup& control : controls)
+    costs.push_back({recipes[control.recipe].name, at_default(control.recipe), control.group});
+  return costs;
+}
+
 std::string Findings::setting() const {
-  return fmt::format("{}; {} steps, {}, twin every {} steps.", setup.description(), setup.steps(),
+  return fmt::format("{}; {} steps, {}, twin every {} steps.",
+                     setup.description({.parallel = options.parallel.choice()}), setup.steps(),
                      seeds_text(options.training.seed, options.seeds), options.twin_every);
 }
 
@@ -168,13 +201,15 @@ Findings measure(const TrainingSetup& setup, const Options& options, Run& run) {
   Findings found{.setup = setup, .options = options, .recipes = parse_recipes(options.recipes)};
   look_at_recipes(found, run.threads());
   plan_runs(found);
+  plan_controls(found);
+  const std::vector<RunGroup*> groups = all_groups(found);
   const auto seeds = static_cast<std::size_t>(options.seeds);
-  reject_impossible(found, found.groups.size() * seeds, run.threads());
+  reject_impossible(found, groups.size() * seeds, run.threads());
   std::size_t steps = 0;
-  for (const RunGroup& group : found.groups) steps += seeds * static_cast<std::size_t>(group.budget.steps);
+  for (const RunGroup* group : groups) steps += seeds * static_cast<std::size_t>(group->budget.steps);
   Progress progress = run.progress("training", steps);
-  parallel_for_each(found.groups.size() * seeds, run.threads(),
-                    [&](std::size_t i) { train(found, found.groups[i / seeds], i % seeds, progress); });
+  parallel_for_each(groups.size() * seeds, run.threads(),
+                    [&](std::size_t i) { train(found, *groups[i / seeds], i % seeds, progress); });
   return found;
 }
 

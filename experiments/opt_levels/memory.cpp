@@ -15,12 +15,13 @@ std::uint64_t held_bytes(const sim::MemoryAccount& memory) {
   return bytes;
 }
 
-std::uint64_t measured_bytes(const TrainingSetup& setup, const Recipe& recipe, int batch) {
+std::uint64_t measured_bytes(const TrainingSetup& setup, const Recipe& recipe, int batch,
+                             const sim::DataParallel& parallel) {
   sim::AnyScaler scaler = recipe.make_scaler();
   if (std::holds_alternative<std::unique_ptr<sim::LossScaler>>(scaler)) scaler = sim::make_scaler("none");
   TrainingBudget budget = setup.budget();
   budget.batch = batch;
-  sim::Trainer trainer = setup.trainer({}, recipe.policy, std::move(scaler), budget);
+  sim::Trainer trainer = setup.trainer({.parallel = parallel}, recipe.policy, std::move(scaler), budget);
   trainer.step();
   return held_bytes(trainer.memory());
 }

@@ -15,8 +15,10 @@ namespace experiments::opt_levels {
 /// and hold a narrow operand in its 8 or 4 bits, which here are computed with in 32.
 std::uint64_t held_bytes(const sim::MemoryAccount& memory);
 
-/// held_bytes() of one training step, as it was allocated. The loss is not scaled, so that the step is applied.
-std::uint64_t measured_bytes(const TrainingSetup& setup, const Recipe& recipe, int batch);
+/// held_bytes() of one training step, as it was allocated, of all ranks together. The loss is not scaled, so that the step
+/// is applied.
+std::uint64_t measured_bytes(const TrainingSetup& setup, const Recipe& recipe, int batch,
+                             const sim::DataParallel& parallel = {});
 
 /// A batch and the bytes that it takes.
 struct BatchBytes {

@@ -8,6 +8,7 @@
 
 #include "experiments/frame/command_line.h"
 #include "experiments/opt_levels/recipes.h"
+#include "experiments/training/data_parallel_options.h"
 #include "experiments/training/options.h"
 #include "experiments/training/training_setup.h"
 
@@ -30,6 +31,7 @@ struct Options {
   int twin_every = 25;
   bool equal_steps = false;
   bool keep_learning_rate = false;
+  DataParallelOptions parallel = {};
 };
 
 inline void bind(CommandLine& command_line, Options& options) {
@@ -46,6 +48,7 @@ inline void bind(CommandLine& command_line, Options& options) {
                                reference, fmt::join(recipe_names(), ", ")),
                    "A,B|all");
   command_line.add_seeds(options.seeds, 1);
+  options.parallel.bind(command_line);
   add_twin_every(command_line, options.twin_every, 4);
   command_line.add_flag("--equal-steps", options.equal_steps,
                         "larger batches are trained with for as many steps, and not for as many examples");

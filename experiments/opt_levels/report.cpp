@@ -215,6 +215,17 @@ SummaryOf<RecipeRow> recipe_summary() {
   return summary;
 }
 
+constexpr const char* rounding_all_reduce = "--ranks above 1 and an --allreduce that is not in fp32";
+
+SummaryOf<AllReduceCost> costs_summary(std::string_view quality) {
+  const std::string meaning =
+      quality == "final_accuracy"
+          ? "to the same runs all-reduced in FP32, mean of the pairs of a seed"
+          : "to the same runs all-reduced in FP32, mean of the pairs of a seed over theirs";
+  return {{{fmt::format("<recipe>.all_reduce_{}", quality), meaning,
+            [quality](const AllReduceCost& r) { return r.of(quality); }, rounding_all_reduce}}};
+}
+
 void write_summary(RunRecord& record, const Findings& found) {
   budget_summary.write(record, found);
   const SummaryOf<SeedGroup> results = results_summary();
@@ -223,6 +234,8 @@ void write_summary(RunRecord& record, const Findings& found) {
     results.write(record, found.at_default(i), {found.recipes[i].name});
     recipes.write(record, {found, i}, {found.recipes[i].name});
   }
+  for (const AllReduceCost& cost : found.all_reduce_costs())
+    costs_summary(found.quality()).write(record, cost, {cost.name});
 }
 
 /// Into the manifest: each policy's roles, the options of optimizer and scalers.
@@ -240,7 +253,8 @@ void write_settings(RunRecord& record, const Findings& found) {
 
 Outputs outputs() {
   return outputs_of(policies_table(true), batches_table("final_accuracy"), operations_table, runs_table(true),
-                    steps_table, skips_table, budget_summary, results_summary(), recipe_summary());
+                    steps_table, skips_table, budget_summary, results_summary(), recipe_summary(),
+                    costs_summary("final_accuracy"), costs_summary("final_loss"));
 }
 
 void report(Run& run, const Findings& found) {

@@ -149,6 +149,12 @@ std::string equal_bytes_paragraph(const Findings& found) {
   return text;
 }
 
+/// What an all-reduce that rounds costs each recipe; empty where none does.
+std::string all_reduce_paragraph(const Findings& found) {
+  if (found.controls.empty()) return {};
+  return all_reduce_cost_sentence(found.options.parallel.choice(), found.all_reduce_costs(), found.quality());
+}
+
 TextTable verdict_table(const Findings& found) {
   const std::string_view unit = found.is_classifier() ? "accuracy, %" : "loss";
   TextTable table{.columns = {"recipe", "scaler", std::string(unit), "against O0", "skipped", "flushed",
@@ -178,7 +184,8 @@ TextTable verdict_table(const Findings& found) {
 }  // namespace
 
 void write_verdict(RunRecord& record, const Findings& found) {
-  std::vector<std::string> paragraphs{answer(found), divergence_paragraph(found), same_paragraph(found)};
+  std::vector<std::string> paragraphs{answer(found), all_reduce_paragraph(found), divergence_paragraph(found),
+                                      same_paragraph(found)};
   if (found.recipes.size() > 1) {
     paragraphs.push_back(bytes_paragraph(found));
     paragraphs.push_back(equal_bytes_paragraph(found));

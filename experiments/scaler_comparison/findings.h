@@ -29,6 +29,8 @@ struct TrainingRun {
   std::string scaler;  ///< with --growth-interval put in
   std::string label;   ///< the strategy, with its policy where that is not --policy
   std::uint64_t seed = 0;
+  bool is_control =
+      false;  ///< the strategy's run with an all-reduce in FP32, to tell what the other one costs
   std::vector<sim::StepRecord> steps;
   std::vector<sim::GradientSite> sites;
   std::vector<sim::ParameterSpec> parameters;
@@ -54,7 +56,8 @@ struct Findings {
   const TrainingSetup& setup;
   const Options& options;
   std::span<const TrainingRun> runs;
-  std::vector<Strategy> strategies;  ///< the reference first
+  std::vector<Strategy> strategies;     ///< the reference first
+  std::vector<Strategy> controls = {};  ///< of all strategies but the reference in their order, or none
 
   bool is_classifier() const { return setup.model().is_classifier(); }
   const Strategy& fp32() const { return strategies.front(); }
@@ -65,7 +68,8 @@ struct Findings {
 };
 
 /// In each regime a run of the reference and of every scaler with each seed, all side by side on the threads
-/// of `run`. Where losses are poisoned the reference leaves out steps whose gradients are not finite. Throws
+/// of `run`; after those of calm training alone their controls, where the all-reduce rounds. The reference is
+/// all-reduced in FP32. Where losses are poisoned the reference leaves out steps whose gradients are not finite. Throws
 /// std::invalid_argument, before any has begun, where one of them cannot be.
 std::vector<TrainingRun> trained_runs(const RegimeSetups& setups, const std::vector<Regime>& regimes,
                                       const Options& options, Run& run);

@@ -4,6 +4,7 @@
 /// Every n-th step is also measured against its backward twin: the same forward values, differentiated in
 /// FP32. In other regimes than calm training, runs are disturbed and the strategies ranked.
 
+#include <algorithm>
 #include <vector>
 
 #include "experiments/frame/columns.h"
@@ -23,9 +24,14 @@ void run(Run& run, Options& options) {
   const TrainingSetup setup(options.training);
   const RegimeSetups setups(setup, options.training, regimes, options.disturbances);
   const std::vector<TrainingRun> runs = trained_runs(setups, regimes, options, run);
-  if (regimes == std::vector{Regime::calm})
-    return report_calm(run,
-                       {.setup = setup, .options = options, .runs = runs, .strategies = by_strategy(runs)});
+  if (regimes == std::vector{Regime::calm}) {
+    const auto first_control = std::ranges::find(runs, true, &TrainingRun::is_control);
+    return report_calm(run, {.setup = setup,
+                             .options = options,
+                             .runs = runs,
+                             .strategies = by_strategy({runs.begin(), first_control}),
+                             .controls = by_strategy({first_control, runs.end()})});
+  }
   const RankingFindings found{
       .setup = setup,
       .options = options,

@@ -5,6 +5,7 @@
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/parallel.h"
 #include "experiments/scaler_comparison/findings.h"
+#include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/cells.h"
 #include "experiments/training/instruments.h"
 #include "sim/loss_scaling/registry.h"
@@ -44,6 +45,19 @@ std::string label_of(const std::string& strategy, const Options& options) {
   return is_plain ? strategy : fmt::format("{} ({})", strategy, policy);
 }
 
+/// The runs that have an all-reduce which rounds once more without.
+void plan_controls(std::vector<TrainingRun>& runs) {
+  const std::size_t count = runs.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    if (runs[i].strategy == reference) continue;
+    TrainingRun control = runs[i];
+    control.is_control = true;
+    control.strategy += "+fp32_allreduce";
+    control.label += ", all-reduced in FP32";
+    runs.push_back(std::move(control));
+  }
+}
+
 void plan_runs(Regime regime, const Options& options, std::vector<TrainingRun>& runs) {
   std::vector<std::string> names{std::string(reference)};
   names.insert(names.end(), options.scalers.begin(), options.scalers.end());
@@ -60,12 +74,14 @@ void plan_runs(Regime regime, const Options& options, std::vector<TrainingRun>& 
 }
 
 RunChoice choice_of(const TrainingRun& run, const Options& options) {
+  const sim::DataParallel parallel = options.parallel.choice();
   return {.policy = run.policy,
           .scaler = run.scaler,
           .seed = run.seed,
           .twin_every = run.strategy == reference ? 0 : static_cast<std::size_t>(options.twin_every),
           .statistics_every = static_cast<std::size_t>(options.statistics_every),
           .record_skips = true,
+          .parallel = run.is_control || run.strategy == reference ? all_reduced_in_fp32(parallel) : parallel,
           .keep_in = fmt::format("{}{}-{}",
                                  run.regime == Regime::calm ? "" : fmt::format("{}-", name_of(run.regime)),
                                  in_file_name(run.label), run.seed)};
@@ -122,9 +138,9 @@ bool Findings::puts_in_growth_interval() const {
 }
 
 std::string Findings::setting() const {
-  return fmt::format("{}, policy {}; {} steps, {}, twin every {} steps{}.", setup.description(),
-                     options.policy, setup.steps(), seeds_text(options.training.seed, options.seeds),
-                     options.twin_every,
+  return fmt::format("{}, policy {}; {} steps, {}, twin every {} steps{}.",
+                     setup.description({.parallel = options.parallel.choice()}), options.policy,
+                     setup.steps(), seeds_text(options.training.seed, options.seeds), options.twin_every,
                      puts_in_growth_interval()
                          ? fmt::format(", growth intervals {} where not given", options.growth_interval)
                          : "");
@@ -134,6 +150,8 @@ std::vector<TrainingRun> trained_runs(const RegimeSetups& setups, const std::vec
                                       const Options& options, Run& run) {
   std::vector<TrainingRun> runs;
   for (const Regime regime : regimes) plan_runs(regime, options, runs);
+  if (regimes == std::vector{Regime::calm} && rounds_in_all_reduce(options.parallel.choice()))
+    plan_controls(runs);
   reject_impossible(runs, setups, options, run.threads());
   const auto steps = static_cast<std::size_t>(setups.of(regimes.front()).steps());
   Progress progress = run.progress("training", runs.size() * steps);

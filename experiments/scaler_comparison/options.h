@@ -6,6 +6,7 @@
 
 #include "experiments/frame/command_line.h"
 #include "experiments/scaler_comparison/regimes.h"
+#include "experiments/training/data_parallel_options.h"
 #include "experiments/training/options.h"
 #include "experiments/training/training_setup.h"
 
@@ -21,6 +22,7 @@ struct Options {
   int growth_interval = 20;
   std::string regimes = "calm";
   Disturbances disturbances = {};
+  DataParallelOptions parallel = {};
 };
 
 inline void bind(CommandLine& command_line, Options& options) {
@@ -28,6 +30,7 @@ inline void bind(CommandLine& command_line, Options& options) {
   add_policy(command_line, options.policy);
   add_scalers(command_line, options.scalers);
   command_line.add_seeds(options.seeds);
+  options.parallel.bind(command_line);
   add_twin_every(command_line, options.twin_every, 5);
   command_line.add("--statistics-every", options.statistics_every,
                    "steps from one histogram of every gradient to the next; 0: never",

@@ -9,6 +9,7 @@
 #include "experiments/frame/curve_table.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/scaler_comparison/findings.h"
+#include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/glossary.h"
 #include "experiments/training/judgements.h"
 #include "experiments/training/step_tables.h"
@@ -84,6 +85,22 @@ const SummaryOf<SeedGroup> results_summary{
                 {"final_loss", "final_accuracy", "steps", "skipped_steps", "scaler_twins", "final_scale_log2",
                  "mean_fraction_flushed", "mean_norm_share_flushed", "mean_relative_error"})};
 
+/// Of every strategy but the reference; none where no all-reduce rounds.
+std::vector<AllReduceCost> all_reduce_costs(const Findings& found) {
+  std::vector<AllReduceCost> costs;
+  for (std::size_t i = 0; i < found.controls.size(); ++i)
+    costs.push_back({found.strategies[i + 1].label, found.strategies[i + 1].group, found.controls[i].group});
+  return costs;
+}
+
+constexpr const char* rounding_all_reduce = "--ranks above 1 and an --allreduce that is not in fp32";
+
+const SummaryOf<AllReduceCost> costs_summary{
+    {{"<strategy>.all_reduce_excess",
+      "final_loss less that of the same runs all-reduced in FP32, in pairs of the same seed, over the mean "
+      "of those",
+      [](auto& r) { return r.of("final_loss"); }, rounding_all_reduce}}};
+
 struct StrategyRow {
   const Strategy& strategy;
   const Strategy& fp32;
@@ -119,6 +136,9 @@ void write_summary(RunRecord& record, const Findings& found) {
     strategy_summary.write(record, {s, found.fp32()}, {s.name});
     peaks_summary().write(record, s, {s.name});
   }
+  const std::vector<AllReduceCost> costs = all_reduce_costs(found);
+  for (std::size_t i = 0; i < costs.size(); ++i)
+    costs_summary.write(record, costs[i], {found.strategies[i + 1].name});
 }
 
 /// A strategy's excess over FP32's final loss in per cent, with its 95 % t-interval where there are enough seeds:
@@ -224,6 +244,10 @@ void write_verdict(RunRecord& record, const Findings& found) {
   const auto first_scaled =
       std::ranges::find_if(runs, [](const InstrumentedRun& run) { return run.strategy != reference; });
   record.verdict(answer(found));
+  if (!found.controls.empty()) {
+    record.verdict(
+        all_reduce_cost_sentence(found.options.parallel.choice(), all_reduce_costs(found), "final_loss"));
+  }
   for (const std::string& paragraph :
        {vanishing_sentence(*first_scaled), skips_paragraph(runs), scaler_twins_sentence(runs)}) {
     if (!paragraph.empty()) record.verdict(paragraph);
@@ -248,7 +272,7 @@ void write_settings(RunRecord& record, const Findings& found) {
 Outputs calm_outputs() {
   return outputs_of(runs_table, steps_table, layers_table, skips_table, parameters_table, statistics_table,
                     exponents_table, CurveTable::note("loss"), CurveTable::note("scale"), results_summary,
-                    strategy_summary, peaks_summary());
+                    strategy_summary, costs_summary, peaks_summary());
 }
 
 void report_calm(Run& run, const Findings& found) {

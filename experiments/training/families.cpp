@@ -18,6 +18,7 @@
 #include "sim/precision/arithmetic.h"
 #include "sim/precision/precision_policy.h"
 #include "sim/schedules/registry.h"
+#include "sim/trainer/allreduce_registry.h"
 
 namespace experiments {
 namespace {
@@ -97,6 +98,13 @@ std::vector<VariantDetail> policy_roles(std::string_view name) {
   return details;
 }
 
+std::vector<VariantDetail> all_reduce_options(std::string_view name) {
+  std::vector<VariantDetail> details;
+  for (const auto& [option, value, allowed] : sim::options_of(sim::make_all_reduce(name)))
+    details.push_back({.name = option, .value = value, .allowed = allowed});
+  return details;
+}
+
 // A new family is one row.
 constexpr std::array rows{
     Family{"formats", [] { return bare(names::names_of(fp16::formats)); }, nullptr},
@@ -107,6 +115,7 @@ constexpr std::array rows{
     Family{"optimizers", [] { return described(sim::optimizers()); }, optimizer_options},
     Family{"schedules", [] { return described(sim::schedules()); }, schedule_options},
     Family{"accumulations", [] { return bare(sim::product_accumulation_names()); }, nullptr},
+    Family{"allreduce", [] { return described(sim::all_reduce_orders()); }, all_reduce_options},
     Family{"data", [] { return described(sim::data_sources()); }, nullptr},
 };
 static_assert(names::has_unique_names(rows));

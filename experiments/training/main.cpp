@@ -16,10 +16,12 @@
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/parallel.h"
 #include "experiments/training/comparison.h"
+#include "experiments/training/data_parallel_options.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/sweep.h"
 #include "experiments/training/training_setup.h"
 #include "fp16/formats.h"
+#include "sim/trainer/allreduce_registry.h"
 
 namespace {
 
@@ -37,6 +39,7 @@ struct Options {
   std::optional<double> clip_norm;
   std::optional<double> clip_value;
   bool clip_before_unscale = false;
+  experiments::DataParallelOptions parallel = {};
   int twin_every = 50;
   std::string twin_format = "fp32";
   int checkpoint_every = 100;
@@ -79,6 +82,7 @@ void reject_contradictions(const Options& options) {
         "--clip-before-unscale: there is no limit to clip at; must come with --clip-norm or --clip-value");
   }
   twin_format_of(options);
+  options.parallel.choice();
   if (options.sweep) return;
   const auto require_one = [](std::string_view option, std::size_t count) {
     if (count <= 1) return;
@@ -102,6 +106,7 @@ experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& o
           .clipping = {.max_norm = options.clip_norm, .max_value = options.clip_value},
           .clip_before_unscale = options.clip_before_unscale,
           .threads = threads,
+          .parallel = options.parallel.choice(),
           .keep_in = cell.directory};
 }
 
@@ -137,6 +142,12 @@ experiments::RunIdentity identity_of(const experiments::Cell& cell, const Networ
   // Only where asked for: a run without them is the run that it was.
   if (training.record) identity.emplace_back("record every", fmt::format("{}", training.record_every));
   if (!training.dump_tensors.empty()) identity.emplace_back("dumped tensors", training.dump_tensors);
+  if (choice.parallel.ranks > 1) {
+    identity.emplace_back("ranks", fmt::format("{}", choice.parallel.ranks));
+    identity.emplace_back("all-reduce", sim::spec_of(choice.parallel.all_reduce));
+    identity.emplace_back("found inf", options.parallel.found_inf);
+    identity.emplace_back("synchronised batch norm", fmt::format("{}", options.parallel.sync_batch_norm));
+  }
   return identity;
 }
 
@@ -255,13 +266,15 @@ void bind(experiments::CommandLine& command_line, Options& options) {
                         "all combinations of the models, policies, scalers and seeds, one a core; those "
                         "that DIR/cells holds already are not made again");
   command_line.add("--accumulation-steps", options.accumulation_steps,
-                   "micro-batches of a step, of --batch examples each", {.minimum = 1, .maximum = 65536});
+                   "micro-batches of a step, of --batch examples each on all ranks together",
+                   {.minimum = 1, .maximum = 65536});
   command_line.add("--clip-norm", options.clip_norm, "largest norm of all gradients together",
                    {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
   command_line.add("--clip-value", options.clip_value, "largest magnitude of a gradient",
                    {.minimum = 0, .minimum_excluded = true, .in_binary32 = true});
   command_line.add_flag("--clip-before-unscale", options.clip_before_unscale,
                         "clip while S is still on the gradients: the well-known mistake");
+  options.parallel.bind(command_line);
   command_line.add("--twin-every", options.twin_every,
                    "steps from one comparison with the FP32 twin to the next; 0 = never",
                    {.minimum = 0, .maximum = 1'000'000, .quick = 5});

@@ -62,10 +62,12 @@ void require_steps_fit(const MemoryDemand& demand, const sim::MemoryForecast& fo
   // no tensor.
   const std::uint64_t largest =
       forecast.largest_batch(demand.available.bytes / 2 / demand.side_by_side, demand.batch);
-  const bool is_one_possible = forecast.peak_bytes(1) * demand.side_by_side <= demand.available.bytes;
-  const std::string allowed = largest > 0       ? fmt::format("--batch up to {}", largest)
-                              : is_one_possible ? "--batch 1, which leaves little room, or a smaller network"
-                                                : "a smaller network, not even --batch 1 fits";
+  const std::uint64_t least = forecast.smallest_batch();
+  const bool is_one_possible = forecast.peak_bytes(least) * demand.side_by_side <= demand.available.bytes;
+  const std::string allowed =
+      largest > 0       ? fmt::format("--batch up to {}", largest)
+      : is_one_possible ? fmt::format("--batch {}, which leaves little room, or a smaller network", least)
+                        : fmt::format("a smaller network, not even --batch {} fits", least);
   throw std::runtime_error(fmt::format("{} {} for tensors at --batch {}, and {}; allowed: {}{}",
                                        needs(demand), bytes_text(all), demand.batch, what_there_is(demand),
                                        allowed, fewer_threads(demand)));

@@ -10,6 +10,7 @@
 
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/parallel.h"
+#include "experiments/training/data_parallel_options.h"
 #include "experiments/training/gradient_record.h"
 #include "experiments/training/memory_need.h"
 #include "experiments/training/options.h"
@@ -88,6 +89,14 @@ sim::AnyScaler same_again(const sim::AnyScaler& scaler) {
   }
 }
 
+void require_equal_parts(const TrainingBudget& budget, const sim::DataParallel& parallel) {
+  if (static_cast<std::size_t>(budget.batch) % parallel.ranks == 0) return;
+  throw std::invalid_argument(
+      fmt::format("--batch: {} examples are not the same number on each of {} ranks; "
+                  "allowed with --ranks {}: its multiples",
+                  budget.batch, parallel.ranks, parallel.ranks));
+}
+
 /// What there was before any run of this process took some of it.
 const sim::AvailableMemory& memory_at_first() {
   static const sim::AvailableMemory available = sim::available_memory();
@@ -97,8 +106,9 @@ const sim::AvailableMemory& memory_at_first() {
 /// What decides a run's memory besides the setup and the batch. Policies of one name may differ in their formats.
 std::string kind_of_run(const RunChoice& choice, const sim::PrecisionPolicy& policy,
                         const sim::AnyScaler& scaler) {
-  std::string kind = fmt::format("{} {} {} {}", choice.accumulation_steps > 1, choice.twin_every != 0,
-                                 fp16::name_of(choice.twin_format), name_of(scaler));
+  std::string kind = fmt::format("{} {} {} {} {} {}", choice.accumulation_steps > 1, choice.twin_every != 0,
+                                 fp16::name_of(choice.twin_format), name_of(scaler), choice.parallel.ranks,
+                                 choice.parallel.sync_batch_norm);
   for (const auto& [option, value] : sim::options_of(scaler)) kind += fmt::format(" {} {}", option, value);
   for (const auto& [role, value] : sim::roles_of(policy)) kind += fmt::format(" {} {}", role, value);
   return kind;
@@ -178,6 +188,7 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::Precisio
 
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
                                     sim::AnyScaler scaler, const TrainingBudget& budget) const {
+  require_equal_parts(budget, choice.parallel);
   require_memory(choice, policy, scaler, budget);
   sim::Trainer trainer = unchecked_trainer(choice, policy, std::move(scaler), budget);
   observe(trainer, choice, policy);
@@ -227,11 +238,12 @@ sim::MemoryForecast TrainingSetup::forecast(const RunChoice& given, const sim::P
   // The third micro-batch finds what the second one found, and a twin what every other one does.
   choice.accumulation_steps = std::min<std::size_t>(choice.accumulation_steps, 2);
   choice.twin_every = std::min<std::size_t>(choice.twin_every, 1);
-  return sim::MemoryForecast([&](std::size_t batch) {
+  const auto trainer_of = [&](std::size_t batch) {
     return unchecked_trainer(
         choice, policy, same_again(scaler),
         {.batch = static_cast<int>(batch), .steps = budget.steps, .learning_rate = budget.learning_rate});
-  });
+  };
+  return sim::MemoryForecast(trainer_of, choice.parallel.ranks);
 }
 
 sim::Trainer TrainingSetup::unchecked_trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
@@ -257,7 +269,8 @@ sim::Trainer TrainingSetup::unchecked_trainer(const RunChoice& choice, const sim
                        .record_skips = choice.record_skips,
                        .clipping = choice.clipping,
                        .clip_before_unscale = choice.clip_before_unscale,
-                       .threads = choice.threads});
+                       .threads = choice.threads,
+                       .parallel = choice.parallel});
 }
 
 std::string TrainingSetup::description(const RunChoice& choice) const {
@@ -275,6 +288,7 @@ std::string TrainingSetup::description(const RunChoice& choice) const {
   if (choice.clipping.max_norm) text += fmt::format(", norm clipped at {}", *choice.clipping.max_norm);
   if (choice.clipping.max_value) text += fmt::format(", values clipped at {}", *choice.clipping.max_value);
   if (choice.clip_before_unscale) text += " before unscaling";
+  if (choice.parallel.ranks > 1) text += ", " + in_words(choice.parallel);
   return text;
 }
 

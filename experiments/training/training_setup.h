@@ -61,6 +61,7 @@ struct RunChoice {
   sim::Clipping clipping = {};
   bool clip_before_unscale = false;
   int threads = 1;
+  sim::DataParallel parallel = {};
   /// The folder of a run's gradient record and dumped tensors, DIR/record and DIR/tensors, within that of the options;
   /// none: a trial that is not kept.
   std::optional<std::filesystem::path> keep_in = {};
@@ -68,7 +69,7 @@ struct RunChoice {
 
 /// How much a run sees, and how fast it learns from it.
 struct TrainingBudget {
-  int batch;
+  int batch;  ///< examples of a micro-batch, on all ranks together
   int steps;
   double learning_rate;  ///< at the schedule's factor of 1
 };
@@ -108,7 +109,7 @@ class TrainingSetup {
 
   /// "mlp on digits, momentum, learning rate 0.05, batch 128", and of these what is not the usual: a schedule
   /// other than constant, a context other than 64, and in `choice` accumulation and clipping: "..., batch 128,
-  /// 4 micro-batches a step, norm clipped at 1".
+  /// 4 micro-batches a step, norm clipped at 1"; and ranks, if there are several.
   std::string description(const RunChoice& choice = {}) const;
   /// "test accuracy 96.2 %" for a classifier, else "test loss 0.0431".
   std::string quality(const sim::Evaluation& evaluation) const;

@@ -3,26 +3,38 @@
 namespace sim {
 namespace {
 
-thread_local AllocationTrace* innermost = nullptr;
+thread_local AllocationTrace* current = nullptr;
 
 }  // namespace
 
-AllocationTrace::AllocationTrace() : outer_(innermost) {
-  innermost = this;
+AllocationTrace::AllocationTrace() : outer_(current) {
+  current = this;
 }
 
 AllocationTrace::~AllocationTrace() {
-  innermost = outer_;
+  current = outer_;
 }
 
 void AllocationTrace::allocated(std::size_t bytes) {
-  if (innermost == nullptr) return;
-  innermost->level_ += static_cast<std::int64_t>(bytes);
-  innermost->levels_.push_back(innermost->level_);
+  if (current == nullptr) return;
+  current->level_ += static_cast<std::int64_t>(bytes);
+  current->levels_.push_back(current->level_);
 }
 
 void AllocationTrace::freed(std::size_t bytes) {
-  if (innermost != nullptr) innermost->level_ -= static_cast<std::int64_t>(bytes);
+  if (current != nullptr) current->level_ -= static_cast<std::int64_t>(bytes);
+}
+
+AllocationTrace* AllocationTrace::innermost() {
+  return current;
+}
+
+AllocationTrace::Continued::Continued(AllocationTrace* trace) : outer_(current) {
+  current = trace;
+}
+
+AllocationTrace::Continued::~Continued() {
+  current = outer_;
 }
 
 }  // namespace sim

@@ -19,6 +19,21 @@ class AllocationTrace {
   const std::vector<std::int64_t>& levels() const { return levels_; }
   void restart() { levels_.clear(); }
 
+  /// While it lives, its thread's allocations are followed by `trace` as well, whose own thread waits meanwhile; null: by
+  /// none.
+  class Continued {
+   public:
+    explicit Continued(AllocationTrace* trace);
+    ~Continued();
+    Continued(const Continued&) = delete;
+    Continued& operator=(const Continued&) = delete;
+
+   private:
+    AllocationTrace* outer_;
+  };
+  /// That which follows this thread; null: none does.
+  static AllocationTrace* innermost();
+
   /// Called by what is traced.
   static void allocated(std::size_t bytes);
   static void freed(std::size_t bytes);

@@ -6,6 +6,8 @@
 #include <optional>
 #include <thread>
 
+#include "sim/tensor/allocation_trace.h"
+
 namespace sim {
 
 /// Whose turn it is; nobody's outside of run().
@@ -24,9 +26,14 @@ void LockStep::run(const std::function<void(std::size_t)>& compute) {
   turn_->rank = 0;
   turn_->error = nullptr;
   {
+    AllocationTrace* const trace = AllocationTrace::innermost();
     std::vector<std::jthread> others;
-    for (std::size_t rank = 1; rank < ranks_; ++rank)
-      others.emplace_back([this, rank, &compute] { run_rank(rank, compute); });
+    for (std::size_t rank = 1; rank < ranks_; ++rank) {
+      others.emplace_back([this, rank, trace, &compute] {
+        const AllocationTrace::Continued continued(trace);
+        run_rank(rank, compute);
+      });
+    }
     run_rank(0, compute);
   }
   turn_->rank.reset();

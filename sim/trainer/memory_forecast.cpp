@@ -23,8 +23,9 @@ std::vector<std::int64_t> levels_at(std::size_t batch, const std::function<Train
 
 }  // namespace
 
-MemoryForecast::MemoryForecast(const std::function<Trainer(std::size_t batch)>& make) {
-  std::vector<std::int64_t> one = levels_at(1, make), two = levels_at(2, make);
+MemoryForecast::MemoryForecast(const std::function<Trainer(std::size_t batch)>& make, std::uint64_t ranks)
+    : ranks_(ranks) {
+  std::vector<std::int64_t> one = levels_at(ranks, make), two = levels_at(2 * ranks, make);
   if (one.size() != two.size()) {
     one = {std::ranges::max(one)};
     two = {std::ranges::max(two)};
@@ -35,17 +36,17 @@ MemoryForecast::MemoryForecast(const std::function<Trainer(std::size_t batch)>& 
 std::uint64_t MemoryForecast::peak_bytes(std::uint64_t batch) const {
   std::int64_t peak = 0;
   for (const auto& [at_1, slope] : levels_)
-    peak = std::max(peak, at_1 + slope * (static_cast<std::int64_t>(batch) - 1));
+    peak = std::max(peak, at_1 + slope * (static_cast<std::int64_t>(batch / ranks_) - 1));
   return static_cast<std::uint64_t>(peak);
 }
 
 std::uint64_t MemoryForecast::largest_batch(std::uint64_t bytes, std::uint64_t most) const {
-  std::uint64_t fits = 0, too_large = most + 1;
+  std::uint64_t fits = 0, too_large = most / ranks_ + 1;  // examples of a rank
   while (too_large - fits > 1) {
     const std::uint64_t middle = fits + (too_large - fits) / 2;
-    (peak_bytes(middle) <= bytes ? fits : too_large) = middle;
+    (peak_bytes(middle * ranks_) <= bytes ? fits : too_large) = middle;
   }
-  return fits;
+  return fits * ranks_;
 }
 
 }  // namespace sim

@@ -366,3 +366,33 @@ TEST_CASE("programs: report makes one page of the runs and names a folder that i
   CHECK(wrong.exit_code == 2);
   CHECK(wrong.output.find("nothing") != std::string::npos);
 }
+
+TEST_CASE("programs: what an all-reduce that rounds costs is told in pairs with one in FP32") {
+  const TemporaryDirectory directory;
+  const std::string ranks =
+      "--ranks 4 --allreduce direct:division=after --out " + std::string(directory / "out");
+  const Outcome scalers =
+      run("scaler_comparison --quick --model mlp:hidden1=16:hidden2=8 --batch 8 --seeds 3 " + ranks);
+  INFO(scalers.output);
+  REQUIRE(scalers.exit_code == 0);
+  const std::string sentence = "What an all-reduce in fp16 over 4 ranks costs: ";
+  CHECK(scalers.output.find(sentence) != std::string::npos);
+  nlohmann::json summary = summary_of(directory / "out");
+  CHECK(summary.contains("dynamic.all_reduce_excess"));
+  CHECK(!summary.contains("fp32.all_reduce_excess"));
+  CHECK(content_of(directory / "out" / "runs.csv").find("dynamic+fp32_allreduce,amp,") != std::string::npos);
+
+  const Outcome recipes = run("opt_levels --quick --recipes O2 --seeds 3 " + ranks);
+  INFO(recipes.output);
+  REQUIRE(recipes.exit_code == 0);
+  CHECK(recipes.output.find(sentence) != std::string::npos);
+  CHECK(summary_of(directory / "out").contains("O2.all_reduce_final_accuracy"));
+
+  // In FP32, and of one rank, there is none.
+  for (const char* without : {"--ranks 4 ", "--allreduce ring "}) {
+    const Outcome outcome =
+        run("scaler_comparison --quick " + small + " " + without + "--out " + std::string(directory / "out"));
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.output.find(sentence) == std::string::npos);
+  }
+}

@@ -10,6 +10,7 @@ halflab_test(experiments_frame_test
 halflab_test(experiments_build_information_test experiments/frame/build_information_test.cpp
   LIBRARIES halflab_frame CLI11::CLI11 ZLIB::ZLIB)
 halflab_test(experiments_common_test
+  experiments/training/all_reduce_cost_test.cpp
   experiments/training/checkpoint_test.cpp
   experiments/frame/columns_test.cpp
   experiments/frame/command_line_test.cpp

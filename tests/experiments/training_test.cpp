@@ -1,8 +1,10 @@
 /// What the binary `training` writes and says, as its users run it.
 
 #include <doctest/doctest.h>
+#include <signal.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -12,6 +14,7 @@
 #include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -223,6 +226,41 @@ TEST_CASE("training: a run that its scaler ends is a result with the reason") {
   CHECK(contains(outcome.output, " " + ending + "\n"));  // the row
 }
 
+TEST_CASE(
+    "training: ranks are told in verdict and cell, resume where they were killed, and no thread changes "
+    "them") {
+  const TemporaryDirectory directory;
+  const std::string ranks =
+      "--model cnn:channels=2 --batch 16 --steps 30 --checkpoint-every 4 --ranks 4 --allreduce "
+      "binary_tree:division=after --sync-batch-norm ";
+  const Outcome outcome = run(ranks, directory / "out");
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(contains(
+      outcome.output,
+      "batch 16, 4 ranks, all-reduced by binary_tree in fp16, divided after, batch norm synchronised; "));
+  const nlohmann::json identity = json_of(directory / "out" / "run" / "manifest.json").at("options");
+  CHECK(identity.at("ranks") == "4");
+  CHECK(identity.at("all-reduce") == "binary_tree:precision=fp16:division=after");
+
+  {
+    const training::Process process = training::start(ranks, directory / "killed");
+    while (process.is_running() && !fs::exists(directory / "killed" / "run" / "checkpoint-8"))
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    process.send(SIGKILL);
+    process.wait();
+  }
+  REQUIRE(run(ranks, directory / "killed").exit_code == 0);
+  REQUIRE(run(ranks + "--threads 2", directory / "threads").exit_code == 0);
+  REQUIRE(run("--model cnn:channels=2 --batch 16 --steps 30", directory / "one").exit_code == 0);
+  const std::string steps = content_of(directory / "out" / "steps.csv");
+  CHECK(content_of(directory / "killed" / "steps.csv") == steps);
+  CHECK(content_of(directory / "threads" / "steps.csv") == steps);
+  CHECK(content_of(directory / "one" / "steps.csv") != steps);
+  CHECK(content_of(directory / "killed" / "summary.json") == content_of(directory / "out" / "summary.json"));
+  CHECK(!json_of(directory / "one" / "run" / "manifest.json").at("options").contains("ranks"));
+}
+
 TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written") {
   const TemporaryDirectory directory;
   const std::pair<const char*, const char*> wrong[] = {
@@ -242,6 +280,13 @@ TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written"
       {"--clip-before-unscale", "--clip-norm"},
       {"--checkpoint-every -1", "--checkpoint-every"},
       {"--twin-format fp16", "--twin-format"},
+      {"--ranks 0", "--ranks"},
+      {"--ranks 3", "allowed with --ranks 3: its multiples"},
+      {"--ranks 4 --allreduce rings", "did you mean 'ring'?"},
+      {"--allreduce ring:precision=fp8", "--allreduce: all-reduce 'ring': unknown precision 'fp8'"},
+      {"--allreduce direct:chunks=even", "allowed: precision, division"},
+      {"--ranks 2 --found-inf never", "--found-inf"},
+      {"--ranks 2 --scalers ada_loss", "allowed: 1 rank"},
       {"--data /no/such/text", "/no/such/text"},
       {"--sweep --model mlp,transformer --data digits", "'digits' holds images"},
   };

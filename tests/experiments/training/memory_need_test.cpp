@@ -92,6 +92,30 @@ TEST_CASE("memory: the peak of every model under every policy is known to the by
   }
 }
 
+TEST_CASE("memory: the peak of several ranks is known to the byte") {
+  TrainingOptions options{.model = "cnn:channels=2", .batch = batch, .steps = 2};
+  const TrainingSetup setup(options);
+  for (const bool sync : {false, true}) {
+    const RunChoice choice{.policy = "O2", .parallel = {.ranks = batch, .sync_batch_norm = sync}};
+    const Measured measured = measure(setup, choice);
+    CHECK(forecast(setup, choice) == static_cast<std::uint64_t>(measured.traced));
+    CHECK(forecast(setup, choice) == measured.charged);
+  }
+}
+
+TEST_CASE("memory: a refused batch is a multiple of the ranks") {
+  TrainingOptions options{.model = "mlp:hidden1=8:hidden2=4"};
+  const TrainingSetup setup(options);
+  const sim::MemoryForecast needed =
+      setup.forecast({.parallel = {.ranks = 8}}, sim::find_precision_policy("fp32"),
+                     sim::make_any_scaler("none"), setup.budget());
+  CHECK(needed.smallest_batch() == 8);
+  CHECK(needed.largest_batch(needed.peak_bytes(96), 5000) == 96);
+  CHECK(needed.largest_batch(needed.peak_bytes(96) - 1, 5000) == 88);
+  CHECK(needed.largest_batch(needed.peak_bytes(96), 50) == 48);
+  CHECK(needed.largest_batch(needed.peak_bytes(8) - 1, 5000) == 0);
+}
+
 TEST_CASE("memory: what parameters take alone is part of what a run takes, for every optimizer") {
   for (const sim::OptimizerRow& row : sim::optimizers()) {
     for (const char* name : {"fp32", "O2", "fp16", "fp64"}) {

@@ -51,6 +51,16 @@ TEST_CASE("the description names what is not the usual, in the setup and in the 
         setup.description() + ", 4 micro-batches a step, norm clipped at 1.5");
   CHECK(setup.description({.clipping = {.max_value = 0.5}, .clip_before_unscale = true}) ==
         setup.description() + ", values clipped at 0.5 before unscaling");
+  CHECK(setup.description({.parallel = {.ranks = 4}}) ==
+        setup.description() + ", 4 ranks, all-reduced by ring in fp16, divided before");
+  CHECK(setup.description({.parallel = {.ranks = 2,
+                                        .all_reduce = {.algorithm = sim::AllReduceAlgorithm::direct,
+                                                       .precision = sim::AllReducePrecision::fp32},
+                                        .looks_before_exchange = true,
+                                        .sync_batch_norm = true}}) ==
+        setup.description() +
+            ", 2 ranks, all-reduced by direct in fp32, divided before, non-finite looked for "
+            "before, batch norm synchronised");
 }
 
 TEST_CASE("a model's learning rate is kept for optimizers of its own kind, others bring theirs") {
@@ -97,6 +107,11 @@ TEST_CASE("a setup refuses in one line what does not fit together") {
   CHECK_THROWS_WITH_AS(setup.trainer({.scaler = "fairseq:foo=1"}),
                        doctest::Contains("--scalers: scaler 'fairseq': unknown option 'foo'; allowed: "),
                        std::invalid_argument);
+  CHECK_THROWS_WITH_AS(
+      setup.trainer({.parallel = {.ranks = 3}}),
+      "--batch: 128 examples are not the same number on each of 3 ranks; allowed with --ranks 3: "
+      "its multiples",
+      std::invalid_argument);
 }
 
 TEST_CASE("a warm-up that is asked for must end within the run, a model's own may be cut short") {
