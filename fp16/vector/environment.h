@@ -82,8 +82,15 @@ inline Flags raised_flags() {
           .divide_by_zero = std::fetestexcept(FE_DIVBYZERO) != 0,
           .invalid = std::fetestexcept(FE_INVALID) != 0};
 #else
-  return {};  // a processor that raises none, as WebAssembly's, for which no kernel asks
+  return {};
 #endif
 }
+
+/// Whether there are exceptions for raised_flags() to find: WebAssembly's instructions raise none.
+#if defined(__SSE__) || defined(FE_INEXACT)
+inline constexpr bool has_raised_flags = true;
+#else
+inline constexpr bool has_raised_flags = false;
+#endif
 
 }  // namespace fp16::detail

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Puts the page together: build.sh ENGINE.wasm OUT.html. Needs esbuild and gzip.
+# Puts the page together: build.sh MODULES OUT.html, where MODULES is the folder of the WebAssembly. Needs esbuild and gzip.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
-module=$(readlink -f "$1") out=$2
+modules=$(readlink -f "$1") out=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/node_modules" "$(dirname "$out")"
-gzip -9 -n -c "$module" >"$work/node_modules/engine.wasm.gz"
+for module in engine training; do
+  gzip -9 -n -c "$modules/$module.wasm" >"$work/node_modules/$module.wasm.gz"
+done
 NODE_PATH=$work/node_modules esbuild "$here/page.js" --bundle --minify --format=iife --charset=utf8 --loader:.gz=base64 \
   --log-level=warning --outfile="$work/page.js"
 # A script in a page ends at the first </script, wherever that stands.

@@ -4,6 +4,7 @@ find_program(HALFLAB_WASM_LINKER wasm-ld-16 DOC "The linker of Clang 16 for WebA
 find_program(HALFLAB_NODE NAMES node nodejs DOC "Node.js, which runs WebAssembly in tests")
 find_program(HALFLAB_ESBUILD esbuild DOC "esbuild, which puts the scripts of the page together")
 set(engine_module ${PROJECT_BINARY_DIR}/page/engine.wasm)
+set(training_module ${PROJECT_BINARY_DIR}/page/training.wasm)
 add_custom_target(page_engine
   COMMAND ${CMAKE_COMMAND} -S ${PROJECT_SOURCE_DIR}/tools/page -B ${PROJECT_BINARY_DIR}/page -G Ninja
     -DCMAKE_TOOLCHAIN_FILE=${PROJECT_SOURCE_DIR}/tools/page/wasm.cmake
@@ -15,21 +16,27 @@ list(TRANSFORM engine_sources PREPEND ${PROJECT_SOURCE_DIR}/)
 add_executable(native_engine EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/native_engine.cpp ${engine_sources})
 target_link_libraries(native_engine PRIVATE halflab_command halflab::fp16_bulk nlohmann_json::nlohmann_json)
 target_compile_options(native_engine PRIVATE -O2)
-set_target_properties(native_engine PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
+add_executable(native_training EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/native_training.cpp
+  ${PROJECT_SOURCE_DIR}/tools/page/engine/answer.cpp ${PROJECT_SOURCE_DIR}/tools/page/engine/training.cpp)
+target_link_libraries(native_training PRIVATE halflab::sim halflab::fp16_bulk nlohmann_json::nlohmann_json)
+set_target_properties(native_engine native_training PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
 set(page ${PROJECT_BINARY_DIR}/page/halflab.html)
-add_custom_target(page_html COMMAND ${PROJECT_SOURCE_DIR}/tools/page/build.sh ${engine_module} ${page} VERBATIM)
+add_custom_target(page_html COMMAND ${PROJECT_SOURCE_DIR}/tools/page/build.sh ${PROJECT_BINARY_DIR}/page ${page} VERBATIM)
 add_dependencies(page_html page_engine)
 if(HALFLAB_WASM_LINKER AND HALFLAB_NODE AND HALFLAB_ESBUILD)
-  add_test(NAME page:build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target page_html native_engine)
+  add_test(NAME page:build COMMAND ${CMAKE_COMMAND} --build ${PROJECT_BINARY_DIR} --target page_html native_engine
+    native_training)
   set_tests_properties(page:build PROPERTIES LABELS page FIXTURES_SETUP page)
   add_test(NAME page:engine COMMAND ${HALFLAB_NODE} ${CMAKE_CURRENT_LIST_DIR}/engine_test.mjs ${engine_module}
     $<TARGET_FILE:native_engine>)
+  add_test(NAME page:training COMMAND ${HALFLAB_NODE} ${CMAKE_CURRENT_LIST_DIR}/training_test.mjs ${training_module}
+    $<TARGET_FILE:native_training>)
   add_test(NAME page:page COMMAND /usr/bin/python3 ${CMAKE_CURRENT_LIST_DIR}/page_test.py ${page}
     ${PROJECT_BINARY_DIR}/page/screenshots)
   set_tests_properties(page:page PROPERTIES ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
 else()
-  foreach(test engine page)
+  foreach(test engine training page)
     add_test(NAME page:${test} COMMAND sh -c "echo 'skipped: ./lab page installs what is missing, but nodejs'; exit 3")
   endforeach()
 endif()
-set_tests_properties(page:engine page:page PROPERTIES LABELS page SKIP_RETURN_CODE 3 FIXTURES_REQUIRED page)
+set_tests_properties(page:engine page:training page:page PROPERTIES LABELS page SKIP_RETURN_CODE 3 FIXTURES_REQUIRED page)

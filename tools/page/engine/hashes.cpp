@@ -8,6 +8,7 @@
 #include "fp16/philox.h"
 #include "tools/page/engine/answer.h"
 #include "tools/page/engine/engine.h"
+#include "tools/page/engine/hash.h"
 
 namespace halflab::page {
 namespace {
@@ -21,17 +22,6 @@ const fp16::math::UnaryFunction* function_at(std::size_t index) {
   const std::size_t before = fp16::operations().size();
   return index < before ? nullptr : fp16::math::unary_functions()[index - before];
 }
-
-class Hash {
- public:
-  void add(std::uint64_t value, int bits) {
-    for (int done = 0; done < bits; done += 8) state_ = (state_ ^ (value >> done & 0xff)) * 0x100000001b3;
-  }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325;
-};
 
 /// The operands of a sample, of as many bits as the operation takes.
 fp16::OperandCodes operands_of(const fp16::Operation& operation, const fp16::Philox& random,

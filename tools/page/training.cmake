@@ -1,0 +1,28 @@
+# What the second module of the page is made of, which trains networks: the simulator without what reads files, without
+# pictures of scenes and its sizes of published networks, and what the arrays of its tensors are computed with.
+file(GLOB training_sources CONFIGURE_DEPENDS RELATIVE ${root} ${root}/sim/*/*.cpp)
+list(FILTER training_sources EXCLUDE REGEX "^sim/sizing/|^sim/data/(registry|idx|gzip_file|input_file|text_file|scenes)\\.cpp$")
+list(FILTER training_sources EXCLUDE REGEX "^sim/models/(registry|ssd)\\.cpp$|^sim/tensor/available_memory\\.cpp$")
+list(APPEND training_sources
+  fp16/names.cpp
+  fp16/vector/block_arrays.cpp
+  fp16/vector/borders.cpp
+  fp16/vector/bulk.cpp
+  fp16/vector/bulk_portable.cpp
+  fp16/vector/code_histogram.cpp
+  fp16/vector/coding.cpp
+  fp16/vector/exact_sums.cpp
+  fp16/vector/exponent_histogram.cpp
+  fp16/vector/float_bins.cpp
+  fp16/vector/gemm.cpp
+  fp16/vector/gemm_portable.cpp
+  fp16/vector/math.cpp
+  fp16/vector/math_kernels.cpp
+  fp16/vector/math_pairs.cpp
+  fp16/vector/outcomes.cpp
+  fp16/vector/packed.cpp
+  fp16/vector/philox.cpp
+  fp16/vector/scaled_rounding.cpp
+  fp16/vector/vector_path.cpp
+  tools/page/engine/answer.cpp
+  tools/page/engine/training.cpp)
