@@ -36,6 +36,12 @@ export function field(id, label, value, onchange) {
     onchange: ({ target }) => onchange(target.value) }));
 }
 
+/// A longer text.
+export function area(id, label, value, onchange) {
+  return element("label", {}, label, element("textarea", { id, rows: 3, spellcheck: "false", onchange: ({ target }) => onchange(target.value) },
+    value));
+}
+
 /// One of some: options are [value, text] or texts that are their own values.
 export function choice(id, label, options, chosen, onchange) {
   return element("label", {}, label, element("select", { id, onchange: ({ target }) => onchange(target.value) },

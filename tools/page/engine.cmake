@@ -17,6 +17,7 @@ set(engine_sources
   tools/halflab/show/measure.cpp
   tools/halflab/show/numbers.cpp
   tools/page/engine/answer.cpp
+  tools/page/engine/blocks.cpp
   tools/page/engine/hashes.cpp
   tools/page/engine/lines.cpp
   tools/page/engine/numbers.cpp

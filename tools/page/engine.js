@@ -71,6 +71,9 @@ export async function loadEngine(bytes) {
     series: () => answer("series"),
     sums: (...question) => answer("sums", ...question),
     sum_curve: (...question) => answer("sum_curve", ...question),
+    block_formats: () => answer("block_formats"),
+    blocks: (...question) => answer("blocks", ...question),
+    random_row: (seed) => answer("random_row", seed),
     operations: () => answer("operations"),
     hash: (index, first, count) => BigInt.asUintN(64, call("hash", index, BigInt(first), BigInt(count))),
   };

@@ -8,6 +8,7 @@
 /// update(state), which is called instead. leave() ends what runs when the chapter is left.
 
 import packedEngine from "engine.wasm.gz";
+import * as blocks from "./chapters/blocks.js";
 import * as number from "./chapters/number.js";
 import * as operation from "./chapters/operation.js";
 import * as sum from "./chapters/sum.js";
@@ -17,7 +18,7 @@ import { patch } from "./patch.js";
 import de from "./texts/de.json";
 import en from "./texts/en.json";
 
-const CHAPTERS = [number, operation, sum];
+const CHAPTERS = [number, operation, sum, blocks];
 const LANGUAGES = { en, de };
 const ADDRESS_DELAY = 300;  // ms: browsers refuse many changes of the address at once
 

@@ -19,7 +19,7 @@ function patchAttributes(old, fresh) {
   for (const name of old.handlers) old[name] = null;
   for (const name of fresh.handlers) old[name] = fresh[name];
   old.handlers = fresh.handlers;
-  old.isStale = old.getAttribute("value") !== fresh.getAttribute("value");
+  old.isStale = old.defaultValue !== fresh.defaultValue;
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name) && name !== "open") old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
 }

@@ -42,6 +42,13 @@ const std::map<std::string, const char* (*)(const Json&)> functions{
        return engine_sum_curve(text(q, 1).c_str(), text(q, 2).c_str(), text(q, 3).c_str(), number(q, 4),
                                number(q, 5), text(q, 6).c_str(), text(q, 7).c_str());
      }},
+    {"block_formats", [](const Json&) { return engine_block_formats(); }},
+    {"blocks",
+     [](const Json& q) {
+       return engine_blocks(text(q, 1).c_str(), text(q, 2).c_str(), text(q, 3).c_str(), number(q, 4),
+                            number(q, 5));
+     }},
+    {"random_row", [](const Json& q) { return engine_random_row(number(q, 1)); }},
     {"lines",
      [](const Json& q) {
        return engine_lines(text(q, 1).c_str(), number(q, 2), number(q, 3), number(q, 4));

@@ -1,6 +1,6 @@
 /// A sum: the same terms added up in every order the library has, where a chain stagnates, and what each order loses.
 
-import { choice, drawn, element, field, isFormat, isWhole, rounded, slider, table, tried } from "../elements.js";
+import { area, choice, drawn, element, isFormat, isWhole, rounded, slider, table, tried } from "../elements.js";
 
 export const name = "sum";
 /// terms: the series; own: a text of terms; step: how many terms are added up, empty: all; way: that is drawn.
@@ -31,7 +31,7 @@ function asked(engine, state, texts, go) {
     choice("terms", texts("sum.terms"), engine.series().map((series) => [series, texts(`sum.terms_${series}`)]), state.terms,
       (terms) => restart({ terms })),
     choice("format", texts("format"), formats, state.format, (format) => restart({ format })),
-    state.terms === "own" ? field("own", texts("sum.own"), state.own, (own) => restart({ own })) : null),
+    state.terms === "own" ? area("own", texts("sum.own"), state.own, (own) => restart({ own })) : null),
   element("div", { class: "asked" },
     slider("count", texts("sum.count"), { min: LEAST_LOG2, max: MOST_LOG2, value: Math.log2(state.count), text: state.count }, (log2) => {
       stop();

@@ -40,6 +40,17 @@ const char* engine_sums(const char* format, const char* terms, const char* own, 
 const char* engine_sum_curve(const char* format, const char* terms, const char* own, double count,
                              double seed, const char* family, const char* name);
 
+/// The block formats and the rules for their scales.
+const char* engine_block_formats();
+
+/// A row of numbers, of which number `place` is multiplied by 2^exponent, in a block format: scales, codes
+/// and values, and in every block format what became of the others in that number's block.
+const char* engine_blocks(const char* format, const char* rule, const char* row, double place,
+                          double exponent);
+
+/// 32 numbers from -1 to 1 as a text, by Philox of this key.
+const char* engine_random_row(double seed);
+
 /// The operations and functions of binary16, by name, with their number of operands.
 const char* engine_operations();
 
