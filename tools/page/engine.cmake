@@ -16,10 +16,12 @@ set(engine_sources
   tools/halflab/show/expression.cpp
   tools/halflab/show/measure.cpp
   tools/halflab/show/numbers.cpp
+  tools/halflab/show/page_fragment.cpp
   tools/page/engine/answer.cpp
   tools/page/engine/blocks.cpp
   tools/page/engine/hashes.cpp
   tools/page/engine/lines.cpp
   tools/page/engine/numbers.cpp
   tools/page/engine/operations.cpp
+  tools/page/engine/quiz.cpp
   tools/page/engine/sums.cpp)

@@ -74,6 +74,7 @@ export async function loadEngine(bytes) {
     block_formats: () => answer("block_formats"),
     blocks: (...question) => answer("blocks", ...question),
     random_row: (seed) => answer("random_row", seed),
+    quiz: (seed) => answer("quiz", seed),
     operations: () => answer("operations"),
     hash: (index, first, count) => BigInt.asUintN(64, call("hash", index, BigInt(first), BigInt(count))),
   };

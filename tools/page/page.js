@@ -11,6 +11,7 @@ import packedEngine from "engine.wasm.gz";
 import * as blocks from "./chapters/blocks.js";
 import * as number from "./chapters/number.js";
 import * as operation from "./chapters/operation.js";
+import * as quiz from "./chapters/quiz.js";
 import * as sum from "./chapters/sum.js";
 import { element, tried } from "./elements.js";
 import { loadEngine, unpacked } from "./engine.js";
@@ -18,7 +19,7 @@ import { patch } from "./patch.js";
 import de from "./texts/de.json";
 import en from "./texts/en.json";
 
-const CHAPTERS = [number, operation, sum, blocks];
+const CHAPTERS = [number, operation, sum, blocks, quiz];
 const LANGUAGES = { en, de };
 const ADDRESS_DELAY = 300;  // ms: browsers refuse many changes of the address at once
 

@@ -49,6 +49,7 @@ const std::map<std::string, const char* (*)(const Json&)> functions{
                             number(q, 5));
      }},
     {"random_row", [](const Json& q) { return engine_random_row(number(q, 1)); }},
+    {"quiz", [](const Json& q) { return engine_quiz(number(q, 1)); }},
     {"lines",
      [](const Json& q) {
        return engine_lines(text(q, 1).c_str(), number(q, 2), number(q, 3), number(q, 4));

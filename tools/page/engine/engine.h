@@ -51,6 +51,9 @@ const char* engine_blocks(const char* format, const char* rule, const char* row,
 /// 32 numbers from -1 to 1 as a text, by Philox of this key.
 const char* engine_random_row(double seed);
 
+/// Ten questions with numbers drawn by Philox of this key, the choices, which of them is right, and the state that shows why.
+const char* engine_quiz(double seed);
+
 /// The operations and functions of binary16, by name, with their number of operands.
 const char* engine_operations();
 
