@@ -78,6 +78,17 @@ using ToOddKernel = void (*)(const float* a, const float* b, const float* c, flo
 using NearestEvenKernel = bool (*)(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
                                    std::uint16_t* out, std::size_t count);
 
+/// What rounding did to results of binary16.
+struct RoundedHalves {
+  std::uint32_t inexact = 0, subnormal = 0;
+  std::uint32_t flushed = 0;  ///< inexact zeros
+};
+
+/// As NearestEvenKernel on a multiple of 16 codes, at most block_size, and sets `found`, unless it returns true: then a result
+/// is infinite or a NaN, and all is left unspecified.
+using CountingKernel = bool (*)(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
+                                std::uint16_t* out, std::size_t count, RoundedHalves& found);
+
 enum class ArrayOperation { add, subtract, multiply, divide, sqrt, fma };
 inline constexpr std::size_t operation_count = 6;
 
@@ -99,6 +110,7 @@ struct BulkKernels {
   ToOddKernel to_odd[operation_count];              ///< for formats within binary16's exponents
   ToOddKernel to_odd_wide[operation_count];         ///< for those with binary32's
   NearestEvenKernel nearest_even[operation_count];  ///< of binary16; null: by way of to_odd
+  CountingKernel nearest_even_counting[operation_count];
   PackKernel pack_4, pack_6, unpack_4, unpack_6;
 };
 

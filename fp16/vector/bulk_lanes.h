@@ -2,6 +2,8 @@
 /// Kernels of arrays over lanes, written once for all instruction sets. `Halves` is what one offers for 16
 /// elements; tails go through padded copies. What a kernel of binary16 raises in the processor is what IEEE 754 wants.
 
+#include <iterator>
+#include <numeric>
 #include <type_traits>
 
 #include "fp16/vector/bulk_loops.h"
@@ -153,6 +155,49 @@ bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uin
   return _mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, _mm256_set1_epi16(0x7c00))) != 0;
 }
 
+/// Counts, besides, results that differ from what was rounded: sums and fmas to odd, and exact products. A quotient or root that
+/// binary32 rounds is a number of 11 digits only where it is exact: else it is farther than 2^-23 of itself from each.
+template <class Halves, ArrayOperation operation>
+bool nearest_even_counting(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
+                           std::uint16_t* out, std::size_t count, RoundedHalves& found) {
+  [[maybe_unused]] const typename Halves::Floats::ToOdd environment;
+  const auto set = [](std::int16_t x) { return _mm256_set1_epi16(x); };
+  const __m256i none = _mm256_setzero_si256();
+  __m256i largest = none, inexact = none, subnormal = none, flushed = none;
+  for (std::size_t i = 0; i < count; i += Halves::width) {
+    const auto exact = [&] {
+      if constexpr (operation == ArrayOperation::add)
+        return Halves::add_to_odd(Halves::load(a + i), Halves::load(b + i));
+      else if constexpr (operation == ArrayOperation::subtract)
+        return Halves::subtract_to_odd(Halves::load(a + i), Halves::load(b + i));
+      else
+        return operate<Halves, operation>(a + i, b + i, c + i);
+    }();
+    const __m256i codes = Halves::template round<to_nearest_even>(exact);
+    Halves::store(out + i, codes);
+    const __m256i magnitudes = codes & set(0x7fff);
+    largest = _mm256_max_epu16(largest, magnitudes);
+    // What holds is -1.
+    const __m256i is_small = _mm256_cmpgt_epi16(set(0x400), magnitudes);
+    if (_mm256_testz_si256(is_small, is_small) != 0) {
+      inexact = _mm256_sub_epi16(inexact, Halves::has_more_than_11_digits(exact));
+      continue;
+    }
+    const __m256i differs = Halves::differing(Halves::values_of(codes), exact);
+    const __m256i is_zero = _mm256_cmpeq_epi16(magnitudes, none);
+    inexact = _mm256_sub_epi16(inexact, differs);
+    subnormal = _mm256_sub_epi16(subnormal, _mm256_andnot_si256(is_zero, is_small));
+    flushed = _mm256_sub_epi16(flushed, differs & is_zero);
+  }
+  const auto sum = [&](__m256i counts) {
+    alignas(32) std::uint32_t pairs[8];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(pairs), _mm256_madd_epi16(counts, set(1)));
+    return std::accumulate(std::begin(pairs), std::end(pairs), std::uint32_t{0});
+  };
+  found = {.inexact = sum(inexact), .subnormal = sum(subnormal), .flushed = sum(flushed)};
+  return _mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, set(0x7bff))) != 0;
+}
+
 /// The operation on vectors of floats, rounded to odd.
 template <class Floats, ArrayOperation operation>
 typename Floats::Vector operate_to_odd(typename Floats::Vector a, typename Floats::Vector b,
@@ -175,11 +220,13 @@ void vectors_to_odd(const float* a, const float* b, const float* c, float* out, 
   for_each_vector<Floats::width>({a, b, c}, out, count, step);
 }
 
-/// `kernels` with operations rounded to odd of `Floats`, in all the range that these have.
-template <class Floats>
-constexpr BulkKernels with_vectors_to_odd(BulkKernels kernels) {
+/// `kernels` with operations rounded to odd, in all the range that floats have, and those that count.
+template <class Halves>
+constexpr BulkKernels with_operations_of(BulkKernels kernels) {
+  using Floats = typename Halves::Floats;
   for_each_operation([&]<ArrayOperation operation>() {
     constexpr auto row = static_cast<std::size_t>(operation);
+    kernels.nearest_even_counting[row] = nearest_even_counting<Halves, operation>;
     kernels.to_odd[row] = vectors_to_odd<Floats, operation>;
     if constexpr (Floats::has_full_range_to_odd) kernels.to_odd_wide[row] = vectors_to_odd<Floats, operation>;
   });
@@ -189,7 +236,7 @@ constexpr BulkKernels with_vectors_to_odd(BulkKernels kernels) {
 /// The kernels of an instruction set that has AVX2 and F16C; `Halves` serves where wider vectors are faster.
 template <class Halves, class Bytes>
 constexpr BulkKernels bulk_kernels() {
-  return with_vectors_to_odd<typename Halves::Floats>(with_loops({
+  return with_operations_of<Halves>(with_loops({
       .half_to_float = half_to_float<Avx2Halves>,
       .float_to_half = {float_to_half<Avx2Halves, to_nearest_even>, nullptr,
                         float_to_half<Avx2Halves, to_zero>, float_to_half<Avx2Halves, to_positive>,
@@ -209,6 +256,7 @@ constexpr BulkKernels bulk_kernels() {
                        nearest_even<Avx2Halves, ArrayOperation::multiply>,
                        nearest_even<Halves, ArrayOperation::divide>,
                        nearest_even<Halves, ArrayOperation::sqrt>, nearest_even<Halves, ArrayOperation::fma>},
+      .nearest_even_counting = {},
       .pack_4 = pack_4<Bytes>,
       .pack_6 = pack_6<Bytes>,
       .unpack_4 = unpack_4<Bytes>,

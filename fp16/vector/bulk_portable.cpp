@@ -69,6 +69,7 @@ constinit const BulkKernels portable_bulk_kernels = with_loops({
     .to_odd = {},
     .to_odd_wide = {},
     .nearest_even = {},
+    .nearest_even_counting = {},
     .pack_4 = pack<4>,
     .pack_6 = pack<6>,
     .unpack_4 = unpack<4>,

@@ -276,13 +276,7 @@ struct Avx2Halves {
   }
   static Codes round_to_odd(Values x) {
     const Codes truncated = round<to_zero>(x);
-    const auto inexact = [](__m128i codes, __m256 value) {
-      return Floats::bits_of(_mm256_cmp_ps(_mm256_cvtph_ps(codes), value, _CMP_NEQ_OQ));
-    };
-    const __m256i low = inexact(_mm256_castsi256_si128(truncated), x.low);
-    const __m256i high = inexact(_mm256_extracti128_si256(truncated, 1), x.high);
-    const __m256i in_order = _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0b11'01'10'00);
-    return truncated | (in_order & _mm256_set1_epi16(1));
+    return truncated | (differing(values_of(truncated), x) & _mm256_set1_epi16(1));
   }
   /// operation(vector of floats, vector of random bits) on all.
   template <class Operation>
@@ -290,6 +284,25 @@ struct Avx2Halves {
     return {operation(x.low, Floats::load(random)), operation(x.high, Floats::load(random + 8))};
   }
 
+  /// All bits where it holds.
+  static Codes has_more_than_11_digits(Values x) {
+    const auto holds = [](__m256 value) {
+      return _mm256_cmpgt_epi32(Floats::bits_of(value) & Floats::set(0x1fff), _mm256_setzero_si256());
+    };
+    return in_order(holds(x.low), holds(x.high));
+  }
+  /// All bits where a number of a is another than that of b.
+  static Codes differing(Values a, Values b) {
+    return in_order(Floats::bits_of(_mm256_cmp_ps(a.low, b.low, _CMP_NEQ_OQ)),
+                    Floats::bits_of(_mm256_cmp_ps(a.high, b.high, _CMP_NEQ_OQ)));
+  }
+
+  static Values add_to_odd(Values a, Values b) {
+    return {Floats::add_to_odd(a.low, b.low), Floats::add_to_odd(a.high, b.high)};
+  }
+  static Values subtract_to_odd(Values a, Values b) {
+    return {Floats::add_to_odd(a.low, -b.low), Floats::add_to_odd(a.high, -b.high)};
+  }
   static Values add(Values a, Values b) { return {add_in_order(a.low, b.low), add_in_order(a.high, b.high)}; }
   static Values subtract(Values a, Values b) { return {a.low - b.low, a.high - b.high}; }
   static Values multiply(Values a, Values b) {
@@ -305,6 +318,9 @@ struct Avx2Halves {
   }
 
  private:
+  static Codes in_order(__m256i low, __m256i high) {
+    return _mm256_permute4x64_epi64(_mm256_packs_epi32(low, high), 0b11'01'10'00);
+  }
   // With two NaN operands x86 returns the first one, quieted, as this library does; but the compiler may swap the
   // operands of an addition or a product unless it does not know that it is one.
   static __m256 add_in_order(__m256 a, __m256 b) {

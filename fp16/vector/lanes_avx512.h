@@ -225,6 +225,18 @@ struct Avx512Halves {
   }
 
   static Values scale(Values x, float factor) { return x * Floats::broadcast(factor); }
+  /// All bits where it holds.
+  static Codes has_more_than_11_digits(Values x) {
+    return _mm256_movm_epi16(_mm512_test_epi32_mask(Floats::bits_of(x), Floats::set(0x1fff)));
+  }
+  /// All bits where a number of a is another than that of b.
+  static Codes differing(Values a, Values b) {
+    return _mm256_movm_epi16(_mm512_cmp_ps_mask(a, b, _CMP_NEQ_OQ));
+  }
+
+  static Values add_to_odd(Values a, Values b) { return Floats::add_to_odd(a, b); }
+  static Values subtract_to_odd(Values a, Values b) { return Floats::add_to_odd(a, -b); }
+  static Values multiply(Values a, Values b) { return a * b; }
   static Values divide(Values a, Values b) { return a / b; }
   static Values sqrt(Values x) { return _mm512_sqrt_ps(x); }
   static Values fma_to_odd(Values a, Values b, Values c) { return Floats::fma_to_odd(a, b, c); }

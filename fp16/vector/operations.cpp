@@ -37,9 +37,11 @@ class Operator {
     const bool has_processors_flags =
         options.flags == nullptr || attributes.tininess == Tininess::after_rounding;
     const bool is_direct = format.format == binary16 && attributes.rounding == Rounding::nearest_even &&
-                           !attributes.flush_to_zero && !attributes.denormals_are_zero &&
-                           options.counts == nullptr && has_processors_flags;
-    if (is_direct) nearest_even_ = kernels_.nearest_even[row];
+                           !attributes.flush_to_zero && !attributes.denormals_are_zero;
+    if (!is_direct) return;
+    if (options.counts == nullptr && has_processors_flags) nearest_even_ = kernels_.nearest_even[row];
+    if (options.counts != nullptr && options.flags == nullptr)
+      counting_ = kernels_.nearest_even_counting[row];
   }
 
   /// Three operands; those that the operation lacks repeat another.
@@ -47,6 +49,7 @@ class Operator {
   void operate(const Code* const* operands, Code* out, std::size_t begin, std::size_t count,
                Outcomes& outcomes) const {
     if (operate_directly(operands, out, count, outcomes.flags)) return;
+    if (count_directly(operands, out, count, outcomes.counts)) return;
     const auto alone = [&](std::size_t i) {
       return scalar_(operands[0][i], operands[1][i], operands[2][i],
                      with_random_bits(attributes_, options_, begin + i));
@@ -85,6 +88,25 @@ class Operator {
       raised.invalid &= operation_ != ArrayOperation::fma;
       const bool has_saturated = apply_borders(attributes_, out, count);
       if (finds_flags) flags |= raised | Flags{.inexact = has_saturated, .overflow = has_saturated};
+      return true;
+    }
+    return false;
+  }
+
+  /// Operates on binary16 and counts what rounding did without widening, unless there are results that are no numbers.
+  template <typename Code>
+  bool count_directly(const Code* const* operands, Code* out, std::size_t count,
+                      RoundingCounts& counts) const {
+    if constexpr (sizeof(Code) == 2) {
+      RoundedHalves found;
+      if (counting_ == nullptr || count % 16 != 0 ||
+          counting_(operands[0], operands[1], operands[2], out, count, found))
+        return false;
+      counts += {.exact = count - found.inexact,
+                 .inexact = found.inexact,
+                 .subnormal = found.subnormal,
+                 .flushed = found.flushed,
+                 .overflowed = 0};
       return true;
     }
     return false;
@@ -157,6 +179,7 @@ class Operator {
   DrawBorders draws_ = {};
   ToOddKernel to_odd_ = nullptr;
   NearestEvenKernel nearest_even_ = nullptr;
+  CountingKernel counting_ = nullptr;
 };
 
 }  // namespace

@@ -98,6 +98,34 @@ TEST_CASE("array arithmetic: all formats, directions, attributes and paths have 
   });
 }
 
+/// Those operands whose result is a number, on which nothing but rounding decides.
+template <const Format& F>
+Operands<F> with_finite_results(const OperationRow<F>& row, const Operands<F>& in) {
+  Operands<F> kept;
+  for (std::size_t i = 0; i < in.a.size(); ++i) {
+    if (!is_finite<F>(row.scalar(in.a[i], in.b[i], in.c[i], {}).bits)) continue;
+    kept.a.push_back(in.a[i]);
+    kept.b.push_back(in.b[i]);
+    kept.c.push_back(in.c[i]);
+  }
+  return kept;
+}
+
+TEST_CASE("array arithmetic: halves whose results are numbers, many of them zeros or subnormal") {
+  const Operands<binary16> halves = hard_operands<binary16>(100'000);
+  for (const OperationRow<binary16>& row : operation_rows<binary16>) {
+    CAPTURE(row.name);
+    const Operands<binary16> in = with_finite_results(row, halves);
+    REQUIRE(in.a.size() > 30'000);
+    for (const Attributes& attributes : border_attributes) check_operation(row, in, {}, attributes);
+    Operands<binary16> sparse = in;
+    for (std::size_t i = 0; i < sparse.a.size(); ++i) {
+      if (i % 3 != 0) sparse.a[i] = sparse.c[i] = static_cast<std::uint16_t>(i % 2 << 15);
+    }
+    check_operation(row, with_finite_results(row, sparse), {}, {});
+  }
+}
+
 TEST_CASE("array arithmetic: more halves, and a format without vectorised operations") {
   const Operands<binary16> halves = hard_operands<binary16>(60'007);
   for (const OperationRow<binary16>& row : operation_rows<binary16>) {
