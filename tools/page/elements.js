@@ -87,7 +87,7 @@ export function isWhole(text, least, most) {
 /// A table that scrolls by itself where the screen is narrow. Rows are arrays of texts and elements.
 export function table(head, rows) {
   const cells = (kind, row) => element("tr", {}, ...row.map((cell) => element(kind, {}, cell)));
-  return element("div", { class: "wide", tabindex: "0" },
+  return element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": head.filter((text) => text).join(", ") },
     element("table", {}, element("thead", {}, cells("th", head)), element("tbody", {}, ...rows.map((row) => cells("td", row)))));
 }
 

@@ -87,6 +87,7 @@ export async function loadTraining(bytes) {
     networks: () => ask("networks"),
     begin: (network, policy, scaler, seed) => call("begin_training", network, policy, scaler, BigInt(seed)),
     replaceScaler: (training, scaler) => call("replace_scaler", training, scaler),
+    firstScale: (scaler) => call("first_scale", scaler),
     step: (training) => ask("step", training),
     end: (training) => call("end_training", training),
     productHash: (seed) => BigInt.asUintN(64, call("product_hash", BigInt(seed))),

@@ -123,7 +123,8 @@ function main({ chapter, language, parameters, unknown }, texts) {
     unknown.length > 0 ? element("p", { class: "wrong", role: "status" },
       texts("unknown", { parts: unknown.join(", ").slice(0, 200) })) : null,
     element("div", { id: "chapter" }, tried(() => chapter.show(engine, { ...parameters, language }, texts, go))),
-    element("p", { class: "note" }, texts("copy")));
+    element("p", { class: "note" }, texts("copy")),
+    element("p", { class: "printed" }, texts("printed", { state: address({ chapter, language, parameters }) })));
 }
 
 async function start() {

@@ -35,6 +35,11 @@ class Page(unittest.TestCase):
         self.browser.set_window_size(width, 1400)
         self.browser.get(self.page.as_uri() + state)
         WebDriverWait(self.browser, 20).until(lambda b: b.execute_script("return document.documentElement.dataset.ready"))
+        self.wait(lambda: not self.all("#chapter > [role=status]"))  # what is loaded when it is wanted
+
+    def chapters(self):
+        self.open()
+        return [link.get_attribute("href").split("#")[1].split("&")[0] for link in self.all("nav a")]
 
     def find(self, selector):
         return self.browser.find_element(By.CSS_SELECTOR, selector)

@@ -75,13 +75,13 @@ class Whole(Page):
         self.assertGreaterEqual(set(texts), {"en", "de"})
         for language in texts:
             self.assertEqual(texts[language].keys(), texts["en"].keys(), language)
-            for chapter in ("number", "operation"):
+            for chapter in self.chapters():
                 self.open(f"#{chapter}&language={language}")
                 self.assertIn(texts[language][f"{chapter}.notice"], self.text())
                 self.assertNotRegex(self.text(), r"\?[a-z_]+\.[a-z_]+\?")  # a text that is missing
 
     def test_it_fits_on_any_screen(self):
-        for chapter in ("number", "operation"):
+        for chapter in self.chapters():
             for width in (360, 1300, 2560):
                 self.open(f"#{chapter}", width)
                 inside, shown = self.browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")

@@ -89,7 +89,7 @@ function aligned(found, texts) {
   const weights = element("tr", {}, element("th", {}, ""), ...Array.from({ length: high - low + 1 }, (_, i) =>
     element("td", { class: "weight" }, (high - i) % 4 === 0 ? String(high - i) : "")));
   return element("figure", {}, element("figcaption", {}, texts("operation.aligned")),
-    element("div", { class: "wide", tabindex: "0" }, element("table", { class: "aligned" }, ...rows.map(line), weights)));
+    element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": texts("operation.aligned") }, element("table", { class: "aligned" }, ...rows.map(line), weights)));
 }
 
 function cell(number, log2, ulp) {

@@ -29,7 +29,7 @@ using Json = nlohmann::ordered_json;
 using fp16::binary16;
 using show::page_fragment;
 
-/// Numbers of one question.
+/// Numbers of one question, each drawn in a statement of its own: compilers differ in the order of parts of one.
 class Draw {
  public:
   Draw(std::uint64_t seed, std::uint64_t question) : random_{.key = seed, .stream = question} {}
@@ -107,7 +107,8 @@ Json next(Draw& draw) {
 
 /// What a decimal becomes.
 Json nearest(Draw& draw) {
-  const std::string decimal = fmt::format("{}.{}", draw.between(0, 9), draw.between(1, 9));
+  const int whole = draw.between(0, 9), tenth = draw.between(1, 9);
+  const std::string decimal = fmt::format("{}.{}", whole, tenth);
   const std::uint16_t code = fp16::parse<binary16>(decimal).bits;
   return question(draw, "nearest", {{"x", decimal}}, brief(binary16, code),
                   {decimal, brief(binary16, fp16::next_up<binary16>(code).bits),
@@ -123,7 +124,9 @@ constexpr std::array narrow_formats{
 Json count(Draw& draw) {
   const fp16::NamedFormat& row = draw.one_of(narrow_formats);
   const int exponent = draw.between(-2, 5);
-  const auto numbers = [](const fp16::Format& format) { return std::to_string((1 << format.trailing_bits()) + 1); };
+  const auto numbers = [](const fp16::Format& format) {
+    return std::to_string((1 << format.trailing_bits()) + 1);
+  };
   std::vector<std::string> wrong;
   for (const fp16::NamedFormat& other : narrow_formats) wrong.push_back(numbers(other.format));
   const double low = std::ldexp(1, exponent);
@@ -184,7 +187,8 @@ Json ones(Draw& draw) {
 /// The one of the narrow formats that comes closest to a number.
 Json closest(Draw& draw) {
   for (;;) {
-    const std::string text = fmt::format("{}e{}", draw.between(1, 9), draw.between(-9, 6));
+    const int digit = draw.between(1, 9), exponent = draw.between(-9, 6);
+    const std::string text = fmt::format("{}e{}", digit, exponent);
     const show::ExactNumber exact = show::ExactNumber::from_text(text);
     std::vector<double> errors;
     std::vector<std::string> names;
@@ -202,7 +206,8 @@ Json closest(Draw& draw) {
 
 /// The number of a code.
 Json code(Draw& draw) {
-  const auto bits = static_cast<std::uint16_t>(draw.between(0x3000, 0x5c00) | (draw.below(2) << 15));
+  const int magnitude = draw.between(0x3000, 0x5c00), sign = draw.between(0, 1);
+  const auto bits = static_cast<std::uint16_t>(magnitude | sign << 15);
   const show::Description number = show::describe(binary16, bits);
   const auto changed = [&](int by) { return brief(binary16, static_cast<std::uint16_t>(bits ^ by)); };
   return question(draw, "code", {{"code", number.code_text}, {"fields", number.fields}}, number.brief,
