@@ -2,6 +2,7 @@
 /// The gradients of a few batches late in training, pooled and counted by binary exponent, and how they came
 /// about.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,7 +25,9 @@ struct Pooled {
   std::string name;
   fp16::ExponentHistogram exponents = {};
   sim::CastCounts cast_at_scale_1 = {};
-  double square = 0;          ///< sum of g^2, in the order of the values
+  double square = 0;  ///< sum of g^2, in the order of the values
+  std::array<double, fp16::ExponentHistogram::max_exponent - fp16::ExponentHistogram::min_exponent + 1>
+      octave_squares = {};    ///< the same of each octave's, from the lowest on
   double flushed_square = 0;  ///< the same where |g| <= 2^-25
 
   void add(std::span<const float> gradients);
@@ -43,6 +46,8 @@ struct Pooled {
   double octaves_alive() const { return max_abs_log2() + 25; }
   /// The octave in per cent of all values.
   double percent_at(int exponent) const;
+  /// The sum of g^2 in the octave, in the order of the values.
+  double square_at(int exponent) const;
   /// The fullest octave in per cent of all values.
   double peak_percent() const;
 };

@@ -15,6 +15,14 @@ namespace experiments::gradient_histogram {
 using fp16::ExponentHistogram;
 using sim::GradientSite;
 
+namespace {
+
+std::size_t octave_index(int exponent) {
+  return static_cast<std::size_t>(exponent - ExponentHistogram::min_exponent);
+}
+
+}  // namespace
+
 void Pooled::add(std::span<const float> gradients) {
   exponents.add(gradients);
   cast_at_scale_1 += sim::count_casts(gradients, 0);
@@ -22,6 +30,7 @@ void Pooled::add(std::span<const float> gradients) {
     const double squared = static_cast<double>(g) * g;
     square += squared;
     flushed_square += std::fabs(g) <= 0x1p-25f ? squared : 0;
+    if (g != 0 && std::isfinite(g)) octave_squares[octave_index(std::ilogb(g))] += squared;
   }
 }
 
@@ -30,6 +39,7 @@ Pooled& Pooled::operator+=(const Pooled& other) {
   cast_at_scale_1 += other.cast_at_scale_1;
   square += other.square;
   flushed_square += other.flushed_square;
+  std::ranges::transform(octave_squares, other.octave_squares, octave_squares.begin(), std::plus());
   return *this;
 }
 
@@ -65,6 +75,10 @@ double Pooled::max_abs_log2() const {
 
 double Pooled::percent_at(int exponent) const {
   return 100 * static_cast<double>(exponents.octave(exponent).total) / static_cast<double>(exponents.total());
+}
+
+double Pooled::square_at(int exponent) const {
+  return octave_squares[octave_index(exponent)];
 }
 
 double Pooled::peak_percent() const {

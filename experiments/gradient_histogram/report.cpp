@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -56,6 +57,8 @@ struct MomentRow {
   const Moment& moment;
   const Pooled& gradients;
   int exponent = 0;
+
+  const Octave& octave() const { return gradients.exponents.octave(exponent); }
 };
 
 const TableOf<MomentRow> over_training_table{
@@ -64,7 +67,12 @@ const TableOf<MomentRow> over_training_table{
     .columns = {{"step", "steps", [](auto& r) { return r.moment.step; }},
                 {"quantity", "", [](auto& r) { return r.gradients.name; }},
                 {"exponent_log2", "log2", &MomentRow::exponent},
-                {"share_percent", "%", [](auto& r) { return r.gradients.percent_at(r.exponent); }}}};
+                {"share_percent", "%", [](auto& r) { return r.gradients.percent_at(r.exponent); }},
+                {"count", "values", [](auto& r) { return r.octave().total; }},
+                {"count_powers_of_two", "values", [](auto& r) { return r.octave().powers_of_two; }},
+                {"count_near_next", "values", [](auto& r) { return r.octave().near_next; }},
+                {"count_top", "values", [](auto& r) { return r.octave().top; }},
+                {"sum_of_squares", "1", [](auto& r) { return r.gradients.square_at(r.exponent); }}}};
 
 const TableOf<MomentRow> moments_table{
     .name = "moments",
@@ -73,6 +81,10 @@ const TableOf<MomentRow> moments_table{
         {"step", "steps", [](auto& r) { return r.moment.step; }},
         {"training_loss", "1", [](auto& r) { return r.moment.loss; }},
         {"quantity", "", [](auto& r) { return r.gradients.name; }},
+        {"values", "values", [](auto& r) { return r.gradients.exponents.total(); }},
+        {"zeros", "values", [](auto& r) { return r.gradients.exponents.zero(); }},
+        {"nonfinite", "values",
+         [](auto& r) { return r.gradients.exponents.infinite() + r.gradients.exponents.nan(); }},
         {"fraction_zero", "1", [](auto& r) { return r.gradients.fraction_zero(); }},
         {"fraction_flushed_at_scale_1", "1", [](auto& r) { return r.gradients.fraction_flushed(0); }},
         {"norm_share_flushed_at_scale_1", "1", [](auto& r) { return r.gradients.norm_share_flushed(); }},
@@ -116,7 +128,8 @@ void write_tables(RunRecord& record, const Findings& found) {
       add_moment({moment, *gradients});
       const std::optional<int> lowest = gradients->exponents.lowest_exponent();
       if (!lowest) continue;
-      for (int e = *lowest - 1; e <= *gradients->exponents.highest_exponent() + 1; ++e)
+      const int first = std::max(*lowest - 1, fp16::ExponentHistogram::min_exponent);
+      for (int e = first; e <= *gradients->exponents.highest_exponent() + 1; ++e)
         add_exponent({moment, *gradients, e});
     }
   }

@@ -109,9 +109,10 @@ Records::Records(fs::path folder) : folder_(std::move(folder)) {
   const toml::table list = read_toml_file((folder_ / list_file).string());
   for (const auto& [name, node] : list) {
     const Row row(node, fmt::format("{}: {}", (folder_ / list_file).string(), std::string(name.str())),
-                  {"command", "pictures"});
+                  {"command", "pictures", "tables"});
     const std::string key(name.str());
-    entries_[key] = {.command = row.text("command"), .pictures = row.texts("pictures")};
+    entries_[key] = {
+        .command = row.text("command"), .pictures = row.texts("pictures"), .tables = row.texts("tables")};
     const fs::path summary = folder_ / key / summary_file;
     if (!fs::exists(summary)) continue;
     summaries_[key] = read_object(summary);
@@ -147,6 +148,7 @@ void keep(const fs::path& run, const Records& records) {
   require_run_of(entry.command, manifest, name);
   std::vector<std::string> files{summary_file};
   for (const std::string& picture : entry.pictures) files.push_back(picture + ".svg");
+  for (const std::string& table : entry.tables) files.push_back(table + ".csv");
   keep_only(manifest, files);
   const fs::path folder = records.folder() / name;
   fs::create_directories(folder);

@@ -16,6 +16,7 @@ namespace experiments::pages {
 struct RecordEntry {
   std::string command;                ///< "scaler_comparison --seeds 8": how the run is made again
   std::vector<std::string> pictures;  ///< the names of its figures that are kept as SVG
+  std::vector<std::string> tables;    ///< those of its tables that are kept as CSV
 };
 
 /// A record that was listed, but of which no run was kept yet; what() is a sentence for readers.
@@ -49,7 +50,7 @@ class Records {
 };
 
 /// Takes a finished run over into the records, under its directory's last name: summary.json, the
-/// pictures that its entry names, and a manifest that lists these alone and holds no absolute path, but the
+/// pictures and tables that its entry names, and a manifest that lists these alone and holds no absolute path, but the
 /// last name of each. Throws std::invalid_argument where no record has that name, or the run was not
 /// made by the record's command; std::runtime_error where a file cannot be read or written.
 void keep(const std::filesystem::path& run, const Records& records);

@@ -61,6 +61,10 @@ TEST_CASE("gradient_histogram: pooled tensors add up as their values do") {
   CHECK(sum.fraction_subnormal_at_scale_1() == doctest::Approx(1.0 / 6));
   CHECK(sum.max_abs_log2() == doctest::Approx(std::log2(70000.0)));
   CHECK(sum.percent_at(-25) == doctest::Approx(200.0 / 7));
+  CHECK(sum.square_at(-25) == 0x1p-50 + 0x1.8p-25 * 0x1.8p-25);
+  CHECK(sum.square_at(-30) == 0x1p-60);
+  CHECK(sum.square_at(-149) == 0);
+  CHECK(sum.square_at(16) == 70000.0 * 70000.0);
   const double whole = 0x1p-50 + 0x1.8p-25 * 0x1.8p-25 + 1 + 70000.0 * 70000.0 + 0x1p-60 + 4;
   CHECK(sum.norm_share_flushed() == doctest::Approx(std::sqrt((0x1p-50 + 0x1p-60) / whole)));
 }

@@ -217,6 +217,8 @@ TEST_CASE("pages: a run is kept without its places, whole, and only where its re
     fs::create_directories(made_up.directory / "runs");
     std::ofstream(run.staging() / "sketch.svg") << "<svg/>";
     std::ofstream(run.staging() / "other.svg") << "<svg/>";
+    std::ofstream(run.staging() / "counts.csv") << "step,count\n0,1\n";
+    std::ofstream(run.staging() / "other.csv") << "step\n0\n";
     run.figure({.name = "sketch", .title = "Kept", .caption = ""});
     run.figure({.name = "other", .title = "Not kept", .caption = ""});
     run.summary("loss", 0.5);
@@ -225,7 +227,7 @@ TEST_CASE("pages: a run is kept without its places, whole, and only where its re
   };
   write(made_up.directory / "records.toml",
         "[b]\ncommand = \"probe --lr 0.10 --data images --scalers none,static --deep\"\npictures = "
-        "[\"sketch\"]\n");
+        "[\"sketch\"]\ntables = [\"counts\"]\n");
   json options{
       {"lr", 0.1},      {"data", "/home/me/images/"}, {"scalers", {"none", "static"}}, {"deep", true},
       {"quick", false}, {"out", "/home/me/b"}};
@@ -240,6 +242,8 @@ TEST_CASE("pages: a run is kept without its places, whole, and only where its re
   CHECK(!fs::exists(kept / "verdict.txt"));
   CHECK(fs::exists(kept / "sketch.svg"));
   CHECK(!fs::exists(kept / "other.svg"));
+  CHECK(content_of(kept / "counts.csv") == "step,count\n0,1\n");
+  CHECK(!fs::exists(kept / "other.csv"));
   CHECK(experiments::damaged_files(kept).empty());
   CHECK(filled("{b:loss}", made_up.records()) == "0.5");
 
@@ -366,6 +370,8 @@ TEST_CASE("pages: every record that is listed was kept, as its run wrote it, and
     CHECK(!contains(manifest.dump(), "\"/"));
     for (const std::string& picture : entry.pictures)
       CHECK(fs::exists(records.folder() / name / (picture + ".svg")));
+    for (const std::string& table : entry.tables)
+      CHECK(fs::exists(records.folder() / name / (table + ".csv")));
   }
   for (const fs::directory_entry& folder : fs::directory_iterator(records.folder())) {
     if (folder.is_directory()) CHECK(records.entries().contains(folder.path().filename().string()));
