@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <utility>
 
 #include "fp16/arithmetic.h"
@@ -67,9 +68,11 @@ void operate(const Operation& operation, std::span<Bits<F>> out, const RoundingA
       return;
     }
   }
-  const auto scalar = [&](auto... codes_and_attributes) {
-    return operation.template operator()<F>(codes_and_attributes...);
-  };
+  // By way of one type for all operations, as each instance of the loop is long to compile.
+  const std::function<fp16::Result<F>(typename Operands::value_type..., const fp16::Attributes&)> scalar =
+      [&](const auto&... codes_and_attributes) {
+        return operation.template operator()<F>(codes_and_attributes...);
+      };
   transform_elements<F>(scalar, out, rounding, options, operands...);
 }
 
