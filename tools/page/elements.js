@@ -32,13 +32,15 @@ export function tried(make) {
 
 /// A text to type, which counts when it is finished.
 export function field(id, label, value, onchange) {
-  return element("label", {}, label, element("input", { id, value, spellcheck: "false", autocomplete: "off", autocapitalize: "off",
+  return element("label", {}, label, element("input", { id, value, spellcheck: "false", autocomplete: "off",
+    autocapitalize: "off",
     onchange: ({ target }) => onchange(target.value) }));
 }
 
 /// A longer text.
 export function area(id, label, value, onchange) {
-  return element("label", {}, label, element("textarea", { id, rows: 3, spellcheck: "false", onchange: ({ target }) => onchange(target.value) },
+  return element("label", {}, label, element("textarea", { id, rows: 3, spellcheck: "false", onchange: ({ target }) =>
+    onchange(target.value) },
     value));
 }
 
@@ -52,13 +54,15 @@ export function choice(id, label, options, chosen, onchange) {
 /// A slider of { min, max, step, value, text }, where the text says what its place means; it counts while it moves.
 export function slider(id, label, { min, max, step = 1, value, text }, oninput) {
   return element("label", { class: "slider" }, element("span", {}, label, " ", element("output", { for: id }, text)),
-    element("input", { id, type: "range", min, max, step, value, "aria-valuetext": text, oninput: ({ target }) => oninput(target.value) }));
+    element("input", { id, type: "range", min, max, step, value, "aria-valuetext": text, oninput: ({ target }) =>
+      oninput(target.value) }));
 }
 
 /// The two things most chapters ask: a value, with its label, and a format.
 export function askedValue(engine, state, texts, go, label) {
   return element("div", { class: "asked" }, field("value", label, state.value, (value) => go({ value })),
-    choice("format", texts("format"), engine.formats().map(({ name, text }) => [name, text]), state.format, (format) => go({ format })));
+    choice("format", texts("format"), engine.formats().map(({ name, text }) => [name, text]), state.format, (format) =>
+      go({ format })));
 }
 
 export function isFormat(engine, name) {
@@ -88,11 +92,13 @@ export function isWhole(text, least, most) {
 export function table(head, rows) {
   const cells = (kind, row) => element("tr", {}, ...row.map((cell) => element(kind, {}, cell)));
   return element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": head.filter((text) => text).join(", ") },
-    element("table", {}, element("thead", {}, cells("th", head)), element("tbody", {}, ...rows.map((row) => cells("td", row)))));
+    element("table", {}, element("thead", {}, cells("th", head)),
+      element("tbody", {}, ...rows.map((row) => cells("td", row)))));
 }
 
 /// The fields of a code, "0 01111 0000000000", each in its own colour.
 export function coloredFields(fields) {
   const parts = fields.split(" "), kinds = parts.length === 3 ? ["sign", "exponent", "significand"] : ["exponent"];
-  return element("span", { class: "bits" }, ...parts.map((part, i) => element("span", { class: kinds[i] ?? "significand" }, part)));
+  return element("span", { class: "bits" }, ...parts.map((part, i) => element("span", { class: kinds[i] ?? "significand" },
+    part)));
 }

@@ -3,7 +3,8 @@
 /// A chapter exports its `name`; `defaults`, all its parameters of the address, which are texts; where not every text will do,
 /// allowed(name, value, engine); and show(engine, state, texts, go), which gives an element. go({ value: "1" }) changes
 /// parameters and makes an entry of the browser's history, go(change, { replace: true }) changes the present one, as sliders
-/// and animations should. The chapter is then shown anew and the elements in the page are made equal to the new ones (patch.js),
+/// and animations should. The chapter is then shown anew and the elements in the page are made equal to the new ones
+/// (patch.js),
 /// so that focus, a pointer that drags and what scrolls stay. Where that is too slow, show gives its element a function
 /// update(state), which is called instead. leave() ends what runs when the chapter is left.
 
@@ -112,7 +113,8 @@ function header({ chapter, language }, texts) {
     element("option", { value: code, lang: code, selected: code === language }, name));
   return element("header", {}, element("h1", {}, texts("title")), element("p", {}, texts("lead")),
     element("nav", { "aria-label": texts("chapters") }, ...links,
-      element("select", { id: "language", "aria-label": texts("languages"), onchange: ({ target }) => go({ language: target.value }) },
+      element("select", { id: "language", "aria-label": texts("languages"), onchange: ({ target }) =>
+        go({ language: target.value }) },
         ...languages)));
 }
 

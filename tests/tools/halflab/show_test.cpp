@@ -96,6 +96,18 @@ TEST_CASE("halflab show: 0x is a code without p and a value with it, and -1.5 is
   CHECK(code_of({"-sqrt(4)"}) == "0xc000");
 }
 
+TEST_CASE("halflab show prints the state of the teaching page that shows the same") {
+  const auto state_of = [](const std::vector<std::string>& words) {
+    return shown(words).at("summary").at("page_state").string();
+  };
+  CHECK(state_of({"2048+1"}) == "#operation&format=binary16&value=2048%2B1");
+  CHECK(state_of({"2048", "+", "1"}) == "#operation&format=binary16&value=2048%20%2B%201");
+  CHECK(state_of({"0x3c01", "--format", "bf16"}) == "#number&format=bfloat16&value=0x3c01");
+  CHECK(state_of({"2^-24"}) == "#number&format=binary16&value=2%5E-24");
+  CHECK(state_of({"fma(3, 5, 0.1)", "--format", "e4m3"}) ==
+        "#operation&format=e4m3&value=fma(3%2C%205%2C%200.1)");
+}
+
 TEST_CASE("halflab show: expressions round every operation, in the usual order") {
   CHECK(code_of({"1 + 2 * 3"}) == "0x4700");
   CHECK(code_of({"(1+2)*3"}) == "0x4880");

@@ -22,7 +22,9 @@ class Blocks(Page):
         self.open("#blocks")
         for format in [option.get_attribute("value") for option in Select(self.find("#format")).options]:
             self.choose("#format", format)
-            rules = [option.get_attribute("value") for option in Select(self.find("#rule")).options] if self.all("#rule") else []
+            rules = (
+                [option.get_attribute("value") for option in Select(self.find("#rule")).options] if self.all("#rule") else []
+            )
             self.assertEqual(len(rules), 0 if format == "nvfp4" else 4)
             for rule in rules:
                 self.choose("#rule", rule)
@@ -31,10 +33,15 @@ class Blocks(Page):
     def test_codes_and_values(self):
         self.open("#blocks&format=mxfp4&row=6,-1.4,0.26,0.2&place=0")
         rows = [self.cells(row) for row in self.all("tbody")[1].find_elements("css selector", "tr")]
-        self.assertEqual(rows, [["1", "6", "1 (0x7f)", "0111 6", "0x7", "6", "0 %"],
-                                ["2", "-1.4", "1 (0x7f)", "1011 -1.5", "0xb", "-1.5", "7.14 %"],
-                                ["3", "0.26", "1 (0x7f)", "0001 0.5", "0x1", "0.5", "92.3 %"],
-                                ["4", "0.2", "1 (0x7f)", "0000 0", "0x0", "0", "-100 %"]])
+        self.assertEqual(
+            rows,
+            [
+                ["1", "6", "1 (0x7f)", "0111 6", "0x7", "6", "0 %"],
+                ["2", "-1.4", "1 (0x7f)", "1011 -1.5", "0xb", "-1.5", "7.14 %"],
+                ["3", "0.26", "1 (0x7f)", "0001 0.5", "0x1", "0.5", "92.3 %"],
+                ["4", "0.2", "1 (0x7f)", "0000 0", "0x0", "0", "-100 %"],
+            ],
+        )
 
     def test_rows_of_a_reader(self):
         self.open("#blocks")

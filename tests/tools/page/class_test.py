@@ -19,9 +19,11 @@ POOR_CONTRAST = """
     canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
     return [...canvas.getImageData(0, 0, 1, 1).data];
   };
-  const luminance = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
+  const luminance = ([r, g, b]) => [r, g, b].map((c) => c / 255).map((c) => c <= 0.04045 ? c / 12.92
+    : ((c + 0.055) / 1.055) ** 2.4)
     .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-  const ratio = (a, b) => { const [x, y] = [luminance(a), luminance(b)].sort((p, q) => q - p); return (x + 0.05) / (y + 0.05); };
+  const ratio = (a, b) => { const [x, y] = [luminance(a), luminance(b)].sort((p, q) =>
+    q - p); return (x + 0.05) / (y + 0.05); };
   const behind = (at) => {
     for (; at; at = at.parentElement) { const color = parsed(getComputedStyle(at).backgroundColor); if (color[3] === 255) return color; }
     return parsed("white");
@@ -39,7 +41,8 @@ POOR_CONTRAST = """
     if (ratio(ink, parsed(style.getPropertyValue(`--${name}`))) < 4.5) found.push(`ink on ${name}`);
   for (const name of ["edge", "link", "wrong", "right"])  // 1.4.11
     for (const ground of ["paper", "box"])
-      if (ratio(parsed(style.getPropertyValue(`--${name}`)), parsed(style.getPropertyValue(`--${ground}`))) < 3) found.push(`${name} on ${ground}`);
+      if (ratio(parsed(style.getPropertyValue(`--${name}`)),
+        parsed(style.getPropertyValue(`--${ground}`))) < 3) found.push(`${name} on ${ground}`);
   return found;"""
 
 FOCUSABLE = "a[href], button:not(:disabled), input, select, textarea, [tabindex]"
@@ -47,15 +50,26 @@ FOCUSABLE = "a[href], button:not(:disabled), input, select, textarea, [tabindex]
 
 class Class(Page):
     def media(self, media="", **features):
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-            "media": media, "features": [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()]})
+        self.browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia",
+            {
+                "media": media,
+                "features": [{"name": name.replace("_", "-"), "value": value} for name, value in features.items()],
+            },
+        )
 
     def tearDown(self):
         self.media()
 
     def states(self):
-        return self.chapters() + ["number&value=1e9", "number&value=abc", "operation&value=fma(245.375, 19.953125, 28688)&draws=4096",
-                                  "sum&terms=own", "quiz&answers=0123012301", "later&zoom=1"]
+        return self.chapters() + [
+            "number&value=1e9",
+            "number&value=abc",
+            "operation&value=fma(245.375, 19.953125, 28688)&draws=4096",
+            "sum&terms=own",
+            "quiz&answers=0123012301",
+            "later&zoom=1",
+        ]
 
     def test_contrast(self):
         for scheme in ("light", "dark"):
@@ -71,21 +85,31 @@ class Class(Page):
             order = []
             for _ in range(wanted):
                 self.browser.switch_to.active_element.send_keys(Keys.TAB)
-                order.append(self.browser.execute_script(
-                    "return [...document.querySelectorAll(arguments[0])].indexOf(document.activeElement)", FOCUSABLE))
+                order.append(
+                    self.browser.execute_script(
+                        "return [...document.querySelectorAll(arguments[0])].indexOf(document.activeElement)", FOCUSABLE
+                    )
+                )
             self.assertEqual(order, list(range(wanted)), chapter)
-            outline = self.browser.execute_script("const s = getComputedStyle(document.activeElement); return s.outlineStyle + s.outlineWidth")
+            outline = self.browser.execute_script(
+                "const s = getComputedStyle(document.activeElement); return s.outlineStyle + s.outlineWidth"
+            )
             self.assertEqual(outline, "solid3px", chapter)
 
     def test_every_figure_and_control_has_a_text(self):
         for state in self.states():
             self.open(f"#{state}")
-            nameless = self.browser.execute_script("""
-              const named = (each) => each.getAttribute("aria-label") || each.textContent.trim() || each.closest("label")?.textContent.trim();
+            nameless = self.browser.execute_script(
+                """
+              const named = (each) => each.getAttribute("aria-label") || each.textContent.trim() ||
+                each.closest("label")?.textContent.trim();
               const drawings = [...document.querySelectorAll("svg")].filter((svg) => !svg.parentElement.closest("svg"));
               return [...drawings.filter((svg) => svg.getAttribute("role") !== "img" || !svg.getAttribute("aria-label")),
-                ...[...document.querySelectorAll("button, input, select, textarea, a, [tabindex]")].filter((each) => !named(each)),
-                ...document.querySelectorAll("canvas:not([aria-label]), img:not([alt])")].map((each) => each.outerHTML.slice(0, 100))""")
+                ...[...document.querySelectorAll("button, input, select, textarea, a, [tabindex]")].filter((each) =>
+                  !named(each)),
+                ...document.querySelectorAll("canvas:not([aria-label]), img:not([alt])")].map((each) => each.outerHTML.slice(0,
+                  100))"""
+            )
             self.assertEqual(nameless, [], state)
             levels = [int(heading.tag_name[1]) for heading in self.all("h1, h2, h3")]
             self.assertEqual(levels[:2], [1, 2])
@@ -100,13 +124,17 @@ class Class(Page):
             printed = self.find("main").text.split("\n")
             self.assertEqual([line for line in seen if line not in printed], [], state)
             self.assertIn("halflab.html#", printed[-1])
-            cut = self.browser.execute_script("""
+            cut = self.browser.execute_script(
+                """
               return [...document.querySelectorAll("main *")].filter((each) => !each.closest("svg, select, textarea, input") &&
-                each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 100))""")
+                each.getBoundingClientRect().right > innerWidth + 1).map((each) => each.outerHTML.slice(0, 100))"""
+            )
             self.assertEqual(cut, [], state)
 
     def test_no_webassembly_and_no_javascript(self):
-        script = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "delete globalThis.WebAssembly"})
+        script = self.browser.execute_cdp_cmd(
+            "Page.addScriptToEvaluateOnNewDocument", {"source": "delete globalThis.WebAssembly"}
+        )
         try:
             self.browser.get("about:blank")
             self.browser.get(self.page.as_uri())
@@ -134,8 +162,11 @@ class Languages(Class):
         texts = json.loads((TEXTS / "en.json").read_text(encoding="utf-8"))
         for key, text in texts.items():
             parts = re.split(r"(\{\w+\})", text)
-            texts[key] = "【" + "".join(part if part.startswith("{") else "半精度浮動小数点"[: len(part)] * (len(part) // 8 + 1)
-                                       for part in parts) + "】"
+            texts[key] = (
+                "【"
+                + "".join(part if part.startswith("{") else "半精度浮動小数点"[: len(part)] * (len(part) // 8 + 1) for part in parts)
+                + "】"
+            )
         for language in TEXTS.glob("*.json"):
             (copy / "texts" / language.name).write_text(json.dumps(texts), encoding="utf-8")
         cls.real, cls.page = cls.page, pathlib.Path(cls.folder.name) / "pseudo.html"
@@ -150,8 +181,22 @@ class Languages(Class):
         """Names of formats, functions and processors, which are the library's in every language."""
         self.open()
         formats = [option.get_attribute("textContent") for option in self.all("#format option")]
-        return re.findall(r"[A-Za-z]{2,}", " ".join(formats)) + ["sqrt", "fma", "inf", "nan", "halflab", "html", "mxfp", "nvfp", "volta",
-                                                                "turing", "ampere", "ada", "hopper", "blackwell"]
+        return re.findall(r"[A-Za-z]{2,}", " ".join(formats)) + [
+            "sqrt",
+            "fma",
+            "inf",
+            "nan",
+            "halflab",
+            "html",
+            "mxfp",
+            "nvfp",
+            "volta",
+            "turing",
+            "ampere",
+            "ada",
+            "hopper",
+            "blackwell",
+        ]
 
     def test_contrast(self):
         pass
@@ -162,14 +207,20 @@ class Languages(Class):
 
     def test_no_text_comes_from_the_code(self):
         known = self.known_words()
-        for state in self.chapters() + ["operation&value=fma(245.375, 19.953125, 28688)", "quiz&answers=0123012301", "later&zoom=1"]:
+        for state in self.chapters() + [
+            "operation&value=fma(245.375, 19.953125, 28688)",
+            "quiz&answers=0123012301",
+            "later&zoom=1",
+        ]:
             self.open(f"#{state}")
-            texts = self.browser.execute_script("""
+            texts = self.browser.execute_script(
+                """
               const found = [document.title], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
               while (walker.nextNode()) if (!walker.currentNode.parentElement.closest("script, style, textarea")) found.push(walker.currentNode.data);
               for (const name of ["aria-label", "aria-valuetext", "title", "alt", "placeholder"])
                 for (const each of document.querySelectorAll(`[${name}]`)) found.push(each.getAttribute(name));
-              return found""")
+              return found"""
+            )
             self.assertGreater(len(texts), 20, state)
             for text in texts:
                 words = re.findall(r"(?<![#&=%\w])[A-Za-z]{2,}", re.sub(r"【[^】]*】|#\S+|0x[0-9a-f]+", "", text))

@@ -41,17 +41,24 @@ class Number(Page):
 
 class NumberLine(Page):
     def window(self):
-        return json.loads(self.browser.execute_script("""
+        return json.loads(
+            self.browser.execute_script(
+                """
             const ticks = document.querySelectorAll(".numberline svg[role] > text");
-            return JSON.stringify([...ticks].map((text) => text.textContent))"""))
+            return JSON.stringify([...ticks].map((text) => text.textContent))"""
+            )
+        )
 
     def ticks(self):
         return self.find(".numberline .tick").get_attribute("d").count("M")
 
     def test_it_says_why_a_decimal_is_lost(self):
         self.open("#number&value=0.1")
-        self.assertIn("binary16 (fp16) has no 0.1, it lies between 0.0999755859375 and 0.10003662109375. It becomes "
-                      "0.0999755859375, which is 0.0244 % too small.", self.find(".answer").text)
+        self.assertIn(
+            "binary16 (fp16) has no 0.1, it lies between 0.0999755859375 and 0.10003662109375. It becomes "
+            "0.0999755859375, which is 0.0244 % too small.",
+            self.find(".answer").text,
+        )
         present, wanted = (float(self.find(f"circle.{kind}").get_attribute("cx").rstrip("%")) for kind in ("present", "wanted"))
         self.assertLess(present, wanted)
         self.assertEqual(wanted, 50)
@@ -112,14 +119,17 @@ class NumberLine(Page):
 
     def test_two_fingers_zoom(self):
         self.open("#number&value=1&centre=0&zoom=1")
-        self.browser.execute_script("""
-            const drawing = document.querySelector(".numberline svg[role]"), { left, width, top } = drawing.getBoundingClientRect();
+        self.browser.execute_script(
+            """
+            const drawing = document.querySelector(".numberline svg[role]"),
+              { left, width, top } = drawing.getBoundingClientRect();
             drawing.setPointerCapture = () => {};
             const send = (kind, pointerId, part) => drawing.dispatchEvent(
               new PointerEvent(kind, { pointerId, clientX: left + part * width, clientY: top + 9, bubbles: true }));
             send("pointerdown", 7, 0.4); send("pointerdown", 8, 0.6);
             send("pointermove", 7, 0.3); send("pointermove", 8, 0.7);
-            send("pointerup", 7, 0.3); send("pointerup", 8, 0.7)""")
+            send("pointerup", 7, 0.3); send("pointerup", 8, 0.7)"""
+        )
         self.assertAlmostEqual(self.zoom(), 0, delta=0.01)
 
     def test_every_format_has_one_at_every_zoom(self):

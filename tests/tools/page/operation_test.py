@@ -36,17 +36,21 @@ class Operation(Page):
         self.assertIn("in FP32, then rounded again 33584 33600 0x781a differs", rows)
 
     def test_it_says_why(self):
-        for value, why in (("2048+1", "2049 lies halfway between 2048 and 2050, and a tie goes to the one whose last bit is 0: 2048."),
-                           ("2048+1.5", "2049.5 lies between 2048 and 2050, nearer to 2050."),
-                           ("65504+16", "65520 is beyond the largest number by half a spacing or more, and so it becomes inf."),
-                           ("2^-14/3", "the last place stays 2^-24")):
+        for value, why in (
+            ("2048+1", "2049 lies halfway between 2048 and 2050, and a tie goes to the one whose last bit is 0: 2048."),
+            ("2048+1.5", "2049.5 lies between 2048 and 2050, nearer to 2050."),
+            ("65504+16", "65520 is beyond the largest number by half a spacing or more, and so it becomes inf."),
+            ("2^-14/3", "the last place stays 2^-24"),
+        ):
             self.open(f"#operation&value={value.replace('+', '%2B')}")
             self.assertIn(why, self.text())
 
     def test_the_mean_of_stochastic_rounding_converges(self):
         self.open("#operation&value=2048%2B0.3&draws=4096&seed=7")
-        self.assertIn("After 4096 draws, 583 times 2050 and 3513 times 2048, the mean is 2048.28466796875; exact: 2048.300048828125",
-                      self.text())
+        self.assertIn(
+            "After 4096 draws, 583 times 2050 and 3513 times 2048, the mean is 2048.28466796875; exact: 2048.300048828125",
+            self.text(),
+        )
         self.find("#draws").send_keys(Keys.ARROW_LEFT)
         self.assertIn("After 2048 draws", self.text())
         before = self.text()

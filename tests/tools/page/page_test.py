@@ -1,6 +1,7 @@
 """The page in a headless Chromium, as a reader uses it: python3 page_test.py PAGE.html SCREENSHOTS [sum_test.Sum]..., all
 *_test.py of this folder where none is named. Exit code 3: skipped."""
 
+import base64
 import json
 import pathlib
 import re
@@ -22,9 +23,13 @@ class Whole(Page):
         self.assertEqual(self.text(), seen)
 
     def test_states_of_other_pages_are_never_a_blank(self):
-        for state, unknown in (("#chapter_to_come&zoom=3", "chapter_to_come"), ("#number&format=posit8&value=1", "format=posit8"),
-                               ("#number&zoom=%E0%A4&value=1", "zoom=%E0%A4"), ("#operation&language=xx", "language=xx"),
-                               ("#number&constructor=1&zoom=x&y", "constructor=1, zoom=x, y=")):
+        for state, unknown in (
+            ("#chapter_to_come&zoom=3", "chapter_to_come"),
+            ("#number&format=posit8&value=1", "format=posit8"),
+            ("#number&zoom=%E0%A4&value=1", "zoom=%E0%A4"),
+            ("#operation&language=xx", "language=xx"),
+            ("#number&constructor=1&zoom=x&y", "constructor=1, zoom=x, y="),
+        ):
             self.open(state)
             self.assertIn(f"({unknown})", self.find("[role=status]").text)
             self.assertTrue(self.find("#chapter").text, state)
@@ -62,7 +67,9 @@ class Whole(Page):
         self.assertLess(self.page.stat().st_size, 1_500_000)
 
     def test_a_browser_that_cannot_unpack_gets_a_sentence(self):
-        script = self.browser.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.DecompressionStream"})
+        script = self.browser.execute_cdp_cmd(
+            "Page.addScriptToEvaluateOnNewDocument", {"source": "delete window.DecompressionStream"}
+        )
         try:
             self.browser.get("about:blank")
             self.browser.get(self.page.as_uri())
@@ -87,6 +94,19 @@ class Whole(Page):
                 inside, shown = self.browser.execute_script("return [innerWidth, document.documentElement.scrollWidth]")
                 self.assertLessEqual(shown, inside, f"{chapter} at {width}")
                 self.browser.save_screenshot(str(self.screenshots / f"{chapter}_{width}.png"))
+
+    def test_the_picture_for_those_who_have_not_opened_it(self):
+        """docs/page.png was taken so."""
+        self.browser.execute_cdp_cmd(
+            "Emulation.setDeviceMetricsOverride", {"width": 900, "height": 2000, "deviceScaleFactor": 1, "mobile": False}
+        )
+        try:
+            self.open("#operation")
+            clip = {"x": 0, "y": 0, "width": 900, "height": 800, "scale": 1}
+            found = self.browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
+            (self.screenshots / "page.png").write_bytes(base64.b64decode(found["data"]))
+        finally:
+            self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def test_the_first_answer_comes_at_once(self):
         times = []

@@ -24,8 +24,12 @@ class Quiz(Page):
             question = self.questions()[place]
             question.find_element("css selector", "button").click()
             question = self.questions()[place]
-            links.append((question.find_element("css selector", "a").get_attribute("href"),
-                          question.find_element("css selector", ".right").text))
+            links.append(
+                (
+                    question.find_element("css selector", "a").get_attribute("href"),
+                    question.find_element("css selector", ".right").text,
+                )
+            )
         for link, right in links:
             self.open(link[link.index("#") :])
             self.assertFalse(self.all("[role=alert], [role=status]"), link)

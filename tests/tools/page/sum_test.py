@@ -7,7 +7,9 @@ class Sum(Page):
 
     def test_4096_ones_stagnate_at_2048(self):
         self.open("#sum")
-        self.assertIn("4096 terms, chain: 2048 in place of 4096, 50 % off. After 2048 terms the chain stands still", self.text())
+        self.assertIn(
+            "4096 terms, chain: 2048 in place of 4096, 50 % off. After 2048 terms the chain stands still", self.text()
+        )
         self.assertEqual(self.row("chain"), "chain 2048 0x6800 -2048 -50 %")
         self.assertEqual(self.row("tree, pairwise"), "tree, pairwise 4096 0x6c00 0 0 %")
         self.assertEqual(self.row("chain with Kahan's compensation"), "chain with Kahan's compensation 4096 0x6c00 0 0 %")
@@ -48,7 +50,9 @@ class Sum(Page):
         self.assertIn("0.1", self.text())
 
     def test_it_does_not_move_for_who_asks_for_less_motion(self):
-        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]})
+        self.browser.execute_cdp_cmd(
+            "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": "reduce"}]}
+        )
         try:
             self.open("#sum&step=1")
             self.find("#play").click()
@@ -60,7 +64,11 @@ class Sum(Page):
     def test_own_terms(self):
         self.open("#sum&terms=own&own=1%200.0001&count=1024")
         self.assertIn("1024 terms, chain: 512 in place of 512.051", self.text())
-        for wrong, why in (("1 x", "'x', number 2 of the row, is no number"), ("", "there is no number in the row"), ("漢字", "is no number")):
+        for wrong, why in (
+            ("1 x", "'x', number 2 of the row, is no number"),
+            ("", "there is no number in the row"),
+            ("漢字", "is no number"),
+        ):
             self.open(f"#sum&terms=own&own={wrong}")
             self.assertIn(why, self.alert())
             self.assertTrue(self.find("#own"))

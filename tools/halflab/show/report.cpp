@@ -8,6 +8,7 @@
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
+#include "tools/halflab/show/page_fragment.h"
 
 namespace halflab::show {
 namespace {
@@ -60,7 +61,9 @@ const SummaryOf<Findings> summary{
      {"sticky", "1 where any further bit is set", [](auto& f) { return bit_of(f, &Discarded::sticky); }},
      {"flags", "that the rounding raised, or none", [](auto& f) { return text_of(f.flags); }},
      {"error_ulp", "result less exact, in units of the result's last place",
-      [](auto& f) { return has_error(f) ? std::optional(f.error_in_ulps()) : std::nullopt; }}}};
+      [](auto& f) { return has_error(f) ? std::optional(f.error_in_ulps()) : std::nullopt; }},
+     {"page_state", "the fragment of the address that shows it in the teaching page (./lab page)",
+      [](auto& f) { return page_fragment(f); }}}};
 
 const TableOf<Step> steps_table{
     .name = "steps",
@@ -239,6 +242,7 @@ void report(Run& run, const Findings& found) {
   record.verdict(properties_table(found).text());
   if (found.is_rounded()) record.verdict(roundings_text(found).text());
   record.verdict(formats_text(found).text());
+  record.verdict(fmt::format("In the teaching page (./lab page): halflab.html{}", page_fragment(found)));
 }
 
 }  // namespace halflab::show

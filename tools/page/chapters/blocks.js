@@ -31,7 +31,8 @@ function asked(engine, state, texts, go) {
       choice("format", texts("format"), formats.map((format) => [format.name]), state.format, (format) => go({ format })),
       hasRules ? choice("rule", texts("blocks.rule"), rules.map((rule) => [rule, texts(`blocks.rule_${rule}`)]), state.rule,
         (rule) => go({ rule })) : null,
-      element("button", { onclick: () => go({ row: engine.random_row(Number(state.seed)), seed: String(Number(state.seed) + 1) }) },
+      element("button", { onclick: () => go({ row: engine.random_row(Number(state.seed)),
+        seed: String(Number(state.seed) + 1) }) },
         texts("blocks.random"))));
 }
 
@@ -61,20 +62,25 @@ function sentence(found, block, texts) {
     tensor_scale: found.tensor_scale, count: neighbours.count, zeros: neighbours.zeros, error: lossText(neighbours) });
 }
 
-/// Each number as it was given and as it comes back, to the scale of the outlier's neighbours, with the numbers that its block can
+/// Each number as it was given and as it comes back, to the scale of the outlier's neighbours, with the numbers that its block
+/// can
 /// hold as lines.
 function picture(found, block, place, texts) {
   const { numbers, format } = found, first = block * format.block_size;
   const sizes = numbers.filter((_, i) => i !== place).map(({ given }) => Math.abs(given)).filter(Number.isFinite);
   const most = Math.max(...sizes, 0) || 1, width = 1000 / numbers.length;
   const y = (value) => HEIGHT / 2 * (1 - Math.max(-1.1, Math.min(1.1, value / most)) / 1.1);
-  const bar = (kind, value, i, left, right) => drawn("rect", { class: kind, x: (i + left) * width, width: (right - left) * width,
+  const bar = (kind, value, i, left, right) => drawn("rect", { class: kind, x: (i + left) * width,
+    width: (right - left) * width,
     y: Math.min(y(value), y(0)), height: Math.max(0, Math.abs(y(value) - y(0))) });
-  const levels = [...found.scales[block].levels, ...found.scales[block].levels.map((level) => -level)].filter((level) => Math.abs(level) <= 1.1 * most);
-  const lines = levels.map((level) => `M${first * width} ${y(level).toFixed(1)}H${Math.min(numbers.length, first + format.block_size) * width}`);
+  const levels = [...found.scales[block].levels, ...found.scales[block].levels.map((level) => -level)].filter((level) =>
+    Math.abs(level) <= 1.1 * most);
+  const lines = levels.map((level) =>
+    `M${first * width} ${y(level).toFixed(1)}H${Math.min(numbers.length, first + format.block_size) * width}`);
   const label = texts("blocks.picture", { count: numbers.length, format: format.name, zeros: found.neighbours.zeros });
   return element("figure", {}, element("figcaption", {}, texts("blocks.caption")),
-    drawn("svg", { role: "img", "aria-label": label, width: "100%", height: HEIGHT, viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: "none" },
+    drawn("svg", { role: "img", "aria-label": label, width: "100%", height: HEIGHT, viewBox: `0 0 1000 ${HEIGHT}`,
+      preserveAspectRatio: "none" },
       ...numbers.flatMap(({ given, decoded }, i) => [bar(i === place ? "outlier" : "given", given ?? 0, i, 0.1, 0.9),
         bar("decoded", decoded ?? 0, i, 0.35, 0.65)]),
       drawn("path", { class: "level", d: lines.join("") }), drawn("path", { class: "base", d: `M0 ${y(0)}H1000` })),
@@ -86,17 +92,20 @@ function comparison(found, texts, go) {
   return table([texts("format"), texts("blocks.zeros"), texts("blocks.loss"), texts("blocks.bits"), texts("blocks.elements"),
     texts("blocks.block")],
     found.all.map(({ format, neighbours }) => [
-      element("button", { class: "plain", "aria-pressed": String(format.name === found.format.name), onclick: () => go({ format: format.name }) },
+      element("button", { class: "plain", "aria-pressed": String(format.name === found.format.name), onclick: () =>
+        go({ format: format.name }) },
         format.name),
       `${neighbours.zeros} / ${neighbours.count}`, lossText(neighbours), String(format.bits_per_value),
       `${format.element} × ${format.scale}`, String(format.block_size)]));
 }
 
 function codes(found, texts) {
-  return table(["", texts("blocks.legend_given"), texts("blocks.scale"), texts("blocks.element"), texts("number.code"), texts("blocks.legend_decoded"), texts("number.error")],
+  return table(["", texts("blocks.legend_given"), texts("blocks.scale"), texts("blocks.element"), texts("number.code"),
+    texts("blocks.legend_decoded"), texts("number.error")],
     found.numbers.map((number, i) => {
       const scale = found.scales[Math.floor(i / found.format.block_size)];
-      return [String(i + 1), number.text, `${scale.value} (${scale.code})`, element("span", {}, coloredFields(number.fields), ` ${number.element}`),
+      return [String(i + 1), number.text, `${scale.value} (${scale.code})`, element("span", {}, coloredFields(number.fields),
+        ` ${number.element}`),
         number.code, number.decoded === null ? "nan" : String(Number(number.decoded.toPrecision(6))),
         number.relative_error === null ? "-" : `${rounded(100 * number.relative_error)} %`];
     }));

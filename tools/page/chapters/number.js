@@ -29,7 +29,8 @@ function answer(engine, state, texts, go) {
     element("h3", {}, texts("number.formats")),
     table([texts("format"), texts("number.is"), texts("number.code"), texts("flags"), texts("number.error")],
       found.formats.map((row) => [
-        element("button", { class: "plain", onclick: () => go({ format: row.format, value: found.exact_text || result.shortest }) }, row.format),
+        element("button", { class: "plain", onclick: () => go({ format: row.format, value: found.exact_text ||
+          result.shortest }) }, row.format),
         row.number.brief, row.number.code, flags(row.flags, texts), error(row, texts)])));
 }
 
@@ -58,7 +59,8 @@ function facts(found, texts) {
   if (found.below) rows.push([texts("number.below"), found.below.brief]);
   if (found.above) rows.push([texts("number.above"), found.above.brief]);
   if (found.ulp_log2 !== null) rows.push([texts("number.ulp"), `2^${found.ulp_log2}`]);
-  return element("dl", { class: "facts" }, ...rows.flatMap(([key, value]) => [element("dt", {}, key), element("dd", {}, value)]));
+  return element("dl", { class: "facts" }, ...rows.flatMap(([key, value]) => [element("dt", {}, key),
+    element("dd", {}, value)]));
 }
 
 /// What became of what was asked for.
@@ -72,12 +74,14 @@ function sentence(found, engine, texts) {
   if (result.kind === "zero") return texts("number.is_lost", { ...values, smallest: rounded(format.smallest) });
   const [below, above] = neighbours(found);
   const error = found.formats.find((row) => row.format === found.format).relative_error;
-  return texts(error < 0 ? "number.is_smaller" : "number.is_larger", { ...values, below, above, error: rounded(Math.abs(100 * error)) });
+  return texts(error < 0 ? "number.is_smaller" : "number.is_larger", { ...values, below, above,
+    error: rounded(Math.abs(100 * error)) });
 }
 
 /// The numbers on both sides of what was rounded.
 export function neighbours(found) {
-  return ["toward_negative", "toward_positive"].map((direction) => found.roundings.find(({ rounding }) => rounding === direction).result.brief);
+  return ["toward_negative", "toward_positive"].map((direction) => found.roundings.find(({ rounding }) =>
+    rounding === direction).result.brief);
 }
 
 export function shortened(digits) {

@@ -1,22 +1,25 @@
 /// The number line: a window of it with the numbers of the format, their spacing and the present number, and the same window in
 /// every other format. A wheel, two fingers, keys and buttons zoom; a pointer drags.
 
-import { drawn, element, slider } from "../elements.js";
+import { drawn, element, rounded, slider } from "../elements.js";
 
 const MOST = 400;  // numbers that are drawn one by one
 const NUMBERS_AT_FIRST = 12;
 const MAIN = { top: 48, height: 34, total: 136 }, ROW = { height: 36, strip: 12 };
 
-/// { centre, zoom, low, high, scale }: what is seen; `zoom` is log2 of its width. Without a choice, the number and some beside it.
+/// { centre, zoom, low, high, scale }: what is seen; `zoom` is log2 of its width. Without a choice, the number and some beside
+/// it.
 function windowOf(state, found, format) {
-  const bounds = { min: Math.floor(Math.log2(format.smallest)) + 1, max: Math.min(1022, Math.ceil(Math.log2(format.largest)) + 1) };
+  const bounds = { min: Math.floor(Math.log2(format.smallest)) + 1,
+    max: Math.min(1022, Math.ceil(Math.log2(format.largest)) + 1) };
   const number = asked(found) ?? 0;
   const byNumber = Math.log2(NUMBERS_AT_FIRST) + (found.ulp_log2 ?? bounds.max - 8);
   const centre = Math.min(format.largest, Math.max(-format.largest, state.centre === "" ? number : Number(state.centre)));
   const finest = Math.max(bounds.min, Math.log2(Math.abs(centre)) - 50);  // doubles are no closer
   const zoom = Math.min(bounds.max, Math.max(finest, state.zoom === "" ? byNumber : Number(state.zoom)));
   const half = 2 ** (zoom - 1);
-  return { ...bounds, zoom, centre, low: centre - half, high: centre + half, scale: (value) => 1000 * ((value - centre) / half + 1) / 2 };
+  return { ...bounds, zoom, centre, low: centre - half, high: centre + half,
+    scale: (value) => 1000 * ((value - centre) / half + 1) / 2 };
 }
 
 /// What was asked for, before it was rounded; null where that is no finite number.
@@ -43,7 +46,8 @@ function percent(place) {
 
 /// A part of the drawing whose width of 1000 is that of the page, whatever that is.
 function strip(y, height, ...children) {
-  return drawn("svg", { x: 0, y, width: "100%", height, viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none" }, ...children);
+  return drawn("svg", { x: 0, y, width: "100%", height, viewBox: `0 0 1000 ${height}`, preserveAspectRatio: "none" },
+    ...children);
 }
 
 function ticks(line, view, heightOf, bottom) {
@@ -56,7 +60,8 @@ function labelled(line, view, number) {
   const taken = [{ place: 0, value: view.low }, { place: 1000, value: view.high }];
   for (const value of [number, 0, ...ranked.map((each) => each.value)]) {
     const place = view.scale(value);
-    if (value !== null && taken.every((each) => Math.abs(place - each.place) > 230) && place > 0 && place < 1000) taken.push({ place, value });
+    if (value !== null && taken.every((each) => Math.abs(place - each.place) > 230) && place > 0 &&
+      place < 1000) taken.push({ place, value });
   }
   return taken;
 }
@@ -82,15 +87,19 @@ function mainLine(line, stretches, view, number, wanted) {
     strip(top, height + 32,
       zone("zero", -line.smallest / 2, line.smallest / 2, view, 0, height),
       zone("beyond", line.largest, Infinity, view, 0, height), zone("beyond", -Infinity, line.lowest, view, 0, height),
-      ...stretches.map((each, i) => zone(each.is_subnormal ? "subnormal" : each.spacing_log2 % 2 === 0 ? "even" : "odd", each.low, each.high, view,
+      ...stretches.map((each, i) => zone(each.is_subnormal ? "subnormal" : each.spacing_log2 % 2 === 0 ? "even" : "odd",
+        each.low, each.high, view,
         height + 12, 18)),
       line.values.length === 0 && line.count > 0 ? zone("dense", line.lowest, line.largest, view, 6, height - 6) : null,
-      drawn("path", { class: "tick", d: ticks(line, view, (rank) => 10 + (height - 10) * Math.min(1, (rank - base) / Math.min(6, most - base || 1)), height) }),
+      drawn("path", { class: "tick", d: ticks(line, view, (rank) => 10 + (height - 10) * Math.min(1, (rank - base) / Math.min(6,
+        most - base || 1)), height) }),
       drawn("path", { class: "base", d: `M0 ${height}H1000` })),
-    ...labelled(line, view, number).map(({ place, value }) => drawn("text", { x: percent(place), y: top - 8, "text-anchor": anchor(place) }, label(value, view))),
+    ...labelled(line, view, number).map(({ place, value }) => drawn("text", { x: percent(place), y: top - 8,
+      "text-anchor": anchor(place) }, label(value, view))),
     ...stretches.filter((each) => view.scale(each.high) - view.scale(each.low) > 110).map((each) => {
       const from = Math.max(0, view.scale(each.low)), to = Math.min(1000, view.scale(each.high));
-      return to - from < 110 ? null : drawn("text", { class: "spacing", x: percent((from + to) / 2), y: bottom + 25, "text-anchor": "middle" }, `2^${each.spacing_log2}`);
+      return to - from < 110 ? null : drawn("text", { class: "spacing", x: percent((from + to) / 2), y: bottom + 25,
+        "text-anchor": "middle" }, `2^${each.spacing_log2}`);
     }), ...marks];
 }
 
@@ -98,7 +107,8 @@ function row(line, i, view, texts, state) {
   const y = MAIN.total + i * ROW.height;
   const count = line.count.toLocaleString(state.language, { maximumSignificantDigits: 4 });
   const isDense = line.values.length === 0 && line.count > 0;
-  return [drawn("text", { class: line.format === state.format ? "chosen" : "", x: 0, y: y + 14 }, texts("number.line_row", { format: line.format, count })),
+  return [drawn("text", { class: line.format === state.format ? "chosen" : "", x: 0, y: y + 14 }, texts("number.line_row",
+    { format: line.format, count })),
     strip(y + 18, ROW.strip, isDense ? zone("dense", line.lowest, line.largest, view, 2, ROW.strip - 4) : null,
       drawn("path", { class: "tick", d: ticks(line, view, () => ROW.strip, ROW.strip) }),
       drawn("path", { class: "base", d: `M0 ${ROW.strip}H1000` }))];
@@ -153,12 +163,15 @@ export function numberLine(engine, state, found, texts, go) {
   const move = (centre, zoom) => go({ centre: String(centre), zoom: String(Number(zoom.toFixed(3))) }, { replace: true });
   const { zoomed, panned, listeners } = controls(view, move);
   const number = Number(found.result.exact), value = Number.isFinite(number) ? number : null;
-  const alternative = texts("number.line_text", { format: state.format, low: label(view.low, view), high: label(view.high, view),
+  const alternative = texts("number.line_text", { format: state.format, low: label(view.low, view),
+    high: label(view.high, view),
     count: line.count.toLocaleString(state.language), value: found.result.brief });
-  const keys = { ArrowLeft: () => panned(-0.1), ArrowRight: () => panned(0.1), "+": () => zoomed(-1), "-": () => zoomed(1), 0: () => move(0, view.zoom) };
+  const keys = { ArrowLeft: () => panned(-0.1), ArrowRight: () => panned(0.1), "+": () => zoomed(-1), "-": () => zoomed(1),
+    0: () => move(0, view.zoom) };
   const button = (key, onclick) => element("button", { onclick }, texts(`number.${key}`));
   return element("figure", { class: "numberline" }, element("figcaption", {}, texts("number.line_caption")),
-    drawn("svg", { role: "img", tabindex: 0, "aria-label": alternative, width: "100%", height: MAIN.total + lines.length * ROW.height,
+    drawn("svg", { role: "img", tabindex: 0, "aria-label": alternative, width: "100%",
+      height: MAIN.total + lines.length * ROW.height,
       ...listeners, onkeydown: (event) => {
         if (!(event.key in keys)) return;
         event.preventDefault();
@@ -167,10 +180,14 @@ export function numberLine(engine, state, found, texts, go) {
       ...mainLine(line, stretches, view, value, asked(found)), ...lines.flatMap((each, i) => row(each, i, view, texts, state))),
     element("p", { class: "note legend" }, ...["subnormal", "zero", "beyond"].map((kind) =>
       element("span", {}, element("span", { class: `key ${kind}` }), texts(`number.zone_${kind}`)))),
-    element("div", { class: "asked" }, slider("zoom", texts("number.zoom"), { min: view.min, max: view.max, step: "any", value: view.zoom,
-      text: texts("number.width", { width: Number((2 ** view.zoom).toPrecision(3)) }) }, (zoom) => move(view.centre, Number(zoom)))),
-    element("div", { class: "buttons" }, button("zoom_in", () => zoomed(-1)), button("zoom_out", () => zoomed(1)), button("left", () => panned(-0.25)), button("right", () => panned(0.25)),
-      button("to_number", () => go({ centre: "", zoom: "" })), button("to_zero", () => go({ centre: "0", zoom: String(view.min + 3) })),
-      button("to_normal", () => go({ centre: String(format.smallest_normal), zoom: String(Math.log2(format.smallest_normal) + 2) })),
+    element("div", { class: "asked" }, slider("zoom", texts("number.zoom"), { min: view.min, max: view.max, step: "any",
+      value: view.zoom,
+      text: rounded(2 ** view.zoom) }, (zoom) => move(view.centre, Number(zoom)))),
+    element("div", { class: "buttons" }, button("zoom_in", () => zoomed(-1)), button("zoom_out", () => zoomed(1)),
+      button("left", () => panned(-0.25)), button("right", () => panned(0.25)),
+      button("to_number", () => go({ centre: "", zoom: "" })),
+      button("to_zero", () => go({ centre: "0", zoom: String(view.min + 3) })),
+      button("to_normal", () => go({ centre: String(format.smallest_normal),
+        zoom: String(Math.log2(format.smallest_normal) + 2) })),
       button("to_all", () => go({ centre: "0", zoom: String(view.max) }))));
 }

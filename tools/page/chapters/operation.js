@@ -26,14 +26,16 @@ export function show(engine, state, texts, go) {
 function answer(engine, state, texts, go) {
   const found = engine.show(state.format, state.value);
   const isRounded = found.roundings.length > 0;
-  return element("div", {}, result(found, texts), why(found, texts), aligned(found, texts), fallen(found, texts), roundings(found, texts),
+  return element("div", {}, result(found, texts), why(found, texts), aligned(found, texts), fallen(found, texts),
+    roundings(found, texts),
     isRounded ? ways(engine.ways(state.format, state.value), texts) : null, isRounded ? draws(engine, state, texts, go) : null);
 }
 
 function result(found, texts) {
   const last = found.steps.at(-1);
   const text = last ? last.text : found.input;
-  return element("p", { class: "answer" }, element("b", {}, `${text} = ${found.result.brief}`), " ", coloredFields(found.result.fields),
+  return element("p", { class: "answer" }, element("b", {}, `${text} = ${found.result.brief}`), " ",
+    coloredFields(found.result.fields),
     found.exact_text && found.flags !== "none" ? ` (${texts("operation.exact")}: ${found.exact_text})` : "");
 }
 
@@ -44,7 +46,8 @@ function why(found, texts) {
   const [below, above] = neighbours(found);
   const values = { exact: shortened(found.exact_text), below, above, result: result.brief, ulp: discarded.ulp_log2 };
   const isTie = discarded.guard && !discarded.round && !discarded.sticky;
-  const sentences = [found.flags.includes("overflow") ? texts("operation.beyond", values) : texts(isTie ? "operation.tie" : "operation.nearer", values)];
+  const sentences = [texts(found.flags.includes("overflow") ? "operation.beyond" : isTie ? "operation.tie" : "operation.nearer",
+    values)];
   if (result.kind === "subnormal" || found.flags.includes("underflow")) sentences.push(texts("operation.tiny", values));
   return element("p", {}, sentences.join(" "));
 }
@@ -53,8 +56,10 @@ function why(found, texts) {
 function ways(rows, texts) {
   if (rows.length < 2) return null;
   return element("div", {}, element("h3", {}, texts("operation.ways")),
-    table([texts("operation.way"), texts("operation.step"), texts("operation.result"), texts("number.code"), ""], rows.map((row) =>
-      [texts(`operation.way_${row.way}`), row.step, row.result, row.code, row.code === rows[0].code ? "" : element("b", {}, texts("operation.differs"))])));
+    table([texts("operation.way"), texts("operation.step"), texts("operation.result"), texts("number.code"), ""],
+      rows.map((row) =>
+      [texts(`operation.way_${row.way}`), row.step, row.result, row.code, row.code === rows[0].code ? "" : element("b", {},
+        texts("operation.differs"))])));
 }
 
 /// { units, log2 } of a hexadecimal number as the engine writes it: units * 2^log2, with odd units; null where it is zero,
@@ -89,7 +94,8 @@ function aligned(found, texts) {
   const weights = element("tr", {}, element("th", {}, ""), ...Array.from({ length: high - low + 1 }, (_, i) =>
     element("td", { class: "weight" }, (high - i) % 4 === 0 ? String(high - i) : "")));
   return element("figure", {}, element("figcaption", {}, texts("operation.aligned")),
-    element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": texts("operation.aligned") }, element("table", { class: "aligned" }, ...rows.map(line), weights)));
+    element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": texts("operation.aligned") },
+      element("table", { class: "aligned" }, ...rows.map(line), weights)));
 }
 
 function cell(number, log2, ulp) {
@@ -111,7 +117,8 @@ function fallen(found, texts) {
 function roundings(found, texts) {
   if (found.roundings.length === 0) return null;
   return element("div", {}, element("h3", {}, texts("operation.roundings")),
-    table([texts("operation.rounding"), texts("operation.result"), texts("number.code"), texts("operation.chance"), texts("flags")],
+    table([texts("operation.rounding"), texts("operation.result"), texts("number.code"), texts("operation.chance"),
+      texts("flags")],
       found.roundings.map((row) => [texts(`rounding.${row.rounding}`), row.result.brief, row.result.code,
         Number(row.chance.toPrecision(3)).toString(), flags(row.flags, texts)])));
 }

@@ -16,7 +16,8 @@ export function show(engine, state, texts, go) {
   const right = questions.filter((question, i) => answers[i] === String(question.right)).length;
   const anew = () => go({ seed: String((Number(state.seed) + 1) % 2 ** 32), answers: defaults.answers });
   return element("div", {}, element("ol", { class: "quiz" }, ...questions.map((question, i) => element("li", {},
-    one(question, i, answers[i], state, texts, (choice) => go({ answers: answers.with(i, String(choice)).join("") }))))),
+    one(question, i, answers[i], state, texts, (choice) =>
+      go({ answers: answers.map((before, at) => at === i ? String(choice) : before).join("") }))))),
   element("p", { class: "answer", "aria-live": "polite" }, texts("quiz.score", { right, answered, all: questions.length })),
   element("div", { class: "buttons" }, element("button", { onclick: anew }, texts("quiz.anew"))));
 }
@@ -25,10 +26,12 @@ function one(question, i, answer, state, texts, choose) {
   const isAnswered = answer !== "-", isRight = answer === String(question.right);
   const choices = question.choices.map((choice, place) => {
     const mark = !isAnswered ? "" : place === question.right ? "right" : String(place) === answer ? "mistaken" : "";
-    return element("button", { class: mark, disabled: isAnswered, "aria-pressed": String(String(place) === answer), onclick: () => choose(place) },
+    return element("button", { class: mark, disabled: isAnswered, "aria-pressed": String(String(place) === answer),
+      onclick: () => choose(place) },
       choice === "=" ? texts("quiz.equal") : choice);
   });
-  return element("fieldset", {}, element("legend", {}, texts(`quiz.${question.kind}`, question.values)), element("div", { class: "buttons" }, ...choices),
+  return element("fieldset", {}, element("legend", {}, texts(`quiz.${question.kind}`, question.values)),
+    element("div", { class: "buttons" }, ...choices),
     element("p", { class: "verdict", "aria-live": "polite" }, ...(isAnswered ? verdict(question, isRight, state, texts) : [])));
 }
 

@@ -4,7 +4,8 @@ import { area, choice, drawn, element, isFormat, isWhole, rounded, slider, table
 
 export const name = "sum";
 /// terms: the series; own: a text of terms; step: how many terms are added up, empty: all; way: that is drawn.
-export const defaults = { format: "binary16", terms: "ones", own: "1 0.001", count: "4096", seed: "1", step: "", way: "sum.sequential" };
+export const defaults = { format: "binary16", terms: "ones", own: "1 0.001", count: "4096", seed: "1", step: "",
+  way: "sum.sequential" };
 
 const LEAST_LOG2 = 2, MOST_LOG2 = 12, HEIGHT = 240, SECONDS = 5;
 
@@ -33,7 +34,8 @@ function asked(engine, state, texts, go) {
     choice("format", texts("format"), formats, state.format, (format) => restart({ format })),
     state.terms === "own" ? area("own", texts("sum.own"), state.own, (own) => restart({ own })) : null),
   element("div", { class: "asked" },
-    slider("count", texts("sum.count"), { min: LEAST_LOG2, max: MOST_LOG2, value: Math.log2(state.count), text: state.count }, (log2) => {
+    slider("count", texts("sum.count"), { min: LEAST_LOG2, max: MOST_LOG2, value: Math.log2(state.count), text: state.count },
+      (log2) => {
       stop();
       go({ count: String(2 ** log2), step: "" }, { replace: true });
     }),
@@ -65,7 +67,8 @@ function wayText(way, texts) {
 
 function sentence(found, chosen, texts) {
   const values = { way: wayText(chosen, texts), terms: found.terms, result: chosen.result, exact: found.exact,
-    error: chosen.relative_error === null ? "-" : rounded(100 * Math.abs(chosen.relative_error)), after: found.stagnates_after };
+    error: chosen.relative_error === null ? "-" : rounded(100 * Math.abs(chosen.relative_error)),
+      after: found.stagnates_after };
   const sentences = [texts(chosen.error === 0 ? "sum.is_exact" : "sum.is_off", values)];
   if (key(chosen) === "sum.sequential" && found.stagnates_after !== null) sentences.push(texts("sum.stagnates", values));
   return sentences.join(" ");
@@ -84,13 +87,15 @@ function picture(curve, found, chosen, step, texts) {
   const path = (all) => all.filter(([, value]) => Number.isFinite(value)).map(([number, value], i) =>
     `${i ? "L" : "M"}${x(number).toFixed(1)} ${y(value).toFixed(1)}`).join("");
   const done = [...points(curve.values).filter(([number]) => number < step), [step, Number(chosen.result)]];
-  const label = texts("sum.picture", { way: wayText(chosen, texts), terms: found.terms, result: chosen.result, exact: found.exact });
+  const label = texts("sum.picture", { way: wayText(chosen, texts), terms: found.terms, result: chosen.result,
+    exact: found.exact });
   return element("figure", {}, element("figcaption", {}, texts("sum.caption", { way: wayText(chosen, texts) })),
     drawn("svg", { role: "img", "aria-label": label, width: "100%", height: HEIGHT + 44 },
       drawn("text", { x: 0, y: 14 }, rounded6(high)),
       drawn("svg", { y: 22, width: "100%", height: HEIGHT, viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: "none" },
         drawn("path", { class: "base", d: `M0 ${y(0)}H1000` }), drawn("path", { class: "exact", d: path(points(curve.exact)) }),
-        drawn("path", { class: "walk thick", d: path(done) }), drawn("path", { class: "base step", d: `M${x(step)} 0V${HEIGHT}` })),
+        drawn("path", { class: "walk thick", d: path(done) }),
+          drawn("path", { class: "base step", d: `M${x(step)} 0V${HEIGHT}` })),
       drawn("text", { x: 0, y: HEIGHT + 40 }, rounded6(low)), drawn("text", { x: "100%", y: HEIGHT + 40, "text-anchor": "end" },
         texts("sum.axis", { last }))));
 }
@@ -130,17 +135,23 @@ function steps(count, step, texts, go) {
     go({}, { replace: true });
   };
   return element("div", {},
-    element("div", { class: "asked" }, slider("step", texts("sum.step"), { min: 1, max: count, value: step, text: `${step} / ${count}` },
+    element("div", { class: "asked" }, slider("step", texts("sum.step"), { min: 1, max: count, value: step,
+      text: `${step} / ${count}` },
       (next) => to(Number(next)))),
-    element("div", { class: "buttons" }, element("button", { id: "play", onclick: toggle }, texts(running === undefined ? "sum.play" : "sum.pause")),
-      element("button", { onclick: () => to(step - 1) }, texts("sum.back")), element("button", { onclick: () => to(step + 1) }, texts("sum.forth"))));
+    element("div", { class: "buttons" }, element("button", { id: "play", onclick: toggle },
+      texts(running === undefined ? "sum.play" : "sum.pause")),
+      element("button", { onclick: () => to(step - 1) }, texts("sum.back")), element("button", { onclick: () => to(step + 1) },
+        texts("sum.forth"))));
 }
 
 function ways(found, chosen, texts, go) {
   const rows = found.ways.map((way) => [
-    element("button", { class: "plain", "aria-pressed": String(way === chosen), onclick: () => go({ way: key(way) }) }, wayText(way, texts)),
-    way.result, way.code, way.error === null ? "-" : rounded6(way.error), way.relative_error === null ? "-" : `${rounded(100 * way.relative_error)} %`]);
+    element("button", { class: "plain", "aria-pressed": String(way === chosen), onclick: () => go({ way: key(way) }) },
+      wayText(way, texts)),
+    way.result, way.code, way.error === null ? "-" : rounded6(way.error), way.relative_error === null ? "-"
+      : `${rounded(100 * way.relative_error)} %`]);
   return element("div", {}, element("h3", {}, texts("sum.ways", { terms: found.terms, exact: found.exact })),
     element("p", { class: "note" }, texts("sum.terms_are", { first: found.first.join(", "), last: found.last })),
-    table([texts("sum.way"), texts("operation.result"), texts("number.code"), texts("sum.error"), texts("number.error")], rows));
+    table([texts("sum.way"), texts("operation.result"), texts("number.code"), texts("sum.error"), texts("number.error")],
+      rows));
 }
