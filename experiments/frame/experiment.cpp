@@ -111,13 +111,15 @@ int run(int argc, const char* const* argv, const Experiment& experiment, const L
     if (command_line.parse(argc, argv, streams.out) == CommandLine::Outcome::answered) return 0;
 
     const InterruptGuard interrupt_guard;
-    const bool leaves_nothing = experiment.results == Results::asked && options.out.empty();
+    const bool leaves_nothing = (experiment.results == Results::asked && options.out.empty()) ||
+                                (experiment.has_record && !experiment.has_record());
     const auto record =
         leaves_nothing ? std::make_unique<RunRecord>() : std::make_unique<RunRecord>(options.out);
     if (options.json) record->keep_as_json();
     Run run(*record, {.threads = options.threads,
                       .terminal = !options.quiet && can_show_progress(streams.err) ? &streams.err : nullptr,
-                      .warnings = &streams.err});
+                      .warnings = &streams.err,
+                      .out = options.out});
     experiment.body(run);
     throw_if_interrupted();
     if (record->is_kept()) {

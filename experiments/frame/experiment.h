@@ -32,12 +32,15 @@ class Run {
     int threads;
     std::ostream* terminal;  ///< where the progress bar goes; none without one
     std::ostream* warnings;
+    std::filesystem::path out = {};  ///< what --out says
   };
 
   Run(RunRecord& record, Settings settings) : record_(record), settings_(settings) {}
 
   RunRecord& record() { return record_; }
   int threads() const { return settings_.threads; }
+  /// Where --out says that results go, whether or not the record does.
+  const std::filesystem::path& out() const { return settings_.out; }
   Progress progress(std::string label, std::size_t total) const {
     return Progress(std::move(label), total, settings_.terminal);
   }
@@ -75,6 +78,9 @@ struct Experiment {
   std::function<void(CommandLine&)> options;  ///< binds the experiment's own options
   std::function<void(Run&)> body;
   Results results = Results::kept;
+  /// Whether a run with these options is to have a record in its directory; those of which others share the directory have
+  /// none. Null: it is.
+  std::function<bool()> has_record = {};
   /// What comes after the directory is complete; none without.
   std::function<void(const std::filesystem::path& directory)> published = {};
 };

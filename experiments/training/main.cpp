@@ -6,8 +6,10 @@
 /// seed.
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -18,6 +20,7 @@
 #include "experiments/training/comparison.h"
 #include "experiments/training/data_parallel_options.h"
 #include "experiments/training/laboratory.h"
+#include "experiments/training/shards.h"
 #include "experiments/training/sweep.h"
 #include "experiments/training/training_setup.h"
 #include "fp16/formats.h"
@@ -35,6 +38,9 @@ struct Options {
   std::vector<std::string> scalers{};
   int seeds = 1;
   bool sweep = false;
+  std::string shard;
+  bool merge = false;
+  std::vector<std::string> merged{};
   int accumulation_steps = 1;
   std::optional<double> clip_norm;
   std::optional<double> clip_value;
@@ -76,6 +82,21 @@ fp16::Format twin_format_of(const Options& options) {
       fmt::format("--twin-format: '{}' is given; must be fp32 or fp64", options.twin_format));
 }
 
+void reject_contradictions_of_jobs(const Options& options) {
+  if (!options.sweep && (options.merge || !options.shard.empty()))
+    throw experiments::UsageError(fmt::format("{}: there is one run alone; must come with --sweep",
+                                              options.merge ? "--merge" : "--shard"));
+  if (options.merge && !options.shard.empty())
+    throw experiments::UsageError("--shard: is given with --merge; must be one of them");
+  if (options.merge && options.merged.empty())
+    throw experiments::UsageError(
+        "--merge: no folder is given; must be those of the shards: --merge DIR DIR");
+  if (!options.merge && !options.merged.empty())
+    throw experiments::UsageError(
+        fmt::format("'{}' is given; folders must come with --merge", options.merged.front()));
+  if (!options.shard.empty()) experiments::parse_shard(options.shard);
+}
+
 void reject_contradictions(const Options& options) {
   if (options.clip_before_unscale && !options.clip_norm && !options.clip_value) {
     throw experiments::UsageError(
@@ -83,6 +104,7 @@ void reject_contradictions(const Options& options) {
   }
   twin_format_of(options);
   options.parallel.choice();
+  reject_contradictions_of_jobs(options);
   if (options.sweep) return;
   const auto require_one = [](std::string_view option, std::size_t count) {
     if (count <= 1) return;
@@ -182,23 +204,44 @@ void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, c
   for (const experiments::Cell& cell : cells)
     steps += static_cast<std::size_t>(network_of(cell, networks).setup.steps());
   experiments::Progress progress = run.progress("training", steps);
-  const int threads_each = std::max(1, run.threads() / static_cast<int>(cells.size()));
+  const int threads_each = std::max(1, run.threads() / std::max(1, static_cast<int>(cells.size())));
+  const auto make = [&](const experiments::Cell& cell, const std::function<void()>& require_claim) {
+    const Network& network = network_of(cell, networks);
+    experiments::run_cell({.cell = cell,
+                           .setup = network.setup,
+                           .choice = choice_of(cell, options, threads_each),
+                           .identity = identity_of(cell, network, options),
+                           .checkpoint_every = options.checkpoint_every,
+                           .require_claim = require_claim},
+                          run, progress);
+  };
   try {
-    experiments::parallel_for_each(cells.size(), run.threads(), [&](std::size_t i) {
-      const Network& network = network_of(cells[i], networks);
-      experiments::run_cell({.cell = cells[i],
-                             .setup = network.setup,
-                             .choice = choice_of(cells[i], options, threads_each),
-                             .identity = identity_of(cells[i], network, options),
-                             .checkpoint_every = options.checkpoint_every},
-                            run, progress);
-    });
+    if (options.sweep)
+      experiments::make_claimed(cells, run.out() / "claims", run.threads(), make);
+    else
+      make(cells.front(), {});
   } catch (const experiments::Interrupted&) {
     const auto has_left_something = [&](const auto& cell) { return fs::exists(cell.directory); };
     if (std::ranges::none_of(cells, has_left_something)) throw;
-    throw experiments::Interrupted(fmt::format("interrupted; the same command goes on from what '{}' holds",
-                                               run.record().directory().string()));
+    throw experiments::Interrupted(
+        fmt::format("interrupted; the same command goes on from what '{}' holds", run.out().string()));
   }
+}
+
+void merge(const std::vector<experiments::Cell>& cells, const Networks& networks, const Options& options) {
+  std::vector<experiments::CellToMerge> wanted;
+  for (const experiments::Cell& cell : cells)
+    wanted.push_back({cell, identity_of(cell, network_of(cell, networks), options)});
+  experiments::merge_cells(wanted, options.merged);
+}
+
+/// What a job says that has made cells for others to put together.
+void report_shard(experiments::RunRecord& record, const Options& options, std::size_t own, std::size_t all) {
+  record.verdict(
+      fmt::format("Shard {} is done: {} of the sweep's {} cells. Once all shards are, the same command with "
+                  "--merge and their "
+                  "folders in the place of --shard makes the tables.",
+                  options.shard, own, all));
 }
 
 void draw(experiments::Run& run, const experiments::Comparison& comparison, std::string_view suffix) {
@@ -215,12 +258,24 @@ void run(experiments::Run& run, Options& options) {
     for (std::string& policy : options.policies) policy += ":accumulation=" + options.accumulation;
   }
   experiments::RunRecord& record = run.record();
-  const std::vector<experiments::Cell> cells = cells_of(options, record.directory());
+  const std::vector<experiments::Cell> cells = cells_of(options, run.out());
   Networks networks;
   for (const std::string& model : options.models)
     networks.push_back(std::make_unique<Network>(options.training, model));
-  reject_impossible(cells, networks, options, run.threads());
-  train(run, cells, networks, options);
+  if (!options.shard.empty()) {
+    const std::vector<experiments::Cell> own =
+        experiments::cells_of(experiments::parse_shard(options.shard), cells);
+    reject_impossible(cells, networks, options, run.threads());
+    if (!own.empty()) train(run, own, networks, options);
+    return report_shard(record, options, own.size(), cells.size());
+  }
+  if (options.merge) {
+    merge(cells, networks, options);
+    record.setting("merged", fmt::format("{}", fmt::join(options.merged, ", ")));
+  } else {
+    reject_impossible(cells, networks, options, run.threads());
+    train(run, cells, networks, options);
+  }
 
   std::vector<experiments::Comparison> comparisons;
   for (const auto& network : networks)
@@ -265,6 +320,12 @@ void bind(experiments::CommandLine& command_line, Options& options) {
   command_line.add_flag("--sweep", options.sweep,
                         "all combinations of the models, policies, scalers and seeds, one a core; those "
                         "that DIR/cells holds already are not made again");
+  command_line.add(
+      "--shard", options.shard,
+      "of a sweep the cells of one of several jobs, such as 2/4; others may work in the same DIR", "I/N");
+  command_line.add_flag("--merge", options.merge,
+                        "put together what the shards of a sweep have made in the folders that are named");
+  command_line.add_words("FOLDER", options.merged, "with --merge: --out of the shards", 0);
   command_line.add("--accumulation-steps", options.accumulation_steps,
                    "micro-batches of a step, of --batch examples each on all ranks together",
                    {.minimum = 1, .maximum = 65536});
@@ -291,5 +352,6 @@ int main(int argc, char** argv) {
       argc, argv,
       {.program = program(),
        .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
-       .body = [&](experiments::Run& r) { run(r, options); }});
+       .body = [&](experiments::Run& r) { run(r, options); },
+       .has_record = [&] { return options.shard.empty(); }});
 }

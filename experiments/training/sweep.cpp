@@ -128,8 +128,10 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
       progress.tick(1 + steps - training.trainer.steps_done());
       return;
     }
-    if (every != 0 && training.trainer.steps_done() % every == 0)
+    if (every != 0 && training.trainer.steps_done() % every == 0) {
+      if (plan.require_claim) plan.require_claim();
       checkpoints.write(checkpoint_of(training, journal, plan));
+    }
     progress.tick();
   }
 }
@@ -177,21 +179,49 @@ Json read_json(const fs::path& file) {
   return Json::from_text(contents_of(file).value_or(""));
 }
 
-/// The manifest comes last into a directory, and is the first to leave it.
 bool is_finished(const CellRun& plan, Run& run) {
-  const fs::path& directory = plan.cell.directory;
-  if (!fs::exists(directory / "manifest.json")) return false;
-  const Json manifest = read_json(directory / "manifest.json");
-  // Another run's cell is replaced without a word, whole or not.
-  if (manifest.is_object() && manifest.value("options") != options_of(plan.identity)) return false;
-  const std::vector<std::string> damaged = damaged_files(directory);
-  if (damaged.empty()) return true;
-  run.warn(fmt::format("file '{}' is missing or not what its run wrote; the run is made again",
-                       (directory / damaged.front()).string()));
-  return false;
+  const CellCheck check = check_cell(plan.cell.directory, plan.identity);
+  if (check.state == CellCheck::State::damaged) {
+    run.warn(fmt::format("file '{}' is missing or not what its run wrote; the run is made again",
+                         (plan.cell.directory / check.what).string()));
+  }
+  return check.state == CellCheck::State::finished;  // another run's cell is replaced without a word
+}
+
+/// Where two runs differ first.
+std::string difference(const Json& found, const RunIdentity& identity) {
+  for (const auto& [name, value] : identity) {
+    const Json* const other = found.find(name);
+    if (other != nullptr && *other == Json(value)) continue;
+    return fmt::format("its {} is {}, and this one's '{}'", name,
+                       other != nullptr && other->is_string() ? fmt::format("'{}'", other->string()) : "none",
+                       value);
+  }
+  return "it has options that this one has not";
 }
 
 }  // namespace
+
+/// The manifest comes last into a directory, and is the first to leave it.
+CellCheck check_cell(const fs::path& directory, const RunIdentity& identity) {
+  using enum CellCheck::State;
+  if (!fs::exists(directory / "manifest.json")) return {unfinished};
+  const Json manifest = read_json(directory / "manifest.json");
+  if (manifest.is_object() && manifest.value("options") != options_of(identity))
+    return {of_another_run, difference(manifest.value("options"), identity)};
+  const std::vector<std::string> files = damaged_files(directory);
+  if (!files.empty()) return {damaged, files.front()};
+  return {finished};
+}
+
+std::vector<std::string> files_of_cell(const fs::path& directory) {
+  const Json manifest = read_json(directory / "manifest.json");
+  std::vector<std::string> files;
+  for (const auto& [file, checksum] : manifest.at("checksums").members())
+    files.push_back(file);
+  files.emplace_back("manifest.json");
+  return files;
+}
 
 void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   if (is_finished(plan, run)) {
@@ -220,6 +250,7 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
                                 {"seed", plan.choice.seed},
                                 {"threads", plan.choice.threads}});
   settings.update(arithmetic_of_this_process());
+  if (plan.require_claim) plan.require_claim();
   record.commit(settings);
   remove_what_it_went_on_from(plan.cell.directory);
 }

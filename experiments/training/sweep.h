@@ -2,6 +2,11 @@
 /// Training runs that survive a kill, side by side: each run of a sweep is a cell with a directory of its
 /// own.
 
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
 #include "experiments/frame/experiment.h"
 #include "experiments/training/cells.h"
 #include "experiments/training/checkpoint.h"
@@ -16,7 +21,21 @@ struct CellRun {
   RunChoice choice;
   RunIdentity identity;
   int checkpoint_every = 0;  ///< steps; 0: none
+  /// Throws where the cell has become another job's; asked before checkpoints and results are written. None where there
+  /// are no other jobs.
+  std::function<void()> require_claim = {};
 };
+
+/// What a cell's directory holds.
+struct CellCheck {
+  enum class State { unfinished, of_another_run, damaged, finished };
+  State state;
+  std::string what = {};  ///< where two runs differ first, or the damaged file
+};
+CellCheck check_cell(const std::filesystem::path& directory, const RunIdentity& identity);
+
+/// The files of a finished cell, its manifest among them.
+std::vector<std::string> files_of_cell(const std::filesystem::path& directory);
 
 /// Trains the cell, from its newest checkpoint if there is one, and commits its directory: steps.csv, skips.csv,
 /// parameters.csv, summary.json, verdict.txt and a manifest whose options are the identity. Does nothing if the

@@ -1,5 +1,6 @@
 halflab_test(experiments_frame_test
   experiments/frame/crc32_test.cpp
+  experiments/frame/claims_test.cpp
   experiments/frame/files_test.cpp
   experiments/frame/growing_file_test.cpp
   experiments/frame/json_test.cpp
@@ -94,6 +95,7 @@ halflab_test(experiments_programs_test
   experiments/program_limits_test.cpp
   experiments/programs_test.cpp
   experiments/training_resume_test.cpp
+  experiments/training_shards_test.cpp
   experiments/training_test.cpp
   experiments/gpu/validate_gpu_program_test.cpp
   LIBRARIES nlohmann_json::nlohmann_json)

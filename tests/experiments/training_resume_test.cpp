@@ -28,35 +28,13 @@ using namespace std::chrono_literals;
 using test::contains;
 using test::content_of;
 using test::TemporaryDirectory;
+using training::check_equal;
+using training::Files;
 using training::json_of;
 using training::Outcome;
 using training::Process;
+using training::results_of;
 using training::run;
-using Files = std::map<std::string, std::string>;
-
-/// All files of a run but its manifests, which alone tell times.
-Files results_of(const fs::path& directory) {
-  Files files = test::contents_of(directory);
-  std::erase_if(files, [](const auto& file) {
-    return file.first.ends_with('/') || fs::path(file.first).filename() == "manifest.json";
-  });
-  return files;
-}
-
-std::vector<std::string> names_of(const Files& files) {
-  std::vector<std::string> names;
-  for (const auto& [name, content] : files) names.push_back(name);
-  return names;
-}
-
-/// Equal names first, so that a failure says which file.
-void check_equal(const Files& a, const Files& b) {
-  CHECK(names_of(a) == names_of(b));
-  for (const auto& [name, content] : a) {
-    INFO(name);
-    CHECK((b.contains(name) && b.at(name) == content));
-  }
-}
 
 /// Checkpoints of the one run in `out`, the newest last.
 std::vector<fs::path> checkpoints_in(const fs::path& out) {

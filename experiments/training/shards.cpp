@@ -1,0 +1,177 @@
+#include "experiments/training/shards.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+
+#include "experiments/frame/claims.h"
+#include "experiments/frame/command_line.h"
+#include "experiments/frame/interrupt.h"
+#include "experiments/frame/parallel.h"
+
+namespace experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::optional<std::size_t> number_in(std::string_view text) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+std::string name_of(const Cell& cell) {
+  return cell.directory.filename().string();
+}
+
+[[noreturn]] void refuse(std::string_view why, std::string_view allowed) {
+  throw std::invalid_argument(fmt::format("--merge: {}; allowed: {}", why, allowed));
+}
+
+/// "'a', 'b' and 5 more".
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> quoted;
+  for (std::size_t i = 0; i < std::min(most, names.size()); ++i)
+    quoted.push_back(fmt::format("'{}'", names[i]));
+  std::string text = fmt::format("{}", fmt::join(quoted, ", "));
+  if (names.size() > most) text += fmt::format(" and {} more", names.size() - most);
+  return text;
+}
+
+/// A cell that is whole, in a folder of a shard.
+struct FoundCell {
+  const Cell* cell;
+  fs::path directory;
+};
+
+void refuse_while_being_made(const CellToMerge& wanted, const std::string& folder) {
+  const std::string name = name_of(wanted.cell);
+  if (const auto owner = owner_of(fs::path(folder) / "claims", name))
+    refuse(fmt::format("cell '{}' in '{}' is still being made by {}", name, folder, owner->text()),
+           "once all are done");
+}
+
+/// Where the cell is whole; none where it is in no folder.
+std::optional<FoundCell> find_cell(const CellToMerge& wanted, const std::vector<std::string>& folders) {
+  const std::string name = name_of(wanted.cell);
+  std::vector<std::string> holders;
+  for (const std::string& folder : folders) {
+    refuse_while_being_made(wanted, folder);
+    const CellCheck check = check_cell(fs::path(folder) / "cells" / name, wanted.identity);
+    switch (check.state) {
+      case CellCheck::State::unfinished:
+        continue;
+      case CellCheck::State::of_another_run:
+        refuse(fmt::format("cell '{}' in '{}' is of another run: {}", name, folder, check.what),
+               "cells of this sweep, and of one revision");
+      case CellCheck::State::damaged:
+        refuse(fmt::format("cell '{}' in '{}' is damaged: file '{}' is missing or not what its run wrote",
+                           name, folder, check.what),
+               "to make it again");
+      case CellCheck::State::finished:
+        holders.push_back(folder);
+    }
+  }
+  if (holders.size() > 1)
+    refuse(fmt::format("cell '{}' is in several folders: {}", name, some_of(holders)), "each cell once");
+  if (holders.empty()) return std::nullopt;
+  return FoundCell{&wanted.cell, fs::path(holders.front()) / "cells" / name};
+}
+
+/// The files of a finished run, and nothing that it went on from.
+void copy_cell(const FoundCell& found) {
+  const fs::path& to = found.cell->directory;
+  if (fs::exists(to) && fs::equivalent(found.directory, to)) return;
+  const fs::path staging = to.parent_path() / fmt::format(".{}.partial", to.filename().string());
+  fs::remove_all(staging);
+  for (const std::string& file : files_of_cell(found.directory)) {
+    fs::create_directories((staging / file).parent_path());
+    fs::copy_file(found.directory / file, staging / file);
+  }
+  fs::remove_all(to);
+  fs::rename(staging, to);
+}
+
+}  // namespace
+
+SweepShard parse_shard(const std::string& text) {
+  const std::size_t slash = text.find('/');
+  const auto index = number_in(std::string_view(text).substr(0, slash));
+  const auto count =
+      slash == std::string::npos ? std::nullopt : number_in(std::string_view(text).substr(slash + 1));
+  if (!index || !count)
+    throw UsageError(fmt::format("--shard: '{}' is given; must be such as 2/4, the second of four", text));
+  if (*index < 1 || *index > *count)
+    throw UsageError(fmt::format("--shard: '{}' is given; must be from 1/{} to {}/{}", text,
+                                 std::max<std::size_t>(*count, 1), std::max<std::size_t>(*count, 1),
+                                 std::max<std::size_t>(*count, 1)));
+  return {.index = *index, .count = *count};
+}
+
+std::vector<Cell> cells_of(const SweepShard& shard, std::span<const Cell> all) {
+  std::vector<Cell> own;
+  for (std::size_t i = shard.index - 1; i < all.size(); i += shard.count) own.push_back(all[i]);
+  return own;
+}
+
+void make_claimed(std::span<const Cell> cells, const fs::path& directory, int threads,
+                  const std::function<void(const Cell&, const std::function<void()>& require_claim)>& make) {
+  constexpr std::chrono::milliseconds pause{200};
+  Claims claims(directory);
+  std::vector<const Cell*> left;
+  for (const Cell& cell : cells) left.push_back(&cell);
+  for (bool is_first = true; !left.empty(); is_first = false) {
+    if (!is_first) std::this_thread::sleep_for(pause);
+    throw_if_interrupted();
+    std::vector<char> is_others(left.size());
+    parallel_for_each(left.size(), threads, [&](std::size_t i) {
+      const std::string name = name_of(*left[i]);
+      is_others[i] = !claims.claim(name);
+      if (is_others[i]) return;
+      try {
+        make(*left[i], [&] { claims.require(name); });
+      } catch (const ClaimLost&) {
+        is_others[i] = true;
+      } catch (...) {
+        claims.give_back(name);
+        throw;
+      }
+      claims.give_back(name);
+    });
+    std::vector<const Cell*> others;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (is_others[i]) others.push_back(left[i]);
+    }
+    left = std::move(others);
+  }
+}
+
+void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::string>& folders) {
+  for (const std::string& folder : folders) {
+    if (!fs::is_directory(fs::path(folder) / "cells"))
+      refuse(fmt::format("'{}' holds no cells", folder), "folders that --out of shards named");
+  }
+  std::vector<FoundCell> found;
+  std::vector<std::string> gaps;
+  for (const CellToMerge& wanted : cells) {
+    if (const auto cell = find_cell(wanted, folders))
+      found.push_back(*cell);
+    else
+      gaps.push_back(name_of(wanted.cell));
+  }
+  if (!gaps.empty())
+    refuse(fmt::format("{} of {} cells are in none of {}: {}", gaps.size(), cells.size(), some_of(folders),
+                       some_of(gaps)),
+           "all cells of the sweep");
+  for (const FoundCell& cell : found) copy_cell(cell);
+}
+
+}  // namespace experiments

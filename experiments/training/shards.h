@@ -1,0 +1,44 @@
+#pragma once
+/// Sweeps that several jobs share: which cells are whose, and what they have made put together again.
+
+#include <filesystem>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "experiments/training/cells.h"
+#include "experiments/training/sweep.h"
+
+namespace experiments {
+
+/// The cells of one job of several: of every `count` cells one.
+struct SweepShard {
+  std::size_t index = 1;  ///< 1 .. count
+  std::size_t count = 1;
+};
+
+/// "2/4". Throws UsageError for anything else, and an index that is not 1 .. count.
+SweepShard parse_shard(const std::string& text);
+
+/// Cells index, index + count, ... of all, counted from 1.
+std::vector<Cell> cells_of(const SweepShard& shard, std::span<const Cell> all);
+
+/// Calls make(cell, require_claim) for every cell, up to `threads` at one time, each with a claim in `directory`
+/// (experiments/frame/claims.h). Those that other jobs work on come last, once they are given up or done; so all are done
+/// in the end, whoever has made them. `require_claim` throws ClaimLost, after which the cell is another job's.
+void make_claimed(std::span<const Cell> cells, const std::filesystem::path& directory, int threads,
+                  const std::function<void(const Cell&, const std::function<void()>& require_claim)>& make);
+
+/// A cell to be found in one of several folders.
+struct CellToMerge {
+  const Cell& cell;
+  RunIdentity identity;
+};
+
+/// Copies the cells from the folders of shards, DIR/cells, into their own directories. Throws std::invalid_argument, in
+/// one line that names cells and folders, before anything is copied: where a cell is still being made, in two folders,
+/// of another run or revision, damaged, or in none.
+void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::string>& folders);
+
+}  // namespace experiments
