@@ -56,7 +56,8 @@ class NumberLine(Page):
         self.open("#number&value=0.1")
         self.assertIn(
             "binary16 (fp16) has no 0.1, it lies between 0.0999755859375 and 0.10003662109375. It becomes "
-            "0.0999755859375, which is 0.0244 % too small.",
+            "0.0999755859375, which is 0.0244 % too small. In binary 0.1 has no end, as 1/3 has none in decimal, and "
+            "binary16 (fp16) keeps 11 bits of it.",
             self.find(".answer").text,
         )
         present, wanted = (float(self.find(f"circle.{kind}").get_attribute("cx").rstrip("%")) for kind in ("present", "wanted"))

@@ -74,8 +74,10 @@ function sentence(found, engine, texts) {
   if (result.kind === "zero") return texts("number.is_lost", { ...values, smallest: rounded(format.smallest) });
   const [below, above] = neighbours(found);
   const error = found.formats.find((row) => row.format === found.format).relative_error;
-  return texts(error < 0 ? "number.is_smaller" : "number.is_larger", { ...values, below, above,
+  const isEndless = found.exact.hexadecimal.includes("...");
+  const said = texts(error < 0 ? "number.is_smaller" : "number.is_larger", { ...values, below, above,
     error: rounded(Math.abs(100 * error)) });
+  return isEndless ? `${said} ${texts("number.is_endless", { ...values, bits: format.trailing_bits + 1 })}` : said;
 }
 
 /// The numbers on both sides of what was rounded.

@@ -36,7 +36,7 @@ const char* engine_series();
 const char* engine_sums(const char* format, const char* terms, const char* own, double count, double seed,
                         double prefix);
 
-/// The sums of the first n terms in one of those ways, and exactly, for about 64 numbers n up to all.
+/// The sums of the first n terms in one of those ways, and exactly, for 32 numbers n up to all.
 const char* engine_sum_curve(const char* format, const char* terms, const char* own, double count,
                              double seed, const char* family, const char* name);
 

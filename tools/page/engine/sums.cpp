@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 using fp16::binary32;
 using fp16::binary64;
 
-constexpr std::size_t most_terms = 4096, points_of_curve = 64;
+constexpr std::size_t most_terms = 4096, points_of_curve = 32;
 
 struct Question {
   std::string_view terms;
