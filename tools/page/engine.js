@@ -80,7 +80,7 @@ export async function loadEngine(bytes) {
   };
 }
 
-/// Trainings, as a promise. Rejected where WebAssembly has no SIMD.
+/// Trainings and counts of gradients, as a promise. Rejected where WebAssembly has no SIMD.
 export async function loadTraining(bytes) {
   const { call, ask } = await instantiate(bytes);
   return {
@@ -90,6 +90,11 @@ export async function loadTraining(bytes) {
     firstScale: (scaler) => call("first_scale", scaler),
     step: (training) => ask("step", training),
     end: (training) => call("end_training", training),
+    keepCounts: (recorded) => call("keep_counts", JSON.stringify(recorded)),
+    countFile: (name, bytes) => ask("count_file", name, bytes, bytes.length),
+    forgetCounts: (first) => call("forget_counts", first),
+    counts: (number) => ask("counts", number),
+    castCounts: (number, scaleLog2) => ask("cast_counts", number, scaleLog2),
     productHash: (seed) => BigInt.asUintN(64, call("product_hash", BigInt(seed))),
   };
 }

@@ -14,13 +14,14 @@ import * as number from "./chapters/number.js";
 import * as operation from "./chapters/operation.js";
 import * as quiz from "./chapters/quiz.js";
 import * as sum from "./chapters/sum.js";
+import * as training from "./chapters/training.js";
 import { element, tried } from "./elements.js";
 import { loadEngine, unpacked } from "./engine.js";
 import { patch } from "./patch.js";
 import de from "./texts/de.json";
 import en from "./texts/en.json";
 
-const CHAPTERS = [number, operation, sum, blocks, quiz];
+const CHAPTERS = [number, operation, sum, training, blocks, quiz];
 const LANGUAGES = { en, de };
 const ADDRESS_DELAY = 300;  // ms: browsers refuse many changes of the address at once
 

@@ -1,28 +1,19 @@
 #include "experiments/frame/tensor_files/safetensors.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
-#include <optional>
-#include <set>
 #include <stdexcept>
 #include <string_view>
 
-#include "experiments/frame/files.h"
 #include "experiments/frame/json.h"
 #include "experiments/frame/printable.h"
+#include "experiments/frame/tensor_files/safetensors_layout.h"
 
 namespace experiments::tensor_files {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::uint64_t length_size = 8, alignment = 8;
-constexpr std::uint64_t longest_header = 100'000'000;  // as the reference implementation has it
-constexpr const char* metadata_key = "__metadata__";
 
 /// The header as JSON, and how many bytes it and its length take.
 std::pair<Json, std::uint64_t> header_of(Bytes bytes, const fs::path& file) {
@@ -81,27 +72,6 @@ void require_apart(const std::vector<Entry>& entries) {
   }
 }
 
-std::string header_text(const std::vector<TensorToWrite>& tensors,
-                        const std::vector<std::pair<std::string, std::string>>& metadata) {
-  Json::Object members;
-  if (!metadata.empty()) {
-    Json::Object texts(metadata.begin(), metadata.end());
-    members.emplace_back(metadata_key, Json::object(std::move(texts)));
-  }
-  std::uint64_t offset = 0;
-  for (const TensorToWrite& tensor : tensors) {
-    Json::Array shape(tensor.shape.begin(), tensor.shape.end());
-    const std::uint64_t end = offset + tensor.data.size();
-    members.emplace_back(tensor.name, Json::object({{"dtype", tensor.type->safetensors},
-                                                    {"shape", std::move(shape)},
-                                                    {"data_offsets", Json::Array{offset, end}}}));
-    offset = end;
-  }
-  std::string text = Json::object(std::move(members)).to_text();
-  text.resize((text.size() + alignment - 1) / alignment * alignment, ' ');
-  return text;
-}
-
 }  // namespace
 
 Contents parse_safetensors(Bytes bytes, const fs::path& file, const RawLayout&) {
@@ -132,46 +102,6 @@ Contents parse_safetensors(Bytes bytes, const fs::path& file, const RawLayout&) 
     contents.tensors.push_back(std::move(entry.tensor));
   }
   return contents;
-}
-
-std::vector<fs::path> shards_of(const fs::path& index) {
-  const Json json = Json::from_text(read_file(index, longest_header));
-  const Json* const map = json.find("weight_map");
-  if (map == nullptr || !map->is_object())
-    refuse(index, "is no safetensors index: it has no object 'weight_map'");
-  std::set<std::string> names;
-  for (const auto& [tensor, shard] : map->members()) {
-    const std::string name = shard.is_string() ? shard.string() : "";
-    if (name.empty() || fs::path(name).filename() != name)
-      refuse(index, fmt::format("puts tensor '{}' into '{}'; a file beside the index is needed",
-                                one_line(tensor), one_line(name)));
-    names.insert(name);
-  }
-  std::vector<fs::path> files;
-  for (const std::string& name : names) files.push_back(index.parent_path() / name);
-  return files;
-}
-
-void write_safetensors(const fs::path& file, const std::vector<TensorToWrite>& tensors,
-                       const std::vector<std::pair<std::string, std::string>>& metadata) {
-  fs::path temporary = file;
-  temporary += fmt::format(".partial-{}", ::getpid());
-  const std::string header = header_text(tensors, metadata);
-  errno = 0;
-  std::ofstream stream(temporary, std::ios::binary);
-  for (std::uint64_t i = 0; i < length_size; ++i) stream.put(static_cast<char>(header.size() >> 8 * i));
-  stream << header;
-  for (const TensorToWrite& tensor : tensors)
-    stream.write(reinterpret_cast<const char*>(tensor.data.data()),
-                 static_cast<std::streamsize>(tensor.data.size()));
-  stream.close();
-  std::error_code failure;
-  const int problem = stream ? 0 : errno;
-  if (problem == 0 && stream) fs::rename(temporary, file, failure);
-  if (stream && !failure) return;
-  std::error_code ignored;
-  fs::remove(temporary, ignored);
-  throw_not_written(file, failure ? failure.value() : problem);
 }
 
 }  // namespace experiments::tensor_files

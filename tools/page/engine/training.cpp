@@ -159,15 +159,18 @@ Json of(const Network& network) {
           {"learning_rate", network.learning_rate}};
 }
 
-/// Exponents lie within a few octaves of one another, so that sums cancel; those of every other matrix lie where products
-/// end below the normal floats. The lowest 12 bits of most are zero or one, for sums halfway between two floats.
+/// Significands are any, of few digits, or next to a power of two, so that sums lie halfway between two floats, and next to
+/// it. Exponents lie within a few octaves of one another, so that sums cancel; tiny ones so that some products end halfway
+/// between the smallest floats, and others some octaves above.
 std::vector<float> draw(const fp16::Philox& random, std::size_t count, bool tiny) {
   std::vector<float> values(count);
   for (std::size_t i = 0; i < count; ++i) {
-    const std::uint32_t word = random.bits(i);
-    const std::uint32_t exponent = (tiny ? 58 : 124) + (word >> 9 & 7);
-    const std::uint32_t significand = word >> 12 & (word & 0x100 ? 0x7fffff : 0x7ff001);
-    values[i] = std::bit_cast<float>((word & 1) << 31 | exponent << 23 | significand);
+    const std::uint32_t word = random.bits(i), drawn = word >> 9;
+    const std::array<std::uint32_t, 4> significands{drawn, drawn & 0x7ff001, drawn & 3, ~drawn | 0x7ffffc};
+    const std::uint32_t exponent =
+        tiny ? 127 - (word & 0x30 ? 75 : 64) - (word >> 3 & 1) : 124 + (word >> 3 & 7);
+    values[i] =
+        std::bit_cast<float>((word & 1) << 31 | exponent << 23 | (significands[word >> 1 & 3] & 0x7fffff));
   }
   return values;
 }
@@ -211,6 +214,10 @@ int engine_begin_training(const char* network, const char* policy, const char* s
 
 void engine_replace_scaler(int training, const char* scaler) {
   training_of(training).replace_scaler(scaler);
+}
+
+double engine_first_scale(const char* scaler) {
+  return scaler_of(scaler)->scale();
 }
 
 const char* engine_step(int training) {

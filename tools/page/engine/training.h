@@ -14,6 +14,9 @@ int engine_begin_training(const char* network, const char* policy, const char* s
 /// Puts another loss scaler in the place of a training's own, from its next step on.
 void engine_replace_scaler(int training, const char* scaler);
 
+/// S that a loss scaler begins with.
+double engine_first_scale(const char* scaler);
+
 /// Makes a step: its number, loss, S, what became of it, and of every gradient how many values are zero, were rounded to
 /// zero, or are not finite.
 const char* engine_step(int training);
