@@ -103,7 +103,8 @@ class Class(Page):
                 """
               const named = (each) => each.getAttribute("aria-label") || each.textContent.trim() ||
                 each.closest("label")?.textContent.trim();
-              const drawings = [...document.querySelectorAll("svg")].filter((svg) => !svg.parentElement.closest("svg"));
+              const drawings = [...document.querySelectorAll("svg")].filter((svg) =>
+                !svg.parentElement.closest("svg, [aria-hidden=true]") && !svg.matches("[aria-hidden=true]"));
               return [...drawings.filter((svg) => svg.getAttribute("role") !== "img" || !svg.getAttribute("aria-label")),
                 ...[...document.querySelectorAll("button, input, select, textarea, a, [tabindex]")].filter((each) =>
                   !named(each)),
