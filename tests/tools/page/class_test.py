@@ -158,8 +158,9 @@ class Languages(Class):
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
-        copy = pathlib.Path(cls.folder.name) / "page"
+        copy = pathlib.Path(cls.folder.name) / "tools/page"
         shutil.copytree(TOOLS, copy)
+        (copy.parents[1] / "experiments").symlink_to(TOOLS.parents[1] / "experiments")
         texts = json.loads((TEXTS / "en.json").read_text(encoding="utf-8"))
         for key, text in texts.items():
             parts = re.split(r"(\{\w+\})", text)

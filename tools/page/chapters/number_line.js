@@ -60,7 +60,7 @@ function labelled(line, view, number) {
   const taken = [{ place: 0, value: view.low }, { place: 1000, value: view.high }];
   for (const value of [number, 0, ...ranked.map((each) => each.value)]) {
     const place = view.scale(value);
-    if (value !== null && taken.every((each) => Math.abs(place - each.place) > 230) && place > 0 &&
+    if (value !== null && taken.every((each) => Math.abs(place - each.place) > 270) && place > 0 &&
       place < 1000) taken.push({ place, value });
   }
   return taken;
