@@ -10,6 +10,7 @@
 
 import packedEngine from "engine.wasm.gz";
 import * as blocks from "./chapters/blocks.js";
+import * as gradients from "./chapters/gradients.js";
 import * as number from "./chapters/number.js";
 import * as operation from "./chapters/operation.js";
 import * as quiz from "./chapters/quiz.js";
@@ -21,7 +22,7 @@ import { patch } from "./patch.js";
 import de from "./texts/de.json";
 import en from "./texts/en.json";
 
-const CHAPTERS = [number, operation, sum, training, blocks, quiz];
+const CHAPTERS = [number, operation, sum, gradients, training, blocks, quiz];
 const LANGUAGES = { en, de };
 const ADDRESS_DELAY = 300;  // ms: browsers refuse many changes of the address at once
 
