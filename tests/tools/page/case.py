@@ -35,6 +35,7 @@ class Page(unittest.TestCase):
         self.browser.set_window_size(width, 1400)
         self.browser.get(self.page.as_uri() + state)
         WebDriverWait(self.browser, 20).until(lambda b: b.execute_script("return document.documentElement.dataset.ready"))
+        WebDriverWait(self.browser, 60).until(lambda _: not self.all("[data-loading]"))
         self.wait(lambda: not self.all("#chapter > [role=status]"))  # what is loaded when it is wanted
 
     def chapters(self):

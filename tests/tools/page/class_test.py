@@ -9,6 +9,7 @@ import subprocess
 import tempfile
 
 from case import TEXTS, By, Keys, Page
+from selenium.webdriver.common.action_chains import ActionChains
 
 TOOLS = TEXTS.parent
 
@@ -67,6 +68,8 @@ class Class(Page):
             "number&value=abc",
             "operation&value=fma(245.375, 19.953125, 28688)&draws=4096",
             "sum&terms=own",
+            "gradients&scale=40",
+            "training&network=mlp&course=0:static.30&step=3",
             "quiz&answers=0123012301",
             "later&zoom=1",
         ]
@@ -84,7 +87,7 @@ class Class(Page):
             wanted = self.browser.execute_script("return document.querySelectorAll(arguments[0]).length", FOCUSABLE)
             order = []
             for _ in range(wanted):
-                self.browser.switch_to.active_element.send_keys(Keys.TAB)
+                ActionChains(self.browser).send_keys(Keys.TAB).perform()  # which a file's field takes, too
                 order.append(
                     self.browser.execute_script(
                         "return [...document.querySelectorAll(arguments[0])].indexOf(document.activeElement)", FOCUSABLE

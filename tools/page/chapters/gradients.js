@@ -25,7 +25,7 @@ export function allowed(parameter, value) {
 
 export function show(engine, state, texts, go) {
   const module = trainingModule(texts, () => go({}, { replace: true }));
-  if (!module) return element("p", { role: "status" }, texts("training.loading"));
+  if (!module) return element("p", { role: "status", "data-loading": true }, texts("training.loading"));
   const open = (opened) => read(opened, module, texts, go);
   return element("div", { ondragover: (event) => event.preventDefault(), ondrop: (event) => {
     event.preventDefault();

@@ -30,7 +30,7 @@ export function leave() {
 
 export function show(engine, state, texts, go) {
   const module = trainingModule(texts, () => go({}, { replace: true }));
-  if (!module) return element("p", { role: "status" }, texts("training.loading"));
+  if (!module) return element("p", { role: "status", "data-loading": true }, texts("training.loading"));
   if (pair?.network !== state.network) {
     pair?.end();
     pair = new TrainingPair(module, state.network, SEED);
