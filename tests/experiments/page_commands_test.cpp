@@ -237,6 +237,36 @@ TEST_CASE("page commands: every command of the pages does what it says, or has i
   }
 }
 
+TEST_CASE(
+    "page commands: the blocks of docs/scale_out.md do what they say, one after the other in one folder") {
+  const TemporaryDirectory folder;
+  fs::create_directory(folder / "build");
+  fs::create_directory_symlink(binaries, folder / "build" / "bin");
+  int run = 0;
+  for (const pages::CodeBlock& block : pages::code_blocks(content_of(checkout / "docs" / "scale_out.md"))) {
+    if (block.language == "snakemake") std::ofstream(folder / "Snakefile") << block.text;
+    if (block.language != "sh") continue;
+    const std::string program = words_of(block.text).front();
+    if (program.find('/') == std::string::npos && run_command("command -v " + program).exit_code != 0) {
+      MESSAGE("skipped: ", program, " is not installed");
+      continue;
+    }
+    std::ofstream(folder / "block.sh") << block.text;
+    const Outcome outcome = run_command("cd '" + folder.path().string() + "' && timeout 300 sh -e block.sh");
+    INFO(block.text);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 0);
+    ++run;
+  }
+  CHECK(run >= 3);
+  const std::string verdict = content_of(folder / "results" / "merged" / "verdict.txt");
+  CHECK(contains(verdict, "policy"));
+  for (const char* other : {"parallel", "snakemake/merged"}) {
+    if (fs::exists(folder / "results" / other))
+      CHECK(content_of(folder / "results" / other / "verdict.txt") == verdict);
+  }
+}
+
 TEST_CASE("page commands: every block of C++ compiles") {
   const TemporaryDirectory folder;
   const std::vector<pages::CodeBlock> blocks = blocks_in("cpp");
