@@ -64,6 +64,12 @@ class NumberLine(Page):
         self.assertLess(present, wanted)
         self.assertEqual(wanted, 50)
 
+    def test_fewer_bits_are_kept_of_what_is_subnormal(self):
+        self.open("#number&value=1e-6")
+        self.assertIn(
+            "In binary 1e-6 has no end, as 1/3 has none in decimal, and binary16 (fp16) keeps 5 bits of it.", self.text()
+        )
+
     def test_the_gap_at_zero_and_the_subnormal_numbers(self):
         self.open("#number&value=2^-24&centre=0&zoom=-21")
         self.assertEqual(self.ticks(), 9)  # 0 and four of each sign

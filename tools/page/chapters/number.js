@@ -77,7 +77,8 @@ function sentence(found, engine, texts) {
   const isEndless = found.exact.hexadecimal.includes("...");
   const said = texts(error < 0 ? "number.is_smaller" : "number.is_larger", { ...values, below, above,
     error: rounded(Math.abs(100 * error)) });
-  return isEndless ? `${said} ${texts("number.is_endless", { ...values, bits: format.trailing_bits + 1 })}` : said;
+  const bits = found.discarded.kept.replace(".", "").length;
+  return isEndless ? `${said} ${texts("number.is_endless", { ...values, bits })}` : said;
 }
 
 /// The numbers on both sides of what was rounded.
