@@ -271,6 +271,11 @@ TEST_CASE("gemm: float chains through numbers halfway between floats, among all 
   const auto short_float = [&] {
     return std::bit_cast<float>(static_cast<std::uint32_t>(random()) & 0xfffff000);
   };
+  // Their products are floats, and sums of these meet the smallest ones and infinity.
+  const auto short_in_range = [&] {
+    const float significand = 1 + static_cast<float>(random() % 0x800) * 0x1p-11f;
+    return std::ldexp(random() % 2 == 0 ? significand : -significand, static_cast<int>(random() % 125) - 62);
+  };
   const auto fixed = [&] {
     return static_cast<float>(static_cast<int>(random() % 65536) - 32768) * 0x1p-14f;
   };
@@ -294,6 +299,10 @@ TEST_CASE("gemm: float chains through numbers halfway between floats, among all 
         break;
       case 2:
         a = from(m * k, short_float), b = from(k * n, short_float);
+        break;
+      case 4:
+        a = from(m * k, short_in_range), b = from(k * n, short_in_range);
+        start = from(m * n, any_float);
         break;
       case 3:
         for (std::size_t i = 0; i < 3; ++i)
