@@ -8,7 +8,7 @@ export const name = "training";
 /// course: from which step on which scaler, see training_pair.js; step: how many both have made.
 export const defaults = { network: "autoencoder", course: "0:none", step: "0" };
 
-const NETWORKS = ["autoencoder", "mlp"], SCALERS = ["none", "static", "dynamic", "adaptive"], SEED = 0;
+const NETWORKS = ["autoencoder", "mlp"], SCALERS = ["none", "static", "dynamic", "adaptive"], SEED = 1;
 const MOST_STEPS = 2000, SPANS = [200, 400, 800, 1200, MOST_STEPS], MOST_LOG2 = 30, MEAN = 20;
 const SLICE = 12, PAUSE = 100, CALM_PAUSE = 1000;  // ms: training at one go, between two drawings, and with less motion
 const HEIGHT = 200, STAIRS = 90, STRIP = 26;

@@ -42,7 +42,7 @@ struct Network {
 
 constexpr std::array networks{
     Network{"autoencoder", "sigmoids, mean squared error",
-            [](const sim::Dataset& data) { return sim::make_autoencoder(data, {.width = 96}); }, 32, "adam",
+            [](const sim::Dataset& data) { return sim::make_autoencoder(data, {.width = 96}); }, 24, "adam",
             0.03},
     Network{"mlp", "ReLU, softmax cross entropy",
             [](const sim::Dataset& data) { return sim::make_mlp(data, {.hidden1 = 64, .hidden2 = 32}); }, 64,
