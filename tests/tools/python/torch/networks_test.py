@@ -134,7 +134,8 @@ class Networks(Case):
         (folder / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n")
 
     def assert_gradients(self, run):
-        """And a fault of the size of FP16's rounding would not pass."""
+        """And a fault of the size of FP16's rounding would not pass. PyTorch's own error is told beside it, and not held: some
+        of its convolutions add up transformed terms (Winograd's), of which the bound knows nothing."""
         exact = run.first_gradients(torch.float64)
         allowed = bounds(run, exact)
         self.assertEqual(set(exact), set(run.weights))
@@ -146,7 +147,6 @@ class Networks(Case):
         figures = f"{of_halflab[worst]:.3f} ({worst}), PyTorch's {max(of_pytorch.values()):.3f}"
         print(f"{run.name}: gradients' errors in units of the bound: at most {figures}", flush=True)
         self.assertLessEqual(of_halflab[worst], 1, worst)
-        self.assertLessEqual(max(of_pytorch.values()), 1)
         rounded = {name: weight.half().float() for name, weight in run.weights.items()}
         of_rounded = in_bounds(differences(run.first_gradients(torch.float64, rounded), exact), allowed)
         self.assertGreater(sorted(of_rounded.values())[len(of_rounded) // 2], 10)
