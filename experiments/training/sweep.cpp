@@ -217,8 +217,7 @@ CellCheck check_cell(const fs::path& directory, const RunIdentity& identity) {
 std::vector<std::string> files_of_cell(const fs::path& directory) {
   const Json manifest = read_json(directory / "manifest.json");
   std::vector<std::string> files;
-  for (const auto& [file, checksum] : manifest.at("checksums").members())
-    files.push_back(file);
+  for (const auto& [file, checksum] : manifest.at("checksums").members()) files.push_back(file);
   files.emplace_back("manifest.json");
   return files;
 }
