@@ -40,7 +40,7 @@ std::string host_name() {
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
 }
 
-/// As the scheduler calls it.
+/// The name of this job: the scheduler's, else "process 123".
 std::string job_name() {
   const auto variable = [](const char* name) {
     const char* const value = std::getenv(name);

@@ -36,7 +36,7 @@ struct ClaimTimes {
   std::chrono::milliseconds patience = std::chrono::seconds(60);
 };
 
-/// Those of one job, renewed on a thread of their own. Any thread may call any member.
+/// The claims of one job, renewed on a thread of their own. Any thread may call any member.
 class Claims {
  public:
   explicit Claims(std::filesystem::path directory, ClaimTimes times = {});

@@ -61,7 +61,7 @@ struct Findings {
   std::string_view quality() const { return is_classifier() ? "final_accuracy" : "final_loss"; }
   /// How far a group's quality is from that of `other`, in pairs of the same seed.
   Estimate difference(const SeedGroup& group, const SeedGroup& other) const;
-  /// Of all recipes that have controls.
+  /// The costs of all recipes that have controls.
   std::vector<AllReduceCost> all_reduce_costs() const;
   /// Network, data, optimizer, steps and seeds in a sentence.
   std::string setting() const;

@@ -85,7 +85,7 @@ const SummaryOf<SeedGroup> results_summary{
                 {"final_loss", "final_accuracy", "steps", "skipped_steps", "scaler_twins", "final_scale_log2",
                  "mean_fraction_flushed", "mean_norm_share_flushed", "mean_relative_error"})};
 
-/// Of every strategy but the reference; none where no all-reduce rounds.
+/// The costs of every strategy but the reference; none where no all-reduce rounds.
 std::vector<AllReduceCost> all_reduce_costs(const Findings& found) {
   std::vector<AllReduceCost> costs;
   for (std::size_t i = 0; i < found.controls.size(); ++i)

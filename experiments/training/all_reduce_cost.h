@@ -14,7 +14,7 @@ namespace experiments {
 /// Whether there is anything to cost: several ranks, and an all-reduce that is not in FP32 anyway.
 bool rounds_in_all_reduce(const sim::DataParallel& parallel);
 
-/// The same with an all-reduce in FP32.
+/// `parallel` with an all-reduce in FP32.
 sim::DataParallel all_reduced_in_fp32(sim::DataParallel parallel);
 
 /// Runs and those they are held against, of the same seeds.

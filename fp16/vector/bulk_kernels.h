@@ -84,7 +84,7 @@ struct RoundedHalves {
   std::uint32_t flushed = 0;  ///< inexact zeros
 };
 
-/// As NearestEvenKernel on a multiple of 16 codes, at most block_size, and sets `found`, unless it returns true: then a result
+/// A NearestEvenKernel for a multiple of 16 codes, at most block_size, that sets `found`, too, unless it returns true: then a result
 /// is infinite or a NaN, and all is left unspecified.
 using CountingKernel = bool (*)(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
                                 std::uint16_t* out, std::size_t count, RoundedHalves& found);

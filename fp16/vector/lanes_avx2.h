@@ -284,14 +284,14 @@ struct Avx2Halves {
     return {operation(x.low, Floats::load(random)), operation(x.high, Floats::load(random + 8))};
   }
 
-  /// All bits where it holds.
+  /// A mask of the elements that do not fit into 11 digits, for values within binary16's normal range.
   static Codes has_more_than_11_digits(Values x) {
     const auto holds = [](__m256 value) {
       return _mm256_cmpgt_epi32(Floats::bits_of(value) & Floats::set(0x1fff), _mm256_setzero_si256());
     };
     return in_order(holds(x.low), holds(x.high));
   }
-  /// All bits where a number of a is another than that of b.
+  /// A mask of the elements where a number of a is another than that of b.
   static Codes differing(Values a, Values b) {
     return in_order(Floats::bits_of(_mm256_cmp_ps(a.low, b.low, _CMP_NEQ_OQ)),
                     Floats::bits_of(_mm256_cmp_ps(a.high, b.high, _CMP_NEQ_OQ)));

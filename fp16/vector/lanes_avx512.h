@@ -225,11 +225,11 @@ struct Avx512Halves {
   }
 
   static Values scale(Values x, float factor) { return x * Floats::broadcast(factor); }
-  /// All bits where it holds.
+  /// A mask of the elements that do not fit into 11 digits, for values within binary16's normal range.
   static Codes has_more_than_11_digits(Values x) {
     return _mm256_movm_epi16(_mm512_test_epi32_mask(Floats::bits_of(x), Floats::set(0x1fff)));
   }
-  /// All bits where a number of a is another than that of b.
+  /// A mask of the elements where a number of a is another than that of b.
   static Codes differing(Values a, Values b) {
     return _mm256_movm_epi16(_mm512_cmp_ps_mask(a, b, _CMP_NEQ_OQ));
   }

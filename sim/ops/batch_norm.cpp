@@ -49,7 +49,7 @@ Real sum_over_shards(std::span<const double> shown, std::size_t count, std::size
   return sum;
 }
 
-/// Of every channel over all shards, from what each shard finds for itself: the mean is that of their means, the sum
+/// Statistics of every channel over all shards, from what each shard finds for itself: the mean is that of their means, the sum
 /// of squares that of theirs, each about its own mean, and of what the means' distances from the whole one add.
 template <class Real>
 std::vector<Deviations<Real>> deviations_over_shards(const OperationCall& call, const Channels& layout) {

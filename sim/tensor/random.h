@@ -34,7 +34,7 @@ class RandomStream {
   RandomStream(std::uint64_t seed, std::string_view purpose)
       : philox_{.key = seed, .stream = fnv1a(purpose)} {}
 
-  /// The same sequence without its first `count` numbers; that of `below` as it is.
+  /// This sequence without its first `count` numbers; the sequence of `below` stays as it is.
   RandomStream after(std::uint64_t count) const {
     RandomStream rest = *this;
     rest.first_ += count;

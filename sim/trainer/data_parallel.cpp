@@ -36,7 +36,7 @@ std::vector<float> message_of(std::span<const GradientSite> sites, const SiteGra
   return message;
 }
 
-/// Of `count` numbers that each rank has shown.
+/// The means over the ranks of `count` numbers that each has shown.
 template <class Real>
 std::vector<Real> mean_of(const std::vector<double>& all, std::size_t count, std::size_t ranks) {
   std::vector<Real> mean(count);
