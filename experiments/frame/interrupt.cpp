@@ -6,12 +6,17 @@ namespace experiments {
 namespace {
 
 std::atomic<bool> interrupted = false;
+std::atomic<bool> checkpoint_asked = false;
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 }  // namespace
 
 bool is_interrupted() {
-  return interrupted.load(std::memory_order_relaxed);
+  return interrupted.load(std::memory_order_acquire);  // what it was for is then known, too
+}
+
+bool is_checkpoint_asked() {
+  return checkpoint_asked.load(std::memory_order_relaxed);
 }
 
 void throw_if_interrupted() {
@@ -33,6 +38,21 @@ InterruptGuard::~InterruptGuard() {
   sigaction(SIGINT, &old_interrupt_, nullptr);
   sigaction(SIGTERM, &old_terminate_, nullptr);
   sigaction(SIGHUP, &old_hang_up_, nullptr);
+}
+
+CheckpointGuard::CheckpointGuard() {
+  checkpoint_asked = false;
+  struct sigaction action {};
+  action.sa_handler = [](int) {
+    checkpoint_asked = true;
+    interrupted = true;
+  };
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGUSR1, &action, &old_);
+}
+
+CheckpointGuard::~CheckpointGuard() {
+  sigaction(SIGUSR1, &old_, nullptr);
 }
 
 }  // namespace experiments

@@ -1,5 +1,6 @@
 #pragma once
-/// Ctrl-C as an exception: the handler sets a flag, the loops of a run poll it, and unwinding cleans up.
+/// Ctrl-C as an exception: the handler sets a flag, the loops of a run poll it, and unwinding cleans up. Schedulers ask in
+/// the same way for what a run can go on from, by SIGUSR1.
 
 #include <csignal>
 #include <stdexcept>
@@ -12,8 +13,11 @@ struct Interrupted : std::runtime_error {
       : std::runtime_error(what) {}
 };
 
-/// Whether SIGINT, SIGTERM or SIGHUP has arrived under an InterruptGuard.
+/// Whether SIGINT, SIGTERM or SIGHUP has arrived under an InterruptGuard, or SIGUSR1 under a CheckpointGuard.
 bool is_interrupted();
+
+/// Whether SIGUSR1 has arrived under a CheckpointGuard: whoever can go on later writes down from where before it ends.
+bool is_checkpoint_asked();
 
 /// Throws Interrupted where is_interrupted().
 void throw_if_interrupted();
@@ -31,6 +35,19 @@ class InterruptGuard {
   struct sigaction old_interrupt_;
   struct sigaction old_terminate_;
   struct sigaction old_hang_up_;
+};
+
+/// While it lives, within the life of an InterruptGuard, SIGUSR1 interrupts and asks for checkpoints; another one changes
+/// nothing, as it may reach a process twice, from a scheduler and from the script that the scheduler runs.
+class CheckpointGuard {
+ public:
+  CheckpointGuard();
+  ~CheckpointGuard();
+  CheckpointGuard(const CheckpointGuard&) = delete;
+  CheckpointGuard& operator=(const CheckpointGuard&) = delete;
+
+ private:
+  struct sigaction old_;
 };
 
 }  // namespace experiments

@@ -39,6 +39,7 @@ struct Options {
   int seeds = 1;
   bool sweep = false;
   std::string shard;
+  bool cells = false;
   bool merge = false;
   std::vector<std::string> merged{};
   int accumulation_steps = 1;
@@ -83,9 +84,12 @@ fp16::Format twin_format_of(const Options& options) {
 }
 
 void reject_contradictions_of_jobs(const Options& options) {
-  if (!options.sweep && (options.merge || !options.shard.empty()))
-    throw experiments::UsageError(fmt::format("{}: there is one run alone; must come with --sweep",
-                                              options.merge ? "--merge" : "--shard"));
+  if (!options.sweep && (options.merge || options.cells || !options.shard.empty()))
+    throw experiments::UsageError(
+        fmt::format("{}: there is one run alone; must come with --sweep",
+                    options.merge ? "--merge" : (options.cells ? "--cells" : "--shard")));
+  if (options.cells && options.merge)
+    throw experiments::UsageError("--cells: is given with --merge; must be one of them");
   if (options.merge && !options.shard.empty())
     throw experiments::UsageError("--shard: is given with --merge; must be one of them");
   if (options.merge && options.merged.empty())
@@ -235,6 +239,16 @@ void merge(const std::vector<experiments::Cell>& cells, const Networks& networks
   experiments::merge_cells(wanted, options.merged);
 }
 
+/// One a line.
+void report_cells(experiments::RunRecord& record, const std::vector<experiments::Cell>& cells) {
+  std::string names;
+  for (const experiments::Cell& cell : cells) {
+    if (!names.empty()) names += '\n';
+    names += cell.directory.filename().string();
+  }
+  record.verdict(names);
+}
+
 /// What a job says that has made cells for others to put together.
 void report_shard(experiments::RunRecord& record, const Options& options, std::size_t own, std::size_t all) {
   record.verdict(
@@ -253,6 +267,7 @@ void draw(experiments::Run& run, const experiments::Comparison& comparison, std:
 }
 
 void run(experiments::Run& run, Options& options) {
+  const experiments::CheckpointGuard checkpoint_guard;
   reject_contradictions(options);
   if (!options.accumulation.empty()) {
     for (std::string& policy : options.policies) policy += ":accumulation=" + options.accumulation;
@@ -262,10 +277,11 @@ void run(experiments::Run& run, Options& options) {
   Networks networks;
   for (const std::string& model : options.models)
     networks.push_back(std::make_unique<Network>(options.training, model));
-  if (!options.shard.empty()) {
+  if (options.cells || !options.shard.empty()) {
     const std::vector<experiments::Cell> own =
-        experiments::cells_of(experiments::parse_shard(options.shard), cells);
+        options.shard.empty() ? cells : experiments::cells_of(experiments::parse_shard(options.shard), cells);
     reject_impossible(cells, networks, options, run.threads());
+    if (options.cells) return report_cells(record, own);
     if (!own.empty()) train(run, own, networks, options);
     return report_shard(record, options, own.size(), cells.size());
   }
@@ -323,6 +339,8 @@ void bind(experiments::CommandLine& command_line, Options& options) {
   command_line.add(
       "--shard", options.shard,
       "of a sweep the cells of one of several jobs, such as 2/4; others may work in the same DIR", "I/N");
+  command_line.add_flag("--cells", options.cells,
+                        "print the cells of a sweep, or of its shard, and make none");
   command_line.add_flag("--merge", options.merge,
                         "put together what the shards of a sweep have made in the folders that are named");
   command_line.add_words("FOLDER", options.merged, "with --merge: --out of the shards", 0);
@@ -353,5 +371,5 @@ int main(int argc, char** argv) {
       {.program = program(),
        .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
        .body = [&](experiments::Run& r) { run(r, options); },
-       .has_record = [&] { return options.shard.empty(); }});
+       .has_record = [&] { return options.shard.empty() && !options.cells; }});
 }

@@ -112,8 +112,12 @@ std::vector<FileMark> resume(Training& training, const CellRun& plan, Run& run) 
   return std::move(saved->files);
 }
 
+void save(Training& training, Journal& journal, const CellRun& plan) {
+  if (plan.require_claim) plan.require_claim();
+  CheckpointDirectory(plan.cell.directory).write(checkpoint_of(training, journal, plan));
+}
+
 void train(Training& training, Journal& journal, const CellRun& plan, Progress& progress) {
-  const CheckpointDirectory checkpoints(plan.cell.directory);
   const auto steps = static_cast<std::uint64_t>(plan.setup.steps());
   const auto every = static_cast<std::uint64_t>(plan.checkpoint_every);
   while (training.trainer.steps_done() < steps) {
@@ -128,10 +132,7 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
       progress.tick(1 + steps - training.trainer.steps_done());
       return;
     }
-    if (every != 0 && training.trainer.steps_done() % every == 0) {
-      if (plan.require_claim) plan.require_claim();
-      checkpoints.write(checkpoint_of(training, journal, plan));
-    }
+    if (every != 0 && training.trainer.steps_done() % every == 0) save(training, journal, plan);
     progress.tick();
   }
 }
@@ -233,7 +234,13 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   RunRecord record(plan.cell.directory);
   Journal journal(plan.cell, marks);
   progress.tick(resumed_at);
-  train(training, journal, plan, progress);
+  try {
+    train(training, journal, plan, progress);
+  } catch (const Interrupted&) {
+    const bool goes_on = training.trainer.steps_done() > resumed_at && training.abort_reason.empty();
+    if (is_checkpoint_asked() && goes_on) save(training, journal, plan);
+    throw;
+  }
   journal.copy_to(record.staging());
   for (const char* const kept : {"record", "tensors"}) {
     if (fs::exists(plan.cell.directory / kept))

@@ -43,7 +43,8 @@ std::vector<std::string> files_of_cell(const std::filesystem::path& directory);
 ///
 /// While it runs, steps and skips grow in steps.partial.csv and skips.partial.csv beside the checkpoints, so that
 /// time and disk grow linearly with the steps. Ticks `progress` once for every step, those that need not be made
-/// included. Throws std::invalid_argument where a checkpoint is of another run.
+/// included. Throws std::invalid_argument where a checkpoint is of another run. Where an interruption asks for checkpoints
+/// (experiments/frame/interrupt.h), one of the steps done is written first.
 ///
 /// The columns skip_... of steps.csv: of a step without an update the first tensor that was not finite
 /// (sim/statistics/flight_recorder.h).

@@ -96,6 +96,36 @@ TEST_CASE("training: killed again and again, at any moment, a run ends with the 
   CHECK(checkpoints_in(directory / "whole").empty());
 }
 
+TEST_CASE("training: told by SIGUSR1, a run writes a checkpoint of the steps it has done and ends") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  std::string arguments = small;
+  arguments.replace(arguments.find("--steps 500 --checkpoint-every 7"), 32,
+                    "--steps 2000 --checkpoint-every 0");  // no other checkpoint
+  REQUIRE(run(arguments, directory / "whole").exit_code == 0);
+  int steps = 0, checkpoints = 0;
+  for (auto patience = 100ms;; patience += 50ms) {
+    const Process process = training::start(arguments, out);
+    std::this_thread::sleep_for(patience);
+    process.send(SIGUSR1);
+    process.send(SIGUSR1);  // as from a scheduler and from its script
+    const Outcome told = process.wait();
+    INFO(told.output);
+    if (told.exit_code == 0) break;
+    if (told.exit_code == -SIGUSR1) continue;  // before the program listens
+    REQUIRE(told.exit_code == 130);
+    if (checkpoints_in(out).empty() || steps_of(checkpoints_in(out).back()) == steps) continue;
+    CHECK(told.output ==
+          "training: interrupted; the same command goes on from what '" + out.string() + "' holds\n");
+    CHECK(steps_of(checkpoints_in(out).back()) > steps);
+    steps = steps_of(checkpoints_in(out).back());
+    ++checkpoints;
+  }
+  CHECK(checkpoints >= 2);
+  check_equal(results_of(out), results_of(directory / "whole"));
+  CHECK(json_of(out / "run" / "manifest.json").at("settings").at("resumed_at_step") == steps);
+}
+
 TEST_CASE("training: a sweep that was killed, or interrupted, goes on, and makes no finished cell again") {
   const TemporaryDirectory directory;
   const std::string sweep =

@@ -10,7 +10,9 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <list>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <utility>
@@ -114,6 +116,22 @@ TEST_CASE("shards: however a sweep was cut, merged it has the bytes of one that 
   }
 }
 
+TEST_CASE("shards: --cells names the cells of a sweep and of each shard, and makes none") {
+  const TemporaryDirectory directory;
+  const auto cells = [&](const std::string& arguments) {
+    const Outcome outcome = run(arguments + " --cells", directory / "never");
+    CHECK(outcome.exit_code == 0);
+    CHECK(!fs::exists(directory / "never"));
+    std::istringstream lines(outcome.output);
+    return std::vector<std::string>(std::istream_iterator<std::string>(lines), {});
+  };
+  const std::vector<std::string> all = cells(sweep);
+  REQUIRE(all.size() == 6);
+  CHECK(all[3] == cell);
+  CHECK(cells(shard(2, 4)) == std::vector{all[1], all[5]});
+  CHECK(cells(shard(7, 9)).empty());
+}
+
 TEST_CASE("shards: jobs in one folder do each other no harm, those of the same shard neither") {
   const TemporaryDirectory directory;
   require_run(sweep, directory / "whole");
@@ -214,6 +232,9 @@ TEST_CASE("shards: bad usage is one line and exit code 2") {
   const std::pair<std::string, const char*> wrong[] = {
       {"--shard 1/2", "must come with --sweep"},
       {"--merge", "must come with --sweep"},
+      {"--cells", "must come with --sweep"},
+      {sweep + "--cells --merge x", "must be one of them"},
+      {sweep + "--cells --optimizer none", "--optimizer: 'none' is not allowed"},
       {sweep + "--shard 3/2", "must be from 1/2 to 2/2"},
       {sweep + "--shard 0/2", "must be from 1/2 to 2/2"},
       {sweep + "--shard 1/0", "--shard: '1/0' is given"},
