@@ -16,8 +16,9 @@
 #define FP16_VECTOR_CLONES
 #endif
 
-/// The compiler's own binary16 type. In device code nvcc has none.
-#if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__)
+/// The compiler's own binary16 type. In device code nvcc has none, nor has GCC 12 for AArch64 in C++.
+#if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__) && \
+    !(defined(__aarch64__) && !defined(__clang__) && __GNUC__ < 13)
 #define FP16_HAS_NATIVE_HALF
 #endif
 

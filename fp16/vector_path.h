@@ -10,6 +10,8 @@ enum class VectorPath {
   portable,   ///< baseline instructions of the compiler's target only
   avx2_f16c,  ///< AVX2, FMA and F16C
   avx512,     ///< AVX-512 F, VL, BW and DQ, besides the above
+  neon,       ///< NEON, which every processor of AArch64 has
+  neon_fp16,  ///< FEAT_FP16, arithmetic of halves, besides that
 };
 
 /// The paths this processor can run, slowest first; `portable` is always among them.

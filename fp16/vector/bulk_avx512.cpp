@@ -3,6 +3,6 @@
 
 namespace fp16::detail {
 
-constinit const BulkKernels avx512_bulk_kernels = bulk_kernels<Avx512Halves, Avx512Bytes>();
+constinit const BulkKernels avx512_bulk_kernels = bulk_kernels<Avx512Halves, Avx512Bytes, Avx2Halves>();
 
 }  // namespace fp16::detail

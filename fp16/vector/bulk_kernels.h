@@ -117,5 +117,7 @@ struct BulkKernels {
 extern const BulkKernels portable_bulk_kernels;
 extern const BulkKernels avx2_bulk_kernels;
 extern const BulkKernels avx512_bulk_kernels;
+extern const BulkKernels neon_bulk_kernels;
+extern const BulkKernels neon_fp16_bulk_kernels;
 
 }  // namespace fp16::detail

@@ -1,13 +1,10 @@
 #pragma once
-/// Kernels of arrays over lanes, written once for all instruction sets. `Halves` is what one offers for 16
-/// elements; tails go through padded copies. What a kernel of binary16 raises in the processor is what IEEE 754 wants.
+/// Kernels of arrays over lanes, written once for all instruction sets. `Halves` is what one offers for a vector of
+/// codes; tails go through padded copies. What a kernel of binary16 raises in the processor is what IEEE 754 wants.
 
-#include <iterator>
-#include <numeric>
 #include <type_traits>
 
 #include "fp16/vector/bulk_loops.h"
-#include "fp16/vector/lanes_avx2.h"
 #include "fp16/vector/pack_lanes.h"
 
 namespace fp16::detail {
@@ -41,28 +38,29 @@ void half_to_float(const std::uint16_t* in, float* out, std::size_t count) {
   for_each_vector<Halves::width>({in}, out, count, step);
 }
 
-/// By way of binary16, which F16C widens. All steps are exact.
+/// By way of binary16, which the processor widens. All steps are exact.
 template <class Halves>
 bool decode_small(const SmallSource& source, const std::uint8_t* in, float* out, std::size_t count) {
-  const auto set = [](std::uint16_t x) { return _mm256_set1_epi16(static_cast<std::int16_t>(x)); };
-  const __m256i to_magnitude = set(source.to_magnitude), to_sign = set(source.to_sign);
-  const __m256i magnitude_mask = set(source.magnitude_mask), sign_mask = set(0x8000), nan = set(source.nan);
-  __m256i largest = _mm256_setzero_si256(), found = _mm256_setzero_si256();
+  using Words = typename Halves::Words;
+  const auto to_magnitude = Words::set(source.to_magnitude), to_sign = Words::set(source.to_sign);
+  const auto magnitude_mask = Words::set(source.magnitude_mask), sign_mask = Words::set(0x8000);
+  const auto nan = Words::set(source.nan);
+  auto largest = Words::set(0), found = Words::set(0);
   const auto step = [&](const std::uint8_t* const* from, float* to, std::size_t i) {
-    const __m256i codes = Avx2Bytes::load_as_words(from[0] + i);
-    const __m256i magnitudes = _mm256_mullo_epi16(codes, to_magnitude) & magnitude_mask;
-    largest = _mm256_max_epu16(largest, magnitudes);
-    found = found | _mm256_cmpeq_epi16(codes, nan);
-    const __m256i halves = magnitudes | (_mm256_mullo_epi16(codes, to_sign) & sign_mask);
+    const auto codes = Words::load_widened(from[0] + i);
+    const auto magnitudes = Words::multiply(codes, to_magnitude) & magnitude_mask;
+    largest = Words::max(largest, magnitudes);
+    found = found | Words::equal(codes, nan);
+    const auto halves = magnitudes | (Words::multiply(codes, to_sign) & sign_mask);
     Halves::store(to + i, Halves::scale(Halves::values_of(halves), source.scale));
   };
   for_each_vector<Halves::width>({in}, out, count, step);
-  found = found | _mm256_cmpeq_epi16(_mm256_max_epu16(largest, set(source.special)), largest);
-  return _mm256_movemask_epi8(found) != 0;
+  return Words::any(found | Words::equal(Words::max(largest, Words::set(source.special)), largest));
 }
 
-template <class Halves, int direction>
+template <class Halves, Rounding direction>
 void float_to_half(const float* in, std::uint16_t* out, std::size_t count) {
+  [[maybe_unused]] const typename Halves::template Direction<direction> environment;
   const auto step = [](const float* const* from, std::uint16_t* to, std::size_t i) {
     Halves::store(to + i, Halves::template round<direction>(Halves::load(from[0] + i)));
   };
@@ -71,6 +69,7 @@ void float_to_half(const float* in, std::uint16_t* out, std::size_t count) {
 
 template <class Halves>
 void float_to_half_odd(const float* in, std::uint16_t* out, std::size_t count) {
+  [[maybe_unused]] const typename Halves::template Direction<Rounding::toward_zero> environment;
   const auto step = [](const float* const* from, std::uint16_t* to, std::size_t i) {
     Halves::store(to + i, Halves::round_to_odd(Halves::load(from[0] + i)));
   };
@@ -88,7 +87,7 @@ typename Floats::Vector round_stochastically(typename Floats::Vector x, typename
   const auto addend = Floats::subtract(Floats::set(0x1fff), Floats::template shift_right<19>(random));
   auto result = Floats::floats_of(Floats::add(magnitude, addend) & Floats::set(~0x1fff));
   const auto subnormal = Floats::greater(Floats::set(half_min_normal), magnitude);
-  if (Floats::bits_of_mask(subnormal) != 0)
+  if (Floats::any(subnormal))
     result = Floats::select(subnormal, Floats::round_subnormal_stochastically(magnitude, random), result);
   result = Floats::select(Floats::unordered(x), Floats::floats_of(magnitude), result);
   return Floats::floats_of(Floats::bits_of(result) | (bits ^ magnitude));
@@ -99,7 +98,7 @@ typename Halves::Codes stochastic_codes(const float* in, const std::uint32_t* ra
   const auto rounded = Halves::map(Halves::load(in), random, [](auto x, auto drawn) {
     return round_stochastically<typename Halves::Floats>(x, drawn);
   });
-  return Halves::template round<to_nearest_even>(rounded);
+  return Halves::template round<Rounding::nearest_even>(rounded);
 }
 
 template <class Halves>
@@ -122,7 +121,7 @@ void float_to_half_stochastic(const float* in, const std::uint32_t* random, std:
 }
 
 template <class Halves, ArrayOperation operation>
-typename Halves::Values operate(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c) {
+auto operate(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c) {
   if constexpr (operation == ArrayOperation::add) return Halves::add(Halves::load(a), Halves::load(b));
   if constexpr (operation == ArrayOperation::subtract)
     return Halves::subtract(Halves::load(a), Halves::load(b));
@@ -131,28 +130,30 @@ typename Halves::Values operate(const std::uint16_t* a, const std::uint16_t* b, 
   if constexpr (operation == ArrayOperation::divide) return Halves::divide(Halves::load(a), Halves::load(b));
   if constexpr (operation == ArrayOperation::sqrt) return Halves::sqrt(Halves::load(a));
   if constexpr (operation == ArrayOperation::fma)
-    return Halves::fma_to_odd(Halves::load(a), Halves::load(b), Halves::load(c));
+    return Halves::fma(Halves::load(a), Halves::load(b), Halves::load(c));
 }
 
 /// One float operation and one more rounding: harmless for + - * / and sqrt, because 24 >= 2 * 11 + 2
-/// (Figueroa, "When is double rounding innocuous?", 1995). Their NaNs are right already; fma, which goes by
+/// (Figueroa, "When is double rounding innocuous?", 1995). Their NaNs may be right already; fma, which goes by
 /// way of round-to-odd, looks for NaNs.
 template <class Halves, ArrayOperation operation>
 bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c, std::uint16_t* out,
                   std::size_t count) {
-  constexpr bool is_to_odd = operation == ArrayOperation::fma;
-  struct ToNearest {};
-  [[maybe_unused]] const std::conditional_t<is_to_odd, typename Halves::Floats::ToOdd, ToNearest> environment;
-  __m256i largest = _mm256_setzero_si256();
+  using Words = typename Halves::Words;
+  constexpr bool is_fma = operation == ArrayOperation::fma;
+  constexpr bool looks_for_nans = is_fma || !Halves::has_right_nans;
+  struct Nothing {};
+  [[maybe_unused]] const std::conditional_t<is_fma, typename Halves::Floats::FmaEnvironment, Nothing>
+      environment;
+  auto largest = Words::set(0);
   const auto step = [&](const std::uint16_t* const* from, std::uint16_t* to, std::size_t i) {
     const auto result = operate<Halves, operation>(from[0] + i, from[1] + i, from[2] + i);
-    const __m256i codes = Halves::template round<to_nearest_even>(result);
-    if constexpr (is_to_odd)
-      largest = _mm256_max_epu16(largest, _mm256_and_si256(codes, _mm256_set1_epi16(0x7fff)));
+    const auto codes = Halves::template round<Rounding::nearest_even>(result);
+    if constexpr (looks_for_nans) largest = Words::max(largest, codes & Words::set(0x7fff));
     Halves::store(to + i, codes);
   };
   for_each_vector<Halves::width>({a, b, c}, out, count, step);
-  return _mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, _mm256_set1_epi16(0x7c00))) != 0;
+  return Words::any(Words::greater(largest, Words::set(0x7c00)));
 }
 
 /// Counts, besides, results that differ from what was rounded: sums and fmas to odd, and exact products. A quotient or root that
@@ -160,10 +161,10 @@ bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uin
 template <class Halves, ArrayOperation operation>
 bool nearest_even_counting(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c,
                            std::uint16_t* out, std::size_t count, RoundedHalves& found) {
+  using Words = typename Halves::Words;
   [[maybe_unused]] const typename Halves::Floats::ToOdd environment;
-  const auto set = [](std::int16_t x) { return _mm256_set1_epi16(x); };
-  const __m256i none = _mm256_setzero_si256();
-  __m256i largest = none, inexact = none, subnormal = none, flushed = none;
+  const auto none = Words::set(0);
+  auto largest = none, inexact = none, subnormal = none, flushed = none;
   for (std::size_t i = 0; i < count; i += Halves::width) {
     const auto exact = [&] {
       if constexpr (operation == ArrayOperation::add)
@@ -173,29 +174,25 @@ bool nearest_even_counting(const std::uint16_t* a, const std::uint16_t* b, const
       else
         return operate<Halves, operation>(a + i, b + i, c + i);
     }();
-    const __m256i codes = Halves::template round<to_nearest_even>(exact);
+    const auto codes = Halves::template round<Rounding::nearest_even>(exact);
     Halves::store(out + i, codes);
-    const __m256i magnitudes = codes & set(0x7fff);
-    largest = _mm256_max_epu16(largest, magnitudes);
+    const auto magnitudes = codes & Words::set(0x7fff);
+    largest = Words::max(largest, magnitudes);
     // What holds is -1.
-    const __m256i is_small = _mm256_cmpgt_epi16(set(0x400), magnitudes);
-    if (_mm256_testz_si256(is_small, is_small) != 0) {
-      inexact = _mm256_sub_epi16(inexact, Halves::has_more_than_11_digits(exact));
+    const auto is_small = Words::greater(Words::set(0x400), magnitudes);
+    if (!Words::any(is_small)) {
+      inexact = Words::subtract(inexact, Halves::has_more_than_11_digits(exact));
       continue;
     }
-    const __m256i differs = Halves::differing(Halves::values_of(codes), exact);
-    const __m256i is_zero = _mm256_cmpeq_epi16(magnitudes, none);
-    inexact = _mm256_sub_epi16(inexact, differs);
-    subnormal = _mm256_sub_epi16(subnormal, _mm256_andnot_si256(is_zero, is_small));
-    flushed = _mm256_sub_epi16(flushed, differs & is_zero);
+    const auto differs = Halves::differing(Halves::values_of(codes), exact);
+    const auto is_zero = Words::equal(magnitudes, none);
+    inexact = Words::subtract(inexact, differs);
+    subnormal = Words::subtract(subnormal, is_small & ~is_zero);
+    flushed = Words::subtract(flushed, differs & is_zero);
   }
-  const auto sum = [&](__m256i counts) {
-    alignas(32) std::uint32_t pairs[8];
-    _mm256_store_si256(reinterpret_cast<__m256i*>(pairs), _mm256_madd_epi16(counts, set(1)));
-    return std::accumulate(std::begin(pairs), std::end(pairs), std::uint32_t{0});
-  };
-  found = {.inexact = sum(inexact), .subnormal = sum(subnormal), .flushed = sum(flushed)};
-  return _mm256_movemask_epi8(_mm256_cmpgt_epi16(largest, set(0x7bff))) != 0;
+  found = {
+      .inexact = Words::sum(inexact), .subnormal = Words::sum(subnormal), .flushed = Words::sum(flushed)};
+  return Words::any(Words::greater(largest, Words::set(0x7bff)));
 }
 
 /// The operation on vectors of floats, rounded to odd.
@@ -226,21 +223,24 @@ constexpr BulkKernels with_operations_of(BulkKernels kernels) {
   using Floats = typename Halves::Floats;
   for_each_operation([&]<ArrayOperation operation>() {
     constexpr auto row = static_cast<std::size_t>(operation);
-    kernels.nearest_even_counting[row] = nearest_even_counting<Halves, operation>;
+    if constexpr (Halves::can_count)
+      kernels.nearest_even_counting[row] = nearest_even_counting<Halves, operation>;
     kernels.to_odd[row] = vectors_to_odd<Floats, operation>;
     if constexpr (Floats::has_full_range_to_odd) kernels.to_odd_wide[row] = vectors_to_odd<Floats, operation>;
   });
   return kernels;
 }
 
-/// The kernels of an instruction set that has AVX2 and F16C; `Halves` serves where wider vectors are faster.
-template <class Halves, class Bytes>
+/// The kernels of an instruction set, by what serves best: `Casts` to convert without more work, `Sums` to add and
+/// multiply, `Quotients` to divide, for roots and for fma, and `Halves` for the rest.
+template <class Halves, class Bytes, class Casts = Halves, class Sums = Casts, class Quotients = Halves>
 constexpr BulkKernels bulk_kernels() {
   return with_operations_of<Halves>(with_loops({
-      .half_to_float = half_to_float<Avx2Halves>,
-      .float_to_half = {float_to_half<Avx2Halves, to_nearest_even>, nullptr,
-                        float_to_half<Avx2Halves, to_zero>, float_to_half<Avx2Halves, to_positive>,
-                        float_to_half<Avx2Halves, to_negative>, float_to_half_odd<Halves>},
+      .half_to_float = half_to_float<Casts>,
+      .float_to_half = {float_to_half<Casts, Rounding::nearest_even>, nullptr,
+                        float_to_half<Casts, Rounding::toward_zero>,
+                        float_to_half<Casts, Rounding::toward_positive>,
+                        float_to_half<Casts, Rounding::toward_negative>, float_to_half_odd<Halves>},
       .float_to_half_stochastic = float_to_half_stochastic<Halves>,
       .encode_8 = {},
       .encode_16 = {},
@@ -251,11 +251,11 @@ constexpr BulkKernels bulk_kernels() {
       .decode_32 = {},
       .to_odd = {},
       .to_odd_wide = {},
-      .nearest_even = {nearest_even<Avx2Halves, ArrayOperation::add>,
-                       nearest_even<Avx2Halves, ArrayOperation::subtract>,
-                       nearest_even<Avx2Halves, ArrayOperation::multiply>,
-                       nearest_even<Halves, ArrayOperation::divide>,
-                       nearest_even<Halves, ArrayOperation::sqrt>, nearest_even<Halves, ArrayOperation::fma>},
+      .nearest_even = {nearest_even<Sums, ArrayOperation::add>, nearest_even<Sums, ArrayOperation::subtract>,
+                       nearest_even<Sums, ArrayOperation::multiply>,
+                       nearest_even<Quotients, ArrayOperation::divide>,
+                       nearest_even<Quotients, ArrayOperation::sqrt>,
+                       nearest_even<Quotients, ArrayOperation::fma>},
       .nearest_even_counting = {},
       .pack_4 = pack_4<Bytes>,
       .pack_6 = pack_6<Bytes>,

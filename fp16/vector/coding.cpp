@@ -13,6 +13,11 @@ const BulkKernels& kernels_of(VectorPath path) {
       return avx512_bulk_kernels;
     case VectorPath::avx2_f16c:
       return avx2_bulk_kernels;
+#elif defined(__aarch64__)
+    case VectorPath::neon_fp16:
+      return neon_fp16_bulk_kernels;
+    case VectorPath::neon:
+      return neon_bulk_kernels;
 #endif
     default:
       return portable_bulk_kernels;

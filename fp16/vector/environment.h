@@ -86,6 +86,13 @@ inline Flags raised_flags() {
 #endif
 }
 
+/// When this processor's instructions take a result for tiny, as far as there are kernels that ask them.
+#ifdef __aarch64__
+inline constexpr Tininess processors_tininess = Tininess::before_rounding;
+#else
+inline constexpr Tininess processors_tininess = Tininess::after_rounding;
+#endif
+
 /// Whether there are exceptions for raised_flags() to find: WebAssembly's instructions raise none.
 #if defined(__SSE__) || defined(FE_INEXACT)
 inline constexpr bool has_raised_flags = true;

@@ -290,6 +290,11 @@ Kernels kernels_of(VectorPath path) {
       return {detail::avx512_tile_kernels, detail::avx512_bulk_kernels.half_to_float};
     case VectorPath::avx2_f16c:
       return {detail::avx2_tile_kernels, detail::avx2_bulk_kernels.half_to_float};
+#elif defined(__aarch64__)
+    case VectorPath::neon_fp16:
+      return {detail::neon_fp16_tile_kernels, detail::neon_bulk_kernels.half_to_float};
+    case VectorPath::neon:
+      return {detail::neon_tile_kernels, detail::neon_bulk_kernels.half_to_float};
 #endif
     default:
       return {detail::portable_tile_kernels, detail::portable_bulk_kernels.half_to_float};

@@ -37,9 +37,10 @@ void advance_tile(const Tile<Real>& tile) {
     Vector columns[vectors];
 #pragma GCC unroll 4
     for (std::size_t v = 0; v < vectors; ++v) columns[v] = Lanes::load(b + v * Lanes::width);
+    const auto elements = Lanes::template load_elements<rows>(a);
 #pragma GCC unroll 16
     for (std::size_t i = 0; i < rows; ++i) {
-      const Vector element = Lanes::broadcast(a[i]);
+      const Vector element = Lanes::broadcast(elements[i]);
 #pragma GCC unroll 4
       for (std::size_t v = 0; v < vectors; ++v) chain[i][v] = Step::step(element, columns[v], chain[i][v]);
     }

@@ -72,6 +72,8 @@ struct TileKernels {
 extern const TileKernels portable_tile_kernels;
 extern const TileKernels avx2_tile_kernels;
 extern const TileKernels avx512_tile_kernels;
+extern const TileKernels neon_tile_kernels;
+extern const TileKernels neon_fp16_tile_kernels;
 
 /// Advances the accumulators c[j] of row 0 whose bit j is set in `lanes`, by mma.h itself. Accumulator is
 /// binary32 or binary16.

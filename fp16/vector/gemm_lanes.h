@@ -32,9 +32,9 @@ struct Fp16Chain {
 template <class Lanes>
 struct Fp16FmaChain : Fp16Chain<Lanes> {
   using Vector = typename Lanes::Vector;
-  using Environment = typename Lanes::ToOdd;
+  using Environment = typename Lanes::FmaEnvironment;
   static Vector step(Vector a, Vector b, Vector c) {
-    return Lanes::round_to_half(Lanes::fma_to_odd(a, b, c));
+    return Lanes::round_to_half(Lanes::fma_of_halves(a, b, c));
   }
 };
 
@@ -48,12 +48,13 @@ struct Fp16MulAddChain : Fp16Chain<Lanes> {
   }
 };
 
-template <class Floats, class Doubles>
+template <class Floats, class Doubles, class Fp16Fma = Fp16FmaChain<Floats>,
+          class Fp16MulAdd = Fp16MulAddChain<Floats>>
 constexpr TileKernels tile_kernels() {
   return {
       .fp32_fma_chain = tile_kernel<FmaChain<Floats>>(),
-      .fp16_fma_chain = tile_kernel<Fp16FmaChain<Floats>>(),
-      .fp16_mul_add_chain = tile_kernel<Fp16MulAddChain<Floats>>(),
+      .fp16_fma_chain = tile_kernel<Fp16Fma>(),
+      .fp16_mul_add_chain = tile_kernel<Fp16MulAdd>(),
       .fp64_fma_chain = tile_kernel<FmaChain<Doubles>>(),
       .tensor_core = tensor_core_kernel<Floats>(),
   };

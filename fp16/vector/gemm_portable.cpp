@@ -22,6 +22,10 @@ struct PortableLanes {
   static Vector load(const Real* p) { return *p; }
   static void store(Real* p, Vector x) { *p = x; }
   static Vector broadcast(Real x) { return x; }
+  template <std::size_t>
+  static const Real* load_elements(const Real* p) {
+    return p;
+  }
   static bool unordered(Vector x) { return x != x; }
   static Vector select(bool condition, Vector yes, Vector no) { return condition ? yes : no; }
 };

@@ -126,12 +126,12 @@ void finish_step(const TensorCoreOperands& step, const AlignedSum<Lanes>& produc
       Lanes::equal(exponent_of_addend<Lanes, binary32>(addend), Lanes::set(float_exponent_mask));
   const auto special = Lanes::either(
       not_finite, Lanes::greater(products.top, Lanes::set(power_of_two_bits(largest_product_exponent))));
-  if (Lanes::bits_of_mask(special) != 0) [[unlikely]]
+  if (Lanes::any(special)) [[unlikely]]
     result = Lanes::select(special, special_sum<Lanes, Accumulator>(step, addend), result);
   // A sum that has wrapped around has another sign than both of its terms.
   const auto too_large = Lanes::negative((products.sum ^ total) & (units ^ total));
-  if (const std::uint32_t lanes = Lanes::bits_of_mask(too_large); lanes != 0) [[unlikely]] {
-    redo_lanes<Accumulator>(step, lanes, c);
+  if (Lanes::any(too_large)) [[unlikely]] {
+    redo_lanes<Accumulator>(step, Lanes::bits_of_mask(too_large), c);
     result = Lanes::select(too_large, Lanes::load(c), result);
   }
   Lanes::store(c, result);

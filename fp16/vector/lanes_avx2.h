@@ -7,6 +7,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <numeric>
+
+#include "fp16/rounding.h"
 
 namespace fp16::detail {
 namespace {
@@ -16,6 +20,15 @@ constexpr int to_nearest_even = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
 constexpr int to_zero = _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC;
 constexpr int to_positive = _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC;
 constexpr int to_negative = _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC;
+
+/// The same for a conversion to binary16 that raises what it must.
+constexpr int raising(Rounding direction) {
+  const int quiet = direction == Rounding::toward_zero       ? to_zero
+                    : direction == Rounding::toward_positive ? to_positive
+                    : direction == Rounding::toward_negative ? to_negative
+                                                             : to_nearest_even;
+  return quiet & ~_MM_FROUND_NO_EXC;
+}
 
 /// Eight floats, integers of 32 bits under them, and 32 bytes. Comparisons give masks.
 struct Avx2Floats {
@@ -29,6 +42,11 @@ struct Avx2Floats {
   static Vector load(const float* p) { return _mm256_loadu_ps(p); }
   static void store(float* p, Vector x) { _mm256_storeu_ps(p, x); }
   static Vector broadcast(float x) { return _mm256_set1_ps(x); }
+  /// What a tile's rows are multiplied by at one step, for broadcast(elements[i]).
+  template <std::size_t>
+  static const float* load_elements(const float* p) {
+    return p;
+  }
   static Vector floats_of(Ints bits) { return _mm256_castsi256_ps(bits); }
   static Ints bits_of(Vector x) { return _mm256_castps_si256(x); }
   static Vector fma(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
@@ -66,6 +84,7 @@ struct Avx2Floats {
   static std::uint32_t bits_of_mask(Mask mask) {
     return static_cast<std::uint32_t>(_mm256_movemask_ps(floats_of(mask)));
   }
+  static bool any(Mask mask) { return bits_of_mask(mask) != 0; }
   static Vector select(Mask mask, Vector yes, Vector no) {
     return _mm256_blendv_ps(no, yes, floats_of(mask));
   }
@@ -131,6 +150,10 @@ struct Avx2Floats {
     return odd_unless_equal(sum, _mm256_fnmadd_ps(a, b, sum), c);
   }
 
+  /// What must be set for an fma of halves that is to be rounded to binary16 once more.
+  using FmaEnvironment = ToOdd;
+  static Vector fma_of_halves(Vector a, Vector b, Vector c) { return fma_to_odd(a, b, c); }
+
   /// A float that becomes subnormal in binary16, from its magnitude. That is, in units of 2^-24, its significand
   /// shifted right, by which shifts of 32 or more give 0.
   static Vector round_subnormal_stochastically(Ints magnitude, Ints random) {
@@ -153,19 +176,20 @@ struct Avx2Floats {
   }
 };
 
-/// Four integers of 64 bits.
+/// Four integers of 64 bits, of which the lower halves count.
 struct Avx2Longs {
   using Vector = __m256i;
   static constexpr std::size_t width = 4;
+  struct Halves {
+    Vector low, high;
+  };
 
   static Vector set(std::uint64_t x) { return _mm256_set1_epi64x(static_cast<std::int64_t>(x)); }
   /// Consecutive integers in the order in which store_words takes blocks.
-  static Vector numbers_from(std::uint64_t first) {
-    return _mm256_add_epi64(set(first), _mm256_setr_epi64x(0, 2, 1, 3));
+  static Halves numbers_from(std::uint64_t first) {
+    return halves_of(_mm256_add_epi64(set(first), _mm256_setr_epi64x(0, 2, 1, 3)));
   }
-  /// The product of the lower halves.
-  static Vector multiply_low(Vector a, Vector b) { return _mm256_mul_epu32(a, b); }
-  static Vector high(Vector x) { return _mm256_srli_epi64(x, 32); }
+  static Halves multiply(Vector a, Vector b) { return halves_of(_mm256_mul_epu32(a, b)); }
   static Vector exclusive_or(Vector a, Vector b, Vector c) { return a ^ b ^ c; }
   /// The lower halves of the four vectors, lane by lane of numbers_from.
   static void store_words(std::uint32_t* p, const Vector (&words)[4]) {
@@ -175,6 +199,9 @@ struct Avx2Longs {
     _mm256_storeu_si256(to, _mm256_unpacklo_epi64(first, second));
     _mm256_storeu_si256(to + 1, _mm256_unpackhi_epi64(first, second));
   }
+
+ private:
+  static Halves halves_of(Vector x) { return {x, _mm256_srli_epi64(x, 32)}; }
 };
 
 /// Thirty-two bytes, as integers of 32 bits where nothing else is said.
@@ -196,13 +223,15 @@ struct Avx2Bytes {
     return _mm256_srli_epi32(x, bits);
   }
 
-  /// first + weight * second of each two bytes, which must be a positive number of 15 bits.
-  static Vector join_bytes(Vector x, int weight) {
-    return _mm256_maddubs_epi16(x, set(static_cast<std::uint32_t>(weight << 24 | weight << 8 | 0x00010001)));
+  /// Of each two bytes, which have no more than `bits`, the first and above them the second: at most 15 bits.
+  template <int bits>
+  static Vector join_bytes(Vector x) {
+    return _mm256_maddubs_epi16(x, set(0x00010001u | 1u << (24 + bits) | 1u << (8 + bits)));
   }
-  /// first + weight * second of each two words of 15 bits.
-  static Vector join_words(Vector x, int weight) {
-    return _mm256_madd_epi16(x, set(static_cast<std::uint32_t>(weight << 16 | 1)));
+  /// The same of each two words.
+  template <int bits>
+  static Vector join_words(Vector x) {
+    return _mm256_madd_epi16(x, set(1u | 1u << (16 + bits)));
   }
   /// The words of two vectors, which must be below 256, as bytes.
   static Vector narrow(Vector first, Vector second) {
@@ -242,19 +271,49 @@ struct Avx2Doubles {
   static Vector load(const double* p) { return _mm256_loadu_pd(p); }
   static void store(double* p, Vector x) { _mm256_storeu_pd(p, x); }
   static Vector broadcast(double x) { return _mm256_set1_pd(x); }
+  template <std::size_t>
+  static const double* load_elements(const double* p) {
+    return p;
+  }
   static Vector fma(Vector a, Vector b, Vector c) { return _mm256_fmadd_pd(a, b, c); }
   static Vector unordered(Vector x) { return _mm256_cmp_pd(x, x, _CMP_UNORD_Q); }
   static Vector select(Vector mask, Vector yes, Vector no) { return _mm256_blendv_pd(no, yes, mask); }
 };
 
+/// Sixteen integers of 16 bits. Comparisons give masks.
+struct Avx2Words {
+  using Vector = __m256i;
+
+  static Vector set(std::uint16_t x) { return _mm256_set1_epi16(static_cast<std::int16_t>(x)); }
+  static Vector subtract(Vector a, Vector b) { return _mm256_sub_epi16(a, b); }
+  /// The next sixteen bytes.
+  static Vector load_widened(const std::uint8_t* p) { return Avx2Bytes::load_as_words(p); }
+  static Vector multiply(Vector a, Vector b) { return _mm256_mullo_epi16(a, b); }
+  static Vector max(Vector a, Vector b) { return _mm256_max_epu16(a, b); }
+  static Vector equal(Vector a, Vector b) { return _mm256_cmpeq_epi16(a, b); }
+  /// Of signed integers.
+  static Vector greater(Vector a, Vector b) { return _mm256_cmpgt_epi16(a, b); }
+  static bool any(Vector mask) { return _mm256_testz_si256(mask, mask) == 0; }
+  /// Of integers of 15 bits.
+  static std::uint32_t sum(Vector x) {
+    alignas(32) std::uint32_t pairs[8];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(pairs), _mm256_madd_epi16(x, set(1)));
+    return std::accumulate(std::begin(pairs), std::end(pairs), std::uint32_t{0});
+  }
+};
+
 /// Sixteen halves: their codes in one vector, their values in two.
 struct Avx2Halves {
   using Floats = Avx2Floats;
+  using Words = Avx2Words;
   struct Values {
     __m256 low, high;
   };
   using Codes = __m256i;
   static constexpr std::size_t width = 16;
+  /// What must be set for round<direction>.
+  template <Rounding>
+  struct Direction {};
 
   static Values load(const std::uint16_t* p) {
     const auto* halves = reinterpret_cast<const __m128i*>(p);
@@ -269,13 +328,13 @@ struct Avx2Halves {
     Floats::store(p + 8, x.high);
   }
   static void store(std::uint16_t* p, Codes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
-  template <int direction>
+  template <Rounding direction>
   static Codes round(Values x) {
-    constexpr int raising = direction & ~_MM_FROUND_NO_EXC;
-    return _mm256_set_m128i(_mm256_cvtps_ph(x.high, raising), _mm256_cvtps_ph(x.low, raising));
+    return _mm256_set_m128i(_mm256_cvtps_ph(x.high, raising(direction)),
+                            _mm256_cvtps_ph(x.low, raising(direction)));
   }
   static Codes round_to_odd(Values x) {
-    const Codes truncated = round<to_zero>(x);
+    const Codes truncated = round<Rounding::toward_zero>(x);
     return truncated | (differing(values_of(truncated), x) & _mm256_set1_epi16(1));
   }
   /// operation(vector of floats, vector of random bits) on all.
@@ -303,6 +362,8 @@ struct Avx2Halves {
   static Values subtract_to_odd(Values a, Values b) {
     return {Floats::add_to_odd(a.low, -b.low), Floats::add_to_odd(a.high, -b.high)};
   }
+  /// Whether what follows but for fma makes NaNs as NanPolicy::first_operand wants them.
+  static constexpr bool has_right_nans = true;
   static Values add(Values a, Values b) { return {add_in_order(a.low, b.low), add_in_order(a.high, b.high)}; }
   static Values subtract(Values a, Values b) { return {a.low - b.low, a.high - b.high}; }
   static Values multiply(Values a, Values b) {
@@ -313,8 +374,10 @@ struct Avx2Halves {
   }
   static Values divide(Values a, Values b) { return {a.low / b.low, a.high / b.high}; }
   static Values sqrt(Values x) { return {_mm256_sqrt_ps(x.low), _mm256_sqrt_ps(x.high)}; }
-  static Values fma_to_odd(Values a, Values b, Values c) {
-    return {Floats::fma_to_odd(a.low, b.low, c.low), Floats::fma_to_odd(a.high, b.high, c.high)};
+  /// Whether nearest_even_counting can be made of this.
+  static constexpr bool can_count = true;
+  static Values fma(Values a, Values b, Values c) {
+    return {Floats::fma_of_halves(a.low, b.low, c.low), Floats::fma_of_halves(a.high, b.high, c.high)};
   }
 
  private:

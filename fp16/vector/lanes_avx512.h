@@ -18,6 +18,10 @@ struct Avx512Floats {
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Vector x) { _mm512_storeu_ps(p, x); }
   static Vector broadcast(float x) { return _mm512_set1_ps(x); }
+  template <std::size_t>
+  static const float* load_elements(const float* p) {
+    return p;
+  }
   static Vector floats_of(Ints bits) { return _mm512_castsi512_ps(bits); }
   static Ints bits_of(Vector x) { return _mm512_castps_si512(x); }
   static Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
@@ -52,6 +56,7 @@ struct Avx512Floats {
   static Mask negative(Ints x) { return _mm512_movepi32_mask(x); }
   static Mask either(Mask a, Mask b) { return static_cast<Mask>(a | b); }
   static std::uint32_t bits_of_mask(Mask mask) { return mask; }
+  static bool any(Mask mask) { return mask != 0; }
   static Vector select(Mask mask, Vector yes, Vector no) { return _mm512_mask_blend_ps(mask, no, yes); }
   /// x where a comparison holds, else 0.
   static Ints keep(Mask comparison, Ints x) { return _mm512_maskz_mov_epi32(comparison, x); }
@@ -87,6 +92,9 @@ struct Avx512Floats {
     return odd_of(_mm512_fmadd_round_ps(a, b, c, to_negative), _mm512_fmadd_round_ps(a, b, c, to_positive));
   }
 
+  using FmaEnvironment = ToOdd;
+  static Vector fma_of_halves(Vector a, Vector b, Vector c) { return fma_to_odd(a, b, c); }
+
   /// A float that becomes subnormal in binary16, from its magnitude: in units of 2^-24, where every step but the
   /// drawing is exact.
   static Vector round_subnormal_stochastically(Ints magnitude, Ints random) {
@@ -116,13 +124,15 @@ struct Avx512Floats {
 struct Avx512Longs {
   using Vector = __m512i;
   static constexpr std::size_t width = 8;
+  struct Halves {
+    Vector low, high;
+  };
 
   static Vector set(std::uint64_t x) { return _mm512_set1_epi64(static_cast<std::int64_t>(x)); }
-  static Vector numbers_from(std::uint64_t first) {
-    return _mm512_add_epi64(set(first), _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
+  static Halves numbers_from(std::uint64_t first) {
+    return halves_of(_mm512_add_epi64(set(first), _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7)));
   }
-  static Vector multiply_low(Vector a, Vector b) { return _mm512_mul_epu32(a, b); }
-  static Vector high(Vector x) { return _mm512_srli_epi64(x, 32); }
+  static Halves multiply(Vector a, Vector b) { return halves_of(_mm512_mul_epu32(a, b)); }
   static Vector exclusive_or(Vector a, Vector b, Vector c) {
     return _mm512_ternarylogic_epi64(a, b, c, 0x96);
   }
@@ -132,6 +142,9 @@ struct Avx512Longs {
     _mm512_storeu_si512(p, _mm512_unpacklo_epi64(first, second));
     _mm512_storeu_si512(p + 16, _mm512_unpackhi_epi64(first, second));
   }
+
+ private:
+  static Halves halves_of(Vector x) { return {x, _mm512_srli_epi64(x, 32)}; }
 };
 
 /// Eight doubles.
@@ -143,6 +156,10 @@ struct Avx512Doubles {
   static Vector load(const double* p) { return _mm512_loadu_pd(p); }
   static void store(double* p, Vector x) { _mm512_storeu_pd(p, x); }
   static Vector broadcast(double x) { return _mm512_set1_pd(x); }
+  template <std::size_t>
+  static const double* load_elements(const double* p) {
+    return p;
+  }
   static Vector fma(Vector a, Vector b, Vector c) { return _mm512_fmadd_pd(a, b, c); }
   static __mmask8 unordered(Vector x) { return _mm512_cmp_pd_mask(x, x, _CMP_UNORD_Q); }
   static Vector select(__mmask8 mask, Vector yes, Vector no) { return _mm512_mask_blend_pd(mask, no, yes); }
@@ -165,11 +182,13 @@ struct Avx512Bytes {
     return _mm512_srli_epi32(x, bits);
   }
 
-  static Vector join_bytes(Vector x, int weight) {
-    return _mm512_maddubs_epi16(x, set(static_cast<std::uint32_t>(weight << 24 | weight << 8 | 0x00010001)));
+  template <int bits>
+  static Vector join_bytes(Vector x) {
+    return _mm512_maddubs_epi16(x, set(0x00010001u | 1u << (24 + bits) | 1u << (8 + bits)));
   }
-  static Vector join_words(Vector x, int weight) {
-    return _mm512_madd_epi16(x, set(static_cast<std::uint32_t>(weight << 16 | 1)));
+  template <int bits>
+  static Vector join_words(Vector x) {
+    return _mm512_madd_epi16(x, set(1u | 1u << (16 + bits)));
   }
   static Vector narrow(Vector first, Vector second) {
     return _mm512_permutexvar_epi64(_mm512_setr_epi64(0, 2, 4, 6, 1, 3, 5, 7),
@@ -197,9 +216,12 @@ struct Avx512Bytes {
 /// Sixteen halves: their codes in half a vector, their values in one.
 struct Avx512Halves {
   using Floats = Avx512Floats;
+  using Words = Avx2Words;
   using Values = __m512;
   using Codes = __m256i;
   static constexpr std::size_t width = 16;
+  template <Rounding>
+  struct Direction {};
 
   static Values load(const std::uint16_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
@@ -208,13 +230,12 @@ struct Avx512Halves {
   static void store(float* p, Values x) { Floats::store(p, x); }
   static Values values_of(Codes x) { return _mm512_cvtph_ps(x); }
   static void store(std::uint16_t* p, Codes x) { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), x); }
-  template <int direction>
+  template <Rounding direction>
   static Codes round(Values x) {
-    constexpr int raising = direction & ~_MM_FROUND_NO_EXC;
-    return _mm512_cvtps_ph(x, raising);
+    return _mm512_cvtps_ph(x, raising(direction));
   }
   static Codes round_to_odd(Values x) {
-    const Codes truncated = round<to_zero>(x);
+    const Codes truncated = round<Rounding::toward_zero>(x);
     const __mmask16 inexact = _mm512_cmp_ps_mask(_mm512_cvtph_ps(truncated), x, _CMP_NEQ_OQ);
     return _mm256_mask_blend_epi16(inexact, truncated, truncated | _mm256_set1_epi16(1));
   }
@@ -236,10 +257,12 @@ struct Avx512Halves {
 
   static Values add_to_odd(Values a, Values b) { return Floats::add_to_odd(a, b); }
   static Values subtract_to_odd(Values a, Values b) { return Floats::add_to_odd(a, -b); }
+  static constexpr bool has_right_nans = true;
   static Values multiply(Values a, Values b) { return a * b; }
   static Values divide(Values a, Values b) { return a / b; }
   static Values sqrt(Values x) { return _mm512_sqrt_ps(x); }
-  static Values fma_to_odd(Values a, Values b, Values c) { return Floats::fma_to_odd(a, b, c); }
+  static constexpr bool can_count = true;
+  static Values fma(Values a, Values b, Values c) { return Floats::fma_of_halves(a, b, c); }
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ void for_each_step(const std::uint8_t* in, std::uint8_t* out, std::size_t count,
 template <class Bytes>
 void pack_4(const std::uint8_t* codes, std::uint8_t* packed, std::size_t count) {
   const auto bytes = [](const std::uint8_t* p) {
-    return Bytes::join_bytes(Bytes::load(p) & Bytes::set(0x0f0f0f0f), 1 << 4);
+    return Bytes::template join_bytes<4>(Bytes::load(p) & Bytes::set(0x0f0f0f0f));
   };
   const auto step = [&](const std::uint8_t* from, std::uint8_t* to) {
     Bytes::store(to, Bytes::narrow(bytes(from), bytes(from + Bytes::width)));
@@ -38,8 +38,8 @@ void unpack_4(const std::uint8_t* packed, std::uint8_t* codes, std::size_t count
 template <class Bytes>
 void pack_6(const std::uint8_t* codes, std::uint8_t* packed, std::size_t count) {
   const auto step = [](const std::uint8_t* from, std::uint8_t* to) {
-    const auto pairs = Bytes::join_bytes(Bytes::load(from) & Bytes::set(0x3f3f3f3f), 1 << 6);
-    Bytes::store_triples(to, Bytes::join_words(pairs, 1 << 12));
+    const auto pairs = Bytes::template join_bytes<6>(Bytes::load(from) & Bytes::set(0x3f3f3f3f));
+    Bytes::store_triples(to, Bytes::template join_words<12>(pairs));
   };
   for_each_step<Bytes::width, Bytes::width, 3 * Bytes::width / 4>(codes, packed, count, step, pack<6>);
 }

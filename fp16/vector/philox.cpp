@@ -21,6 +21,10 @@ detail::PhiloxKernel detail::philox_kernel(VectorPath path) {
       return philox_avx512;
     case VectorPath::avx2_f16c:
       return philox_avx2;
+#elif defined(__aarch64__)
+    case VectorPath::neon_fp16:
+    case VectorPath::neon:
+      return philox_neon;
 #endif
     default:
       return philox_portable;

@@ -23,6 +23,7 @@ using PhiloxKernel = void (*)(const Philox& philox, std::uint64_t number, std::u
 void philox_portable(const Philox& philox, std::uint64_t number, std::uint32_t* out, std::size_t groups);
 void philox_avx2(const Philox& philox, std::uint64_t number, std::uint32_t* out, std::size_t groups);
 void philox_avx512(const Philox& philox, std::uint64_t number, std::uint32_t* out, std::size_t groups);
+void philox_neon(const Philox& philox, std::uint64_t number, std::uint32_t* out, std::size_t groups);
 
 PhiloxKernel philox_kernel(VectorPath path);
 

@@ -1,6 +1,6 @@
 #pragma once
-/// Philox over lanes, written once for all instruction sets: a block in each lane of 64 bits, whose four words are
-/// the lower halves of four vectors. The upper halves hold what is left of the products, which nothing reads.
+/// Philox over lanes, written once for all instruction sets: a block in each lane, its four words in four vectors. In lanes
+/// of 64 bits they are the lower halves; the upper ones hold what is left of the products, which nothing reads.
 
 #include "fp16/vector/philox_kernels.h"
 
@@ -12,12 +12,12 @@ struct PhiloxLanes {
   typename Longs::Vector words[4];
 
   void round(std::uint32_t key_0, std::uint32_t key_1) {
-    const auto even = Longs::multiply_low(words[0], Longs::set(philox_multipliers[0]));
-    const auto odd = Longs::multiply_low(words[2], Longs::set(philox_multipliers[1]));
-    words[0] = Longs::exclusive_or(Longs::high(odd), words[1], Longs::set(key_0));
-    words[1] = odd;
-    words[2] = Longs::exclusive_or(Longs::high(even), words[3], Longs::set(key_1));
-    words[3] = even;
+    const auto even = Longs::multiply(words[0], Longs::set(philox_multipliers[0]));
+    const auto odd = Longs::multiply(words[2], Longs::set(philox_multipliers[1]));
+    words[0] = Longs::exclusive_or(odd.high, words[1], Longs::set(key_0));
+    words[1] = odd.low;
+    words[2] = Longs::exclusive_or(even.high, words[3], Longs::set(key_1));
+    words[3] = even.low;
   }
 };
 
@@ -32,7 +32,7 @@ void philox_groups(const Philox& philox, std::uint64_t number, std::uint32_t* ou
     for (std::size_t i = 0; i < at_a_time; ++i) {
       const auto numbers = Longs::numbers_from(number + i * Longs::width);
       lanes[i] = {
-          {numbers, Longs::high(numbers), Longs::set(philox.stream), Longs::set(philox.stream >> 32)}};
+          {numbers.low, numbers.high, Longs::set(philox.stream), Longs::set(philox.stream >> 32)}};
     }
     auto key_0 = static_cast<std::uint32_t>(philox.key);
     auto key_1 = static_cast<std::uint32_t>(philox.key >> 32);

@@ -9,6 +9,9 @@
 
 #ifdef __x86_64__
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace fp16 {
@@ -20,9 +23,9 @@ struct NamedPath {
 };
 
 constexpr std::array named_paths{
-    NamedPath{"portable", VectorPath::portable},
-    NamedPath{"avx2_f16c", VectorPath::avx2_f16c},
-    NamedPath{"avx512", VectorPath::avx512},
+    NamedPath{"portable", VectorPath::portable},   NamedPath{"avx2_f16c", VectorPath::avx2_f16c},
+    NamedPath{"avx512", VectorPath::avx512},       NamedPath{"neon", VectorPath::neon},
+    NamedPath{"neon_fp16", VectorPath::neon_fp16},
 };
 
 #ifdef __x86_64__
@@ -44,6 +47,12 @@ std::vector<VectorPath> detect_paths() {
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq")) {
     paths.push_back(VectorPath::avx512);
   }
+#elif defined(__aarch64__)
+  paths.push_back(VectorPath::neon);
+#ifdef __linux__
+  constexpr unsigned long halves = HWCAP_FPHP | HWCAP_ASIMDHP;
+  if ((getauxval(AT_HWCAP) & halves) == halves) paths.push_back(VectorPath::neon_fp16);
+#endif
 #endif
   return paths;
 }

@@ -9,6 +9,7 @@
 #include "fp16/codec.h"
 #include "fp16/comparison.h"
 #include "tests/oracle/agreement.h"
+#include "tests/oracle/compilers_half.h"
 #include "tests/oracle/exact_half.h"
 #include "tests/oracle/hard_cases.h"
 
@@ -81,7 +82,7 @@ TEST_CASE("boundary-weighted triples of fma in all directions with flags") {
   for (int i = 0; i < triples; ++i) {
     const auto [a, b] = hard_pair(cases, i / 4);
     const auto product =
-        std::bit_cast<std::uint16_t>(static_cast<_Float16>(half_bits_to_float(a) * half_bits_to_float(b)));
+        std::bit_cast<std::uint16_t>(static_cast<oracle::CompilersHalf>(half_bits_to_float(a) * half_bits_to_float(b)));
     const std::uint16_t c = i % 4 < 2    ? cases.next()
                             : i % 4 == 2 ? cases.near(product)
                                          : cases.beside(product);
@@ -100,7 +101,7 @@ TEST_CASE("ten million random pairs, nearest-even, against float arithmetic roun
   oracle::Comparison sums("add"), differences("subtract"), products("multiply"), quotients("divide");
   const auto compare = [](oracle::Comparison& comparison, std::uint16_t got, float reference, std::uint16_t a,
                           std::uint16_t b) {
-    const auto expected = std::bit_cast<std::uint16_t>(static_cast<_Float16>(reference));
+    const auto expected = std::bit_cast<std::uint16_t>(static_cast<oracle::CompilersHalf>(reference));
     const bool both_nan = is_nan<binary16>(got) && is_nan<binary16>(expected);
     comparison.equal<std::uint64_t>(both_nan ? expected : got, expected, "", {a, b});
   };
@@ -108,8 +109,8 @@ TEST_CASE("ten million random pairs, nearest-even, against float arithmetic roun
     const std::uint64_t bits = random.next();
     const auto a = static_cast<std::uint16_t>(bits);
     const auto b = static_cast<std::uint16_t>(bits >> 16);
-    const auto x = static_cast<float>(std::bit_cast<_Float16>(a));
-    const auto y = static_cast<float>(std::bit_cast<_Float16>(b));
+    const auto x = static_cast<float>(std::bit_cast<oracle::CompilersHalf>(a));
+    const auto y = static_cast<float>(std::bit_cast<oracle::CompilersHalf>(b));
     compare(sums, add<binary16>(a, b).bits, x + y, a, b);
     compare(differences, subtract<binary16>(a, b).bits, x - y, a, b);
     compare(products, multiply<binary16>(a, b).bits, x * y, a, b);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "tests/oracle/compilers_half.h"
 #include "tests/oracle/format_agreement.h"
 
 namespace fp16 {
@@ -84,8 +85,8 @@ TEST_CASE("all predicates on boundary-weighted pairs of the wide formats against
   int wrong = 0;
   for (int i = 0; i < 200'000; ++i) {
     const std::uint16_t a = halves.next(), b = i % 2 == 0 ? halves.next() : halves.beside(a);
-    wrong += wrong_predicates<binary16>(a, b, static_cast<double>(std::bit_cast<_Float16>(a)),
-                                        static_cast<double>(std::bit_cast<_Float16>(b)),
+    wrong += wrong_predicates<binary16>(a, b, static_cast<double>(std::bit_cast<oracle::CompilersHalf>(a)),
+                                        static_cast<double>(std::bit_cast<oracle::CompilersHalf>(b)),
                                         is_signalling_nan<binary16>(a) || is_signalling_nan<binary16>(b), {});
     const std::uint32_t c = floats.next(), d = i % 2 == 0 ? floats.next() : floats.beside(c);
     wrong += wrong_predicates<binary32>(c, d, std::bit_cast<float>(c), std::bit_cast<float>(d),

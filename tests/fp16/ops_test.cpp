@@ -9,6 +9,7 @@
 #include <string>
 
 #include "fp16/operations.h"
+#include "tests/oracle/compilers_half.h"
 
 namespace {
 
@@ -16,8 +17,7 @@ using fp16::find_operation;
 using fp16::OperandCodes;
 using fp16::Operation;
 
-/// GCC's own half, whose conversions are the compiler's.
-using Oracle = _Float16;
+using Oracle = oracle::CompilersHalf;
 
 double value_of(std::uint64_t code) {
   return static_cast<double>(std::bit_cast<Oracle>(static_cast<std::uint16_t>(code)));

@@ -9,6 +9,7 @@
 #include "fp16/math.h"
 #include "fp16/vector/math_kernels.h"
 #include "tests/oracle/agreement.h"
+#include "tests/oracle/compilers_half.h"
 #include "tests/oracle/mpfr_half.h"
 #include "tests/oracle/sweep.h"
 
@@ -19,7 +20,7 @@ constexpr std::uint32_t code_count = 0x10000;
 constexpr std::uint64_t number_count = code_count - 2 * 0x3ff;
 
 double value_of(std::uint16_t code) {
-  return static_cast<double>(std::bit_cast<_Float16>(code));
+  return static_cast<double>(std::bit_cast<oracle::CompilersHalf>(code));
 }
 
 /// A function of two halves in the library, and in the host's arithmetic with a bound on the relative error.
@@ -51,7 +52,7 @@ std::uint32_t within_range(std::uint32_t binary32_code) {
 /// By the host's conversion to nearest-even; NaNs are all alike here.
 std::uint16_t half_of(std::uint32_t binary32_code) {
   const auto value = std::bit_cast<float>(binary32_code);
-  return std::isnan(value) ? 0xfe00 : std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
+  return std::isnan(value) ? 0xfe00 : std::bit_cast<std::uint16_t>(static_cast<oracle::CompilersHalf>(value));
 }
 
 /// All pairs without NaNs that have `a` first. To odd, where there is something to round, proves every
