@@ -36,6 +36,7 @@ const std::vector<Room>& rooms() {
                                        "sim/data", "sim/tape"});
     const auto trainer = with(tape, {"sim/statistics", "sim/models", "sim/trainer"});
     const auto shared = with(trainer, {"sim/sizing", "experiments/frame", "experiments/training"});
+    const auto validated = with(shared, {"experiments/validation"});
     const auto vendor = with(shared, {"experiments/gpu/vendor", "fp16/cuda"});
     const auto probes = with(vendor, {"experiments/gpu/probes"});
     return std::vector<Room>{
@@ -61,10 +62,17 @@ const std::vector<Room>& rooms() {
         {"experiments/gpu/probes", {"fp16", "fp16/cuda"}},
         {"experiments/gpu/vendor", {"experiments/frame", "fp16", "fp16/cuda"}},
         {"experiments/gpu/gpu_status",
-         with(probes, {"experiments/gpu/gpu_throughput", "experiments/gpu/validate_gpu"})},
+         with(probes,
+              {"experiments/gpu/gpu_throughput", "experiments/gpu/validate_gpu", "experiments/validation"})},
         {"experiments/gpu/gpu_throughput", vendor},
         {"experiments/gpu/validate_gpu",
-         with(probes, {"fp16/vector/double_double.h", "fp16/vector/math_kernels.h"})},
+         with(probes,
+              {"experiments/validation", "fp16/vector/double_double.h", "fp16/vector/math_kernels.h"})},
+        {"experiments/validation", with(shared, {"fp16/cuda/mix.h"})},
+        {"experiments/cpu/instructions", {"experiments/validation", "fp16"}},
+        {"experiments/cpu/runner", {"experiments/cpu/instructions", "experiments/validation", "fp16"}},
+        {"experiments/cpu/validate_cpu", with(validated, {"experiments/cpu/instructions"})},
+        {"experiments/cpu/cpu_status", with(validated, {"experiments/cpu/instructions"})},
         {"experiments/explain_gemm", vendor},
         {"tools/halflab", with(shared, {"experiments/explain_gemm", "experiments/report"})},
     };

@@ -15,12 +15,13 @@
 #include "experiments/frame/files.h"
 #include "experiments/frame/record.h"
 #include "experiments/gpu/gpu_status/device.h"
-#include "experiments/gpu/gpu_status/record_files.h"
+#include "experiments/validation/record_files.h"
 
 namespace experiments::gpu_status {
 namespace {
 
 namespace fs = std::filesystem;
+using validation::read_object;
 
 struct ProgramRun {
   std::string name;

@@ -8,12 +8,14 @@
 #include <string_view>
 #include <utility>
 
-#include "experiments/gpu/gpu_status/record_files.h"
+#include "experiments/validation/record_files.h"
 
 namespace experiments::gpu_status {
 namespace {
 
 namespace fs = std::filesystem;
+using validation::CsvTable;
+using validation::read_object;
 
 std::string text_of(const Json& object, std::string_view key) {
   const Json* found = object.find(key);

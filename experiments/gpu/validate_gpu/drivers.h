@@ -7,11 +7,13 @@
 #include <vector>
 
 #include "experiments/gpu/probes/sweep.h"
-#include "experiments/gpu/validate_gpu/domains.h"
-#include "experiments/gpu/validate_gpu/numbers.h"
-#include "experiments/gpu/validate_gpu/shards.h"
+#include "experiments/validation/domains.h"
+#include "experiments/validation/numbers.h"
+#include "experiments/validation/shards.h"
 
 namespace experiments::validate_gpu {
+
+using namespace validation;
 
 struct RowAnswer {
   ShardResult result;

@@ -1,59 +1,22 @@
 #pragma once
-/// What a run found, and its tables, summary and verdict.
+/// What a run on a GPU adds to the findings that all validations share.
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "experiments/frame/help_text.h"
 #include "experiments/frame/record.h"
 #include "experiments/gpu/validate_gpu/attempts.h"
-#include "experiments/gpu/validate_gpu/numbers.h"
 #include "experiments/gpu/validate_gpu/sweep.h"
+#include "experiments/validation/findings.h"
 
 namespace experiments::validate_gpu {
 
-/// One line of the verdict: a row of the sweep or a file of recorded steps.
-struct Finding {
-  std::string operation;
-  std::string_view family;
-  std::string subject;
-  std::string reference;
-  std::string domain;
-  std::string pipe;                ///< scalar, packed or tensor core
-  std::string obstacle;            ///< why it did not run; empty where it did
-  bool device_failed = false;      ///< at a shard, a table or the census of the row
-  bool is_complete_domain = true;  ///< every input there is, not a list
-  std::uint64_t inputs_possible = 0;
-  std::uint32_t shards_wanted = 0, shards_finished = 0;  ///< none of recorded steps
-  std::uint64_t inputs = 0;
-  std::uint64_t inputs_now = 0;  ///< tried by this run
-  std::uint64_t mismatches = 0;
-  std::uint64_t documented = 0;
-  std::uint64_t other_nans = 0;
-  std::uint64_t misrounded = 0;
-  std::string deviation;  ///< what is documented; empty for nothing
-  std::vector<Example> examples;
-  double time_s = 0;
-
-  bool ran() const { return inputs != 0; }  ///< at least in part
-  bool is_finished() const { return shards_finished == shards_wanted; }
-  bool failed() const { return mismatches != 0 || device_failed; }
-};
-
 Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures);
 
-/// For --help: tables and summary.
-Outputs finding_outputs();
-/// The tables verdicts, counterexamples and timing.
-void write_tables(RunRecord& record, const std::vector<Finding>& findings);
-void write_summary(RunRecord& record, const std::vector<Finding>& findings);  ///< all but the device
+/// The version of NVIDIA's header, besides the summary of the findings; for --help, and written.
+Outputs header_outputs();
+void write_header_summary(RunRecord& record);
+
 void write_verdict(RunRecord& record, const std::vector<Finding>& findings, const DeviceFailures& failures);
-
-/// Time and rate of each family by subject, for the screen alone.
-std::string timing_text(const std::vector<Finding>& findings);
-
-std::uint64_t mismatches(const std::vector<Finding>& findings);
 
 }  // namespace experiments::validate_gpu

@@ -5,8 +5,8 @@
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
-#include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/functions.h"
+#include "experiments/validation/double_oracle.h"
 
 namespace experiments::validate_gpu {
 namespace {

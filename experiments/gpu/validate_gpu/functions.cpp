@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "experiments/gpu/probes/index.h"
-#include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/validation/double_oracle.h"
 #include "fp16/vector/math_kernels.h"
 
 namespace experiments::validate_gpu {

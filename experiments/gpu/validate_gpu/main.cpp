@@ -26,14 +26,14 @@
 #include "experiments/gpu/validate_gpu/findings.h"
 #include "experiments/gpu/validate_gpu/functions.h"
 #include "experiments/gpu/validate_gpu/nan_census.h"
-#include "experiments/gpu/validate_gpu/numbers.h"
 #include "experiments/gpu/validate_gpu/operations.h"
 #include "experiments/gpu/validate_gpu/rows.h"
-#include "experiments/gpu/validate_gpu/shards.h"
 #include "experiments/gpu/validate_gpu/sweep.h"
 #include "experiments/gpu/validate_gpu/tensor_cores.h"
 #include "experiments/gpu/vendor/gpu_information.h"
 #include "experiments/training/laboratory.h"
+#include "experiments/validation/numbers.h"
+#include "experiments/validation/shards.h"
 #include "fp16/cuda/device.h"
 
 namespace experiments::validate_gpu {
@@ -202,6 +202,7 @@ void run(Run& run, const Options& options, std::string& for_screen) {
   write_tables(run.record(), findings);
   device_summary.write(run.record(), devices);
   write_summary(run.record(), findings);
+  write_header_summary(run.record());
   write_verdict(run.record(), findings, failures);
   write_functions(run, errors);
   if (left_out != 0)
@@ -226,8 +227,8 @@ Program program() {
               "Does half-precision arithmetic give the bits it should: the software half, NVIDIA's "
               "host functions, GPUs?",
           .example = "validate_gpu --op hadd,hfma --samples 100000000 --out results/bits",
-          .outputs = outputs_of(device_summary, finding_outputs(), function_outputs(), census_outputs(),
-                                agreement_outputs(), comparison_summary),
+          .outputs = outputs_of(device_summary, finding_outputs(), header_outputs(), function_outputs(),
+                                census_outputs(), agreement_outputs(), comparison_summary),
           .details = fmt::format(
               "Finished shards are kept in shards.bin in --out, and a run goes on where an "
               "earlier one of the same revision stopped (where the source was modified, of the "

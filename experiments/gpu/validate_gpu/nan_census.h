@@ -10,9 +10,9 @@
 #include "experiments/frame/help_text.h"
 #include "experiments/frame/record.h"
 #include "experiments/gpu/validate_gpu/attempts.h"
-#include "experiments/gpu/validate_gpu/domains.h"
 #include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/validation/domains.h"
 
 namespace experiments::validate_gpu {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/operations.h"
+#include "experiments/validation/double_oracle.h"
 #include "fp16/formats.h"
 #include "fp16/operations.h"
 #include "fp16/rounding.h"

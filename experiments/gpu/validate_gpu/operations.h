@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "experiments/gpu/validate_gpu/domains.h"
-#include "experiments/gpu/validate_gpu/numbers.h"
+#include "experiments/validation/domains.h"
+#include "experiments/validation/numbers.h"
 
 namespace experiments::probes {
 struct TensorCoreInstruction;
@@ -18,6 +18,8 @@ struct InputFamily;
 }  // namespace experiments::probes
 
 namespace experiments::validate_gpu {
+
+using namespace validation;
 
 /// Who computes what is checked.
 enum class Subject : std::uint8_t {

@@ -166,6 +166,12 @@ const std::vector<Row>& rows() {
   return all;
 }
 
+std::vector<ShardFile::Line> shard_lines() {
+  std::vector<ShardFile::Line> lines;
+  for (const Row& row : rows()) lines.push_back({.row = row.id(), .shard_count = row.domain().shard_count});
+  return lines;
+}
+
 Trial trial(const Row& row, std::uint32_t shard, std::uint32_t index) {
   const Operands first = row.domain().at(shard, index);
   const Expected expected = expected_of(row, first);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "experiments/gpu/validate_gpu/operations.h"
-#include "experiments/gpu/validate_gpu/shards.h"
+#include "experiments/validation/shards.h"
 
 namespace experiments::validate_gpu {
 
@@ -41,6 +41,9 @@ std::string row_id(const Operation& operation, Subject subject);
 
 /// In the order of operations() and of their subjects; the same in every build of one version.
 const std::vector<Row>& rows();
+
+/// The lines of rows() in a shard file, each by its id().
+std::vector<ShardFile::Line> shard_lines();
 
 struct Trial {
   Operands operands;  ///< packed: of both lanes

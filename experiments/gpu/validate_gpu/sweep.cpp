@@ -13,7 +13,7 @@
 #include "experiments/frame/parallel.h"
 #include "experiments/frame/stopwatch.h"
 #include "experiments/gpu/validate_gpu/attempts.h"
-#include "experiments/gpu/validate_gpu/shards.h"
+#include "experiments/validation/shards.h"
 
 namespace experiments::validate_gpu {
 namespace {

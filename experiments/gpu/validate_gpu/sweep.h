@@ -12,7 +12,7 @@
 #include "experiments/gpu/validate_gpu/attempts.h"
 #include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/rows.h"
-#include "experiments/gpu/validate_gpu/shards.h"
+#include "experiments/validation/shards.h"
 
 namespace experiments::validate_gpu {
 

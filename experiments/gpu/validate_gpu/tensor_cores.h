@@ -12,7 +12,7 @@
 #include "experiments/frame/experiment.h"
 #include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/findings.h"
-#include "experiments/gpu/validate_gpu/shards.h"
+#include "experiments/validation/shards.h"
 #include "fp16/mma.h"
 
 namespace experiments::validate_gpu {

@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "experiments/gpu/gpu_status/merge.h"
-#include "experiments/gpu/gpu_status/record_files.h"
 #include "experiments/gpu/gpu_status/status.h"
 #include "experiments/gpu/gpu_throughput/streaming.h"
 #include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/validation/record_files.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 #include "tests/text.h"
@@ -25,11 +25,11 @@ namespace {
 
 namespace fs = std::filesystem;
 namespace validate_gpu = experiments::validate_gpu;
-using experiments::gpu_status::CsvTable;
 using experiments::gpu_status::merge;
 using experiments::gpu_status::status_table;
 using experiments::gpu_status::unpack;
 using experiments::gpu_status::with_table;
+using experiments::validation::CsvTable;
 using nlohmann::json;
 using test::contains;
 using test::content_of;

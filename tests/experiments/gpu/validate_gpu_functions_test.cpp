@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "experiments/gpu/probes/sweep.h"
-#include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/functions.h"
 #include "experiments/gpu/validate_gpu/nan_census.h"
 #include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/validation/double_oracle.h"
 #include "tests/experiments/gpu/validate_gpu_rows.h"
 
 namespace {

@@ -12,12 +12,12 @@
 #include <vector>
 
 #include "experiments/frame/build_information.h"
-#include "experiments/gpu/validate_gpu/double_oracle.h"
 #include "experiments/gpu/validate_gpu/findings.h"
 #include "experiments/gpu/validate_gpu/operations.h"
 #include "experiments/gpu/validate_gpu/rows.h"
-#include "experiments/gpu/validate_gpu/shards.h"
 #include "experiments/gpu/validate_gpu/tensor_cores.h"
+#include "experiments/validation/double_oracle.h"
+#include "experiments/validation/shards.h"
 #include "tests/file_contents.h"
 #include "tests/oracle/exact_half.h"
 #include "tests/temporary_directory.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace experiments::validate_gpu {
+namespace experiments::validation {
 
 /// The operands of one trial as bits, each in the low bits of its word.
 struct Operands {
@@ -35,6 +35,9 @@ struct Domain {
 
 /// The trials of the domains below, one by one.
 namespace trials {
+
+/// Every trial can be made by itself: SplitMix64's words by their number, of four streams.
+std::uint64_t random_bits(std::uint32_t shard, std::uint32_t index, std::uint64_t stream);
 
 Operands code(std::uint32_t shard, std::uint32_t index);
 Operands pair(std::uint32_t shard, std::uint32_t index);
@@ -103,4 +106,4 @@ consteval const Domain& domain_called(std::string_view name) {
 /// every larger one.
 std::vector<std::uint32_t> sampled_shards(const Domain& domain, std::uint64_t samples);
 
-}  // namespace experiments::validate_gpu
+}  // namespace experiments::validation

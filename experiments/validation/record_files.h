@@ -11,7 +11,7 @@
 
 #include "experiments/frame/json.h"
 
-namespace experiments::gpu_status {
+namespace experiments::validation {
 
 /// An empty object where there is no such file or it holds no JSON object.
 Json read_object(const std::filesystem::path& file);
@@ -41,4 +41,4 @@ class CsvTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-}  // namespace experiments::gpu_status
+}  // namespace experiments::validation

@@ -12,18 +12,9 @@
 
 #include "experiments/frame/build_information.h"
 #include "experiments/frame/stopwatch.h"
+#include "experiments/validation/shard_result.h"
 
-namespace experiments::validate_gpu {
-
-struct ShardResult {
-  std::uint64_t digest = 0;  ///< of all results, in their order or with the numbers of their inputs
-  std::uint64_t mismatches = 0;
-  std::uint64_t documented = 0;  ///< documented deviations from the software half
-  std::uint64_t other_nans = 0;  ///< NaNs of other bits than the expected NaN
-  std::uint64_t misrounded = 0;  ///< numbers that are not correctly rounded, where that is not promised
-
-  friend bool operator==(const ShardResult&, const ShardResult&) = default;
-};
+namespace experiments::validation {
 
 /// The finished shards of one row, by their numbers.
 using FinishedShards = std::map<std::uint32_t, ShardResult>;
@@ -39,7 +30,7 @@ using FinishedShards = std::map<std::uint32_t, ShardResult>;
 class ShardFile {
  public:
   struct Line {
-    std::string row;  ///< Row::id()
+    std::string row;  ///< names the row and who computes it
     std::uint32_t shard_count;
 
     friend bool operator==(const Line&, const Line&) = default;
@@ -77,9 +68,6 @@ class ShardFile {
   std::vector<Line> lines_;
   std::vector<FinishedShards> finished_;
 };
-
-/// The lines of rows().
-std::vector<ShardFile::Line> shard_lines();
 
 struct ShardComparison {
   std::uint64_t shards_in_both = 0;
@@ -120,4 +108,4 @@ class Ledger {
   std::optional<Stopwatch> written_;  ///< since the file was last written
 };
 
-}  // namespace experiments::validate_gpu
+}  // namespace experiments::validation

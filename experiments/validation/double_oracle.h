@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace experiments::validate_gpu::double_oracle {
+namespace experiments::validation::double_oracle {
 
 enum class Direction { nearest_even, toward_zero, up, down };
 
@@ -80,4 +80,4 @@ inline double to_integral(double value, Direction direction) {
   return std::copysign(whole + away, value);
 }
 
-}  // namespace experiments::validate_gpu::double_oracle
+}  // namespace experiments::validation::double_oracle

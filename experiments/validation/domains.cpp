@@ -1,21 +1,15 @@
-#include "experiments/gpu/validate_gpu/domains.h"
+#include "experiments/validation/domains.h"
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
 #include <numeric>
 
-#include "experiments/gpu/validate_gpu/double_oracle.h"
+#include "experiments/validation/double_oracle.h"
 #include "fp16/cuda/mix.h"
 
-namespace experiments::validate_gpu {
+namespace experiments::validation {
 namespace {
-
-/// Every trial can be made by itself: SplitMix64's words by their number.
-std::uint64_t random_bits(std::uint32_t shard, std::uint32_t index, std::uint64_t stream) {
-  const std::uint64_t number = (std::uint64_t{shard} << 32 | index) * 4 + stream;
-  return fp16::cuda::mix((number + 1) * std::uint64_t{0x9E3779B97F4A7C15});
-}
 
 std::uint16_t code_of(std::uint32_t index) {
   return static_cast<std::uint16_t>(index);
@@ -34,6 +28,11 @@ double boundary(std::uint32_t code, bool midpoint) {
 }
 
 }  // namespace
+
+std::uint64_t trials::random_bits(std::uint32_t shard, std::uint32_t index, std::uint64_t stream) {
+  const std::uint64_t number = (std::uint64_t{shard} << 32 | index) * 4 + stream;
+  return fp16::cuda::mix((number + 1) * std::uint64_t{0x9E3779B97F4A7C15});
+}
 
 Operands trials::code(std::uint32_t, std::uint32_t index) {
   return {.a = index};
@@ -159,4 +158,4 @@ std::vector<std::uint32_t> sampled_shards(const Domain& domain, std::uint64_t sa
   return chosen;
 }
 
-}  // namespace experiments::validate_gpu
+}  // namespace experiments::validation

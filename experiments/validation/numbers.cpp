@@ -1,4 +1,4 @@
-#include "experiments/gpu/validate_gpu/numbers.h"
+#include "experiments/validation/numbers.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,12 @@
 #include <cmath>
 #include <cstddef>
 
-#include "experiments/gpu/validate_gpu/double_oracle.h"
+#include "experiments/validation/double_oracle.h"
 #include "fp16/bits.h"
+#include "fp16/codec.h"
 #include "fp16/formats.h"
 
-namespace experiments::validate_gpu {
+namespace experiments::validation {
 namespace {
 
 void append(std::string& cell, const std::string& text) {
@@ -41,6 +42,14 @@ std::string value_text(NumberType type, std::uint64_t code) {
   const auto number_text = [](auto number) {
     return std::isnan(number) ? "nan" : fmt::format("{}", number);  // a NaN's sign is in its bits
   };
+  if (type.kind == NumberKind::alternative_half)
+    return number_text(fp16::decode<alternative_half>(static_cast<std::uint16_t>(code)));
+  if (type.kind == NumberKind::bfloat16) {
+    std::string text;
+    for (int place = 0; place < type.bits; place += 16)
+      append(text, number_text(fp16::decode<fp16::bfloat16>(static_cast<std::uint16_t>(code >> place))));
+    return text;
+  }
   if (type.bits == 64) return number_text(std::bit_cast<double>(code));
   if (type.bits == 32) return number_text(std::bit_cast<float>(static_cast<std::uint32_t>(code)));
   return number_text(double_oracle::decode(static_cast<std::uint16_t>(code)));
@@ -72,4 +81,4 @@ Example repetition_example(std::uint64_t digest, std::uint64_t before) {
   return example;
 }
 
-}  // namespace experiments::validate_gpu
+}  // namespace experiments::validation

@@ -1,4 +1,4 @@
-#include "experiments/gpu/validate_gpu/shards.h"
+#include "experiments/validation/shards.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,9 @@
 
 #include "experiments/frame/files.h"
 #include "experiments/frame/record.h"
-#include "experiments/gpu/validate_gpu/rows.h"
 #include "sim/tensor/random.h"
 
-namespace experiments::validate_gpu {
+namespace experiments::validation {
 namespace {
 
 constexpr std::size_t digest_bytes = 8;
@@ -194,12 +193,6 @@ std::string ShardFile::header() const {
   return text + '\n';
 }
 
-std::vector<ShardFile::Line> shard_lines() {
-  std::vector<ShardFile::Line> lines;
-  for (const Row& row : rows()) lines.push_back({.row = row.id(), .shard_count = row.domain().shard_count});
-  return lines;
-}
-
 ShardComparison compare(const FinishedShards& ours, const FinishedShards& theirs, const std::string& row) {
   ShardComparison comparison;
   for (const auto& [shard, result] : ours) {
@@ -254,4 +247,4 @@ void Ledger::write() {
   changed_ = false;
 }
 
-}  // namespace experiments::validate_gpu
+}  // namespace experiments::validation

@@ -1,4 +1,4 @@
-#include "experiments/gpu/gpu_status/record_files.h"
+#include "experiments/validation/record_files.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,7 @@
 
 #include "experiments/frame/files.h"
 
-namespace experiments::gpu_status {
+namespace experiments::validation {
 namespace {
 
 /// The cells of the row that `text` begins with, which is taken off (RFC 4180, lines ended by LF).
@@ -85,4 +85,4 @@ Number CsvTable::parsed(std::size_t row, std::string_view column, std::string_vi
   return number;
 }
 
-}  // namespace experiments::gpu_status
+}  // namespace experiments::validation

@@ -6,11 +6,22 @@
 #include <optional>
 #include <string>
 
-#include "experiments/gpu/validate_gpu/domains.h"
+#include "experiments/validation/domains.h"
+#include "fp16/format.h"
 
-namespace experiments::validate_gpu {
+namespace experiments::validation {
 
-enum class NumberKind : std::uint8_t { floating_point, signed_integer, unsigned_integer };
+enum class NumberKind : std::uint8_t {
+  floating_point,  ///< IEEE 754's of that many bits
+  signed_integer,
+  unsigned_integer,
+  bfloat16,         ///< one in 16 bits, several side by side in more, the first in the lowest
+  alternative_half  ///< Arm's, without infinities and NaNs
+};
+
+/// Arm's alternative half precision: what are infinities and NaNs in binary16 are numbers up to 131008.
+inline constexpr fp16::Format alternative_half{
+    .exponent_bits = 5, .precision = 11, .encoding = fp16::Encoding::finite};
 
 /// What a code stands for.
 struct NumberType {
@@ -62,4 +73,4 @@ void append_lane(Example& example, const ExampleTypes& types, const ExampleLane&
 /// An example of kind "repetition": the same inputs gave one digest of the answers, and before another.
 Example repetition_example(std::uint64_t digest, std::uint64_t before);
 
-}  // namespace experiments::validate_gpu
+}  // namespace experiments::validation
