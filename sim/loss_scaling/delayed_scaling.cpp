@@ -16,6 +16,17 @@ float DelayedScaling::scale(std::string_view tensor, const fp16::Format& format,
   return state.head.scale;
 }
 
+std::vector<float> DelayedScaling::step_maxima() const {
+  std::vector<float> maxima;
+  for (const auto& [name, tensor] : tensors_) maxima.push_back(tensor.head.amax);
+  return maxima;
+}
+
+void DelayedScaling::set_step_maxima(std::span<const float> maxima) {
+  auto next = maxima.begin();
+  for (auto& [name, tensor] : tensors_) tensor.head.amax = *next++;
+}
+
 void DelayedScaling::end_step() {
   for (auto& [name, tensor] : tensors_) roll(tensor);
 }

@@ -42,6 +42,8 @@ class DelayedScaling final : public TensorScaler {
 
   std::string_view name() const override { return "delayed"; }
   float scale(std::string_view tensor, const fp16::Format& format, float max_abs) override;
+  std::vector<float> step_maxima() const override;
+  void set_step_maxima(std::span<const float> maxima) override;
   void end_step() override;
   names::NamedValues options() const override { return names::named_values(options_); }
   names::NamedValues state() const override;

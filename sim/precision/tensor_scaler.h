@@ -1,7 +1,9 @@
 #pragma once
 /// Per-tensor scalers: the scale with which one tensor is cast to a narrow format.
 
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "fp16/format.h"
 #include "fp16/names.h"
@@ -20,6 +22,11 @@ class TensorScaler {
   /// The scale of a cast of `tensor`, whose largest magnitude is `max_abs`, to `format`: positive and finite.
   /// A tensor keeps its format; it may be cast more than once in a step.
   virtual float scale(std::string_view tensor, const fp16::Format& format, float max_abs) = 0;
+
+  /// The largest magnitudes of this step so far on which later scales depend, of each tensor in a fixed order: where
+  /// others cast other parts of the same tensors, all go on with the largest of all.
+  virtual std::vector<float> step_maxima() const { return {}; }
+  virtual void set_step_maxima(std::span<const float>) {}
 
   /// After the backward pass of a step, or of the last of its micro-batches; skipped steps count too.
   virtual void end_step() = 0;

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <optional>
 #include <stdexcept>
 #include <utility>
+
+#include "sim/trainer/allreduce_arithmetic.h"
+#include "sim/trainer/revealed_order.h"
 
 namespace sim {
 namespace {
@@ -29,14 +31,11 @@ void require_equal_lengths(Workers workers) {
 class Reduction {
  public:
   Reduction(Workers workers, const AllReduce& how)
-      : workers_(workers),
-        how_(how),
-        divisor_(static_cast<float>(predivisor(how.division, workers.size()))),
-        codes_(workers[0].size()) {}
+      : workers_(workers), how_(how), arithmetic_(how, workers.size()) {}
 
   AllReducedMean mean() {
     Values result = sum();
-    divide(result, static_cast<float>(workers_.size()) / divisor_, nullptr);
+    arithmetic_.divide_after(result);
     return {.values = std::move(result), .predivision = predivision_};
   }
 
@@ -54,55 +53,37 @@ class Reduction {
       case AllReduceAlgorithm::direct:
       case AllReduceAlgorithm::direct_descending:
         return direct();
+      case AllReduceAlgorithm::mpi:
+        return revealed();
     }
     return {};
   }
 
-  void round(Values& values, fp16::RoundingCounts* counts = nullptr) {
-    fp16::float_to_half(values, codes_, {}, {.counts = counts});
-    fp16::half_to_float(codes_, values);
-  }
-
-  void divide(Values& values, float divisor, fp16::RoundingCounts* counts) {
-    if (divisor == 1) return;
-    for (float& value : values) value /= divisor;
-    if (how_.precision != AllReducePrecision::fp32) round(values, counts);
-  }
-
-  void add(Values& sum, const Values& term) {
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
-    if (how_.precision == AllReducePrecision::fp16) round(sum);
-  }
+  void add(Values& sum, const Values& term) { arithmetic_.add(sum, term); }
 
   /// What a worker sends or keeps for the next step.
   Values sent(Values sum) {
-    if (how_.precision == AllReducePrecision::fp32_accumulation) round(sum);
+    arithmetic_.round_for_sending(sum);
     return sum;
   }
 
   Values divided(Values values) {
-    divide(values, divisor_, &predivision_);
+    arithmetic_.divide_before(values, &predivision_);
     return values;
   }
   Values contribution(std::size_t worker) {
     return divided({workers_[worker].begin(), workers_[worker].end()});
   }
 
-  /// The first element of a ring's chunk; of chunk N, the number of elements.
-  std::size_t begin_of(std::size_t chunk) const {
-    const std::size_t count = workers_.size(), elements = codes_.size();
-    if (how_.ring_chunks == RingChunks::even) return chunk * elements / count;
-    return chunk * (elements / count) + std::min(chunk, elements % count);
-  }
-
   /// What each chunk meets at its hop, all chunks in one array.
   Values contributions_at_hop(std::size_t hop) {
     const std::size_t count = workers_.size();
-    Values values(codes_.size());
+    Values values(workers_[0].size());
     for (std::size_t chunk = 0; chunk < count; ++chunk) {
       const std::span<const float> worker = workers_[(chunk + hop) % count];
-      const std::size_t last = begin_of(chunk + 1);
-      for (std::size_t i = begin_of(chunk); i < last; ++i) values[i] = worker[i];
+      const std::size_t last = begin_of_chunk(how_.ring_chunks, chunk + 1, count, values.size());
+      for (std::size_t i = begin_of_chunk(how_.ring_chunks, chunk, count, values.size()); i < last; ++i)
+        values[i] = worker[i];
     }
     return divided(std::move(values));
   }
@@ -116,17 +97,9 @@ class Reduction {
     return sum;
   }
 
-  std::optional<std::size_t> second_child(std::size_t worker, std::size_t distance) const {
-    while (distance > 0 && worker + distance >= workers_.size()) distance /= 2;
-    return distance > 0 ? std::optional(worker + distance) : std::nullopt;
-  }
-
   Values subtree(std::size_t worker) {
     Values sum = contribution(worker);
-    const std::size_t lowest_bit = worker == 0 ? std::bit_ceil(workers_.size()) : worker & (~worker + 1);
-    const std::size_t distance = lowest_bit / 2;
-    if (worker != 0 && distance > 0) add(sum, subtree(worker - distance));
-    if (const auto child = second_child(worker, distance)) add(sum, subtree(*child));
+    for (const std::size_t child : tree_children(worker, workers_.size())) add(sum, subtree(child));
     return sent(std::move(sum));
   }
 
@@ -160,14 +133,42 @@ class Reduction {
     return sent(std::move(sum));
   }
 
+  Values revealed() {
+    const RevealedOrder& order = order_for(how_.revealed, workers_.size(), workers_[0].size());
+    Values sum;
+    for (const auto& [end, tree] : order.pieces) {
+      std::vector<Values> terms;
+      for (const std::span<const float> worker : workers_)
+        terms.push_back(divided({worker.begin() + static_cast<std::ptrdiff_t>(sum.size()),
+                                 worker.begin() + static_cast<std::ptrdiff_t>(end)}));
+      const Values piece = sum_in_order(tree, terms, arithmetic_);
+      sum.insert(sum.end(), piece.begin(), piece.end());
+    }
+    return sum;
+  }
+
   Workers workers_;
   AllReduce how_;
-  float divisor_;
-  std::vector<std::uint16_t> codes_;
+  AllReduceArithmetic arithmetic_;
   fp16::RoundingCounts predivision_;
 };
 
 }  // namespace
+
+std::size_t begin_of_chunk(RingChunks chunks, std::size_t chunk, std::size_t count, std::size_t elements) {
+  if (chunks == RingChunks::even) return chunk * elements / count;
+  return chunk * (elements / count) + std::min(chunk, elements % count);
+}
+
+std::vector<std::size_t> tree_children(std::size_t worker, std::size_t workers) {
+  const std::size_t lowest_bit = worker == 0 ? std::bit_ceil(workers) : worker & (~worker + 1);
+  std::size_t distance = lowest_bit / 2;
+  std::vector<std::size_t> children;
+  if (worker != 0 && distance > 0) children.push_back(worker - distance);
+  while (distance > 0 && worker + distance >= workers) distance /= 2;
+  if (distance > 0) children.push_back(worker + distance);
+  return children;
+}
 
 std::string_view name_of(AllReduceAlgorithm algorithm) {
   switch (algorithm) {
@@ -185,6 +186,8 @@ std::string_view name_of(AllReduceAlgorithm algorithm) {
       return "direct";
     case AllReduceAlgorithm::direct_descending:
       return "direct_descending";
+    case AllReduceAlgorithm::mpi:
+      return "mpi";
   }
   return "";
 }

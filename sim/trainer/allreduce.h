@@ -12,6 +12,8 @@
 
 namespace sim {
 
+struct RevealedOrders;
+
 /// The order of the additions, for workers 0 .. N-1 with gradients g[0] .. g[N-1]. N need not be a power of
 /// two.
 enum class AllReduceAlgorithm {
@@ -41,6 +43,8 @@ enum class AllReduceAlgorithm {
   /// The owner of an element adds all values from the last worker's on, ((g[N-1] + g[N-2]) + ...) + g[0]: Open
   /// MPI's basic linear.
   direct_descending,
+  /// Whatever order a library's own MPI_Allreduce has, which is found by probing (revealed_order.h).
+  mpi,
 };
 
 /// Where a ring cuts n elements into N chunks.
@@ -71,6 +75,7 @@ enum class AllReduceDivision {
   after,
 };
 
+/// All but `mpi`, which is no order by itself.
 inline constexpr std::array all_reduce_algorithms{AllReduceAlgorithm::ring,
                                                   AllReduceAlgorithm::binary_tree,
                                                   AllReduceAlgorithm::recursive_doubling,
@@ -92,11 +97,18 @@ std::string_view name_of(RingChunks chunks);
 /// The divisor before the sum; the one after it is workers / predivisor. At least one worker.
 double predivisor(AllReduceDivision division, std::size_t workers);
 
+/// The first element of a ring's chunk, of `count` chunks; of chunk `count`, the number of elements.
+std::size_t begin_of_chunk(RingChunks chunks, std::size_t chunk, std::size_t count, std::size_t elements);
+
+/// The children of a worker in `binary_tree`, in the order in which it adds their sums.
+std::vector<std::size_t> tree_children(std::size_t worker, std::size_t workers);
+
 struct AllReduce {
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::ring;
   AllReducePrecision precision = AllReducePrecision::fp16;
   AllReduceDivision division = AllReduceDivision::before;
-  RingChunks ring_chunks = RingChunks::first_longer;  ///< of `ring` alone
+  RingChunks ring_chunks = RingChunks::first_longer;    ///< of `ring` alone
+  const RevealedOrders* revealed = nullptr;  ///< of `mpi` alone; must outlive it
 
   friend bool operator==(const AllReduce&, const AllReduce&) = default;
 };
@@ -118,7 +130,8 @@ struct AllReducedMean {
 /// 11 at once (Figueroa, "When is double rounding innocuous?", 1995). So they differ only in `binary_tree`,
 /// where a worker adds up to three values, and in `direct` and `direct_descending`.
 ///
-/// Throws std::invalid_argument without workers and when lengths differ.
+/// Throws std::invalid_argument without workers and when lengths differ, and for `mpi` where no order is revealed for so
+/// many workers and elements.
 AllReducedMean all_reduce_mean(std::span<const std::span<const float>> workers, const AllReduce& how);
 
 /// sum / N with an exact sum, rounded once, of at most 2^13 workers as above: values of binary16 are

@@ -26,8 +26,9 @@ constexpr std::array rows{
     AllReduceRow{"direct", "the owner of an element adds all values, from worker 0's on", direct},
     AllReduceRow{"direct_descending", "the same from the last worker's on (Open MPI's basic linear)",
                  direct_descending},
+    AllReduceRow{"mpi", "the MPI library's own, found by probing (training --mpi)", mpi},
 };
-static_assert(names::has_unique_names(rows) && rows.size() == all_reduce_algorithms.size());
+static_assert(names::has_unique_names(rows) && rows.size() == all_reduce_algorithms.size() + 1);
 
 constexpr std::array all_ring_chunks{RingChunks::first_longer, RingChunks::even};
 
@@ -45,6 +46,15 @@ auto called(std::string_view option, std::string_view name, const Variants& vari
   return *found;
 }
 
+/// What a library adds are numbers of the type that it is handed.
+constexpr std::array precisions_of_mpi{AllReducePrecision::fp16, AllReducePrecision::fp32};
+
+bool is_ours(AllReduceAlgorithm algorithm) {
+  return algorithm != mpi;
+}
+bool is_mpi(AllReduceAlgorithm algorithm) {
+  return algorithm == mpi;
+}
 bool has_any(AllReduceAlgorithm) {
   return true;
 }
@@ -70,7 +80,8 @@ constexpr OptionRow option(std::string_view name, bool (*belongs_to)(AllReduceAl
           }};
 }
 
-constexpr std::array options{option<&AllReduce::precision, all_reduce_precisions>("precision", has_any),
+constexpr std::array options{option<&AllReduce::precision, all_reduce_precisions>("precision", is_ours),
+                             option<&AllReduce::precision, precisions_of_mpi>("precision", is_mpi),
                              option<&AllReduce::division, all_reduce_divisions>("division", has_any),
                              option<&AllReduce::ring_chunks, all_ring_chunks>("chunks", is_ring)};
 

@@ -1,7 +1,11 @@
 #include "sim/trainer/data_parallel.h"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <numeric>
+#include <string>
+#include <string_view>
 
 #include "fp16/bulk.h"
 #include "sim/tape/gradients.h"
@@ -74,6 +78,53 @@ fp16::ExponentHistogram histogram_of(std::span<const double> numbers) {
           {count(rest), count(rest + 1), count(rest + 2), numbers.back()}};
 }
 
+/// All that a record has, in the order of its members.
+void visit_members(auto& record, auto&& visit) {
+  for (auto* number : {&record.step, &record.rank, &record.ranks, &record.element}) visit(*number);
+  for (auto* number : {&record.loss_scale, &record.value, &record.tensor_scale, &record.twin_value})
+    visit(*number);
+  visit(record.place);
+  visit(record.twin_finite);
+  for (auto* text : {&record.operation, &record.layer, &record.consumer}) visit(*text);
+  visit(record.index);
+}
+
+std::string bytes_of(const SkipRecord& record) {
+  std::string bytes;
+  const auto append = [&bytes](const void* first, std::size_t size) {
+    bytes.append(static_cast<const char*>(first), size);
+  };
+  visit_members(record, [&](const auto& member) {
+    if constexpr (requires { member.data(); }) {
+      const std::size_t count = member.size();
+      append(&count, sizeof count);
+      append(member.data(), count * sizeof *member.data());
+    } else {
+      append(&member, sizeof member);
+    }
+  });
+  return bytes;
+}
+
+SkipRecord skip_record_of(std::string_view bytes) {
+  SkipRecord record;
+  const auto take = [&bytes](void* first, std::size_t size) {
+    std::memcpy(first, bytes.data(), size);
+    bytes.remove_prefix(size);
+  };
+  visit_members(record, [&](auto& member) {
+    if constexpr (requires { member.data(); }) {
+      std::size_t count = 0;
+      take(&count, sizeof count);
+      member.resize(count);
+      take(member.data(), count * sizeof *member.data());
+    } else {
+      take(&member, sizeof member);
+    }
+  });
+  return record;
+}
+
 }  // namespace
 
 void all_reduce_gradients(std::span<const GradientSite> sites, std::span<SiteGradients* const> own,
@@ -136,6 +187,67 @@ double mean_over_ranks(std::span<const double> own, Exchange& exchange) {
 bool any_rank(const std::vector<bool>& own, Exchange& exchange) {
   const std::vector<double> found(own.begin(), own.end());
   return exchange.maximum(found) != 0;
+}
+
+void share_maxima(TensorScaler& scaler, Exchange& exchange) {
+  std::vector<float> maxima = scaler.step_maxima();
+  const std::vector<double> own(maxima.begin(), maxima.end());
+  const std::vector<double> all = exchange.gather(own);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    float& maximum = maxima[i % maxima.size()];
+    maximum = std::max(maximum, static_cast<float>(all[i]));
+  }
+  scaler.set_step_maxima(maxima);
+}
+
+std::optional<SkipRecord> first_over_ranks(const std::optional<SkipRecord>& own, std::size_t pass,
+                                           Exchange& exchange) {
+  constexpr double none = std::numeric_limits<double>::infinity();
+  const std::vector<double> passes = exchange.gather(std::vector{own ? static_cast<double>(pass) : none});
+  const auto first = std::ranges::min_element(passes);
+  if (*first == none) return std::nullopt;
+  const auto rank = static_cast<std::size_t>(first - passes.begin());
+  return skip_record_of(exchange.broadcast(own ? bytes_of(*own) : std::string(), rank));
+}
+
+std::vector<std::size_t> odd_ranks(std::span<const double> of_each_rank) {
+  double usual = of_each_rank[0];
+  const auto count = [&](double value) { return std::ranges::count(of_each_rank, value); };
+  for (const double value : of_each_rank) {
+    if (count(value) > count(usual)) usual = value;
+  }
+  std::vector<std::size_t> odd;
+  for (std::size_t rank = 0; rank < of_each_rank.size(); ++rank) {
+    if (of_each_rank[rank] != usual) odd.push_back(rank);
+  }
+  return odd;
+}
+
+std::string ranks_text(std::span<const std::size_t> ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == ranks.size() ? " and " : ", ") + std::to_string(ranks[i]);
+  return text;
+}
+
+void require_same_gradients(const GradientSummary& summary, std::size_t step, Exchange& exchange) {
+  const std::vector<double> all =
+      exchange.gather(std::vector{summary.found_nonfinite ? 1.0 : 0.0, static_cast<double>(summary.max_abs)});
+  std::vector<double> found, largest;
+  for (std::size_t i = 0; i < all.size(); i += 2) {
+    found.push_back(all[i]);
+    largest.push_back(all[i + 1]);
+  }
+  const std::string at = " in step " + std::to_string(step);
+  if (const std::vector<std::size_t> odd = odd_ranks(found); !odd.empty()) {
+    const bool finds = found[odd.front()] == 1;
+    throw RanksDiffer(ranks_text(odd) + " alone " + (odd.size() == 1 ? "would " : "would each ") +
+                      (finds ? "skip" : "apply") + " what the others " + (finds ? "apply" : "skip") + at +
+                      ": their gradients are not the same after the all-reduce");
+  }
+  if (const std::vector<std::size_t> odd = odd_ranks(largest); !odd.empty())
+    throw RanksDiffer(ranks_text(odd) + (odd.size() == 1 ? " has" : " have") +
+                      " other gradients than the others" + at + ", after the all-reduce");
 }
 
 }  // namespace sim

@@ -4,9 +4,14 @@
 #include <cstddef>
 #include <optional>
 #include <span>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "fp16/exponent_histogram.h"
+#include "sim/loss_scaling/loss_scaler.h"
+#include "sim/precision/tensor_scaler.h"
+#include "sim/statistics/flight_recorder.h"
 #include "sim/tape/tape.h"
 #include "sim/trainer/exchange.h"
 
@@ -46,5 +51,27 @@ double mean_over_ranks(std::span<const double> own, Exchange& exchange);
 
 /// Whether any rank has found something.
 bool any_rank(const std::vector<bool>& own, Exchange& exchange);
+
+/// Where others compute ranks as well: the largest of all their magnitudes, on which later scales depend.
+void share_maxima(TensorScaler& scaler, Exchange& exchange);
+
+/// Of the records that ranks have made of a step that is skipped, in which backward pass each, that of the first pass and
+/// in it of the lowest rank; none where none has one.
+std::optional<SkipRecord> first_over_ranks(const std::optional<SkipRecord>& own, std::size_t pass,
+                                           Exchange& exchange);
+
+/// Ranks that should be alike and are not, in a line that names those that differ from most, and the step.
+struct RanksDiffer : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+/// The ranks whose numbers are not those that most ranks have; of as many, those that rank 0 has not.
+std::vector<std::size_t> odd_ranks(std::span<const double> of_each_rank);
+/// "rank 2", "ranks 2, 5 and 7".
+std::string ranks_text(std::span<const std::size_t> ranks);
+
+/// Throws RanksDiffer on all ranks where a rank has come out of the exchange of a step with other gradients than the
+/// others, and would so skip it alone, or go another way.
+void require_same_gradients(const GradientSummary& summary, std::size_t step, Exchange& exchange);
 
 }  // namespace sim

@@ -4,8 +4,19 @@
 #include <utility>
 
 #include "sim/trainer/lock_step.h"
+#include "sim/trainer/scheduled_allreduce.h"
 
 namespace sim {
+namespace {
+
+/// What is gathered of `ranks` that all show the same.
+std::vector<double> of_likes(std::span<const double> own, std::size_t ranks) {
+  std::vector<double> likes;
+  for (std::size_t i = 0; i < ranks; ++i) likes.insert(likes.end(), own.begin(), own.end());
+  return likes;
+}
+
+}  // namespace
 
 class VirtualRanks::Gathering final : public ShardGathering {
  public:
@@ -13,10 +24,7 @@ class VirtualRanks::Gathering final : public ShardGathering {
       : lock_step_(lock_step), rank_(rank), ranks_(ranks) {}
 
   std::vector<double> gather(std::span<const double> own) override {
-    if (lock_step_.is_running()) return lock_step_.gather(rank_, own);
-    std::vector<double> likes;
-    for (std::size_t i = 0; i < ranks_; ++i) likes.insert(likes.end(), own.begin(), own.end());
-    return likes;
+    return lock_step_.is_running() ? lock_step_.gather(rank_, own) : of_likes(own, ranks_);
   }
 
  private:
@@ -46,6 +54,38 @@ void VirtualRanks::in_lock_step(const std::function<void(std::size_t)>& compute)
 
 ShardGathering& VirtualRanks::gathering(std::size_t i) {
   return *gatherings_[i];
+}
+
+class OneRank::Gathering final : public ShardGathering {
+ public:
+  explicit Gathering(Wire& wire) : wire_(wire) {}
+
+  std::vector<double> gather(std::span<const double> own) override {
+    return is_running ? wire_.gather(own) : of_likes(own, wire_.ranks());
+  }
+
+  bool is_running = false;
+
+ private:
+  Wire& wire_;
+};
+
+OneRank::OneRank(Wire& wire) : wire_(wire), gathering_(std::make_unique<Gathering>(wire)) {}
+
+OneRank::~OneRank() = default;
+
+std::vector<float> OneRank::all_reduce(std::span<const std::span<const float>> own, const AllReduce& how) {
+  return all_reduce_over(wire_, own.front(), how);
+}
+
+void OneRank::in_lock_step(const std::function<void(std::size_t)>& compute) {
+  gathering_->is_running = true;
+  compute(0);
+  gathering_->is_running = false;
+}
+
+ShardGathering& OneRank::gathering(std::size_t) {
+  return *gathering_;
 }
 
 }  // namespace sim

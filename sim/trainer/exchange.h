@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/tensor/shard.h"
 #include "sim/trainer/allreduce.h"
+#include "sim/trainer/wire.h"
 
 namespace sim {
 
@@ -37,6 +40,9 @@ class Exchange {
   /// The largest of the own numbers and of all others'; no NaN is among them.
   virtual double maximum(std::span<const double> own) = 0;
 
+  /// The bytes that whoever computes rank `from` hands over, for everybody.
+  virtual std::string broadcast(std::string bytes, std::size_t from) = 0;
+
   /// Calls compute(i) for each own rank first_own() + i. They go on together: where one gathers, it waits for the others.
   virtual void in_lock_step(const std::function<void(std::size_t)>& compute) = 0;
 
@@ -58,6 +64,7 @@ class VirtualRanks final : public Exchange {
   std::vector<float> all_reduce(std::span<const std::span<const float>> own, const AllReduce& how) override;
   std::vector<double> gather(std::span<const double> own) override { return {own.begin(), own.end()}; }
   double maximum(std::span<const double> own) override;
+  std::string broadcast(std::string bytes, std::size_t) override { return bytes; }
   void in_lock_step(const std::function<void(std::size_t)>& compute) override;
   ShardGathering& gathering(std::size_t i) override;
 
@@ -66,6 +73,32 @@ class VirtualRanks final : public Exchange {
 
   std::unique_ptr<LockStep> lock_step_;
   std::vector<std::unique_ptr<Gathering>> gatherings_;
+};
+
+/// One rank in this process, the others wherever a wire leads to.
+class OneRank final : public Exchange {
+ public:
+  /// The wire must outlive it.
+  explicit OneRank(Wire& wire);
+  ~OneRank() override;
+
+  std::size_t ranks() const override { return wire_.ranks(); }
+  std::size_t first_own() const override { return wire_.rank(); }
+  std::size_t own() const override { return 1; }
+  std::vector<float> all_reduce(std::span<const std::span<const float>> own, const AllReduce& how) override;
+  std::vector<double> gather(std::span<const double> own) override { return wire_.gather(own); }
+  double maximum(std::span<const double> own) override { return wire_.maximum(own.front()); }
+  std::string broadcast(std::string bytes, std::size_t from) override {
+    return wire_.broadcast(std::move(bytes), from);
+  }
+  void in_lock_step(const std::function<void(std::size_t)>& compute) override;
+  ShardGathering& gathering(std::size_t i) override;
+
+ private:
+  class Gathering;
+
+  Wire& wire_;
+  std::unique_ptr<Gathering> gathering_;
 };
 
 }  // namespace sim

@@ -204,7 +204,7 @@ void Trainer::round_copies() {
 
 void Trainer::on_own_ranks(MemoryAccount* account, const std::function<void(std::size_t)>& compute) const {
   const auto charged = [&](std::size_t own) {
-    const AllocationScope scope(account);
+    const AllocationScope scope(own == 0 ? account : nullptr);
     compute(own);
   };
   if (options_.parallel.sync_batch_norm) return exchange_->in_lock_step(charged);
@@ -275,25 +275,35 @@ BackwardNeeds Trainer::observers_needs() const {
   return needs;
 }
 
-void Trainer::add_backward(const LossTerms& terms, Pending& pending, StepRecord& record) const {
+void Trainer::show_backward(const LossTerms& terms, const std::vector<SiteGradients>& gradients,
+                            float loss_scale, StepRecord& record) {
+  const bool was_found = record.skip.has_value();
+  for (std::size_t own = 0; own < terms.size(); ++own) {
+    const ObservedBackward observed{
+        terms[own].tape,   terms[own].loss, static_cast<float>(options_.accumulation_steps),
+        loss_scale,        gradients[own],  exchange_->first_own() + own,
+        exchange_->ranks()};
+    for (StepObserver* observer : observers_) observer->after_backward(observed, record);
+  }
+  if (record.skip && !was_found) pass_of_skip_ = backward_passes_;
+  ++backward_passes_;
+}
+
+void Trainer::add_backward(const LossTerms& terms, Pending& pending, StepRecord& record) {
   const BackwardNeeds needs = observers_needs();
   std::vector<SiteGradients> next = differentiate(terms, memory_.get(),
                                                   {.loss_scale = pending.scale,
                                                    .count_rounding = needs.rounding_counts,
                                                    .find_nonfinite = needs.first_nonfinite,
                                                    .layer_scaler = layer_.get()});
-  for (std::size_t own = 0; own < terms.size(); ++own) {
-    const ObservedBackward observed{
-        terms[own].tape,   terms[own].loss, static_cast<float>(options_.accumulation_steps),
-        pending.scale,     next[own],       exchange_->first_own() + own,
-        exchange_->ranks()};
-    for (StepObserver* observer : observers_) observer->after_backward(observed, record);
-  }
+  show_backward(terms, next, pending.scale, record);
   if (pending.scaled.sites.empty()) pending.scaled.sites = terms.front().tape.sites();
   add(pending.scaled.sites, pending.scaled.values, pending.others, std::move(next));
   const bool is_exchanged = has_several_ranks() && is_to_decide(pending);
   if (is_exchanged) exchange_gradients(pending);
   if (is_exchanged || !has_several_ranks()) summarise_gradients(pending, terms.front().scaler);
+  if (is_exchanged && others_compute_ranks())
+    require_same_gradients(pending.summary, steps_done_, *exchange_);
   if (needs.twin || pending.scaler_wants_twin) add_twin(terms, pending);
   if (is_exchanged && pending.twin)
     average_twins(pending.scaled.sites, ranks_of(*pending.twin, pending.other_twins), *exchange_);
@@ -308,7 +318,9 @@ void Trainer::add(const std::vector<GradientSite>& sites, SiteGradients& first,
     return;
   }
   const std::vector<SiteGradients*> sums = ranks_of(first, others);
-  for (std::size_t own = 0; own < sums.size(); ++own)
+  accumulate(sites, first, next.front(), options_.threads);
+  const AllocationScope uncounted(nullptr);
+  for (std::size_t own = 1; own < sums.size(); ++own)
     accumulate(sites, *sums[own], next[own], options_.threads);
 }
 
@@ -349,10 +361,13 @@ void Trainer::add_twin(const LossTerms& terms, Pending& pending) const {
 }
 
 void Trainer::decide(const LossTerm& term, Pending& pending, StepRecord& record) {
+  const bool was_skipped = record.skipped();
   record.decision = std::max(record.decision, update_scaler(term.scaler, pending, record));
   if (layer_) add_outcomes(pending.scaled);
   if (layer_ && pending.ends_step) record.decision = std::max(record.decision, decide_by_layers());
   sites_ = pending.scaled.sites;
+  if (record.skipped() && !was_skipped && options_.record_skips && others_compute_ranks())
+    record.skip = first_over_ranks(record.skip, pass_of_skip_, *exchange_);
   const ObservedDecision observed{
       term.tape,         term.loss,    pending.scale, static_cast<float>(options_.accumulation_steps),
       pending.scaled,    pending.twin, state_,        term.batch,
@@ -434,6 +449,7 @@ bool Trainer::decides_each_backward() const {
 /// at the scaled gradients, and DeepSpeed's divides by the S it has just chosen.)
 StepRecord Trainer::step(float loss_factor) {
   StepRecord record = begin_record();
+  backward_passes_ = 0;
   const AllocationScope scope(memory_.get());
   const std::size_t micro_batches = options_.accumulation_steps;
   std::optional<Pending> pending;
@@ -453,6 +469,7 @@ StepRecord Trainer::step(float loss_factor) {
       pending.reset();
     }
   }
+  if (tensor_ && others_compute_ranks()) share_maxima(*tensor_, *exchange_);
   if (tensor_) tensor_->end_step();
   for (StepObserver* observer : observers_) observer->after_last_decision(record);
   if (!record.skipped()) update_weights(*gradients, record);

@@ -87,8 +87,8 @@ struct TrainerState {
 /// A run of several ranks (TrainerOptions::parallel) is that of DistributedDataParallel: every rank computes an equal
 /// part of each micro-batch, from the loss of its part, and adds up its own gradients over the micro-batches of a step;
 /// before the scaler looks at them, those of the parameters become their mean over all ranks, still scaled. Weights,
-/// scaler and optimizer are then the same on every rank. A scale per tensor follows the largest magnitude on all ranks
-/// of this process. One rank exchanges nothing.
+/// scaler and optimizer are then the same on every rank. A delayed scale of a tensor follows the largest magnitude on all
+/// ranks. One rank exchanges nothing. The memory account is that of the first own rank.
 class Trainer {
  public:
   /// What is referred to must outlive the trainer. A loss scaler for each of several losses is made as often
@@ -106,7 +106,7 @@ class Trainer {
 
   /// Differentiates and records `loss_factor` times the loss, and each of several losses as many times: a
   /// batch that counts for many, or NaN for one that no loss scale saves. After a step whose decision was
-  /// `abort` there is none.
+  /// `abort` there is none. Throws RanksDiffer where ranks that others compute come out of the exchange with other gradients.
   StepRecord step(float loss_factor = 1);
 
   /// The first micro-batch of the next step().
@@ -176,8 +176,9 @@ class Trainer {
   bool decides_each_backward() const;
   bool is_to_decide(const Pending& pending) const { return decides_each_backward() || pending.ends_step; }
   bool has_several_ranks() const { return exchange_->ranks() > 1; }
-  /// Calls compute(i) for each own rank, all in lock-step where they share statistics. What they allocate is charged to
-  /// `account`.
+  bool others_compute_ranks() const { return exchange_->own() < exchange_->ranks(); }
+  /// Calls compute(i) for each own rank, all in lock-step where they share statistics. What the first of them
+  /// allocates is charged to `account`.
   void on_own_ranks(MemoryAccount* account, const std::function<void(std::size_t)>& compute) const;
   /// Of the own ranks, `micro_batch` in the order of the run.
   std::vector<RankPass> record_micro_batch(std::uint64_t micro_batch, float loss_factor);
@@ -188,7 +189,9 @@ class Trainer {
                                            BackwardOptions options) const;
   /// Adds the gradients of one more backward pass, and its twin where somebody needs it. Once the scaler is to decide,
   /// they are the means over all ranks.
-  void add_backward(const LossTerms& terms, Pending& pending, StepRecord& record) const;
+  void add_backward(const LossTerms& terms, Pending& pending, StepRecord& record);
+  void show_backward(const LossTerms& terms, const std::vector<SiteGradients>& gradients, float loss_scale,
+                     StepRecord& record);
   void add_twin(const LossTerms& terms, Pending& pending) const;
   void add(const std::vector<GradientSite>& sites, SiteGradients& first, std::vector<SiteGradients>& others,
            std::vector<SiteGradients> next) const;
@@ -222,6 +225,8 @@ class Trainer {
   ModelState state_;
   std::vector<Tensor> copies_;  ///< of the weights in the model's format; empty where that is their own
   std::vector<GradientSite> sites_;
+  std::size_t backward_passes_ = 0;  ///< of this step so far
+  std::size_t pass_of_skip_ = 0;     ///< the one in which an own rank found what its skip record tells
   std::map<std::string, bool> layer_outcomes_;  ///< of this step so far: whether a gradient was not finite
   std::size_t steps_done_ = 0;
   std::size_t steps_applied_ = 0;

@@ -81,6 +81,7 @@ halflab_test(sim_training_tests
 halflab_test(sim_data_parallel_tests
   sim/trainer/data_parallel_test.cpp
   sim/trainer/exchange_test.cpp
+  sim/trainer/scheduled_allreduce_test.cpp
   sim/trainer/shards_test.cpp
   LIBRARIES halflab::sim)
 halflab_test(sim_operations_test

@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "sim/trainer/lock_step.h"
@@ -68,44 +70,57 @@ TEST_CASE("virtual ranks: outside of lock-step a shard is alone among its like")
 
 namespace {
 
-/// The run of `setup` in as many processes as ranks; that of rank 0.
-void check_processes(Setup setup) {
+std::vector<float> bits(const std::vector<sim::StepRecord>& steps, float sim::StepRecord::*member) {
+  std::vector<float> values;
+  for (const sim::StepRecord& step : steps) values.push_back(step.*member);
+  return values;
+}
+
+void check_equal(const sim::StepRecord& found, const sim::StepRecord& expected) {
+  CHECK(found.decision == expected.decision);
+  REQUIRE(found.skip.has_value() == expected.skip.has_value());
+  if (!expected.skip) return;
+  CHECK(sim::describe(*found.skip) == sim::describe(*expected.skip));
+  CHECK(found.skip->index == expected.skip->index);
+  CHECK(found.skip->twin_value == expected.skip->twin_value);
+}
+
+void check_equal(const sim::TrainerState& found, const sim::TrainerState& expected, bool has_own_statistics) {
+  CHECK(found.steps_applied == expected.steps_applied);
+  CHECK(found.loss_scalers == expected.loss_scalers);
+  CHECK(found.tensor_scaler == expected.tensor_scaler);
+  for (std::size_t i = 0; i < expected.arrays.size(); ++i) {
+    const bool is_statistic = expected.arrays[i].name.find("running") != std::string::npos;
+    if (is_statistic && has_own_statistics) continue;
+    CHECK(found.arrays[i].bytes == expected.arrays[i].bytes);
+  }
+}
+
+/// The steps of `setup` in as many processes as ranks are those of virtual ranks; returns how many were skipped.
+std::size_t check_processes(Setup setup) {
   constexpr int steps = 5;
+  setup.options.record_skips = true;
   Run together = training_runs::run(setup, steps);
-  const std::size_t ranks = setup.options.parallel.ranks;
-  training_runs::Board board(ranks);
-  std::vector<sim::TrainerState> states(ranks);
-  std::vector<std::vector<float>> losses(ranks), scales(ranks);
-  std::vector<std::jthread> processes;
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    processes.emplace_back([&, rank] {
-      training_runs::OneRank exchange(board, rank);
-      Setup own = setup;
-      own.options.exchange = &exchange;
-      Run run = training_runs::run(own, steps);
-      for (const sim::StepRecord& step : run.steps) {
-        losses[rank].push_back(step.loss);
-        scales[rank].push_back(step.scale);
-      }
-      states[rank] = run.trainer.save();
-    });
-  }
-  processes.clear();
   const sim::TrainerState expected = together.trainer.save();
+  const std::size_t ranks = setup.options.parallel.ranks;
+  std::vector<std::optional<Run>> runs(ranks);
+  std::vector<std::unique_ptr<sim::OneRank>> exchanges(ranks);
+  training_runs::Wires wires(ranks);
+  wires.on_all_ranks([&](sim::Wire& wire, std::size_t rank) {
+    exchanges[rank] = std::make_unique<sim::OneRank>(wire);
+    Setup own = setup;
+    own.options.exchange = exchanges[rank].get();
+    runs[rank].emplace(training_runs::run(own, steps));
+  });
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    for (std::size_t i = 0; i < together.steps.size(); ++i) {
-      CHECK(losses[rank][i] == together.steps[i].loss);
-      CHECK(scales[rank][i] == together.steps[i].scale);
-    }
-    CHECK(states[rank].steps_applied == expected.steps_applied);
-    CHECK(states[rank].loss_scalers == expected.loss_scalers);
-    for (std::size_t i = 0; i < expected.arrays.size(); ++i) {
-      const std::string& name = expected.arrays[i].name;
-      const bool is_own =
-          name.find("running") != std::string::npos && !setup.options.parallel.sync_batch_norm;
-      if (rank == 0 || !is_own) CHECK(states[rank].arrays[i].bytes == expected.arrays[i].bytes);
-    }
+    CHECK(bits(runs[rank]->steps, &sim::StepRecord::loss) == bits(together.steps, &sim::StepRecord::loss));
+    CHECK(bits(runs[rank]->steps, &sim::StepRecord::scale) == bits(together.steps, &sim::StepRecord::scale));
+    check_equal(runs[rank]->trainer.save(), expected, rank != 0 && !setup.options.parallel.sync_batch_norm);
   }
+  for (std::size_t i = 0; i < together.steps.size(); ++i) check_equal(runs[0]->steps[i], together.steps[i]);
+  for (const sim::MemoryRole role : sim::memory_roles)
+    CHECK(runs[0]->trainer.memory().peak_bytes(role) == together.trainer.memory().peak_bytes(role));
+  return static_cast<std::size_t>(std::ranges::count_if(together.steps, &sim::StepRecord::skipped));
 }
 
 }  // namespace
@@ -128,4 +143,28 @@ TEST_CASE("exchange: ranks in processes of their own have the bits of virtual on
       training_runs::with_ranks(2, half, {.model = training_runs::small_spec("ssd"), .policy = "O2"}));
   check_processes(training_runs::with_ranks(
       2, half, {.model = training_runs::small_spec("transformer") + ":dropout=0.1"}));
+}
+
+TEST_CASE("exchange: a skipped step is told of the first rank that was not finite, wherever it is computed") {
+  const sim::AllReduce half{.algorithm = sim::AllReduceAlgorithm::ring};
+  Setup setup = training_runs::with_ranks(3, half);
+  setup.scaler = "dynamic:init_scale=4194304";
+  CHECK(check_processes(setup) > 0);
+  setup.options.accumulation_steps = 2;
+  CHECK(check_processes(setup) > 0);
+  setup.options.parallel.all_reduce.division = sim::AllReduceDivision::after;
+  setup.scaler = "dynamic:init_scale=65536";
+  check_processes(setup);
+}
+
+TEST_CASE("exchange: delayed scales of FP8 follow the largest magnitudes of all ranks") {
+  const sim::AllReduce half{.algorithm = sim::AllReduceAlgorithm::ring};
+  const auto run_with = [&](const std::string& scaler) {
+    Setup setup = training_runs::with_ranks(3, half);
+    setup.policy = "fp8";
+    setup.scaler = scaler;
+    check_processes(setup);
+  };
+  run_with("delayed:amax_history_length=2");
+  run_with("current");
 }

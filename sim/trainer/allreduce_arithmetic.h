@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "sim/trainer/allreduce.h"
+
+namespace sim {
+
+/// The divisions, additions and roundings of an all-reduce, an array at a time: the same whoever computes them, one
+/// process for all workers or each worker for itself.
+class AllReduceArithmetic {
+ public:
+  AllReduceArithmetic(const AllReduce& how, std::size_t workers)
+      : precision_(how.precision),
+        divisor_(static_cast<float>(predivisor(how.division, workers))),
+        divisor_after_(static_cast<float>(workers) / divisor_) {}
+
+  void divide_before(std::span<float> values, fp16::RoundingCounts* counts = nullptr) {
+    divide(values, divisor_, counts);
+  }
+  void divide_after(std::span<float> sum) { divide(sum, divisor_after_, nullptr); }
+
+  void add(std::span<float> sum, std::span<const float> term) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+    if (precision_ == AllReducePrecision::fp16) round(sum);
+  }
+
+  /// To what a worker sends, or keeps for the next step.
+  void round_for_sending(std::span<float> sum) {
+    if (precision_ == AllReducePrecision::fp32_accumulation) round(sum);
+  }
+
+ private:
+  void round(std::span<float> values, fp16::RoundingCounts* counts = nullptr) {
+    codes_.resize(values.size());
+    fp16::float_to_half(values, codes_, {}, {.counts = counts});
+    fp16::half_to_float(codes_, values);
+  }
+
+  void divide(std::span<float> values, float divisor, fp16::RoundingCounts* counts) {
+    if (divisor == 1) return;
+    for (float& value : values) value /= divisor;
+    if (precision_ != AllReducePrecision::fp32) round(values, counts);
+  }
+
+  AllReducePrecision precision_;
+  float divisor_, divisor_after_;
+  std::vector<std::uint16_t> codes_;
+};
+
+}  // namespace sim
