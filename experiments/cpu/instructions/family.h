@@ -1,0 +1,41 @@
+#pragma once
+/// The families of instructions. A further one is a file with its list, and a line in families.cpp.
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/cpu/instructions/instruction.h"
+
+namespace experiments::validate_cpu {
+
+struct Family {
+  std::string_view name;     ///< for options and files
+  std::string_view meaning;  ///< for people
+  std::string_view
+      processor;  ///< as `uname -m` names it: it stands in the name of the program that executes them
+  std::string_view emulator;  ///< the command before that program on another processor; empty for none
+  std::string_view rules;     ///< the document that the rules of its rows are from
+  /// The same list in every program, in the same order; only in one for the processor with `execute`.
+  const std::vector<Instruction>& (*instructions)();
+  /// Whether the present processor has what Instruction::needs names. Only for programs of `processor`.
+  bool (*has)(std::string_view feature);
+};
+
+std::span<const Family> families();
+
+/// Null for another name.
+const Family* family_called(std::string_view name);
+
+/// The processor that this program is for, as Family::processor.
+std::string_view this_processor();
+
+/// The name of the present processor, or of the emulator that stands for it; only of those in families().
+std::string processor_model();
+
+// The lists, each in the file of its family.
+const std::vector<Instruction>& aarch64_instructions();
+bool aarch64_has(std::string_view feature);
+
+}  // namespace experiments::validate_cpu

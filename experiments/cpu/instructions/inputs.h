@@ -1,0 +1,16 @@
+#pragma once
+/// Inputs of instructions with operands of several formats.
+
+#include "experiments/validation/domains.h"
+
+namespace experiments::validate_cpu {
+
+/// a and b in 16 bits and c in 32: what is multiplied and what it is added to.
+extern const validation::Domain half_products;    ///< a and b in binary16
+extern const validation::Domain bfloat_products;  ///< in bfloat16
+
+/// Of a and b several bfloat16 side by side, the first in the lowest bits: the terms of a dot product added to c.
+extern const validation::Domain bfloat_dots_of_2;
+extern const validation::Domain bfloat_dots_of_4;
+
+}  // namespace experiments::validate_cpu

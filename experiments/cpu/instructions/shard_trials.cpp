@@ -1,0 +1,97 @@
+#include "experiments/cpu/instructions/shard_trials.h"
+
+#include <array>
+#include <cstring>
+
+namespace experiments::validate_cpu {
+namespace {
+
+void store(std::byte* place, std::size_t bytes, std::uint64_t code) {
+  std::memcpy(place, &code, bytes);  // every processor here is little-endian
+}
+
+std::uint64_t load(const std::byte* place, std::size_t bytes) {
+  std::uint64_t code = 0;
+  std::memcpy(&code, place, bytes);
+  return code;
+}
+
+}  // namespace
+
+std::string exceptions_text(Exceptions exceptions) {
+  constexpr std::array names{"inexact",        "underflow", "overflow",
+                             "divide-by-zero", "invalid",   "subnormal-operand"};
+  std::string text;
+  for (std::size_t bit = 0; bit < names.size(); ++bit) {
+    if ((exceptions >> bit & 1) == 0) continue;
+    if (!text.empty()) text += ' ';
+    text += names[bit];
+  }
+  return text.empty() ? "none" : text;
+}
+
+Batch ShardMemory::batch(std::size_t count, bool with_exceptions) const {
+  return {.operands = {operands(0), operands(1), operands(2)},
+          .results = results(),
+          .exceptions = with_exceptions ? exceptions() : nullptr,
+          .count = count};
+}
+
+std::size_t write_operands(const Instruction& instruction, std::uint32_t shard, const ShardMemory& memory) {
+  const auto count = static_cast<std::size_t>(instruction.domain->inputs_of(shard));
+  std::array<std::size_t, 3> bytes{};
+  for (std::size_t k = 0; k < bytes.size(); ++k) bytes[k] = stored_bytes(instruction.operands[k]);
+  const auto used = static_cast<std::size_t>(instruction.domain->operand_count);
+  for (std::size_t index = 0; index < count; ++index) {
+    const Operands trial = instruction.domain->at(shard, static_cast<std::uint32_t>(index));
+    const std::array codes{trial.a, trial.b, trial.c};
+    for (std::size_t k = 0; k < used; ++k) store(memory.operands(k) + index * bytes[k], bytes[k], codes[k]);
+  }
+  return count;
+}
+
+std::vector<Outcome> expected_outcomes(const Instruction& instruction, std::uint32_t shard) {
+  const auto count = static_cast<std::size_t>(instruction.domain->inputs_of(shard));
+  std::vector<Outcome> expected(count);
+  for (std::size_t index = 0; index < count; ++index)
+    expected[index] =
+        instruction.model(instruction.domain->at(shard, static_cast<std::uint32_t>(index)), instruction.mode);
+  return expected;
+}
+
+Judgement judge(const Instruction& instruction, std::uint32_t shard, const std::vector<Outcome>& expected,
+                const ShardMemory& memory, bool with_exceptions, std::size_t most_differences) {
+  Judgement judgement;
+  std::uint64_t digest = 0xCBF29CE484222325;  // FNV-1a by words, with the high bits folded back
+  const std::size_t bytes = stored_bytes(instruction.result);
+  const auto lanes = static_cast<std::size_t>(instruction.lanes);
+  for (std::size_t group = 0; group < expected.size(); group += lanes) {
+    Exceptions wanted = 0;
+    for (std::size_t lane = 0; lane < lanes; ++lane) wanted |= expected[group + lane].exceptions;
+    const Exceptions raised = with_exceptions ? memory.exceptions()[group] : wanted;
+    bool others_differ = raised != wanted;
+    for (std::size_t index = group; index < group + lanes; ++index) {
+      Outcome right = expected[index], found = right;
+      found.value = load(memory.results() + index * bytes, bytes);
+      digest = (digest ^ found.value ^ std::uint64_t{with_exceptions ? raised : Exceptions{}} << 56) *
+               0x100000001B3;
+      digest ^= digest >> 32;
+      judgement.result.documented += right.is_by_rule;
+      if (found.value == right.value && !others_differ) continue;
+      others_differ = false;
+      ++judgement.result.mismatches;
+      if (judgement.differences.size() == most_differences) continue;
+      right.exceptions = wanted;
+      found.exceptions = raised;
+      const auto number = static_cast<std::uint32_t>(index);
+      judgement.differences.push_back({.index = number,
+                                       .operands = instruction.domain->at(shard, number),
+                                       .found = found,
+                                       .expected = right});
+    }
+  }
+  judgement.result.digest = digest;
+  return judgement;
+}
+
+}  // namespace experiments::validate_cpu
