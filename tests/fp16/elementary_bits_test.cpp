@@ -8,38 +8,31 @@
 #include <cstdint>
 
 #include "fp16/elementary_pow.h"
+#include "tests/oracle/fnv_hash.h"
 
 namespace fp16 {
 namespace {
 
 constexpr std::size_t piece = 1024;
 
-/// FNV-1a (Fowler, Noll and Vo).
-class Hash {
- public:
-  template <class Real>
-  void add(const std::array<Real, piece>& values) {
-    for (const Real value : values) state_ = (state_ ^ elementary::bits_of(value)) * 0x100000001b3u;
-  }
-  std::uint64_t value() const { return state_; }
-
- private:
-  std::uint64_t state_ = 0xcbf29ce484222325u;
-};
+template <class Real>
+void add(oracle::FnvHash& hash, const std::array<Real, piece>& values) {
+  for (const Real value : values) hash.add(elementary::bits_of(value));
+}
 
 /// Checksum of `function` at every 16381st binary32, computed by a loop that may be vectorised.
 template <float (*function)(float)>
 std::uint64_t hash_of_slice() {
   constexpr std::uint32_t stride = 16381;
   std::array<float, piece> values;
-  Hash hash;
+  oracle::FnvHash hash;
   for (std::uint64_t bits = 0; bits < 0x100000000;) {
     for (float& value : values) {
       value = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
       bits += stride;
     }
     for (float& value : values) value = function(value);
-    hash.add(values);
+    add(hash, values);
   }
   return hash.value();
 }
@@ -59,11 +52,11 @@ Real spread(std::uint64_t index, int exponent) {
 template <double (*function)(double)>
 std::uint64_t hash_of_doubles() {
   std::array<double, piece> values;
-  Hash hash;
+  oracle::FnvHash hash;
   for (std::uint64_t index = 0; index < 256 * piece;) {
     for (double& value : values) value = spread<double>(index++, 6);
     for (double& value : values) value = function(value);
-    hash.add(values);
+    add(hash, values);
   }
   return hash.value();
 }
@@ -71,14 +64,14 @@ std::uint64_t hash_of_doubles() {
 template <class Real>
 std::uint64_t hash_of_powers() {
   std::array<Real, piece> bases, exponents, powers;
-  Hash hash;
+  oracle::FnvHash hash;
   for (std::uint64_t index = 0; index < 256 * piece; index += piece) {
     for (std::size_t i = 0; i < piece; ++i) {
       bases[i] = elementary::absolute(spread<Real>(index + i, 2));
       exponents[i] = spread<Real>((index + i) * 3, 6);
     }
     for (std::size_t i = 0; i < piece; ++i) powers[i] = pow(bases[i], exponents[i]);
-    hash.add(powers);
+    add(hash, powers);
   }
   return hash.value();
 }

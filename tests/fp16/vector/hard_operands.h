@@ -35,7 +35,7 @@ struct Operands {
 /// A code of any class, one of three near a power of two or the borders of the format.
 template <const Format& F>
 Bits<F> hard_code(oracle::RandomBits& random) {
-  const std::uint64_t mask = (std::uint64_t{1} << F.width()) - 1;
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - F.width());
   const std::uint64_t noise = random.next();
   const auto few = static_cast<std::uint64_t>(random.below(5)) - 2;
   if (random.below(3) != 0) return static_cast<Bits<F>>(noise & mask);
@@ -48,7 +48,7 @@ template <const Format& F>
 Operands<F> hard_operands(std::size_t count) {
   Operands<F> operands;
   oracle::RandomBits random(45);
-  const std::uint64_t mask = (std::uint64_t{1} << F.width()) - 1;
+  const std::uint64_t mask = ~std::uint64_t{0} >> (64 - F.width());
   const auto near = [&](std::uint64_t code) {
     const std::uint64_t sign = static_cast<std::uint64_t>(random.below(2)) << (F.width() - 1);
     const auto few = static_cast<std::uint64_t>(random.below(9)) - 4;
