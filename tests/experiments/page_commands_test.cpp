@@ -87,13 +87,25 @@ std::set<std::string> usage_of(const std::string& lab_command) {
   return words;
 }
 
+void check_options(const std::string& program, const std::vector<std::string>& words) {
+  const std::string help = programs::run(program + " --help").output;
+  for (const std::string& word : words) {
+    if (word.starts_with("--")) CHECK_MESSAGE(contains(help, word), word);
+  }
+}
+
+/// What follows -- is a command of its own.
 void check_lab(const std::vector<std::string>& words) {
   REQUIRE(words.size() > 1);
   const std::set<std::string> usage = usage_of(words[1]);
   CHECK_MESSAGE(!usage.empty(), "no such command of ./lab");
-  for (const std::string& word : words) {
+  const auto end = std::ranges::find(words, "--");
+  for (const std::string& word : std::vector(words.begin(), end)) {
     if (word.starts_with("--")) CHECK_MESSAGE(usage.contains(word), word);
   }
+  if (end == words.end()) return;
+  REQUIRE(words.end() - end > 1);
+  check_options(fs::path(end[1]).filename().string(), {end + 1, words.end()});
 }
 
 /// Commands of cmake and pip name variables that a CMakeLists.txt has, and what can be installed.
@@ -111,13 +123,6 @@ void check_installation(const std::vector<std::string>& words) {
 
 bool needs_gpu(const std::string& program) {
   return program == "gpu_throughput";
-}
-
-void check_options(const std::string& program, const std::vector<std::string>& words) {
-  const std::string help = programs::run(program + " --help").output;
-  for (const std::string& word : words) {
-    if (word.starts_with("--")) CHECK_MESSAGE(contains(help, word), word);
-  }
 }
 
 /// The command with results in a folder of the test, few seeds and steps where it trains, and, without the real data that

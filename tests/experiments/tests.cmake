@@ -91,6 +91,7 @@ endif()
 # Runs the binaries themselves.
 halflab_test(experiments_programs_test
   experiments/gpu/lab_gpu_test.cpp
+  experiments/lab_slurm_test.cpp
   experiments/program_answers_test.cpp
   experiments/program_limits_test.cpp
   experiments/programs_test.cpp
@@ -105,6 +106,12 @@ target_compile_definitions(experiments_programs_test PRIVATE HALFLAB_EXPERIMENTS
   HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"
   HALFLAB_FAKE_CUBLAS="$<TARGET_FILE:fake_cublas>")
 add_dependencies(experiments_programs_test experiments fake_cublas)
+
+# Sweeps under Slurm, where its packages are; a cluster of its own for each case, which is for root.
+halflab_test(training_slurm_test experiments/training_slurm_test.cpp LIBRARIES pages_parts nlohmann_json::nlohmann_json LABEL slurm)
+target_compile_definitions(training_slurm_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"
+  HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+add_dependencies(training_slurm_test training)
 
 # What their figures look like.
 halflab_test(experiments_figures_test experiments/figures_test.cpp

@@ -27,10 +27,11 @@ struct Checkout {
 
   Checkout() {
     const fs::path source = HALFLAB_SOURCE_DIRECTORY;
-    fs::create_directories(directory / "experiments/gpu");
     fs::create_directories(programs);
-    fs::copy_file(source / "lab", directory / "lab");
-    fs::copy_file(source / "experiments/gpu/run.sh", directory / "experiments/gpu/run.sh");
+    for (const fs::path file : {"lab", "experiments/gpu/run.sh", "experiments/training/slurm.sh"}) {
+      fs::create_directories(directory / file.parent_path());
+      fs::copy_file(source / file, directory / file);
+    }
     gpu_status("echo cuBLAS can be used; exit");
     for (const char* name : {"gpu_tests", "gpu_throughput", "explain_gemm"}) program(name, "echo right\n");
     program("validate_gpu", "echo right\n");
