@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "experiments/cpu/instructions/instruction.h"
+#include "experiments/cpu/instructions/software_half.h"
 #include "fp16/arithmetic.h"
 #include "fp16/codec.h"
 #include "fp16/comparison.h"
@@ -25,17 +26,6 @@ using fp16::Flags;
 using fp16::Format;
 using fp16::Result;
 using fp16::Rounding;
-
-/// An operation of fp16/ on codes of F, as a template argument.
-template <const Format& F>
-using Unary = Result<F> (*)(Code<F>, const fp16::Attributes&);
-template <const Format& F>
-using Binary = Result<F> (*)(Code<F>, Code<F>, const fp16::Attributes&);
-
-template <const Format& F>
-Bits<F> code_of(std::uint64_t operand) {
-  return static_cast<Bits<F>>(operand);
-}
 
 /// Tininess is seen before rounding (FPRoundBase), the default NaN is positive and without payload (FPDefaultNaN).
 inline fp16::Attributes attributes_of(const Mode& mode, bool has_nan_operand = false) {
@@ -72,11 +62,6 @@ template <const Format& F>
 Result<F> flushed_as_documented(Result<F> result, const Mode& mode) {
   if (mode.flushes_halves && result.flags.underflow) result.flags.inexact = false;
   return result;
-}
-
-template <const Format& F>
-Outcome outcome_of(const Result<F>& result, const Result<F>& software) {
-  return {.value = result.bits, .exceptions = exceptions_of(result.flags), .is_by_rule = result != software};
 }
 
 template <Unary<binary16> operation>
