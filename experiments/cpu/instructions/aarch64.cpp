@@ -108,8 +108,8 @@ std::uint64_t main_identity() {
   Half y; asm volatile(name " %h0, %w1" : "=w"(y) : "r"(a)); return y; })
 #define FROM_LONG(name) EXECUTE(1, (Long a) { \
   Half y; asm volatile(name " %h0, %x1" : "=w"(y) : "r"(a)); return y; })
-#define CONVERTED(To, From, registers) EXECUTE(1, (From a) { \
-  To y; asm volatile("fcvt " registers : "=w"(y) : "w"(a)); return y; })
+#define CONVERTED(To, From, text) EXECUTE(1, (From a) { \
+  To y; asm volatile(text : "=w"(y) : "w"(a)); return y; })
 #define CONVERTED_4(To, From, text) EXECUTE(4, (From a) { \
   To y; asm volatile(text : "=w"(y) : "w"(a)); return y; })
 #define SINGLES_ADDED(name) EXECUTE(4, (uint16x4_t a, uint16x4_t b, uint32x4_t c) { \
@@ -359,27 +359,27 @@ void append_float_conversions(List& list) {
   const Modes widenings{plain, flushing, with_default_nan},
       narrow_alternative{alternative, alternative_upward, alternative_truncating};
   append("fcvt s, h", codes, converted<binary32, binary16>, half_number, single_number, 1,
-         CONVERTED(float, Half, "%s0, %h1"), widenings);
+         CONVERTED(float, Half, "fcvt %s0, %h1"), widenings);
   append("fcvt d, h", codes, converted<fp16::binary64, binary16>, half_number, double_number, 1,
-         CONVERTED(double, Half, "%d0, %h1"), widenings);
+         CONVERTED(double, Half, "fcvt %d0, %h1"), widenings);
   append("fcvt h, s", singles, converted<binary16, binary32>, single_number, half_number, 1,
-         CONVERTED(Half, float, "%h0, %s1"), of_conversions);
+         CONVERTED(Half, float, "fcvt %h0, %s1"), of_conversions);
   append("fcvt h, d", doubles, converted<binary16, fp16::binary64>, double_number, half_number, 1,
-         CONVERTED(Half, double, "%h0, %d1"), of_conversions);
+         CONVERTED(Half, double, "fcvt %h0, %d1"), of_conversions);
   append("fcvtl 4s, 4h", codes, converted<binary32, binary16>, half_number, single_number, 4,
          CONVERTED_4(uint32x4_t, uint16x4_t, "fcvtl %0.4s, %1.4h"), widenings);
   append("fcvtn 4h, 4s", singles, converted<binary16, binary32>, single_number, half_number, 4,
          CONVERTED_4(uint16x4_t, uint32x4_t, "fcvtn %0.4h, %1.4s"), of_conversions);
   append("bfcvt h, s", singles, converted<bfloat16, binary32>, single_number, bfloats(16), 1,
-         CONVERTED(Half, float, "%h0, %s1"), of_sums, bfloat);
+         CONVERTED(Half, float, "bfcvt %h0, %s1"), of_sums, bfloat);
   append("fcvt s, h", codes, converted_from_alternative<binary32>, alternative_number, single_number, 1,
-         CONVERTED(float, Half, "%s0, %h1"), {alternative});
+         CONVERTED(float, Half, "fcvt %s0, %h1"), {alternative});
   append("fcvt d, h", codes, converted_from_alternative<fp16::binary64>, alternative_number, double_number, 1,
-         CONVERTED(double, Half, "%d0, %h1"), {alternative});
+         CONVERTED(double, Half, "fcvt %d0, %h1"), {alternative});
   append("fcvt h, s", singles, converted_to_alternative<binary32>, single_number, alternative_number, 1,
-         CONVERTED(Half, float, "%h0, %s1"), narrow_alternative, base, alternative_rule);
+         CONVERTED(Half, float, "fcvt %h0, %s1"), narrow_alternative, base, alternative_rule);
   append("fcvt h, d", doubles, converted_to_alternative<fp16::binary64>, double_number, alternative_number, 1,
-         CONVERTED(Half, double, "%h0, %d1"), narrow_alternative, base, alternative_rule);
+         CONVERTED(Half, double, "fcvt %h0, %d1"), narrow_alternative, base, alternative_rule);
 }
 
 /// FCVT<rounding>S and U, to all integers.

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
 
 #include "experiments/cpu/instructions/family.h"
 
@@ -8,8 +11,28 @@ std::span<const Family> families() {
   static constexpr Family all[] = {
       {"aarch64", "AArch64 with FEAT_FP16", "aarch64", "qemu-aarch64 -cpu max",
        "Arm Architecture Reference Manual for A-profile (DDI 0487)", aarch64_instructions, aarch64_has},
+      {"f16c", "x86-64 with F16C", "x86_64", "qemu-x86_64 -cpu max",
+       "Intel 64 and IA-32 Architectures Software Developer's Manual", f16c_instructions, f16c_has},
   };
   return all;
+}
+
+std::vector<std::string_view> features_of(const Family& family) {
+  std::vector<std::string_view> features;
+  for (const Instruction& row : family.instructions()) {
+    if (std::ranges::find(features, row.needs) == features.end()) features.push_back(row.needs);
+  }
+  std::erase(features, std::string_view());
+  return features;
+}
+
+std::string list_identity(const Family& family) {
+  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
+  for (const Instruction& row : family.instructions()) {
+    for (const char letter : row.name + '\n')
+      hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3;
+  }
+  return std::to_string(hash);
 }
 
 const Family* family_called(std::string_view name) {

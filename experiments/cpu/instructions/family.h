@@ -25,6 +25,12 @@ struct Family {
 
 std::span<const Family> families();
 
+/// What the family's rows need, each once.
+std::vector<std::string_view> features_of(const Family& family);
+
+/// A hash of the family's rows: programs with another one are of another version.
+std::string list_identity(const Family& family);
+
 /// Null for another name.
 const Family* family_called(std::string_view name);
 
@@ -37,5 +43,7 @@ std::string processor_model();
 // The lists, each in the file of its family.
 const std::vector<Instruction>& aarch64_instructions();
 bool aarch64_has(std::string_view feature);
+const std::vector<Instruction>& f16c_instructions();
+bool f16c_has(std::string_view feature);
 
 }  // namespace experiments::validate_cpu
