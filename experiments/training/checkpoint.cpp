@@ -126,6 +126,11 @@ std::optional<std::uint64_t> steps_in_name(const fs::path& file) {
   return error == std::errc() && stop == end ? std::optional(steps) : std::nullopt;
 }
 
+RunIdentity without(RunIdentity run, std::span<const std::string_view> names) {
+  std::erase_if(run, [&](const auto& entry) { return std::ranges::find(names, entry.first) != names.end(); });
+  return run;
+}
+
 /// Throws where two runs differ first.
 void require_same_run(const fs::path& file, const RunIdentity& saved, const RunIdentity& run) {
   const auto described = [](const RunIdentity& identity, std::size_t i) {
@@ -184,7 +189,7 @@ std::uint32_t checksum_of(const sim::Dataset& dataset) {
   return sum;
 }
 
-void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
+std::string bytes_of(const Checkpoint& checkpoint) {
   const std::string content = content_of(checkpoint).to_cbor();
   std::string bytes(magic);
   bytes.reserve(header_size + content.size() + checksum_size);
@@ -192,7 +197,11 @@ void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
   append(bytes, static_cast<std::uint64_t>(content.size()));
   bytes += content;
   append(bytes, checksum_of(bytes));
+  return bytes;
+}
 
+void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
+  const std::string bytes = bytes_of(checkpoint);
   const fs::path directory = file.has_parent_path() ? file.parent_path() : ".";
   write_contents(directory / unfinished_file, bytes);
   synchronise(directory / unfinished_file);
@@ -205,7 +214,11 @@ void write_checkpoint(const fs::path& file, const Checkpoint& checkpoint) {
 Checkpoint read_checkpoint(const fs::path& file) {
   const std::optional<std::string> read = contents_of(file);
   if (!read) throw_about_checkpoint(file, "cannot be read");
-  const std::string_view bytes = *read;
+  return checkpoint_from(*read, file);
+}
+
+Checkpoint checkpoint_from(const std::string& whole, const fs::path& file) {
+  const std::string_view bytes = whole;
   if (bytes.size() < header_size + checksum_size || !bytes.starts_with(magic))
     throw_about_checkpoint(file, "is no checkpoint of halflab, or was cut off within its first bytes");
   const std::size_t end = bytes.size() - checksum_size;
@@ -235,13 +248,14 @@ void CheckpointDirectory::write(const Checkpoint& checkpoint) const {
   for (std::size_t i = 2; i < present.size(); ++i) fs::remove(present[i]);
 }
 
-std::optional<Checkpoint> CheckpointDirectory::latest(
-    const RunIdentity& run, const std::function<void(const std::string&)>& warn) const {
+std::optional<Checkpoint> CheckpointDirectory::latest(const RunIdentity& run,
+                                                      const std::function<void(const std::string&)>& warn,
+                                                      std::span<const std::string_view> may_differ) const {
   std::vector<std::string> problems;
   for (const fs::path& file : files()) {
     try {
       Checkpoint checkpoint = read_checkpoint(file);
-      require_same_run(file, checkpoint.run, run);
+      require_same_run(file, without(checkpoint.run, may_differ), without(run, may_differ));
       require_files(file, checkpoint.files);
       for (const std::string& problem : problems)
         warn(fmt::format("{}; the run goes on from '{}'", problem, file.filename().string()));

@@ -10,7 +10,9 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -38,6 +40,12 @@ struct Checkpoint {
   std::vector<FileMark> files;  ///< beside the checkpoint, with what it has written down of them
 };
 
+/// The content of a checkpoint's file.
+std::string bytes_of(const Checkpoint& checkpoint);
+
+/// Throws as read_checkpoint does, naming `file`.
+Checkpoint checkpoint_from(const std::string& bytes, const std::filesystem::path& file);
+
 /// Puts the file in place as a whole, after the disk has it all. Throws std::runtime_error, naming the file.
 void write_checkpoint(const std::filesystem::path& file, const Checkpoint& checkpoint);
 
@@ -55,9 +63,11 @@ class CheckpointDirectory {
   /// The newest one that is whole with the bytes of its files; none where there is none at all. A damaged one
   /// is passed over for the one before and reported to `warn` in a line. Throws std::runtime_error when all
   /// are damaged, std::invalid_argument, with both values, when the checkpoint is of another run or another
-  /// version of the format.
+  /// version of the format. What is named in `may_differ` may be another in the
+  /// checkpoint's run.
   std::optional<Checkpoint> latest(const RunIdentity& run,
-                                   const std::function<void(const std::string&)>& warn) const;
+                                   const std::function<void(const std::string&)>& warn,
+                                   std::span<const std::string_view> may_differ = {}) const;
 
   /// Removes them, and what a write left that was cut off.
   void clear() const;

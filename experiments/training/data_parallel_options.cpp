@@ -2,9 +2,42 @@
 
 #include <fmt/format.h>
 
+#include <span>
+#include <string_view>
+
+#include "experiments/frame/crc32.h"
+#include "experiments/frame/files.h"
+#include "experiments/frame/json.h"
+#include "fp16/names.h"
 #include "sim/trainer/allreduce_registry.h"
 
 namespace experiments {
+namespace {
+
+/// The manifest's setting with the order of the library's sums.
+constexpr std::string_view order_key = "allreduce.order";
+
+void reject_contradictions(const DataParallelOptions& options) {
+  const bool is_mpis = names::name_in(options.allreduce) == "mpi";
+  if (options.mpi && !options.processes)
+    throw UsageError(
+        "--mpi: is in a configuration file; must be on the command line, before anything is read");
+  if (options.processes && options.ranks != 1 &&
+      static_cast<std::size_t>(options.ranks) != options.processes->count())
+    throw UsageError(
+        fmt::format("--ranks: {} are given, and {} processes were started; must be as many, or left out",
+                    options.ranks, options.processes->count()));
+  if (options.processes && !options.order_file.empty())
+    throw UsageError(
+        "--allreduce-order: is given with --mpi; must be without, as the order is the library's");
+  if (!options.order_file.empty() && !is_mpis)
+    throw UsageError("--allreduce-order: is given without --allreduce mpi; must come with it");
+  if (is_mpis && !options.processes && options.order_file.empty())
+    throw UsageError(
+        "--allreduce: 'mpi' is the library's own order; must come with --mpi, or with --allreduce-order");
+}
+
+}  // namespace
 
 void DataParallelOptions::bind(CommandLine& command_line) {
   command_line.add("--ranks", ranks,
@@ -23,13 +56,87 @@ void DataParallelOptions::bind(CommandLine& command_line) {
                         "batch norm takes the statistics of the whole batch and not of each rank's part");
 }
 
+void DataParallelOptions::bind_mpi(CommandLine& command_line) {
+  command_line.add_flag(
+      "--mpi", mpi,
+      "each rank is a process of its own, as many as 'mpirun -np N' starts; with --allreduce "
+      "mpi:precision=fp16 in the order of the library's own MPI_Allreduce");
+  command_line.add("--mpi-library", mpi_library,
+                   "openmpi or mpich; default: that whose launcher started the processes", "NAME");
+  command_line.add("--compare-every", compare_every,
+                   "with --mpi: steps after which the ranks compare their weights",
+                   {.minimum = 1, .maximum = 1'000'000});
+  command_line.add(
+      "--allreduce-order", order_file,
+      "for --allreduce mpi without --mpi: the manifest.json of a run with both, whose order is replayed",
+      "FILE");
+  command_line.add_flag("--resume-with-other-ranks", with_other_ranks,
+                        "go on from a checkpoint of another number of ranks, too, which changes the bits");
+}
+
 sim::DataParallel DataParallelOptions::choice() const {
+  reject_contradictions(*this);
   if (found_inf != "after" && found_inf != "before")
     throw UsageError(fmt::format("--found-inf: '{}' is given; must be after or before", found_inf));
-  return {.ranks = static_cast<std::size_t>(ranks),
-          .all_reduce = from_option("--allreduce", [&] { return sim::make_all_reduce(allreduce); }),
+  sim::AllReduce how = from_option("--allreduce", [&] { return sim::make_all_reduce(allreduce); });
+  if (how.algorithm == sim::AllReduceAlgorithm::mpi) how.revealed = &revealed;
+  return {.ranks = processes ? processes->count() : static_cast<std::size_t>(ranks),
+          .all_reduce = how,
           .looks_before_exchange = found_inf == "before",
           .sync_batch_norm = sync_batch_norm};
+}
+
+void DataParallelOptions::read_order() {
+  if (order_file.empty()) return;
+  const Json manifest = Json::from_text(read_file(order_file));
+  const Json settings = manifest.is_object() ? manifest.value("settings") : Json();
+  const Json text = settings.is_object() ? settings.value(order_key) : Json();
+  if (!text.is_string())
+    throw UsageError(
+        fmt::format("--allreduce-order: file '{}' has no order of an all-reduce; must be manifest.json of a "
+                    "run with --mpi --allreduce mpi",
+                    order_file));
+  revealed.orders = {
+      from_option("--allreduce-order", [&] { return sim::revealed_order_from(text.string()); })};
+}
+
+void DataParallelOptions::meet(const RunIdentity& run, std::size_t weights) {
+  if (!processes) return;
+  const sim::DataParallel parallel = choice();
+  const bool is_revealed =
+      parallel.all_reduce.algorithm == sim::AllReduceAlgorithm::mpi && parallel.ranks > 1;
+  RunIdentity of_all = run;
+  of_all.emplace_back("weights compared every", fmt::format("{}", compare_every));
+  of_all.emplace_back("going on with other ranks", fmt::format("{}", with_other_ranks));
+  processes->agree(of_all, compare_every);
+  if (is_revealed) revealed.orders = {sim::reveal(processes->wire(), weights, parallel.all_reduce.precision)};
+}
+
+void DataParallelOptions::add_to(RunIdentity& identity) const {
+  const sim::DataParallel parallel = choice();
+  if (parallel.ranks == 1) return;
+  std::string how = sim::spec_of(parallel.all_reduce);
+  for (const sim::RevealedOrder& order : revealed.orders) {
+    const std::string text = order.text();
+    how += fmt::format(", order {:08x}", crc32(std::as_bytes(std::span(text))));
+  }
+  identity.emplace_back("ranks", fmt::format("{}", parallel.ranks));
+  identity.emplace_back("all-reduce", how);
+  identity.emplace_back("found inf", found_inf);
+  identity.emplace_back("synchronised batch norm", fmt::format("{}", sync_batch_norm));
+}
+
+void DataParallelOptions::describe(RunRecord& record) const {
+  if (processes) {
+    record.setting("mpi.vendor", processes->carrier().vendor);
+    record.setting("mpi.version", processes->carrier().version);
+    record.setting("mpi.ranks", processes->count());
+    record.setting("mpi.hosts", processes->hosts());
+    record.setting("mpi.algorithm", revealed.orders.empty()
+                                        ? std::string(sim::name_of(choice().all_reduce.algorithm))
+                                        : sim::known_names(revealed.orders.front()));
+  }
+  if (!revealed.orders.empty()) record.setting(std::string(order_key), revealed.orders.front().text());
 }
 
 std::string in_words(const sim::DataParallel& parallel) {

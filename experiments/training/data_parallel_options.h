@@ -3,22 +3,51 @@
 #include <string>
 
 #include "experiments/frame/command_line.h"
+#include "experiments/frame/record.h"
+#include "experiments/training/checkpoint.h"
+#include "experiments/training/ranks.h"
 #include "sim/trainer/data_parallel.h"
+#include "sim/trainer/revealed_order.h"
 
 namespace experiments {
 
-/// How a training is spread over virtual ranks, as its user says it. One rank exchanges nothing, whatever else is said.
+/// How a training is spread over ranks, as its user says it. One rank exchanges nothing, whatever else is said.
 struct DataParallelOptions {
   int ranks = 1;
   std::string allreduce = "ring:precision=fp32";
   std::string found_inf = "after";
   bool sync_batch_norm = false;
+  std::string order_file;  ///< that `--allreduce mpi` has its order from without --mpi
+  bool mpi = false;
+  std::string mpi_library;
+  int compare_every = 10;
+  bool with_other_ranks = false;
+  Ranks* processes = nullptr;  ///< that compute the ranks; null: this one alone
+  sim::RevealedOrders revealed = {};
 
   /// Adds --ranks, --allreduce, --found-inf and --sync-batch-norm.
   void bind(CommandLine& command_line);
 
-  /// Throws std::invalid_argument, one line that names the option.
+  /// Adds --mpi and what belongs to it.
+  void bind_mpi(CommandLine& command_line);
+
+  /// Throws std::invalid_argument, one line that names the option. It must not outlive the options.
   sim::DataParallel choice() const;
+
+  bool keeps_files() const { return !processes || processes->is_first(); }
+  sim::Exchange* exchange() const { return processes ? &processes->exchange() : nullptr; }
+  /// How many processes of this host have a rank each, and share what it has.
+  std::size_t on_this_host() const { return processes ? processes->on_this_host().size() : 1; }
+
+  /// What --allreduce-order names. Throws as choice() does.
+  void read_order();
+  /// Before the first step: where there are several processes, all have this run before them. Then finds the order of the
+  /// library's sums of so many numbers, where they are asked for.
+  void meet(const RunIdentity& run, std::size_t weights);
+  /// What a run's identity says of the ranks; nothing for one.
+  void add_to(RunIdentity& identity) const;
+  /// Settings of the manifest.
+  void describe(RunRecord& record) const;
 };
 
 /// "4 ranks, all-reduced by ring in fp16, divided before" and what is not the usual; empty for one rank.

@@ -20,11 +20,11 @@
 #include "experiments/training/comparison.h"
 #include "experiments/training/data_parallel_options.h"
 #include "experiments/training/laboratory.h"
+#include "experiments/training/mpi/job.h"
 #include "experiments/training/shards.h"
 #include "experiments/training/sweep.h"
 #include "experiments/training/training_setup.h"
 #include "fp16/formats.h"
-#include "sim/trainer/allreduce_registry.h"
 
 namespace {
 
@@ -66,6 +66,13 @@ struct Network {
         data_checksum(experiments::checksum_of(setup.dataset())) {}
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
+
+  /// What ranks exchange the gradients of.
+  std::size_t weights() const {
+    std::size_t count = 0;
+    for (const sim::ParameterSpec& spec : setup.model().parameters()) count += sim::element_count(spec.shape);
+    return count;
+  }
 
  private:
   static experiments::TrainingOptions with_model(experiments::TrainingOptions options, std::string model) {
@@ -109,6 +116,8 @@ void reject_contradictions(const Options& options) {
   twin_format_of(options);
   options.parallel.choice();
   reject_contradictions_of_jobs(options);
+  if (options.sweep && options.parallel.processes)
+    throw experiments::UsageError("--mpi: is given with --sweep; must be for one run, whose ranks it starts");
   if (options.sweep) return;
   const auto require_one = [](std::string_view option, std::size_t count) {
     if (count <= 1) return;
@@ -133,7 +142,8 @@ experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& o
           .clip_before_unscale = options.clip_before_unscale,
           .threads = threads,
           .parallel = options.parallel.choice(),
-          .keep_in = cell.directory};
+          .exchange = options.parallel.exchange(),
+          .keep_in = options.parallel.keeps_files() ? std::optional(cell.directory) : std::nullopt};
 }
 
 std::string program_version() {
@@ -168,12 +178,7 @@ experiments::RunIdentity identity_of(const experiments::Cell& cell, const Networ
   // Only where asked for: a run without them is the run that it was.
   if (training.record) identity.emplace_back("record every", fmt::format("{}", training.record_every));
   if (!training.dump_tensors.empty()) identity.emplace_back("dumped tensors", training.dump_tensors);
-  if (choice.parallel.ranks > 1) {
-    identity.emplace_back("ranks", fmt::format("{}", choice.parallel.ranks));
-    identity.emplace_back("all-reduce", sim::spec_of(choice.parallel.all_reduce));
-    identity.emplace_back("found inf", options.parallel.found_inf);
-    identity.emplace_back("synchronised batch norm", fmt::format("{}", options.parallel.sync_batch_norm));
-  }
+  options.parallel.add_to(identity);
   return identity;
 }
 
@@ -195,7 +200,8 @@ std::vector<experiments::Cell> cells_of(const Options& options, const fs::path& 
 /// What cannot be is said before hours of what can be.
 void reject_impossible(const std::vector<experiments::Cell>& cells, const Networks& networks,
                        const Options& options, int threads) {
-  const experiments::SideBySide runs(experiments::runs_at_one_time(cells.size(), threads));
+  const experiments::SideBySide runs(
+      std::max(experiments::runs_at_one_time(cells.size(), threads), options.parallel.on_this_host()));
   for (const experiments::Cell& cell : cells) {
     if (cell.seed == options.training.seed)
       network_of(cell, networks).setup.trainer(choice_of(cell, options, 1));
@@ -208,7 +214,8 @@ void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, c
   for (const experiments::Cell& cell : cells)
     steps += static_cast<std::size_t>(network_of(cell, networks).setup.steps());
   experiments::Progress progress = run.progress("training", steps);
-  const int threads_each = std::max(1, run.threads() / std::max(1, static_cast<int>(cells.size())));
+  const std::size_t runs = std::max({cells.size(), options.parallel.on_this_host(), std::size_t{1}});
+  const int threads_each = std::max(1, run.threads() / static_cast<int>(runs));
   const auto make = [&](const experiments::Cell& cell, const std::function<void()>& require_claim) {
     const Network& network = network_of(cell, networks);
     experiments::run_cell({.cell = cell,
@@ -216,7 +223,9 @@ void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, c
                            .choice = choice_of(cell, options, threads_each),
                            .identity = identity_of(cell, network, options),
                            .checkpoint_every = options.checkpoint_every,
-                           .require_claim = require_claim},
+                           .require_claim = require_claim,
+                           .ranks = options.parallel.processes,
+                           .with_other_ranks = options.parallel.with_other_ranks},
                           run, progress);
   };
   try {
@@ -269,6 +278,7 @@ void draw(experiments::Run& run, const experiments::Comparison& comparison, std:
 void run(experiments::Run& run, Options& options) {
   const experiments::CheckpointGuard checkpoint_guard;
   reject_contradictions(options);
+  options.parallel.read_order();
   if (!options.accumulation.empty()) {
     for (std::string& policy : options.policies) policy += ":accumulation=" + options.accumulation;
   }
@@ -290,7 +300,12 @@ void run(experiments::Run& run, Options& options) {
     record.setting("merged", fmt::format("{}", fmt::join(options.merged, ", ")));
   } else {
     reject_impossible(cells, networks, options, run.threads());
+    options.parallel.meet(identity_of(cells.front(), *networks.front(), options),
+                          networks.front()->weights());
     train(run, cells, networks, options);
+    if (options.parallel.processes) options.parallel.processes->set_trained();
+    if (!options.parallel.keeps_files()) return;
+    options.parallel.describe(record);
   }
 
   std::vector<experiments::Comparison> comparisons;
@@ -354,6 +369,7 @@ void bind(experiments::CommandLine& command_line, Options& options) {
   command_line.add_flag("--clip-before-unscale", options.clip_before_unscale,
                         "clip while S is still on the gradients: the well-known mistake");
   options.parallel.bind(command_line);
+  options.parallel.bind_mpi(command_line);
   command_line.add("--twin-every", options.twin_every,
                    "steps from one comparison with the FP32 twin to the next; 0 = never",
                    {.minimum = 0, .maximum = 1'000'000, .quick = 5});
@@ -366,10 +382,15 @@ void bind(experiments::CommandLine& command_line, Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  return experiments::run(
-      argc, argv,
-      {.program = program(),
-       .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
-       .body = [&](experiments::Run& r) { run(r, options); },
-       .has_record = [&] { return options.shard.empty() && !options.cells; }});
+  const experiments::Experiment experiment{
+      .program = program(),
+      .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
+      .body = [&](experiments::Run& r) { run(r, options); },
+      .has_record =
+          [&] { return options.shard.empty() && !options.cells && options.parallel.keeps_files(); }};
+  return experiments::run_on_ranks("training", argc, argv,
+                                   [&](auto* processes, experiments::Streams streams) {
+                                     options.parallel.processes = processes;
+                                     return experiments::run(argc, argv, experiment, streams);
+                                   });
 }

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "experiments/frame/files.h"
 #include "experiments/frame/interrupt.h"
@@ -98,8 +101,18 @@ Checkpoint checkpoint_of(Training& training, Journal& journal, const CellRun& pl
 /// The marks of the files that go with the checkpoint; none where the run begins.
 std::vector<FileMark> resume(Training& training, const CellRun& plan, Run& run) {
   const auto warn = [&run](const std::string& problem) { run.warn(problem); };
-  std::optional<Checkpoint> saved = CheckpointDirectory(plan.cell.directory).latest(plan.identity, warn);
+  static constexpr std::array<std::string_view, 4> of_ranks{"ranks", "all-reduce", "found inf",
+                                                            "synchronised batch norm"};
+  const auto may_differ = std::span(of_ranks).first(plan.with_other_ranks ? of_ranks.size() : 0);
+  std::optional<Checkpoint> saved =
+      CheckpointDirectory(plan.cell.directory).latest(plan.identity, warn, may_differ);
+  if (plan.ranks) plan.ranks->share(saved ? std::optional(saved->trainer) : std::nullopt);
   if (!saved) return {};
+  if (saved->run != plan.identity)
+    run.warn(
+        fmt::format("the run goes on from step {} with other ranks; its bits are from there on those of no "
+                    "number of ranks alone",
+                    saved->trainer.steps_done));
   training.trainer.restore(saved->trainer);
   std::size_t next = training.peaks().size();
   Totals::visit(training.totals, [&]<class Number>(const char*, Number& value) {
@@ -110,6 +123,10 @@ std::vector<FileMark> resume(Training& training, const CellRun& plan, Run& run) 
   saved->totals.resize(training.peaks().size());
   training.earlier_peaks = std::move(saved->totals);
   return std::move(saved->files);
+}
+
+sim::StepRecord step_of(sim::Trainer& trainer, Ranks* ranks) {
+  return ranks ? ranks->step(trainer) : trainer.step();
 }
 
 void save(Training& training, Journal& journal, const CellRun& plan) {
@@ -124,7 +141,7 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
     const sim::StepRecord step =
         while_doing(fmt::format("training {} under {}, at step {} of {}", plan.cell.model, plan.cell.policy,
                                 training.trainer.steps_done() + 1, steps),
-                    [&] { return training.trainer.step(); });
+                    [&] { return step_of(training.trainer, plan.ranks); });
     training.totals.add(step);
     journal.add(step, plan.choice.clipping);
     if (step.decision == sim::Decision::abort) {
@@ -201,6 +218,17 @@ std::string difference(const Json& found, const RunIdentity& identity) {
   return "it has options that this one has not";
 }
 
+/// What ranks other than the first make of a cell.
+void follow(const CellRun& plan) {
+  if (plan.ranks->share(false)) return;
+  sim::Trainer trainer = plan.setup.trainer(plan.choice);
+  if (const auto saved = plan.ranks->share(std::optional<sim::TrainerState>())) trainer.restore(*saved);
+  while (trainer.steps_done() < static_cast<std::uint64_t>(plan.setup.steps())) {
+    if (plan.ranks->step(trainer).decision == sim::Decision::abort) return;
+    throw_if_interrupted();
+  }
+}
+
 }  // namespace
 
 /// The manifest comes last into a directory, and is the first to leave it.
@@ -224,7 +252,10 @@ std::vector<std::string> files_of_cell(const fs::path& directory) {
 }
 
 void run_cell(const CellRun& plan, Run& run, Progress& progress) {
-  if (is_finished(plan, run)) {
+  if (plan.ranks && !plan.ranks->is_first()) return follow(plan);
+  const bool was_finished = is_finished(plan, run);
+  if (plan.ranks) plan.ranks->share(was_finished);
+  if (was_finished) {
     remove_what_it_went_on_from(plan.cell.directory);
     return progress.tick(static_cast<std::size_t>(plan.setup.steps()));
   }

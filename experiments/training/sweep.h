@@ -10,6 +10,7 @@
 #include "experiments/frame/experiment.h"
 #include "experiments/training/cells.h"
 #include "experiments/training/checkpoint.h"
+#include "experiments/training/ranks.h"
 #include "experiments/training/training_setup.h"
 
 namespace experiments {
@@ -24,6 +25,8 @@ struct CellRun {
   /// Throws where the cell has become another job's; asked before checkpoints and results are written. None where there
   /// are no other jobs.
   std::function<void()> require_claim = {};
+  Ranks* ranks = nullptr;         ///< with whom it is computed; null: by this process alone
+  bool with_other_ranks = false;  ///< goes on from a checkpoint of another number of ranks, too
 };
 
 /// What a cell's directory holds.
@@ -44,7 +47,8 @@ std::vector<std::string> files_of_cell(const std::filesystem::path& directory);
 /// While it runs, steps and skips grow in steps.partial.csv and skips.partial.csv beside the checkpoints, so that
 /// time and disk grow linearly with the steps. Ticks `progress` once for every step, those that need not be made
 /// included. Throws std::invalid_argument where a checkpoint is of another run. Where an interruption asks for checkpoints
-/// (experiments/frame/interrupt.h), one of the steps done is written first.
+/// (experiments/frame/interrupt.h), one of the steps done is written first. Of several ranks the first does so, and the
+/// others compute their part.
 ///
 /// The columns skip_... of steps.csv: of a step without an update the first tensor that was not finite
 /// (sim/statistics/flight_recorder.h).

@@ -238,6 +238,10 @@ sim::MemoryForecast TrainingSetup::forecast(const RunChoice& given, const sim::P
   // The third micro-batch finds what the second one found, and a twin what every other one does.
   choice.accumulation_steps = std::min<std::size_t>(choice.accumulation_steps, 2);
   choice.twin_every = std::min<std::size_t>(choice.twin_every, 1);
+  // Nobody waits for a trial.
+  sim::TrialWire nobody(given.exchange ? given.exchange->first_own() : 0, given.parallel.ranks);
+  sim::OneRank alone(nobody);
+  if (given.exchange) choice.exchange = &alone;
   const auto trainer_of = [&](std::size_t batch) {
     return unchecked_trainer(
         choice, policy, same_again(scaler),
@@ -270,7 +274,8 @@ sim::Trainer TrainingSetup::unchecked_trainer(const RunChoice& choice, const sim
                        .clipping = choice.clipping,
                        .clip_before_unscale = choice.clip_before_unscale,
                        .threads = choice.threads,
-                       .parallel = choice.parallel});
+                       .parallel = choice.parallel,
+                       .exchange = choice.exchange});
 }
 
 std::string TrainingSetup::description(const RunChoice& choice) const {

@@ -62,6 +62,8 @@ struct RunChoice {
   bool clip_before_unscale = false;
   int threads = 1;
   sim::DataParallel parallel = {};
+  /// With whom the ranks are shared; must outlive the trainer. Null: this process computes all of them.
+  sim::Exchange* exchange = nullptr;
   /// The folder of a run's gradient record and dumped tensors, DIR/record and DIR/tensors, within that of the options;
   /// none: a trial that is not kept.
   std::optional<std::filesystem::path> keep_in = {};

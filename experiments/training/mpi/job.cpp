@@ -1,0 +1,153 @@
+#include "experiments/training/mpi/job.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <span>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "experiments/frame/printable.h"
+#include "experiments/training/mpi/launcher.h"
+#include "experiments/training/mpi/watch.h"
+#include "experiments/training/mpi/wire.h"
+
+namespace experiments {
+namespace {
+
+/// What the arguments ask for, which are read as a whole only once there are others to tell what is wrong with them.
+struct Request {
+  bool is_made = false;
+  std::string library;  ///< empty: the launcher's
+};
+
+Request request_in(std::span<const char* const> arguments) {
+  constexpr std::string_view library = "--mpi-library";
+  Request request;
+  for (std::size_t i = 1; i < arguments.size(); ++i) {
+    const std::string_view argument = arguments[i];
+    if (argument == "--mpi") request.is_made = true;
+    if (argument == library && i + 1 < arguments.size()) request.library = arguments[i + 1];
+    if (argument.starts_with(library) && argument.substr(library.size()).starts_with('='))
+      request.library = argument.substr(library.size() + 1);
+  }
+  return request;
+}
+
+std::string library_of(const Request& request, const std::optional<Launch>& launch) {
+  if (!launch)
+    throw UsageError(
+        "--mpi: no launcher has started this process; must be started as 'mpirun -np 4 training --mpi ...'");
+  if (!request.library.empty() && request.library != "openmpi" && request.library != "mpich")
+    throw UsageError(fmt::format("--mpi-library: '{}' is given; must be openmpi or mpich", request.library));
+  if (!request.library.empty() && !launch->library.empty() && request.library != launch->library)
+    throw UsageError(fmt::format(
+        "--mpi-library: {} is given, and the launcher of {} has started this process; must be the "
+        "launcher's",
+        request.library, launch->library));
+  if (request.library.empty() && launch->library.empty())
+    throw UsageError(
+        "--mpi: srun has started this process, for any library; must come with --mpi-library openmpi or "
+        "mpich");
+  return request.library.empty() ? launch->library : request.library;
+}
+
+/// The library's processes, of which this is one.
+class Job {
+ public:
+  Job(std::string_view program, const std::string& library, const Launch& launch)
+      : program_(program), wire_(library) {
+    if (wire_.ranks() != static_cast<std::size_t>(launch.ranks))
+      throw std::runtime_error(
+          fmt::format("--mpi: {} processes were started, of which {} knows {}; must be started by the "
+                      "launcher of the same library",
+                      launch.ranks, library, wire_.ranks()));
+    ranks_ = std::make_unique<Ranks>(wire_, Ranks::Carrier{wire_.vendor(), wire_.version()});
+    std::vector<WatchedProcess> others;
+    for (const std::size_t rank : ranks_->on_this_host()) {
+      if (rank != ranks_->rank()) others.push_back({rank, ranks_->process_of(rank)});
+    }
+    watch_.emplace(std::move(others), ranks_->rank(),
+                   [this](std::size_t rank) { return line_of_lost(rank); });
+  }
+
+  int run(const std::function<int(Ranks*, Streams)>& body) {
+    std::ostringstream unseen, said;
+    const int code = body(ranks_.get(), ranks_->is_first() ? Streams{} : Streams{unseen, said});
+    std::string line = said.str();
+    if (line.starts_with(fmt::format("{}: ", program_))) line = line.substr(program_.size() + 2);
+    return end(code, line);
+  }
+
+ private:
+  int end(int code, const std::string& said) {
+    switch (ranks_->stage()) {
+      case Ranks::Stage::apart:
+        return end_apart(code, said);
+      case Ranks::Stage::training:
+        abort(code, said);
+      case Ranks::Stage::refused:
+        return together(code);
+      case Ranks::Stage::differing:
+        return together(1);
+      case Ranks::Stage::trained:
+        return together(code);
+    }
+    return code;
+  }
+
+  int end_apart(int code, const std::string& said) {
+    const Ranks::Outcome outcome = ranks_->decline(code, said);
+    if (ranks_->is_first() && !outcome.problem.empty()) say(outcome.problem);
+    return together(outcome.exit_code);
+  }
+
+  /// The others wait for this rank, and would for ever.
+  [[noreturn]] void abort(int code, const std::string& said) {
+    watch_->speak_for_all();
+    constexpr int interrupted = 130;
+    if (!ranks_->is_first() && code != interrupted)
+      say(fmt::format("{}, in step {}: {}", place_of(ranks_->rank()), ranks_->step_under_way(), said));
+    wire_.abort(code);
+  }
+
+  /// No rank ends before all have stopped to watch for that.
+  int together(int code) {
+    watch_.reset();
+    return ranks_->share_exit_code(code);
+  }
+
+  std::string place_of(std::size_t rank) const {
+    return fmt::format("rank {} on {}", rank, ranks_->host_of(rank));
+  }
+  std::string line_of_lost(std::size_t rank) const {
+    const bool is_training = ranks_->stage() == Ranks::Stage::training;
+    return fmt::format("{}: {} has ended {}, and all others end with it", program_, place_of(rank),
+                       is_training ? fmt::format("in step {}", ranks_->step_under_way()) : "without a word");
+  }
+  void say(const std::string& line) const { fmt::print(std::cerr, "{}: {}\n", program_, one_line(line)); }
+
+  std::string program_;
+  MpiWire wire_;
+  std::unique_ptr<Ranks> ranks_;
+  std::optional<Watch> watch_;
+};
+
+}  // namespace
+
+int run_on_ranks(std::string_view program, int argc, const char* const* argv,
+                 const std::function<int(Ranks*, Streams)>& run) {
+  const Request request = request_in(std::span(argv, static_cast<std::size_t>(argc)));
+  if (!request.is_made) return run(nullptr, {});
+  const std::optional<Launch> launch = launch_of_this_process();
+  std::ostringstream unseen;
+  std::ostream& err = launch && launch->rank_on_host != 0 ? unseen : std::cerr;  // one line a host
+  return guarded(program, err, [&] { return Job(program, library_of(request, launch), *launch).run(run); });
+}
+
+}  // namespace experiments

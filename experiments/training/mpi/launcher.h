@@ -1,0 +1,20 @@
+#pragma once
+/// Who started this process as one of several ranks, as its environment tells before any MPI library is asked.
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace experiments {
+
+struct Launch {
+  std::string library;  ///< "openmpi" or "mpich": whose launcher it was; empty where it may be either's
+  int rank = 0;
+  int ranks = 1;
+  int rank_on_host = 0;
+};
+
+/// Nothing where no launcher of ranks that is known did.
+std::optional<Launch> launch_of_this_process();
+
+}  // namespace experiments

@@ -1,0 +1,164 @@
+#include "experiments/training/ranks.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <utility>
+
+#include "experiments/frame/crc32.h"
+#include "sim/tensor/tensor_contents.h"
+
+namespace experiments {
+namespace {
+
+/// The exit code of a rank that is ready to train.
+constexpr int ready = -1;
+
+constexpr std::size_t longest_name = 64;
+
+/// A host's name, cut where it is longer, as numbers that are as many for all.
+std::array<double, longest_name / sizeof(double)> numbers_of_host() {
+  std::array<char, longest_name> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return std::bit_cast<std::array<double, longest_name / sizeof(double)>>(name);
+}
+
+double process_names() {
+  struct stat information {};
+  ::stat("/proc/self/ns/pid", &information);
+  return static_cast<double>(information.st_ino);
+}
+
+std::string text_of(const RunIdentity& run) {
+  std::string text;
+  for (const auto& [name, value] : run) text += fmt::format("{} '{}'\n", name, value);
+  return text;
+}
+
+/// "has batch '8', and rank 0 has batch '16'": the first line in which they differ.
+std::string difference(const std::string& text, const std::string& of_rank_0) {
+  const auto first_line = [](std::string_view lines) {
+    return lines.empty() ? std::string("nothing to train") : std::string(lines.substr(0, lines.find('\n')));
+  };
+  std::string_view a = text, b = of_rank_0;
+  while (!a.empty() && !b.empty() && first_line(a) == first_line(b)) {
+    a.remove_prefix(a.find('\n') + 1);
+    b.remove_prefix(b.find('\n') + 1);
+  }
+  return fmt::format("has {}, and rank 0 has {}; allowed: the same on all ranks", first_line(a),
+                     first_line(b));
+}
+
+double checksum_of(const sim::Trainer& trainer) {
+  std::uint32_t sum = 0;
+  for (const sim::Tensor& weight : trainer.state().weights) {
+    const std::vector<double> values = sim::values_of<double>(weight);
+    sum = crc32(std::as_bytes(std::span(values)), sum);
+  }
+  return sum;
+}
+
+}  // namespace
+
+Ranks::Ranks(sim::Wire& wire, Carrier carrier) : wire_(wire), carrier_(std::move(carrier)), exchange_(wire) {
+  const auto host = numbers_of_host();
+  std::vector<double> own(host.begin(), host.end());
+  own.insert(own.end(), {static_cast<double>(::getpid()), process_names()});
+  const std::vector<double> all = wire.gather(own);
+  for (std::size_t first = 0; first < all.size(); first += own.size()) {
+    std::array<char, longest_name> name{};
+    std::memcpy(name.data(), all.data() + first, name.size());
+    places_.push_back(
+        {name.data(), static_cast<int>(all[first + host.size()]), all[first + host.size() + 1]});
+  }
+}
+
+std::vector<std::size_t> Ranks::on_this_host() const {
+  const Place& own = places_[rank()];
+  std::vector<std::size_t> here;
+  for (std::size_t rank = 0; rank < count(); ++rank) {
+    const Place& place = places_[rank];
+    if (place.host == own.host && place.process_names == own.process_names) here.push_back(rank);
+  }
+  return here;
+}
+
+std::string Ranks::hosts() const {
+  std::map<std::string, std::size_t> counts;
+  for (const Place& place : places_) ++counts[place.host];
+  std::vector<std::string> texts;
+  for (const auto& [host, ranks] : counts) texts.push_back(fmt::format("{} {}", host, ranks));
+  return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+void Ranks::agree(const RunIdentity& run, int compare_every) {
+  const Outcome outcome = meet(ready, "", run);
+  stage_ = outcome.problem.empty() ? Stage::training : Stage::refused;
+  if (!outcome.problem.empty()) throw std::invalid_argument(outcome.problem);
+  compare_every_ = static_cast<std::uint64_t>(compare_every);
+}
+
+Ranks::Outcome Ranks::decline(int exit_code, const std::string& said) {
+  stage_ = Stage::refused;
+  return meet(exit_code, said, {});
+}
+
+Ranks::Outcome Ranks::meet(int exit_code, const std::string& said, const RunIdentity& run) {
+  const std::string own = text_of(run);
+  const auto checksum = crc32(std::as_bytes(std::span(own)));
+  const std::vector<double> all =
+      wire_.gather(std::vector{static_cast<double>(exit_code), static_cast<double>(checksum)});
+  for (std::size_t rank = 0; rank < count(); ++rank) {
+    if (all[2 * rank] <= 0) continue;
+    const std::string problem = wire_.broadcast(said, rank);
+    const int code = static_cast<int>(all[2 * rank]);
+    return {code, rank == 0 ? "" : fmt::format("rank {} on {}: {}", rank, host_of(rank), problem)};
+  }
+  for (std::size_t rank = 1; rank < count(); ++rank) {
+    if (all[2 * rank] == all[0] && all[2 * rank + 1] == all[1]) continue;
+    const std::string others = wire_.broadcast(own, rank), first = wire_.broadcast(own, 0);
+    return {2, fmt::format("rank {} on {} {}", rank, host_of(rank), difference(others, first))};
+  }
+  return {0, ""};
+}
+
+std::optional<sim::TrainerState> Ranks::share(const std::optional<sim::TrainerState>& state) {
+  const std::string bytes = wire_.broadcast(state ? bytes_of(Checkpoint{.trainer = *state}) : "", 0);
+  if (bytes.empty()) return std::nullopt;
+  return checkpoint_from(bytes, "rank 0").trainer;
+}
+
+sim::StepRecord Ranks::step(sim::Trainer& trainer) {
+  step_under_way_ = trainer.steps_done();
+  try {
+    sim::StepRecord step = trainer.step();
+    compare(trainer, step);
+    return step;
+  } catch (const sim::RanksDiffer&) {
+    stage_ = Stage::differing;
+    throw;
+  }
+}
+
+void Ranks::compare(const sim::Trainer& trainer, const sim::StepRecord& step) {
+  if ((step.step + 1) % compare_every_ != 0) return;
+  const std::vector<double> sums = wire_.gather(std::vector{checksum_of(trainer)});
+  const std::vector<std::size_t> odd = sim::odd_ranks(sums);
+  if (!odd.empty())
+    throw sim::RanksDiffer(
+        fmt::format("{} on {} {} other weights than the others after step {}{}", sim::ranks_text(odd),
+                    host_of(odd.front()), odd.size() == 1 ? "has" : "have", step.step,
+                    last_same_ ? fmt::format("; after step {} all had the same", *last_same_) : ""));
+  last_same_ = step.step;
+}
+
+}  // namespace experiments

@@ -1,0 +1,88 @@
+#pragma once
+/// A training that several processes compute, a rank each.
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/training/checkpoint.h"
+#include "sim/trainer/exchange.h"
+#include "sim/trainer/trainer.h"
+
+namespace experiments {
+
+/// What the processes of one training agree on. What it says of all ranks each of them calls, in the same order. Only rank 0
+/// reads and writes the files of the run.
+class Ranks {
+ public:
+  /// What carries the messages, for the manifest.
+  struct Carrier {
+    std::string vendor, version;
+  };
+  /// The wire must outlive it. All ranks.
+  Ranks(sim::Wire& wire, Carrier carrier);
+
+  bool is_first() const { return wire_.rank() == 0; }
+  std::size_t rank() const { return wire_.rank(); }
+  std::size_t count() const { return wire_.ranks(); }
+  /// The ranks that are processes of this host, itself among them.
+  std::vector<std::size_t> on_this_host() const;
+  const std::string& host_of(std::size_t rank) const { return places_[rank].host; }
+  int process_of(std::size_t rank) const { return places_[rank].process; }
+  const Carrier& carrier() const { return carrier_; }
+  /// "node1 4, node2 4": the hosts and how many ranks each has.
+  std::string hosts() const;
+  sim::Exchange& exchange() { return exchange_; }
+  sim::Wire& wire() { return wire_; }
+
+  /// All ranks are ready, and the same run is before each of them; `compare_every`: steps from one comparison of weights to
+  /// the next. Throws std::invalid_argument on all of them, in a line that names the rank, where one is not ready or has
+  /// another run.
+  void agree(const RunIdentity& run, int compare_every = 10);
+  /// In the place of agree(), from a rank that has nothing to train or cannot: what it has said of that, and its exit code.
+  struct Outcome {
+    int exit_code;
+    std::string problem;  ///< of another rank, where rank 0 has none
+  };
+  Outcome decline(int exit_code, const std::string& said);
+
+  /// How far they are together: what ends the process decides by it whether the others must be ended.
+  enum class Stage { apart, refused, training, differing, trained };
+  Stage stage() const { return stage_; }
+  void set_trained() { stage_ = Stage::trained; }
+
+  /// What rank 0 says, on all ranks.
+  bool share(bool yes) { return wire_.broadcast(yes ? "y" : "", 0) == "y"; }
+  std::optional<sim::TrainerState> share(const std::optional<sim::TrainerState>& state);
+  /// The largest of all.
+  int share_exit_code(int exit_code) { return static_cast<int>(wire_.maximum(exit_code)); }
+
+  /// A step of all ranks. Throws sim::RanksDiffer on all of them where one comes to another end than the others, or has
+  /// other weights where they are compared.
+  sim::StepRecord step(sim::Trainer& trainer);
+  /// The number of the step that is under way; from any thread.
+  std::uint64_t step_under_way() const { return step_under_way_; }
+
+ private:
+  struct Place {
+    std::string host;
+    int process;
+    double process_names;  ///< the namespace of its process's number
+  };
+
+  Outcome meet(int exit_code, const std::string& said, const RunIdentity& run);
+  void compare(const sim::Trainer& trainer, const sim::StepRecord& step);
+
+  sim::Wire& wire_;
+  Carrier carrier_;
+  sim::OneRank exchange_;
+  std::vector<Place> places_;
+  std::uint64_t compare_every_ = 1;
+  std::optional<std::size_t> last_same_;  ///< the step after which weights were last compared
+  Stage stage_ = Stage::apart;
+  std::atomic<std::uint64_t> step_under_way_ = 0;
+};
+
+}  // namespace experiments
