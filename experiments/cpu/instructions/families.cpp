@@ -11,6 +11,9 @@ std::span<const Family> families() {
   static constexpr Family all[] = {
       {"aarch64", "AArch64 with FEAT_FP16", "aarch64", "qemu-aarch64 -cpu max",
        "Arm Architecture Reference Manual for A-profile (DDI 0487)", aarch64_instructions, aarch64_has},
+      {"riscv64", "RISC-V with Zfh", "riscv64", "qemu-riscv64 -cpu rv64,Zfh=true",
+       "The RISC-V Instruction Set Manual, Volume I: Unprivileged Architecture (20240411)",
+       riscv64_instructions, riscv64_has},
       {"f16c", "x86-64 with F16C", "x86_64", "qemu-x86_64 -cpu max",
        "Intel 64 and IA-32 Architectures Software Developer's Manual", f16c_instructions, f16c_has},
   };

@@ -43,6 +43,8 @@ std::string processor_model();
 // The lists, each in the file of its family.
 const std::vector<Instruction>& aarch64_instructions();
 bool aarch64_has(std::string_view feature);
+const std::vector<Instruction>& riscv64_instructions();
+bool riscv64_has(std::string_view feature);
 const std::vector<Instruction>& f16c_instructions();
 bool f16c_has(std::string_view feature);
 

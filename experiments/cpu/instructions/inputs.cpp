@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "fp16/codec.h"
@@ -72,6 +73,21 @@ Operands bfloat_dot(std::uint32_t shard, std::uint32_t index) {
   return operands;
 }
 
+/// Zero, subnormal, normal, infinite, signalling, quiet.
+constexpr std::uint16_t special_magnitudes[] = {0x0000, 0x0001, 0x0002, 0x03FF, 0x0400, 0x0401, 0x1400,
+                                                0x3BFF, 0x3C00, 0x3C01, 0x3E00, 0x4000, 0x7800, 0x7BFF,
+                                                0x7C00, 0x7C01, 0x7DFF, 0x7E00, 0x7E01, 0x7FFF};
+constexpr std::uint32_t specials = 2 * std::size(special_magnitudes);
+
+Operands special_triple(std::uint32_t, std::uint32_t index) {
+  const auto special = [](std::uint32_t number) {
+    return static_cast<std::uint64_t>(special_magnitudes[number / 2] | number % 2 << 15);
+  };
+  return {.a = special(index / specials / specials),
+          .b = special(index / specials % specials),
+          .c = special(index % specials)};
+}
+
 /// The first shard serves as a sample as well as any.
 std::vector<std::uint32_t> first_shard() {
   return {0};
@@ -91,6 +107,14 @@ constexpr Domain random_products(std::string_view name, std::string_view meaning
 
 }  // namespace
 
+constinit const Domain special_triples = {.name = "special_triples",
+                                          .meaning = "all triples of 40 zeros, NaNs, infinities and borders",
+                                          .is_complete = false,
+                                          .operand_count = 3,
+                                          .shard_count = 1,
+                                          .shard_size = specials * specials * specials,
+                                          .at = special_triple,
+                                          .boundary_shards = first_shard};
 constinit const Domain half_products = random_products(
     "half_products", "random products with addends that cancel, tie or touch a border", half_product);
 constinit const Domain bfloat_products = random_products(

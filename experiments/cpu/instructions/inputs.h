@@ -5,6 +5,9 @@
 
 namespace experiments::validate_cpu {
 
+/// Every triple of zeros, NaNs, infinities and the numbers at the borders, which random triples meet too rarely.
+extern const validation::Domain special_triples;
+
 /// a and b in 16 bits and c in 32: what is multiplied and what it is added to.
 extern const validation::Domain half_products;    ///< a and b in binary16
 extern const validation::Domain bfloat_products;  ///< in bfloat16

@@ -2,8 +2,9 @@
 /// What the models of all families are made of: operations of fp16/ on operands as they come, as outcomes.
 
 #include "experiments/cpu/instructions/instruction.h"
-#include "fp16/codec.h"
+#include "fp16/bits.h"
 #include "fp16/rounding.h"
+#include "fp16/unpacked.h"
 
 namespace experiments::validate_cpu {
 
