@@ -37,7 +37,7 @@ struct DataParallelOptions {
   bool keeps_files() const { return !processes || processes->is_first(); }
   sim::Exchange* exchange() const { return processes ? &processes->exchange() : nullptr; }
   /// How many processes of this host have a rank each, and share what it has.
-  std::size_t on_this_host() const { return processes ? processes->on_this_host().size() : 1; }
+  std::size_t on_this_host() const { return processes ? processes->on_this_host() : 1; }
 
   /// What --allreduce-order names. Throws as choice() does.
   void read_order();

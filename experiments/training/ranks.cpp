@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,12 +29,6 @@ std::array<double, longest_name / sizeof(double)> numbers_of_host() {
   std::array<char, longest_name> name{};
   ::gethostname(name.data(), name.size() - 1);
   return std::bit_cast<std::array<double, longest_name / sizeof(double)>>(name);
-}
-
-double process_names() {
-  struct stat information {};
-  ::stat("/proc/self/ns/pid", &information);
-  return static_cast<double>(information.st_ino);
 }
 
 std::string text_of(const RunIdentity& run) {
@@ -69,32 +62,24 @@ double checksum_of(const sim::Trainer& trainer) {
 
 }  // namespace
 
-Ranks::Ranks(sim::Wire& wire, Carrier carrier) : wire_(wire), carrier_(std::move(carrier)), exchange_(wire) {
-  const auto host = numbers_of_host();
-  std::vector<double> own(host.begin(), host.end());
-  own.insert(own.end(), {static_cast<double>(::getpid()), process_names()});
+Ranks::Ranks(sim::Wire& wire, Carrier carrier, std::function<void(std::uint64_t)> begins)
+    : wire_(wire), carrier_(std::move(carrier)), exchange_(wire), begins_(std::move(begins)) {
+  const auto own = numbers_of_host();
   const std::vector<double> all = wire.gather(own);
   for (std::size_t first = 0; first < all.size(); first += own.size()) {
     std::array<char, longest_name> name{};
     std::memcpy(name.data(), all.data() + first, name.size());
-    places_.push_back(
-        {name.data(), static_cast<int>(all[first + host.size()]), all[first + host.size() + 1]});
+    hosts_.emplace_back(name.data());
   }
 }
 
-std::vector<std::size_t> Ranks::on_this_host() const {
-  const Place& own = places_[rank()];
-  std::vector<std::size_t> here;
-  for (std::size_t rank = 0; rank < count(); ++rank) {
-    const Place& place = places_[rank];
-    if (place.host == own.host && place.process_names == own.process_names) here.push_back(rank);
-  }
-  return here;
+std::size_t Ranks::on_this_host() const {
+  return static_cast<std::size_t>(std::ranges::count(hosts_, hosts_[rank()]));
 }
 
 std::string Ranks::hosts() const {
   std::map<std::string, std::size_t> counts;
-  for (const Place& place : places_) ++counts[place.host];
+  for (const std::string& host : hosts_) ++counts[host];
   std::vector<std::string> texts;
   for (const auto& [host, ranks] : counts) texts.push_back(fmt::format("{} {}", host, ranks));
   return fmt::format("{}", fmt::join(texts, ", "));
@@ -139,6 +124,7 @@ std::optional<sim::TrainerState> Ranks::share(const std::optional<sim::TrainerSt
 
 sim::StepRecord Ranks::step(sim::Trainer& trainer) {
   step_under_way_ = trainer.steps_done();
+  if (begins_) begins_(step_under_way_);
   try {
     sim::StepRecord step = trainer.step();
     compare(trainer, step);

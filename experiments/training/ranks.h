@@ -1,8 +1,8 @@
 #pragma once
 /// A training that several processes compute, a rank each.
 
-#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,16 +21,15 @@ class Ranks {
   struct Carrier {
     std::string vendor, version;
   };
-  /// The wire must outlive it. All ranks.
-  Ranks(sim::Wire& wire, Carrier carrier);
+  /// The wire must outlive it. `begins` is told each step. All ranks.
+  Ranks(sim::Wire& wire, Carrier carrier, std::function<void(std::uint64_t step)> begins = {});
 
   bool is_first() const { return wire_.rank() == 0; }
   std::size_t rank() const { return wire_.rank(); }
   std::size_t count() const { return wire_.ranks(); }
-  /// The ranks that are processes of this host, itself among them.
-  std::vector<std::size_t> on_this_host() const;
-  const std::string& host_of(std::size_t rank) const { return places_[rank].host; }
-  int process_of(std::size_t rank) const { return places_[rank].process; }
+  /// How many ranks are processes of this host, itself among them.
+  std::size_t on_this_host() const;
+  const std::string& host_of(std::size_t rank) const { return hosts_[rank]; }
   const Carrier& carrier() const { return carrier_; }
   /// "node1 4, node2 4": the hosts and how many ranks each has.
   std::string hosts() const;
@@ -62,27 +61,22 @@ class Ranks {
   /// A step of all ranks. Throws sim::RanksDiffer on all of them where one comes to another end than the others, or has
   /// other weights where they are compared.
   sim::StepRecord step(sim::Trainer& trainer);
-  /// The number of the step that is under way; from any thread.
+  /// The number of the step that is under way.
   std::uint64_t step_under_way() const { return step_under_way_; }
 
  private:
-  struct Place {
-    std::string host;
-    int process;
-    double process_names;  ///< the namespace of its process's number
-  };
-
   Outcome meet(int exit_code, const std::string& said, const RunIdentity& run);
   void compare(const sim::Trainer& trainer, const sim::StepRecord& step);
 
   sim::Wire& wire_;
   Carrier carrier_;
   sim::OneRank exchange_;
-  std::vector<Place> places_;
+  std::function<void(std::uint64_t)> begins_;
+  std::vector<std::string> hosts_;
   std::uint64_t compare_every_ = 1;
   std::optional<std::size_t> last_same_;  ///< the step after which weights were last compared
   Stage stage_ = Stage::apart;
-  std::atomic<std::uint64_t> step_under_way_ = 0;
+  std::uint64_t step_under_way_ = 0;
 };
 
 }  // namespace experiments

@@ -3,18 +3,17 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
-#include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <sstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "experiments/frame/printable.h"
 #include "experiments/training/mpi/launcher.h"
-#include "experiments/training/mpi/watch.h"
+#include "experiments/training/mpi/supervisor.h"
 #include "experiments/training/mpi/wire.h"
 
 namespace experiments {
@@ -60,20 +59,15 @@ std::string library_of(const Request& request, const std::optional<Launch>& laun
 /// The library's processes, of which this is one.
 class Job {
  public:
-  Job(std::string_view program, const std::string& library, const Launch& launch)
+  Job(std::string_view program, const std::string& library, const Launch& launch, RankProgress& progress)
       : program_(program), wire_(library) {
     if (wire_.ranks() != static_cast<std::size_t>(launch.ranks))
       throw std::runtime_error(
           fmt::format("--mpi: {} processes were started, of which {} knows {}; must be started by the "
                       "launcher of the same library",
                       launch.ranks, library, wire_.ranks()));
-    ranks_ = std::make_unique<Ranks>(wire_, Ranks::Carrier{wire_.vendor(), wire_.version()});
-    std::vector<WatchedProcess> others;
-    for (const std::size_t rank : ranks_->on_this_host()) {
-      if (rank != ranks_->rank()) others.push_back({rank, ranks_->process_of(rank)});
-    }
-    watch_.emplace(std::move(others), ranks_->rank(),
-                   [this](std::size_t rank) { return line_of_lost(rank); });
+    ranks_ = std::make_unique<Ranks>(wire_, Ranks::Carrier{wire_.vendor(), wire_.version()},
+                                     [&progress](std::uint64_t step) { progress.step = step; });
   }
 
   int run(const std::function<int(Ranks*, Streams)>& body) {
@@ -109,33 +103,21 @@ class Job {
 
   /// The others wait for this rank, and would for ever.
   [[noreturn]] void abort(int code, const std::string& said) {
-    watch_->speak_for_all();
     constexpr int interrupted = 130;
     if (!ranks_->is_first() && code != interrupted)
-      say(fmt::format("{}, in step {}: {}", place_of(ranks_->rank()), ranks_->step_under_way(), said));
+      say(fmt::format("rank {} on {}, in step {}: {}", ranks_->rank(), ranks_->host_of(ranks_->rank()),
+                      ranks_->step_under_way(), said));
     wire_.abort(code);
   }
 
-  /// No rank ends before all have stopped to watch for that.
-  int together(int code) {
-    watch_.reset();
-    return ranks_->share_exit_code(code);
-  }
+  /// None ends before the first has said why.
+  int together(int code) { return ranks_->share_exit_code(code); }
 
-  std::string place_of(std::size_t rank) const {
-    return fmt::format("rank {} on {}", rank, ranks_->host_of(rank));
-  }
-  std::string line_of_lost(std::size_t rank) const {
-    const bool is_training = ranks_->stage() == Ranks::Stage::training;
-    return fmt::format("{}: {} has ended {}, and all others end with it", program_, place_of(rank),
-                       is_training ? fmt::format("in step {}", ranks_->step_under_way()) : "without a word");
-  }
   void say(const std::string& line) const { fmt::print(std::cerr, "{}: {}\n", program_, one_line(line)); }
 
   std::string program_;
   MpiWire wire_;
   std::unique_ptr<Ranks> ranks_;
-  std::optional<Watch> watch_;
 };
 
 }  // namespace
@@ -147,7 +129,16 @@ int run_on_ranks(std::string_view program, int argc, const char* const* argv,
   const std::optional<Launch> launch = launch_of_this_process();
   std::ostringstream unseen;
   std::ostream& err = launch && launch->rank_on_host != 0 ? unseen : std::cerr;  // one line a host
-  return guarded(program, err, [&] { return Job(program, library_of(request, launch), *launch).run(run); });
+  return guarded(program, err, [&] {
+    const std::string library = library_of(request, launch);
+    RankProgress& progress = continue_in_child([&](int signal, const RankProgress& last) {
+      return fmt::format("{}: rank {} was ended by signal {} ({}) {}", program, launch->rank, signal,
+                         ::strsignal(signal),
+                         last.step == RankProgress::none ? "before its first step"
+                                                         : fmt::format("in step {}", last.step.load()));
+    });
+    return Job(program, library, *launch, progress).run(run);
+  });
 }
 
 }  // namespace experiments
