@@ -98,13 +98,26 @@ std::string examples_text(const std::vector<Finding>& findings) {
   return table.text();
 }
 
+/// "hneg / habs", or of many the first one and how many more.
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 4;
+  return names.size() <= most ? fmt::format("{}", fmt::join(names, " / "))
+                              : fmt::format("{} and {} more", names.front(), names.size() - 1);
+}
+
 void write_deviations(RunRecord& record, const std::vector<Finding>& findings) {
-  std::vector<std::string> clauses;
+  std::vector<std::pair<std::string, std::vector<std::string>>> deviations;
   for (const Finding& finding : findings) {
     if (finding.documented == 0) continue;
-    std::string clause = fmt::format("{}: {}", finding.operation, finding.deviation);
-    if (std::ranges::find(clauses, clause) == clauses.end()) clauses.push_back(std::move(clause));
+    auto found =
+        std::ranges::find(deviations, finding.deviation, [](const auto& each) { return each.first; });
+    if (found == deviations.end()) found = deviations.insert(found, {finding.deviation, {}});
+    if (std::ranges::find(found->second, finding.operation) == found->second.end())
+      found->second.push_back(finding.operation);
   }
+  std::vector<std::string> clauses;
+  for (const auto& [deviation, names] : deviations)
+    clauses.push_back(fmt::format("{}: {}", some_of(names), deviation));
   if (!clauses.empty())
     record.verdict(fmt::format("Unlike the software half, as documented: {}.", fmt::join(clauses, "; ")));
 }

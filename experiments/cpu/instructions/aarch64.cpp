@@ -154,11 +154,18 @@ const Modes of_conversions{plain, upward, downward, truncating, with_default_nan
 
 constexpr std::string_view nan_rule =
     "of NaN operands the first signalling one is returned, else the first, quieted (FPProcessNaNs)";
+constexpr std::string_view nan_and_flush_rule =
+    "of NaN operands the first signalling one is returned, else the first, quieted (FPProcessNaNs), and a "
+    "result that "
+    "FZ16 flushes raises underflow alone (FPRoundBase)";
 constexpr std::string_view addend_rule =
-    "a NaN addend comes before NaN factors (FPProcessNaNs3); a quiet one and an infinity times zero are "
+    "a NaN addend comes before NaN factors (FPProcessNaNs3), and a quiet one with an infinity times zero is "
     "invalid "
     "(FPMulAdd)";
-constexpr std::string_view flush_rule = "a result that FZ16 flushes raises underflow alone (FPRoundBase)";
+constexpr std::string_view addend_and_flush_rule =
+    "a NaN addend comes before NaN factors (FPProcessNaNs3), a quiet one with an infinity times zero is "
+    "invalid "
+    "(FPMulAdd), and a result that FZ16 flushes raises underflow alone (FPRoundBase)";
 constexpr std::string_view flush_wide_rule = "a subnormal operand is a zero, which IDC tells (FPUnpackCV)";
 constexpr std::string_view alternative_rule =
     "NaNs become zeros, infinities and overflow the largest number, with invalid alone (FPConvert, "
@@ -175,6 +182,13 @@ constexpr NumberType bfloats(int bits) {
   return {NumberKind::bfloat16, bits};
 }
 
+/// Singles that halves are added to are not flushed.
+std::string_view rule_when_flushing(const Instruction& row) {
+  if (row.rule == nan_rule) return nan_and_flush_rule;
+  if (row.rule == addend_rule && row.result.bits == 16) return addend_and_flush_rule;
+  return row.rule;
+}
+
 class List {
  public:
   /// A row for each mode.
@@ -184,7 +198,7 @@ class List {
       Instruction& row = rows_.back();
       row.mode = mode;
       if (!mode.name.empty()) row.name += ", " + std::string(mode.name);
-      if (mode.flushes_halves) row.rule = flush_rule;
+      if (mode.flushes_halves) row.rule = rule_when_flushing(row);
       if (mode.reads_wide_as_zero) row.rule = flush_wide_rule;
       if (mode.default_nan && row.rule == nan_rule) row.rule = {};
     }

@@ -48,6 +48,8 @@ struct Mode {
   bool flushes_wide = false;        ///< likewise results
   bool default_nan = false;
   bool alternative_half = false;
+
+  friend bool operator==(const Mode&, const Mode&) = default;
 };
 
 /// What is right in the mode.

@@ -1,5 +1,6 @@
 #include "experiments/cpu/instructions/shard_trials.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -48,6 +49,12 @@ std::size_t write_operands(const Instruction& instruction, std::uint32_t shard, 
     for (std::size_t k = 0; k < used; ++k) store(memory.operands(k) + index * bytes[k], bytes[k], codes[k]);
   }
   return count;
+}
+
+bool has_judged_exceptions(const Domain& domain, std::uint32_t shard) {
+  constexpr std::uint64_t sample = 1 << 22;
+  const std::vector<std::uint32_t> sampled = validation::sampled_shards(domain, sample);
+  return std::ranges::find(sampled, shard) != sampled.end();
 }
 
 std::vector<Outcome> expected_outcomes(const Instruction& instruction, std::uint32_t shard) {

@@ -37,6 +37,10 @@ class ShardMemory {
 /// ShardMemory::most_trials.
 std::size_t write_operands(const Instruction& instruction, std::uint32_t shard, const ShardMemory& memory);
 
+/// Whether a shard's exceptions are judged besides its values: in the sample of 2^22 that begins with the borders. The
+/// others of an exhaustive run have values alone.
+bool has_judged_exceptions(const Domain& domain, std::uint32_t shard);
+
 /// What is right for each trial of a shard. Instructions with the same model, mode and domain share it.
 std::vector<Outcome> expected_outcomes(const Instruction& instruction, std::uint32_t shard);
 

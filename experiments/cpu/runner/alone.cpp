@@ -68,9 +68,10 @@ class Runner {
       const auto [row, shard] = work_[next];
       const Instruction& instruction = *rows_[row].instruction;
       const std::size_t count = write_operands(instruction, shard, memory);
-      instruction.execute(memory.batch(count, true), instruction.mode);
-      Judgement judgement = judge(instruction, shard, expected_outcomes(instruction, shard), memory, true,
-                                  RowResults::most_differences);
+      const bool with_exceptions = has_judged_exceptions(*instruction.domain, shard);
+      instruction.execute(memory.batch(count, with_exceptions), instruction.mode);
+      Judgement judgement = judge(instruction, shard, expected_outcomes(instruction, shard), memory,
+                                  with_exceptions, RowResults::most_differences);
       const std::scoped_lock lock(mutex_);
       rows_[row].results.add(shard, std::move(judgement));
     }

@@ -207,25 +207,13 @@ class Sweeper {
     }
   }
 
-  /// From the shards: the same whoever computed them, and when.
   void add_up(RowOutcome& outcome) {
     const Row& row = rows()[outcome.row];
-    const auto& finished = shards_.finished(outcome.row);
-    for (const std::uint32_t shard : wanted_shards(outcome)) {
-      ++outcome.shards_wanted;
-      const auto found = finished.find(shard);
-      if (found == finished.end()) continue;
-      const ShardResult& result = found->second;
-      ++outcome.shards_finished;
-      outcome.inputs += row.domain().inputs_of(shard);
-      outcome.mismatches += result.mismatches;
-      outcome.documented += result.documented;
-      outcome.other_nans += result.other_nans;
-      outcome.misrounded += result.misrounded;
-      const bool has_examples = result.mismatches != 0 || result.other_nans != 0 || result.misrounded != 0;
-      if (has_examples && outcome.examples.size() < settings_.counterexamples)
-        append_examples(outcome, shard, result);
-    }
+    validation::add_up(outcome, row.domain(), wanted_shards(outcome), shards_.finished(outcome.row),
+                       [&](std::uint32_t shard, const ShardResult& result) {
+                         if (outcome.examples.size() < settings_.counterexamples)
+                           append_examples(outcome, shard, result);
+                       });
     if (row.operation->has_canonical_nans) outcome.mismatches += outcome.other_nans;
   }
 

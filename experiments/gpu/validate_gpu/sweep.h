@@ -12,6 +12,7 @@
 #include "experiments/gpu/validate_gpu/attempts.h"
 #include "experiments/gpu/validate_gpu/drivers.h"
 #include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/validation/row_outcome.h"
 #include "experiments/validation/shards.h"
 
 namespace experiments::validate_gpu {
@@ -31,22 +32,7 @@ struct SweepSettings {
       &device_drivers();  ///< for tests: as many, of the same rows and domains
 };
 
-struct RowOutcome {
-  std::size_t row;       ///< index into rows()
-  std::string obstacle;  ///< why it does not run here; empty where it does
-  std::uint32_t shards_wanted = 0;
-  std::uint32_t shards_finished = 0;  ///< of these, now or earlier; the following are of them alone
-  std::uint64_t inputs = 0;
-  std::uint64_t inputs_now = 0;  ///< tried by this run and not by an earlier one
-  std::uint64_t mismatches = 0;  ///< with other NaNs where the NaN's bits are promised
-  std::uint64_t documented = 0;
-  std::uint64_t other_nans = 0;
-  std::uint64_t misrounded = 0;
-  std::vector<Example> examples;
-  double time_s = 0;  ///< of this run, summed over the threads; on the device where rows share a kernel, its
-};
-
-/// One outcome for each of settings.rows, in their order, of the wanted shards alone. `shards` holds what is
+/// One outcome for each of settings.rows, by their indices into rows(), in their order, of the wanted shards alone. `shards` holds what is
 /// finished, and is written to the file every 20 seconds, at the end and when the run is interrupted or fails.
 /// Shards with examples are run a second time on a device for these, while the budget lasts; other results then are a
 /// mismatch, too. A shard that the device fails at is added to `failures` and ends the shards of its rows; a lost
