@@ -21,13 +21,18 @@ export function drawn(name, attributes = {}, ...children) {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
-/// What the function makes, or a sentence that says why it cannot.
-export function tried(make) {
+/// What the function makes, or a sentence that says why it cannot, with what of a reader's text may be at fault.
+export function tried(make, hint = "") {
   try {
     return make();
   } catch (error) {
-    return element("p", { class: "wrong", role: "alert" }, error.message);
+    return element("p", { class: "wrong", role: "alert" }, `${error.message} ${hint}`.trim());
   }
+}
+
+/// For `tried`, where a number is asked for.
+export function numberHint(text, texts) {
+  return /\d,\d/.test(text) ? texts("decimal_point") : "";
 }
 
 /// A text to type, which counts when it is finished.

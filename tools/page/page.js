@@ -1,6 +1,6 @@
 /// The page: a chapter at a time. All that is seen follows from the address: #number&format=binary16&value=0.1&language=de
 ///
-/// A chapter exports its `name`; `defaults`, all its parameters of the address, which are texts; where not every text will do,
+/// A chapter exports its `name`; `defaults`, all its parameters of the address, which are texts; the `words` it explains; where not every text will do,
 /// allowed(name, value, engine); and show(engine, state, texts, go), which gives an element. go({ value: "1" }) changes
 /// parameters and makes an entry of the browser's history, go(change, { replace: true }) changes the present one, as sliders
 /// and animations should. The chapter is then shown anew and the elements in the page are made equal to the new ones
@@ -120,10 +120,18 @@ function header({ chapter, language }, texts) {
         ...languages)));
 }
 
+/// What the words of the chapter mean.
+function glossary({ words = [] }, texts) {
+  if (words.length === 0) return null;
+  const entries = words.flatMap((word) => [element("dt", {}, texts(`words.${word}`)),
+    element("dd", {}, texts(`words.${word}_is`))]);
+  return element("details", { class: "words" }, element("summary", {}, texts("words")), element("dl", { class: "facts" }, ...entries));
+}
+
 /// The chapter, or the library's own sentence on what is wrong with what it was asked.
 function main({ chapter, language, parameters, unknown }, texts) {
   return element("main", {}, element("h2", {}, texts(`${chapter.name}.title`)),
-    element("p", { class: "notice" }, texts(`${chapter.name}.notice`)),
+    element("p", { class: "notice" }, texts(`${chapter.name}.notice`)), glossary(chapter, texts),
     unknown.length > 0 ? element("p", { class: "wrong", role: "status" },
       texts("unknown", { parts: unknown.join(", ").slice(0, 200) })) : null,
     element("div", { id: "chapter" }, tried(() => chapter.show(engine, { ...parameters, language }, texts, go))),

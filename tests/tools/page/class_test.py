@@ -46,7 +46,7 @@ POOR_CONTRAST = """
         parsed(style.getPropertyValue(`--${ground}`))) < 3) found.push(`${name} on ${ground}`);
   return found;"""
 
-FOCUSABLE = "a[href], button:not(:disabled), input, select, textarea, [tabindex]"
+FOCUSABLE = "a[href], summary, button:not(:disabled), input, select, textarea, [tabindex]"
 
 
 class Class(Page):

@@ -37,6 +37,20 @@ class Number(Page):
             self.assertTrue(self.alert(), wrong) if wrong != "9" * 3000 else self.assertIn("infinity", self.text())
             self.enter("0.1")
             self.assertIn("0.0999755859375", self.text())
+        self.enter("0,1")
+        self.assertTrue(self.alert().endswith("Decimals are written with a point: 0.1."))
+
+    def test_a_number_without_end_keeps_the_reader_s_words(self):
+        self.open("#number&value=1/3")
+        self.assertIn("binary16 (fp16) has no 1/3, it lies between 0.333251953125 and 0.33349609375.", self.text())
+        self.press("bfloat16")
+        self.assertIn("bfloat16 (bf16) has no 1/3, it lies between", self.text())
+
+    def test_words_are_explained(self):
+        self.open()
+        self.assertNotIn("so that 10 bits hold 11", self.text())
+        self.find("details.words summary").click()
+        self.assertIn("it is not stored, so that 10 bits hold 11", self.text())
 
 
 class NumberLine(Page):
@@ -56,7 +70,7 @@ class NumberLine(Page):
         self.open("#number&value=0.1")
         self.assertIn(
             "binary16 (fp16) has no 0.1, it lies between 0.0999755859375 and 0.10003662109375. It becomes "
-            "0.0999755859375, which is 0.0244 % too small. In binary 0.1 has no end, as 1/3 has none in decimal, and "
+            "0.0999755859375, which is 0.0244 % too small. In binary its digits have no end, as those of 1/3 in decimal, and "
             "binary16 (fp16) keeps 11 bits of it.",
             self.find(".answer").text,
         )
@@ -67,7 +81,8 @@ class NumberLine(Page):
     def test_fewer_bits_are_kept_of_what_is_subnormal(self):
         self.open("#number&value=1e-6")
         self.assertIn(
-            "In binary 1e-6 has no end, as 1/3 has none in decimal, and binary16 (fp16) keeps 5 bits of it.", self.text()
+            "In binary its digits have no end, as those of 1/3 in decimal, and binary16 (fp16) keeps 5 bits of it.",
+            self.text(),
         )
 
     def test_the_gap_at_zero_and_the_subnormal_numbers(self):
@@ -86,9 +101,9 @@ class NumberLine(Page):
         self.assertEqual(self.ticks(), 17)  # 65504 - 512 = 64992 and every 32 from there
         self.assertTrue(self.find(".numberline rect.beyond"))
         self.open("#number&value=1")
-        self.press("Everything")
+        self.press("All")
         self.assertIn("binary16: 63,490 here", self.window())
-        self.press("Smallest normal number")
+        self.press("Smallest normal")
         self.assertEqual({"2^-24", "2^-23"} - set(self.window()), set())
 
     def zoom(self):

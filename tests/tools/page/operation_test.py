@@ -31,7 +31,7 @@ class Operation(Page):
     def test_once_is_not_twice(self):
         self.open("#operation&value=fma(245.375, 19.953125, 28688)")
         rows = [row.text for row in self.all("tbody tr") if " 0x78" in row.text]
-        self.assertIn("rounded once fma(245.4, 19.95, 28688) 33568 0x7819", rows)
+        self.assertIn("rounded once fma(245.375, 19.953125, 28688) 33568 0x7819", rows)
         self.assertIn("product rounded, then the sum 4896 + 28688 33600 0x781a differs", rows)
         self.assertIn("in FP32, then rounded again 33584 33600 0x781a differs", rows)
 
@@ -44,6 +44,13 @@ class Operation(Page):
         ):
             self.open(f"#operation&value={value.replace('+', '%2B')}")
             self.assertIn(why, self.text())
+
+    def test_operands_are_shown_as_the_format_has_them(self):
+        said = "with operands as binary16 has them"
+        self.open("#operation&value=0.1*0.1")
+        self.assertIn(f"0.1*0.1, {said}: 0.0999755859375 * 0.0999755859375 = 0.0099945068359375", self.text())
+        self.open("#operation&value=2048%2B1")
+        self.assertNotIn(said, self.text())
 
     def test_the_mean_of_stochastic_rounding_converges(self):
         self.open("#operation&value=2048%2B0.3&draws=4096&seed=7")
@@ -58,8 +65,14 @@ class Operation(Page):
         self.assertNotEqual(self.text(), before)
         self.wait(lambda: "draws=2048&seed=8" in self.browser.current_url)
 
+    def test_an_infinite_result_is_not_drawn(self):
+        self.open("#operation&value=65504%2B16")
+        self.assertFalse(self.all("#draws"))
+        self.assertIn("Stochastic rounding is not drawn here", self.text())
+
     def test_nothing_is_drawn_where_nothing_is_rounded(self):
         for value in ("1%2B1", "0x3c00", "1/0", "0*inf", "-(1)"):
             self.open(f"#operation&value={value}")
             self.assertFalse(self.all("#draws"), value)
+            self.assertNotIn("is not drawn here", self.text(), value)
             self.assertFalse(self.all("[role=alert]"), value)

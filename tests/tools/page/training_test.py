@@ -44,6 +44,15 @@ class Training(Page):
         self.press("Restart")
         self.assertIn("Nothing is trained yet", self.text())
 
+    def test_the_last_step_is_told(self):
+        self.open("#training&network=mlp&step=1990")
+        WebDriverWait(self.browser, 120).until(lambda _: "After 1990 steps" in self.text())
+        self.assertNotIn("at most", self.text())
+        self.press("Run")
+        WebDriverWait(self.browser, 20).until(lambda _: "After 2000 steps" in self.text())
+        self.assertIn("The page makes 2000 steps at most", self.text())
+        self.assertFalse(self.find("#play").is_enabled())
+
     def steps(self):
         return int(re.search(r"After (\d+) steps", self.text())[1])
 

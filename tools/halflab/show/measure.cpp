@@ -60,7 +60,7 @@ class Evaluation {
   /// "2048 + 1", with the operands as they were rounded.
   std::string text_of(const Node& node, std::span<const std::uint64_t> operands) const {
     std::vector<std::string> texts;
-    for (const std::uint64_t operand : operands) texts.push_back(describe(format_.format, operand).shortest);
+    for (const std::uint64_t operand : operands) texts.push_back(describe(format_.format, operand).brief);
     switch (node.operation) {
       case Operator::add:
         return fmt::format("{} + {}", texts[0], texts[1]);

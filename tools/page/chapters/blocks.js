@@ -10,6 +10,8 @@ export const defaults = { format: "mxfp4", rule: "floor", place: "5", outlier: "
 
 const MOST_LOG2 = 12, HEIGHT = 200;
 
+export const words = ["block", "outlier", "element_names", "saturate"];
+
 export function allowed(parameter, value, engine) {
   if (parameter === "format") return engine.block_formats().formats.some((format) => format.name === value);
   if (parameter === "rule") return engine.block_formats().rules.includes(value);

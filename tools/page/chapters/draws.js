@@ -5,24 +5,22 @@ import { drawn, element, rounded, slider } from "../elements.js";
 const MOST_LOG2 = 12, HEIGHT = 150;
 export const MOST = 2 ** MOST_LOG2;
 
-function across(number) {
-  return 1000 * Math.log2(number) / MOST_LOG2;
-}
-
 function down(share) {
   return HEIGHT * (1 - share);
 }
 
-function picture(found, label) {
+function picture(found, count, label, texts) {
+  const across = (number) => 1000 * Math.log2(number) / Math.max(1, Math.log2(count));
   const path = found.numbers.map((number, i) =>
     `${across(number).toFixed(1)} ${down(found.away[i] / number).toFixed(1)}`).join("L");
   const line = (kind, y) => drawn("path", { class: kind, d: `M0 ${y}H1000` });
   const text = (y, said) => drawn("text", { x: 0, y: 20 + y }, said);
-  return drawn("svg", { role: "img", "aria-label": label, width: "100%", height: HEIGHT + 40 }, text(-6, found.far),
+  const axis = drawn("text", { x: "100%", y: HEIGHT + 55, "text-anchor": "end" }, texts("draws.axis", { count }));
+  return drawn("svg", { role: "img", "aria-label": label, width: "100%", height: HEIGHT + 60 }, text(-6, found.far),
     drawn("svg", { y: 20, width: "100%", height: HEIGHT, viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: "none" },
       line("base", 0.5), line("base", HEIGHT - 0.5), line("exact", down(found.chance)),
         drawn("path", { class: "walk", d: `M${path}` })),
-    text(HEIGHT + 15, found.near));
+    text(HEIGHT + 15, found.near), axis);
 }
 
 export function draws(engine, state, texts, go) {
@@ -36,7 +34,7 @@ export function draws(engine, state, texts, go) {
   return element("div", {}, element("h3", {}, texts("draws.title")),
     element("figure", {}, element("figcaption", {},
       texts("draws.caption", { far: found.far, chance: rounded(100 * found.chance) })),
-      picture(found, said)),
+      picture(found, count, said, texts)),
     element("p", { class: "answer", "aria-live": "polite" }, said),
     element("div", { class: "asked" }, slider("draws", texts("draws.number"), { min: 0, max: MOST_LOG2, value: Math.log2(count),
       text: String(count) },

@@ -6,6 +6,7 @@ import { trainingModule } from "../training_module.js";
 export const name = "gradients";
 /// network: or "file", the reader's own, of which `tensor` is shown; moment: early, middle or late; scale: log2 of S.
 export const defaults = { network: "autoencoder", moment: "2", kind: "weight", tensor: "0", scale: "0" };
+export const words = ["gradient", "loss_scale", "norm", "subnormal"];
 
 const FILE = "file", NETWORKS = ["mlp", "autoencoder", "cnn", "ssd", "transformer", "lstm"];
 const MOMENTS = ["early", "middle", "late"], KINDS = ["weight", "activation"];
@@ -146,7 +147,7 @@ function histogram(found, counts, log2, label, texts) {
     drawn("rect", { class: kind, x: from, y: 0, width: Math.max(0, to - from), height: HEIGHT });
   const [flushed, normal, infinite] = [within(BORDERS.flushed), within(BORDERS.normal), within(BORDERS.infinite)];
   const ticks = Array.from({ length: high - low + 1 }, (_, i) => low + i).filter((octave) => octave % 20 === 0);
-  return element("figure", {}, element("figcaption", {}, `${found.text} ${texts("gradients.caption")}`),
+  return element("figure", {}, element("figcaption", {}, `${found.text} ${texts("gradients.caption", { most })}`),
     drawn("svg", { role: "img", "aria-label": label, width: "100%", height: HEIGHT + 24 },
       drawn("svg", { width: "100%", height: HEIGHT, viewBox: `${low} 0 ${high - low} ${HEIGHT}`, preserveAspectRatio: "none" },
         zone("zero", low, flushed), zone("subnormal", flushed, normal), zone("even", normal, infinite),
@@ -157,9 +158,11 @@ function histogram(found, counts, log2, label, texts) {
 
 function outcomes(log2, at, before, texts) {
   const kinds = [["zero", "flushed"], ["subnormal", "subnormal"], ["even", "normal"], ["beyond", "overflowed"]];
+  const casts = log2 === 0 ? [{ said: "S = 1", ...at }] : [{ said: "S = 1", ...before }, { said: `S = 2^${log2}`, ...at }];
   const rows = kinds.map(([color, kind]) => [
     element("span", {}, element("span", { class: `key ${color}` }), texts(`gradients.${kind}`)),
-    percent(before[kind], before.nonzero), percent(at[kind], at.nonzero), String(at[kind])]);
-  rows.push([texts("gradients.norm_flushed"), percent(before.norm_flushed, 1), percent(at.norm_flushed, 1), ""]);
-  return table([texts("gradients.becomes"), "S = 1", `S = 2^${log2}`, texts("gradients.values")], rows);
+    ...casts.map((cast) => percent(cast[kind], cast.nonzero)), String(at[kind])]);
+  rows.push([texts("gradients.norm_flushed"), ...casts.map((cast) => percent(cast.norm_flushed, 1)), ""]);
+  const { said } = casts.at(-1);
+  return table([texts("gradients.becomes"), ...casts.map((cast) => cast.said), texts("gradients.values", { said })], rows);
 }

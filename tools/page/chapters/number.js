@@ -1,11 +1,12 @@
 /// A number: its bits to click, its neighbours, and what it is in every format.
 
-import { askedValue, element, flags, isFormat, rounded, table, tried, word } from "../elements.js";
+import { askedValue, element, flags, isFormat, numberHint, rounded, table, tried, word } from "../elements.js";
 import { isAllowed, numberLine } from "./number_line.js";
 
 export const name = "number";
 /// centre and zoom: of the number line, empty where they follow from the number.
 export const defaults = { format: "binary16", value: "0.1", centre: "", zoom: "" };
+export const words = ["binary16", "significand", "subnormal", "spacing", "flags"];
 
 export function allowed(parameter, value, engine) {
   if (parameter === "format") return isFormat(engine, value);
@@ -14,7 +15,7 @@ export function allowed(parameter, value, engine) {
 
 export function show(engine, state, texts, go) {
   return element("div", {}, askedValue(engine, state, texts, go, texts("number.input")),
-    tried(() => answer(engine, state, texts, go)));
+    tried(() => answer(engine, state, texts, go), numberHint(state.value, texts)));
 }
 
 function answer(engine, state, texts, go) {
@@ -29,8 +30,7 @@ function answer(engine, state, texts, go) {
     element("h3", {}, texts("number.formats")),
     table([texts("format"), texts("number.is"), texts("number.code"), texts("flags"), texts("number.error")],
       found.formats.map((row) => [
-        element("button", { class: "plain", onclick: () => go({ format: row.format, value: found.exact_text ||
-          result.shortest }) }, row.format),
+        element("button", { class: "plain", onclick: () => go({ format: row.format, value: asked(found) }) }, row.format),
         row.number.brief, row.number.code, flags(row.flags, texts), error(row, texts)])));
 }
 
@@ -46,7 +46,7 @@ function bits(found, texts, go) {
     const label = texts("number.bit", { place, field: texts(`number.${kinds[i]}`), value: bit });
     return element("button", { class: "bit", "data-place": place, "aria-label": label, "aria-pressed": String(bit === "1"),
       onclick: () => go(`0x${changed.toString(16).padStart(digits - 2, "0")}`) }, bit);
-  })));
+  }), element("small", {}, texts(`number.${kinds[i]}`))));
   return element("div", { class: "bitrow", role: "group", "aria-label": texts("number.bits") }, ...groups);
 }
 
@@ -66,25 +66,34 @@ function facts(found, texts) {
 /// What became of what was asked for.
 function sentence(found, engine, texts) {
   const format = engine.formats().find(({ name }) => name === found.format), { result } = found;
-  const values = { asked: shortened(found.exact_text || found.input), format: format.text, result: result.brief,
-    kind: word(texts, "kind", result.kind) };
+  const values = { asked: isEndless(found) ? found.input : shortened(found.exact_text || found.input), format: format.text,
+    result: result.brief, kind: word(texts, "kind", result.kind) };
   if (found.flags === "none") return texts("number.is_one", values);
   if (found.flags.includes("invalid")) return texts("number.is_none", values);
   if (found.flags.includes("overflow")) return texts("number.is_beyond", { ...values, largest: format.largest });
   if (result.kind === "zero") return texts("number.is_lost", { ...values, smallest: rounded(format.smallest) });
   const [below, above] = neighbours(found);
   const error = found.formats.find((row) => row.format === found.format).relative_error;
-  const isEndless = found.exact.hexadecimal.includes("...");
   const said = texts(error < 0 ? "number.is_smaller" : "number.is_larger", { ...values, below, above,
     error: rounded(Math.abs(100 * error)) });
   const bits = found.discarded.kept.replace(".", "").length;
-  return isEndless ? `${said} ${texts("number.is_endless", { ...values, bits })}` : said;
+  return isEndless(found) ? `${said} ${texts("number.is_endless", { ...values, bits })}` : said;
 }
 
 /// The numbers on both sides of what was rounded.
 export function neighbours(found) {
   return ["toward_negative", "toward_positive"].map((direction) => found.roundings.find(({ rounding }) =>
     rounding === direction).result.brief);
+}
+
+/// What was asked for, to be asked for again.
+function asked(found) {
+  return isEndless(found) ? found.input : found.exact_text || found.result.shortest;
+}
+
+/// Whether the digits of what was asked for have no end.
+function isEndless(found) {
+  return Boolean(found.exact?.hexadecimal.includes("..."));
 }
 
 export function shortened(digits) {

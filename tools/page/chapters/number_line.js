@@ -24,7 +24,7 @@ function windowOf(state, found, format) {
 
 /// What was asked for, before it was rounded; null where that is no finite number.
 function asked(found) {
-  const value = Number(found.exact_text.replace("about ", "") || found.result.exact);
+  const value = Number(found.exact_text.replace("≈ ", "") || found.result.exact);
   return Number.isFinite(value) ? value : null;
 }
 
@@ -166,6 +166,9 @@ export function numberLine(engine, state, found, texts, go) {
   const alternative = texts("number.line_text", { format: state.format, low: label(view.low, view),
     high: label(view.high, view),
     count: line.count.toLocaleString(state.language), value: found.result.brief });
+  const isSeen = { subnormal: stretches.some((each) => each.is_subnormal),
+    zero: view.low < line.smallest / 2 && view.high > -line.smallest / 2,
+    beyond: view.high > line.largest || view.low < line.lowest };
   const keys = { ArrowLeft: () => panned(-0.1), ArrowRight: () => panned(0.1), "+": () => zoomed(-1), "-": () => zoomed(1),
     0: () => move(0, view.zoom) };
   const button = (key, onclick) => element("button", { onclick }, texts(`number.${key}`));
@@ -178,7 +181,7 @@ export function numberLine(engine, state, found, texts, go) {
         keys[event.key]();
       } },
       ...mainLine(line, stretches, view, value, asked(found)), ...lines.flatMap((each, i) => row(each, i, view, texts, state))),
-    element("p", { class: "note legend" }, ...["subnormal", "zero", "beyond"].map((kind) =>
+    element("p", { class: "note legend" }, ...["subnormal", "zero", "beyond"].filter((kind) => isSeen[kind]).map((kind) =>
       element("span", {}, element("span", { class: `key ${kind}` }), texts(`number.zone_${kind}`)))),
     element("div", { class: "asked" }, slider("zoom", texts("number.zoom"), { min: view.min, max: view.max, step: "any",
       value: view.zoom,

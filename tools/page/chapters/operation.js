@@ -1,12 +1,13 @@
 /// An operation: operands and exact result below one another, the bits that fall off, and all roundings.
 
-import { askedValue, coloredFields, element, flags, isFormat, isWhole, table, tried } from "../elements.js";
+import { askedValue, coloredFields, element, flags, isFormat, isWhole, numberHint, table, tried } from "../elements.js";
 import { draws, MOST } from "./draws.js";
 import { neighbours, shortened } from "./number.js";
 
 export const name = "operation";
 /// draws and seed: of stochastic rounding.
 export const defaults = { format: "binary16", value: "2048+1", draws: "64", seed: "1" };
+export const words = ["tie", "guard", "fma", "flags", "subnormal", "to_odd"];
 export const examples = ["2048+1", "0.1*0.1", "fma(245.375, 19.953125, 28688)", "65504+16", "2^-14/3", "1e-4*1e-4", "sqrt(2)"];
 
 export function allowed(parameter, value, engine) {
@@ -20,7 +21,7 @@ export function show(engine, state, texts, go) {
   return element("div", {}, askedValue(engine, state, texts, go, texts("operation.input")),
     element("p", { class: "examples" }, `${texts("operation.examples")}: `, ...examples.map((value) =>
       element("button", { class: "plain", onclick: () => go({ value }) }, value))),
-    tried(() => answer(engine, state, texts, go)));
+    tried(() => answer(engine, state, texts, go), numberHint(state.value, texts)));
 }
 
 function answer(engine, state, texts, go) {
@@ -28,14 +29,17 @@ function answer(engine, state, texts, go) {
   const isRounded = found.roundings.length > 0;
   return element("div", {}, result(found, texts), why(found, texts), aligned(found, texts), fallen(found, texts),
     roundings(found, texts),
-    isRounded ? ways(engine.ways(state.format, state.value), texts) : null, isRounded ? draws(engine, state, texts, go) : null);
+    isRounded ? ways(engine.ways(state.format, state.value), texts) : null, isRounded ? draws(engine, state, texts, go) : null,
+    found.flags.includes("overflow") ? element("p", {}, texts("draws.none")) : null);
 }
 
 function result(found, texts) {
   const last = found.steps.at(-1);
   const text = last ? last.text : found.input;
-  return element("p", { class: "answer" }, element("b", {}, `${text} = ${found.result.brief}`), " ",
-    coloredFields(found.result.fields),
+  const isOther = text.replaceAll(" ", "") !== found.input.replaceAll(" ", "");
+  return element("p", { class: "answer" },
+    isOther ? `${texts("operation.operands", { input: found.input, format: found.format })} ` : "",
+    element("b", {}, `${text} = ${found.result.brief}`), " ", coloredFields(found.result.fields),
     found.exact_text && found.flags !== "none" ? ` (${texts("operation.exact")}: ${found.exact_text})` : "");
 }
 
@@ -78,19 +82,20 @@ function leading(number) {
   return number.log2 + number.units.toString(2).length - 1;
 }
 
-/// Bits of each number, one column for each power of two; below the last place of the result they are coloured as what
-/// becomes of them.
+/// Bits of each number, one column for each power of two; those of the exact result are coloured as what becomes of them.
 function aligned(found, texts) {
-  const rows = [...found.operands.map((part) => [part.name, units(part.number.hexadecimal)]),
-    [texts("operation.exact"), units(found.exact?.hexadecimal)], [texts("operation.result"), units(found.result.hexadecimal)]]
-    .filter(([, number]) => number);
-  if (rows.length < 2 || !found.discarded) return null;
-  const ulp = found.discarded.ulp_log2;
-  const high = Math.max(ulp, ...rows.map(([, number]) => leading(number)));
-  const low = Math.min(ulp - 2, ...rows.map(([, number]) => number.log2));
+  if (!found.discarded) return null;
+  const ulp = found.discarded.ulp_log2, kind = (log2) =>
+    (log2 >= ulp ? "kept" : log2 === ulp - 1 ? "guard" : log2 === ulp - 2 ? "round" : "sticky");
+  const rows = [...found.operands.map(({ name, number }) => ({ label: name, number: units(number.hexadecimal) })),
+    { label: texts("operation.exact"), number: units(found.exact.hexadecimal), kind },
+    { label: texts("operation.result"), number: units(found.result.hexadecimal), last: ulp }].filter(({ number }) => number);
+  if (rows.length < 2) return null;
+  const high = Math.max(ulp, ...rows.map(({ number }) => leading(number)));
+  const low = Math.min(ulp - 2, ...rows.map(({ number }) => number.log2));
   if (high - low >= WIDEST) return element("p", { class: "notice" }, texts("operation.not_drawn"));
-  const line = ([label, number]) => element("tr", {}, element("th", { scope: "row" }, label),
-    ...Array.from({ length: high - low + 1 }, (_, i) => cell(number, high - i, ulp)));
+  const line = (row) => element("tr", {}, element("th", { scope: "row" }, row.label),
+    ...Array.from({ length: high - low + 1 }, (_, i) => cell(row, high - i)));
   const weights = element("tr", {}, element("th", {}, ""), ...Array.from({ length: high - low + 1 }, (_, i) =>
     element("td", { class: "weight" }, (high - i) % 4 === 0 ? String(high - i) : "")));
   return element("figure", {}, element("figcaption", {}, texts("operation.aligned")),
@@ -98,11 +103,11 @@ function aligned(found, texts) {
       element("table", { class: "aligned" }, ...rows.map(line), weights)));
 }
 
-function cell(number, log2, ulp) {
-  const inside = log2 <= leading(number) && log2 >= number.log2;
-  const bit = inside ? String((number.units >> BigInt(log2 - number.log2)) & 1n) : "";
-  const kind = log2 >= ulp ? "kept" : log2 === ulp - 1 ? "guard" : log2 === ulp - 2 ? "round" : "sticky";
-  return element("td", { class: bit ? kind : "" }, bit);
+/// Zeros are written from the leading bit down to `last` or to the last one that is set.
+function cell({ number, kind, last = number.log2 }, log2) {
+  const isInside = log2 <= leading(number) && log2 >= Math.min(last, number.log2);
+  const bit = log2 < number.log2 ? 0n : (number.units >> BigInt(log2 - number.log2)) & 1n;
+  return element("td", { class: (isInside && kind?.(log2)) ?? "" }, isInside ? String(bit) : "");
 }
 
 function fallen(found, texts) {

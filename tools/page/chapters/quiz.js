@@ -18,7 +18,7 @@ export function show(engine, state, texts, go) {
   return element("div", {}, element("ol", { class: "quiz" }, ...questions.map((question, i) => element("li", {},
     one(question, i, answers[i], state, texts, (choice) =>
       go({ answers: answers.map((before, at) => at === i ? String(choice) : before).join("") }))))),
-  element("p", { class: "answer", "aria-live": "polite" }, texts("quiz.score", { right, answered, all: questions.length })),
+  element("p", { class: "answer", "aria-live": "polite" }, texts(answered > 0 ? "quiz.score" : "quiz.unanswered", { right, answered, all: questions.length })),
   element("div", { class: "buttons" }, element("button", { onclick: anew }, texts("quiz.anew"))));
 }
 
@@ -30,7 +30,7 @@ function one(question, i, answer, state, texts, choose) {
       onclick: () => choose(place) },
       choice === "=" ? texts("quiz.equal") : choice);
   });
-  return element("fieldset", {}, element("legend", {}, texts(`quiz.${question.kind}`, question.values)),
+  return element("fieldset", {}, element("legend", {}, `${i + 1}. ${texts(`quiz.${question.kind}`, question.values)}`),
     element("div", { class: "buttons" }, ...choices),
     element("p", { class: "verdict", "aria-live": "polite" }, ...(isAnswered ? verdict(question, isRight, state, texts) : [])));
 }

@@ -6,6 +6,7 @@ export const name = "sum";
 /// terms: the series; own: a text of terms; step: how many terms are added up, empty: all; way: that is drawn.
 export const defaults = { format: "binary16", terms: "ones", own: "1 0.001", count: "4096", seed: "1", step: "",
   way: "sum.sequential" };
+export const words = ["tree", "kahan", "accumulator", "tensor_core"];
 
 const LEAST_LOG2 = 2, MOST_LOG2 = 12, HEIGHT = 240, SECONDS = 5;
 
@@ -83,7 +84,7 @@ function picture(curve, found, chosen, step, texts) {
   const last = curve.numbers.at(-1), finite = [...curve.exact, ...curve.values, 0].filter(Number.isFinite);
   const low = Math.min(...finite), high = Math.max(...finite), range = high - low || 1;
   const x = (number) => 1000 * number / last, y = (value) => HEIGHT * (high - value) / range;
-  const points = (values) => values.map((value, i) => [curve.numbers[i], value]);
+  const points = (values) => [[0, 0], ...values.map((value, i) => [curve.numbers[i], value])];
   const path = (all) => all.filter(([, value]) => Number.isFinite(value)).map(([number, value], i) =>
     `${i ? "L" : "M"}${x(number).toFixed(1)} ${y(value).toFixed(1)}`).join("");
   const done = [...points(curve.values).filter(([number]) => number < step), [step, Number(chosen.result)]];

@@ -7,6 +7,7 @@ import { courseText, readCourse, scalerAt, TrainingPair, withScaler } from "../t
 export const name = "training";
 /// course: from which step on which scaler, see training_pair.js; step: how many both have made.
 export const defaults = { network: "autoencoder", course: "0:none", step: "0" };
+export const words = ["loss", "gradient", "loss_scale", "scalers", "autocast"];
 
 const NETWORKS = ["autoencoder", "mlp"], SCALERS = ["none", "static", "dynamic", "adaptive"], SEED = 1;
 const MOST_STEPS = 2000, SPANS = [200, 400, 800, 1200, MOST_STEPS], MOST_LOG2 = 30, MEAN = 20;
@@ -36,7 +37,7 @@ export function show(engine, state, texts, go) {
     pair = new TrainingPair(module, state.network, SEED);
   }
   pair.follow(readCourse(state.course));
-  redraw = () => go(playing ? { step: String(pair.done) } : {}, { replace: true });
+  redraw = (step) => go(step === undefined ? {} : { step: String(step) }, { replace: true });
   if (!playing) wanted = Number(state.step);
   work();
   const shown = playing ? pair.done : Math.min(pair.done, Number(state.step));
@@ -54,8 +55,9 @@ function work() {
     isWorking = pair.done < wanted;
     if (isWorking) port2.postMessage(null);
     else port1.close();
+    const step = playing ? pair.done : undefined;
     if (pair.done >= MOST_STEPS) playing = false;
-    draw();
+    draw(step);
   };
   port2.postMessage(null);
 }
@@ -72,12 +74,12 @@ function slice() {
   performance.measure("training slice", { start: begin, end: now });
 }
 
-/// Shows the chapter anew, now and then, and at the end.
-function draw() {
+/// Shows the chapter anew, at a step where it has moved on, now and then, and at the end.
+function draw(step) {
   const now = performance.now(), isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (isWorking && now - drawnAt < (isCalm ? CALM_PAUSE : PAUSE)) return;
   drawnAt = now;
-  requestAnimationFrame(() => redraw?.());
+  requestAnimationFrame(() => redraw?.(step));
 }
 
 function controls(state, texts, go, shown) {
@@ -162,6 +164,7 @@ function sentence(shown, texts) {
   const said = [texts("training.losses", lossValues(shown)),
     texts(layer.zero - layer.wide > 0.01 ? "training.dead" : "training.alive", values)];
   if (skipped > 0) said.push(texts("training.skipped", { skipped }));
+  if (shown >= MOST_STEPS) said.push(texts("training.ended", { steps: MOST_STEPS }));
   return element("p", { class: "answer" }, said.join(" "));
 }
 
@@ -170,9 +173,9 @@ function span(shown) {
   return SPANS.find((steps) => shown <= steps);
 }
 
-/// Through the values that are numbers.
-function path(values, x, y) {
-  const points = values.map((value, i) => [i, value]).filter(([, value]) => Number.isFinite(value));
+/// Through the values that are numbers, from the first on.
+function path(values, x, y, first = 0) {
+  const points = values.map((value, i) => [i, value]).filter(([i, value]) => i >= first && Number.isFinite(value));
   return points.map(([i, value], place) => `${place ? "L" : "M"}${x(i).toFixed(1)} ${y(value).toFixed(1)}`).join("");
 }
 
@@ -194,8 +197,8 @@ function losses(shown, texts) {
   const label = shown ? texts("training.losses", lossValues(shown)) : texts("training.no_steps");
   return element("figure", {}, element("figcaption", {}, texts("training.loss_caption", { mean: MEAN })), legend(texts),
     plot({ height: HEIGHT, high: rounded(high), low: rounded(low), label }, shown, texts,
-      drawn("path", { class: "exact thick", d: path(wide, x, y) }),
-      drawn("path", { class: "walk thick", d: path(narrow, x, y) })));
+      drawn("path", { class: "exact thick", d: path(wide, x, y, first) }),
+      drawn("path", { class: "walk thick", d: path(narrow, x, y, first) })));
 }
 
 function legend(texts) {

@@ -51,13 +51,20 @@ Json each(const Elements& elements, Of of) {
   return rows;
 }
 
+/// "about 0.333", in no language.
+std::string exact_text(const show::Findings& found) {
+  constexpr std::string_view about = "about ";
+  return found.exact_text.starts_with(about) ? fmt::format("≈ {}", found.exact_text.substr(about.size()))
+                                             : found.exact_text;
+}
+
 Json of(const show::Findings& found) {
   return {{"input", found.input},
           {"format", found.format_name},
           {"result", of(found.result)},
           {"flags", show::text_of(found.flags)},
           {"exact", of(found.exact)},
-          {"exact_text", found.exact_text},
+          {"exact_text", exact_text(found)},
           {"discarded", of(found.discarded)},
           {"ulp_log2", optional(found.ulp_exponent)},
           {"below", of(found.below)},

@@ -120,6 +120,13 @@ double exact(std::span<const fp16::Bits<F>> terms) {
   return std::bit_cast<double>(fp16::sum_exact<binary64, F>(terms).bits);
 }
 
+/// Its digits where they are few, else about, to twelve.
+std::string in_digits(double value) {
+  constexpr std::size_t few = 20;
+  const std::string exact = show::describe(binary64, std::bit_cast<std::uint64_t>(value)).exact;
+  return exact.size() <= few ? exact : fmt::format("≈ {:.12g}", value);
+}
+
 /// The last number of terms at which a chain of additions still changed, if an eighth of them or more follows unnoticed.
 template <const fp16::Format& F>
 std::optional<std::size_t> stagnates_after(std::span<const fp16::Bits<F>> terms) {
@@ -157,7 +164,7 @@ Json sums(const Question& question, std::size_t prefix) {
   return {{"terms", terms.size()},
           {"first", texts},
           {"last", show::describe(F, terms.back()).brief},
-          {"exact", show::describe(binary64, std::bit_cast<std::uint64_t>(wanted)).brief},
+          {"exact", in_digits(wanted)},
           {"stagnates_after", stagnation ? Json(*stagnation) : Json()},
           {"ways", ways}};
 }
