@@ -102,7 +102,7 @@ class Whole(Page):
         )
         try:
             self.open("#operation")
-            clip = {"x": 0, "y": 0, "width": 900, "height": 850, "scale": 1}
+            clip = {"x": 0, "y": 0, "width": 900, "height": 890, "scale": 1}
             found = self.browser.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})
             (self.screenshots / "page.png").write_bytes(base64.b64decode(found["data"]))
         finally:

@@ -87,7 +87,7 @@ function aligned(found, texts) {
   if (!found.discarded) return null;
   const ulp = found.discarded.ulp_log2, kind = (log2) =>
     (log2 >= ulp ? "kept" : log2 === ulp - 1 ? "guard" : log2 === ulp - 2 ? "round" : "sticky");
-  const rows = [...found.operands.map(({ name, number }) => ({ label: name, number: units(number.hexadecimal) })),
+  const rows = [...found.operands.map(({ name, number }) => ({ label: name, number: units(number.hexadecimal), last: ulp })),
     { label: texts("operation.exact"), number: units(found.exact.hexadecimal), kind },
     { label: texts("operation.result"), number: units(found.result.hexadecimal), last: ulp }].filter(({ number }) => number);
   if (rows.length < 2) return null;
