@@ -10,12 +10,21 @@
 namespace fp16::detail {
 namespace {
 
-/// step(inputs, out, i) for the elements i .. i + width - 1, for all of them.
-template <std::size_t width, std::size_t inputs, typename In, typename Out, typename Step>
-void for_each_vector(const In* const (&in)[inputs], Out* out, std::size_t count, Step step) {
+/// Lanes::store(out + i, compute(inputs, i)) for every Lanes::width elements from i on, for all of them. Several are computed
+/// before they are stored, as in and out may be one array, which would keep the compiler from joining loads.
+template <class Lanes, std::size_t inputs, typename In, typename Out, typename Compute>
+void for_each_vector(const In* const (&in)[inputs], Out* out, std::size_t count, Compute compute) {
+  constexpr std::size_t width = Lanes::width, at_a_time = 4;
   const std::size_t whole = count / width * width;
-#pragma GCC unroll 4
-  for (std::size_t i = 0; i < whole; i += width) step(in, out, i);
+  std::size_t i = 0;
+  for (; i + at_a_time * width <= whole; i += at_a_time * width) {
+    const In* from[inputs];
+    for (std::size_t k = 0; k < inputs; ++k) from[k] = in[k] + i;
+    decltype(compute(in, i)) results[at_a_time];
+    for (std::size_t v = 0; v < at_a_time; ++v) results[v] = compute(from, v * width);
+    for (std::size_t v = 0; v < at_a_time; ++v) Lanes::store(out + i + v * width, results[v]);
+  }
+  for (; i < whole; i += width) Lanes::store(out + i, compute(in, i));
   if (whole == count) return;
 
   In padded[inputs][width];
@@ -26,16 +35,15 @@ void for_each_vector(const In* const (&in)[inputs], Out* out, std::size_t count,
     for (std::size_t j = 0; j < width; ++j) padded[k][j] = in[k][whole + j < count ? whole + j : count - 1];
     padded_in[k] = padded[k];
   }
-  step(padded_in, padded_out, 0);
+  Lanes::store(padded_out, compute(padded_in, 0));
   for (std::size_t j = whole; j < count; ++j) out[j] = padded_out[j - whole];
 }
 
 template <class Halves>
 void half_to_float(const std::uint16_t* in, float* out, std::size_t count) {
-  const auto step = [](const std::uint16_t* const* from, float* to, std::size_t i) {
-    Halves::store(to + i, Halves::load(from[0] + i));
-  };
-  for_each_vector<Halves::width>({in}, out, count, step);
+  for_each_vector<Halves>({in}, out, count, [](const std::uint16_t* const* from, std::size_t i) {
+    return Halves::load(from[0] + i);
+  });
 }
 
 /// By way of binary16, which the processor widens. All steps are exact.
@@ -46,34 +54,32 @@ bool decode_small(const SmallSource& source, const std::uint8_t* in, float* out,
   const auto magnitude_mask = Words::set(source.magnitude_mask), sign_mask = Words::set(0x8000);
   const auto nan = Words::set(source.nan);
   auto largest = Words::set(0), found = Words::set(0);
-  const auto step = [&](const std::uint8_t* const* from, float* to, std::size_t i) {
+  const auto decode = [&](const std::uint8_t* const* from, std::size_t i) {
     const auto codes = Words::load_widened(from[0] + i);
     const auto magnitudes = Words::multiply(codes, to_magnitude) & magnitude_mask;
     largest = Words::max(largest, magnitudes);
     found = found | Words::equal(codes, nan);
     const auto halves = magnitudes | (Words::multiply(codes, to_sign) & sign_mask);
-    Halves::store(to + i, Halves::scale(Halves::values_of(halves), source.scale));
+    return Halves::scale(Halves::values_of(halves), source.scale);
   };
-  for_each_vector<Halves::width>({in}, out, count, step);
+  for_each_vector<Halves>({in}, out, count, decode);
   return Words::any(found | Words::equal(Words::max(largest, Words::set(source.special)), largest));
 }
 
 template <class Halves, Rounding direction>
 void float_to_half(const float* in, std::uint16_t* out, std::size_t count) {
   [[maybe_unused]] const typename Halves::template Direction<direction> environment;
-  const auto step = [](const float* const* from, std::uint16_t* to, std::size_t i) {
-    Halves::store(to + i, Halves::template round<direction>(Halves::load(from[0] + i)));
-  };
-  for_each_vector<Halves::width>({in}, out, count, step);
+  for_each_vector<Halves>({in}, out, count, [](const float* const* from, std::size_t i) {
+    return Halves::template round<direction>(Halves::load(from[0] + i));
+  });
 }
 
 template <class Halves>
 void float_to_half_odd(const float* in, std::uint16_t* out, std::size_t count) {
   [[maybe_unused]] const typename Halves::template Direction<Rounding::toward_zero> environment;
-  const auto step = [](const float* const* from, std::uint16_t* to, std::size_t i) {
-    Halves::store(to + i, Halves::round_to_odd(Halves::load(from[0] + i)));
-  };
-  for_each_vector<Halves::width>({in}, out, count, step);
+  for_each_vector<Halves>({in}, out, count, [](const float* const* from, std::size_t i) {
+    return Halves::round_to_odd(Halves::load(from[0] + i));
+  });
 }
 
 /// x rounded to a value of binary16; infinities and NaNs as they are. In normal results 13 bits are dropped: adding
@@ -134,26 +140,23 @@ auto operate(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t
 }
 
 /// One float operation and one more rounding: harmless for + - * / and sqrt, because 24 >= 2 * 11 + 2
-/// (Figueroa, "When is double rounding innocuous?", 1995). Their NaNs may be right already; fma, which goes by
-/// way of round-to-odd, looks for NaNs.
+/// (Figueroa, "When is double rounding innocuous?", 1995). fma goes by way of round-to-odd.
 template <class Halves, ArrayOperation operation>
 bool nearest_even(const std::uint16_t* a, const std::uint16_t* b, const std::uint16_t* c, std::uint16_t* out,
                   std::size_t count) {
-  using Words = typename Halves::Words;
   constexpr bool is_fma = operation == ArrayOperation::fma;
-  constexpr bool looks_for_nans = is_fma || !Halves::has_right_nans;
   struct Nothing {};
   [[maybe_unused]] const std::conditional_t<is_fma, typename Halves::Floats::FmaEnvironment, Nothing>
       environment;
-  auto largest = Words::set(0);
-  const auto step = [&](const std::uint16_t* const* from, std::uint16_t* to, std::size_t i) {
+  std::conditional_t<is_fma, typename Halves::FmaNans, typename Halves::Nans> wrong_nans;
+  const auto compute = [&](const std::uint16_t* const* from, std::size_t i) {
     const auto result = operate<Halves, operation>(from[0] + i, from[1] + i, from[2] + i);
     const auto codes = Halves::template round<Rounding::nearest_even>(result);
-    if constexpr (looks_for_nans) largest = Words::max(largest, codes & Words::set(0x7fff));
-    Halves::store(to + i, codes);
+    wrong_nans.look(result, codes);
+    return codes;
   };
-  for_each_vector<Halves::width>({a, b, c}, out, count, step);
-  return Words::any(Words::greater(largest, Words::set(0x7c00)));
+  for_each_vector<Halves>({a, b, c}, out, count, compute);
+  return wrong_nans.found();
 }
 
 /// Counts, besides, results that differ from what was rounded: sums and fmas to odd, and exact products. A quotient or root that
@@ -210,11 +213,10 @@ typename Floats::Vector operate_to_odd(typename Floats::Vector a, typename Float
 template <class Floats, ArrayOperation operation>
 void vectors_to_odd(const float* a, const float* b, const float* c, float* out, std::size_t count) {
   [[maybe_unused]] const typename Floats::ToOdd environment;
-  const auto step = [](const float* const* from, float* to, std::size_t i) {
+  for_each_vector<Floats>({a, b, c}, out, count, [](const float* const* from, std::size_t i) {
     const auto load = [&](std::size_t k) { return Floats::load(from[k] + i); };
-    Floats::store(to + i, operate_to_odd<Floats, operation>(load(0), load(1), load(2)));
-  };
-  for_each_vector<Floats::width>({a, b, c}, out, count, step);
+    return operate_to_odd<Floats, operation>(load(0), load(1), load(2));
+  });
 }
 
 /// `kernels` with operations rounded to odd, in all the range that floats have, and those that count.

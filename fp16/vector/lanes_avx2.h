@@ -302,6 +302,26 @@ struct Avx2Words {
   }
 };
 
+/// Finds NaNs that are not as NanPolicy::first_operand wants them: here none.
+struct Avx2Nans {
+  template <class Values>
+  void look(const Values&, __m256i) {}
+  static bool found() { return false; }
+};
+
+/// The same for fma: perhaps all.
+class Avx2FmaNans {
+ public:
+  template <class Values>
+  void look(const Values&, __m256i codes) {
+    largest_ = Avx2Words::max(largest_, codes & Avx2Words::set(0x7fff));
+  }
+  bool found() const { return Avx2Words::any(Avx2Words::greater(largest_, Avx2Words::set(0x7c00))); }
+
+ private:
+  __m256i largest_ = Avx2Words::set(0);
+};
+
 /// Sixteen halves: their codes in one vector, their values in two.
 struct Avx2Halves {
   using Floats = Avx2Floats;
@@ -362,8 +382,8 @@ struct Avx2Halves {
   static Values subtract_to_odd(Values a, Values b) {
     return {Floats::add_to_odd(a.low, -b.low), Floats::add_to_odd(a.high, -b.high)};
   }
-  /// Whether what follows but for fma makes NaNs as NanPolicy::first_operand wants them.
-  static constexpr bool has_right_nans = true;
+  using Nans = Avx2Nans;
+  using FmaNans = Avx2FmaNans;
   static Values add(Values a, Values b) { return {add_in_order(a.low, b.low), add_in_order(a.high, b.high)}; }
   static Values subtract(Values a, Values b) { return {a.low - b.low, a.high - b.high}; }
   static Values multiply(Values a, Values b) {

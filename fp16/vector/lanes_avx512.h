@@ -257,7 +257,8 @@ struct Avx512Halves {
 
   static Values add_to_odd(Values a, Values b) { return Floats::add_to_odd(a, b); }
   static Values subtract_to_odd(Values a, Values b) { return Floats::add_to_odd(a, -b); }
-  static constexpr bool has_right_nans = true;
+  using Nans = Avx2Nans;
+  using FmaNans = Avx2FmaNans;
   static Values multiply(Values a, Values b) { return a * b; }
   static Values divide(Values a, Values b) { return a / b; }
   static Values sqrt(Values x) { return _mm512_sqrt_ps(x); }

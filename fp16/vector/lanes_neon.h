@@ -292,6 +292,31 @@ struct NeonWords {
   static std::uint32_t sum(Vector x) { return vaddlvq_u16(x); }
 };
 
+/// Finds NaNs that are not as NanPolicy::first_operand wants them: the one for an invalid operation has another sign, and a
+/// signalling operand goes before a quiet one. Both raise "invalid" in the status register FPSR. FmaNans finds all NaNs: they
+/// are the largest of results, and fma takes the third operand's first.
+class NeonNans {
+ public:
+  NeonNans() : callers_(status()) { set_status(callers_ & ~invalid); }
+  ~NeonNans() { set_status(status() | callers_); }
+  NeonNans(const NeonNans&) = delete;
+  NeonNans& operator=(const NeonNans&) = delete;
+  template <class Values>
+  void look(const Values&, uint16x8_t) {}
+  bool found() const { return (status() & invalid) != 0; }
+
+ private:
+  static constexpr std::uint64_t invalid = 1;
+  static std::uint64_t status() {
+    std::uint64_t value;
+    asm volatile("mrs %0, fpsr" : "=r"(value) : : "memory");
+    return value;
+  }
+  static void set_status(std::uint64_t value) { asm volatile("msr fpsr, %0" : : "r"(value) : "memory"); }
+
+  std::uint64_t callers_;
+};
+
 /// Eight halves: their codes in one vector, their values in two.
 struct NeonHalves {
   using Floats = NeonFloats;
@@ -334,11 +359,22 @@ struct NeonHalves {
   }
   static Values scale(Values x, float factor) { return {x.low * factor, x.high * factor}; }
 
-  /// A NaN for invalid operations has another sign than x86's, and a signalling operand goes before a quiet one.
-  static constexpr bool has_right_nans = false;
-  static Values add(Values a, Values b) { return {a.low + b.low, a.high + b.high}; }
+  using Nans = NeonNans;
+  class FmaNans {
+   public:
+    void look(const Values& results, Codes) {
+      largest_ = vmaxq_f32(vmaxq_f32(largest_, results.low), results.high);
+    }
+    bool found() const { return Floats::any(Floats::unordered(largest_)); }
+
+   private:
+    float32x4_t largest_ = Floats::broadcast(0);
+  };
+  static Values add(Values a, Values b) { return {add_in_order(a.low, b.low), add_in_order(a.high, b.high)}; }
   static Values subtract(Values a, Values b) { return {a.low - b.low, a.high - b.high}; }
-  static Values multiply(Values a, Values b) { return {a.low * b.low, a.high * b.high}; }
+  static Values multiply(Values a, Values b) {
+    return {multiply_in_order(a.low, b.low), multiply_in_order(a.high, b.high)};
+  }
   static Values divide(Values a, Values b) { return {a.low / b.low, a.high / b.high}; }
   static Values sqrt(Values x) { return {vsqrtq_f32(x.low), vsqrtq_f32(x.high)}; }
 
@@ -350,6 +386,17 @@ struct NeonHalves {
  private:
   static Codes narrow(uint32x4_t low, uint32x4_t high) {
     return vuzp1q_u16(vreinterpretq_u16_u32(low), vreinterpretq_u16_u32(high));
+  }
+  // As those of lanes_avx2.h.
+  static float32x4_t add_in_order(float32x4_t a, float32x4_t b) {
+    float32x4_t sum;
+    asm("fadd %0.4s, %1.4s, %2.4s" : "=w"(sum) : "w"(a), "w"(b));
+    return sum;
+  }
+  static float32x4_t multiply_in_order(float32x4_t a, float32x4_t b) {
+    float32x4_t product;
+    asm("fmul %0.4s, %1.4s, %2.4s" : "=w"(product) : "w"(a), "w"(b));
+    return product;
   }
 };
 

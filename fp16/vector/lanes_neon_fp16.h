@@ -22,10 +22,27 @@ struct NeonFp16Halves {
     return vreinterpretq_u16_f16(x);
   }
 
-  static constexpr bool has_right_nans = false;
-  static Values add(Values a, Values b) { return vaddq_f16(a, b); }
+  using Nans = NeonNans;
+  class FmaNans {
+   public:
+    void look(Values results, Codes) { largest_ = vmaxq_f16(largest_, results); }
+    bool found() const { return Words::any(vmvnq_u16(vceqq_f16(largest_, largest_))); }
+
+   private:
+    Values largest_ = vdupq_n_f16(0);
+  };
+  // The compiler may swap the operands of what it knows to be a sum or a product.
+  static Values add(Values a, Values b) {
+    Values sum;
+    asm("fadd %0.8h, %1.8h, %2.8h" : "=w"(sum) : "w"(a), "w"(b));
+    return sum;
+  }
+  static Values multiply(Values a, Values b) {
+    Values product;
+    asm("fmul %0.8h, %1.8h, %2.8h" : "=w"(product) : "w"(a), "w"(b));
+    return product;
+  }
   static Values subtract(Values a, Values b) { return vsubq_f16(a, b); }
-  static Values multiply(Values a, Values b) { return vmulq_f16(a, b); }
   static Values divide(Values a, Values b) { return vdivq_f16(a, b); }
   static Values sqrt(Values x) { return vsqrtq_f16(x); }
   static Values fma(Values a, Values b, Values c) { return vfmaq_f16(c, a, b); }
