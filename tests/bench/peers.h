@@ -38,6 +38,9 @@ struct HalfLoops {
 /// limit. Its fma is exact: it rounds to odd at 24 bits, then to half.
 extern const HalfLoops avx2_limit;
 extern const HalfLoops avx512_limit;
+/// The same over AArch64's conversions; and over its arithmetic of halves, where that is no limit of conversions.
+extern const HalfLoops neon_limit;
+extern const HalfLoops neon_fp16_limit;
 
 /// The types of other libraries, one element at a time as their users write it.
 extern const HalfLoops imath;

@@ -1,0 +1,12 @@
+# What QEMU counts the instructions of: ours, and limits as the benchmark has them, compiled for one instruction set.
+add_executable(instruction_cases EXCLUDE_FROM_ALL ${CMAKE_CURRENT_LIST_DIR}/cases.cpp)
+target_link_libraries(instruction_cases PRIVATE halflab::fp16_bulk Eigen3::Eigen)
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
+  target_sources(instruction_cases PRIVATE bench/limit_neon.cpp bench/peer_eigen.cpp)
+  set_source_files_properties(bench/limit_neon.cpp PROPERTIES COMPILE_OPTIONS "-march=armv8.2-a+fp16")
+else()
+  target_sources(instruction_cases PRIVATE bench/limit_avx2.cpp bench/peer_eigen_avx2.cpp)
+  set_source_files_properties(bench/limit_avx2.cpp bench/peer_eigen_avx2.cpp PROPERTIES COMPILE_OPTIONS "-march=haswell")
+endif()
+target_compile_options(instruction_cases PRIVATE -O3)
+set_target_properties(instruction_cases PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
