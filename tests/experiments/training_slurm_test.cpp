@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -59,15 +60,22 @@ struct Submitted {
   std::string task(int index) const { return array + "_" + std::to_string(index); }
 };
 
+/// What a process is told by its environment; nothing of one that has ended.
+std::set<std::string> environment_of(const fs::path& process) {
+  std::ifstream environment(process / "environ");
+  std::set<std::string> variables;
+  for (std::string variable; std::getline(environment, variable, '\0');) variables.insert(variable);
+  return variables;
+}
+
 /// The processes of a task of an array, by name: its shell and what that runs.
 std::map<std::string, pid_t> processes_of(const Submitted& job, int index) {
   std::map<std::string, pid_t> found;
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
-    std::ifstream environment(entry.path() / "environ");
-    std::set<std::string> variables;
-    for (std::string variable; std::getline(environment, variable, '\0');) variables.insert(variable);
+    const std::set<std::string> variables = environment_of(entry.path());
     if (!variables.contains("SLURM_ARRAY_JOB_ID=" + job.array) ||
-        !variables.contains("SLURM_ARRAY_TASK_ID=" + std::to_string(index)))
+        !variables.contains("SLURM_ARRAY_TASK_ID=" + std::to_string(index)) ||
+        !variables.contains("SLURM_CONF=" + std::string(std::getenv("SLURM_CONF"))))
       continue;
     std::ifstream name_file(entry.path() / "comm");
     std::string name;
@@ -77,13 +85,36 @@ std::map<std::string, pid_t> processes_of(const Submitted& job, int index) {
   return found;
 }
 
-/// A sweep of four cells, of a few seconds each.
+/// The daemon of a node, and what it has started for the task that runs there.
+std::vector<pid_t> processes_of_node(const std::string& node, const std::map<std::string, pid_t>& task) {
+  std::vector<pid_t> all;
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc")) {
+    std::ifstream file(entry.path() / "cmdline");
+    std::string command;
+    std::getline(file, command);
+    if (command == std::string("slurmd\0-D\0-N\0", 13) + node + '\0' &&
+        environment_of(entry.path()).contains("SLURM_CONF=" + std::string(std::getenv("SLURM_CONF"))))
+      all.push_back(std::stoi(entry.path().filename()));
+  }
+  REQUIRE(all.size() == 1);
+  std::ifstream status("/proc/" + std::to_string(task.at("bash")) + "/stat");
+  std::string number, name, state;
+  pid_t parent = 0;
+  status >> number >> name >> state >> parent;
+  all.push_back(parent);
+  for (const auto& [program, process] : task) all.push_back(process);
+  return all;
+}
+
+/// A sweep of up to four cells, of a few seconds each.
 struct Sweep {
   TemporaryDirectory directory;
-  std::string command = HALFLAB_BINARY_DIRECTORY
-      "/training --sweep --model mlp:hidden1=32 --policy fp32,amp,O2,fp16 --batch 16 "
-      "--steps 12000 --checkpoint-every 0 --out ";
   fs::path out = directory / "out";
+  std::string command;  ///< up to the folder of the results
+
+  explicit Sweep(const std::string& options)
+      : command(HALFLAB_BINARY_DIRECTORY "/training --sweep --model mlp:hidden1=32 --batch 16 " + options +
+                " --out ") {}
 
   Submitted submit(const std::string& options) const {
     const Outcome outcome = run_command("'" + (checkout / "lab").string() + "' slurm --submit " + options +
@@ -127,7 +158,7 @@ struct Sweep {
 TEST_CASE("slurm: an array that is told, requeued, killed and fails ends with the bytes of a plain run") {
   if (must_skip()) return;
   const Cluster cluster;
-  const Sweep sweep;
+  const Sweep sweep("--policy fp32,amp,O2,fp16 --steps 12000 --checkpoint-every 0");
   const Submitted job = sweep.submit("--time 1:00:00 --partition main --mem 100");
   CHECK(Cluster::field(job.merge, "Dependency") == "afterok:" + job.array + "_*(unfulfilled)");
 
@@ -164,11 +195,27 @@ TEST_CASE("slurm: an array that is told, requeued, killed and fails ends with th
   sweep.require_bytes_of_plain_run();
 }
 
+TEST_CASE("slurm: on a node that dies a task is begun on another, from its last checkpoint") {
+  if (must_skip()) return;
+  const Cluster cluster;
+  const Sweep sweep("--policy fp32 --steps 30000 --checkpoint-every 500");
+  const Submitted job = sweep.submit("--time 10");
+  sweep.wait_for_steps(1);
+  wait_until("a checkpoint", [&] { return sweep.has_checkpoint(1); });
+  const std::string node = Cluster::field(job.task(1), "BatchHost");
+  for (const pid_t process : processes_of_node(node, processes_of(job, 1)))
+    CHECK(::kill(process, SIGKILL) == 0);
+  Cluster::wait_for(job.merge, "COMPLETED");
+  CHECK(Cluster::restarts(job.task(1)) == 1);
+  CHECK(Cluster::field(job.task(1), "BatchHost") != node);
+  CHECK(training::json_of(sweep.cell(1) / "manifest.json").at("settings").at("resumed_at_step") > 0);
+  sweep.require_bytes_of_plain_run();
+}
+
 TEST_CASE("slurm: before its time limit a task writes a checkpoint and queues again") {
   if (must_skip()) return;
   const Cluster cluster;
-  Sweep sweep;
-  sweep.command.replace(sweep.command.find("12000"), 5, "1000000");
+  const Sweep sweep("--policy fp32,amp,O2,fp16 --steps 1000000 --checkpoint-every 0");
   const Submitted job = sweep.submit("--shards 1 --time 3");
   sweep.wait_for_steps(1);
   // Slurm looks for the ends of jobs twice a minute.
