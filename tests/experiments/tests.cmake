@@ -69,6 +69,10 @@ halflab_test(explain_gemm_test
   oracle/exact_half.cpp
   LIBRARIES explain_gemm_parts Boost::headers)
 
+# What manuals of processors say, by hand; the programs that execute instructions are tested where an emulator is.
+halflab_test(cpu_instructions_test experiments/cpu/families_test.cpp experiments/cpu/riscv64_test.cpp
+  LIBRARIES halflab_cpu_instructions)
+
 # README.md and docs/: what is written in them, and the commands and code that they show.
 halflab_test(pages_test experiments/pages_test.cpp LIBRARIES pages_parts nlohmann_json::nlohmann_json)
 target_compile_definitions(pages_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}"

@@ -326,7 +326,7 @@ void append_integer_conversions(Rows& rows) {
 /// The rounding stands in the instruction, and another one in the register.
 void append_own_roundings(Rows& rows) {
   const auto append_one = [&](const char* name, const Domain& domain, Model model, NumberType from,
-                              NumberType to, Execute execute, Rounding rounding) {
+                              NumberType to, Execute execute, Rounding rounding, std::string_view rule = {}) {
     append(rows,
            {.name = name,
             .group = "rounding of the instruction",
@@ -335,7 +335,8 @@ void append_own_roundings(Rows& rows) {
             .operands = {from, from, from},
             .result = to,
             .execute = execute,
-            .needs = whole},
+            .needs = whole,
+            .rule = rule},
            {Mode{.name = "whatever frm", .rounding = rounding}});
   };
 #define OWN_ROUNDING(rm, rounding)                                                                         \
@@ -346,7 +347,8 @@ void append_own_roundings(Rows& rows) {
   append_one("fcvt.h.s f, f, " rm, domain_called("singles"), converted<binary16, binary32>, single_number, \
              half_number, NARROWED(OtherControl, Half, float, "fcvt.h.s %0, %1, " rm), rounding);          \
   append_one("fcvt.w.h x, f, " rm, domain_called("codes"), to_integer<std::int32_t>, half_number,          \
-             signed_long, INTEGER_1(OtherControl, Long, "fcvt.w.h %0, %1, " rm, boxed), rounding)
+             signed_long, INTEGER_1(OtherControl, Long, "fcvt.w.h %0, %1, " rm, boxed), rounding,          \
+             integer_rule)
   OWN_ROUNDING("rne", Rounding::nearest_even);
   OWN_ROUNDING("rtz", Rounding::toward_zero);
   OWN_ROUNDING("rdn", Rounding::toward_negative);
