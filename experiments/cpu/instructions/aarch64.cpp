@@ -276,15 +276,18 @@ void append_arithmetic(List& list) {
 
 void append_fused(List& list) {
   const auto append = [&](std::string name, Model model, int lanes, Execute execute) {
-    list.append({.name = std::move(name),
-                 .group = "fused multiply-add",
-                 .domain = &domain_called("triples"),
-                 .model = model,
-                 .lanes = lanes,
-                 .execute = execute,
-                 .needs = half_arithmetic,
-                 .rule = addend_rule},
-                all_modes);
+    Instruction row{.name = std::move(name),
+                    .group = "fused multiply-add",
+                    .domain = &domain_called("triples"),
+                    .model = model,
+                    .lanes = lanes,
+                    .execute = execute,
+                    .needs = half_arithmetic,
+                    .rule = addend_rule};
+    list.append(row, all_modes);
+    row.name += ", specials";
+    row.domain = &special_triples;
+    list.append(row, all_modes);
   };
   append("fmadd h, h, h, h", fused<Negated::none>, 1, HALF_3("fmadd"));
   append("fmsub h, h, h, h", fused<Negated::product>, 1, HALF_3("fmsub"));
