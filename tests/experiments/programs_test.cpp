@@ -127,7 +127,7 @@ std::vector<std::string> experiments() {
   std::istringstream folders(HALFLAB_EXPERIMENTS);
   for (std::string folder; std::getline(folders, folder, ',');) {
     const std::string name = fs::path(folder).filename();
-    const bool is_experiment = name != "report" && name != "pages" && name != "gpu_status";
+    const bool is_experiment = name != "report" && name != "pages" && !name.ends_with("_status");
     if (is_experiment && name != "gpu_throughput") names.push_back(name);
   }
   REQUIRE(names.size() > 10);
@@ -174,6 +174,10 @@ TEST_CASE("programs: --quick writes every promised file and key, the same bytes 
   const std::string out = directory / "out";
   REQUIRE(run("validate_gpu --device cpu --quick --op hadd,hexp --out " + out).exit_code == 0);
   written["validate_gpu"].add(contents_of(out));
+  // Likewise of validate_cpu, in validate_cpu_program_test.cpp.
+  const std::string held = directory / "held";
+  REQUIRE(run("validate_cpu --emulator never --rows conversion --quick --out " + held).exit_code == 0);
+  written["validate_cpu"].add(contents_of(held));
   for (const std::string& experiment : experiments()) {
     INFO(experiment);
     REQUIRE(written.contains(experiment));

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/validation/proofs.h"
 #include "experiments/validation/record_files.h"
 
 namespace experiments::gpu_status {
@@ -22,29 +23,9 @@ std::string text_of(const Json& object, std::string_view key) {
   return found && found->is_string() ? found->string() : "";
 }
 
-std::string where_of(const Json& manifest) {
-  constexpr std::size_t date_length = 10, revision_length = 8;
-  const bool modified = manifest.value("git_dirty", true).boolean();
-  const Json& gpu = manifest.at("gpu");
-  return fmt::format("{}, driver {}, {}, {}{}", text_of(gpu, "name"), text_of(gpu, "driver"),
-                     text_of(manifest, "date").substr(0, date_length),
-                     text_of(manifest, "git_revision").substr(0, revision_length),
-                     modified ? ", modified" : "");
-}
-
-std::map<std::string, RowProof> row_proofs(const fs::path& file) {
-  std::map<std::string, RowProof> rows;
-  const std::optional<CsvTable> table = CsvTable::read(file);
-  for (std::size_t i = 0; table && i < table->size(); ++i) {
-    const RowProof proof{.inputs_possible = table->number(i, "inputs_possible"),
-                         .inputs = table->number(i, "inputs"),
-                         .mismatches = table->number(i, "mismatches"),
-                         .other_nans = table->number(i, "other_nans"),
-                         .misrounded = table->number(i, "not_correctly_rounded")};
-    if (proof.inputs == 0) continue;
-    rows[fmt::format("{}, {}", table->cell(i, "operation"), table->cell(i, "subject"))] = proof;
-  }
-  return rows;
+std::string where_of(const Json& gpu, const fs::path& manifest) {
+  return fmt::format("{}, driver {}, {}", text_of(gpu, "name"), text_of(gpu, "driver"),
+                     validation::day_and_revision(manifest));
 }
 
 std::vector<KernelTime> kernel_times(const fs::path& file) {
@@ -74,9 +55,9 @@ std::optional<Record> read_record(const fs::path& folder) {
           folder.string(), gpu.to_text()));
   }
   return Record{.gpu = text_of(gpu, "name"),
-                .where = where_of(manifest),
+                .where = where_of(gpu, folder / "manifest.json"),
                 .summary = read_object(folder / "summary.json"),
-                .rows = row_proofs(folder / "verdicts.csv"),
+                .rows = validation::row_proofs(folder / "verdicts.csv"),
                 .kernels = kernel_times(folder / "throughput.csv")};
 }
 

@@ -8,17 +8,9 @@
 #include <vector>
 
 #include "experiments/frame/json.h"
+#include "experiments/validation/proofs.h"
 
 namespace experiments::gpu_status {
-
-/// A row of verdicts.csv that ran.
-struct RowProof {
-  std::uint64_t inputs_possible = 0;
-  std::uint64_t inputs = 0;
-  std::uint64_t mismatches = 0;
-  std::uint64_t other_nans = 0;
-  std::uint64_t misrounded = 0;
-};
 
 /// A row of throughput.csv: a kernel whose results were right, beside one that limits it.
 struct KernelTime {
@@ -35,7 +27,7 @@ struct Record {
   std::string gpu;
   std::string where;  ///< the GPU, its driver, the day and the revision
   Json summary;
-  std::map<std::string, RowProof> rows;  ///< by validate_gpu::Row::id()
+  std::map<std::string, validation::RowProof> rows;  ///< by validate_gpu::Row::id()
   std::vector<KernelTime> kernels;
 };
 

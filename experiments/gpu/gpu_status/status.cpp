@@ -4,10 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <iterator>
-#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -16,6 +14,7 @@
 #include "experiments/gpu/gpu_throughput/record.h"
 #include "experiments/gpu/gpu_throughput/streaming.h"
 #include "experiments/gpu/validate_gpu/rows.h"
+#include "experiments/validation/proofs.h"
 
 namespace experiments::gpu_status {
 namespace {
@@ -32,69 +31,22 @@ struct Line {
   std::string where;
 };
 
-std::string count_text(std::uint64_t count) {
-  constexpr std::uint64_t most_digits = 100'000;
-  return count < most_digits ? fmt::format("{}", count)
-                             : fmt::format("2^{:.1f}", std::log2(static_cast<double>(count)));
-}
-
 std::string joined(const std::vector<std::string>& parts) {
   return fmt::format("{}", fmt::join(parts, "; "));
-}
-
-struct FamilyProof {
-  std::size_t run = 0, whole = 0, wrong = 0;
-  std::uint64_t inputs = 0, mismatches = 0, other_nans = 0, misrounded = 0;
-  std::vector<std::string> where;
-};
-
-FamilyProof proof_of(const std::vector<const Row*>& rows, const RecordedGpu& gpu) {
-  FamilyProof family;
-  for (const Row* row : rows) {
-    RowProof best;
-    std::uint64_t mismatches = 0;
-    for (const Record& record : gpu.records) {
-      const auto found = record.rows.find(row->id());
-      if (found == record.rows.end()) continue;
-      mismatches += found->second.mismatches;
-      if (found->second.inputs > best.inputs) best = found->second;
-      if (std::ranges::find(family.where, record.where) == family.where.end())
-        family.where.push_back(record.where);
-    }
-    if (best.inputs == 0) continue;
-    ++family.run;
-    family.whole += best.inputs == best.inputs_possible;
-    family.wrong += mismatches != 0;
-    family.inputs += best.inputs;
-    family.mismatches += mismatches;
-    family.other_nans += best.other_nans;
-    family.misrounded += best.misrounded;
-  }
-  return family;
-}
-
-std::string result_of(const FamilyProof& family, std::size_t rows) {
-  const std::string all = family.run == rows ? "all" : fmt::format("{} of {}", family.run, rows);
-  const std::string run = fmt::format("{} run, {} on every input", all, family.whole);
-  std::vector<std::string> parts{run};
-  parts.push_back(family.mismatches == 0
-                      ? "no mismatch"
-                      : fmt::format("**{} mismatches in {}**", family.mismatches, family.wrong));
-  if (family.other_nans != 0) parts.push_back(fmt::format("{} NaNs of other bits", family.other_nans));
-  if (family.misrounded != 0) parts.push_back(fmt::format("{} not correctly rounded", family.misrounded));
-  return joined(parts);
 }
 
 std::vector<Line> family_lines(std::string_view name, const std::vector<const Row*>& rows,
                                const std::vector<RecordedGpu>& gpus) {
   const Line unproven{.what = std::string(name), .rows = fmt::format("{}", rows.size())};
+  std::vector<std::string> ids;
+  for (const Row* row : rows) ids.push_back(row->id());
   std::vector<Line> lines;
   for (const RecordedGpu& gpu : gpus) {
-    const FamilyProof family = proof_of(rows, gpu);
+    const validation::FamilyProof family = validation::proof_of(ids, gpu.records);
     if (family.run == 0) continue;
     Line line = unproven;
-    line.result = result_of(family, rows.size());
-    line.inputs = count_text(family.inputs);
+    line.result = validation::result_text(family, rows.size());
+    line.inputs = validation::power_text(family.inputs);
     line.where = joined(family.where);
     lines.push_back(std::move(line));
   }
@@ -202,8 +154,6 @@ std::string throughput_table(const std::vector<RecordedGpu>& gpus) {
   return "\n| kernel | size | throughput | of its limit | on |\n|---|---|---|---|---|\n" + lines;
 }
 
-constexpr std::string_view begin_mark = "<!-- gpu-status:begin -->\n", end_mark = "<!-- gpu-status:end -->";
-
 }  // namespace
 
 std::string status_table(const fs::path& records) {
@@ -221,12 +171,7 @@ std::string status_table(const fs::path& records) {
 }
 
 std::string with_table(const std::string& text, std::string_view table) {
-  const std::size_t begin = text.find(begin_mark), end = text.find(end_mark);
-  if (begin == std::string::npos || end == std::string::npos || end < begin)
-    throw std::invalid_argument(fmt::format("no lines '{}' and '{}' with the table between them",
-                                            begin_mark.substr(0, begin_mark.size() - 1), end_mark));
-  const std::size_t start = begin + begin_mark.size();
-  return text.substr(0, start) + std::string(table) + text.substr(end);
+  return validation::with_table(text, "gpu-status", table);
 }
 
 }  // namespace experiments::gpu_status

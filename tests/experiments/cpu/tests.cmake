@@ -1,0 +1,13 @@
+# Instructions of processors: their models, what this one and QEMU execute, and the programs that do.
+halflab_test(validate_cpu_test experiments/cpu/instructions_test.cpp LIBRARIES halflab_cpu_instructions)
+halflab_test(cpu_status_test experiments/cpu/cpu_status_test.cpp
+  LIBRARIES cpu_status_parts nlohmann_json::nlohmann_json)
+target_compile_definitions(cpu_status_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
+halflab_test(validate_cpu_program_test experiments/cpu/validate_cpu_program_test.cpp
+  LIBRARIES halflab_cpu_instructions nlohmann_json::nlohmann_json)
+halflab_test(validate_cpu_emulated_test experiments/cpu/emulated_test.cpp
+  LIBRARIES halflab_cpu_instructions nlohmann_json::nlohmann_json LABEL qemu)
+foreach(test validate_cpu_program_test validate_cpu_emulated_test)
+  target_compile_definitions(${test} PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  add_dependencies(${test} validate_cpu)
+endforeach()
