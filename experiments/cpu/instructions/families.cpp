@@ -16,6 +16,9 @@ std::span<const Family> families() {
        riscv64_instructions, riscv64_has},
       {"f16c", "x86-64 with F16C", "x86_64", "qemu-x86_64 -cpu max",
        "Intel 64 and IA-32 Architectures Software Developer's Manual", f16c_instructions, f16c_has},
+      {"avx512_fp16", "x86-64 with AVX512-FP16", "x86_64", "",
+       "Intel 64 and IA-32 Architectures Software Developer's Manual", avx512_fp16_instructions,
+       avx512_fp16_has},
   };
   return all;
 }

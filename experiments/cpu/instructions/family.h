@@ -47,5 +47,7 @@ const std::vector<Instruction>& riscv64_instructions();
 bool riscv64_has(std::string_view feature);
 const std::vector<Instruction>& f16c_instructions();
 bool f16c_has(std::string_view feature);
+const std::vector<Instruction>& avx512_fp16_instructions();
+bool avx512_fp16_has(std::string_view feature);
 
 }  // namespace experiments::validate_cpu

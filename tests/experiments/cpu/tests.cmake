@@ -1,5 +1,6 @@
 # Instructions of processors: their models, what this one and QEMU execute, and the programs that do.
-halflab_test(validate_cpu_test experiments/cpu/instructions_test.cpp LIBRARIES halflab_cpu_instructions)
+halflab_test(validate_cpu_test experiments/cpu/instructions_test.cpp experiments/cpu/riscv64_test.cpp
+  LIBRARIES halflab_cpu_instructions)
 halflab_test(cpu_status_test experiments/cpu/cpu_status_test.cpp
   LIBRARIES cpu_status_parts nlohmann_json::nlohmann_json)
 target_compile_definitions(cpu_status_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")

@@ -1,0 +1,160 @@
+/// The rules of AVX512-FP16 are those of x86's instructions on floats, which this processor may have: held to these on every
+/// pair and triple of special floats and their neighbours.
+
+#include <doctest/doctest.h>
+
+#ifdef __x86_64__
+
+#include <bit>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "experiments/cpu/instructions/x86_control.h"
+#include "experiments/cpu/instructions/x86_rules.h"
+#include "fp16/formats.h"
+
+namespace {
+
+using namespace experiments::validate_cpu;
+using fp16::binary32;
+using fp16::Predicate;
+using fp16::Rounding;
+
+std::vector<std::uint32_t> special_floats() {
+  std::vector<std::uint32_t> codes;
+  for (const std::uint32_t magnitude :
+       {0x00000000U, 0x00000001U, 0x007FFFFFU, 0x00800000U, 0x00800001U, 0x33800000U, 0x3F000000U,
+        0x3F800000U, 0x3F800001U, 0x3FC00000U, 0x40490FDBU, 0x4EFFFFFFU, 0x4F000000U, 0x7F7FFFFFU,
+        0x7F800000U, 0x7F800001U, 0x7FA00005U, 0x7FC00000U, 0x7FC01234U}) {
+    codes.push_back(magnitude);
+    codes.push_back(magnitude | 0x80000000U);
+  }
+  return codes;
+}
+
+constexpr Mode modes[] = {{},
+                          {.name = "down", .rounding = Rounding::toward_negative},
+                          {.name = "up", .rounding = Rounding::toward_positive},
+                          {.name = "zero", .rounding = Rounding::toward_zero}};
+
+/// What the instruction, on registers, gives and raises.
+template <class Execute>
+Outcome executed_on(const Mode& mode, Execute execute) {
+  const Mxcsr control(mode);
+  const std::uint32_t value = execute();
+  return {.value = value, .exceptions = control.raised()};
+}
+
+void check(const std::string& name, Outcome found, Outcome expected, const Operands& operands) {
+  if (found.value == expected.value && found.exceptions == expected.exceptions) return;
+  INFO(name, " of ", operands.a, ", ", operands.b, ", ", operands.c);
+  CHECK(found.value == expected.value);
+  CHECK(exceptions_text(found.exceptions) == exceptions_text(expected.exceptions));
+}
+
+/// A function of float registers' codes.
+#define FLOAT_2(name)                                                                                        \
+  [](std::uint32_t a, std::uint32_t b) {                                                                     \
+    float y;                                                                                                 \
+    asm volatile(name " %2, %1, %0" : "=x"(y) : "x"(std::bit_cast<float>(a)), "x"(std::bit_cast<float>(b))); \
+    return std::bit_cast<std::uint32_t>(y);                                                                  \
+  }
+#define FLOAT_ADDED(name)                                                                                    \
+  [](std::uint32_t a, std::uint32_t b, std::uint32_t c) {                                                    \
+    float y = std::bit_cast<float>(c);                                                                       \
+    asm volatile(name " %2, %1, %0" : "+x"(y) : "x"(std::bit_cast<float>(a)), "x"(std::bit_cast<float>(b))); \
+    return std::bit_cast<std::uint32_t>(y);                                                                  \
+  }
+
+template <class Instruction>
+void check_pairs(const std::string& name, Model model, Instruction instruction) {
+  for (const Mode& mode : modes) {
+    for (const std::uint32_t a : special_floats()) {
+      for (const std::uint32_t b : special_floats()) {
+        const Operands operands{.a = a, .b = b};
+        check(name, executed_on(mode, [&] { return instruction(a, b); }), model(operands, mode), operands);
+      }
+    }
+  }
+}
+
+template <class Instruction>
+void check_triples(const std::string& name, Model model, Instruction instruction) {
+  for (const Mode& mode : modes) {
+    for (const std::uint32_t a : special_floats()) {
+      for (const std::uint32_t b : special_floats()) {
+        for (const std::uint32_t c : special_floats()) {
+          const Operands operands{.a = a, .b = b, .c = c};
+          check(name, executed_on(mode, [&] { return instruction(a, b, c); }), model(operands, mode),
+                operands);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("x86 rules: sums, products, quotients, roots and extrema of floats follow them") {
+  if (!__builtin_cpu_supports("avx")) {
+    MESSAGE("skipped: needs AVX");
+    return;
+  }
+  check_pairs("vaddss", x86::binary<binary32, fp16::add<binary32>>, FLOAT_2("vaddss"));
+  check_pairs("vsubss", x86::binary<binary32, fp16::subtract<binary32>>, FLOAT_2("vsubss"));
+  check_pairs("vmulss", x86::binary<binary32, fp16::multiply<binary32>>, FLOAT_2("vmulss"));
+  check_pairs("vdivss", x86::binary<binary32, fp16::divide<binary32>>, FLOAT_2("vdivss"));
+  check_pairs("vminss", x86::extremum<binary32, Predicate::less>, FLOAT_2("vminss"));
+  check_pairs("vmaxss", x86::extremum<binary32, Predicate::greater>, FLOAT_2("vmaxss"));
+  // The second operand is the one whose root it is.
+  const auto root = FLOAT_2("vsqrtss");
+  for (const Mode& mode : modes) {
+    for (const std::uint32_t a : special_floats())
+      check("vsqrtss", executed_on(mode, [&] { return root(a, a); }),
+            x86::unary<binary32, fp16::sqrt<binary32>>({.a = a}, mode), {.a = a});
+  }
+}
+
+TEST_CASE("x86 rules: fused multiply-add of floats and its kin follow them") {
+  if (!__builtin_cpu_supports("fma")) {
+    MESSAGE("skipped: needs FMA");
+    return;
+  }
+  check_triples("vfmadd231ss", x86::fused<binary32, false, false>, FLOAT_ADDED("vfmadd231ss"));
+  check_triples("vfmsub231ss", x86::fused<binary32, false, true>, FLOAT_ADDED("vfmsub231ss"));
+  check_triples("vfnmadd231ss", x86::fused<binary32, true, false>, FLOAT_ADDED("vfnmadd231ss"));
+  check_triples("vfnmsub231ss", x86::fused<binary32, true, true>, FLOAT_ADDED("vfnmsub231ss"));
+}
+
+TEST_CASE("x86 rules: conversions of floats to and from integers follow them") {
+  for (const Mode& mode : modes) {
+    for (const std::uint32_t a : special_floats()) {
+      const float x = std::bit_cast<float>(a);
+      const auto rounded = [&] {
+        std::uint32_t y;
+        asm volatile("cvtss2si %1, %0" : "=r"(y) : "x"(x));
+        return y;
+      };
+      const auto truncated = [&] {
+        std::uint32_t y;
+        asm volatile("cvttss2si %1, %0" : "=r"(y) : "x"(x));
+        return y;
+      };
+      const auto from = [&] {
+        float y = 0;
+        asm volatile("cvtsi2ssl %1, %0" : "+x"(y) : "r"(a));
+        return std::bit_cast<std::uint32_t>(y);
+      };
+      const Operands operands{.a = a};
+      check("cvtss2si", executed_on(mode, rounded), x86::to_integer<binary32, std::int32_t>(operands, mode),
+            operands);
+      check("cvttss2si", executed_on(mode, truncated), x86::truncated<binary32, std::int32_t>(operands, mode),
+            operands);
+      check("cvtsi2ss", executed_on(mode, from), x86::from_integer<binary32, std::int32_t>(operands, mode),
+            operands);
+    }
+  }
+}
+
+#endif
