@@ -22,9 +22,8 @@ struct NeonFloatsAsDoubles {
   static Vector broadcast(double x) { return {Doubles::broadcast(x), Doubles::broadcast(x)}; }
   template <std::size_t count>
   static NeonElements<float64x2_t, count> load_elements(const float* p) {
-    NeonElements<float64x2_t, count> elements;
-    for (std::size_t i = 0; i < count; i += 2) elements.vectors[i / 2] = vcvt_f64_f32(vld1_f32(p + i));
-    return elements;
+    return load_neon_elements<float64x2_t, count>(
+        p, [](const float* from) { return vcvt_f64_f32(vld1_f32(from)); });
   }
   static Mask unordered(Vector x) { return {Doubles::unordered(x.low), Doubles::unordered(x.high)}; }
   static Vector select(Mask mask, Vector yes, Vector no) {

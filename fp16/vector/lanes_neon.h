@@ -46,6 +46,20 @@ struct NeonElements {
   auto operator[](std::size_t i) const { return vectors[i / width][i % width]; }
 };
 
+/// `count` elements from p on, and nothing behind them, of which load(p) makes a vector.
+template <class Vector, std::size_t count, typename Real, typename Load>
+NeonElements<Vector, count> load_neon_elements(const Real* p, Load load) {
+  NeonElements<Vector, count> elements;
+  constexpr std::size_t width = elements.width, whole = count / width * width;
+  for (std::size_t i = 0; i < whole; i += width) elements.vectors[i / width] = load(p + i);
+  if constexpr (whole != count) {
+    Real rest[width] = {};
+    std::memcpy(rest, p + whole, (count - whole) * sizeof(Real));
+    elements.vectors[whole / width] = load(rest);
+  }
+  return elements;
+}
+
 /// Four floats, integers of 32 bits under them, and 16 bytes. Comparisons give masks.
 struct NeonFloats {
   using Scalar = float;
@@ -60,9 +74,7 @@ struct NeonFloats {
   static Vector broadcast(float x) { return vdupq_n_f32(x); }
   template <std::size_t count>
   static NeonElements<Vector, count> load_elements(const float* p) {
-    NeonElements<Vector, count> elements;
-    for (std::size_t i = 0; i < count; i += width) elements.vectors[i / width] = load(p + i);
-    return elements;
+    return load_neon_elements<Vector, count>(p, [](const Scalar* from) { return load(from); });
   }
   static Vector floats_of(Ints bits) { return vreinterpretq_f32_s32(bits); }
   static Ints bits_of(Vector x) { return vreinterpretq_s32_f32(x); }
@@ -265,9 +277,7 @@ struct NeonDoubles {
   static Vector broadcast(double x) { return vdupq_n_f64(x); }
   template <std::size_t count>
   static NeonElements<Vector, count> load_elements(const double* p) {
-    NeonElements<Vector, count> elements;
-    for (std::size_t i = 0; i < count; i += width) elements.vectors[i / width] = load(p + i);
-    return elements;
+    return load_neon_elements<Vector, count>(p, [](const Scalar* from) { return load(from); });
   }
   static Vector fma(Vector a, Vector b, Vector c) { return vfmaq_f64(c, a, b); }
   static uint64x2_t unordered(Vector x) { return vceqq_f64(x, x) == 0; }

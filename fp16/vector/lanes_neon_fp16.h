@@ -64,9 +64,7 @@ struct NeonFp16Chains {
   static Vector broadcast(float16_t x) { return vdupq_n_f16(x); }
   template <std::size_t count>
   static NeonElements<Vector, count> load_elements(const float* p) {
-    NeonElements<Vector, count> elements;
-    for (std::size_t i = 0; i < count; i += width) elements.vectors[i / width] = load(p + i);
-    return elements;
+    return load_neon_elements<Vector, count>(p, [](const Scalar* from) { return load(from); });
   }
   static uint16x8_t unordered(Vector x) { return vmvnq_u16(vceqq_f16(x, x)); }
   static Vector select(uint16x8_t mask, Vector yes, Vector no) { return vbslq_f16(mask, yes, no); }
