@@ -109,7 +109,7 @@ void DataParallelOptions::meet(const RunIdentity& run, std::size_t weights) {
   of_all.emplace_back("weights compared every", fmt::format("{}", compare_every));
   of_all.emplace_back("going on with other ranks", fmt::format("{}", with_other_ranks));
   processes->agree(of_all, compare_every);
-  if (is_revealed) revealed.orders = {sim::reveal(processes->wire(), weights, parallel.all_reduce.precision)};
+  if (is_revealed) revealed.orders = {processes->reveal(weights, parallel.all_reduce.precision)};
 }
 
 void DataParallelOptions::add_to(RunIdentity& identity) const {

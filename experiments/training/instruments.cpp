@@ -157,7 +157,8 @@ const ResultKey& result_key(std::string_view name) {
          "norm of the flushed values over the twin's, mean over the same steps", "with twins"},
         {"mean_relative_error", "1", "||run/S - twin|| / ||twin||, mean over the same steps", "with twins"},
         {"held_bytes", "bytes", "of all roles but temporaries, each at its peak"},
-        {"peak_tensor_bytes", "bytes", "the most that tensors took at one time, without twins; of ranks by rank 0"}};
+        {"peak_tensor_bytes", "bytes",
+         "the most that tensors took at one time, without twins; of ranks by rank 0"}};
     for (const sim::MemoryRole role : sim::memory_roles)
       keys.push_back({fmt::format("peak_tensor_bytes_{}", sim::name_of(role)), "bytes",
                       fmt::format("the most that {} took at one time", sim::name_of(role))});

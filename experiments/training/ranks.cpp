@@ -39,8 +39,10 @@ std::string text_of(const RunIdentity& run) {
 
 /// "has batch '8', and rank 0 has batch '16'": the first line in which they differ.
 std::string difference(const std::string& text, const std::string& of_rank_0) {
-  const auto first_line = [](std::string_view lines) {
-    return lines.empty() ? std::string("nothing to train") : std::string(lines.substr(0, lines.find('\n')));
+  const auto first_line = [&](std::string_view lines) {
+    return lines.empty()
+               ? std::string(text.empty() || of_rank_0.empty() ? "nothing to train" : "nothing more")
+               : std::string(lines.substr(0, lines.find('\n')));
   };
   std::string_view a = text, b = of_rank_0;
   while (!a.empty() && !b.empty() && first_line(a) == first_line(b)) {
@@ -87,8 +89,8 @@ std::string Ranks::hosts() const {
 
 void Ranks::agree(const RunIdentity& run, int compare_every) {
   const Outcome outcome = meet(ready, "", run);
-  stage_ = outcome.problem.empty() ? Stage::training : Stage::refused;
-  if (!outcome.problem.empty()) throw std::invalid_argument(outcome.problem);
+  stage_ = outcome.exit_code == 0 ? Stage::training : Stage::refused;
+  if (outcome.exit_code != 0) throw std::invalid_argument(outcome.problem);
   compare_every_ = static_cast<std::uint64_t>(compare_every);
 }
 
@@ -106,7 +108,7 @@ Ranks::Outcome Ranks::meet(int exit_code, const std::string& said, const RunIden
     if (all[2 * rank] <= 0) continue;
     const std::string problem = wire_.broadcast(said, rank);
     const int code = static_cast<int>(all[2 * rank]);
-    return {code, rank == 0 ? "" : fmt::format("rank {} on {}: {}", rank, host_of(rank), problem)};
+    return {code, rank == 0 ? problem : fmt::format("rank {} on {}: {}", rank, host_of(rank), problem)};
   }
   for (std::size_t rank = 1; rank < count(); ++rank) {
     if (all[2 * rank] == all[0] && all[2 * rank + 1] == all[1]) continue;
@@ -114,6 +116,15 @@ Ranks::Outcome Ranks::meet(int exit_code, const std::string& said, const RunIden
     return {2, fmt::format("rank {} on {} {}", rank, host_of(rank), difference(others, first))};
   }
   return {0, ""};
+}
+
+sim::RevealedOrder Ranks::reveal(std::size_t elements, sim::AllReducePrecision precision) {
+  try {
+    return sim::reveal(wire_, elements, precision);
+  } catch (const sim::NoOrder&) {
+    stage_ = Stage::refused;
+    throw;
+  }
 }
 
 std::optional<sim::TrainerState> Ranks::share(const std::optional<sim::TrainerState>& state) {

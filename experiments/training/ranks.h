@@ -9,6 +9,7 @@
 
 #include "experiments/training/checkpoint.h"
 #include "sim/trainer/exchange.h"
+#include "sim/trainer/revealed_order.h"
 #include "sim/trainer/trainer.h"
 
 namespace experiments {
@@ -34,7 +35,6 @@ class Ranks {
   /// "node1 4, node2 4": the hosts and how many ranks each has.
   std::string hosts() const;
   sim::Exchange& exchange() { return exchange_; }
-  sim::Wire& wire() { return wire_; }
 
   /// All ranks are ready, and the same run is before each of them; `compare_every`: steps from one comparison of weights to
   /// the next. Throws std::invalid_argument on all of them, in a line that names the rank, where one is not ready or has
@@ -43,7 +43,7 @@ class Ranks {
   /// In the place of agree(), from a rank that has nothing to train or cannot: what it has said of that, and its exit code.
   struct Outcome {
     int exit_code;
-    std::string problem;  ///< of another rank, where rank 0 has none
+    std::string problem;  ///< of the first rank that has one; empty for rank 0, which has told it
   };
   Outcome decline(int exit_code, const std::string& said);
 
@@ -51,6 +51,9 @@ class Ranks {
   enum class Stage { apart, refused, training, differing, trained };
   Stage stage() const { return stage_; }
   void set_trained() { stage_ = Stage::trained; }
+
+  /// The order in which the carrier sums so many numbers. Throws sim::NoOrder on all ranks where there is none.
+  sim::RevealedOrder reveal(std::size_t elements, sim::AllReducePrecision precision);
 
   /// What rank 0 says, on all ranks.
   bool share(bool yes) { return wire_.broadcast(yes ? "y" : "", 0) == "y"; }

@@ -107,8 +107,8 @@ struct AllReduce {
   AllReduceAlgorithm algorithm = AllReduceAlgorithm::ring;
   AllReducePrecision precision = AllReducePrecision::fp16;
   AllReduceDivision division = AllReduceDivision::before;
-  RingChunks ring_chunks = RingChunks::first_longer;    ///< of `ring` alone
-  const RevealedOrders* revealed = nullptr;  ///< of `mpi` alone; must outlive it
+  RingChunks ring_chunks = RingChunks::first_longer;  ///< of `ring` alone
+  const RevealedOrders* revealed = nullptr;           ///< of `mpi` alone; must outlive it
 
   friend bool operator==(const AllReduce&, const AllReduce&) = default;
 };
@@ -123,7 +123,7 @@ struct AllReducedMean {
 /// The mean that every worker ends with. `workers`: an array of the same length from each, of values of
 /// binary16, infinities and NaNs included. All roundings are to nearest-even: of each quotient before the
 /// sum, of sums as the precision says, of the quotient after it. In fp32 these are the quotients and sums of
-/// binary32.
+/// binary32. Every NaN is the quiet one without a sign.
 ///
 /// With two values at a time, fp16 and fp32_accumulation are the same, bit for bit: a sum or quotient of
 /// binary16 that is rounded to 24 digits, which are at least 2 * 11 + 2, and then to 11 is the one rounded to

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -21,7 +23,13 @@ class AllReduceArithmetic {
   void divide_before(std::span<float> values, fp16::RoundingCounts* counts = nullptr) {
     divide(values, divisor_, counts);
   }
-  void divide_after(std::span<float> sum) { divide(sum, divisor_after_, nullptr); }
+  /// Which of two NaNs a sum hands on is the processor's choice: all become one.
+  void divide_after(std::span<float> sum) {
+    divide(sum, divisor_after_, nullptr);
+    for (float& value : sum) {
+      if (std::isnan(value)) value = std::numeric_limits<float>::quiet_NaN();
+    }
+  }
 
   void add(std::span<float> sum, std::span<const float> term) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];

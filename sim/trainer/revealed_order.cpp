@@ -183,9 +183,8 @@ std::optional<std::string> difference(Wire& wire, const RevealedOrder& order, Al
 
 /// On all ranks, if on any.
 [[noreturn]] void throw_no_order(AllReducePrecision precision, const std::string& what) {
-  throw std::runtime_error(
-      fmt::format("the MPI library's all-reduce is no sum in {} whose order is always the same: {}",
-                  precision == AllReducePrecision::fp32 ? "binary32" : "binary16", what));
+  throw NoOrder(fmt::format("the MPI library's all-reduce is no sum in {} whose order is always the same: {}",
+                            precision == AllReducePrecision::fp32 ? "binary32" : "binary16", what));
 }
 
 void hold_to_random_numbers(Wire& wire, const RevealedOrder& order, AllReducePrecision precision) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -54,9 +55,14 @@ using SumOfConstants = std::function<std::vector<double>(std::span<const double>
 RevealedOrder reveal(const SumOfConstants& sum, std::size_t workers, std::size_t elements,
                      AllReducePrecision precision);
 
+/// Sums of a carrier that are those of no order.
+struct NoOrder : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 /// The order of Wire::sum for so many elements of binary16, or of binary32 for fp32: probed, then held to the carrier's
-/// sums of random numbers of all magnitudes, bit for bit and on every rank. All ranks call it. Throws std::runtime_error
-/// on all of them where the carrier's sums are those of no order.
+/// sums of random numbers of all magnitudes, bit for bit and on every rank. All ranks call it. Throws NoOrder on
+/// all of them where there is none.
 RevealedOrder reveal(Wire& wire, std::size_t elements, AllReducePrecision precision);
 
 /// "ring", "recursive_doubling, rabenseifner": the orders of sim that have these trees, in this succession; "another" where

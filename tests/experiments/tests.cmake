@@ -24,6 +24,7 @@ halflab_test(experiments_common_test
   experiments/training/gradient_sites_test.cpp
   experiments/training/instruments_test.cpp
   experiments/training/memory_need_test.cpp
+  experiments/training/ranks_test.cpp
   experiments/frame/parallel_test.cpp
   experiments/frame/printable_test.cpp
   experiments/frame/progress_test.cpp
@@ -68,10 +69,6 @@ halflab_test(explain_gemm_test
   fp16/mma_oracle.cpp
   oracle/exact_half.cpp
   LIBRARIES explain_gemm_parts Boost::headers)
-
-# What manuals of processors say, by hand; the programs that execute instructions are tested where an emulator is.
-halflab_test(cpu_instructions_test experiments/cpu/families_test.cpp experiments/cpu/riscv64_test.cpp
-  LIBRARIES halflab_cpu_instructions)
 
 # README.md and docs/: what is written in them, and the commands and code that they show.
 halflab_test(pages_test experiments/pages_test.cpp LIBRARIES pages_parts nlohmann_json::nlohmann_json)

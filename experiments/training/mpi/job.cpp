@@ -74,6 +74,7 @@ class Job {
     std::ostringstream unseen, said;
     const int code = body(ranks_.get(), ranks_->is_first() ? Streams{} : Streams{unseen, said});
     std::string line = said.str();
+    while (line.ends_with('\n')) line.pop_back();
     if (line.starts_with(fmt::format("{}: ", program_))) line = line.substr(program_.size() + 2);
     return end(code, line);
   }

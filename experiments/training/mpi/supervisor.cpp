@@ -18,6 +18,7 @@ namespace experiments {
 namespace {
 
 volatile pid_t child = 0;
+volatile sig_atomic_t last_handed_on = 0;
 
 /// What launchers and schedulers send.
 constexpr std::array handed_on{SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGCONT};
@@ -47,11 +48,18 @@ RankProgress& continue_in_child(const std::function<std::string(int signal, cons
     ::setpgid(0, 0);  // signals come through the parent alone
     return progress;
   }
-  for (const int signal : handed_on) ::signal(signal, [](int number) { ::kill(child, number); });
+  for (const int signal : handed_on) {
+    ::signal(signal, [](int number) {
+      last_handed_on = number;
+      ::kill(child, number);
+    });
+  }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
   if (!WIFSIGNALED(status)) std::_Exit(WEXITSTATUS(status));
+  constexpr int by_signal = 128;  // as shells have it
+  if (WTERMSIG(status) == last_handed_on) std::_Exit(by_signal + last_handed_on);
   const std::string last = line(WTERMSIG(status), progress) + "\n";
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, last.data(), last.size());
   std::_Exit(1);

@@ -1,0 +1,55 @@
+/// All-reduces over MPI, order by order, held to virtual ranks.
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+#include "tests/experiments/training/mpi/launches.h"
+
+namespace {
+
+using mpi::Library;
+
+/// The table goes to the test's output.
+void check_grid(const Library& library, int ranks, const std::string& arguments, int limit) {
+  const mpi::Tree tree(HALFLAB_ALL_REDUCE_GRID, HALFLAB_MODULES);
+  const mpi::Outcome outcome =
+      mpi::launch(library, mpi::processes(ranks, tree.program(), library.name + " " + arguments), limit);
+  MESSAGE(library.name, "\n", outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK(test::contains(outcome.output, "equal"));
+}
+
+#ifdef HALFLAB_FULL_GRID
+
+TEST_CASE("mpi grid: every order, precision and division, of all numbers of ranks and many of numbers") {
+  for (const Library& library : mpi::libraries()) {
+    for (const int ranks : {1, 2, 3, 4, 7, 8})
+      check_grid(library, ranks, "1,2,5,7,8,9,100,1000,65537 --all", 1200);
+  }
+}
+
+TEST_CASE("mpi grid: every algorithm of Open MPI") {
+  for (const Library& library : mpi::libraries()) {
+    if (library.name != "openmpi") continue;
+    for (int algorithm = 1; algorithm <= 6; ++algorithm) {
+      Library forced = library;
+      forced.launcher += "--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm " +
+                         std::to_string(algorithm) + " ";
+      for (const int ranks : {2, 3, 4, 7, 8}) check_grid(forced, ranks, "1,3,100,65537,300001", 1200);
+    }
+  }
+}
+
+#else
+
+TEST_CASE("mpi grid: every order and precision, with fewer numbers than ranks and none that divides") {
+  for (const Library& library : mpi::libraries()) {
+    check_grid(library, 3, "1,2,203", 60);
+    check_grid(library, 7, "3,203", 60);
+  }
+}
+
+#endif
+
+}  // namespace

@@ -1,0 +1,287 @@
+/// `training --mpi`, started by mpirun: the bits of virtual ranks, and how such a run ends.
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/experiments/training/mpi/launches.h"
+#include "tests/experiments/training_process.h"
+
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+using mpi::launch;
+using mpi::Library;
+using mpi::lines_of_training;
+using mpi::Outcome;
+using mpi::processes;
+using test::contains;
+using test::TemporaryDirectory;
+
+/// A run of a second, with skipped steps and twins.
+const std::string small =
+    "--model mlp:hidden1=32:hidden2=16 --steps 12 --twin-every 5 --checkpoint-every 5 --scalers "
+    "dynamic:init_scale=4194304 "
+    "--record --dump-tensors 3 ";
+
+std::string with_mpi(const std::string& arguments, const fs::path& out) {
+  return "--mpi " + arguments + " --out " + out.string();
+}
+
+Outcome train(const Library& library, int ranks, const std::string& arguments, const fs::path& out) {
+  return launch(library, processes(ranks, mpi::training, with_mpi(arguments, out)));
+}
+
+nlohmann::json settings_of(const fs::path& out) {
+  return training::json_of(out / "manifest.json").at("settings");
+}
+
+void check_virtual(const Library& library, int ranks, const std::string& arguments) {
+  INFO(library.name, ", ", ranks, " ranks: ", arguments);
+  const TemporaryDirectory directory;
+  const fs::path real = directory / "real", simulated = directory / "virtual";
+  const Outcome outcome = train(library, ranks, arguments, real);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  const bool is_librarys = contains(arguments, "--allreduce mpi");
+  const auto expected = training::run(
+      arguments + " --ranks " + std::to_string(ranks) +
+          (is_librarys && ranks > 1 ? " --allreduce-order " + (real / "manifest.json").string() : ""),
+      simulated);
+  INFO(expected.output);
+  REQUIRE(expected.exit_code == 0);
+  training::check_equal(training::results_of(real), training::results_of(simulated));
+  const nlohmann::json settings = settings_of(real);
+  CHECK(settings.at("mpi.vendor") == (library.name == "mpich" ? "MPICH" : "Open MPI"));
+  CHECK(contains(settings.at("mpi.version"), settings.at("mpi.vendor")));
+  CHECK(settings.at("mpi.ranks") == ranks);
+  CHECK(contains(settings.at("mpi.hosts"), " " + std::to_string(ranks)));
+}
+
+/// One line, and the exit code of the launcher, or of its processes where it has an exit code of its own.
+void check_end(const Outcome& outcome, int exit_code, const std::string& part) {
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == exit_code);
+  const std::vector<std::string> lines = lines_of_training(outcome.output);
+  REQUIRE(lines.size() == 1);
+  INFO("expected: ", part);
+  CHECK(contains(lines.front(), part));
+}
+
+/// A run that goes wrong within ten seconds of what is planted; the steps before take as long again.
+Outcome planted(const Library& library, const std::string& what, const std::string& arguments,
+                int ranks = 3) {
+  const mpi::Tree tree(mpi::training, HALFLAB_PLANTED_MODULES);
+  const TemporaryDirectory directory;
+  Library planting = library;
+  planting.launcher = "HALFLAB_PLANTED='" + what + "' " + planting.launcher;
+  return launch(planting, processes(ranks, tree.program(), with_mpi(arguments, directory / "out")), 20);
+}
+
+}  // namespace
+
+TEST_CASE("mpi: every number of ranks has the files of virtual ranks, by a ring in FP16") {
+  for (const Library& library : mpi::libraries()) {
+    for (const int ranks : {1, 2, 3, 4, 7, 8})
+      check_virtual(library, ranks, small + "--batch 168 --allreduce ring:precision=fp16");
+  }
+}
+
+TEST_CASE(
+    "mpi: shared statistics, delayed scales, twins of scalers and micro-batches are those of virtual ranks") {
+  for (const Library& library : mpi::libraries()) {
+    const std::string tree = "--steps 6 --twin-every 3 --allreduce binary_tree:division=after ";
+    check_virtual(library, 2, tree + "--model cnn:channels=2 --batch 8 --sync-batch-norm");
+    check_virtual(library, 2,
+                  tree + "--model cnn:channels=2 --batch 8 --found-inf before --accumulation-steps 2");
+    check_virtual(library, 3, tree + "--model mlp:hidden1=16 --batch 12 --policy fp8");
+    check_virtual(library, 3, tree + "--model mlp:hidden1=16 --batch 12 --scalers adaptive");
+  }
+}
+
+TEST_CASE("mpi: the library's own order is found at start, named in the manifest and replayed bit for bit") {
+  for (const Library& library : mpi::libraries()) {
+    for (const int ranks : {3, 8})
+      check_virtual(library, ranks, small + "--batch 24 --allreduce mpi:precision=fp16:division=after");
+    check_virtual(library, 4, small + "--batch 24 --allreduce mpi:precision=fp32");
+  }
+}
+
+TEST_CASE("mpi: each algorithm of Open MPI is found, and the bits are those of its order") {
+  for (const Library& library : mpi::libraries()) {
+    if (library.name != "openmpi") continue;
+    const std::vector<std::string> names{"",     "direct_descending", "", "recursive_doubling", "ring",
+                                         "ring", "rabenseifner"};
+    for (std::size_t algorithm = 1; algorithm <= 6; ++algorithm) {
+      Library forced = library;
+      forced.launcher += "--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm " +
+                         std::to_string(algorithm) + " ";
+      INFO("algorithm ", algorithm);
+      const TemporaryDirectory directory;
+      const std::string arguments = "--model mlp:hidden1=16 --steps 2 --batch 16 --allreduce mpi";
+      const Outcome outcome = train(forced, 4, arguments, directory / "real");
+      INFO(outcome.output);
+      REQUIRE(outcome.exit_code == 0);
+      CHECK(contains(settings_of(directory / "real").at("mpi.algorithm"), names[algorithm]));
+      REQUIRE(training::run(
+                  arguments + " --ranks 4 --allreduce-order " + (directory / "real/manifest.json").string(),
+                  directory / "virtual")
+                  .exit_code == 0);
+      training::check_equal(training::results_of(directory / "real"),
+                            training::results_of(directory / "virtual"));
+    }
+  }
+}
+
+TEST_CASE("mpi: memory falls with the number of ranks") {
+  for (const Library& library : mpi::libraries()) {
+    const TemporaryDirectory directory;
+    const std::string arguments = "--model cnn:channels=4 --batch 128 --steps 2 --twin-every 0";
+    const auto peak_with = [&](int ranks) {
+      const fs::path out = directory / std::to_string(ranks);
+      REQUIRE(train(library, ranks, arguments, out).exit_code == 0);
+      return training::json_of(out / "summary.json").at("peak_tensor_bytes_activations").get<double>();
+    };
+    CHECK(peak_with(4) < 0.3 * peak_with(1));
+  }
+}
+
+TEST_CASE("mpi: a rank that is killed ends all within ten seconds, with one line that names rank and step") {
+  for (const Library& library : mpi::libraries()) {
+    const auto start = std::chrono::steady_clock::now();
+    const Outcome outcome =
+        planted(library, "kill 40",
+                "--model mlp:hidden1=16 --batch 12 --steps 100000 --allreduce ring:precision=fp16");
+    INFO(outcome.output);
+    CHECK(std::chrono::steady_clock::now() - start < 18s);
+    CHECK(outcome.exit_code != 0);
+    CHECK(outcome.exit_code != 124);
+    const std::vector<std::string> lines = lines_of_training(outcome.output);
+    REQUIRE(lines.size() == 1);
+    CHECK(contains(lines.front(), "rank 1 was ended by signal 9 (Killed) in step 9"));
+  }
+}
+
+TEST_CASE(
+    "mpi: a rank that would skip alone, or has other weights, ends all with one line that names rank and "
+    "step") {
+  const std::string arguments =
+      "--model mlp:hidden1=16 --batch 12 --steps 100000 --allreduce ring:precision=fp16";
+  for (const Library& library : mpi::libraries()) {
+    check_end(planted(library, "inf 40", arguments), 1,
+              "rank 1 alone would skip what the others apply in step 9");
+    check_end(planted(library, "two 24", arguments + " --compare-every 4"), 1,
+              "has other weights than the others after step 7; after step 3 all had the same");
+  }
+}
+
+TEST_CASE("mpi: what fails on one rank ends all with its line") {
+  for (const Library& library : mpi::libraries()) {
+    const Outcome outcome =
+        planted(library, "fail 40",
+                "--model mlp:hidden1=16 --batch 12 --steps 100000 --allreduce ring:precision=fp16");
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 2);
+    const std::vector<std::string> lines = lines_of_training(outcome.output);
+    REQUIRE(lines.size() == 1);
+    CHECK(contains(lines.front(), "in step 9: "));
+    CHECK(contains(lines.front(), "exchanging gradients failed in "));
+  }
+}
+
+TEST_CASE("mpi: a wrong operation is found before the first step") {
+  for (const Library& library : mpi::libraries())
+    check_end(planted(library, "sum 0", "--model mlp:hidden1=16 --batch 12 --steps 3 --allreduce mpi"), 2,
+              "the MPI library's all-reduce is no sum in binary16");
+}
+
+TEST_CASE("mpi: bad input is one line and exit code 2 on all ranks, and nobody waits") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  for (const Library& library : mpi::libraries()) {
+    const auto alone = [&](int ranks, const std::string& arguments) {
+      return train(library, ranks, arguments, out);
+    };
+    const auto unlike = [&](const std::string& first, const std::string& second) {
+      return launch(library, processes(1, mpi::training, with_mpi(first, out)) + " : " +
+                                 processes(2, mpi::training, with_mpi(second, out)));
+    };
+    check_end(alone(3, "--batch 2"), 2, "--batch: 2 examples are not the same number on each of 3 ranks");
+    check_end(alone(2, "--bach 2"), 2, "unknown option --bach");
+    check_end(alone(2, "--sweep"), 2, "--mpi: is given with --sweep");
+    check_end(alone(2, "--ranks 3"), 2, "--ranks: 3 are given, and 2 processes were started");
+    check_end(unlike("--batch 12", "--batch 24"), 2, "rank 1 on");
+    check_end(unlike("--batch 12", "--batch 24"), 2, "has batch '24', and rank 0 has batch '12'");
+    check_end(unlike("--batch 12 --compare-every 3", "--batch 12"), 2, "has weights compared every '10'");
+    check_end(unlike("--batch 12", "--bach 12"), 2, "unknown option --bach");
+    check_end(unlike("--batch 12", "--help"), 2, "has nothing to train");
+    check_end(launch(library, processes(1, mpi::training, with_mpi("--batch 12", "/proc/nowhere")) + " : " +
+                                  processes(1, mpi::training, with_mpi("--batch 12", out))),
+              2, "/proc/nowhere");
+    const std::string other = library.name == "mpich" ? "openmpi" : "mpich";
+    check_end(alone(2, "--mpi-library " + other), 2, "--mpi-library: " + other + " is given");
+    check_end(alone(2, "--mpi-library lam"), 2, "must be openmpi or mpich");
+    const mpi::Tree nothing(mpi::training, directory.path());
+    check_end(launch(library, processes(2, nothing.program(), with_mpi("--batch 12", out))), 2,
+              "cannot be loaded");
+    const mpi::Tree unavailable(mpi::training, HALFLAB_UNAVAILABLE_MODULES);
+    check_end(launch(library, processes(2, unavailable.program(), with_mpi("--batch 12", out))), 2,
+              library.name + " was not found when this Halflab was configured");
+    CHECK(!fs::exists(out));
+  }
+}
+
+TEST_CASE("mpi: other data of the same name are found by their checksum") {
+  const TemporaryDirectory directory;
+  for (const std::string side : {"a", "b"}) {
+    fs::create_directories(directory / side);
+    std::ofstream text(directory / side / "text.txt");
+    for (int i = 0; i < 3000; ++i) text << (side == "a" ? "the cat " : "the dog ") << i % 7 << ' ';
+  }
+  const fs::path place = directory / "text.txt";
+  const std::string arguments =
+      with_mpi("--model lstm:layers=1:width=8 --batch 4 --steps 2 --data text.txt", directory / "out");
+  const auto in = [&](const std::string& side) { return "-wdir " + (directory / side).string() + " "; };
+  for (const Library& library : mpi::libraries())
+    check_end(launch(library, in("a") + processes(1, mpi::training, arguments) + " : " + in("b") +
+                                  processes(1, mpi::training, arguments)),
+              2, "has data 'text.txt, checksum");
+}
+
+TEST_CASE("mpi: without a launcher there is one line") {
+  const programs::Outcome outcome = programs::run("training --mpi --model mlp");
+  CHECK(outcome.exit_code == 2);
+  CHECK(contains(outcome.output,
+                 "--mpi: no launcher has started this process; must be started as 'mpirun -np 4"));
+}
+
+TEST_CASE("mpi: a killed run goes on with as many ranks to the same bytes, and with others only if asked") {
+  const std::string arguments =
+      "--model mlp:hidden1=16 --batch 12 --steps 40 --checkpoint-every 4 --allreduce ring:precision=fp16";
+  for (const Library& library : mpi::libraries()) {
+    const TemporaryDirectory directory;
+    const fs::path out = directory / "out", whole = directory / "whole";
+    const mpi::Tree tree(mpi::training, HALFLAB_PLANTED_MODULES);
+    Library killing = library;
+    killing.launcher = "HALFLAB_PLANTED='kill 100' " + killing.launcher;
+    CHECK(launch(killing, processes(3, tree.program(), with_mpi(arguments, out))).exit_code != 0);
+    REQUIRE(fs::exists(out / "run/checkpoint-24"));
+    fs::copy(out, directory / "other", fs::copy_options::recursive);
+    CHECK(train(library, 3, arguments, out).exit_code == 0);
+    CHECK(settings_of(out / "run").at("resumed_at_step") == 24);
+    REQUIRE(training::run(arguments + " --ranks 3", whole).exit_code == 0);
+    training::check_equal(training::results_of(out), training::results_of(whole));
+    const Outcome refused = train(library, 2, arguments, directory / "other");
+    check_end(refused, 2, "ranks '3', and this one has ranks '2'");
+    const Outcome asked = train(library, 2, arguments + " --resume-with-other-ranks", directory / "other");
+    INFO(asked.output);
+    CHECK(asked.exit_code == 0);
+    CHECK(contains(asked.output, "the run goes on from step 24 with other ranks; its bits are"));
+  }
+}
