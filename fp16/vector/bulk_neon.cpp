@@ -1,5 +1,6 @@
 #include "fp16/vector/bulk_lanes.h"
 #include "fp16/vector/lanes_neon.h"
+#include "fp16/vector/lanes_neon_bytes.h"
 
 namespace fp16::detail {
 

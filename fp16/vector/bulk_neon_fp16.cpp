@@ -1,4 +1,5 @@
 #include "fp16/vector/bulk_lanes.h"
+#include "fp16/vector/lanes_neon_bytes.h"
 #include "fp16/vector/lanes_neon_fp16.h"
 
 namespace fp16::detail {

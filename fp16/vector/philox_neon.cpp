@@ -1,4 +1,4 @@
-#include "fp16/vector/lanes_neon.h"
+#include "fp16/vector/lanes_neon_bytes.h"
 #include "fp16/vector/philox_lanes.h"
 
 namespace fp16::detail {
