@@ -61,6 +61,10 @@ TEST_CASE("validate_cpu: every row of AArch64 is right in QEMU, on its first sha
   check_emulated("aarch64");
 }
 
+TEST_CASE("validate_cpu: every row of RISC-V is right in QEMU, on its first shard") {
+  check_emulated("riscv64");
+}
+
 TEST_CASE("validate_cpu: a processor without half arithmetic runs the conversions that it has") {
   const Family& family = *experiments::validate_cpu::family_called("aarch64");
   if (!can_be_emulated(family)) return;
@@ -70,6 +74,23 @@ TEST_CASE("validate_cpu: a processor without half arithmetic runs the conversion
   CHECK(outcome.exit_code == 0);
   CHECK(contains(outcome.output, "on Cortex-A72: every result and every exception is the expected one"));
   CHECK(contains(outcome.output, "needs FEAT_FP16"));
+}
+
+TEST_CASE("validate_cpu: RISC-V with Zfhmin alone runs conversions and moves, and without it nothing") {
+  const Family& family = *experiments::validate_cpu::family_called("riscv64");
+  if (!can_be_emulated(family)) return;
+  const std::string rows = "validate_cpu_riscv64 --samples 65536 --threads 1 --rows ";
+  const Outcome some = run(rows + "conversion", limit + "qemu-riscv64 -cpu rv64,Zfhmin=true ");
+  INFO(some.output);
+  CHECK(some.exit_code == 0);
+  CHECK(
+      some.output.starts_with("12 rows on QEMU, an emulator, not silicon: every result and every exception"));
+  CHECK(contains(some.output, "40 rows not run: needs Zfh\n"));
+  const Outcome none = run(rows + "fcvt.h.s", limit + "qemu-riscv64 -cpu rv64 ");
+  INFO(none.output);
+  CHECK(none.exit_code == 0);
+  CHECK(contains(none.output, "Nothing of this runs on QEMU"));
+  CHECK(contains(none.output, "needs Zfhmin\n"));
 }
 
 // QEMU 7.2 raises no denormal-operand exception for VCVTPS2PH, and lets DAZ flush the halves of VCVTPH2PS.
