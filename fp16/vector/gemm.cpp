@@ -19,6 +19,7 @@ namespace fp16 {
 namespace {
 
 using detail::block_depth;
+using detail::Panel;
 using detail::Tile;
 using detail::TileKernel;
 
@@ -160,6 +161,41 @@ void pack(const MatrixOperand& m, const Block& block, Panels panels, WidenHalves
   }
 }
 
+/// A block of an operand as panels: the first rows where they are, the others packed.
+template <class Real>
+struct BlockPanels {
+  Panel<Real> in_place;
+  std::size_t rows_in_place;
+  const Real* packed;
+  std::size_t width, depths;
+
+  /// The panel that begins with this row of the block.
+  Panel<Real> at(std::size_t row) const {
+    if (row >= rows_in_place) return {packed + (row - rows_in_place) * depths, width, 1};
+    return {in_place.data + row * in_place.stride, in_place.step, in_place.stride};
+  }
+};
+
+/// Whether a kernel may read the operand where it is, by its type and the distance of its runs: those a page apart push one
+/// another out of the cache.
+template <class Real>
+bool is_read_in_place(const MatrixOperand& m, std::size_t stride) {
+  return m.storage == (sizeof(Real) == sizeof(float) ? binary32 : binary64) &&
+         stride % (4096 / sizeof(Real)) != 0;
+}
+
+/// Panels of a block; what is packed of it stays in `packed`.
+template <class Real>
+BlockPanels<Real> panels_of(const MatrixOperand& m, const Block& block, Panels panels,
+                            std::size_t rows_in_place, WidenHalves widen_halves, Real* packed) {
+  const Block rest{block.row + rows_in_place, block.rows - rows_in_place, block.depth, block.depths};
+  if (rest.rows > 0) pack(m, rest, panels, widen_halves, packed);
+  const Real* data = rows_in_place == 0 ? nullptr
+                                        : static_cast<const Real*>(m.data) + block.row * m.row_stride +
+                                              block.depth * m.column_stride;
+  return {{data, m.column_stride, m.row_stride}, rows_in_place, packed, panels.width, block.depths};
+}
+
 /// Works on the part of a tile that lies inside C in a buffer that holds the whole.
 template <class Real, class Advance>
 void advance_in_buffer(Tile<Real> tile, std::size_t rows, std::size_t columns, std::size_t tile_rows,
@@ -180,7 +216,8 @@ void advance_in_buffer(Tile<Real> tile, std::size_t rows, std::size_t columns, s
 template <class Real>
 void advance(const TileKernel<Real>& kernel, const Tile<Real>& tile, std::size_t rows, std::size_t columns) {
   const std::size_t vectors = divide_up(columns, kernel.lanes);
-  const auto variant = kernel.advance[(vectors - 1) * kernel.rows + rows - 1];
+  const auto* const variants = tile.a.stride == 1 ? kernel.advance : kernel.advance_rows;
+  const auto variant = variants[(vectors - 1) * kernel.rows + rows - 1];
   if (columns == vectors * kernel.lanes) return variant(tile);
   advance_in_buffer(tile, rows, columns, rows, vectors * kernel.lanes, variant);
 }
@@ -197,20 +234,53 @@ struct TensorCoreTile {
 
 void advance(const TensorCoreTile& kernel, const Tile<float>& tile, std::size_t rows, std::size_t columns) {
   const auto whole = [&](const Tile<float>& t) {
-    kernel.kernel({kernel.core, t.a, kernel.rows, t.b, kernel.columns, t.depth}, t.c, t.row_stride);
+    kernel.kernel({kernel.core, t.a.data, t.a.step, t.b.data, t.b.step, t.depth}, t.c, t.row_stride);
   };
   if (rows == kernel.rows && columns == kernel.columns && !tile.from_zero) return whole(tile);
   advance_in_buffer(tile, rows, columns, kernel.rows, kernel.columns, whole);
 }
 
-/// All tiles of one packed block of A (rows) against one packed block of B (columns), `c` the first of them.
+// How many rows of a block of A, and columns of one of B, a kernel reads where they are. Packing pays where enough of the
+// other operand meets what was packed, the sooner, the slower what is not packed is read.
+constexpr std::size_t few_panels = 8, few_columns = 64;
+
+template <class Real>
+std::size_t rows_in_place(const TileKernel<Real>& kernel, const MatrixOperand& a, std::size_t rows,
+                          std::size_t columns) {
+  if (a.row_stride == 1) {
+    const bool is_in_place = kernel.any_step && divide_up(columns, kernel.columns) <= few_panels &&
+                             is_read_in_place<Real>(a, a.column_stride);
+    return is_in_place ? rows / kernel.rows * kernel.rows : 0;
+  }
+  const bool is_in_place =
+      kernel.advance_rows != nullptr && columns <= few_columns && is_read_in_place<Real>(a, a.row_stride);
+  return is_in_place ? rows : 0;
+}
+template <class Real>
+std::size_t columns_in_place(const TileKernel<Real>& kernel, const MatrixOperand& b, std::size_t rows,
+                             std::size_t columns) {
+  const bool is_in_place = kernel.any_step && b.column_stride == 1 &&
+                           divide_up(rows, kernel.rows) <= few_panels &&
+                           is_read_in_place<Real>(b, b.row_stride);
+  if (!is_in_place) return 0;
+  return columns % kernel.lanes == 0 ? columns : columns / kernel.columns * kernel.columns;
+}
+std::size_t rows_in_place(const TensorCoreTile&, const MatrixOperand&, std::size_t, std::size_t) {
+  return 0;
+}
+std::size_t columns_in_place(const TensorCoreTile&, const MatrixOperand&, std::size_t, std::size_t) {
+  return 0;
+}
+
+/// All tiles of one block of A against one of B, `c` the first of them.
 template <class Real, class Kernel>
-void advance_block(const Kernel& kernel, const Tile<Real>& c, std::size_t rows, std::size_t columns) {
+void advance_block(const Kernel& kernel, const BlockPanels<Real>& a, const BlockPanels<Real>& b,
+                   const Tile<Real>& c, std::size_t rows, std::size_t columns) {
   for (std::size_t j = 0; j < columns; j += kernel.columns) {
     for (std::size_t i = 0; i < rows; i += kernel.rows) {
       Tile<Real> tile = c;
-      tile.a += i * c.depth;
-      tile.b += j * c.depth;
+      tile.a = a.at(i);
+      tile.b = b.at(j);
       tile.c += i * c.row_stride + j;
       advance(kernel, tile, std::min(kernel.rows, rows - i), std::min(kernel.columns, columns - j));
     }
@@ -240,18 +310,19 @@ void multiply(const Product<Real>& p, const Kernel& kernel) {
     const std::size_t js = std::min(block_columns, columns - j);
     for (std::size_t k = 0; k < depth; k += block_depths) {
       const std::size_t ks = std::min(block_depths, depth - k);
-      pack(b_by_column, {j, js, k, ks}, {kernel.columns, std::max(kernel.lanes, group)}, p.widen_halves,
-           packed_b.data());
+      const auto b = panels_of(b_by_column, {j, js, k, ks}, {kernel.columns, std::max(kernel.lanes, group)},
+                               columns_in_place(kernel, p.b, rows, js), p.widen_halves, packed_b.data());
       for (std::size_t i = 0; i < rows; i += block_rows) {
         const std::size_t is = std::min(block_rows, rows - i);
-        pack(p.a, {i, is, k, ks}, {kernel.rows, kernel.rows}, p.widen_halves, packed_a.data());
-        const Tile<Real> first{.a = packed_a.data(),
-                               .b = packed_b.data(),
+        const auto a = panels_of(p.a, {i, is, k, ks}, {kernel.rows, kernel.rows},
+                                 rows_in_place(kernel, p.a, is, js), p.widen_halves, packed_a.data());
+        const Tile<Real> first{.a = {},
+                               .b = {},
                                .depth = ks,
                                .c = p.c + i * p.row_stride + j,
                                .row_stride = p.row_stride,
                                .from_zero = k == 0 && p.options.start == ChainStart::zero};
-        advance_block(kernel, first, is, js);
+        advance_block(kernel, a, b, first, is, js);
       }
     }
   }

@@ -28,7 +28,7 @@ class DoubleTile {
   explicit DoubleTile(const Tile<float>& tile) : tile_(tile) {}
 
   void advance() {
-    const Magnitudes a(tile_.a, tile_.depth * tile_rows), b(tile_.b, tile_.depth * tile_columns);
+    const Magnitudes a(tile_.a.data, tile_.depth * tile_rows), b(tile_.b.data, tile_.depth * tile_columns);
     const bool are_short = a.are_short() && b.are_short();
     if constexpr (columns == 4) {
       if (are_short && a.have_exact_products() && b.have_exact_products()) return advance_floats();
@@ -120,8 +120,8 @@ class DoubleTile {
       chains[i] = tile_.from_zero ? Row{} : Row{from[0], from[1], from[2], from[3]};
     }
     for (std::size_t k = 0; k < tile_.depth; ++k) {
-      const float* a = tile_.a + k * tile_rows;
-      const float* b = tile_.b + k * tile_columns;
+      const float* a = tile_.a.data + k * tile_rows;
+      const float* b = tile_.b.data + k * tile_columns;
       const Row row{b[0], b[1], b[2], b[3]};
 #pragma GCC unroll 4
       for (std::size_t i = 0; i < rows; ++i) chains[i] = Row{a[i], a[i], a[i], a[i]} * row + chains[i];
@@ -173,8 +173,8 @@ class DoubleTile {
     Chains chains = chains_;
     Ints doubts{};
     for (std::size_t k = begin; k < end; ++k) {
-      const float* a = tile_.a + k * tile_rows;
-      const float* b = tile_.b + k * tile_columns;
+      const float* a = tile_.a.data + k * tile_rows;
+      const float* b = tile_.b.data + k * tile_columns;
       Doubles row[vectors];
 #pragma GCC unroll 4
       for (std::size_t v = 0; v < vectors; ++v) row[v] = Doubles{b[v * lanes], b[v * lanes + 1]};
@@ -213,7 +213,7 @@ class DoubleTile {
         Doubles& pair = chains_.of[i][j / lanes];
         auto x = static_cast<float>(pair[j % lanes]);
         for (std::size_t k = begin; k < end; ++k)
-          x = std::fma(tile_.a[k * tile_rows + i], tile_.b[k * tile_columns + j], x);
+          x = std::fma(tile_.a.data[k * tile_rows + i], tile_.b.data[k * tile_columns + j], x);
         pair[j % lanes] = x;
       }
     }

@@ -14,13 +14,20 @@ namespace fp16::detail {
 /// The most products that one call of a kernel adds up.
 inline constexpr std::size_t block_depth = 256;
 
+/// A panel of an operand: `lane` of step k is data[k * step + lane * stride].
+template <class Real>
+struct Panel {
+  const Real* data;
+  std::size_t step;
+  std::size_t stride;
+};
+
 /// One call of a kernel: chains c[i][j], row-major with `row_stride`, advance by `depth` steps of
-/// c[i][j] = step(a[k][i], b[k][j], c[i][j]). a is packed depth x TileKernel::rows, b depth x
-/// TileKernel::columns.
+/// c[i][j] = step(a[k][i], b[k][j], c[i][j]). b.stride is 1; what else of the panels a kernel reads is said there.
 template <class Real>
 struct Tile {
-  const Real* a;
-  const Real* b;
+  Panel<Real> a;
+  Panel<Real> b;
   std::size_t depth;
   Real* c;
   std::size_t row_stride;
@@ -34,8 +41,11 @@ struct TileKernel {
   std::size_t columns;
   std::size_t lanes;  ///< of a vector
   /// advance[(vectors - 1) * rows + i - 1] for the first i rows of `vectors` vectors. NaNs are stored as the
-  /// canonical one.
+  /// canonical one. a.stride is 1; a.step and b.step are `rows` and `columns` unless any_step.
   const Advance* advance;
+  bool any_step = false;
+  /// The same for any a.stride, where reading so is as fast; else none.
+  const Advance* advance_rows = nullptr;
 
   static constexpr std::size_t products_per_step = 1;
 };

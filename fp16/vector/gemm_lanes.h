@@ -15,6 +15,7 @@ struct FmaChain {
   using Lanes = L;
   static constexpr std::size_t vectors = 2, rows = Lanes::registers * 3 / 4 / vectors;
   using Vector = typename Lanes::Vector;
+  static constexpr bool takes_rows_apart = requires { Lanes::broadcasts_from_memory; };
   struct Environment {};
   static Vector step(Vector a, Vector b, Vector c) { return Lanes::fma(a, b, c); }
 };

@@ -38,6 +38,7 @@ struct Avx2Floats {
   using Bytes = __m256i;
   using Mask = __m256i;
   static constexpr std::size_t width = 8, registers = 16;
+  static constexpr bool broadcasts_from_memory = true;  ///< as fast as from a register
 
   static Vector load(const float* p) { return _mm256_loadu_ps(p); }
   static void store(float* p, Vector x) { _mm256_storeu_ps(p, x); }
@@ -267,6 +268,7 @@ struct Avx2Doubles {
   using Scalar = double;
   using Vector = __m256d;
   static constexpr std::size_t width = 4, registers = 16;
+  static constexpr bool broadcasts_from_memory = true;  ///< as fast as from a register
 
   static Vector load(const double* p) { return _mm256_loadu_pd(p); }
   static void store(double* p, Vector x) { _mm256_storeu_pd(p, x); }

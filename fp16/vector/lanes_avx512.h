@@ -14,6 +14,7 @@ struct Avx512Floats {
   using Bytes = __m512i;
   using Mask = __mmask16;
   static constexpr std::size_t width = 16, registers = 32;
+  static constexpr bool broadcasts_from_memory = true;  ///< as fast as from a register
 
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Vector x) { _mm512_storeu_ps(p, x); }
@@ -152,6 +153,7 @@ struct Avx512Doubles {
   using Scalar = double;
   using Vector = __m512d;
   static constexpr std::size_t width = 8, registers = 32;
+  static constexpr bool broadcasts_from_memory = true;  ///< as fast as from a register
 
   static Vector load(const double* p) { return _mm512_loadu_pd(p); }
   static void store(double* p, Vector x) { _mm512_storeu_pd(p, x); }

@@ -16,10 +16,11 @@ struct Sizes {
   std::size_t m, k, n;
 };
 
-/// Stored both ways, so that one product can be asked for in every combination of layouts.
+/// Stored both ways, as halves and as floats, so that one product can be asked for in every combination.
 struct Matrix {
   std::size_t rows, columns;
   std::vector<std::uint16_t> row_major, column_major;
+  std::vector<float> row_major_floats, column_major_floats;
 
   template <class Next>
   Matrix(std::size_t r, std::size_t c, Next next)
@@ -27,6 +28,8 @@ struct Matrix {
     for (std::size_t i = 0; i < r; ++i) {
       for (std::size_t j = 0; j < c; ++j) row_major[i * c + j] = column_major[j * r + i] = next();
     }
+    for (const std::uint16_t code : row_major) row_major_floats.push_back(fp16::half::from_bits(code));
+    for (const std::uint16_t code : column_major) column_major_floats.push_back(fp16::half::from_bits(code));
   }
   fp16::half at(std::size_t i, std::size_t j) const {
     return fp16::half::from_bits(row_major[i * columns + j]);
@@ -37,10 +40,14 @@ struct Matrix {
   std::span<const std::uint16_t> column(std::size_t j) const {
     return std::span(column_major).subspan(j * rows, rows);
   }
-  fp16::MatrixOperand operand(bool transposed_storage) const {
-    return transposed_storage
-               ? fp16::MatrixOperand{column_major.data(), fp16::binary16, rows, columns, 1, rows}
-               : fp16::MatrixOperand{row_major.data(), fp16::binary16, rows, columns, columns, 1};
+  fp16::MatrixOperand operand(bool transposed_storage, bool as_floats = false) const {
+    const auto stored = [&](const auto& by_row, const auto& by_column) {
+      return transposed_storage ? static_cast<const void*>(by_column.data()) : by_row.data();
+    };
+    const fp16::Format format = as_floats ? fp16::binary32 : fp16::binary16;
+    const void* data =
+        as_floats ? stored(row_major_floats, column_major_floats) : stored(row_major, column_major);
+    return {data, format, rows, columns, transposed_storage ? 1 : columns, transposed_storage ? rows : 1};
   }
 };
 

@@ -75,10 +75,10 @@ TEST_CASE("gemm: every output is the stated chain, on every path, in every layou
           for (std::size_t j = 0; j < n; ++j) expected[i * n + j] = naive_chain(a, b, i, j, accumulation);
         }
         for (const fp16::VectorPath path : fp16::available_vector_paths()) {
-          for (int layout = 0; layout < 4; ++layout) {
+          for (int layout = 0; layout < 16; ++layout) {
             std::vector<float> c(m * n, -1);
-            fp16::gemm(a.operand(layout & 1), b.operand(layout & 2), c.data(), n, accumulation,
-                       {.path = path});
+            fp16::gemm(a.operand(layout & 1, layout & 4), b.operand(layout & 2, layout & 8), c.data(), n,
+                       accumulation, {.path = path});
             std::size_t wrong = 0;
             for (std::size_t i = 0; i < c.size(); ++i) wrong += !same(c[i], expected[i]);
             INFO(name_of(accumulation), " ", name_of(path), " ", m, "x", k, "x", n, " layout ", layout);
@@ -100,7 +100,8 @@ TEST_CASE("gemm: every part of a tile, as large as it may be") {
       std::size_t wrong = 0;
       for (std::size_t m = 1; m <= most_rows; ++m) {
         for (std::size_t n = 1; n <= most_columns; ++n) {
-          fp16::MatrixOperand left = a.operand(false), right = b.operand(false);
+          const bool as_floats = (m + n) % 2 == 0;
+          fp16::MatrixOperand left = a.operand(false, as_floats), right = b.operand(false, as_floats);
           left.rows = m;
           right.columns = n;
           std::vector<float> c((m + 1) * most_columns, 7);  // a row more, which stays as it is
