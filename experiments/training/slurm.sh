@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2154  # variables of lab
+# shellcheck shell=bash disable=SC2016,SC2154  # variables of the batch files, and of lab
 # `./lab slurm`: sourced by lab. Writes the batch files of a sweep in shards and submits them where asked. All that they need
 # stands in them, so that one may change them and submit them by hand.
 
