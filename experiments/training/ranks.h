@@ -35,6 +35,7 @@ class Ranks {
   /// "node1 4, node2 4": the hosts and how many ranks each has.
   std::string hosts() const;
   sim::Exchange& exchange() { return exchange_; }
+  sim::Wire& wire() { return wire_; }
 
   /// All ranks are ready, and the same run is before each of them; `compare_every`: steps from one comparison of weights to
   /// the next. Throws std::invalid_argument on all of them, in a line that names the rank, where one is not ready or has

@@ -1,0 +1,228 @@
+/// What do real ranks cost? Two or more processes of one MPI library exchange messages, sum halves and floats, and train
+/// together and each for itself: `mpirun -np 2 build/bin/mpi_scaling --mpi`.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/frame/stopwatch.h"
+#include "experiments/training/laboratory.h"
+#include "experiments/training/mpi/job.h"
+#include "experiments/training/training_setup.h"
+#include "fp16/bulk.h"
+#include "sim/trainer/allreduce_registry.h"
+#include "sim/trainer/scheduled_allreduce.h"
+
+namespace {
+
+struct Options {
+  std::string model = "transformer";
+  std::string policy = "amp";
+  std::string allreduce = "ring:precision=fp16";
+  int batch = 8;
+  int steps = 10;
+  int rounds = 7;
+  int numbers = 10'000'000;
+  bool mpi = false;
+  std::string mpi_library;
+  experiments::Ranks* ranks = nullptr;
+};
+
+double median(std::vector<double> values) {
+  std::ranges::sort(values);
+  return values[values.size() / 2];
+}
+
+/// Seconds of a call on the slowest rank, all having begun together.
+double seconds_of(sim::Exchange& exchange, const std::function<void()>& call) {
+  exchange.maximum(std::vector{0.0});
+  const experiments::Stopwatch watch;
+  call();
+  return exchange.maximum(std::vector{watch.seconds()});
+}
+
+/// One way, of a message between ranks 0 and 1.
+double message_seconds(sim::Wire& wire, sim::Exchange& exchange, std::size_t bytes, int times) {
+  std::vector<std::byte> message(bytes), none;
+  const std::size_t other = 1 - std::min<std::size_t>(wire.rank(), 1);
+  return seconds_of(exchange,
+                    [&] {
+                      for (int i = 0; i < times && wire.rank() < 2; ++i) {
+                        if (wire.rank() == 0) wire.send_receive(message, other, none, std::nullopt);
+                        wire.send_receive(none, std::nullopt, message, other);
+                        if (wire.rank() == 1) wire.send_receive(message, other, none, std::nullopt);
+                      }
+                    }) /
+         (2.0 * times);
+}
+
+/// Medians of calls that take turns.
+class Timings {
+ public:
+  void add(const std::string& name, double seconds) { seconds_[name].push_back(seconds); }
+  double of(const std::string& name) const { return median(seconds_.at(name)); }
+
+ private:
+  std::map<std::string, std::vector<double>> seconds_;
+};
+
+void time_messages(const Options& options, sim::Wire& wire, Timings& timings) {
+  sim::Exchange& exchange = options.ranks->exchange();
+  const auto count = static_cast<std::size_t>(options.numbers);
+  std::vector<std::uint16_t> halves(count);
+  std::vector<float> floats(count / 2), values(count, 1.0f);
+  constexpr std::size_t long_message = std::size_t{1} << 24;
+  for (int round = 0; round < options.rounds; ++round) {
+    timings.add("latency", message_seconds(wire, exchange, 8, 1000));
+    timings.add("long message", message_seconds(wire, exchange, long_message, 4));
+    std::ranges::fill(halves, std::uint16_t{0x1000});
+    std::ranges::fill(floats, 0x1p-20f);
+    timings.add("sum of halves", seconds_of(exchange, [&] { wire.sum(halves); }));
+    timings.add("sum of floats", seconds_of(exchange, [&] { wire.sum(floats); }));
+    timings.add("ring", seconds_of(exchange, [&] { sim::all_reduce_over(wire, values, {}); }));
+    timings.add("addition", seconds_of(exchange, [&] {
+                  fp16::add<fp16::binary16>(halves, halves, std::span<std::uint16_t>(halves));
+                }));
+  }
+}
+
+/// Steps together, and as many of each rank for itself.
+void time_training(const Options& options, Timings& timings) {
+  experiments::Ranks& ranks = *options.ranks;
+  const auto setup_of = [&](int batch) {
+    experiments::TrainingOptions training{.model = options.model};
+    training.batch = batch;
+    training.steps = 1'000'000;
+    return training;
+  };
+  experiments::TrainingOptions shared = setup_of(options.batch * static_cast<int>(ranks.count()));
+  experiments::TrainingOptions own = setup_of(options.batch);
+  const experiments::TrainingSetup shared_setup(shared), own_setup(own);
+  experiments::RunChoice choice{.policy = options.policy, .scaler = "dynamic"};
+  choice.seed = ranks.rank();
+  sim::Trainer alone = own_setup.trainer(choice);
+  choice.seed = 0;
+  choice.parallel = {.ranks = ranks.count(), .all_reduce = sim::make_all_reduce(options.allreduce)};
+  choice.exchange = &ranks.exchange();
+  sim::Trainer together = shared_setup.trainer(choice);
+  const auto steps_of = [&](sim::Trainer& trainer) {
+    return seconds_of(ranks.exchange(),
+                      [&] {
+                        for (int step = 0; step < options.steps; ++step) trainer.step();
+                      }) /
+           options.steps;
+  };
+  steps_of(alone);
+  steps_of(together);
+  for (int round = 0; round < options.rounds; ++round) {
+    timings.add("step alone", steps_of(alone));
+    timings.add("step together", steps_of(together));
+  }
+}
+
+std::size_t weights_of(const Options& options) {
+  experiments::TrainingOptions training{.model = options.model};
+  const experiments::TrainingSetup setup(training);
+  std::size_t count = 0;
+  for (const sim::ParameterSpec& spec : setup.model().parameters()) count += sim::element_count(spec.shape);
+  return count;
+}
+
+/// What a step of `ranks` takes longer than one alone by the measured time of a message, of a byte and of an addition, with
+/// a ring and with Rabenseifner's halves.
+struct Predicted {
+  double ring, halves;
+};
+Predicted predict(double ranks, double numbers, double latency, double seconds_per_byte,
+                  double seconds_per_addition) {
+  const double share = (ranks - 1) / ranks;
+  const double moved = 2 * share * 2 * numbers * seconds_per_byte + share * numbers * seconds_per_addition;
+  return {2 * (ranks - 1) * latency + moved, 2 * std::ceil(std::log2(ranks)) * latency + moved};
+}
+
+void report(experiments::RunRecord& record, const Options& options, const Timings& timings) {
+  const auto numbers = static_cast<double>(options.numbers),
+             weights = static_cast<double>(weights_of(options));
+  const double latency = timings.of("latency");
+  const double per_byte = timings.of("long message") / static_cast<double>(std::size_t{1} << 24);
+  const double per_addition = timings.of("addition") / numbers, step = timings.of("step alone");
+  const double ratio = step / timings.of("step together"),
+               slowdown = timings.of("sum of halves") / timings.of("sum of floats");
+  record.summary("weights", weights);
+  record.summary("time_latency_s", latency);
+  record.summary("rate.bytes", 1 / per_byte);
+  record.summary("rate.halves_summed", numbers / timings.of("sum of halves"));
+  record.summary("rate.floats_summed", numbers / 2 / timings.of("sum of floats"));
+  record.summary("rate.halves_summed_by_ring", numbers / timings.of("ring"));
+  record.summary("rate.halves_added", 1 / per_addition);
+  record.summary("slowdown.sum_of_halves", slowdown);
+  record.summary("time_step_alone_s", step);
+  record.summary("time_step_together_s", timings.of("step together"));
+  record.summary("ratio.examples", ratio);
+  for (const int ranks : {2, 16, 128, 1024, 4096}) {
+    const Predicted longer = predict(ranks, weights, latency, per_byte, per_addition);
+    record.summary(fmt::format("ratio.predicted_ring_{}", ranks), step / (step + longer.ring));
+    record.summary(fmt::format("ratio.predicted_halves_{}", ranks), step / (step + longer.halves));
+  }
+  record.setting("mpi.vendor", options.ranks->carrier().vendor);
+  record.setting("mpi.version", options.ranks->carrier().version);
+  record.setting("mpi.hosts", options.ranks->hosts());
+  record.verdict(fmt::format(
+      "{} ranks of {} examples each make {:.3g} times the examples per second that as many runs "
+      "make side by side; {} halves are summed in {:.3g} times the time of as many bytes of floats.",
+      options.ranks->count(), options.batch, ratio, options.numbers, slowdown));
+}
+
+void run(experiments::Run& run, const Options& options) {
+  if (!options.ranks || options.ranks->count() < 2)
+    throw experiments::UsageError(
+        "mpi_scaling: there is nobody to exchange with; must be started as 'mpirun -np 2 "
+        "build/bin/mpi_scaling --mpi'");
+  options.ranks->agree(
+      {{"mpi_scaling", fmt::format("{} {} {} {} {} {} {}", options.model, options.policy, options.allreduce,
+                                   options.batch, options.steps, options.rounds, options.numbers)}});
+  Timings timings;
+  time_messages(options, options.ranks->wire(), timings);
+  time_training(options, timings);
+  options.ranks->set_trained();
+  if (options.ranks->is_first()) report(run.record(), options, timings);
+}
+
+void bind(experiments::CommandLine& command_line, Options& options) {
+  command_line.add_choice("--model", options.model, "models", "what is trained");
+  command_line.add_choice("--policy", options.policy, "policies", "precision policy");
+  command_line.add_choice("--allreduce", options.allreduce, "allreduce", "how gradients are summed");
+  command_line.add("--batch", options.batch, "examples of a rank", {.minimum = 1, .maximum = 4096});
+  command_line.add("--steps", options.steps, "steps of a round",
+                   {.minimum = 1, .maximum = 10000, .quick = 2});
+  command_line.add("--rounds", options.rounds, "measurements of which the median counts",
+                   {.minimum = 1, .maximum = 1000, .quick = 1});
+  command_line.add("--numbers", options.numbers, "halves of an all-reduce",
+                   {.minimum = 2, .maximum = 1'000'000'000, .quick = 100'000});
+  command_line.add_flag("--mpi", options.mpi, "each rank is a process that mpirun started");
+  command_line.add("--mpi-library", options.mpi_library, "openmpi or mpich; default: the launcher's", "NAME");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  const experiments::Experiment experiment{
+      .program = {.name = "mpi_scaling",
+                  .question = "What do real ranks cost?",
+                  .example = "mpirun -np 2 build/bin/mpi_scaling --mpi"},
+      .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
+      .body = [&](experiments::Run& r) { run(r, options); },
+      .has_record = [&] { return options.ranks && options.ranks->is_first(); }};
+  return experiments::run_on_ranks("mpi_scaling", argc, argv, [&](auto* ranks, experiments::Streams streams) {
+    options.ranks = ranks;
+    return experiments::run(argc, argv, experiment, streams);
+  });
+}
