@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "experiments/frame/build_information.h"
+#include "experiments/frame/interrupt.h"
 #include "experiments/frame/stopwatch.h"
 #include "experiments/validation/shard_result.h"
 
@@ -97,6 +98,21 @@ class Ledger {
 
   /// Writes what was entered since; for one thread alone.
   void save();
+
+  /// Calls `work` and saves, however that ends; an interruption then says where the shards are.
+  template <typename Work>
+  void keep_while(Work&& work) {
+    try {
+      work();
+    } catch (const Interrupted&) {
+      save();
+      throw Interrupted("interrupted; the finished shards are kept in " + file_.string());
+    } catch (...) {
+      save();
+      throw;
+    }
+    save();
+  }
 
  private:
   void write();

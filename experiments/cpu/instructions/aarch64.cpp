@@ -204,49 +204,42 @@ class List {
     }
   }
 
-  /// The scalar and the vector form of two halves, either of which may be missing.
+  /// The scalar and the vector form of two halves.
   void append_pair(const std::string& name, std::string_view group, Model model, Execute scalar,
                    Execute vector, const Modes& modes, NumberType result = half_number,
                    std::string_view rule = nan_rule) {
-    const Instruction row{.name = name + " h, h, h",
-                          .group = group,
-                          .domain = &domain_called("pairs"),
-                          .model = model,
-                          .result = result,
-                          .execute = scalar,
-                          .needs = half_arithmetic,
-                          .rule = rule};
-    append(row, modes);
-    Instruction wide = row;
-    wide.name = name + " 8h, 8h, 8h";
-    wide.lanes = 8;
-    wide.execute = vector;
-    append(wide, modes);
+    append_both({.name = name,
+                 .group = group,
+                 .domain = &domain_called("pairs"),
+                 .model = model,
+                 .result = result,
+                 .rule = rule},
+                scalar, " h, h, h", vector, " 8h, 8h, 8h", modes);
   }
 
   void append_unary(const std::string& name, std::string_view group, Model model, Execute scalar,
-                    Execute vector, const Modes& modes, NumberType operand = half_number,
-                    NumberType result = half_number, std::string_view rule = {}) {
-    const Instruction row{.name = name + " h, h",
-                          .group = group,
-                          .domain = &domain_called("codes"),
-                          .model = model,
-                          .operands = {operand},
-                          .result = result,
-                          .execute = scalar,
-                          .needs = half_arithmetic,
-                          .rule = rule};
-    append(row, modes);
-    Instruction wide = row;
-    wide.name = name + " 8h, 8h";
-    wide.lanes = 8;
-    wide.execute = vector;
-    append(wide, modes);
+                    Execute vector, const Modes& modes) {
+    append_both({.name = name, .group = group, .domain = &domain_called("codes"), .model = model}, scalar,
+                " h, h", vector, " 8h, 8h", modes);
   }
 
   std::vector<Instruction> take() { return std::move(rows_); }
 
  private:
+  /// The row's name goes on with the registers of each form.
+  void append_both(Instruction row, Execute scalar, const char* scalar_registers, Execute vector,
+                   const char* vector_registers, const Modes& modes) {
+    row.needs = half_arithmetic;
+    Instruction wide = row;
+    row.name += scalar_registers;
+    row.execute = scalar;
+    append(row, modes);
+    wide.name += vector_registers;
+    wide.lanes = 8;
+    wide.execute = vector;
+    append(wide, modes);
+  }
+
   std::vector<Instruction> rows_;
 };
 

@@ -74,7 +74,13 @@ Emulation emulation_called(const std::string& name) {
 }
 
 std::vector<Processor> processors_of(const Options& options) {
-  if (!options.from.empty()) return from_option("--from", [&] { return recorded_processors(options.from); });
+  if (!options.from.empty()) {
+    std::vector<Processor> recorded = recorded_processors(options.from);
+    std::erase_if(recorded, [&](const Processor& each) {
+      return std::ranges::find(options.families, each.family->name) == options.families.end();
+    });
+    return recorded;
+  }
   const fs::path programs = fs::read_symlink("/proc/self/exe").parent_path();
   const Emulation emulation = emulation_called(options.emulation);
   std::vector<Processor> processors;

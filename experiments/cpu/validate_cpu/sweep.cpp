@@ -65,7 +65,7 @@ class Sweeper {
   }
 
   std::vector<RowOutcome> run() {
-    try {
+    ledger_.keep_while([&] {
       for (RowOutcome& outcome : outcomes_) take_recorded(outcome);
       execute_missing();
       for (RowOutcome& outcome : outcomes_) {
@@ -73,14 +73,7 @@ class Sweeper {
         validation::add_up(outcome, domain, wanted_shards(outcome), shards_.finished(outcome.row),
                            [&](std::uint32_t shard, const auto&) { append_examples(outcome, shard); });
       }
-    } catch (const Interrupted&) {
-      ledger_.save();
-      throw Interrupted("interrupted; the finished shards are kept in " + settings_.file.string());
-    } catch (...) {
-      ledger_.save();
-      throw;
-    }
-    ledger_.save();
+    });
     return std::move(outcomes_);
   }
 

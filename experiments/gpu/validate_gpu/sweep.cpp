@@ -33,18 +33,11 @@ class Sweeper {
   }
 
   std::vector<RowOutcome> run() {
-    try {
+    ledger_.keep_while([&] {
       run_on_cpu();
       run_on_device();
       for (RowOutcome& outcome : outcomes_) add_up(outcome);
-    } catch (const Interrupted&) {
-      ledger_.save();
-      throw Interrupted("interrupted; the finished shards are kept in " + settings_.file.string());
-    } catch (...) {
-      ledger_.save();
-      throw;
-    }
-    ledger_.save();
+    });
     return std::move(outcomes_);
   }
 

@@ -155,7 +155,7 @@ TEST_CASE("validate_cpu: a program alone gives the same verdict, and --from make
   INFO(alone.output);
   CHECK(alone.exit_code == 0);
   CHECK(contains(alone.output, "every result and every exception is the expected one"));
-  const Outcome recorded = run("validate_cpu --rows conversion --from " + file + " --out " + from, limit);
+  const Outcome recorded = run("validate_cpu" + options + " --from " + file + " --out " + from, limit);
   INFO(recorded.output);
   CHECK(recorded.exit_code == 0);
   REQUIRE(run("validate_cpu" + options + " --out " + here, limit).exit_code == 0);
