@@ -8,6 +8,9 @@ halflab_test(validate_cpu_program_test experiments/cpu/validate_cpu_program_test
   LIBRARIES halflab_cpu_instructions nlohmann_json::nlohmann_json)
 halflab_test(validate_cpu_emulated_test experiments/cpu/emulated_test.cpp
   LIBRARIES halflab_cpu_instructions nlohmann_json::nlohmann_json LABEL qemu)
+if(HALFLAB_LINKS_STATICALLY AND NOT HALFLAB_SANITIZE)
+  target_compile_definitions(validate_cpu_program_test PRIVATE HALFLAB_STATIC_PROGRAMS)
+endif()
 foreach(test validate_cpu_program_test validate_cpu_emulated_test)
   target_compile_definitions(${test} PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   add_dependencies(${test} validate_cpu)
