@@ -57,7 +57,10 @@ struct SummationTree {
     };
     for (const auto& children : nodes) {
       std::string text = "(";
-      for (const std::size_t child : children) text += (text.size() > 1 ? "+" : "") + text_of(child);
+      for (const std::size_t child : children) {
+        if (text.size() > 1) text += '+';
+        text += text_of(child);
+      }
       texts.push_back(std::move(text += ')'));
     }
     return leaves == 0 ? "" : nodes.empty() ? "0" : texts.back();

@@ -1,11 +1,12 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <span>
-#include <vector>
 
 #include "sim/trainer/allreduce.h"
 
@@ -42,10 +43,16 @@ class AllReduceArithmetic {
   }
 
  private:
-  void round(std::span<float> values, fp16::RoundingCounts* counts = nullptr) {
-    codes_.resize(values.size());
-    fp16::float_to_half(values, codes_, {}, {.counts = counts});
-    fp16::half_to_float(codes_, values);
+  /// In blocks that stay in a cache.
+  static void round(std::span<float> values, fp16::RoundingCounts* counts = nullptr) {
+    std::array<std::uint16_t, 4096> codes;
+    while (!values.empty()) {
+      const std::span<float> block = values.first(std::min(values.size(), codes.size()));
+      const std::span<std::uint16_t> block_codes = std::span(codes).first(block.size());
+      fp16::float_to_half(block, block_codes, {}, {.counts = counts});
+      fp16::half_to_float(block_codes, block);
+      values = values.subspan(block.size());
+    }
   }
 
   void divide(std::span<float> values, float divisor, fp16::RoundingCounts* counts) {
@@ -56,7 +63,6 @@ class AllReduceArithmetic {
 
   AllReducePrecision precision_;
   float divisor_, divisor_after_;
-  std::vector<std::uint16_t> codes_;
 };
 
 }  // namespace sim

@@ -25,7 +25,10 @@ void for_each_weight(std::span<const GradientSite> sites, Visit visit) {
 /// What a rank sends.
 std::vector<float> message_of(std::span<const GradientSite> sites, const SiteGradients& gradients,
                               AllReducePrecision precision) {
+  std::size_t size = 0;
+  for_each_weight(sites, [&](std::size_t site) { size += gradients.gradients[site].size(); });
   std::vector<float> message;
+  message.reserve(size);
   for_each_weight(sites, [&](std::size_t site) {
     const Tensor& gradient = gradients.gradients[site];
     const std::vector<float> values =

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "sim/trainer/lock_step.h"
-#include "sim/trainer/scheduled_allreduce.h"
 
 namespace sim {
 namespace {
@@ -75,7 +74,7 @@ OneRank::OneRank(Wire& wire) : wire_(wire), gathering_(std::make_unique<Gatherin
 OneRank::~OneRank() = default;
 
 std::vector<float> OneRank::all_reduce(std::span<const std::span<const float>> own, const AllReduce& how) {
-  return all_reduce_over(wire_, own.front(), how);
+  return all_reduce_over(wire_, own.front(), how, space_);
 }
 
 void OneRank::in_lock_step(const std::function<void(std::size_t)>& compute) {

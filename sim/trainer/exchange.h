@@ -11,6 +11,7 @@
 
 #include "sim/tensor/shard.h"
 #include "sim/trainer/allreduce.h"
+#include "sim/trainer/scheduled_allreduce.h"
 #include "sim/trainer/wire.h"
 
 namespace sim {
@@ -99,6 +100,7 @@ class OneRank final : public Exchange {
 
   Wire& wire_;
   std::unique_ptr<Gathering> gathering_;
+  AllReduceSpace space_;
 };
 
 }  // namespace sim

@@ -1,7 +1,6 @@
 #include "sim/trainer/revealed_order.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
@@ -20,6 +19,12 @@
 
 namespace sim {
 namespace {
+
+std::string joined(const std::vector<std::string>& texts, std::string_view between) {
+  std::string all;
+  for (const std::string& text : texts) all.append(all.empty() ? "" : between).append(text);
+  return all;
+}
 
 /// The results of one question: equal ones of neighbours together.
 struct Run {
@@ -257,7 +262,7 @@ std::string RevealedOrder::text() const {
     texts.push_back(fmt::format("{}-{}: {}", begin, end - 1, tree.text()));
     begin = end;
   }
-  return fmt::format("{}", fmt::join(texts, "; "));
+  return joined(texts, "; ");
 }
 
 RevealedOrder revealed_order_from(const std::string& text) {
@@ -359,11 +364,11 @@ std::string known_names(const RevealedOrder& order) {
     const std::string text = piece.tree.text();
     if (std::ranges::find(found, text) == found.end()) found.push_back(text);
   }
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (const AllReduceAlgorithm algorithm : all_reduce_algorithms) {
-    if (trees_of(algorithm, order.workers()) == found) names.push_back(name_of(algorithm));
+    if (trees_of(algorithm, order.workers()) == found) names.emplace_back(name_of(algorithm));
   }
-  return names.empty() ? "another" : fmt::format("{}", fmt::join(names, ", "));
+  return names.empty() ? "another" : joined(names, ", ");
 }
 
 }  // namespace sim

@@ -22,13 +22,16 @@ struct Range {
 /// One rank's part of an all-reduce.
 class Schedule {
  public:
-  Schedule(Wire& wire, std::span<const float> own, const AllReduce& how)
+  Schedule(Wire& wire, std::span<const float> own, const AllReduce& how, AllReduceSpace& space)
       : wire_(wire),
         how_(how),
         rank_(wire.rank()),
         ranks_(wire.ranks()),
         arithmetic_(how, ranks_),
-        values_(own.begin(), own.end()) {}
+        values_(own.begin(), own.end()),
+        received_(space.received),
+        sent_codes_(space.sent_codes),
+        received_codes_(space.received_codes) {}
 
   std::vector<float> mean() {
     arithmetic_.divide_before(values_);
@@ -68,18 +71,23 @@ class Schedule {
   /// Sends the values of a range, and returns what has come for another, until the next exchange.
   std::span<float> exchange(Range out, Rank to, Range in, Rank from) {
     const std::span<const float> sent = to ? at(out) : std::span<float>();
-    received_.resize(from ? in.size() : 0);
+    const std::span<float> received = first_of(received_, from ? in.size() : 0);
     if (how_.precision == AllReducePrecision::fp32) {
-      wire_.send_receive(std::as_bytes(sent), to, std::as_writable_bytes(std::span(received_)), from);
-      return received_;
+      wire_.send_receive(std::as_bytes(sent), to, std::as_writable_bytes(received), from);
+      return received;
     }
-    sent_codes_.resize(sent.size());
-    received_codes_.resize(received_.size());
-    fp16::float_to_half(sent, sent_codes_);
-    wire_.send_receive(std::as_bytes(std::span(sent_codes_)), to,
-                       std::as_writable_bytes(std::span(received_codes_)), from);
-    fp16::half_to_float(received_codes_, received_);
-    return received_;
+    const std::span<std::uint16_t> sent_codes = first_of(sent_codes_, sent.size());
+    const std::span<std::uint16_t> received_codes = first_of(received_codes_, received.size());
+    fp16::float_to_half(sent, sent_codes);
+    wire_.send_receive(std::as_bytes(sent_codes), to, std::as_writable_bytes(received_codes), from);
+    fp16::half_to_float(received_codes, received);
+    return received;
+  }
+  /// So many elements of an array that only grows.
+  template <class T>
+  static std::span<T> first_of(std::vector<T>& space, std::size_t count) {
+    if (space.size() < count) space.resize(count);
+    return std::span(space).first(count);
   }
   void send(Range out, std::size_t to) { exchange(out, to, {0, 0}, std::nullopt); }
   std::span<float> receive(Range in, std::size_t from) { return exchange({0, 0}, std::nullopt, in, from); }
@@ -212,24 +220,26 @@ class Schedule {
 
   void by_carrier() {
     if (how_.precision == AllReducePrecision::fp32) return wire_.sum(values_);
-    sent_codes_.resize(values_.size());
-    fp16::float_to_half(values_, sent_codes_);
-    wire_.sum(sent_codes_);
-    fp16::half_to_float(sent_codes_, values_);
+    const std::span<std::uint16_t> codes = first_of(sent_codes_, values_.size());
+    fp16::float_to_half(values_, codes);
+    wire_.sum(codes);
+    fp16::half_to_float(codes, values_);
   }
 
   Wire& wire_;
   const AllReduce& how_;
   std::size_t rank_, ranks_;
   AllReduceArithmetic arithmetic_;
-  std::vector<float> values_, received_;
-  std::vector<std::uint16_t> sent_codes_, received_codes_;
+  std::vector<float> values_;
+  std::vector<float>& received_;
+  std::vector<std::uint16_t>&sent_codes_, &received_codes_;
 };
 
 }  // namespace
 
-std::vector<float> all_reduce_over(Wire& wire, std::span<const float> own, const AllReduce& how) {
-  return Schedule(wire, own, how).mean();
+std::vector<float> all_reduce_over(Wire& wire, std::span<const float> own, const AllReduce& how,
+                                   AllReduceSpace& space) {
+  return Schedule(wire, own, how, space).mean();
 }
 
 }  // namespace sim

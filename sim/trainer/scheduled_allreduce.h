@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -8,9 +9,16 @@
 
 namespace sim {
 
+/// Arrays of one all-reduce that the next one finds in place.
+struct AllReduceSpace {
+  std::vector<float> received = {};
+  std::vector<std::uint16_t> sent_codes = {}, received_codes = {};
+};
+
 /// What all_reduce_mean forms, on every rank, each of which has only its own array: the order's additions made by the
 /// ranks that it says, with messages between them. Of values of binary16 unless the precision is fp32; their codes are
 /// sent. All ranks call it with arrays of one length.
-std::vector<float> all_reduce_over(Wire& wire, std::span<const float> own, const AllReduce& how);
+std::vector<float> all_reduce_over(Wire& wire, std::span<const float> own, const AllReduce& how,
+                                   AllReduceSpace& space);
 
 }  // namespace sim

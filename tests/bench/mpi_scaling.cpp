@@ -78,6 +78,7 @@ void time_messages(const Options& options, sim::Wire& wire, Timings& timings) {
   const auto count = static_cast<std::size_t>(options.numbers);
   std::vector<std::uint16_t> halves(count);
   std::vector<float> floats(count / 2), values(count, 1.0f);
+  sim::AllReduceSpace space;
   constexpr std::size_t long_message = std::size_t{1} << 24;
   for (int round = 0; round < options.rounds; ++round) {
     timings.add("latency", message_seconds(wire, exchange, 8, 1000));
@@ -86,7 +87,7 @@ void time_messages(const Options& options, sim::Wire& wire, Timings& timings) {
     std::ranges::fill(floats, 0x1p-20f);
     timings.add("sum of halves", seconds_of(exchange, [&] { wire.sum(halves); }));
     timings.add("sum of floats", seconds_of(exchange, [&] { wire.sum(floats); }));
-    timings.add("ring", seconds_of(exchange, [&] { sim::all_reduce_over(wire, values, {}); }));
+    timings.add("ring", seconds_of(exchange, [&] { sim::all_reduce_over(wire, values, {}, space); }));
     timings.add("addition", seconds_of(exchange, [&] {
                   fp16::add<fp16::binary16>(halves, halves, std::span<std::uint16_t>(halves));
                 }));

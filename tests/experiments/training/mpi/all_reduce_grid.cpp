@@ -57,7 +57,8 @@ bool check(sim::Wire& wire, sim::AllReduce how, std::size_t elements) {
   const std::vector<std::vector<float>> all = numbers_of_all(wire.ranks(), elements);
   const std::vector<std::span<const float>> views(all.begin(), all.end());
   const std::vector<float> expected = sim::all_reduce_mean(views, how).values;
-  const std::vector<float> found = sim::all_reduce_over(wire, all[wire.rank()], how);
+  sim::AllReduceSpace space;
+  const std::vector<float> found = sim::all_reduce_over(wire, all[wire.rank()], how, space);
   const double worst = wire.maximum(static_cast<double>(different_bits(found, expected)));
   if (wire.rank() == 0)
     fmt::print("{:2} ranks {:8} numbers  {:9}  {}\n", wire.ranks(), elements,
