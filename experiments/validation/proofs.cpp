@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <stdexcept>
 
+#include "experiments/validation/domains.h"
 #include "experiments/validation/record_files.h"
 
 namespace experiments::validation {
@@ -15,7 +17,11 @@ std::map<std::string, RowProof> row_proofs(const std::filesystem::path& verdicts
   std::map<std::string, RowProof> rows;
   const std::optional<CsvTable> table = CsvTable::read(verdicts);
   for (std::size_t i = 0; table && i < table->size(); ++i) {
-    const RowProof proof{.inputs_possible = table->number(i, "inputs_possible"),
+    const bool is_complete = std::ranges::any_of(domains, [&](const Domain& domain) {
+      return domain.is_complete && domain.meaning == table->cell(i, "domain");
+    });
+    const RowProof proof{.is_complete_domain = is_complete,
+                         .inputs_possible = table->number(i, "inputs_possible"),
                          .inputs = table->number(i, "inputs"),
                          .mismatches = table->number(i, "mismatches"),
                          .other_nans = table->number(i, "other_nans"),

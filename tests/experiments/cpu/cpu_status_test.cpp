@@ -29,7 +29,7 @@ void write_record(const fs::path& folder, const std::string& experiment, const s
                                                             {"git_revision", "0123456789abcdef"},
                                                             {"git_dirty", false}};
   std::ofstream(folder / "verdicts.csv")
-      << "operation,subject,inputs_possible,inputs,mismatches,other_nans,not_correctly_rounded\n"
+      << "operation,subject,domain,inputs_possible,inputs,mismatches,other_nans,not_correctly_rounded\n"
       << rows;
 }
 
@@ -48,15 +48,17 @@ TEST_CASE("cpu_status: each processor has its line, each group without a record 
   CHECK(contains(status_table(records.path()),
                  "| x86-64 with F16C | floating-point conversion | 52 | not yet run |"));
   write_record(records / "a", "validate_cpu",
-               "\"vcvtph2ps ymm\",f16c on One CPU,65536,65536,0,0,0\n"
-               "\"vcvtps2ph ymm, 0\",f16c on One CPU,4294967296,4194304,0,0,0\n"
-               "\"vcvtph2ps ymm\",f16c on Another,65536,65536,3,0,0\n");
+               "\"vcvtph2ps ymm\",f16c on One CPU,all 2^16 codes,65536,65536,0,0,0\n"
+               "\"vcvtps2ph ymm, 0\",f16c on One CPU,all 2^32 binary32 codes,4294967296,4194304,0,0,0\n"
+               "\"vcvtph2ps ymm\",f16c on Another,all 2^16 codes,65536,65536,3,0,0\n"
+               "\"vcvtph2ps xmm\",f16c on Another,all of 9 chosen codes,9,9,0,0,0\n");
   const std::string table = status_table(records.path());
   INFO(table);
   CHECK(contains(table,
                  "| 2 of 52 run, 1 on every input; no mismatch | 2^22.0 | One CPU, 2030-01-02, 01234567 |"));
-  CHECK(contains(table, "| 1 of 52 run, 1 on every input; **3 mismatches in 1** | 65536 | Another, "));
+  CHECK(contains(table, "| 2 of 52 run, 1 on every input; **3 mismatches in 1** | 65545 | Another, "));
   CHECK(contains(table, "| AArch64 with FEAT_FP16 | arithmetic | 90 | not yet run |"));
-  write_record(records / "b", "validate_cpu", "\"vcvtph2ps ymm\",f16c on One CPU,65536,65536\n");
+  write_record(records / "b", "validate_cpu",
+               "\"vcvtph2ps ymm\",f16c on One CPU,all 2^16 codes,65536,65536\n");
   CHECK_THROWS_WITH_AS(status_table(records.path()), doctest::Contains("row 1"), std::runtime_error);
 }

@@ -47,13 +47,13 @@ json gpu(const std::string& name) {
 /// The rows on a GPU of one family, each with so many inputs tried of 65536, as a record holds them.
 std::string verdicts(std::string_view family, int inputs, int mismatches_of_the_first) {
   std::string table =
-      "operation,family,subject,inputs_possible,inputs,mismatches,other_nans,not_correctly_rounded\n";
+      "operation,family,subject,domain,inputs_possible,inputs,mismatches,other_nans,not_correctly_rounded\n";
   int mismatches = mismatches_of_the_first;
   for (const validate_gpu::Row& row : validate_gpu::rows()) {
     if (!row.is_on_gpu() || row.operation->family != family) continue;
     table += row.operation->name + ",\"" + std::string(family) + "\"," +
-             std::string(validate_gpu::name_of(row.subject)) + ",65536," + std::to_string(inputs) + "," +
-             std::to_string(mismatches) + ",2,0\n";
+             std::string(validate_gpu::name_of(row.subject)) + ",all 2^16 codes,65536," +
+             std::to_string(inputs) + "," + std::to_string(mismatches) + ",2,0\n";
     mismatches = 0;
   }
   return table;
