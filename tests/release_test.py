@@ -1,0 +1,123 @@
+"""What is written for strangers - contributors, reporters, citers, other people's CI - is true of this checkout.
+
+release_test.py CHECKOUT BUILD
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+CHECKOUT, BUILD = (pathlib.Path(argument) for argument in sys.argv[1:3])
+WORKFLOWS = sorted((CHECKOUT / ".github/workflows").glob("*.yml"))
+PAGES = [CHECKOUT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/releasing.md",
+                                      ".github/pull_request_template.md")]
+MATRIX_PART = "${{ matrix.part }}"
+
+
+def text_of(name):
+    return (CHECKOUT / name).read_text(encoding="utf-8")
+
+
+def run(*command):
+    return subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=60)
+
+
+def parts():
+    return run(".ci/run", "--list").stdout.split()
+
+
+def lab_commands():
+    return set(re.findall(r"^  ([a-z]+)\b", run("./lab", "help").stdout, re.MULTILINE))
+
+
+def parts_named_in(text):
+    """The words after each .ci/run that is followed by parts, as far as these go."""
+    named = []
+    for words in re.findall(r"\.ci/run((?: (?:[a-z0-9]+|\$\{\{ matrix\.part \}\}))+)", text):
+        named += words.replace(MATRIX_PART, "MATRIX").split()
+    return named
+
+
+class ContinuousIntegration(unittest.TestCase):
+    def test_parts_are_functions(self):
+        script = text_of(".ci/run")
+        self.assertGreater(len(parts()), 5)
+        for part in parts():
+            self.assertRegex(script, rf"(?m)^{part}\(\) \{{")
+
+    def test_an_unknown_part_is_refused_before_anything_runs(self):
+        refused = run(".ci/run", "format", "sanitisers")
+        self.assertEqual((refused.returncode, refused.stdout), (2, ""))
+        self.assertEqual(refused.stderr,
+                         f"ci: there is no part 'sanitisers'; the parts are: {' '.join(parts())}\n")
+
+    def test_workflows_run_what_there_is(self):
+        self.assertTrue(WORKFLOWS)
+        everything = "".join(workflow.read_text(encoding="utf-8") for workflow in WORKFLOWS)
+        self.assertIn(".ci/run --list", everything)
+        self.assertIn("MATRIX", parts_named_in(everything))
+        self.assertLessEqual(set(parts_named_in(everything)) - {"MATRIX"}, set(parts()))
+        commands = re.findall(r"run: \./lab (\S+)", everything)
+        self.assertTrue({"demo", "test"} <= set(commands) <= lab_commands(), commands)
+
+
+class Pages(unittest.TestCase):
+    def test_commands_exist(self):
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            with self.subTest(page.name):
+                self.assertLessEqual(set(parts_named_in(text)), set(parts()))
+                self.assertLessEqual(set(re.findall(r"\./lab ([a-z]+)", text)), lab_commands())
+
+    def test_contributors_are_told_names_of_tests(self):
+        rows = re.findall(r"^\| .* \| (.*) \|$", text_of("CONTRIBUTING.md"), re.MULTILINE)
+        names = [name for row in rows for name in re.findall(r"`([a-z0-9_]+)`", row)]
+        self.assertGreater(len(names), 10)
+        for name in names:
+            listed = run("ctest", "--test-dir", str(BUILD), "-N", "-R", name).stdout
+            self.assertNotIn("Total Tests: 0", listed, name)
+
+    def test_fuzz_targets_are_those_that_are_built(self):
+        cmake = text_of("tests/fuzz/fuzz.cmake")
+        built = set(re.findall(r"^halflab_fuzz\((\w+)", cmake, re.MULTILINE))
+        built |= set(re.search(r"foreach\(reader ([\w ]+)\)", cmake)[1].split())
+        rows = re.findall(r"^\| .* \| (.*) \|$", text_of("SECURITY.md"), re.MULTILINE)
+        self.assertEqual({name for row in rows for name in re.findall(r"`(\w+)`", row)}, built)
+
+
+class Citation(unittest.TestCase):
+    def test_all_say_the_same(self):
+        citation, archive = text_of("CITATION.cff"), json.loads(text_of(".zenodo.json"))
+        field = lambda name: re.search(rf"^{name}: (.*)$", citation, re.MULTILINE)[1]
+        version = re.search(r"project\(halflab VERSION ([0-9.]+)", text_of("CMakeLists.txt"))[1]
+        self.assertEqual({version}, {field("version"), archive["version"]})
+        self.assertEqual((field("title"), field("license")), (archive["title"], archive["license"]))
+        self.assertEqual(re.findall(r"^  - name: (.*)$", citation, re.MULTILINE),
+                         [creator["name"] for creator in archive["creators"]])
+        self.assertEqual(re.findall(r"^  - ([^:\n]+)$", citation, re.MULTILINE), archive["keywords"])
+        abstract = re.search(r"^abstract: >-\n((?:  .*\n)+)", citation, re.MULTILINE)[1]
+        self.assertEqual(" ".join(abstract.split()), archive["description"])
+
+
+class Paper(unittest.TestCase):
+    def setUp(self):
+        self.body = re.sub(r"<!--.*?-->", "", text_of("paper.md"), flags=re.DOTALL).split("---\n", 2)[2]
+
+    def test_it_has_the_sections_and_the_length_that_the_journal_asks_for(self):
+        self.assertEqual(re.findall(r"^# (.*)$", self.body, re.MULTILINE),
+                         ["Summary", "Statement of need", "State of the field", "Software design", "Research impact",
+                          "References"])
+        self.assertTrue(750 <= len(self.body.split()) <= 1750, len(self.body.split()))
+
+    def test_what_is_cited_is_listed_and_can_be_found(self):
+        entries = dict(re.findall(r"^@\w+\{(\w+),\n(.*?)^\}", text_of("paper.bib"), re.DOTALL | re.MULTILINE))
+        self.assertEqual(set(re.findall(r"@([a-z]+[0-9]*)", self.body)), set(entries))
+        for name, entry in entries.items():
+            self.assertRegex(entry, r"(?m)^  (doi = \{10\.\d+/\S+\}|url = \{https?://\S+\}),?$", name)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
