@@ -55,8 +55,10 @@ std::vector<fs::path> pages_of(const fs::path& checkout) {
   }
   std::ranges::sort(pages);
   pages.insert(pages.begin(), checkout / "README.md");
-  if (const fs::path gpu = checkout / "experiments" / "gpu" / "README.md"; fs::exists(gpu))
-    pages.push_back(gpu);
+  for (const char* other : {"experiments/gpu/README.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md",
+                            "CONTRIBUTING.md", "SECURITY.md", "paper.md"}) {
+    if (fs::exists(checkout / other)) pages.push_back(checkout / other);
+  }
   return pages;
 }
 

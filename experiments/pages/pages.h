@@ -1,5 +1,5 @@
 #pragma once
-/// The pages of a checkout, README.md, docs/ and the GPU's room, and what in them is written from records.
+/// The pages of a checkout, README.md, docs/ and some others, and what in them is written from records.
 
 #include <filesystem>
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace experiments::pages {
 
-/// README.md, the pages of docs/ by name, and that of experiments/gpu/ where there is one.
+/// README.md, the pages of docs/ by name, and where they are that of experiments/gpu/, those for contributors,
+/// and the paper.
 std::vector<std::filesystem::path> pages_of(const std::filesystem::path& checkout);
 
 /// The page with every block written anew: `figures`, whose template's placeholders are filled
