@@ -1,5 +1,8 @@
 # Instructions of processors: their models, what this one and QEMU execute, and the programs that do.
-halflab_test(validate_cpu_test experiments/cpu/instructions_test.cpp experiments/cpu/riscv64_test.cpp
+halflab_test(validate_cpu_test
+  experiments/cpu/instructions_test.cpp
+  experiments/cpu/riscv64_test.cpp
+  experiments/cpu/x86_rules_test.cpp
   LIBRARIES halflab_cpu_instructions)
 halflab_test(cpu_status_test experiments/cpu/cpu_status_test.cpp
   LIBRARIES cpu_status_parts nlohmann_json::nlohmann_json)
