@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 #include "experiments/frame/files.h"
 
@@ -31,40 +32,102 @@ std::size_t end_of_string(std::string_view toml, std::size_t begin) {
   return toml.size();
 }
 
+bool is_letter_or_digit(char character) {
+  return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
+         (character >= '0' && character <= '9');
+}
+
+/// Whether the name of a table begins as a key may, or ends: toml++ itself refuses an empty one. `begin` is its bracket's place.
+bool begins_as_name(std::string_view toml, std::size_t begin) {
+  std::size_t i = begin + 1;
+  if (i < toml.size() && toml[i] == '[') ++i;
+  i = std::min(toml.find_first_not_of(" \t", i), toml.size());
+  constexpr std::string_view others = "_-\"']";
+  return i == toml.size() || is_letter_or_digit(toml[i]) || others.find(toml[i]) != std::string_view::npos;
+}
+
+/// Where a scan of a text is: in a key or a value, at the beginning of a line, within brackets.
+class Scan {
+ public:
+  explicit Scan(std::string_view toml) : toml_(toml) {}
+
+  /// Goes on by a character that is no part of a string or a comment. Gives what is wrong with it.
+  std::optional<std::string> step(std::size_t i) {
+    const char character = toml_[i];
+    if (std::string_view("\n\r\v\f").find(character) != std::string_view::npos) {
+      is_at_line_start_ = true;
+      is_in_name_ = false;
+    } else if (character == '[' && is_at_line_start_ && depth_ == 0) {
+      is_in_name_ = true;
+      if (!begins_as_name(toml_, i))
+        return "a table's name must begin with a letter, a digit, _, - or a quote";
+    }
+    if (static_cast<unsigned char>(character) >= 0x80)
+      return "a letter beyond ASCII is not allowed outside of strings and comments";
+    if (character > ' ') is_at_line_start_ = false;
+    if (!is_in_name_) count_brackets(character);
+    return count_dots(character);
+  }
+  void pass_string() { is_at_line_start_ = false; }
+
+ private:
+  void count_brackets(char character) {
+    if (character == '[' || character == '{') ++depth_;
+    if ((character == ']' || character == '}') && depth_ > 0) --depth_;
+  }
+  std::optional<std::string> count_dots(char character) {
+    if (character == '.' && ++dots_ >= most_key_parts)
+      return fmt::format("a key of more than {} parts is not allowed", most_key_parts);
+    if (std::string_view("\n=,[]{}").find(character) != std::string_view::npos) dots_ = 0;
+    return std::nullopt;
+  }
+
+  std::string_view toml_;
+  int dots_ = 0;   ///< since what parts keys and values
+  int depth_ = 0;  ///< of arrays and inline tables
+  bool is_at_line_start_ = true;
+  bool is_in_name_ = false;  ///< of a table, between brackets
+};
+
 }  // namespace
 
-std::optional<std::size_t> line_of_too_long_key(std::string_view toml) {
-  int dots = 0;  // since what parts keys and values
-  for (std::size_t i = 0; i < toml.size();) {
-    const char character = toml[i];
-    if (character == '"' || character == '\'') {
+std::optional<TomlFault> fault_before_parsing(std::string_view toml) {
+  constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+  Scan scan(toml);
+  const std::size_t begin = toml.starts_with(byte_order_mark) ? byte_order_mark.size() : 0;
+  for (std::size_t i = begin; i < toml.size();) {
+    const auto fault = [&](std::string problem) {
+      return TomlFault{static_cast<std::size_t>(std::ranges::count(toml.substr(0, i), '\n')) + 1,
+                       std::move(problem)};
+    };
+    if (toml[i] == '"' || toml[i] == '\'') {
+      constexpr std::string_view before_strings = " \t\r\n=[{,.";
+      if (i > begin && before_strings.find(toml[i - 1]) == std::string_view::npos)
+        return fault("a quote within a word is not allowed outside of strings");
+      scan.pass_string();
       i = end_of_string(toml, i);
-      continue;
-    }
-    if (character == '#') {
+    } else if (toml[i] == '#') {
       i = std::min(toml.find('\n', i), toml.size());
-      continue;
+    } else {
+      if (std::optional<std::string> problem = scan.step(i)) return fault(*std::move(problem));
+      ++i;
     }
-    if (character == '.') ++dots;
-    if (dots >= most_key_parts)
-      return static_cast<std::size_t>(std::ranges::count(toml.substr(0, i), '\n')) + 1;
-    if (std::string_view("\n=,[]{}").find(character) != std::string_view::npos) dots = 0;
-    ++i;
   }
   return std::nullopt;
 }
 
-toml::table read_toml_file(const std::string& file) {
-  const std::string text = read_file(file, most_toml_bytes);
-  if (const std::optional<std::size_t> line = line_of_too_long_key(text)) {
-    throw std::runtime_error(
-        fmt::format("{}:{}: a key of more than {} parts is not allowed", file, *line, most_key_parts));
-  }
+toml::table parse_toml(std::string_view text, const std::string& file) {
+  if (const std::optional<TomlFault> fault = fault_before_parsing(text))
+    throw std::runtime_error(fmt::format("{}:{}: {}", file, fault->line, fault->problem));
   try {
-    return toml::parse(text, file);
+    return toml::parse(text, std::string_view(file));
   } catch (const toml::parse_error& error) {
     throw std::runtime_error(fmt::format("{}:{}: {}", file, error.source().begin.line, error.description()));
   }
+}
+
+toml::table read_toml_file(const std::string& file) {
+  return parse_toml(read_file(file, most_toml_bytes), file);
 }
 
 }  // namespace experiments

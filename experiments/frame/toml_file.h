@@ -16,11 +16,21 @@ inline constexpr std::size_t most_toml_bytes = std::size_t{4} << 20;
 /// and inline tables nest, to 256, but not these; and each part is a table, read and freed by recursion.
 inline constexpr int most_key_parts = 16;
 
-/// The line, from 1, of the first key with more parts than that. Dots in strings and comments part nothing.
-std::optional<std::size_t> line_of_too_long_key(std::string_view toml);
+/// A line, from 1, and what is wrong with it.
+struct TomlFault {
+  std::size_t line;
+  std::string problem;
+};
 
-/// The contents of a TOML file. Throws std::runtime_error, "FILE:LINE: what is wrong", for what is not TOML or
-/// has a key of too many parts, and as read_file() does for what is no regular file or too long.
+/// The first thing that toml++ 3.3 must not be given: a key of too many parts, and what makes its parser's behaviour
+/// undefined: a letter beyond ASCII where no string or comment is, and a table's name that begins as no key does.
+std::optional<TomlFault> fault_before_parsing(std::string_view toml);
+
+/// The contents of a TOML text. Throws std::runtime_error, "FILE:LINE: what is wrong", for what is not TOML or has a key
+/// of too many parts.
+toml::table parse_toml(std::string_view text, const std::string& file);
+
+/// The same of a file. Throws as read_file() does for what is no regular file or too long, too.
 toml::table read_toml_file(const std::string& file);
 
 }  // namespace experiments

@@ -85,3 +85,21 @@ TEST_CASE("toml: devices, directories and files of more than 4 MiB are refused")
   CHECK(error_of(std::string(experiments::most_toml_bytes + 1, '\n')) ==
         "file 'FILE' cannot be read (it has 4194305 bytes, at most 4194304 are allowed)");
 }
+
+TEST_CASE("toml: what makes the parser's behaviour undefined is refused before it is read") {
+  for (const std::string name : {"%", " =", "[%", "[ \n"})
+    CHECK(error_of("x = 1\n [" + name + "]\n") ==
+          "FILE:2: a table's name must begin with a letter, a digit, _, - or a quote");
+  const std::string beyond_ascii = "a letter beyond ASCII is not allowed outside of strings and comments";
+  CHECK(error_of("\xC5\x95 = 1\n") == "FILE:1: " + beyond_ascii);
+  CHECK(error_of("x = 1\ny = \xC5\x95\n") == "FILE:2: " + beyond_ascii);
+  CHECK(error_of("x = -\"\xC5\x95\"\n") == "FILE:1: a quote within a word is not allowed outside of strings");
+}
+
+TEST_CASE(
+    "toml: brackets of arrays, letters beyond ASCII in strings and comments, and a byte order mark are "
+    "read") {
+  CHECK(error_of("x = [\n[ +1 ],\n [-2.5],\n['a', \"b\"]]\n[-name]\ny = {z=[{}]}\n[[\t\"\xC5\x95\"]]\n") ==
+        "");
+  CHECK(error_of("\xEF\xBB\xBF# \xC5\x95\nx = \"\xC5\x95\"\n'\xC5\x95' = '''\n\xC5\x95'''\n") == "");
+}
