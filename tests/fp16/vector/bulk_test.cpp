@@ -370,8 +370,9 @@ void check_conversion(std::span<const Bits<From>> in, const Attributes& attribut
   scalar.counts = &expected_counts;
   counting.counts = &counts;
   // A pointer, so that there is one loop for all formats of a width, as a loop for each pair is long to compile.
-  Result<To> (*const converted)(Bits<From>, const Attributes&) =
-      [](Bits<From> bits, const Attributes& each) { return convert<To, From>(bits, each); };
+  Result<To> (*const converted)(Bits<From>, const Attributes&) = [](Bits<From> bits, const Attributes& each) {
+    return convert<To, From>(bits, each);
+  };
   transform<To>(converted, std::span(expected), attributes, scalar, in);
   convert<To, From>(in, out, attributes, options);
   CHECK(out == expected);
