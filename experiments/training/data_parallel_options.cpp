@@ -34,7 +34,8 @@ void reject_contradictions(const DataParallelOptions& options) {
     throw UsageError("--allreduce-order: is given without --allreduce mpi; must come with it");
   if (is_mpis && !options.processes && options.order_file.empty())
     throw UsageError(
-        "--allreduce: 'mpi' is the library's own order; must come with --mpi, or with --allreduce-order");
+        "--allreduce: 'mpi' is the library's own order; must come with --mpi or --allreduce-order, which "
+        "training has");
 }
 
 }  // namespace

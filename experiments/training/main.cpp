@@ -21,14 +21,16 @@
 #include "experiments/training/data_parallel_options.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/mpi/job.h"
+#include "experiments/training/network.h"
 #include "experiments/training/shards.h"
 #include "experiments/training/sweep.h"
-#include "experiments/training/training_setup.h"
 #include "fp16/formats.h"
 
 namespace {
 
 namespace fs = std::filesystem;
+using experiments::Network;
+using experiments::Networks;
 
 struct Options {
   experiments::TrainingOptions training{};
@@ -51,37 +53,6 @@ struct Options {
   std::string twin_format = "fp32";
   int checkpoint_every = 100;
 };
-
-/// One of the networks with its data, and what its options came to.
-struct Network {
-  std::string spec;
-  experiments::TrainingOptions options;
-  experiments::TrainingSetup setup;
-  std::uint32_t data_checksum;
-
-  Network(const experiments::TrainingOptions& given, const std::string& model)
-      : spec(model),
-        options(with_model(given, model)),
-        setup(options),
-        data_checksum(experiments::checksum_of(setup.dataset())) {}
-  Network(const Network&) = delete;
-  Network& operator=(const Network&) = delete;
-
-  /// What ranks exchange the gradients of.
-  std::size_t weights() const {
-    std::size_t count = 0;
-    for (const sim::ParameterSpec& spec : setup.model().parameters()) count += sim::element_count(spec.shape);
-    return count;
-  }
-
- private:
-  static experiments::TrainingOptions with_model(experiments::TrainingOptions options, std::string model) {
-    options.model = std::move(model);
-    return options;
-  }
-};
-
-using Networks = std::vector<std::unique_ptr<Network>>;
 
 fp16::Format twin_format_of(const Options& options) {
   if (options.twin_format == "fp32") return fp16::binary32;
@@ -180,10 +151,6 @@ experiments::RunIdentity identity_of(const experiments::Cell& cell, const Networ
   if (!training.dump_tensors.empty()) identity.emplace_back("dumped tensors", training.dump_tensors);
   options.parallel.add_to(identity);
   return identity;
-}
-
-const Network& network_of(const experiments::Cell& cell, const Networks& networks) {
-  return **std::ranges::find(networks, cell.model, [](const auto& network) { return network->spec; });
 }
 
 std::vector<experiments::Cell> cells_of(const Options& options, const fs::path& out) {

@@ -15,7 +15,7 @@
 #include "experiments/frame/stopwatch.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/mpi/job.h"
-#include "experiments/training/training_setup.h"
+#include "experiments/training/network.h"
 #include "fp16/bulk.h"
 #include "sim/trainer/allreduce_registry.h"
 #include "sim/trainer/scheduled_allreduce.h"
@@ -128,14 +128,6 @@ void time_training(const Options& options, Timings& timings) {
   }
 }
 
-std::size_t weights_of(const Options& options) {
-  experiments::TrainingOptions training{.model = options.model};
-  const experiments::TrainingSetup setup(training);
-  std::size_t count = 0;
-  for (const sim::ParameterSpec& spec : setup.model().parameters()) count += sim::element_count(spec.shape);
-  return count;
-}
-
 /// What a step of `ranks` takes longer than one alone by the measured time of a message, of a byte and of an addition, with
 /// a ring and with Rabenseifner's halves.
 struct Predicted {
@@ -150,7 +142,7 @@ Predicted predict(double ranks, double numbers, double latency, double seconds_p
 
 void report(experiments::RunRecord& record, const Options& options, const Timings& timings) {
   const auto numbers = static_cast<double>(options.numbers),
-             weights = static_cast<double>(weights_of(options));
+             weights = static_cast<double>(experiments::Network({}, options.model).weights());
   const double latency = timings.of("latency");
   const double per_byte = timings.of("long message") / static_cast<double>(std::size_t{1} << 24);
   const double per_addition = timings.of("addition") / numbers, step = timings.of("step alone");

@@ -12,9 +12,9 @@ using mpi::Library;
 
 /// The table goes to the test's output.
 void check_grid(const Library& library, int ranks, const std::string& arguments, int limit) {
-  const mpi::Tree tree(HALFLAB_ALL_REDUCE_GRID, HALFLAB_MODULES);
+  const std::string program = HALFLAB_BINARY_DIRECTORY "/all_reduce_grid";
   const mpi::Outcome outcome =
-      mpi::launch(library, mpi::processes(ranks, tree.program(), library.name + " " + arguments), limit);
+      mpi::launch(library, mpi::processes(ranks, program, library.name + " " + arguments), limit);
   MESSAGE(library.name, "\n", outcome.output);
   CHECK(outcome.exit_code == 0);
   CHECK(test::contains(outcome.output, "equal"));
