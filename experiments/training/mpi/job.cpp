@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ostream.h>
 
+#include <chrono>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -10,6 +11,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "experiments/frame/printable.h"
 #include "experiments/training/mpi/launcher.h"
@@ -102,12 +104,14 @@ class Job {
     return together(outcome.exit_code);
   }
 
-  /// The others wait for this rank, and would for ever.
+  /// The others wait for this rank, and would for ever. A launcher that ends all may drop what it has not read yet; and
+  /// where it has interrupted all, rank 0 is to say so.
   [[noreturn]] void abort(int code, const std::string& said) {
     constexpr int interrupted = 130;
     if (!ranks_->is_first() && code != interrupted)
       say(fmt::format("rank {} on {}, in step {}: {}", ranks_->rank(), ranks_->host_of(ranks_->rank()),
                       ranks_->step_under_way(), said));
+    std::this_thread::sleep_for(std::chrono::seconds(1));
     wire_.abort(code);
   }
 
