@@ -1,6 +1,6 @@
 /// The commands and code of README.md and docs/: programs are run, --quick where they have it, Python too but for what needs
-/// PyTorch, C++ is compiled, kernels are simulated; of ./lab, installation and what needs a GPU the options are held to what
-/// there is.
+/// PyTorch, C++ is compiled, kernels are simulated; of ./lab, installation, mpirun and what needs a GPU the options are held to
+/// what there is. Blocks of `console` are CI's to run.
 
 #include <doctest/doctest.h>
 
@@ -232,6 +232,10 @@ TEST_CASE("page commands: every command of the pages does what it says, or has i
     const std::string program = fs::path(words[0]).filename().string();
     if (words[0] == "./lab") {
       check_lab(words);
+    } else if (words[0] == "mpirun") {
+      // mpirun -np N PROGRAM OPTIONS; tests of label mpi start such programs
+      REQUIRE(words.size() > 3);
+      check_options(fs::path(words[3]).filename().string(), {words.begin() + 4, words.end()});
     } else if (program == "cmake" || program == "pip") {
       check_installation(words);
     } else if ((contains(command, ".npy") || program == "halflab") && !has_matrices) {
