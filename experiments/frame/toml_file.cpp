@@ -32,6 +32,22 @@ std::size_t end_of_string(std::string_view toml, std::size_t begin) {
   return toml.size();
 }
 
+bool is_beyond_ascii(char character) {
+  return static_cast<unsigned char>(character) >= 0x80;
+}
+
+/// Whether a backslash of a string, given with its quotes, is followed by such a letter, spaces and ends of lines aside.
+bool has_letter_beyond_ascii_after_backslash(std::string_view string) {
+  if (string.front() != '"') return false;
+  for (std::size_t i = 1; i + 1 < string.size(); ++i) {
+    if (string[i] != '\\') continue;
+    const std::size_t next = string.find_first_not_of(" \t\r\n", i + 1);
+    if (next != std::string_view::npos && is_beyond_ascii(string[next])) return true;
+    ++i;
+  }
+  return false;
+}
+
 bool is_letter_or_digit(char character) {
   return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
          (character >= '0' && character <= '9');
@@ -62,7 +78,7 @@ class Scan {
       if (!begins_as_name(toml_, i))
         return "a table's name must begin with a letter, a digit, _, - or a quote";
     }
-    if (static_cast<unsigned char>(character) >= 0x80)
+    if (is_beyond_ascii(character))
       return "a letter beyond ASCII is not allowed outside of strings and comments";
     if (character > ' ') is_at_line_start_ = false;
     if (!is_in_name_) count_brackets(character);
@@ -105,7 +121,10 @@ std::optional<TomlFault> fault_before_parsing(std::string_view toml) {
       if (i > begin && before_strings.find(toml[i - 1]) == std::string_view::npos)
         return fault("a quote within a word is not allowed outside of strings");
       scan.pass_string();
-      i = end_of_string(toml, i);
+      const std::size_t end = end_of_string(toml, i);
+      if (has_letter_beyond_ascii_after_backslash(toml.substr(i, end - i)))
+        return fault("a letter beyond ASCII after a backslash is not allowed");
+      i = end;
     } else if (toml[i] == '#') {
       i = std::min(toml.find('\n', i), toml.size());
     } else {

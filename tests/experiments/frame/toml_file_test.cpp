@@ -93,6 +93,9 @@ TEST_CASE("toml: what makes the parser's behaviour undefined is refused before i
   const std::string beyond_ascii = "a letter beyond ASCII is not allowed outside of strings and comments";
   CHECK(error_of("\xC5\x95 = 1\n") == "FILE:1: " + beyond_ascii);
   CHECK(error_of("x = 1\ny = \xC5\x95\n") == "FILE:2: " + beyond_ascii);
+  for (const std::string between : {"", " \t", "\n  "})
+    CHECK(error_of("x = \"\"\"a\\\\\\" + between + "\xC5\x95\"\"\"\n") ==
+          "FILE:1: a letter beyond ASCII after a backslash is not allowed");
   CHECK(error_of("x = -\"\xC5\x95\"\n") == "FILE:1: a quote within a word is not allowed outside of strings");
 }
 
@@ -101,5 +104,6 @@ TEST_CASE(
     "read") {
   CHECK(error_of("x = [\n[ +1 ],\n [-2.5],\n['a', \"b\"]]\n[-name]\ny = {z=[{}]}\n[[\t\"\xC5\x95\"]]\n") ==
         "");
+  CHECK(error_of("x = \"\\\\\xC5\x95 \\n \xC5\x95\"\ny = '\\\xC5\x95'\n") == "");
   CHECK(error_of("\xEF\xBB\xBF# \xC5\x95\nx = \"\xC5\x95\"\n'\xC5\x95' = '''\n\xC5\x95'''\n") == "");
 }
