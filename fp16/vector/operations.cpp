@@ -34,8 +34,7 @@ class Operator {
       draws_.tiny.is_drawn &= attributes.flush_to_zero;
     }
     if (is_wide(format.format)) finder_.hold_largest_open();
-    const bool has_processors_flags =
-        options.flags == nullptr || attributes.tininess == processors_tininess;
+    const bool has_processors_flags = options.flags == nullptr || attributes.tininess == processors_tininess;
     const bool is_direct = format.format == binary16 && attributes.rounding == Rounding::nearest_even &&
                            !attributes.flush_to_zero && !attributes.denormals_are_zero;
     if (!is_direct) return;
