@@ -30,7 +30,7 @@ std::optional<TomlFault> fault_before_parsing(std::string_view toml);
 /// of too many parts.
 toml::table parse_toml(std::string_view text, const std::string& file);
 
-/// The same of a file. Throws as read_file() does for what is no regular file or too long, too.
+/// The contents of a TOML file. Throws as parse_toml(), and as read_file() for what is no regular file or too long.
 toml::table read_toml_file(const std::string& file);
 
 }  // namespace experiments

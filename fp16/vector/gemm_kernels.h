@@ -44,7 +44,7 @@ struct TileKernel {
   /// canonical one. a.stride is 1; a.step and b.step are `rows` and `columns` unless any_step.
   const Advance* advance;
   bool any_step = false;
-  /// The same for any a.stride, where reading so is as fast; else none.
+  /// `advance` for any a.stride, where reading so is about as fast; else null.
   const Advance* advance_rows = nullptr;
 
   static constexpr std::size_t products_per_step = 1;

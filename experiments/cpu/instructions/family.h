@@ -17,7 +17,7 @@ struct Family {
       processor;  ///< as `uname -m` names it: it stands in the name of the program that executes them
   std::string_view emulator;  ///< the command before that program on another processor; empty for none
   std::string_view rules;     ///< the document that the rules of its rows are from
-  /// The same list in every program, in the same order; only in one for the processor with `execute`.
+  /// The family's rows, the same in the same order in every program; `execute` is there in one for the processor alone.
   const std::vector<Instruction>& (*instructions)();
   /// Whether the present processor has what Instruction::needs names. Only for programs of `processor`.
   bool (*has)(std::string_view feature);

@@ -12,7 +12,7 @@ extern const validation::Domain special_triples;
 extern const validation::Domain half_products;    ///< a and b in binary16
 extern const validation::Domain bfloat_products;  ///< in bfloat16
 
-/// Of a and b several bfloat16 side by side, the first in the lowest bits: the terms of a dot product added to c.
+/// Operands of dot products added to c: a and b have several bfloat16 side by side, the first in the lowest bits.
 extern const validation::Domain bfloat_dots_of_2;
 extern const validation::Domain bfloat_dots_of_4;
 

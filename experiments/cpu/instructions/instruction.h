@@ -80,7 +80,7 @@ struct Instruction {
       {};  ///< what is documented that the software half does otherwise; empty for nothing
 };
 
-/// Of an operand or a result in a batch.
+/// The bytes that an operand or a result takes in a batch.
 constexpr std::size_t stored_bytes(NumberType type) {
   return type.bits <= 16 ? 2 : type.bits <= 32 ? 4 : 8;
 }

@@ -497,7 +497,7 @@ bool riscv64_has(std::string_view feature) {
   return feature.empty();
 }
 
-/// As /proc/cpuinfo names it. QEMU 8.2 calls itself qemu there; older ones show the file of the processor below.
+/// The processor as /proc/cpuinfo names it. QEMU 8.2 calls itself qemu there; older ones show the file of the processor below.
 std::string processor_model() {
   std::ifstream information("/proc/cpuinfo");
   bool is_riscv = false;

@@ -10,17 +10,12 @@
 #include "experiments/cpu/instructions/family.h"
 #include "experiments/cpu/instructions/inputs.h"
 #include "experiments/cpu/instructions/x86_control.h"
+#include "experiments/cpu/instructions/x86_executed.h"
 #include "experiments/cpu/instructions/x86_rules.h"
 #include "fp16/formats.h"
 
 #ifdef __x86_64__
 #include <cpuid.h>
-
-#include "experiments/cpu/instructions/executed.h"
-
-#define EXECUTE(lanes, ...) executed<Mxcsr, lanes, [] __VA_ARGS__>
-#else
-#define EXECUTE(lanes, ...) nullptr
 #endif
 
 namespace experiments::validate_cpu {

@@ -111,7 +111,7 @@ std::vector<Group> groups_of(const std::vector<Trial>& rows) {
   return groups;
 }
 
-/// Of the first rows that have any, one each.
+/// Prints one difference each of the first rows that have any.
 void print_differences(const std::vector<Trial>& rows) {
   std::size_t left = 12;
   for (const Trial& row : rows) {

@@ -54,7 +54,7 @@ std::vector<Variant> row_variants() {
   return variants;
 }
 
-/// Those of the laboratory, and what this program chooses from.
+/// The laboratory with the families that this program chooses from beside the shared ones.
 Laboratory laboratory() {
   static const std::vector<experiments::Family> all = [] {
     const Families shared = experiments::families();

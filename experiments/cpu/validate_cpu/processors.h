@@ -31,7 +31,7 @@ struct Processor {
 /// The programs are looked for in the directory. Throws std::runtime_error for one of another version.
 Processor processor_for(const Family& family, Emulation emulation, const std::filesystem::path& programs);
 
-/// Those of the families in a file that a program alone has written. Throws std::runtime_error, naming the file.
+/// The processors of the families in a file that a program alone has written. Throws std::runtime_error, naming the file.
 std::vector<Processor> recorded_processors(const std::filesystem::path& file);
 
 }  // namespace experiments::validate_cpu
