@@ -31,8 +31,7 @@ void philox_groups(const Philox& philox, std::uint64_t number, std::uint32_t* ou
     PhiloxLanes<Longs> lanes[at_a_time];
     for (std::size_t i = 0; i < at_a_time; ++i) {
       const auto numbers = Longs::numbers_from(number + i * Longs::width);
-      lanes[i] = {
-          {numbers.low, numbers.high, Longs::set(philox.stream), Longs::set(philox.stream >> 32)}};
+      lanes[i] = {{numbers.low, numbers.high, Longs::set(philox.stream), Longs::set(philox.stream >> 32)}};
     }
     auto key_0 = static_cast<std::uint32_t>(philox.key);
     auto key_1 = static_cast<std::uint32_t>(philox.key >> 32);

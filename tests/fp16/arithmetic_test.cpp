@@ -81,8 +81,8 @@ TEST_CASE("boundary-weighted triples of fma in all directions with flags") {
   oracle::Comparison comparison("fma");
   for (int i = 0; i < triples; ++i) {
     const auto [a, b] = hard_pair(cases, i / 4);
-    const auto product =
-        std::bit_cast<std::uint16_t>(static_cast<oracle::CompilersHalf>(half_bits_to_float(a) * half_bits_to_float(b)));
+    const auto product = std::bit_cast<std::uint16_t>(
+        static_cast<oracle::CompilersHalf>(half_bits_to_float(a) * half_bits_to_float(b)));
     const std::uint16_t c = i % 4 < 2    ? cases.next()
                             : i % 4 == 2 ? cases.near(product)
                                          : cases.beside(product);

@@ -130,7 +130,8 @@ TEST_CASE("one float of each 256 neighbours, against the compiler's _Float16") {
     const auto bits = static_cast<std::uint32_t>(block << 8 | (random.next() & 0xff));
     const auto value = std::bit_cast<float>(bits);
     comparison.equal<std::uint64_t>(float_to_half_bits(value),
-                                    std::bit_cast<std::uint16_t>(static_cast<oracle::CompilersHalf>(value)), "", {bits});
+                                    std::bit_cast<std::uint16_t>(static_cast<oracle::CompilersHalf>(value)),
+                                    "", {bits});
   }
   comparison.finish(1u << 24);
 }

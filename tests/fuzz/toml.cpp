@@ -1,5 +1,4 @@
 #include "experiments/frame/toml_file.h"
-
 #include "tests/fuzz/fuzz.h"
 
 HALFLAB_FUZZ(input) {
