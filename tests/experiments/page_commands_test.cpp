@@ -87,7 +87,16 @@ std::set<std::string> usage_of(const std::string& lab_command) {
   return words;
 }
 
+/// What ./lab bench alone builds: other builds hold the options of these programs to nothing.
+bool is_of_bench(const std::string& program) {
+  return program == "bench" || fs::exists(checkout / "tests" / "bench" / (program + ".cpp"));
+}
+
 void check_options(const std::string& program, const std::vector<std::string>& words) {
+  if (!fs::exists(binaries / program)) {
+    CHECK_MESSAGE(is_of_bench(program), "no such program");
+    return;
+  }
   const std::string help = programs::run(program + " --help").output;
   for (const std::string& word : words) {
     if (word.starts_with("--")) CHECK_MESSAGE(contains(help, word), word);
@@ -153,11 +162,7 @@ std::string quick(const std::string& program, std::vector<std::string> words, co
 
 void check_program(const std::string& program, const std::vector<std::string>& words,
                    const fs::path& folder) {
-  if (!fs::exists(binaries / program)) {
-    CHECK_MESSAGE(program == "bench", "no such program");  // it is built by ./lab bench alone
-    return;
-  }
-  if (needs_gpu(program)) return check_options(program, words);
+  if (!fs::exists(binaries / program) || needs_gpu(program)) return check_options(program, words);
   const bool has_options = words.size() > 1 && !(words.size() == 3 && words[1] == "--out");
   if (!has_options) return;  // programs_test.cpp runs each experiment so
   fs::remove_all(folder / "out");

@@ -84,7 +84,7 @@ Processor processor_for(const Family& family, Emulation emulation, const fs::pat
     const bool can =
         emulation != Emulation::never && !processor.command.empty() && is_on_path(processor.command.front());
     if (!can) {
-      processor.obstacle = fmt::format("needs an {} processor", family.processor);
+      processor.obstacle = fmt::format("needs the processor {}", family.processor);
       if (emulation != Emulation::never && !processor.command.empty())
         processor.obstacle += fmt::format(" or {}", processor.command.front());
       processor.command.clear();

@@ -190,8 +190,8 @@ TEST_CASE("validate_cpu: what cannot run is not run, and says what it needs") {
             limit);
     INFO(outcome.output);
     CHECK(outcome.exit_code == 0);
-    CHECK(contains(outcome.output, "Nothing of this runs here. Rows not run: needs an " +
-                                       std::string(family.processor) + " processor"));
+    CHECK(contains(outcome.output, "Nothing of this runs here. Rows not run: needs the processor " +
+                                       std::string(family.processor)));
     CHECK(summary_of(out).at("rows_run") == 0);
   }
 }
