@@ -67,6 +67,10 @@ void DataParallelOptions::bind_mpi(CommandLine& command_line) {
   command_line.add("--compare-every", compare_every,
                    "with --mpi: steps after which the ranks compare their weights",
                    {.minimum = 1, .maximum = 1'000'000});
+  command_line.add("--mpi-timeout", allowed_silence,
+                   "with --mpi: seconds after which a rank that sends and receives nothing ends all; must be "
+                   "more than a step and writing the results take; 0 = never",
+                   {.minimum = 0, .maximum = 1'000'000});
   command_line.add(
       "--allreduce-order", order_file,
       "for --allreduce mpi without --mpi: the manifest.json of a run with both, whose order is replayed",
@@ -110,6 +114,7 @@ void DataParallelOptions::meet(const RunIdentity& run, std::size_t weights) {
   of_all.emplace_back("weights compared every", fmt::format("{}", compare_every));
   of_all.emplace_back("going on with other ranks", fmt::format("{}", with_other_ranks));
   processes->agree(of_all, compare_every);
+  processes->allow_silence(static_cast<std::uint64_t>(allowed_silence));
   if (is_revealed) revealed.orders = {processes->reveal(weights, parallel.all_reduce.precision)};
 }
 

@@ -21,6 +21,7 @@ struct DataParallelOptions {
   bool mpi = false;
   std::string mpi_library;
   int compare_every = 10;
+  int allowed_silence = 0;  ///< in seconds; 0: any
   bool with_other_ranks = false;
   Ranks* processes = nullptr;  ///< that compute the ranks; null: this one alone
   sim::RevealedOrders revealed = {};

@@ -64,8 +64,8 @@ double checksum_of(const sim::Trainer& trainer) {
 
 }  // namespace
 
-Ranks::Ranks(sim::Wire& wire, Carrier carrier, std::function<void(std::uint64_t)> begins)
-    : wire_(wire), carrier_(std::move(carrier)), exchange_(wire), begins_(std::move(begins)) {
+Ranks::Ranks(sim::Wire& wire, Carrier carrier, Watch watch)
+    : wire_(wire), carrier_(std::move(carrier)), exchange_(wire), watch_(std::move(watch)) {
   const auto own = numbers_of_host();
   const std::vector<double> all = wire.gather(own);
   for (std::size_t first = 0; first < all.size(); first += own.size()) {
@@ -135,7 +135,7 @@ std::optional<sim::TrainerState> Ranks::share(const std::optional<sim::TrainerSt
 
 sim::StepRecord Ranks::step(sim::Trainer& trainer) {
   step_under_way_ = trainer.steps_done();
-  if (begins_) begins_(step_under_way_);
+  if (watch_.begins) watch_.begins(step_under_way_);
   try {
     sim::StepRecord step = trainer.step();
     compare(trainer, step);

@@ -22,8 +22,13 @@ class Ranks {
   struct Carrier {
     std::string vendor, version;
   };
-  /// The wire must outlive it. `begins` is told each step. All ranks.
-  Ranks(sim::Wire& wire, Carrier carrier, std::function<void(std::uint64_t step)> begins = {});
+  /// Who looks after this rank from outside: what is told each step, and how long the rank may be silent.
+  struct Watch {
+    std::function<void(std::uint64_t step)> begins;
+    std::function<void(std::uint64_t seconds)> allows;
+  };
+  /// The wire must outlive it. All ranks.
+  Ranks(sim::Wire& wire, Carrier carrier, Watch watch = {});
 
   bool is_first() const { return wire_.rank() == 0; }
   std::size_t rank() const { return wire_.rank(); }
@@ -47,6 +52,10 @@ class Ranks {
     std::string problem;  ///< of the first rank that has one; empty for rank 0, which has told it
   };
   Outcome decline(int exit_code, const std::string& said);
+  /// The seconds from one exchange to the next, after which this rank and all others are ended; 0: any.
+  void allow_silence(std::uint64_t seconds) {
+    if (watch_.allows) watch_.allows(seconds);
+  }
 
   /// How far they are together: what ends the process decides by it whether the others must be ended.
   enum class Stage { apart, refused, training, differing, trained };
@@ -75,7 +84,7 @@ class Ranks {
   sim::Wire& wire_;
   Carrier carrier_;
   sim::OneRank exchange_;
-  std::function<void(std::uint64_t)> begins_;
+  Watch watch_;
   std::vector<std::string> hosts_;
   std::uint64_t compare_every_ = 1;
   std::optional<std::size_t> last_same_;  ///< the step after which weights were last compared

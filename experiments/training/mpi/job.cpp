@@ -4,7 +4,6 @@
 #include <fmt/ostream.h>
 
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,14 +61,16 @@ std::string library_of(const Request& request, const std::optional<Launch>& laun
 class Job {
  public:
   Job(std::string_view program, const std::string& library, const Launch& launch, RankProgress& progress)
-      : program_(program), wire_(library) {
+      : program_(program), wire_(library, progress) {
     if (wire_.ranks() != static_cast<std::size_t>(launch.ranks))
       throw std::runtime_error(
           fmt::format("--mpi: {} processes were started, of which {} knows {}; must be started by the "
                       "launcher of the same library",
                       launch.ranks, library, wire_.ranks()));
-    ranks_ = std::make_unique<Ranks>(wire_, Ranks::Carrier{wire_.vendor(), wire_.version()},
-                                     [&progress](std::uint64_t step) { progress.step = step; });
+    ranks_ = std::make_unique<Ranks>(
+        wire_, Ranks::Carrier{wire_.vendor(), wire_.version()},
+        Ranks::Watch{.begins = [&progress](std::uint64_t step) { progress.step = step; },
+                     .allows = [&progress](std::uint64_t seconds) { progress.allowed_seconds = seconds; }});
   }
 
   int run(const std::function<int(Ranks*, Streams)>& body) {
@@ -136,12 +137,12 @@ int run_on_ranks(std::string_view program, int argc, const char* const* argv,
   std::ostream& err = launch && launch->rank_on_host != 0 ? unseen : std::cerr;  // one line a host
   return guarded(program, err, [&] {
     const std::string library = library_of(request, launch);
-    RankProgress& progress = continue_in_child([&](int signal, const RankProgress& last) {
-      return fmt::format("{}: rank {} was ended by signal {} ({}) {}", program, launch->rank, signal,
-                         ::strsignal(signal),
+    const auto line = [&](const std::string& what, const RankProgress& last) {
+      return fmt::format("{}: rank {} {} {}", program, launch->rank, what,
                          last.step == RankProgress::none ? "before its first step"
                                                          : fmt::format("in step {}", last.step.load()));
-    });
+    };
+    RankProgress& progress = continue_in_child(launch->rank == 0, line);
     return Job(program, library, *launch, progress).run(run);
   });
 }

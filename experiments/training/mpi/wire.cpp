@@ -48,13 +48,15 @@ int rank_or_nobody(std::optional<std::size_t> rank) {
 
 }  // namespace
 
-MpiWire::MpiWire(const std::string& library) : module_(open_module(library)) {
+MpiWire::MpiWire(const std::string& library, RankProgress& progress)
+    : module_(open_module(library)), progress_(progress) {
   require(module_->start(add_halves), "starting");
   rank_ = static_cast<std::size_t>(module_->rank());
   ranks_ = static_cast<std::size_t>(module_->ranks());
 }
 
 MpiWire::~MpiWire() {
+  const CallUnderWay call(progress_);
   module_->end();
 }
 
@@ -72,23 +74,27 @@ void MpiWire::abort(int exit_code) {
 
 void MpiWire::send_receive(std::span<const std::byte> out, std::optional<std::size_t> to,
                            std::span<std::byte> in, std::optional<std::size_t> from) {
+  const CallUnderWay call(progress_);
   require(module_->send_receive(out.data(), out.size(), rank_or_nobody(to), in.data(), in.size(),
                                 rank_or_nobody(from)),
           "exchanging gradients");
 }
 
 std::vector<double> MpiWire::gather(std::span<const double> own) {
+  const CallUnderWay call(progress_);
   std::vector<double> all(own.size() * ranks_);
   require(module_->gather(own.data(), own.size(), all.data()), "gathering numbers");
   return all;
 }
 
 double MpiWire::maximum(double own) {
+  const CallUnderWay call(progress_);
   require(module_->maximum(&own), "comparing numbers");
   return own;
 }
 
 std::string MpiWire::broadcast(std::string bytes, std::size_t from) {
+  const CallUnderWay call(progress_);
   std::uint64_t size = bytes.size();
   require(module_->broadcast(&size, sizeof size, static_cast<int>(from)), "sharing bytes");
   bytes.resize(size);
@@ -97,10 +103,12 @@ std::string MpiWire::broadcast(std::string bytes, std::size_t from) {
 }
 
 void MpiWire::sum(std::span<std::uint16_t> halves) {
+  const CallUnderWay call(progress_);
   require(module_->sum_halves(halves.data(), halves.size()), "summing halves");
 }
 
 void MpiWire::sum(std::span<float> floats) {
+  const CallUnderWay call(progress_);
   require(module_->sum_floats(floats.data(), floats.size()), "summing floats");
 }
 

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "experiments/training/mpi/module.h"
+#include "experiments/training/mpi/supervisor.h"
 #include "sim/trainer/wire.h"
 
 namespace experiments {
@@ -12,8 +13,9 @@ namespace experiments {
 /// Opens the module of an MPI library and starts that. One in a process.
 class MpiWire final : public sim::Wire {
  public:
-  /// `library`: "openmpi" or "mpich". Throws std::runtime_error, one line, where there is none.
-  explicit MpiWire(const std::string& library);
+  /// `library`: "openmpi" or "mpich"; `progress` is told of its calls and must outlive it. Throws std::runtime_error, one
+  /// line, where there is none.
+  MpiWire(const std::string& library, RankProgress& progress);
   /// Ends the library, after which no rank is waited for.
   ~MpiWire() override;
   MpiWire(const MpiWire&) = delete;
@@ -39,6 +41,7 @@ class MpiWire final : public sim::Wire {
   void require(int code, std::string_view what) const;
 
   const MpiModule* module_;
+  RankProgress& progress_;
   std::size_t rank_, ranks_;
 };
 

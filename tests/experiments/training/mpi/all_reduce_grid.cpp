@@ -85,7 +85,8 @@ std::vector<sim::AllReduce> all_reduces(bool all) {
 }
 
 int run(const std::string& library, const std::string& elements, bool all) {
-  experiments::MpiWire wire(library);
+  experiments::RankProgress progress;
+  experiments::MpiWire wire(library, progress);
   bool is_equal = true;
   std::istringstream counts(elements);
   for (std::string count; std::getline(counts, count, ',');) {

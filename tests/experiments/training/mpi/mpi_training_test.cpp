@@ -168,6 +168,30 @@ TEST_CASE("mpi: a rank that is killed ends all within ten seconds, with one line
   }
 }
 
+TEST_CASE("mpi: a rank that is stopped is told of, and ends all once it has been for as long as is allowed") {
+  for (const Library& library : mpi::libraries()) {
+    const Outcome outcome = planted(library, "stop 40",
+                                    "--model mlp:hidden1=16 --batch 12 --steps 100000 --mpi-timeout 3 "
+                                    "--allreduce ring:precision=fp16");
+    INFO(outcome.output);
+    CHECK(outcome.exit_code != 0);
+    CHECK(outcome.exit_code != 124);
+    const std::vector<std::string> lines = lines_of_training(outcome.output);
+    REQUIRE(lines.size() == 2);
+    CHECK(contains(lines[0], "rank 1 is stopped by signal 19 (Stopped (signal)) in step 9"));
+    CHECK(contains(lines[1], "rank 1 has been stopped for 3 seconds, as --mpi-timeout allows, in step 9"));
+  }
+}
+
+TEST_CASE("mpi: where a rank hangs in the library, the first ends all in twice the time that is allowed") {
+  for (const Library& library : mpi::libraries())
+    check_end(planted(library, "hang 40",
+                      "--model mlp:hidden1=16 --batch 12 --steps 100000 --mpi-timeout 3 "
+                      "--allreduce ring:precision=fp16"),
+              library.name == "mpich" ? 9 : 1,
+              "rank 0 has waited for the others for 6 seconds, as --mpi-timeout allows, in step 9");
+}
+
 TEST_CASE(
     "mpi: a rank that would skip alone, or has other weights, ends all with one line that names rank and "
     "step") {

@@ -48,6 +48,8 @@ int send_receive(const void* out, std::size_t out_bytes, int to, void* in, std::
     return sound.send_receive(out, out_bytes, to, in, in_bytes, from);
   const std::string what = plan().what;
   if (what == "kill") ::raise(SIGKILL);
+  if (what == "stop") ::raise(SIGSTOP);
+  if (what == "hang") ::pause();
   if (what == "fail") return 15;
   if (const int code = sound.send_receive(out, out_bytes, to, in, in_bytes, from)) return code;
   const std::uint16_t number = what == "inf" ? 0x7c00 : 0x4000;
