@@ -5,6 +5,7 @@ function(halflab_add_build_information target)
   get_directory_property(options COMPILE_OPTIONS)
   list(JOIN options " " options)
   string(STRIP "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${build_type}} ${options}" compiler_flags)
+  string(REGEX REPLACE "-ffile-prefix-map=[^ ]*" "" compiler_flags "${compiler_flags}")  # names folders, decides nothing
   string(REGEX REPLACE " +" " " compiler_flags "${compiler_flags}")
 
   set(directory ${PROJECT_BINARY_DIR}/build_information)

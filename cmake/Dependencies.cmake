@@ -7,9 +7,12 @@ find_package(tomlplusplus REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(Threads REQUIRED)
 
-# Programs for machines that have none of these: all is linked in but the C library, fmt and toml++ from their headers.
-if(HALFLAB_GPU_PROGRAMS)
+# Programs for other machines, of which each has another version of these or none: fmt and toml++ from their headers.
+if(HALFLAB_GPU_PROGRAMS OR HALFLAB_PACKAGE)
   set_target_properties(fmt::fmt PROPERTIES INTERFACE_COMPILE_DEFINITIONS FMT_HEADER_ONLY=1)
   set_target_properties(tomlplusplus::tomlplusplus PROPERTIES INTERFACE_COMPILE_OPTIONS -DTOML_HEADER_ONLY=1)
+endif()
+# And all else linked in but the C library.
+if(HALFLAB_GPU_PROGRAMS)
   add_link_options(-static-libstdc++ -static-libgcc -Wl,--as-needed)
 endif()

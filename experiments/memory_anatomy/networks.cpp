@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "experiments/frame/installation.h"
 #include "experiments/frame/toml_file.h"
 #include "fp16/names.h"
 
@@ -13,14 +14,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path shipped_directory = HALFLAB_NETWORKS_DIRECTORY;
+fs::path shipped_directory() {
+  return shared_data("networks");
+}
 
 fs::path file_of(const std::string& name) {
   if (name.ends_with(".toml")) return name;
   const std::vector<std::string> shipped = shipped_networks();
   if (std::ranges::find(shipped, name) == shipped.end())
     throw std::invalid_argument(names::unknown_name_message("network", name, shipped) + ", a FILE.toml");
-  return shipped_directory / (name + ".toml");
+  return shipped_directory() / (name + ".toml");
 }
 
 std::uint64_t whole_number(const std::string& symbol, const std::string& text) {
@@ -36,7 +39,7 @@ std::uint64_t whole_number(const std::string& symbol, const std::string& text) {
 std::vector<std::string> shipped_networks() {
   std::vector<std::string> names;
   std::error_code missing;  // without its folder the program still reads the files of its user
-  for (const fs::directory_entry& entry : fs::directory_iterator(shipped_directory, missing)) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(shipped_directory(), missing)) {
     if (entry.path().extension() == ".toml") names.push_back(entry.path().stem().string());
   }
   std::ranges::sort(names);

@@ -40,3 +40,7 @@ add_test(NAME "install:fp16 alone needs no other library" COMMAND ${CMAKE_COMMAN
   -B ${CMAKE_CURRENT_BINARY_DIR}/install/fp16_alone -G ${CMAKE_GENERATOR} -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
   -D HALFLAB_FP16_ONLY=ON ${hidden})
 set_tests_properties("install:fp16 alone needs no other library" PROPERTIES LABELS quick)
+
+add_test(NAME "install:programs run where they are moved to" COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/programs_test.sh
+  ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/install/programs)
+set_tests_properties("install:programs run where they are moved to" PROPERTIES LABELS quick)

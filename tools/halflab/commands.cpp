@@ -18,6 +18,7 @@
 #include "tools/halflab/quantize/quantize.h"
 #include "tools/halflab/replay/replay.h"
 #include "tools/halflab/reveal/reveal.h"
+#include "tools/halflab/run/run.h"
 #include "tools/halflab/show/show.h"
 #include "tools/halflab/validate/validate.h"
 
@@ -43,6 +44,8 @@ constexpr std::array table{
     Command{"validate",
             "Are my kernel's results the exact values rounded once, and if not, what explains it?",
             validate::run},
+    Command{"run", "Which experiment answers my question? Lists them, or runs one of them.",
+            run_experiment::run},
 };
 static_assert(names::has_unique_names(table));
 

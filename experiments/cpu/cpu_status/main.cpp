@@ -12,13 +12,14 @@
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/experiment.h"
 #include "experiments/frame/files.h"
+#include "experiments/frame/installation.h"
 #include "experiments/frame/record.h"
 
 namespace experiments::cpu_status {
 namespace {
 
 int run(int argc, char** argv) {
-  std::string records = "experiments/records", page;
+  std::string records = shared_data("records"), page;
   CommandLine command_line({.name = "cpu_status",
                             .question =
                                 "Which instructions were held to the software half on which processor? "

@@ -18,6 +18,7 @@
 #include "experiments/cpu/validate_cpu/sweep.h"
 #include "experiments/frame/columns.h"
 #include "experiments/frame/experiment.h"
+#include "experiments/frame/installation.h"
 #include "experiments/training/families.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/validation/findings.h"
@@ -81,7 +82,7 @@ std::vector<Processor> processors_of(const Options& options) {
     });
     return recorded;
   }
-  const fs::path programs = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path programs = program_folder();
   const Emulation emulation = emulation_called(options.emulation);
   std::vector<Processor> processors;
   for (const std::string& name : options.families)

@@ -12,6 +12,7 @@
 #include "experiments/frame/build_information.h"
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/files.h"
+#include "experiments/frame/installation.h"
 #include "experiments/frame/record.h"
 #include "experiments/gpu/gpu_status/device.h"
 #include "experiments/gpu/gpu_status/merge.h"
@@ -24,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct Options {
-  std::string records = "experiments/records";
+  std::string records = shared_data("records");
   std::string page;
   std::string device;
   bool cublas = false;

@@ -20,4 +20,6 @@ expect halflab rep = replay
 expect halflab hist --sel = --select
 expect halflab hist --scale = --scale --scaled-by
 expect halflab nothing --x =
+expect halflab run underf = underflow_sweep
+expect halflab run underflow_sweep --polic = --policy
 expect halflab hist gradi =

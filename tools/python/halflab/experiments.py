@@ -18,7 +18,8 @@ def run_experiment(name, out=None, **options):
     """Runs an experiment and returns its Record.
 
     name     of the program, as "underflow_sweep". It is looked for in the directory that the environment variable
-             HALFLAB_BIN_DIR names, then beside the build this module is part of, then on the PATH.
+             HALFLAB_BIN_DIR names, then in the build or the installation that this module is part of, then on the
+             PATH.
     out      the directory for its results; they are read and not kept where none is given
     options  of its command line: `twin_every=10` is --twin-every 10, `quick=True` is --quick,
              `scalers=["none", "dynamic"]` is --scalers none,dynamic
@@ -62,7 +63,13 @@ def _run(words, name, out, options, answers=(0,)):
 
 
 def _program(name):
-    directories = [str(Path(__file__).resolve().parents[2] / "bin"), os.environ.get("PATH", os.defpath)]
+    above = Path(__file__).resolve().parents
+    directories = [str(above[2] / "bin")]
+    for prefix in above:
+        experiments = prefix / "libexec" / "halflab"
+        if experiments.is_dir():
+            directories += [str(experiments), str(prefix / "bin")]
+    directories.append(os.environ.get("PATH", os.defpath))
     if os.environ.get("HALFLAB_BIN_DIR"):
         directories.insert(0, os.environ["HALFLAB_BIN_DIR"])
     program = shutil.which(name, path=os.pathsep.join(directories))

@@ -1,0 +1,102 @@
+#include "tools/halflab/run/run.h"
+
+#include <fmt/format.h>
+#include <fmt/ostream.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "experiments/frame/installation.h"
+#include "fp16/names.h"
+
+namespace halflab::run_experiment {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where experiments are: in libexec/halflab where halflab was installed, beside it in a build.
+fs::path folder_of_experiments() {
+  const fs::path beside = experiments::program_folder();
+  const fs::path installed = experiments::prefix_of(beside) / "libexec" / "halflab";
+  return fs::is_directory(installed) ? installed : beside;
+}
+
+/// Programs of the folder but this one and those that validate_cpu starts on a processor.
+std::vector<std::string> experiments_in(const fs::path& folder) {
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string name = entry.path().filename();
+    const bool is_experiment = name != "halflab" && !name.starts_with("validate_cpu_");
+    if (is_experiment && entry.is_regular_file() && ::access(entry.path().c_str(), X_OK) == 0)
+      names.push_back(name);
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+/// The first sentence of its help.
+std::string question_of(const fs::path& program) {
+  std::string quoted = program.string();
+  for (std::size_t i = 0; (i = quoted.find('\'', i)) != std::string::npos; i += 4)
+    quoted.replace(i, 1, "'\\''");
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
+      ::popen(fmt::format("'{}' --help 2>&1", quoted).c_str(), "r"), ::pclose);
+  std::array<char, 1024> line{};
+  if (pipe == nullptr || std::fgets(line.data(), line.size(), pipe.get()) == nullptr) return {};
+  const std::string text(line.data(), std::strcspn(line.data(), "\n"));
+  const std::size_t question = text.find('?'), sentence = text.find(". ");
+  return text.substr(0, std::min({question, sentence, text.size()}) + 1);
+}
+
+void print_list(std::ostream& out, const fs::path& folder, const std::vector<std::string>& names) {
+  out << "Experiments (halflab run NAME --help tells more):\n";
+  for (const std::string& name : names) fmt::print(out, "  {:<22} {}\n", name, question_of(folder / name));
+}
+
+void print_help(std::ostream& out) {
+  out << "Which experiment answers my question?\nUsage: halflab run [NAME [OPTIONS]]\n\nRuns an experiment "
+         "with its "
+         "options; without a name it lists all.\n\nOptions:\n  -h,--help               print this and exit\n"
+         "  --list                  print the names alone and exit\n\nExample:\n"
+         "  halflab run underflow_sweep --quick\n";
+}
+
+}  // namespace
+
+int run(int argc, const char* const* argv, experiments::Streams streams) {
+  const std::string name = argc > 1 ? argv[1] : "";
+  if (name == "--help" || name == "-h") {
+    print_help(streams.out);
+    return 0;
+  }
+  const fs::path folder = folder_of_experiments();
+  const std::vector<std::string> names = experiments_in(folder);
+  if (name.empty()) {
+    print_list(streams.out, folder, names);
+    return 0;
+  }
+  if (name == "--list") {
+    for (const std::string& each : names) fmt::print(streams.out, "{}\n", each);
+    return 0;
+  }
+  if (std::ranges::find(names, name) == names.end()) names::throw_unknown_name("experiment", name, names);
+  const std::string program = (folder / name).string();
+  std::vector<char*> words{const_cast<char*>(program.c_str())};
+  for (int i = 2; i <= argc; ++i) words.push_back(const_cast<char*>(argv[i]));  // the last is null
+  ::execv(program.c_str(), words.data());
+  throw std::runtime_error(
+      fmt::format("{} cannot be started ({})", program, std::system_category().message(errno)));
+}
+
+}  // namespace halflab::run_experiment
