@@ -1,4 +1,5 @@
 # Three Debian packages by CPack: build.sh beside this file makes them.
+include(GNUInstallDirs)
 set(HALFLAB_MAINTAINER "The Halflab developers <halflab@example.org>" CACHE STRING "The maintainer that packages name")
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME halflab)
@@ -19,7 +20,7 @@ function(halflab_debian_package component name section depends description)
   set(CPACK_DEBIAN_${key}_PACKAGE_NAME ${name} PARENT_SCOPE)
   set(CPACK_DEBIAN_${key}_PACKAGE_SECTION ${section} PARENT_SCOPE)
   set(CPACK_DEBIAN_${key}_PACKAGE_DEPENDS "${depends}" PARENT_SCOPE)
-  set(CPACK_COMPONENT_${key}_DESCRIPTION "${description}" PARENT_SCOPE)
+  set(CPACK_DEBIAN_${key}_DESCRIPTION "${description}" PARENT_SCOPE)
   set(documents ${CMAKE_INSTALL_DATADIR}/doc/${name})
   install(FILES ${PROJECT_SOURCE_DIR}/packaging/debian/copyright ${PROJECT_BINARY_DIR}/debian/changelog.gz
     ${PROJECT_BINARY_DIR}/debian/changelog.Debian.gz DESTINATION ${documents} COMPONENT ${component} EXCLUDE_FROM_ALL)
@@ -39,27 +40,31 @@ file(COPY_FILE ${PROJECT_SOURCE_DIR}/CHANGELOG.md ${PROJECT_BINARY_DIR}/debian/c
 execute_process(COMMAND gzip -9nf changelog changelog.Debian WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/debian
   COMMAND_ERROR_IS_FATAL ANY)
 
-halflab_debian_package(programs halflab science "" "half precision: what it does to tensors and to training
-The command halflab answers for files of tensors what FP16, FP8 or FP4 loses of them,
-which loss scale keeps them, and whether a kernel's results are the exact ones rounded
-once. `halflab run` starts the experiments: which gradients of a network vanish in half
-precision, and what loss scaling is worth. Results are the same to the last bit on any
-number of threads.")
+halflab_debian_package(programs halflab science ""
+"half precision: what it does to tensors and to training
+The command halflab answers for files of tensors what FP16, FP8 or FP4 loses
+of them, which loss scale keeps them, and whether a kernel's results are the
+exact ones rounded once. Its subcommand run starts the experiments: which
+gradients of a network vanish in half precision, and what loss scaling is
+worth. Results are the same to the last bit on any number of threads.")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS "gnuplot-nox | gnuplot, fonts-dejavu-core")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "libhalflab-dev, python3-halflab, qemu-user")
-halflab_debian_package(fp16 libhalflab-dev libdevel "" "half precision with exact rounding, for C++20
-Formats from FP64 to FP4 with seven roundings, flags, arithmetic, correctly rounded
-functions, sums and products in stated orders, and arrays of them on all vector
-instructions of x86-64 and AArch64, each with the same bits. find_package(halflab) has
-the targets halflab::fp16, headers alone, and halflab::fp16_bulk.")
+halflab_debian_package(fp16 libhalflab-dev libdevel ""
+"half precision with exact rounding, for C++20
+Formats from FP64 to FP4 with seven roundings, flags, arithmetic, correctly
+rounded functions, sums and products in stated orders, and arrays of them by
+the vector instructions of x86-64 and AArch64, with the same bits. There are
+two targets for find_package(halflab): halflab::fp16, which is headers alone,
+and halflab::fp16_bulk.")
 if(HALFLAB_PYTHON)
   string(REGEX MATCH "[0-9]+$" minor ${HALFLAB_PYTHON_VERSION})
   math(EXPR next "${minor} + 1")
   halflab_debian_package(python python3-halflab python "python3 (>= ${HALFLAB_PYTHON_VERSION}), python3 (<< 3.${next}), python3-numpy"
 "half precision with exact rounding, for Python
-Formats, roundings, operations, sums, loss scalers and the memory of described networks
-as functions over numpy's arrays, records of Halflab's experiments, and, where PyTorch
-is installed, a watch over a training loop that says which steps were skipped and why.")
+Formats, roundings, operations, sums, loss scalers and the memory of described
+networks as functions over numpy's arrays, records of Halflab's experiments,
+and, where PyTorch is installed, a watch over a training loop that says which
+steps were skipped and why.")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS halflab)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS python3-torch)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${debian}/postinst ${debian}/prerm)

