@@ -8,6 +8,8 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
+import tomllib
 import unittest
 
 CHECKOUT, BUILD = (pathlib.Path(argument) for argument in sys.argv[1:3])
@@ -100,6 +102,76 @@ class Citation(unittest.TestCase):
         self.assertEqual(re.findall(r"^  - ([^:\n]+)$", citation, re.MULTILINE), archive["keywords"])
         abstract = re.search(r"^abstract: >-\n((?:  .*\n)+)", citation, re.MULTILINE)[1]
         self.assertEqual(" ".join(abstract.split()), archive["description"])
+
+
+class Packages(unittest.TestCase):
+    """The recipes of packaging/ say what CMakeLists.txt says, which is the one truth."""
+
+    def setUp(self):
+        project = text_of("CMakeLists.txt")
+        self.version = re.search(r"project\(halflab VERSION ([0-9.]+)", project)[1]
+        self.description = re.search(r'DESCRIPTION "([^"]+)"\)', project)[1]
+        self.libraries = set(re.findall(r"^find_package\((\w+) REQUIRED\)", text_of("cmake/Dependencies.cmake"),
+                                        re.MULTILINE)) - {"Threads"}
+
+    def test_versions(self):
+        written = {
+            "packaging/vcpkg/halflab/vcpkg.json": r'"version": "([0-9.]+)"',
+            "packaging/conda/recipe.yaml": r'(?m)^  version: "([0-9.]+)"$',
+            "packaging/spack/packages/halflab/package.py": r'(?m)^    version\("([0-9.]+)"',
+            "packaging/Containerfile": r'image\.version="([0-9.]+)"',
+        }
+        for name, pattern in written.items():
+            self.assertEqual(re.findall(pattern, text_of(name)), [self.version], name)
+
+    def test_conan_and_python_read_the_version(self):
+        readers = [tomllib.loads(text_of("pyproject.toml"))["tool"]["scikit-build"]["metadata"]["version"]["regex"],
+                   re.search(r're\.search\(r"([^"]+)", text\)\[1\]', text_of("packaging/conan/conanfile.py"))[1]]
+        for reader in readers:
+            self.assertEqual(re.search(reader, text_of("CMakeLists.txt"))[1], self.version)
+
+    def test_descriptions_and_licences(self):
+        pyproject = tomllib.loads(text_of("pyproject.toml"))["project"]
+        port = json.loads(text_of("packaging/vcpkg/halflab/vcpkg.json"))
+        self.assertEqual({pyproject["description"], port["description"]}, {self.description})
+        for name in ("conda/recipe.yaml", "conan/conanfile.py", "spack/packages/halflab/package.py", "Containerfile"):
+            recipe = text_of(f"packaging/{name}")
+            self.assertIn(self.description, recipe, name)
+            self.assertIn("Apache-2.0", recipe, name)
+        self.assertEqual(port["license"], "Apache-2.0")
+        self.assertIn("License: Apache-2.0", text_of("packaging/debian/copyright"))
+        self.assertEqual([author["name"] for author in pyproject["authors"]],
+                         re.findall(r"^  - name: (.*)$", text_of("CITATION.cff"), re.MULTILINE))
+
+    def test_recipes_ask_for_the_libraries_that_the_build_looks_for(self):
+        names = {"CLI11": "cli11", "nlohmann_json": "nlohmann.json", "fmt": "fmt", "tomlplusplus": "tomlplusplus",
+                 "ZLIB": "zlib"}
+        self.assertEqual(set(names), self.libraries)
+        for name in names.values():
+            self.assertRegex(text_of("packaging/conan/conanfile.py"), rf'self\.requires\("{name}/')
+            self.assertRegex(text_of("packaging/spack/packages/halflab/package.py"), rf'depends_on\("{name}(@|-api)')
+            self.assertEqual(len(re.findall(rf"(?m)^        - {name}$", text_of("packaging/conda/recipe.yaml"))), 2)
+
+    def test_the_port_configures_the_checkout(self):
+        """The portfile with functions in vcpkg's place that write down what they are given."""
+        names = ("vcpkg_check_linkage", "vcpkg_cmake_configure", "vcpkg_cmake_install", "vcpkg_cmake_config_fixup",
+                 "vcpkg_install_copyright")
+        called = "".join(f'function({name})\n  message(STATUS "{name} ${{ARGN}}")\nendfunction()\n' for name in names)
+        port = CHECKOUT / "packaging/vcpkg/halflab/portfile.cmake"
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "port.cmake"
+            script.write_text(f"{called}set(CURRENT_PACKAGES_DIR {folder})\ninclude({port})\n", encoding="utf-8")
+            output = run("cmake", "-P", str(script)).stdout
+        self.assertIn(f"vcpkg_cmake_configure SOURCE_PATH;{CHECKOUT.resolve()};", output)
+        self.assertIn(f"FILE_LIST;{CHECKOUT.resolve()}/LICENSE", output)
+
+    def test_scripts_that_pages_name_exist(self):
+        pages = [CHECKOUT / "README.md", *(CHECKOUT / "docs").glob("*.md"), CHECKOUT / "packaging/Containerfile"]
+        named = {name for page in pages
+                 for name in re.findall(r"packaging/[\w/.]*\w", page.read_text(encoding="utf-8"))}
+        self.assertGreater(len(named), 5)
+        for name in named:
+            self.assertTrue((CHECKOUT / name).exists(), name)
 
 
 class Paper(unittest.TestCase):
