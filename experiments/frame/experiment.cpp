@@ -5,11 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <new>
+#include <stdexcept>
+#include <system_error>
 #include <thread>
 
 #include "experiments/frame/interrupt.h"
@@ -64,6 +68,23 @@ bool can_show_progress(const std::ostream& err) {
          (terminal == nullptr || std::string_view(terminal) != "dumb");
 }
 
+/// What a process says that reads a mapped file where there is none any more.
+std::string bus_error_line;
+
+void end_by_bus_error(int) {
+  const ssize_t ignored = ::write(STDERR_FILENO, bus_error_line.data(), bus_error_line.size());
+  static_cast<void>(ignored);
+  ::_exit(2);
+}
+
+/// Throws where not all that was printed has reached the standard output, as on a full disk.
+void require_printed() {
+  errno = 0;
+  if (std::cout.flush()) return;
+  const std::string reason = errno == 0 ? "" : fmt::format(" ({})", std::generic_category().message(errno));
+  throw std::runtime_error("the standard output cannot be written" + reason);
+}
+
 }  // namespace
 
 void Run::figure(const Figure& figure) {
@@ -85,8 +106,12 @@ void Run::warn(const std::string& text) {
 int guarded(std::string_view program, std::ostream& err, const std::function<int()>& body) {
   // A file beyond the limit of its size is then an error of the write, with a line, and not the end of the process.
   std::signal(SIGXFSZ, SIG_IGN);
+  bus_error_line = fmt::format("{}: a file became shorter, or its disk failed, while it was read\n", program);
+  std::signal(SIGBUS, end_by_bus_error);
   try {
-    return body();
+    const int code = body();
+    if (code != 2) require_printed();
+    return code;
   } catch (const Interrupted& interrupted) {
     fmt::print(err, "{}: {}\n", program, one_line(interrupted.what()));
     return 130;
@@ -129,8 +154,8 @@ int run(int argc, const char* const* argv, const Experiment& experiment, const L
       if (experiment.published) experiment.published(record->directory());
     }
     streams.out << (options.json ? found(experiment.program, run, *record).to_text(2) + "\n"
-                                 : printable(record->verdict()))
-                << std::flush;
+                                 : printable(record->verdict()));
+    require_printed();  // before what stands on the error output
     if (!run.failure()) return 0;
     fmt::print(streams.err, "{}: check failed: {}\n", name, one_line(*run.failure()));
     return 1;

@@ -98,8 +98,8 @@ struct Laboratory {
 int run(int argc, const char* const* argv, const Experiment& experiment, const Laboratory& laboratory,
         Streams streams = {});
 
-/// Calls `body` and returns its exit code; an exception becomes one line after the program's name, and 2;
-/// Interrupted becomes 130.
+/// Calls `body` and returns its exit code. An exception becomes one line after the program's name, and 2, as does a standard
+/// output that cannot be written, and a mapped file that becomes shorter; Interrupted becomes 130.
 int guarded(std::string_view program, std::ostream& err, const std::function<int()>& body);
 
 }  // namespace experiments

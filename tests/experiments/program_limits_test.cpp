@@ -177,3 +177,22 @@ TEST_CASE("programs: a report does not take the place of a file of its run") {
   CHECK(test::contents_of(run_directory) == before);
   CHECK(run("report --out " + run_directory + "/page.html " + run_directory).exit_code == 0);
 }
+
+TEST_CASE("programs: a standard output that is full is an error, whatever was printed") {
+  const TemporaryDirectory directory;
+  for (const fs::directory_entry& program : fs::directory_iterator(HALFLAB_BINARY_DIRECTORY)) {
+    const std::string name = program.path().filename().string();
+    if (contains(name, "validate_cpu_")) continue;  // it answers validate_cpu, and prints nothing
+    INFO(name);
+    CHECK(run(name + " --help >/dev/full").exit_code != 0);
+  }
+  for (const std::string command : {"formats --quick --out " + (directory / "out").string(),
+                                    std::string("halflab show 0.1"), std::string("training --list models")}) {
+    const Outcome outcome =
+        programs::run_command("(" HALFLAB_BINARY_DIRECTORY "/" + command + " >/dev/full)");
+    INFO(command, outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.output, "the standard output cannot be written"));
+    CHECK(std::ranges::count(outcome.output, '\n') == 1);
+  }
+}

@@ -1,8 +1,11 @@
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <stdexcept>
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "experiments/frame/parallel.h"
+#include "experiments/frame/tensor_files/mapped_file.h"
 #include "experiments/training/laboratory.h"
 #include "fp16/vector_path.h"
 #include "tests/file_contents.h"
@@ -137,4 +141,24 @@ TEST_CASE("Ctrl-C ends the run with 130 and leaves the directory as it was") {
     CHECK_FALSE(fs::exists(directory / "run/.partial"));
   }
   CHECK(run_probe({"--out", directory / "run", "--quick"}).exit_code == 0);
+}
+
+TEST_CASE("a mapped file that becomes shorter while it is read ends the process with a line and 2") {
+  const TemporaryDirectory directory;
+  const fs::path file = directory / "tensor", said = directory / "said";
+  std::ofstream(file) << std::string(10'000, 'x');
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (std::freopen(said.c_str(), "w", stderr) == nullptr) ::_exit(3);
+    ::_exit(experiments::guarded("probe", std::cerr, [&] {
+      const experiments::tensor_files::MappedFile mapped(file);
+      fs::resize_file(file, 0);
+      return static_cast<int>(mapped.bytes().back());
+    }));
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFEXITED(status));
+  CHECK(WEXITSTATUS(status) == 2);
+  CHECK(content_of(said) == "probe: a file became shorter, or its disk failed, while it was read\n");
 }
