@@ -249,6 +249,19 @@ TEST_CASE("halflab validate: NaN and zero rules of minimum, and expected flushes
   CHECK(multiply.explanation(flushing).find("subnormal") != std::string::npos);
 }
 
+TEST_CASE("halflab validate: operands are read as they are, whatever is expected of results") {
+  using fp16::e5m2, fp16::bfloat16, fp16::binary16, fp16::binary32;
+  constexpr auto nearest = fp16::Rounding::nearest_even;
+  const fp16::Attributes saturating{.saturate = true};
+  const auto function = [&](const char* name, const fp16::Format& operands, const fp16::Format& result) {
+    return halflab::validate::find_function(name).in(operands, result, nearest);
+  };
+  CHECK(fp16::is_nan<e5m2>(function("sin", e5m2, e5m2)({0x7c}, saturating)));
+  CHECK(fp16::is_nan<binary32>(function("subtract", binary16, binary32)({0x7c00, 0x7c00}, saturating)));
+  CHECK(function("softplus", bfloat16, bfloat16)({0x7f80}, saturating) == 0x7f7f);
+  CHECK(function("rcp", bfloat16, bfloat16)({0x7f80}, saturating) == 0);
+}
+
 TEST_CASE("halflab validate: other formats, results in floats, and casts") {
   const TemporaryDirectory directory;
   const std::string x = directory / "x.npy", y = directory / "y.npy";

@@ -9,6 +9,7 @@
 
 #include "fp16/arithmetic.h"
 #include "fp16/codec.h"
+#include "fp16/dot.h"
 #include "fp16/elementary.h"
 #include "fp16/integral.h"
 #include "fp16/math.h"
@@ -169,7 +170,7 @@ template <class Operation, const Format& F>
 std::uint64_t apply_in_binary32(const Operands& codes, const Attributes& attributes) {
   Operands wide{};
   for (std::size_t i = 0; i < wide.size(); ++i)
-    wide[i] = fp16::convert<fp16::binary32, F>(static_cast<Bits<F>>(codes[i]), attributes).bits;
+    wide[i] = fp16::detail::widened<fp16::binary32, F>(static_cast<Bits<F>>(codes[i]), attributes).bits;
   return apply<Operation, fp16::binary32>(wide, attributes);
 }
 
@@ -208,7 +209,8 @@ Evaluate function_of_halves(const Format& operands, const Format& result, Roundi
       const auto halves = [](const Operands& codes, const Attributes& attributes) {
         Operands result{};
         for (std::size_t i = 0; i < codes.size(); ++i)
-          result[i] = fp16::convert<fp16::binary16, F>(static_cast<Bits<F>>(codes[i]), attributes).bits;
+          result[i] =
+              fp16::detail::widened<fp16::binary16, F>(static_cast<Bits<F>>(codes[i]), attributes).bits;
         return result;
       };
       if (result == F)
@@ -272,7 +274,7 @@ std::uint64_t rounded_bfloat16(const InDoubles& row, const Operands& codes, cons
   using fp16::bfloat16, fp16::binary64;
   const auto operand = static_cast<std::uint16_t>(codes[0]);
   if (fp16::is_nan<bfloat16>(operand)) return fp16::convert<bfloat16, bfloat16>(operand, attributes).bits;
-  const Bits<binary64> argument = fp16::convert<binary64, bfloat16>(operand, attributes).bits;
+  const Bits<binary64> argument = fp16::detail::widened<binary64, bfloat16>(operand, attributes).bits;
   const double value = row.function(std::bit_cast<double>(argument));
   const auto bits = std::bit_cast<std::uint64_t>(value);
   const std::uint64_t rounded = fp16::convert<bfloat16, binary64>(bits, attributes).bits;
