@@ -120,6 +120,18 @@ TEST_CASE("halflab hist: the recommended scale is an octave below the largest wi
             .integer() == 7);
 }
 
+TEST_CASE("halflab hist: the largest scale without overflow is exact, of the smallest doubles too") {
+  const TemporaryDirectory directory;
+  const auto highest_of = [&](double value) {
+    const std::string file = write(directory / "x.npy", "<f8", std::vector<double>{value});
+    return run_halflab({"hist", file, "--json"}).json().at("summary").at("plateau_highest_log2").integer();
+  };
+  CHECK(highest_of(0x1p-1074) == 1074 + 15);
+  CHECK(highest_of(65504 * 0x1p-20) == 20);
+  CHECK(highest_of(std::nextafter(65504 * 0x1p-20, 1)) == 19);
+  CHECK(highest_of(0x1p1023) == -1023 + 15);
+}
+
 TEST_CASE("halflab hist: values that are still multiplied by a scale give what they give without") {
   const TemporaryDirectory directory;
   std::vector<float> values, scaled;

@@ -49,7 +49,9 @@ double CastForecast::norm_lost_at_most(int scale_log2, double square_sum) const 
 std::optional<int> CastForecast::headroom_log2() const {
   const double largest = exponents_.max_abs();
   if (!(largest > 0)) return std::nullopt;
-  return static_cast<int>(std::floor(std::log2(format_.max() / largest))) + scaled_by_log2_;
+  const double limit = format_.max();
+  const int headroom = std::ilogb(limit) - std::ilogb(largest);
+  return headroom - (std::ldexp(largest, headroom) > limit) + scaled_by_log2_;
 }
 
 std::optional<int> CastForecast::plateau_lowest_log2() const {
