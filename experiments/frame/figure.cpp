@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -14,8 +13,8 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "experiments/frame/child_process.h"
 #include "experiments/frame/figure_style.h"
-#include "experiments/frame/gnuplot_process.h"
 #include "experiments/frame/record.h"
 
 namespace experiments {
@@ -165,8 +164,7 @@ std::string complaint(const ChildResult& result) {
       messages += (messages.empty() ? "" : "; ") + line;
   }
   if (!messages.empty() || result.status == 0) return messages;
-  return WIFSIGNALED(result.status) ? fmt::format("was ended by signal {}", WTERMSIG(result.status))
-                                    : fmt::format("ended with exit code {}", WEXITSTATUS(result.status));
+  return how_it_ended(result);
 }
 
 /// Whether the file's last bytes hold the mark that such files end with.
@@ -336,7 +334,11 @@ unset output
 Drawing draw(const Figure& figure, const std::filesystem::path& directory, double time_limit_s) {
   const std::string script = figure.name + ".gp";
   write_file(directory / script, gnuplot_script(figure));
-  const ChildResult result = run_gnuplot(script, directory, time_limit_s);
+  // -d: without the user's own start-up file. Scripts are UTF-8, which gnuplot can take only in such a locale.
+  const ChildResult result = run_child({.words = {"gnuplot", "-d", script},
+                                        .directory = directory,
+                                        .time_limit_s = time_limit_s,
+                                        .variables = {"LC_ALL=C.UTF-8"}});
   if (result.spawn_error == ENOENT) {
     return {
         .problem =

@@ -1,15 +1,18 @@
-#include "experiments/frame/gnuplot_process.h"
+#include "experiments/frame/child_process.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -57,18 +60,29 @@ void wait_for(pid_t child, int err_pipe, double time_limit_s, ChildResult& resul
   } while (is_open && result.err.size() > size);
 }
 
-/// The caller's environment but for its locale: scripts are UTF-8, which gnuplot can take only in such a one.
-std::vector<char*> environment_with(std::string& locale) {
-  std::vector<char*> environment;
-  for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with("LC_ALL=")) environment.push_back(*variable);
+/// The pointers that exec takes, which the texts outlive.
+std::vector<char*> pointers_to(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+/// The caller's environment with these variables in the place of its own.
+std::vector<std::string> environment_with(std::vector<std::string> variables) {
+  const std::size_t given = variables.size();
+  for (char** own = environ; *own != nullptr; ++own) {
+    const std::string_view variable = *own;
+    const std::string_view name = variable.substr(0, variable.find('=') + 1);
+    const auto replaces = [&](const std::string& other) { return other.starts_with(name); };
+    if (std::none_of(variables.begin(), variables.begin() + static_cast<std::ptrdiff_t>(given), replaces))
+      variables.emplace_back(variable);
   }
-  environment.insert(environment.end(), {locale.data(), nullptr});
-  return environment;
+  return variables;
 }
 
 /// Starts a child that ends where a file grows beyond the limit of its size. This process ignores that signal
-/// (guarded() in experiment.cpp), and a gnuplot that did so too would cut its files and report success.
+/// (guarded() in experiment.cpp), and a child that did so too might cut its files and report success.
 class SpawnAttributes {
  public:
   SpawnAttributes() {
@@ -90,32 +104,32 @@ class SpawnAttributes {
 
 }  // namespace
 
-ChildResult run_gnuplot(const std::string& script, const std::filesystem::path& directory,
-                        double time_limit_s) {
+ChildResult run_child(const Child& child) {
   std::array<int, 2> err_pipe;
   if (::pipe2(err_pipe.data(), O_CLOEXEC) != 0) return {.spawn_error = errno};
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addchdir_np(&actions, directory.c_str());
+  posix_spawn_file_actions_addchdir_np(&actions, child.directory.c_str());
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, err_pipe[1], STDERR_FILENO);
 
-  std::string program = "gnuplot";
-  std::string option = "-d";
-  std::string file = script;
-  std::array<char*, 4> arguments{program.data(), option.data(), file.data(), nullptr};
-  std::string locale = "LC_ALL=C.UTF-8";
+  std::vector<std::string> words = child.words, environment = environment_with(child.variables);
   const SpawnAttributes attributes;
   ChildResult result;
-  pid_t child = 0;
-  result.spawn_error = ::posix_spawnp(&child, program.c_str(), &actions, attributes.get(), arguments.data(),
-                                      environment_with(locale).data());
+  pid_t process = 0;
+  result.spawn_error = ::posix_spawnp(&process, words.front().c_str(), &actions, attributes.get(),
+                                      pointers_to(words).data(), pointers_to(environment).data());
   posix_spawn_file_actions_destroy(&actions);
   ::close(err_pipe[1]);
-  if (result.spawn_error == 0) wait_for(child, err_pipe[0], time_limit_s, result);
+  if (result.spawn_error == 0) wait_for(process, err_pipe[0], child.time_limit_s, result);
   ::close(err_pipe[0]);
   return result;
+}
+
+std::string how_it_ended(const ChildResult& result) {
+  return WIFSIGNALED(result.status) ? fmt::format("was ended by signal {}", WTERMSIG(result.status))
+                                    : fmt::format("ended with exit code {}", WEXITSTATUS(result.status));
 }
 
 }  // namespace experiments
