@@ -9,12 +9,6 @@ halflab_test(fp16_bulk_tests fp16/philox_test.cpp fp16/vector/bulk_test.cpp fp16
   LIBRARIES halflab::fp16_bulk)
 find_package(Threads REQUIRED)
 
-# Prints a checksum of whatever this processor computes; two processors are compared by what it prints.
-add_executable(fp16_bits fp16/vector/bits.cpp)
-target_link_libraries(fp16_bits PRIVATE halflab::fp16_bulk)
-target_compile_options(fp16_bits PRIVATE ${options_of_numbers})
-set_target_properties(fp16_bits PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
-
 # Sweeps: sharded over threads, resumable. The fast oracle of half is held to exact rationals and MPFR first.
 halflab_test(oracle_tests
   oracle/sweep.cpp oracle/sweep_test.cpp oracle/fast_half.cpp oracle/fast_half_test.cpp oracle/fast_half_agreement.cpp

@@ -139,7 +139,7 @@ class OperationCheck {
       Flags flags;
       options.counts = target % 2 == 0 ? &counts : nullptr;
       options.flags = target % 2 == 0 ? &flags : nullptr;
-      row.array({placed[0].span(), placed[1].span(), placed[2].span()}, out, attributes, options);
+      row.apply({placed[0].span(), placed[1].span(), placed[2].span()}, out, attributes, options);
       REQUIRE(std::ranges::equal(out, expected));
       if (target % 2 != 0) continue;
       REQUIRE(counts == expected_counts);
@@ -150,14 +150,14 @@ class OperationCheck {
   void refuse(const OperationRow<F>& row) const {
     const std::vector<Bits<F>> other(16);
     require_refused<Bits<F>, Bits<F>>(16, 16, [&](auto out, auto in) {
-      row.array({in, other, other}, out, {}, {});
+      row.apply({in, other, other}, out, {}, {});
     });
     if (row.operands > 1)
       require_refused<Bits<F>, Bits<F>>(16, 16, [&](auto out, auto in) {
-        row.array({other, in, other}, out, {}, {});
+        row.apply({other, in, other}, out, {}, {});
       });
     require_refused<Bits<F>, std::uint64_t>(16, 16, [&](auto out, auto random) {
-      row.array({other, other, other}, out, {Rounding::stochastic}, {.random_bits_64 = random});
+      row.apply({other, other, other}, out, {Rounding::stochastic}, {.random_bits_64 = random});
     });
   }
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "fp16/arithmetic.h"
+#include "fp16/array_operations.h"
 #include "tests/oracle/hard_cases.h"
 
 namespace fp16 {
@@ -30,6 +30,8 @@ inline constexpr std::array border_attributes{
 template <const Format& F>
 struct Operands {
   std::vector<Bits<F>> a, b, c;
+
+  operator OperandSpans<F>() const { return {a, b, c}; }
 };
 
 /// A code of any class, one of three near a power of two or the borders of the format.

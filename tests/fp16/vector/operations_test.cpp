@@ -39,10 +39,10 @@ void check_operation(const OperationRow<F>& row, const Operands<F>& in,
   for (const VectorPath path : available_vector_paths()) {
     CAPTURE(name_of(path));
     std::vector<Bits<F>> out(in.a.size());
-    row.array(in, out, attributes, {.path = path, .random_bits_64 = random_bits});
+    row.apply(in, out, attributes, {.path = path, .random_bits_64 = random_bits});
     CHECK(out == expected);
     RoundingCounts counts;
-    row.array(in, out, attributes,
+    row.apply(in, out, attributes,
               {.path = path, .threads = 2, .counts = &counts, .random_bits_64 = random_bits});
     CHECK(out == expected);
     CHECK(counts == expected_counts);

@@ -104,7 +104,7 @@ void check_operation(const OperationRow<F>& row, const Operands<F>& in, const At
     const std::vector<std::uint64_t> drawn = chosen(bits, array);
     options.random_bits_64 = drawn;
     std::vector<Bits<F>> out(array.size());
-    row.array(operands, out, attributes, options);
+    row.apply(operands, out, attributes, options);
   });
 }
 
