@@ -14,6 +14,12 @@ fs::path prefix_of(const fs::path& program_folder) {
                                                                                  : above;
 }
 
+fs::path experiments_folder() {
+  const fs::path beside = program_folder();
+  const fs::path installed = prefix_of(beside) / "libexec" / "halflab";
+  return fs::is_directory(installed) ? installed : beside;
+}
+
 fs::path shared_data(std::string_view name) {
   return prefix_of(program_folder()) / "share" / "halflab" / name;
 }

@@ -13,6 +13,10 @@ std::filesystem::path program_folder();
 /// The folder below which a program's folder is bin/ or libexec/halflab/.
 std::filesystem::path prefix_of(const std::filesystem::path& program_folder);
 
+/// Where programs are that nobody starts by name alone: libexec/halflab/ below the prefix where they were installed, in a build
+/// beside the running one.
+std::filesystem::path experiments_folder();
+
 /// A file or folder of share/halflab/ below the prefix of the running program. It need not exist.
 std::filesystem::path shared_data(std::string_view name);
 

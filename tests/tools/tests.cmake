@@ -10,6 +10,14 @@ add_test(NAME "halflab: files that numpy and safetensors write" COMMAND sh -c
   "command -v \"\${HALFLAB_TORCH_PYTHON:=python3}\" >/dev/null || exit 3; exec \"$HALFLAB_TORCH_PYTHON\" '${CMAKE_CURRENT_LIST_DIR}/halflab/written_files_test.py' '$<TARGET_FILE:halflab>'")
 set_tests_properties("halflab: files that numpy and safetensors write" PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3
   ENVIRONMENT PYTHONDONTWRITEBYTECODE=1)
+# The bits of the release, on every vector path that the processor has.
+foreach(path portable avx2_f16c avx512 neon neon_fp16)
+  add_test(NAME "halflab: selftest of numbers on the path ${path}" COMMAND halflab selftest --numbers)
+  set_tests_properties("halflab: selftest of numbers on the path ${path}" PROPERTIES LABELS quick
+    ENVIRONMENT HALFLAB_VECTOR_PATH=${path} SKIP_REGULAR_EXPRESSION "is not available on this processor")
+endforeach()
+add_test(NAME "halflab: selftest with trainings and the demo" COMMAND halflab selftest)
+set_tests_properties("halflab: selftest with trainings and the demo" PROPERTIES LABELS quick COST 100)
 if(HALFLAB_PYTHON)
   foreach(part checks documentation errors floating_environment formats functions histogram networks numpy2 operations records report scalers sums tensors)
     add_test(NAME python:${part} COMMAND ${CMAKE_COMMAND} -E env

@@ -19,6 +19,7 @@
 #include "tools/halflab/replay/replay.h"
 #include "tools/halflab/reveal/reveal.h"
 #include "tools/halflab/run/run.h"
+#include "tools/halflab/selftest/selftest.h"
 #include "tools/halflab/show/show.h"
 #include "tools/halflab/validate/validate.h"
 
@@ -46,6 +47,7 @@ constexpr std::array table{
             validate::run},
     Command{"run", "Which experiment answers my question? Lists them, or runs one of them.",
             run_experiment::run},
+    Command{"selftest", "Does this build have the bits of the release?", selftest::run},
 };
 static_assert(names::has_unique_names(table));
 

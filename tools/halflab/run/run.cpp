@@ -25,13 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where experiments are: in libexec/halflab where halflab was installed, beside it in a build.
-fs::path folder_of_experiments() {
-  const fs::path beside = experiments::program_folder();
-  const fs::path installed = experiments::prefix_of(beside) / "libexec" / "halflab";
-  return fs::is_directory(installed) ? installed : beside;
-}
-
 /// Programs of the folder but this one and those that validate_cpu starts on a processor.
 std::vector<std::string> experiments_in(const fs::path& folder) {
   std::vector<std::string> names;
@@ -80,7 +73,7 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
     print_help(streams.out);
     return 0;
   }
-  const fs::path folder = folder_of_experiments();
+  const fs::path folder = experiments::experiments_folder();
   const std::vector<std::string> names = experiments_in(folder);
   if (name.empty()) {
     print_list(streams.out, folder, names);

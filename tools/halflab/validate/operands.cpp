@@ -25,16 +25,18 @@ OperandList::OperandList(const Function& function, const fp16::Format& format, s
       multiply_(find_function("multiply").in(format, format, fp16::Rounding::nearest_even)) {}
 
 Operands OperandList::operator[](std::uint64_t index) const {
+  if (!is_complete_) return weighted(index);
   Operands codes{};
-  if (is_complete_) {
-    // The last operand runs fastest.
-    for (std::size_t i = static_cast<std::size_t>(arity_); i-- > 0; index >>= format_.width())
-      codes[i] = index & mask_of(format_.width());
-  } else {
-    codes[0] = weighted_code(index, 0, 0);
-    if (arity_ > 1) codes[1] = weighted_code(index, 1, codes[0]);
-    if (arity_ > 2) codes[2] = weighted_code(index, 2, multiply_ ? multiply_(codes, {}) : codes[0]);
-  }
+  // The last operand runs fastest.
+  for (std::size_t i = static_cast<std::size_t>(arity_); i-- > 0; index >>= format_.width())
+    codes[i] = index & mask_of(format_.width());
+  return codes;
+}
+
+Operands OperandList::weighted(std::uint64_t index) const {
+  Operands codes{weighted_code(index, 0, 0)};
+  if (arity_ > 1) codes[1] = weighted_code(index, 1, codes[0]);
+  if (arity_ > 2) codes[2] = weighted_code(index, 2, multiply_ ? multiply_(codes, {}) : codes[0]);
   return codes;
 }
 

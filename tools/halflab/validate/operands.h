@@ -19,6 +19,8 @@ class OperandList {
   bool is_complete() const { return is_complete_; }
   std::uint64_t size() const { return size_; }
   Operands operator[](std::uint64_t index) const;
+  /// The boundary-weighted operands of that index, also where the list has all.
+  Operands weighted(std::uint64_t index) const;
 
  private:
   std::uint64_t weighted_code(std::uint64_t index, std::uint64_t operand, std::uint64_t near) const;

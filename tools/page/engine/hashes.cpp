@@ -6,9 +6,9 @@
 #include "fp16/math.h"
 #include "fp16/operations.h"
 #include "fp16/philox.h"
+#include "tools/halflab/selftest/fnv1a.h"
 #include "tools/page/engine/answer.h"
 #include "tools/page/engine/engine.h"
-#include "tools/page/engine/hash.h"
 
 namespace halflab::page {
 namespace {
@@ -41,7 +41,7 @@ std::uint64_t hash(std::size_t index, std::uint64_t first, std::uint64_t count) 
   if (index >= operation_count())
     throw std::invalid_argument("operation " + std::to_string(index) + " is not allowed; allowed: below " +
                                 std::to_string(operation_count()));
-  Hash results;
+  Fnv1a results;
   if (const fp16::math::UnaryFunction* function = function_at(index)) {
     for (std::uint64_t i = first; i < first + count; ++i)
       results.add((*function)(fp16::half::from_bits(static_cast<std::uint16_t>(i))).bits(), 16);

@@ -22,8 +22,8 @@
 #include "sim/precision/precision_policy.h"
 #include "sim/schedules/registry.h"
 #include "sim/trainer/trainer.h"
+#include "tools/halflab/selftest/fnv1a.h"
 #include "tools/page/engine/answer.h"
-#include "tools/page/engine/hash.h"
 
 namespace halflab::page {
 namespace {
@@ -177,7 +177,7 @@ std::vector<float> draw(const fp16::Philox& random, std::size_t count, bool tiny
 
 std::uint64_t product_hash(std::uint64_t seed) {
   constexpr std::size_t size = 48;
-  Hash results;
+  Fnv1a results;
   for (std::uint64_t product = 0; product < 64; ++product) {
     const bool tiny = product % 2 != 0;
     const auto operand = [&](std::uint64_t which) {

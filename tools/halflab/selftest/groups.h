@@ -1,0 +1,51 @@
+#pragma once
+/// What `halflab selftest` hashes. A group is a file and a row of groups.cpp; its rows come from the registries of the
+/// library, so that a new format or function has hashes of its own without being named here.
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace halflab::selftest {
+
+/// A result that has a hash. What a name stands for never changes: other operands or attributes take a new name.
+struct Row {
+  std::string name;
+  std::function<std::uint64_t()> hash;  ///< throws NotRun
+};
+
+/// Why a result cannot be made here, as where a program is not installed.
+struct NotRun : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+struct Group {
+  std::string_view name;
+  std::string_view what;  ///< is hashed, for the table
+  bool is_of_numbers;     ///< and needs neither networks nor other programs
+  std::vector<Row> (*rows)();
+};
+
+std::span<const Group> groups();
+
+// Of the numbers, by files.
+std::vector<Row> array_rows();
+std::vector<Row> block_rows();
+std::vector<Row> conversion_rows();
+std::vector<Row> format_rows();
+std::vector<Row> function_rows();
+std::vector<Row> operation_rows();
+std::vector<Row> product_rows();
+std::vector<Row> random_rows();
+std::vector<Row> sum_rows();
+std::vector<Row> tensor_core_rows();
+std::vector<Row> text_rows();
+// Of runs.
+std::vector<Row> demo_rows();
+std::vector<Row> training_rows();
+
+}  // namespace halflab::selftest
