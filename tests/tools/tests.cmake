@@ -19,7 +19,7 @@ endforeach()
 add_test(NAME "halflab: selftest with trainings and the demo" COMMAND halflab selftest)
 set_tests_properties("halflab: selftest with trainings and the demo" PROPERTIES LABELS quick COST 100)
 if(HALFLAB_PYTHON)
-  foreach(part checks documentation errors floating_environment formats functions histogram networks numpy2 operations records report scalers sums tensors)
+  foreach(part checks documentation errors floating_environment formats functions histogram networks numpy2 operations random_calls records report scalers sums tensors)
     add_test(NAME python:${part} COMMAND ${CMAKE_COMMAND} -E env
       "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PYTHONDONTWRITEBYTECODE=1
       ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python/${part}_test.py)

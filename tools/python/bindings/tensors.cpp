@@ -95,9 +95,9 @@ py::array values_of(const files::StoredTensor& tensor) {
   });
 }
 
-/// The row of that name.
-py::object format_named(std::string_view name) {
-  return py::cast(&format_argument(py::str(std::string(name))), py::return_value_policy::reference);
+/// The row that a name, a numpy dtype or a Format stands for.
+py::object format_named(const py::object& format) {
+  return py::cast(&format_argument(format), py::return_value_policy::reference);
 }
 
 py::object in_shape(const py::array& array, const files::StoredTensor& tensor) {
@@ -120,8 +120,8 @@ py::dict read_tensors(const std::vector<std::string>& paths, const py::object& d
   for (const files::StoredTensor* const tensor : tensors) {
     if (!chosen.contains(tensor->name)) continue;
     if (codes) {
-      result[py::str(tensor->name)] =
-          py::make_tuple(format_named(tensor->type->format), in_shape(codes_of(*tensor), *tensor));
+      result[py::str(tensor->name)] = py::make_tuple(format_named(py::str(std::string(tensor->type->format))),
+                                                     in_shape(codes_of(*tensor), *tensor));
     } else {
       result[py::str(tensor->name)] = in_shape(values_of(*tensor), *tensor);
     }
@@ -132,7 +132,7 @@ py::dict read_tensors(const std::vector<std::string>& paths, const py::object& d
 }  // namespace
 
 void bind_tensors(py::module_& module) {
-  module.def("format_named", [](const std::string& name) { return format_named(name); });
+  module.def("format_named", &format_named);
   module.def("read_tensors", [](const std::vector<std::string>& paths, const py::object& dtype,
                                 const py::object& shape, const py::function& wanted, bool codes) {
     try {

@@ -150,7 +150,7 @@ def _maker(arrays):
         import cupy
 
         return lambda codes, format: cupy.asarray(_numpy_of(codes, format))
-    raise ValueError(f"validate: arrays = {arrays!r} is not allowed; allowed: 'numpy', 'torch', 'cupy'")
+    raise ValueError(f"validate: arrays = {_halflab.shown(arrays)} is not allowed; allowed: 'numpy', 'torch', 'cupy'")
 
 
 def _numpy_of(codes, format):
@@ -174,7 +174,7 @@ def _shards(operation, drawn, shards):
     if isinstance(shards, int) and not isinstance(shards, bool) and shards > 0:
         return 1, shards, shards
     if shards is not None:
-        raise ValueError(f"validate: shards = {shards!r} is not allowed; allowed: a number from 1 on, (i, n)")
+        raise ValueError(f"validate: shards = {_halflab.shown(shards)} is not allowed; allowed: a number from 1 on, (i, n)")
     with tempfile.TemporaryDirectory() as folder:  # its smallest shard tells how many operands there are
         probe = Path(folder) / "probe.safetensors"
         made = _in_folder(folder, lambda: run_command("inputs", operation, to=probe, shard="1/256", **drawn))

@@ -14,6 +14,9 @@ from ._columns import structured
 class RecordError(ValueError):
     """A directory that is no record of a finished run, or a file in it that cannot be read. One line."""
 
+    def __init__(self, text):
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in text))
+
 
 @dataclass
 class Record:

@@ -47,13 +47,13 @@ def _selection(select):
     try:
         regex = re.compile(select)
     except (re.error, TypeError) as error:
-        raise ValueError(f"read_tensors: select = {select!r} is no regular expression ({error})") from None
+        raise ValueError(f"read_tensors: select = {_halflab.shown(select)} is no regular expression ({error})") from None
 
     def wanted(names):
         found = [name for name in names if regex.search(name)]
         if not found:
             such_as = f", such as '{names[0]}'" if names else ""
-            raise ValueError(f"read_tensors: select = {select!r} is found in none of the {len(names)} names of tensors{such_as}")
+            raise ValueError(f"read_tensors: select = {_halflab.shown(select)} is found in none of the {len(names)} names of tensors{such_as}")
         return found
 
     return wanted

@@ -86,14 +86,14 @@ def _log2_of(scaled_by):
     except (TypeError, OverflowError):
         fraction, exponent = 0, 0
     if fraction != 0.5 or not -100 <= exponent <= 100:
-        raise ValueError(f"report_gradients: scaled_by = {scaled_by!r:.40} is not allowed; allowed: powers of two, as 65536")
+        raise ValueError(f"report_gradients: scaled_by = {_halflab.shown(scaled_by)} is not allowed; allowed: powers of two, as 65536")
     return exponent - 1
 
 
 def _arrays(tensors):
     if not isinstance(tensors, dict) or not tensors:
         raise ValueError(
-            f"report_gradients: tensors = {tensors!r:.40} is not allowed; allowed: a dict of arrays and paths, as "
+            f"report_gradients: tensors = {_halflab.shown(tensors)} is not allowed; allowed: a dict of arrays and paths, as "
             "{'layer0': gradient, 'layer1': 'layer1.npy'}"
         )
     arrays = {}

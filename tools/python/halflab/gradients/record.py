@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from .._columns import structured
+from .. import _halflab
 from .._halflab import ExponentHistogram
 from ..experiments import run_command
 from ..records import RecordError
@@ -101,7 +102,7 @@ class Tensors(dict):
         wanted = str(key[0]) if isinstance(key, tuple) and key else str(key)
         near = [name for name in names if wanted.split(".")[0] in name] or names
         shown = ", ".join(near[:6]) + (f" and {len(near) - 6} more" if len(near) > 6 else "")
-        raise RecordError(f"tensors[{key!r}]: not in the record; allowed: {shown or 'none, no step was sampled'}")
+        raise RecordError(f"tensors[{_halflab.shown(key)}]: not in the record; allowed: {shown or 'none, no step was sampled'}")
 
 
 def _read_part(folder):

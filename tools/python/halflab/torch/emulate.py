@@ -7,6 +7,7 @@ import re
 import torch
 from torch.nn import functional
 
+from .. import _halflab
 from .hooks import unwrapped, visible_modules
 from .narrowing import FORMATS, Cast
 from .twin import autocast_dtype
@@ -102,10 +103,10 @@ def _selected(model, select):
     try:
         wanted = [layer for layer in unique if select is None or re.search(select, layer[0])]
     except (re.error, TypeError) as error:
-        raise ValueError(f"emulate: select = {select!r} is no regular expression ({error})") from None
+        raise ValueError(f"emulate: select = {_halflab.shown(select)} is no regular expression ({error})") from None
     if not wanted:
         such_as = f"the {len(unique)} names of layers, such as '{unique[0][0]}'"
-        raise ValueError(f"emulate: select = {select!r} is found in none of {such_as}")
+        raise ValueError(f"emulate: select = {_halflab.shown(select)} is found in none of {such_as}")
     taken = next((name for name, module in wanted if "forward" in module.__dict__), None)
     if taken is not None:
         raise ValueError(f"emulate: layer '{taken}' has a forward() of its own; allowed: one emulation at a time")

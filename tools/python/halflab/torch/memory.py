@@ -97,7 +97,7 @@ def _autocast_type(policy):
         and row["operand_weights"] == "as stored"
     }
     if not isinstance(policy, str) or policy not in rows:
-        raise ValueError(f"memory: policy = {policy!r} is not allowed; allowed, being autocast or none: {', '.join(rows)}")
+        raise ValueError(f"memory: policy = {_halflab.shown(policy)} is not allowed; allowed, being autocast or none: {', '.join(rows)}")
     return AUTOCAST[rows[policy]["lower_precision"]]
 
 

@@ -31,7 +31,7 @@ class Cast:
         self._format = None if self._blocks else _scalar_format(format)
         self._seed = seed if rounding == "stochastic" else None
         if rounding == "stochastic" and (isinstance(seed, bool) or not isinstance(seed, (int, np.integer))):
-            raise ValueError(f"seed = {seed!r} is not allowed with rounding 'stochastic'; allowed: an integer")
+            raise ValueError(f"seed = {_halflab.shown(seed)} is not allowed with rounding 'stochastic'; allowed: an integer")
         if self._blocks:
             allowed = ("nearest_even", "stochastic")
             _refuse_unless(rounding in allowed, "rounding", rounding, self._blocks, ", ".join(allowed))
@@ -101,4 +101,4 @@ def _scalar_format(format):
 
 def _refuse_unless(is_allowed, name, value, format, allowed):
     if not is_allowed:
-        raise ValueError(f"{name} = {value!r} is not allowed with {format}; allowed: {allowed}")
+        raise ValueError(f"{name} = {_halflab.shown(value)} is not allowed with {format}; allowed: {allowed}")

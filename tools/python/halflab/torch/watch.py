@@ -11,6 +11,7 @@ import weakref
 
 import torch
 
+from .. import _halflab
 from .._halflab import ExponentHistogram
 from ..gradients.files import Writer
 from ..gradients.record import read_gradients
@@ -394,19 +395,19 @@ def _check(model, optimizer, scaler, every, also, twin):
     if optimizer is None and (scaler is None or not scaler.is_enabled()):
         refuse("neither an optimizer nor an enabled scaler", "optimizer=, whose step() ends a step, or scaler=")
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
-        refuse(f"every = {every!r:.40}", "whole numbers from 1")
+        refuse(f"every = {_halflab.shown(every)}", "whole numbers from 1")
     for name in (also,) if isinstance(also, str) else also:
         if name not in KINDS or isinstance(also, str):
-            refuse(f"also = {also!r:.60}", f"a list of {', '.join(KINDS)}")
+            refuse(f"also = {_halflab.shown(also)}", f"a list of {', '.join(KINDS)}")
     if twin is not None and not callable(twin):
-        refuse(f"twin = {twin!r:.40}", "a function that makes the loss of the batch again")
+        refuse(f"twin = {_halflab.shown(twin)}", "a function that makes the loss of the batch again")
 
 
 def _pattern(select):
     try:
         return None if select is None else re.compile(select)
     except (re.error, TypeError) as error:
-        raise WatchError(f"watch: select = {select!r:.60} is not allowed ({error}); allowed: a regular expression") from None
+        raise WatchError(f"watch: select = {_halflab.shown(select)} is not allowed ({error}); allowed: a regular expression") from None
 
 
 def _own_folder(folder):
