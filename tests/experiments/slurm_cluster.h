@@ -93,9 +93,17 @@ class Cluster {
   }
   static std::string state(const std::string& job) { return field(job, "JobState"); }
   static int restarts(const std::string& job) { return std::stoi(field(job, "Restarts")); }
+  /// Waits as wait_until does; what is thrown has all that Slurm says of its jobs, and the ends of their logs.
   static void wait_for(const std::string& job, const std::string& wanted) {
-    wait_until(
-        job + " is " + wanted, [&] { return state(job) == wanted; }, 90s);
+    try {
+      wait_until(
+          job + " is " + wanted, [&] { return state(job) == wanted; }, 90s);
+    } catch (const std::runtime_error& late) {
+      const std::string jobs = run_command("scontrol show job").output;
+      const std::string logs =
+          run_command("tail -n 20 $(scontrol show job | sed -n 's/^ *StdOut=//p' | sort -u)").output;
+      throw std::runtime_error(late.what() + ("\n" + jobs + logs));
+    }
   }
 
  private:
