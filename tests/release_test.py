@@ -15,7 +15,7 @@ import unittest
 CHECKOUT, BUILD = (pathlib.Path(argument) for argument in sys.argv[1:3])
 WORKFLOWS = sorted((CHECKOUT / ".github/workflows").glob("*.yml"))
 PAGES = [CHECKOUT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/releasing.md",
-                                      ".github/pull_request_template.md")]
+                                      "docs/stability.md", ".github/pull_request_template.md")]
 MATRIX_PART = "${{ matrix.part }}"
 
 

@@ -48,3 +48,4 @@ halflab_fuzz(gradient_record SOURCES experiments/training/gradient_record.cpp
   LIBRARIES halflab_experiments halflab_frame halflab_sim halflab_fp16_bulk halflab_names)
 halflab_fuzz(number SOURCES fp16/names.cpp)
 halflab_fuzz(hex_codes SOURCES tools/halflab/validate/code_file.cpp LIBRARIES halflab_frame)
+halflab_fuzz(selftest_hashes SOURCES tools/halflab/selftest/hash_table.cpp)

@@ -58,8 +58,8 @@ void run_body(experiments::Run& run, const Options& options) {
   report(run, found);
   if (!found.holds())
     run.fail(found.compared() == 0 ? "nothing was compared"
-                                   : fmt::format("{} hashes differ, and {} are missing",
-                                                 found.count(State::different), found.count(State::missing)));
+                                   : fmt::format("different: {}, missing: {}", found.count(State::different),
+                                                 found.count(State::missing)));
 }
 
 }  // namespace
