@@ -1,5 +1,5 @@
-# Fuzz targets, one a reader: `ctest -L fuzz` builds them with Clang and runs each for a minute on its corpus (HALFLAB_FUZZ_SECONDS
-# in the environment: longer). What is listed after SOURCES is instrumented; the rest comes from the libraries.
+# Fuzz targets, one a reader: `ctest -L fuzz` builds them with Clang and runs each for a minute, going on from the last time
+# (run.sh). What is listed after SOURCES is instrumented; the rest comes from the libraries.
 find_program(HALFLAB_FUZZ_COMPILER NAMES clang++-16 clang++-15 clang++-14 clang++ DOC "Clang with libFuzzer")
 add_custom_target(fuzz)
 if(HALFLAB_FUZZ_COMPILER)
@@ -24,8 +24,7 @@ function(halflab_fuzz name)
       COMMENT "Building the fuzz target ${name}" VERBATIM)
     add_custom_target(fuzz_${name} DEPENDS ${target})
     add_dependencies(fuzz fuzz_${name})
-    add_test(NAME fuzz:${name} COMMAND sh -c
-      "mkdir -p found && exec '${target}' -max_total_time=\"\${HALFLAB_FUZZ_SECONDS:-60}\" -max_len=65536 -timeout=10 -malloc_limit_mb=64 -print_final_stats=1 -verbosity=0 -artifact_prefix=found/${name}- found '${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name}'"
+    add_test(NAME fuzz:${name} COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/run.sh ${name} ${target} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/corpus/${name}
       WORKING_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   endif()
   set_tests_properties(fuzz:${name} PROPERTIES LABELS fuzz SKIP_RETURN_CODE 3 TIMEOUT 100000 FIXTURES_REQUIRED fuzz)
@@ -49,3 +48,8 @@ halflab_fuzz(gradient_record SOURCES experiments/training/gradient_record.cpp
 halflab_fuzz(number SOURCES fp16/names.cpp)
 halflab_fuzz(hex_codes SOURCES tools/halflab/validate/code_file.cpp LIBRARIES halflab_frame)
 halflab_fuzz(selftest_hashes SOURCES tools/halflab/selftest/hash_table.cpp)
+halflab_fuzz(cpu_results SOURCES experiments/cpu/instructions/result_file.cpp
+  LIBRARIES halflab_validation halflab_experiments halflab_frame halflab_fp16_bulk)
+halflab_fuzz(shards SOURCES experiments/validation/shards.cpp LIBRARIES halflab_validation halflab_experiments halflab_frame)
+halflab_fuzz(csv SOURCES experiments/validation/record_files.cpp experiments/validation/proofs.cpp
+  LIBRARIES halflab_validation halflab_experiments halflab_frame)

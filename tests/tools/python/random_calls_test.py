@@ -131,7 +131,7 @@ class Call:
             return self.random.choice(TEXTS)
         if kind < 8:
             return self.instance(self.random.choice(CLASSES))
-        return self.random.choice([None, [], (), {}, [[1.0], [2.0, 3.0]], [1, "a"], {"a": 1}, object(), print, np.sum, b"\xff\0", range(5),
+        return self.random.choice([None, [], (), {}, [[1.0], [2.0, 3.0]], [1, "a"], {"a": 1}, object(), len, np.sum, b"\xff\0", range(5),
                                    [None], slice(1), np.float16, np.float32(1.5), np.ma.masked_array([1.0, 2.0], [0, 1]), Odd(),
                                    lambda x: x, lambda x: 1 / 0])
 

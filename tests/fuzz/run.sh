@@ -1,0 +1,18 @@
+#!/bin/sh
+# Fuzzes one reader for HALFLAB_FUZZ_SECONDS (60). It goes on from the inputs that earlier runs have kept in HALFLAB_FUZZ_FOLDER
+# (build/tests/fuzz), and adds up their executions there.
+# usage: run.sh NAME TARGET CORPUS
+set -eu
+name=$1 target=$2 corpus=$3
+kept=${HALFLAB_FUZZ_FOLDER:-fuzz}/$name
+mkdir -p "$kept/corpus"
+[ ! -w /dev/shm ] || export TMPDIR=/dev/shm # readers of files read them from memory
+status=0
+"$target" -max_total_time="${HALFLAB_FUZZ_SECONDS:-60}" -max_len=65536 -timeout=10 -malloc_limit_mb=64 -print_final_stats=1 \
+  -verbosity=0 -artifact_prefix="$kept/" "$kept/corpus" "$corpus" >"$kept/log" 2>&1 || status=$?
+cat "$kept/log"
+executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$kept/log")
+total=$(($(cat "$kept/executions" 2>/dev/null || echo 0) + ${executed:-0}))
+echo "$total" >"$kept/executions"
+echo "$name: ${executed:-0} executions, $total in all"
+exit "$status"
