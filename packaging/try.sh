@@ -6,11 +6,12 @@ place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 cd "$place"  # where no checkout is
 
-say() { printf '$ %s\n' "$*" && "$@"; }
+say() { printf '$ %s\n' "$*" >&2 && "$@"; }
 
 say halflab --version
-say halflab show 2048+1 | head -n 4
-say halflab run underflow_sweep --quick --quiet --out sweep
+say halflab show 2048+1 | sed -n 1p
+say halflab selftest --numbers --quiet | sed -n 1p
+say halflab run underflow_sweep --quick --quiet --out sweep | sed -n 1p
 test -s sweep/summary.json
 if [ $# -gt 0 ]; then
   "$1" - <<'PYTHON'
