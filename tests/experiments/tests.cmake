@@ -13,6 +13,7 @@ halflab_test(experiments_build_information_test experiments/frame/build_informat
 halflab_test(experiments_common_test
   experiments/training/all_reduce_cost_test.cpp
   experiments/training/checkpoint_test.cpp
+  experiments/frame/child_process_test.cpp
   experiments/frame/columns_test.cpp
   experiments/frame/command_line_test.cpp
   experiments/training/comparison_test.cpp
