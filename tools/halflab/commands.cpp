@@ -69,15 +69,15 @@ std::span<const Command> commands() {
 
 int run(int argc, const char* const* argv, experiments::Streams streams) {
   const std::string name = argc > 1 ? argv[1] : "--help";
-  if (name == "--help" || name == "-h" || name == "help") {
-    print_help(streams.out);
-    return argc > 1 ? 0 : 2;
-  }
-  if (name == "--version") {
-    fmt::print(streams.out, "halflab {}\n", experiments::build_information().version);
-    return 0;
-  }
   return experiments::guarded("halflab", streams.err, [&] {
+    if (name == "--help" || name == "-h" || name == "help") {
+      print_help(streams.out);
+      return argc > 1 ? 0 : 2;
+    }
+    if (name == "--version") {
+      fmt::print(streams.out, "halflab {}\n", experiments::build_information().version);
+      return 0;
+    }
     const Command& command = names::find_by_name(table, "command", name);
     return command.run(argc - 1, argv + 1, streams);
   });
