@@ -130,6 +130,11 @@ class Packages(unittest.TestCase):
         for reader in readers:
             self.assertEqual(re.search(reader, text_of("CMakeLists.txt"))[1], self.version)
 
+    def test_recipes_in_python_are_python(self):
+        for recipe in (CHECKOUT / "packaging").glob("**/*.py"):
+            with self.subTest(recipe.name):
+                compile(recipe.read_text(encoding="utf-8"), recipe, "exec")
+
     def test_descriptions_and_licences(self):
         pyproject = tomllib.loads(text_of("pyproject.toml"))["project"]
         port = json.loads(text_of("packaging/vcpkg/halflab/vcpkg.json"))
