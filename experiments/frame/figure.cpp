@@ -15,7 +15,7 @@
 
 #include "experiments/frame/child_process.h"
 #include "experiments/frame/figure_style.h"
-#include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 
 namespace experiments {
 namespace {

@@ -330,22 +330,4 @@ std::vector<std::string> damaged_files(const fs::path& directory) {
   return damaged;
 }
 
-void write_file(const fs::path& file, std::string_view content) {
-  fs::path temporary = file;
-  temporary += fmt::format(".partial-{}", ::getpid());
-  std::error_code error;
-  try {
-    write_contents(temporary, content);
-  } catch (...) {
-    fs::remove(temporary, error);
-    throw;
-  }
-  fs::rename(temporary, file, error);
-  if (error) {
-    std::error_code ignored;
-    fs::remove(temporary, ignored);
-    throw_not_written(file, error.value());
-  }
-}
-
 }  // namespace experiments

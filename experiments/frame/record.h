@@ -185,8 +185,4 @@ class RunRecord {
 /// its manifest; the manifest alone, where it cannot be read or tells none. Nothing where all is whole.
 std::vector<std::string> damaged_files(const std::filesystem::path& directory);
 
-/// Writes the whole file under a temporary name beside it, then renames it into place.
-/// Throws std::runtime_error, naming the file and the reason.
-void write_file(const std::filesystem::path& file, std::string_view content);
-
 }  // namespace experiments

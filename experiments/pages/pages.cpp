@@ -7,7 +7,7 @@
 #include <stdexcept>
 
 #include "experiments/frame/files.h"
-#include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 #include "experiments/pages/blocks.h"
 #include "experiments/pages/claims.h"
 #include "experiments/pages/evidence.h"

@@ -8,8 +8,8 @@
 #include <stdexcept>
 
 #include "experiments/frame/files.h"
-#include "experiments/frame/record.h"
 #include "experiments/frame/toml_file.h"
+#include "experiments/frame/whole_file.h"
 #include "experiments/pages/toml_rows.h"
 
 namespace experiments::pages {

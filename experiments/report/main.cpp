@@ -11,7 +11,7 @@
 
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/printable.h"
-#include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 #include "experiments/report/page.h"
 #include "experiments/report/site.h"
 #include "experiments/training/laboratory.h"

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 #include "experiments/report/html.h"
 #include "experiments/report/page.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "experiments/frame/files.h"
-#include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 #include "sim/tensor/random.h"
 
 namespace experiments::validation {

@@ -31,6 +31,7 @@ halflab_test(experiments_common_test
   experiments/frame/printable_test.cpp
   experiments/frame/progress_test.cpp
   experiments/frame/text_table_test.cpp
+  experiments/frame/whole_file_test.cpp
   experiments/training/training_setup_test.cpp
   LIBRARIES halflab_experiments nlohmann_json::nlohmann_json)
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 #include "experiments/report/page.h"
 #include "experiments/training/laboratory.h"
 

@@ -13,7 +13,7 @@
 #include "experiments/frame/experiment.h"
 #include "experiments/frame/files.h"
 #include "experiments/frame/installation.h"
-#include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 
 namespace experiments::cpu_status {
 namespace {

@@ -1,10 +1,8 @@
 /// Safetensors on disk: shards of an index, and files to be written.
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <fstream>
+#include <ostream>
 #include <set>
 #include <stdexcept>
 
@@ -13,6 +11,7 @@
 #include "experiments/frame/printable.h"
 #include "experiments/frame/tensor_files/safetensors.h"
 #include "experiments/frame/tensor_files/safetensors_layout.h"
+#include "experiments/frame/whole_file.h"
 
 namespace experiments::tensor_files {
 namespace {
@@ -62,24 +61,15 @@ std::vector<fs::path> shards_of(const fs::path& index) {
 
 void write_safetensors(const fs::path& file, const std::vector<TensorToWrite>& tensors,
                        const std::vector<std::pair<std::string, std::string>>& metadata) {
-  fs::path temporary = file;
-  temporary += fmt::format(".partial-{}", ::getpid());
   const std::string header = header_text(tensors, metadata);
-  errno = 0;
-  std::ofstream stream(temporary, std::ios::binary);
+  WholeFile whole(file);
+  std::ostream& stream = whole.stream();
   for (std::uint64_t i = 0; i < length_size; ++i) stream.put(static_cast<char>(header.size() >> 8 * i));
   stream << header;
   for (const TensorToWrite& tensor : tensors)
     stream.write(reinterpret_cast<const char*>(tensor.data.data()),
                  static_cast<std::streamsize>(tensor.data.size()));
-  stream.close();
-  std::error_code failure;
-  const int problem = stream ? 0 : errno;
-  if (problem == 0 && stream) fs::rename(temporary, file, failure);
-  if (stream && !failure) return;
-  std::error_code ignored;
-  fs::remove(temporary, ignored);
-  throw_not_written(file, failure ? failure.value() : problem);
+  whole.publish();
 }
 
 }  // namespace experiments::tensor_files

@@ -14,6 +14,7 @@
 #include "experiments/frame/files.h"
 #include "experiments/frame/installation.h"
 #include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 #include "experiments/gpu/gpu_status/device.h"
 #include "experiments/gpu/gpu_status/merge.h"
 #include "experiments/gpu/gpu_status/status.h"

@@ -232,14 +232,3 @@ TEST_CASE("the summary is flat, in order, and holds only numbers and strings") {
   CHECK(content_of(temporary / "run" / "summary.json") ==
         "{\n  \"z\": 1,\n  \"a\": \"nan\",\n  \"b\": \"inf\",\n  \"c\": \"text\"\n}\n");
 }
-
-TEST_CASE("a file that cannot be written is named") {
-  const TemporaryDirectory temporary;
-  experiments::write_file(temporary / "file", "new");
-  CHECK(content_of(temporary / "file") == "new");
-  CHECK_THROWS_WITH_AS(experiments::write_file("/proc/halflab.txt", "x"),
-                       doctest::Contains("/proc/halflab.txt"), std::runtime_error);
-  fs::create_directories(temporary / "directory");
-  CHECK_THROWS_AS(experiments::write_file(temporary / "directory", "x"), std::runtime_error);
-  CHECK(contents_of(temporary / "directory").empty());
-}

@@ -7,6 +7,7 @@
 
 #include "experiments/frame/build_information.h"
 #include "experiments/frame/files.h"
+#include "experiments/frame/whole_file.h"
 #include "tools/halflab/command.h"
 #include "tools/halflab/selftest/findings.h"
 

@@ -11,6 +11,7 @@
 #include "experiments/frame/parallel.h"
 #include "experiments/frame/tensor_files/npy.h"
 #include "experiments/frame/tensor_files/safetensors.h"
+#include "experiments/frame/whole_file.h"
 #include "fp16/names.h"
 #include "tools/halflab/command.h"
 #include "tools/halflab/formats.h"

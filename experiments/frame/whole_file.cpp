@@ -1,0 +1,57 @@
+#include "experiments/frame/whole_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+#include "experiments/frame/files.h"
+
+namespace experiments {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path path_of(int descriptor) {
+  return fmt::format("/proc/self/fd/{}", descriptor);
+}
+
+}  // namespace
+
+WholeFile::WholeFile(fs::path file) : file_(std::move(file)), temporary_(file_) {
+  temporary_ += fmt::format(".partial-{}", ::getpid());
+  const fs::path folder = file_.has_parent_path() ? file_.parent_path() : ".";
+  nameless_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  errno = 0;
+  stream_.open(nameless_ < 0 ? temporary_ : path_of(nameless_), std::ios::binary);
+}
+
+WholeFile::~WholeFile() {
+  if (nameless_ >= 0) ::close(nameless_);
+  std::error_code ignored;
+  fs::remove(temporary_, ignored);
+}
+
+void WholeFile::publish() {
+  stream_.close();
+  if (!stream_) throw_not_written(file_, errno != 0 ? errno : EIO);
+  if (nameless_ >= 0) {
+    fs::remove(temporary_);  // of a process that had this number
+    if (::linkat(AT_FDCWD, path_of(nameless_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+      throw_not_written(file_, errno);
+  }
+  std::error_code error;
+  fs::rename(temporary_, file_, error);
+  if (error) throw_not_written(file_, error.value());
+}
+
+void write_file(const fs::path& file, std::string_view content) {
+  WholeFile whole(file);
+  whole.stream().write(content.data(), static_cast<std::streamsize>(content.size()));
+  whole.publish();
+}
+
+}  // namespace experiments

@@ -1,0 +1,71 @@
+#include "experiments/frame/whole_file.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <stdexcept>
+#include <string>
+
+#include "tests/file_contents.h"
+#include "tests/temporary_directory.h"
+
+namespace fs = std::filesystem;
+using experiments::WholeFile;
+using test::content_of;
+using test::TemporaryDirectory;
+
+TEST_CASE("a whole file takes its name, and the place of another, only once it is published") {
+  const TemporaryDirectory directory;
+  for (const std::string content : {"old", "new", ""}) {
+    const std::string before = fs::exists(directory / "file") ? content_of(directory / "file") : "";
+    WholeFile file(directory / "file");
+    file.stream() << content;
+    CHECK((fs::exists(directory / "file") ? content_of(directory / "file") : "") == before);
+    file.publish();
+    CHECK(content_of(directory / "file") == content);
+  }
+  CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
+}
+
+TEST_CASE("of a file that is not published nothing is left") {
+  const TemporaryDirectory directory;
+  { WholeFile(directory / "file").stream() << "half of it"; }
+  CHECK(fs::is_empty(directory.path()));
+}
+
+TEST_CASE("of a file that a killed process was writing nothing is left, where files need no name") {
+  const TemporaryDirectory directory;
+  const int nameless = ::open(directory.path().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (nameless < 0) {
+    MESSAGE("skipped: this file system has no files without a name");
+    return;
+  }
+  ::close(nameless);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    WholeFile file(directory / "file");
+    file.stream() << std::string(100'000, 'x') << std::flush;
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(WIFSIGNALED(status));
+  CHECK(fs::is_empty(directory.path()));
+}
+
+TEST_CASE("a whole file that cannot be written is named") {
+  const TemporaryDirectory directory;
+  CHECK_THROWS_WITH_AS(experiments::write_file("/proc/halflab.txt", "x"),
+                       doctest::Contains("/proc/halflab.txt"), std::runtime_error);
+  CHECK_THROWS_WITH_AS(experiments::write_file(directory / "none" / "file", "x"),
+                       doctest::Contains("cannot be written (No such file or directory)"),
+                       std::runtime_error);
+  fs::create_directories(directory / "directory");
+  CHECK_THROWS_AS(experiments::write_file(directory / "directory", "x"), std::runtime_error);
+  CHECK(fs::is_empty(directory / "directory"));
+  CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
+}
