@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/frame/printable.h"
 #include "experiments/frame/tensor_files/element_reader.h"
 #include "experiments/frame/tensor_files/tensor_set.h"
 #include "fp16/packed.h"
@@ -107,7 +108,15 @@ py::object in_shape(const py::array& array, const files::StoredTensor& tensor) {
 /// Those for which wanted(names) gives a true value, in the order of the files: arrays, or pairs of a Format and codes.
 py::dict read_tensors(const std::vector<std::string>& paths, const py::object& dtype, const py::object& shape,
                       const py::function& wanted, bool codes) {
-  const files::TensorSet set(paths, raw_layout(dtype, shape));
+  const files::TensorSet set = [&] {
+    try {
+      return files::TensorSet(paths, raw_layout(dtype, shape));
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(experiments::one_line(error.what()));
+    } catch (const std::runtime_error& error) {  // names of files may hold anything
+      throw std::runtime_error(experiments::one_line(error.what()));
+    }
+  }();
   std::vector<const files::StoredTensor*> tensors;
   for (const files::StoredTensor& tensor : set.tensors()) tensors.push_back(&tensor);
   for (const files::StoredTensor& tensor : set.passed_over()) {

@@ -1,6 +1,7 @@
 """Arrays of numpy, PyTorch, CuPy and ml_dtypes, as numpy has them: codes where numpy has no such type. And their files."""
 
 import json
+import os
 import sys
 
 import numpy as np
@@ -71,7 +72,7 @@ def write_safetensors(path, arrays):
         held.append(array)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    with open(path, "wb") as file:
+    with open(os.fspath(path), "wb") as file:
         file.write(len(text).to_bytes(8, "little") + text)
         for array in held:
             array.tofile(file)

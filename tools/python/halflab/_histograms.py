@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import os
 
 from .gradients.files import EXPONENTS, histogram_rows
 
@@ -18,7 +19,7 @@ def to_csv(self, path):
     >>> import os
     >>> halflab.ExponentHistogram([0.75, 1.5, 0.0]).to_csv(os.devnull)
     """
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with open(os.fspath(path), "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(_COLUMNS)
         writer.writerows(histogram_rows(self))
