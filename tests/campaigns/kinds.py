@@ -7,6 +7,7 @@ import pathlib
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import time
 
@@ -33,7 +34,8 @@ def require_failed_or_done(subject, code, said, out, expected, what):
 
 
 def kills(laboratory, subject, count, random):
-    """kill -9 at a random moment, again and again in one folder until a run comes to its end."""
+    """kill -9 at a random moment, again and again in one folder until a run comes to its end. A third of them come soon after
+    Ctrl-C, while the run writes down how far it came."""
     expected, duration = laboratory.reference(subject)
     out = laboratory.place / "kills"
     ends = done = 0
@@ -44,6 +46,9 @@ def kills(laboratory, subject, count, random):
             time.sleep(random.uniform(0, 1.1 * duration))
             if process.poll() is None:
                 done += 1
+                if random.randrange(3) == 0:
+                    process.send_signal(signal.SIGINT)
+                    time.sleep(random.uniform(0, 0.05))
             end(process)
             if process.returncode == 0:
                 break
