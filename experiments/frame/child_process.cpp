@@ -102,6 +102,11 @@ class SpawnAttributes {
   posix_spawnattr_t attributes_;
 };
 
+/// POSIX lets a child end silently with 127 where only it finds that the program cannot be started, as under QEMU.
+bool was_never_started(const ChildResult& result) {
+  return WIFEXITED(result.status) && WEXITSTATUS(result.status) == 127 && result.err.empty();
+}
+
 }  // namespace
 
 ChildResult run_child(const Child& child) {
@@ -124,6 +129,7 @@ ChildResult run_child(const Child& child) {
   ::close(err_pipe[1]);
   if (result.spawn_error == 0) wait_for(process, err_pipe[0], child.time_limit_s, result);
   ::close(err_pipe[0]);
+  if (result.spawn_error == 0 && was_never_started(result)) result.spawn_error = ENOENT;
   return result;
 }
 

@@ -233,6 +233,11 @@ TEST_CASE("a gnuplot that says nothing is told by its exit code or signal") {
         "gnuplot: \"squares.gp\" line 1: why");
 }
 
+TEST_CASE("a child that ends silently with 127 is a gnuplot that was not found, as POSIX has it") {
+  CHECK(drawn_by("exit 127").gnuplot_missing);
+  CHECK(drawn_by("nonexistent").problem == "gnuplot: ended with exit code 127");
+}
+
 TEST_CASE("a gnuplot that hangs is ended, and the figure left as a script") {
   for (const char* hanging : {"echo > squares.svg; while :; do :; done", "exec 2>&-; while :; do :; done"}) {
     CHECK(drawn_by(hanging, 0.2).problem ==
