@@ -110,7 +110,12 @@ TEST_CASE("halflab selftest: every result has a name of its own, and the release
   }
   CHECK(groups_of_release.empty());
   CHECK(names.size() > 2000);
-  CHECK(std::ranges::includes(names, released));
+  for (const auto& [group, name] : released) {
+    const auto is_of = [&](const auto& row) {
+      return row.first == group && name.starts_with(row.second + " ");
+    };
+    CHECK_MESSAGE((names.contains({group, name}) || std::ranges::any_of(names, is_of)), name);
+  }
   CHECK(released_hashes().version == experiments::build_information().version);
 }
 
@@ -131,6 +136,7 @@ TEST_CASE("halflab selftest: rows are compared by group and name, in groups that
                                     {"a", "other", 3},
                                     {"a", "old", 4},
                                     {"b", "absent", 5},
+                                    {"b", "absent value", 7},
                                     {"c", "of a group that was not run", 6}}};
   const Findings found = compare(rows, table, "Halflab 1");
   const auto states = [&] {
@@ -154,7 +160,7 @@ TEST_CASE("halflab selftest: a hash that differs, one that is missing and a new 
   CHECK(text.exit_code == 1);
   CHECK(text.err == "halflab selftest: check failed: different: 1, missing: 1\n");
   CHECK(text.out.starts_with("This build does not have the bits of " + file + ", of Halflab "));
-  CHECK(contains(text.out, " 1 different, and 1 missing. 1 hash is new since "));
+  CHECK(contains(text.out, " hashes differs, and 1 is missing. 1 hash is new since "));
   CHECK(contains(text.out, "\ndifferent: arrays, binary16 add nearest_even: "));
   CHECK(contains(text.out, "\nmissing: sums, binary16 sum by_wish: nothing instead of 0000000000000123\n"));
   CHECK(contains(text.out, "\"Wrong bits\""));

@@ -10,6 +10,7 @@
 #include "experiments/frame/files.h"
 #include "experiments/frame/installation.h"
 #include "experiments/frame/interrupt.h"
+#include "experiments/frame/json.h"
 #include "tools/halflab/selftest/fnv1a.h"
 #include "tools/halflab/selftest/groups.h"
 
@@ -42,8 +43,19 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-/// The bytes of summary.json.
-std::uint64_t hash_of(std::string_view name) {
+/// Of each value of summary.json its text, so that a key may be added.
+std::vector<Hashes::Named> hashes_of(const fs::path& summary) {
+  std::vector<Hashes::Named> hashes;
+  const experiments::Json values = experiments::Json::from_text(experiments::read_file(summary));
+  for (const auto& [key, value] : values.members()) {
+    Fnv1a hash;
+    hash.add(value.to_text());
+    hashes.push_back({key, hash.value()});
+  }
+  return hashes;
+}
+
+Hashes run(std::string_view name) {
   const fs::path program = experiments::experiments_folder() / name;
   if (!fs::exists(program)) throw NotRun(fmt::format("{} is not installed with halflab", name));
   const TemporaryFolder folder;
@@ -61,9 +73,7 @@ std::uint64_t hash_of(std::string_view name) {
   if (result.timed_out) throw std::runtime_error(fmt::format("{} took more than {} s", name, time_limit_s));
   if (result.status != 0)
     throw std::runtime_error(fmt::format("{} {}: {}", name, how_it_ended(result), result.err));
-  Fnv1a hash;
-  hash.add(experiments::read_file(folder.path() / "summary.json"));
-  return hash.value();
+  return hashes_of(folder.path() / "summary.json");
 }
 
 }  // namespace
@@ -71,7 +81,7 @@ std::uint64_t hash_of(std::string_view name) {
 std::vector<Row> demo_rows() {
   std::vector<Row> rows;
   for (const std::string_view name : programs)
-    rows.push_back({std::string(name), [name] { return hash_of(name); }});
+    rows.push_back({std::string(name), [name] { return run(name); }});
   return rows;
 }
 

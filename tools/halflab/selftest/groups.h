@@ -8,14 +8,33 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace halflab::selftest {
 
-/// A result that has a hash. What a name stands for never changes: other operands or attributes take a new name.
+/// The hash of a result, or those of several that one run gives, which have names of their own.
+class Hashes {
+ public:
+  struct Named {
+    std::string name;
+    std::uint64_t hash;
+  };
+
+  Hashes(std::uint64_t hash) : all_{{.name = {}, .hash = hash}} {}
+  Hashes(std::vector<Named> all) : all_(std::move(all)) {}
+
+  const std::vector<Named>& all() const { return all_; }
+
+ private:
+  std::vector<Named> all_;
+};
+
+/// What has a hash. What a name stands for never changes: other operands or attributes take a new name. Several results
+/// are called by the row's name and their own, with a blank between them.
 struct Row {
   std::string name;
-  std::function<std::uint64_t()> hash;  ///< throws NotRun
+  std::function<Hashes()> hash;  ///< throws NotRun
 };
 
 /// Why a result cannot be made here, as where a program is not installed.

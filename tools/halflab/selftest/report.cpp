@@ -60,9 +60,9 @@ std::string answer(const Findings& found) {
     text = fmt::format("This build has the bits of {}: {} of {} are equal.", found.against,
                        found.count(State::equal), hashes(found.compared()));
   } else {
-    text = fmt::format("This build does not have the bits of {}: of {} {} different", found.against,
-                       hashes(found.compared()), different);
-    text += missing > 0 ? fmt::format(", and {} missing.", missing) : ".";
+    text = fmt::format("This build does not have the bits of {}: {} of {} {}", found.against, different,
+                       hashes(found.compared()), different == 1 ? "differs" : "differ");
+    text += missing > 0 ? fmt::format(", and {} {} missing.", missing, missing == 1 ? "is" : "are") : ".";
   }
   if (fresh > 0 && found.compared() > 0)
     text += fmt::format(" {} new since {} and not compared.", hashes(fresh) + (fresh == 1 ? " is" : " are"),
