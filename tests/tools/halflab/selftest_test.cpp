@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "experiments/frame/build_information.h"
 #include "fp16/vector_path.h"
+#include "tests/experiments/silent_run.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 #include "tests/text.h"
@@ -156,22 +158,16 @@ TEST_CASE("halflab selftest: rows are compared by group and name, in groups that
 TEST_CASE("halflab selftest: a hash that differs, one that is missing and a new one are named") {
   const TemporaryDirectory directory;
   const std::string file = planted_hashes(directory);
-  const CommandRun text = run_halflab({"selftest", "--numbers", "--against", file});
-  CHECK(text.exit_code == 1);
-  CHECK(text.err == "halflab selftest: check failed: different: 1, missing: 1\n");
-  CHECK(text.out.starts_with("This build does not have the bits of " + file + ", of Halflab "));
-  CHECK(contains(text.out, " hashes differs, and 1 is missing. 1 hash is new since "));
-  CHECK(contains(text.out, "\ndifferent: arrays, binary16 add nearest_even: "));
-  CHECK(contains(text.out, "\nmissing: sums, binary16 sum by_wish: nothing instead of 0000000000000123\n"));
-  CHECK(contains(text.out, "\"Wrong bits\""));
-}
-
-TEST_CASE("halflab selftest: --json has every hash, and what was compared with what") {
-  const TemporaryDirectory directory;
-  const CommandRun run =
-      run_halflab({"selftest", "--numbers", "--against", planted_hashes(directory), "--json"});
+  const CommandRun run = run_halflab({"selftest", "--numbers", "--against", file, "--json"});
   CHECK(run.exit_code == 1);
+  CHECK(run.err == "halflab selftest: check failed: different: 1, missing: 1\n");
   const Json found = run.json();
+  const std::string verdict = found.at("verdict").string();
+  CHECK(verdict.starts_with("This build does not have the bits of " + file + ", of Halflab "));
+  CHECK(contains(verdict, " hashes differs, and 1 is missing. 1 hash is new since "));
+  CHECK(contains(verdict, "\ndifferent: arrays, binary16 add nearest_even: "));
+  CHECK(contains(verdict, "\nmissing: sums, binary16 sum by_wish: nothing instead of 0000000000000123\n"));
+  CHECK(contains(verdict, "\"Wrong bits\""));
   const Json& summary = found.at("summary");
   CHECK(summary.at("hashes_different").integer() == 1);
   CHECK(summary.at("hashes_missing").integer() == 1);
@@ -187,8 +183,25 @@ TEST_CASE("halflab selftest: --json has every hash, and what was compared with w
   CHECK(fresh->at("hash").string().size() == 16);
 }
 
-TEST_CASE(
-    "halflab selftest: what is written is what the release has, and programs that are absent are named") {
+TEST_CASE("halflab selftest: the answer comes first, and says what was not compared or not run") {
+  const HashRow equal{.group = "demo", .name = "a x", .hash = 1, .expected = 1, .state = State::equal},
+      fresh{.group = "demo", .name = "a y", .hash = 2, .state = State::fresh},
+      absent{.group = "demo", .name = "b", .state = State::not_run, .obstacle = "b is not installed"};
+  const auto verdict_of = [](std::vector<HashRow> rows) {
+    test::SilentRun silent;
+    report(silent.run, {.against = "Halflab 1", .version = "1", .rows = std::move(rows)});
+    return silent.record.verdict();
+  };
+  CHECK(verdict_of({equal}).starts_with("This build has the bits of Halflab 1: 1 of 1 hash is equal.\n"));
+  CHECK(
+      verdict_of({equal, fresh, fresh, absent})
+          .starts_with("This build has the bits of Halflab 1: 1 of 1 hash is equal. 2 hashes are new since 1 "
+                       "and not compared.\n"));
+  CHECK(contains(verdict_of({equal, absent}), "\n* Not run: b is not installed.\n"));
+  CHECK(verdict_of({fresh}).starts_with("Nothing was compared: Halflab 1 has none of the hashes.\n"));
+}
+
+TEST_CASE("halflab selftest: what is written is what the release has") {
   const TemporaryDirectory directory;
   const std::string file = directory / "hashes.tsv";
   const CommandRun numbers = run_halflab({"selftest", "--numbers", "--write", file});
@@ -201,14 +214,16 @@ TEST_CASE(
       return entry.group == released.group && entry.name == released.name && entry.hash == released.hash;
     }));
   }
+}
+
+TEST_CASE("halflab selftest: a part is not written for the whole") {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "hashes.tsv";
   // Beside the tests there is no program of the demo.
-  const CommandRun whole = run_halflab({"selftest"});
-  CHECK(whole.exit_code == 0);
-  CHECK(whole.out.starts_with("This build has the bits of Halflab "));
-  CHECK(contains(whole.out, "* Not run: gradient_histogram is not installed with halflab; "));
   const CommandRun refused = run_halflab({"selftest", "--write", file});
   CHECK(refused.exit_code == 2);
   CHECK(contains(refused.err, "--write: gradient_histogram is not installed with halflab; allowed: "));
+  CHECK_FALSE(std::filesystem::exists(file));
 }
 
 TEST_CASE("halflab selftest: bad options and files end with one sentence") {
@@ -226,5 +241,6 @@ TEST_CASE("halflab selftest: bad options and files end with one sentence") {
   std::ofstream(file) << "nothing\n";
   CHECK(contains(error_of({"--against", file}), "file '" + file + "', line 1: must be "));
   CHECK(contains(error_of({"--number"}), "--number"));
-  CHECK(contains(error_of({"--numbers", "--write", directory / "absent" / "file"}), "absent"));
+  const std::string nowhere = directory / "absent" / "file";
+  CHECK(contains(error_of({"--write", nowhere}), "--write: '" + nowhere + "' is in no folder that there is"));
 }

@@ -57,8 +57,9 @@ std::string answer(const Findings& found) {
   if (found.compared() == 0) {
     text = fmt::format("Nothing was compared: {} has none of the hashes.", found.against);
   } else if (found.holds()) {
-    text = fmt::format("This build has the bits of {}: {} of {} are equal.", found.against,
-                       found.count(State::equal), hashes(found.compared()));
+    text = fmt::format("This build has the bits of {}: {} of {} {} equal.", found.against,
+                       found.count(State::equal), hashes(found.compared()),
+                       found.compared() == 1 ? "is" : "are");
   } else {
     text = fmt::format("This build does not have the bits of {}: {} of {} {}", found.against, different,
                        hashes(found.compared()), different == 1 ? "differs" : "differ");

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,8 @@
 
 namespace halflab::selftest {
 namespace {
+
+namespace fs = std::filesystem;
 
 struct Options {
   bool numbers = false;
@@ -49,6 +52,8 @@ HashTable hashes_in(const std::string& file) {
 void run_body(experiments::Run& run, const Options& options) {
   if (!options.write.empty() && !options.against.empty())
     throw experiments::UsageError("--write: is given with --against; must be one of them");
+  if (!options.write.empty() && !fs::is_directory(fs::absolute(options.write).parent_path()))
+    throw experiments::UsageError(fmt::format("--write: '{}' is in no folder that there is", options.write));
   const HashTable table = options.against.empty() ? released_hashes() : hashes_in(options.against);
   std::vector<HashRow> rows = measure(options.numbers, run);
   if (!options.write.empty()) return write(options.write, rows, run);
