@@ -25,12 +25,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Programs of the folder but this one and those that validate_cpu starts on a processor.
+/// Programs of the folder but this one and those that validate_cpu starts on a processor; a library may lie beside.
 std::vector<std::string> experiments_in(const fs::path& folder) {
   std::vector<std::string> names;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
     const std::string name = entry.path().filename();
-    const bool is_experiment = name != "halflab" && !name.starts_with("validate_cpu_");
+    const bool is_experiment =
+        name != "halflab" && !name.starts_with("validate_cpu_") && entry.path().extension().empty();
     if (is_experiment && entry.is_regular_file() && ::access(entry.path().c_str(), X_OK) == 0)
       names.push_back(name);
   }
