@@ -21,7 +21,7 @@ trap leave EXIT
 
 inside() {  # SYSTEM COMMAND...
   printf '%s# %s\n' "$1" "${*:2}"
-  chroot "$folder/$1" env -i PATH="${venv:+$venv/bin:}/usr/sbin:/usr/bin:/sbin:/bin" HOME=/root LANG=C.UTF-8 TERM=dumb \
+  chroot "$folder/$1" env -i PATH="${venv:+$venv/bin:}/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" HOME=/root LANG=C.UTF-8 TERM=dumb \
     DEBIAN_FRONTEND=noninteractive "${@:2}"
 }
 

@@ -13,7 +13,10 @@ out=${2:-$build/wheels}
 
 rm -rf "$build/unrepaired"
 PATH=$(dirname "$python"):$PATH
-export PATH
-"$python" -m build --wheel --no-isolation --outdir "$build/unrepaired" --config-setting=build-dir="$build" "$root"
+CXX=${CXX:-$(command -v c++)}  # Pythons name compilers differently, and another name compiles everything again
+export PATH CXX
+# The build folder may be that of another Python, whose pybind11 it remembers.
+"$python" -m build --wheel --no-isolation --outdir "$build/unrepaired" --config-setting=build-dir="$build" \
+  --config-setting=cmake.define.pybind11_DIR="$("$python" -m pybind11 --cmakedir)" "$root"
 "$python" -m auditwheel repair --strip --wheel-dir "$out" "$build"/unrepaired/*.whl
 ls -l "$out"
