@@ -11,7 +11,7 @@ import signal
 import subprocess
 import time
 
-from subjects import Fault, end, files_of, require_equal, require_one_line, require_whole
+from subjects import Fault, end, files_of, finished, require_equal, require_one_line, require_whole
 
 PAGE = 4096
 
@@ -179,7 +179,7 @@ def vanished(laboratory, subject, count, random):
         with contextlib.suppress(FileNotFoundError):
             out.rename(laboratory.place / "aside")
         shutil.rmtree(laboratory.place / "aside", ignore_errors=True)
-        _, said = process.communicate(timeout=300)
+        _, _, said = finished(process)
         if process.returncode != 0:
             require_one_line(subject, process.returncode, said, what)
             failed += 1
@@ -200,7 +200,7 @@ def two_at_once(laboratory, subject, count, random):
         processes.append(laboratory.start(subject, out))
         codes = []
         for process in processes:
-            _, said = process.communicate(timeout=300)
+            _, _, said = finished(process)
             codes.append(process.returncode)
             if process.returncode != 0:
                 require_one_line(subject, process.returncode, said, what)
@@ -227,7 +227,7 @@ def clocks(laboratory, subject, count, random):
             time.sleep(random.uniform(0, duration / 3))
             clock.write_text(f"{random.uniform(-3650, 3650):+f}d\n")
             next(jumps)
-        _, said = process.communicate(timeout=300)
+        _, _, said = finished(process)
         if process.returncode != 0:
             raise Fault(f"{subject.name} whose clock jumps, {i}: it ended with {process.returncode}: {said}")
         require_equal(files_of(out), expected, f"{subject.name} whose clock jumps, {i}")
@@ -249,7 +249,7 @@ def shorter(laboratory, subject, count, random):
         time.sleep(random.uniform(0, duration))
         with open(file, "r+b") as stream:
             stream.truncate(random.randrange(len(whole)))
-        _, said = process.communicate(timeout=300)
+        _, _, said = finished(process)
         file.write_bytes(whole)
         if process.returncode != 0:
             require_one_line(subject, process.returncode, said, what)

@@ -12,6 +12,9 @@ import zlib
 NOT_OF_THE_BITS = {"manifest.json", "report.html", "timing.csv"}  # they tell folders, dates, machines and times
 
 
+SECONDS = 600  # after which a program that takes a few is said to hang
+
+
 class Fault(Exception):
     """What a campaign has found."""
 
@@ -73,10 +76,7 @@ class Laboratory:
             **options)
 
     def run(self, subject, out, **options):
-        """Exit code, what it printed, and what it said of errors."""
-        process = self.start(subject, out, **options)
-        printed, said = process.communicate(timeout=300)
-        return process.returncode, printed, said
+        return finished(self.start(subject, out, **options))
 
     def reference(self, subject):
         """The files of a run that nothing disturbs, and its time in seconds."""
@@ -125,6 +125,16 @@ def require_one_line(subject, code, said, what):
     lines = [line for line in said.splitlines() if not line.startswith("warning: ")]
     if code != 2 or len(lines) != 1 or not lines[0].startswith(program):
         raise Fault(f"{what}: exit code {code} and the lines {lines}")
+
+
+def finished(process):
+    """Exit code, what it printed, and what it said of errors, of a process that has its time."""
+    try:
+        printed, said = process.communicate(timeout=SECONDS)
+    except subprocess.TimeoutExpired:
+        end(process)
+        raise Fault(f"{' '.join(map(str, process.args))}: takes more than {SECONDS} s") from None
+    return process.returncode, printed, said
 
 
 def end(process):
