@@ -1,7 +1,6 @@
 #include "experiments/validation/proofs.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -34,13 +33,12 @@ std::map<std::string, RowProof> row_proofs(const std::filesystem::path& verdicts
 
 std::string result_text(const FamilyProof& family, std::size_t rows) {
   const std::string all = family.run == rows ? "all" : fmt::format("{} of {}", family.run, rows);
-  std::vector<std::string> parts{fmt::format("{} run, {} on every input", all, family.whole)};
-  parts.push_back(family.mismatches == 0
-                      ? "no mismatch"
-                      : fmt::format("**{} mismatches in {}**", family.mismatches, family.wrong));
-  if (family.other_nans != 0) parts.push_back(fmt::format("{} NaNs of other bits", family.other_nans));
-  if (family.misrounded != 0) parts.push_back(fmt::format("{} not correctly rounded", family.misrounded));
-  return fmt::format("{}", fmt::join(parts, "; "));
+  std::string text = fmt::format("{} run, {} on every input", all, family.whole);
+  text += family.mismatches == 0 ? "; no mismatch"
+                                 : fmt::format("; **{} mismatches in {}**", family.mismatches, family.wrong);
+  if (family.other_nans != 0) text += fmt::format("; {} NaNs of other bits", family.other_nans);
+  if (family.misrounded != 0) text += fmt::format("; {} not correctly rounded", family.misrounded);
+  return text;
 }
 
 std::string power_text(std::uint64_t count) {

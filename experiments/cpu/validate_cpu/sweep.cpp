@@ -197,8 +197,8 @@ class Sweeper {
     put(3, instruction.result, difference.found.value);
     put(4, instruction.result, difference.expected.value);
     if (in_exceptions) {
-      example.bits[3] += " " + exceptions_text(difference.found.exceptions);
-      example.bits[4] += " " + exceptions_text(difference.expected.exceptions);
+      example.bits[3] += fmt::format(" {}", exceptions_text(difference.found.exceptions));
+      example.bits[4] += fmt::format(" {}", exceptions_text(difference.expected.exceptions));
     }
     return example;
   }
