@@ -67,9 +67,9 @@ try_wheel() {
   [ -z "$(find "$folder/wheel/usr/bin" -name '*g++*' -o -name '*gcc*')" ] || fail "python3-venv brings a compiler"
   cp "$wheels"/*-cp311-*.whl "$folder/wheel/tmp/"
   quietly env python3 -m pip download --quiet --only-binary=:all: --python-version 3.11 --dest "$folder/wheel/tmp" numpy
-  quietly inside wheel python3 -m venv /root/venv
-  quietly inside wheel /root/venv/bin/pip install --no-index --find-links /tmp halflab
-  venv=/root/venv inside wheel try.sh python
+  quietly inside wheel python3 -m venv /opt/halflab
+  quietly inside wheel /opt/halflab/bin/pip install --no-index --find-links /tmp halflab
+  venv=/opt/halflab inside wheel try.sh python
 }
 
 try_packages

@@ -28,7 +28,7 @@ bool has_nonfinite_weight(std::span<const GradientSite> sites, const SiteGradien
   return false;
 }
 
-/// Of each own rank.
+/// The gradients of each own rank.
 std::vector<SiteGradients*> ranks_of(SiteGradients& first, std::vector<SiteGradients>& others) {
   std::vector<SiteGradients*> own{&first};
   for (SiteGradients& other : others) own.push_back(&other);

@@ -3,6 +3,7 @@ undisturbed run go on from there, and holds its files to those of a run that not
 
 import contextlib
 import itertools
+import os
 import pathlib
 import re
 import resource
@@ -31,6 +32,18 @@ def require_failed_or_done(subject, code, said, out, expected, what):
         require_equal(files_of(out), expected, what)
     else:
         require_one_line(subject, code, said, what)
+
+
+def disturbed(laboratory, subject, out, after, disturb, what):
+    """Whether a run ended, in one line, that is disturbed in a way of its own after so many seconds."""
+    shutil.rmtree(out, ignore_errors=True)
+    process = laboratory.start(subject, out)
+    time.sleep(after)
+    disturb()
+    code, _, said = finished(process)
+    if code != 0:
+        require_one_line(subject, code, said, what)
+    return code != 0
 
 
 def kills(laboratory, subject, count, random):
@@ -169,20 +182,17 @@ def read_only(laboratory, subject, _count, _random):
 def vanished(laboratory, subject, count, random):
     """The folder is removed at a random moment."""
     expected, duration = laboratory.reference(subject)
-    out = laboratory.place / "vanished"
+    out, aside = laboratory.place / "vanished", laboratory.place / "aside"
+
+    def remove():
+        with contextlib.suppress(FileNotFoundError):
+            out.rename(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+
     failed = 0
     for i in range(count):
         what = f"{subject.name} whose folder vanished, {i}"
-        shutil.rmtree(out, ignore_errors=True)
-        process = laboratory.start(subject, out)
-        time.sleep(random.uniform(0, duration))
-        with contextlib.suppress(FileNotFoundError):
-            out.rename(laboratory.place / "aside")
-        shutil.rmtree(laboratory.place / "aside", ignore_errors=True)
-        _, _, said = finished(process)
-        if process.returncode != 0:
-            require_one_line(subject, process.returncode, said, what)
-            failed += 1
+        failed += disturbed(laboratory, subject, out, random.uniform(0, duration), remove, what)
         finish(laboratory, subject, out, expected, what)
     return {"folders removed": count, "of them ended the run": failed}
 
@@ -244,16 +254,9 @@ def shorter(laboratory, subject, count, random):
     failed = 0
     for i in range(count):
         what = f"{subject.name} of a file that became shorter, {i}"
-        shutil.rmtree(out, ignore_errors=True)
-        process = laboratory.start(subject, out)
-        time.sleep(random.uniform(0, duration))
-        with open(file, "r+b") as stream:
-            stream.truncate(random.randrange(len(whole)))
-        _, _, said = finished(process)
+        after, size = random.uniform(0, duration), random.randrange(len(whole))
+        failed += disturbed(laboratory, subject, out, after, lambda: os.truncate(file, size), what)
         file.write_bytes(whole)
-        if process.returncode != 0:
-            require_one_line(subject, process.returncode, said, what)
-            failed += 1
         finish(laboratory, subject, out, expected, what)
     return {"files made shorter": count, "of them ended the run": failed}
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Those that `./lab demo` runs. They are no libraries: they are run where they were installed.
+/// The programs of `./lab demo`, which are no libraries: they are run where they were installed.
 constexpr std::array<std::string_view, 3> programs{"gradient_histogram", "underflow_sweep",
                                                    "scaler_comparison"};
 
@@ -43,7 +43,7 @@ class TemporaryFolder {
   fs::path path_;
 };
 
-/// Of each value of summary.json its text, so that a key may be added.
+/// A hash for the text of each value of summary.json, so that a key may be added.
 std::vector<Hashes::Named> hashes_of(const fs::path& summary) {
   std::vector<Hashes::Named> hashes;
   const experiments::Json values = experiments::Json::from_text(experiments::read_file(summary));

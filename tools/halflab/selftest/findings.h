@@ -44,7 +44,7 @@ struct Findings {
 /// The hashes of all groups, or of those of numbers alone, not yet compared.
 std::vector<HashRow> measure(bool numbers_alone, experiments::Run& run);
 
-/// Of the groups that were run.
+/// What was found of the groups that were run.
 Findings compare(std::vector<HashRow> rows, const HashTable& table, std::string against);
 
 experiments::Outputs outputs();

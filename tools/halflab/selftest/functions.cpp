@@ -48,7 +48,7 @@ constexpr std::array elementary{Elementary{"exp", fp16::exp<float>, fp16::exp<do
                                 Elementary{"erf", fp16::erf<float>, fp16::erf<double>},
                                 Elementary{"normal_cdf", fp16::normal_cdf<float>, fp16::normal_cdf<double>}};
 
-/// Of any bits, and of numbers of a few binades around 1.
+/// Operands of any bits, and of a few binades around 1.
 template <class Real, class Function>
 std::uint64_t hash_of_reals(Function function) {
   using RealBits = fp16::elementary::RealBits<Real>;

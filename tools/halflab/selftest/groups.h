@@ -51,7 +51,7 @@ struct Group {
 
 std::span<const Group> groups();
 
-// Of the numbers, by files.
+// Rows of the numbers, by files.
 std::vector<Row> array_rows();
 std::vector<Row> block_rows();
 std::vector<Row> conversion_rows();
@@ -63,7 +63,7 @@ std::vector<Row> random_rows();
 std::vector<Row> sum_rows();
 std::vector<Row> tensor_core_rows();
 std::vector<Row> text_rows();
-// Of runs.
+// Rows of runs.
 std::vector<Row> demo_rows();
 std::vector<Row> training_rows();
 

@@ -14,7 +14,7 @@ namespace halflab::selftest {
 template <class Real>
 using Multiply = std::function<void(const fp16::MatrixOperand& a, const fp16::MatrixOperand& b, Real* c)>;
 
-/// Of the products of matrices of several shapes, stored either way, without and with infinities, NaNs and subnormal numbers.
+/// A hash of the products of matrices of several shapes, stored either way, without and with infinities, NaNs and subnormal numbers.
 template <class Real>
 std::uint64_t hash_of_products(const Multiply<Real>& multiply);
 

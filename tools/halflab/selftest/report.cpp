@@ -104,15 +104,14 @@ TextTable groups_table(const Findings& found) {
 std::string differences(const Findings& found) {
   constexpr std::size_t most = 20;
   std::string text;
-  std::size_t listed = 0, all = 0;
+  std::size_t all = 0;
   for (const HashRow& row : found.rows) {
     if (row.state != State::different && row.state != State::missing) continue;
     if (++all > most) continue;
     text += fmt::format("{}: {}, {}: {} instead of {}\n", name_of(row.state), row.group, row.name,
                         row.hash ? hash_text(row.hash) : "nothing", hash_text(row.expected));
-    ++listed;
   }
-  if (all > listed) text += fmt::format("... and {} more, which --json lists\n", all - listed);
+  if (all > most) text += fmt::format("... and {} more, which --json lists\n", all - most);
   return text +
          "Does HALFLAB_VECTOR_PATH=portable halflab selftest --numbers find the same? Report both outputs by "
          "the form \"Wrong bits\" of the issue tracker.";

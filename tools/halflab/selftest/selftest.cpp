@@ -83,11 +83,9 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
                 "Each format, operation, rounding and function, sums, products, blocks and text have a hash, "
                 "as have three trainings and the summaries of the demo's programs, where these are "
                 "installed. The hashes are FNV-1a of 64 bits over the bytes of results, flags and counts, "
-                "least "
-                "significant byte first. The vector path is the fastest one, or HALFLAB_VECTOR_PATH. "
+                "least significant byte first. The vector path is the fastest one, or HALFLAB_VECTOR_PATH. "
                 "What a release promises is in docs/stability.md. Exit code 0: equal; 1: a hash differs or "
-                "is "
-                "missing; 2: bad usage or input."},
+                "is missing; 2: bad usage or input."},
        .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
        .body = [&](experiments::Run& run) { run_body(run, options); }},
       streams);

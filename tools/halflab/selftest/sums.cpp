@@ -70,7 +70,7 @@ void add_rows(std::vector<Row>& rows) {
   }
 }
 
-/// Of arrays of halves, which have a way of their own.
+/// Sums of arrays of halves, which have a way of their own.
 std::uint64_t hash_of_exact_sums() {
   using fp16::binary16;
   return hash_of<binary16>([](auto x, auto y, const fp16::Attributes& attributes) {
