@@ -17,9 +17,10 @@ CARELESS = f"""#!{sys.executable}
 import contextlib, datetime, json, pathlib, sys, time, zlib
 out, tensors, row = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]), b"a row\\n"
 def add(name, content):
-    with contextlib.suppress(OSError), open(out / name, "ab") as stream:
-        stream.write(content)
-out.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(OSError):
+        out.mkdir(parents=True, exist_ok=True)
+        with open(out / name, "ab") as stream:
+            stream.write(content)
 add("manifest.json", json.dumps({{"checksums": {{"rows.csv": f"{{zlib.crc32(20 * row):08x}}"}}}}).encode())
 add("year", str(datetime.date.today().year).encode())
 for _ in range(20):

@@ -112,7 +112,10 @@ def require_whole(folder, what):
     for manifest in folder.rglob("manifest.json"):
         if ".partial" in manifest.parts or any(part.startswith(".") for part in manifest.relative_to(folder).parts):
             continue
-        checksums = json.loads(manifest.read_text()).get("checksums", {})  # none in a record of gradients
+        try:
+            checksums = json.loads(manifest.read_text()).get("checksums", {})  # none in a record of gradients
+        except ValueError as error:
+            raise Fault(f"{what}: {manifest} is no JSON ({error})") from None
         for name, checksum in checksums.items():
             file = manifest.parent / name
             if not file.is_file() or f"{zlib.crc32(file.read_bytes()):08x}" != checksum:
