@@ -119,7 +119,7 @@ class Decimal {
   constexpr void shift_left(int bits) {
     std::uint64_t carry = 0;
     int i = low_;
-    for (; i < high_ || carry != 0; ++i) {
+    for (; i < limb_count && (i < high_ || carry != 0); ++i) {
       const std::uint64_t product = (std::uint64_t{limbs_[i]} << bits) + carry;
       limbs_[i] = static_cast<std::uint32_t>(product % base);
       carry = product / base;

@@ -10,10 +10,10 @@ if(count LESS 20)
   message(FATAL_ERROR "${PREFIX}/include holds ${count} headers: '${headers}'")
 endif()
 
-# The headers are not looked for as a system's, whose warnings no compiler shows.
+# compile(NAME SOURCE [OPTION...]). The headers are not looked for as a system's, whose warnings no compiler shows.
 function(compile name source)
   execute_process(
-    COMMAND ${COMPILER} -std=c++20 -S -o ${folder}/compiled.s ${warnings} -I${PREFIX}/include -isystem ${OTHER_INCLUDES} ${source}
+    COMMAND ${COMPILER} -std=c++20 -S -o ${folder}/compiled.s ${warnings} ${ARGN} -I${PREFIX}/include -isystem ${OTHER_INCLUDES} ${source}
     RESULT_VARIABLE result ERROR_VARIABLE complaints)
   if(NOT result EQUAL 0)
     set(refused ${refused} ${name} PARENT_SCOPE)
@@ -26,7 +26,10 @@ foreach(header ${headers})
   file(WRITE ${source} "#include \"${header}\"\n")
   compile(${header} ${source})
 endforeach()
-compile(every_function.cpp ${CMAKE_CURRENT_LIST_DIR}/every_function.cpp)
+# GCC warns of some things only where it optimises.
+foreach(level -O0 -O3)
+  compile("every_function.cpp ${level}" ${CMAKE_CURRENT_LIST_DIR}/every_function.cpp ${level})
+endforeach()
 if(refused)
   message(FATAL_ERROR "${COMPILER} does not compile these without a warning: ${refused}")
 endif()
