@@ -11,6 +11,10 @@ say() { printf '$ %s\n' "$*" >&2 && "$@"; }
 say halflab --version
 say halflab show 2048+1 | sed -n 1p
 say halflab selftest --numbers --quiet | sed -n 1p
+halflab run | sed -n 's/^  \([a-z_0-9]*\) .*/\1/p' >programs
+test -s programs
+while read -r program; do halflab run "$program" --help >/dev/null; done <programs
+printf 'each of %s experiments starts\n' "$(wc -l <programs)"
 say halflab run underflow_sweep --quick --quiet --out sweep | sed -n 1p
 test -s sweep/summary.json
 if [ $# -gt 0 ]; then
