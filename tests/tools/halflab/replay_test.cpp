@@ -120,6 +120,60 @@ TEST_CASE("halflab replay: a CSV file of largest gradients is a record") {
   CHECK(json.at("verdict").string().find("cannot be told") != std::string::npos);
 }
 
+TEST_CASE("halflab replay: a largest gradient that is not finite is a step that was not") {
+  const TemporaryDirectory directory;
+  const auto replayed = [&](const std::string& text) {
+    return run_halflab({"replay", write(directory / "r.csv", text), "--scalers",
+                        "dynamic:init_scale=1024,static:scale=512,none", "--json"})
+        .json();
+  };
+  const auto count = [&](const auto& json, const std::string& key) {
+    return json.at("summary").at(key).integer();
+  };
+  for (const std::string value : {"inf", "nan"}) {
+    INFO(value);
+    const auto without = replayed("step,max_abs\n0,1\n1," + value + "\n2,1\n");
+    CHECK(count(without, "recorded_skips") == 1);
+    CHECK(count(without, "skipped.dynamic:init_scale=1024") == 1);
+    CHECK(count(without, "skipped.static:scale=512") == 1);
+    CHECK(count(without, "cannot_be_told.static:scale=512") == 0);
+    const auto scaled = replayed("step,max_abs,scale\n0,1,1024\n1," + value + ",1024\n2,1,512\n");
+    CHECK(count(scaled, "recorded_skips") == 1);
+    CHECK(count(scaled, "skipped.dynamic:init_scale=1024") == 1);
+    CHECK(count(scaled, "equal_to_record") == 1);
+    CHECK(count(scaled, "cannot_be_told.static:scale=512") == 1);  // it was not finite at a larger S
+  }
+  const auto said = replayed("\"step\",\"max_abs\",\"found_inf\"\r\n0,1,False\r\n1,,True\r\n2,,False\r\n");
+  CHECK(count(said, "recorded_skips") == 1);
+  CHECK(count(said, "cannot_be_told.static:scale=512") == 2);
+}
+
+TEST_CASE(
+    "halflab replay: without the run's scales nobody is said to have had them, nor to skip what cannot be "
+    "told") {
+  const TemporaryDirectory directory;
+  const std::string file = write(directory / "r.csv", "step,max_abs\n0,1.5\n1,0.5\n7,3\n");
+  const std::string few = run_halflab({"replay", file, "--scalers", "none,adaptive"}).out;
+  INFO(few);
+  CHECK(few.find("none skips 0; adaptive cannot be told at any step.") != std::string::npos);
+  CHECK(few.find(" no\n") == std::string::npos);
+  CHECK(few.find("--record-every") == std::string::npos);
+  const std::string all = run_halflab({"replay", file, "--scalers", "all"}).out;
+  INFO(all);
+  CHECK(all.find("scalers skip from 0 (none) to ") != std::string::npos);
+}
+
+TEST_CASE("halflab replay: a run's folder is as good as the record in it") {
+  const TemporaryDirectory directory;
+  record_run(directory, "dynamic", 10);
+  CHECK(run_halflab({"replay", directory.path().string()}).exit_code == 0);
+  std::filesystem::create_directories(directory / "cells/b");
+  std::filesystem::copy(directory / "record", directory / "cells/b/record");
+  const test::CommandRun two = run_halflab({"replay", directory.path().string()});
+  CHECK(two.exit_code == 2);
+  CHECK(two.err.find("has 2 records; name one, such as ") != std::string::npos);
+}
+
 TEST_CASE("halflab replay: logs of libraries give bounds alone") {
   const TemporaryDirectory directory;
   const auto verdict = [&](const std::string& line) {
@@ -146,15 +200,18 @@ TEST_CASE("halflab replay: what is no record is one line and exit code 2") {
     CHECK(run.err.find(message) != std::string::npos);
   };
   check((directory / "none").string(), "cannot be read");
-  check((directory / "r").string(), "cannot be read");
+  check((directory / "r").string(), "holds no record");
   write(directory / "r/manifest.json", "{}");
   check((directory / "r").string(), "is not that of a gradient record");
   write(directory / "r/manifest.json", R"({"format": "halflab gradient record", "version": 2})");
   check((directory / "r").string(), "of version 2; allowed: 1");
-  check(write(directory / "a.csv", "loss,step\n"), "is no record");
+  check(write(directory / "a.csv", "loss,step\n"), "is no record: its first line is 'loss,step'");
   check(write(directory / "b.csv", "step,max_abs\n1,x\n"), "line 2: 'x' is no number");
   check(write(directory / "c.csv", "step,max_abs\n1\n"), "line 2: 1 cells under a header of 2");
   check(write(directory / "d.csv", "step,max_abs\n3,1\n2,1\n"), "line 3: steps must ascend");
+  check(write(directory / "n.csv", "step,max_abs\n3,-1\n"), "line 2: max_abs is -1; must be at least 0");
+  check(write(directory / "s.csv", "step,max_abs\n-3,1\n"), "line 2: step is -3; must be an integer from 0");
+  check(write(directory / "z.csv", "step,max_abs,scale\n3,1,0\n"), "line 2: scale is 0; must be more");
   check(write(directory / "e.csv", "step,max_abs\n"), "has no steps");
   CHECK(run_halflab({"replay", write(directory / "f.csv", "step,max_abs\n1,1\n"), "--scalers", "delayed"})
             .exit_code == 2);

@@ -35,6 +35,7 @@ struct Replay {
 
   std::size_t skipped() const;
   std::size_t untold() const;
+  bool is_told() const;  ///< at any step
   std::optional<double> mean_flushed_share() const;
 };
 
@@ -48,12 +49,14 @@ struct Findings {
   experiments::GradientRecord record;
   std::vector<Replay> replays;
 
+  bool has_scales() const;  ///< whether the record says what S was
+
   /// Whether the replay's S is the record's at every step.
   bool equals_record(const Replay& replay) const;
 };
 
-/// A record's folder; or a CSV file with the columns step and max_abs (largest gradient, S divided out), and perhaps
-/// scale and found_inf. Throws std::runtime_error, naming the file.
+/// A record's folder, or one that a single record lies in; or a CSV file with the columns step and max_abs (largest
+/// gradient, S divided out), and perhaps scale and found_inf. Throws std::runtime_error, naming the file.
 experiments::GradientRecord read_record(const std::string& path);
 
 /// None where the file is no log of Apex, DeepSpeed or fairseq.

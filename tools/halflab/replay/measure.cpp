@@ -29,6 +29,7 @@ std::optional<bool> overflows(const StepGradients& step, double scale) {
     return std::nullopt;
   }
   if (is_known(step.scale) && scale > step.scale) return true;
+  if (std::isinf(step.max_abs)) return true;
   if (is_known(step.twin_max_abs_all) && std::isfinite(step.twin_max_abs_all))
     return scale * step.twin_max_abs_all >= overflows_from;
   return std::nullopt;
@@ -106,8 +107,16 @@ std::optional<double> Replay::mean_flushed_share() const {
   return count == 0 ? std::nullopt : std::optional(sum / static_cast<double>(count));
 }
 
+bool Replay::is_told() const {
+  return untold() < steps.size();
+}
+
+bool Findings::has_scales() const {
+  return std::ranges::any_of(record.steps, is_known, &StepGradients::scale);
+}
+
 bool Findings::equals_record(const Replay& replay) const {
-  return replay.steps.size() == record.steps.size() &&
+  return replay.is_told() && replay.steps.size() == record.steps.size() &&
          std::ranges::equal(replay.steps, record.steps, {}, &ReplayedStep::scale, &StepGradients::scale);
 }
 

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <regex>
 #include <sstream>
@@ -16,15 +18,22 @@ namespace {
 
 using experiments::GradientRecord;
 using experiments::StepGradients;
+namespace fs = std::filesystem;
 
 constexpr std::uint64_t longest_file = std::uint64_t{1} << 30;
 
+/// Without blanks and quotes around it.
+std::string bare(const std::string& cell) {
+  constexpr const char* around = " \t\r\"";
+  const std::size_t first = cell.find_first_not_of(around);
+  return first == std::string::npos ? "" : cell.substr(first, cell.find_last_not_of(around) - first + 1);
+}
+
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells;
-  std::istringstream stream(line);
-  for (std::string cell; std::getline(stream, cell, ',');) {
-    const std::size_t first = cell.find_first_not_of(" \t\r"), last = cell.find_last_not_of(" \t\r");
-    cells.push_back(first == std::string::npos ? "" : cell.substr(first, last - first + 1));
+  for (std::size_t begin = 0, end = 0; end != std::string::npos; begin = end + 1) {
+    end = line.find(',', begin);
+    cells.push_back(bare(line.substr(begin, end - begin)));
   }
   return cells;
 }
@@ -34,7 +43,8 @@ struct Columns {
   std::optional<std::size_t> step, max_abs, scale, found_inf;
 };
 
-Columns columns_of(const std::vector<std::string>& header, const std::string& file) {
+Columns columns_of(const std::string& first_line, const std::string& file) {
+  const std::vector<std::string> header = cells_of(first_line);
   Columns columns;
   for (std::size_t i = 0; i < header.size(); ++i) {
     if (header[i] == "step") columns.step = i;
@@ -44,10 +54,10 @@ Columns columns_of(const std::vector<std::string>& header, const std::string& fi
   }
   if (!columns.step || !columns.max_abs)
     throw std::runtime_error(
-        fmt::format("file '{}' is no record: a folder that --record wrote, a CSV file with the columns step "
-                    "and max_abs, or a log of Apex, "
-                    "DeepSpeed or fairseq is needed",
-                    file));
+        fmt::format("file '{}' is no record: its first line is '{}', and no line is an overflow's of Apex, "
+                    "DeepSpeed or fairseq; allowed: their logs, a folder that --record wrote, or a CSV file "
+                    "whose first line names the columns, as step,max_abs",
+                    file, experiments::one_line(bare(first_line).substr(0, 60))));
   return columns;
 }
 
@@ -59,29 +69,57 @@ double number(const std::string& text, const std::string& place) {
   return value;
 }
 
+/// As 0 and 1, or as Python writes them.
+bool truth(const std::string& text, const std::string& place) {
+  if (text == "True" || text == "true") return true;
+  return text != "False" && text != "false" && number(text, place) != 0;
+}
+
+double at_least_0(double value, const char* column, const std::string& place) {
+  if (value < 0)
+    throw std::runtime_error(fmt::format("{}: {} is {}; must be at least 0", place, column, value));
+  return value;
+}
+
+/// A magnitude that is not finite is that of a step that was not, unless found_inf says otherwise; an empty cell is not
+/// known.
+StepGradients step_of(const std::vector<std::string>& cells, const Columns& columns,
+                      const std::string& place) {
+  const auto value = [&](const std::optional<std::size_t>& column, const char* name) {
+    return column && !cells[*column].empty() ? at_least_0(number(cells[*column], place), name, place)
+                                             : StepGradients::unknown;
+  };
+  const double max_abs = value(columns.max_abs, "max_abs");
+  StepGradients step{.step = static_cast<std::uint64_t>(number(cells[*columns.step], place)),
+                     .scale = value(columns.scale, "scale"),
+                     .max_abs = max_abs};
+  if (step.scale == 0) throw std::runtime_error(place + ": scale is 0; must be more");
+  const bool looked = !cells[*columns.max_abs].empty();
+  step.found_nonfinite =
+      columns.found_inf ? truth(cells[*columns.found_inf], place) : looked && !std::isfinite(max_abs);
+  if (step.found_nonfinite && looked && !std::isfinite(max_abs))
+    step.max_abs = std::isnan(step.scale) ? INFINITY : StepGradients::unknown;
+  return step;
+}
+
 GradientRecord read_csv(const std::string& file) {
   std::istringstream lines(experiments::read_file(file, longest_file));
   std::string line;
   std::getline(lines, line);
   const std::size_t width = cells_of(line).size();
-  const Columns columns = columns_of(cells_of(line), file);
+  const Columns columns = columns_of(line, file);
   GradientRecord record{.source = file, .scaler = ""};
   for (std::size_t row = 2; std::getline(lines, line); ++row) {
+    if (bare(line).empty()) continue;
     const std::string place = fmt::format("file '{}', line {}", file, row);
     const std::vector<std::string> cells = cells_of(line);
-    if (cells.empty()) continue;
     if (cells.size() != width)
       throw std::runtime_error(fmt::format("{}: {} cells under a header of {}", place, cells.size(), width));
-    const auto value = [&](const std::optional<std::size_t>& column) {
-      return column ? number(cells[*column], place) : StepGradients::unknown;
-    };
-    StepGradients step{.step = static_cast<std::uint64_t>(value(columns.step)),
-                       .scale = value(columns.scale),
-                       .max_abs = value(columns.max_abs)};
-    step.found_nonfinite = columns.found_inf && value(columns.found_inf) != 0;
-    if (!record.steps.empty() && step.step <= record.steps.back().step)
+    if (const double step = number(cells[*columns.step], place); !(step >= 0 && step < 0x1p53))
+      throw std::runtime_error(fmt::format("{}: step is {}; must be an integer from 0", place, step));
+    record.steps.push_back(step_of(cells, columns, place));
+    if (record.steps.size() > 1 && record.steps.back().step <= record.steps.rbegin()[1].step)
       throw std::runtime_error(place + ": steps must ascend");
-    record.steps.push_back(std::move(step));
   }
   return record;
 }
@@ -100,11 +138,31 @@ constexpr std::array log_lines{
     LogLine{"fairseq", R"(overflow detected, ignoring gradient, setting loss scale to: ([0-9.e+]+))", 2},
 };
 
+/// The folder itself, or the one record that a run left in it.
+fs::path record_in(const fs::path& folder) {
+  if (fs::exists(folder / "exponents.csv")) return folder;
+  std::vector<std::string> records;
+  for (const fs::directory_entry& entry :
+       fs::recursive_directory_iterator(folder, fs::directory_options::skip_permission_denied)) {
+    if (entry.path().filename() == "record" && fs::exists(entry.path() / "exponents.csv"))
+      records.push_back(entry.path().string());
+  }
+  std::ranges::sort(records);
+  if (records.size() > 1)
+    throw std::runtime_error(fmt::format("folder '{}' has {} records; name one, such as {}", folder.string(),
+                                         records.size(), records.front()));
+  if (records.empty() && !fs::exists(folder / "manifest.json"))
+    throw std::runtime_error(fmt::format(
+        "folder '{}' holds no record, which --record of a training program writes", folder.string()));
+  return records.empty() ? folder : fs::path(records.front());
+}
+
 }  // namespace
 
 GradientRecord read_record(const std::string& path) {
-  GradientRecord record =
-      std::filesystem::is_directory(path) ? experiments::read_gradient_record(path) : read_csv(path);
+  GradientRecord record = std::filesystem::is_directory(path)
+                              ? experiments::read_gradient_record(record_in(path))
+                              : read_csv(path);
   if (record.steps.empty()) throw std::runtime_error(fmt::format("record '{}' has no steps", path));
   return record;
 }

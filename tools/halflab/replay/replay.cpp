@@ -55,12 +55,14 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
                    .example = "halflab replay results/training/run/record --scalers "
                               "dynamic,megatron,adaptive:growth_interval=10",
                    .outputs = outputs(),
-                   .details = "RECORD is a folder that --record of a training program wrote; a CSV file with "
-                              "the columns step and max_abs (the "
-                              "largest gradient, S divided out) and perhaps scale and found_inf; or a log of "
-                              "Apex, DeepSpeed or fairseq, which gives bounds "
-                              "alone. The weights go the way that the run went: a scaler that skips other "
-                              "steps would have led elsewhere."},
+                   .details =
+                       "RECORD is a folder that --record of a training program wrote; a CSV file with "
+                       "the columns step and max_abs (the "
+                       "largest gradient, S divided out) and perhaps scale and found_inf (a step whose "
+                       "max_abs is inf or nan was not finite, without a scale at any S); or a log of "
+                       "Apex, DeepSpeed or fairseq, which gives bounds "
+                       "alone. The weights go the way that the run went: a scaler that skips other "
+                       "steps would have led elsewhere."},
        .options =
            [&](experiments::CommandLine& command_line) {
              command_line.add_words("RECORD", options.paths, "a record's folder, a CSV file or a log", 1);

@@ -53,6 +53,10 @@ struct ScalerRow {
     return std::log2(highest ? high.scale : low.scale);
   }
   bool is_as_recorded() const { return found.equals_record(replay); }
+  const char* as_recorded(const char* unknown) const {
+    if (!found.has_scales() || !replay.is_told()) return unknown;
+    return is_as_recorded() ? "yes" : "no";
+  }
 };
 
 const TableOf<ScalerRow> scalers_table{
@@ -68,7 +72,7 @@ const TableOf<ScalerRow> scalers_table{
         {"final_scale_log2", "log2", [](auto& row) { return std::log2(row.replay.steps.back().scale); }},
         {"mean_fraction_flushed", "1",
          [](auto& row) { return row.replay.mean_flushed_share().value_or(NAN); }},
-        {"equals_record", "", [](auto& row) { return row.is_as_recorded() ? "yes" : "no"; }}}};
+        {"equals_record", "", [](auto& row) { return row.as_recorded(""); }}}};
 
 const SummaryOf<Findings> summary{
     {{"steps", "recorded", [](const Findings& found) { return found.record.steps.size(); }},
@@ -96,17 +100,45 @@ std::string steps_text(std::size_t count) {
   return fmt::format("{} step{}", count, count == 1 ? "" : "s");
 }
 
-/// Who skips least of those that are told of.
-std::string answer(const Findings& found) {
+std::string skips_of_few(const Findings& found) {
   std::vector<std::string> clauses;
   for (const Replay& replay : found.replays) {
     const std::size_t untold = replay.untold();
-    clauses.push_back(fmt::format("{} skips {}{}", replay.scaler, replay.skipped(),
-                                  untold == 0 ? "" : fmt::format(" ({} cannot be told)", untold)));
+    clauses.push_back(!replay.is_told()
+                          ? replay.scaler + " cannot be told at any step"
+                          : fmt::format("{} skips {}{}", replay.scaler, replay.skipped(),
+                                        untold == 0 ? "" : fmt::format(" ({} cannot be told)", untold)));
   }
+  return fmt::format("{}", fmt::join(clauses, "; "));
+}
+
+/// Who skips least and most of those that are told of.
+std::string skips_of_many(const Findings& found) {
+  std::vector<const Replay*> told;
+  std::vector<std::string> untold;
+  for (const Replay& replay : found.replays) {
+    if (replay.is_told())
+      told.push_back(&replay);
+    else
+      untold.push_back(replay.scaler);
+  }
+  std::vector<std::string> clauses;
+  if (!told.empty()) {
+    const auto [least, most] =
+        std::ranges::minmax(told, {}, [](const Replay* replay) { return replay->skipped(); });
+    clauses.push_back(fmt::format("{} scalers skip from {} ({}) to {} ({})", told.size(), least->skipped(),
+                                  least->scaler, most->skipped(), most->scaler));
+  }
+  if (!untold.empty()) clauses.push_back(fmt::format("{} cannot be told", fmt::join(untold, ", ")));
+  return fmt::format("{}", fmt::join(clauses, "; "));
+}
+
+std::string answer(const Findings& found) {
+  constexpr std::size_t few = 4;
   const auto recorded = std::ranges::count_if(found.record.steps, &StepGradients::found_nonfinite);
   return fmt::format("Of {} recorded, {} of which overflowed in the run: {}.",
-                     steps_text(found.record.steps.size()), recorded, fmt::join(clauses, "; "));
+                     steps_text(found.record.steps.size()), recorded,
+                     found.replays.size() > few ? skips_of_many(found) : skips_of_few(found));
 }
 
 std::string untold_sentence(const Findings& found) {
@@ -117,12 +149,14 @@ std::string untold_sentence(const Findings& found) {
   std::vector<std::string> sentences;
   if (reasons.contains(Untold::overflow))
     sentences.emplace_back(
-        "Whether a step overflows cannot be told where the run's own larger scale did and no FP32 gradients "
-        "were kept; it is taken as finite.");
+        "A step that overflowed in the run at a larger S and by an unknown amount, or whose largest gradient "
+        "is unknown, cannot be told: it is taken as finite.");
   if (reasons.contains(Untold::exponents) || reasons.contains(Untold::twin))
     sentences.emplace_back(
-        "A scaler that asks for exponents or a twin keeps its scale at steps that have none; --record-every "
-        "1 keeps those of every step.");
+        found.record.exponents_every == 0
+            ? "A scaler that asks for exponents or a twin keeps its scale, as this record has none."
+            : "A scaler that asks for exponents or a twin keeps its scale at steps that have none; "
+              "--record-every 1 keeps those of every step.");
   return fmt::format("{}", fmt::join(sentences, " "));
 }
 
@@ -147,11 +181,11 @@ TextTable verdict_table(const Findings& found) {
   for (const Replay& replay : found.replays) {
     const ScalerRow row{found, replay};
     const auto flushed = replay.mean_flushed_share();
-    table.rows.push_back({replay.scaler, fmt::format("{}", replay.skipped()),
+    table.rows.push_back({replay.scaler, replay.is_told() ? fmt::format("{}", replay.skipped()) : "-",
                           fmt::format("{}", replay.untold()), fmt::format("2^{:.4g}", row.extreme(false)),
                           fmt::format("2^{:.4g}", row.extreme(true)),
                           fmt::format("2^{:.4g}", std::log2(replay.steps.back().scale)),
-                          flushed ? percent(*flushed) : "-", row.is_as_recorded() ? "yes" : "no"});
+                          flushed ? percent(*flushed) : "-", row.as_recorded("-")});
     if (!replay.abort_reason.empty())
       table.notes.push_back(fmt::format("{} ends the run after {}: {}.", replay.scaler,
                                         steps_text(replay.steps.size()), replay.abort_reason));
@@ -183,7 +217,7 @@ void report(Run& run, const Findings& found) {
   sentences.emplace_back("The weights go the recorded way, whatever a scaler skips.");
   record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
   record.verdict(verdict_table(found).text());
-  record.verdict(found.record.source + ".");
+  record.verdict(fmt::format("Record: {}.", found.record.source));
 }
 
 void report(Run& run, const LogBounds& bounds) {
