@@ -70,7 +70,11 @@ CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::
   if (quick_) set_quick_defaults();
   require_distinct_seeds();
   if (words_ != nullptr && words_->size() < fewest_words_) {
-    throw UsageError(fmt::format("{} is missing; at least one must be given", words_type_name_));
+    throw UsageError(fewest_words_ == 1
+                         ? fmt::format("{} is missing; at least one must be given", words_type_name_)
+                         : fmt::format("{}: {} given; must be at least {}", words_type_name_,
+                                       words_->size() == 1 ? "1 is" : fmt::format("{} are", words_->size()),
+                                       fewest_words_));
   }
   return Outcome::parsed;
 }

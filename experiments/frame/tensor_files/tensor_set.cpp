@@ -47,6 +47,29 @@ std::vector<std::string> prefixes(const std::vector<std::string>& paths) {
   return names;
 }
 
+/// Whether numbers in names count as numbers and all else as text: step_2 comes before step_10.
+bool comes_before(std::string_view a, std::string_view b) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  while (!a.empty() && !b.empty()) {
+    const auto part = [&](std::string_view& text, bool digits) {
+      const auto end = std::ranges::find_if(text, [&](char c) { return is_digit(c) != digits; });
+      const std::string_view found = text.substr(0, static_cast<std::size_t>(end - text.begin()));
+      text.remove_prefix(found.size());
+      return found;
+    };
+    const bool digits = is_digit(a.front());
+    if (digits != is_digit(b.front())) return a < b;
+    const std::string_view of_a = part(a, digits), of_b = part(b, digits);
+    const auto bare = [&](std::string_view text) {
+      return digits ? text.substr(std::min(text.find_first_not_of('0'), text.size())) : text;
+    };
+    if (digits && bare(of_a).size() != bare(of_b).size()) return bare(of_a).size() < bare(of_b).size();
+    if (bare(of_a) != bare(of_b)) return bare(of_a) < bare(of_b);
+    if (of_a != of_b) return of_a < of_b;
+  }
+  return a.size() < b.size();
+}
+
 /// What stands before the last colon, unless the whole is a file.
 std::string file_of(const std::string& place) {
   return fs::exists(place) ? place : place.substr(0, place.rfind(':'));
@@ -80,7 +103,10 @@ void TensorSet::read_folder(const fs::path& folder, const std::string& prefix, c
   if (files.empty())
     throw std::runtime_error(
         fmt::format("folder '{}' has no .npy, .npz or .safetensors file", folder.string()));
-  std::ranges::sort(files);
+  std::ranges::sort(files, [](const fs::path& a, const fs::path& b) {
+    return std::ranges::lexicographical_compare(
+        a, b, [](const fs::path& x, const fs::path& y) { return comes_before(x.string(), y.string()); });
+  });
   for (const fs::path& file : files) {
     fs::path place = file.lexically_relative(folder);
     place = std::ranges::count(shards, file) ? place.parent_path() : place.replace_extension();
@@ -121,9 +147,21 @@ std::uint64_t TensorSet::bytes() const {
 
 NamedTensor::NamedTensor(const std::string& place, const RawLayout& raw) : set_({file_of(place)}, raw) {
   const std::string file = file_of(place);
-  const std::vector<StoredTensor>& tensors = set_.tensors();
+  std::vector<StoredTensor> tensors = set_.tensors();
+  bool has_codes = false;
+  for (StoredTensor tensor : set_.passed_over()) {
+    if (!raw.reads_codes || !tensor.type->safetensors.starts_with('U')) continue;
+    has_codes = true;
+    if (raw.type == nullptr || raw.type->bits != tensor.type->bits) continue;
+    tensor.type = raw.type;
+    tensors.push_back(std::move(tensor));
+  }
   if (tensors.empty())
-    throw std::runtime_error(fmt::format("file '{}' holds no floating-point tensor", file));
+    throw std::runtime_error(fmt::format(
+        "file '{}' holds no floating-point tensor{}", file,
+        has_codes ? ", but unsigned integers: codes as wide as a format are read with --dtype, such as "
+                    "--dtype bfloat16"
+                  : ""));
   const bool names_one = file.size() < place.size();
   const auto found = names_one
                          ? std::ranges::find(tensors, place.substr(file.size() + 1), &StoredTensor::name)
@@ -132,7 +170,7 @@ NamedTensor::NamedTensor(const std::string& place, const RawLayout& raw) : set_(
     throw std::runtime_error(
         fmt::format("'{0}' names none of the {1} tensors of the file; say '{2}:NAME', as in '{2}:{3}'", place,
                     tensors.size(), file, tensors.front().name));
-  tensor_ = &*found;
+  tensor_ = *found;
 }
 
 }  // namespace experiments::tensor_files

@@ -235,6 +235,35 @@ TEST_CASE("halflab compare: rounds both with --as, also files of other formats")
   CHECK(summary_of({f, d}).at("explanation").string() == "A is B rounded to binary32");
 }
 
+TEST_CASE(
+    "halflab compare: a format that a file is stored in explains before wider ones, and equal ones are all "
+    "named") {
+  const TemporaryDirectory directory;
+  const std::vector<float> values = {0.1f, 1.7f, -33.3f};
+  std::vector<std::uint16_t> halves(values.size());
+  fp16::float_to_half(values, halves);
+  const std::string f = write(directory / "f.npy", values),
+                    h = write(directory / "h.npy", halves, {.type = "<f2"}),
+                    r = write(directory / "r.npy",
+                              rounded<fp16::binary16>(values, fp16::Rounding::nearest_even));
+  CHECK(summary_of({f, h}).at("explanation").string() == "B is A rounded to binary16");
+  CHECK(summary_of({h, f}).at("explanation").string() == "A is B rounded to binary16");
+  CHECK(summary_of({f, r}).at("explanation").string() == "B is A rounded to tf32 or binary16");
+}
+
+TEST_CASE(
+    "halflab compare: the first difference is that of the first step, whose numbers are read as numbers") {
+  const TemporaryDirectory directory;
+  for (const int step : {0, 1, 2, 9, 10, 11, 100}) {
+    const std::string name = "step_" + std::to_string(step) + ".npy";
+    write<float>(directory / "a" / name, {1});
+    write<float>(directory / "b" / name, {step < 9 ? 1.0f : 2.0f});
+  }
+  const std::string out = run_halflab({"compare", directory / "a", directory / "b"}).out;
+  INFO(out);
+  CHECK(out.find("The first difference is in step_9 at") != std::string::npos);
+}
+
 TEST_CASE("halflab compare: tensors are matched by name, and names on one side are listed") {
   const TemporaryDirectory directory;
   for (const std::string side : {"a", "b"}) {
@@ -312,6 +341,7 @@ TEST_CASE("halflab compare: bad input is one line and exit code 2") {
            {{file}, "PATH"},
            {{file, file, file}, "compares two files or folders, not 3"},
            {{file, "none.npy"}, "file 'none.npy' cannot be read"},
+           {{file}, "PATH: 1 is given; must be at least 2"},
            {{file, file, "--as", "float17"}, "--as: unknown format 'float17'"},
            {{file, file, "--as", "e8m0"}, "--as: e8m0 has no zero"},
            {{file, file, "--ulp", "-1"}, "--ulp"},

@@ -33,11 +33,23 @@ std::string index_text(const PairFound& pair, const Difference& difference) {
   return tensor_files::index_text(in_c_order, difference.index);
 }
 
-/// What holds for all of it; empty where nothing does.
+/// An explanation without the format at its end.
+std::string_view cause_of(std::string_view text) {
+  return text.substr(0, text.rfind(' ') + 1);
+}
+
+/// What holds for all of it, to whichever formats; empty where nothing does.
 std::string explanation(const Counts& counts, const RoundingFound& rounding) {
   const std::vector<Explanation> all = explanations(counts, rounding);
   const auto complete = std::ranges::find(all, true, &Explanation::is_complete);
-  return complete == all.end() ? "" : complete->text;
+  if (complete == all.end()) return {};
+  std::string text = complete->text;
+  for (auto other = std::next(complete); other != all.end(); ++other) {
+    const std::string_view cause = cause_of(complete->text);
+    if (other->is_complete && cause.ends_with(" to ") && cause_of(other->text) == cause)
+      text += fmt::format(" or {}", std::string_view(other->text).substr(cause.size()));
+  }
+  return text;
 }
 
 /// A tensor, or all together.

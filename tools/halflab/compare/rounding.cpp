@@ -151,7 +151,10 @@ template void RoundingFound::add(std::span<const double>, std::span<const double
 std::array<bool, rounding_formats.size()> coarser_than(const fp16::Format& a, const fp16::Format& b) {
   std::array<bool, rounding_formats.size()> result{};
   std::ranges::transform(rounding_formats, result.begin(), [&](const fp16::NamedFormat& row) {
-    return !contains(row.format, a) || !contains(row.format, b);
+    const auto is_wider = [&](const fp16::Format& stored) {
+      return row.format != stored && contains(row.format, stored);
+    };
+    return (!contains(row.format, a) || !contains(row.format, b)) && !is_wider(a) && !is_wider(b);
   });
   return result;
 }

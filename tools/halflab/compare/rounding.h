@@ -36,7 +36,7 @@ inline constexpr std::array rounding_formats{
 
 struct RoundingFound {
   std::array<RoundedTo, rounding_formats.size()> by_format;
-  /// Whether the format is coarser than what both tensors can hold; all where nothing was added.
+  /// Those of coarser_than; all where nothing was added.
   std::array<bool, rounding_formats.size()> applies;
 
   RoundingFound() { applies.fill(true); }
@@ -47,7 +47,8 @@ struct RoundingFound {
   void add(std::span<const Number> a, std::span<const Number> b);
 };
 
-/// The formats of rounding_formats that lose something of one of these.
+/// The formats of rounding_formats that lose something of one of these, and are not wider than either: whoever rounds to
+/// TF32 and then stores FP16 has rounded to FP16.
 std::array<bool, rounding_formats.size()> coarser_than(const fp16::Format& a, const fp16::Format& b);
 
 /// A cause, and how many of the differing elements it explains.
