@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <stdexcept>
 #include <vector>
 
@@ -22,8 +23,21 @@ const fp16::NamedFormat& scalar_format(std::string_view name) {
 }
 
 const fp16::BlockFormat* block_format(std::string_view name) {
-  const auto found = std::ranges::find(fp16::block_formats, name, [](const auto* row) { return row->name; });
+  std::string lower(name);
+  std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+  const auto found = std::ranges::find(fp16::block_formats, lower, [](const auto* row) { return row->name; });
   return found == fp16::block_formats.end() ? nullptr : *found;
+}
+
+const fp16::NamedFormat& scalar_format_where_blocks_are(std::string_view name) {
+  try {
+    return scalar_format(name);
+  } catch (const std::invalid_argument& error) {
+    const bool is_any = name == "fp8" || name == "FP8" || name == "float8";
+    throw std::invalid_argument(
+        fmt::format("--format: {}, {}{}", error.what(), block_format_names(),
+                    is_any ? "; FP8 is e4m3 (of weights and activations) or e5m2 (of gradients)" : ""));
+  }
 }
 
 std::string scalar_format_names() {

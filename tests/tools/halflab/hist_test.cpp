@@ -212,9 +212,36 @@ TEST_CASE("halflab hist: what is empty, all zero or not finite is answered in wo
   CHECK(run_halflab({"hist", write<float>(directory / "z.npy", "<f4", {0, 0})}).out.find("nothing to lose") !=
         std::string::npos);
   const CommandRun bad = run_halflab({"hist", write<float>(directory / "n.npy", "<f4", {NAN, 1, INFINITY})});
-  CHECK(bad.out.find("2 values of 1 of the 1 tensors are NaN or infinite already") != std::string::npos);
+  CHECK(bad.out.find(
+            "2 values are NaN or infinite already, which no scale cures, in 1 of 1 tensors, first in n.") ==
+        0);
+  CHECK(run_halflab({"hist", write<float>(directory / "a.npy", "<f4", {NAN})}).out ==
+        "1 value is NaN or infinite already, which no scale cures, in 1 of 1 tensors, first in a. No value "
+        "is finite "
+        "and other than zero.\n");
   CHECK(run_halflab({"hist", write<float>(directory / "o.npy", "<f4", {1e6f, 1}), "--out", directory / "o"})
             .out.find("50.0 % of the values overflow") != std::string::npos);
+}
+
+TEST_CASE("halflab hist: a scale is recommended where it helps alone") {
+  const TemporaryDirectory directory;
+  const auto verdict = [&](std::vector<float> values, const std::string& format) {
+    return run_halflab(
+               {"hist", write<float>(directory / "v.npy", "<f4", std::move(values)), "--format", format})
+        .out;
+  };
+  CHECK(verdict({1e-9f, 1.0f}, "binary16")
+            .find("At the recommended S = 2^14 0 % become zero and 50.0 % subnormal.") != std::string::npos);
+  const std::string subnormal = verdict({3e-6f}, "binary16");
+  CHECK(subnormal.find("but 100.0 % subnormal, with fewer digits; ") != std::string::npos);
+  CHECK(subnormal.find("At the recommended S = 2^33 0 % become zero and 0 % subnormal.") !=
+        std::string::npos);
+  for (const std::string& none :
+       {verdict({1e-9f, 1.0f}, "bfloat16"), verdict({1e-7f, 1e-3f, 65504}, "binary16")}) {
+    INFO(none);
+    CHECK(none.find("needs no loss scale") != std::string::npos);
+    CHECK(none.find("recommended") == std::string::npos);
+  }
 }
 
 TEST_CASE("halflab hist: block formats count scales, the dead zone and clipping, and name the worst block") {
@@ -252,12 +279,15 @@ TEST_CASE("halflab hist: block formats count scales, the dead zone and clipping,
 
 TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothing") {
   const TemporaryDirectory directory;
-  const std::string file = write<float>(directory / "g.npy", "<f4", {1, 2});
+  const std::string file = write<float>(directory / "g.npy", "<f4", {1, 2}),
+                    integers = write<int>(directory / "i.npy", "<i4", {1, 2});
   for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"hist"}, "PATH"},
            {{"hist", "none.npy"}, "file 'none.npy' cannot be read"},
            {{"hist", file, "--select", "weights?"}, "--select: 'weights?' is found in none of the 1 names"},
            {{"hist", file, "--format", "float17"}, "--format: unknown format 'float17'"},
+           {{"hist", file, "--format", "fp8"}, "mxfp4, nvfp4; FP8 is e4m3"},
+           {{"hist", integers}, "holds no floating-point numbers; passed over: i"},
            {{"hist", file, "--format", "e8m0"}, "has no zero"},
            {{"hist", file, "--scale", "1000"}, "--scale: '1000' is no scale"},
            {{"hist", file, "--scaled-by", "0"}, "--scaled-by: '0' is no scale"},

@@ -241,8 +241,7 @@ std::vector<const TensorFound*> Findings::by_loss() const {
 }
 
 Findings measure(const files::TensorSet& set, const Options& options, experiments::Run& run) {
-  const fp16::NamedFormat& format = experiments::from_option(
-      "--format", [&]() -> const fp16::NamedFormat& { return scalar_format(options.format); });
+  const fp16::NamedFormat& format = scalar_format_where_blocks_are(options.format);
   if (!format.format.has_zero())
     throw std::invalid_argument(
         fmt::format("--format: {} has no zero; it is a format of scales alone", format.name));

@@ -173,35 +173,57 @@ std::string plateau_clause(const Findings& found) {
                      power(highest));
 }
 
+/// Whether a smaller loss than at S = 1 is to be had at the shown scale.
+bool shown_scale_helps(const Findings& found) {
+  const CastCounts &one = found.total.at_one, &shown = found.total.at_shown;
+  return one.overflowed > shown.overflowed || one.flushed > shown.flushed ||
+         (one.flushed == shown.flushed && one.subnormal > shown.subnormal);
+}
+
+/// A format that keeps nearly all at S = 1 has nothing to recommend, unless its digits become fewer.
+bool shows_scale(const Findings& found) {
+  if (found.shown_log2 != found.recommended_log2) return true;
+  const Row all{found, found.total};
+  return shown_scale_helps(found) && (found.total.at_one.overflowed > 0 ||
+                                      !is_small(all.share(&CastCounts::flushed, found.total.at_one)) ||
+                                      !is_small(all.share(&CastCounts::subnormal, found.total.at_one)));
+}
+
 /// What the format keeps without a scale, and which would help.
 std::string answer(const Findings& found) {
   const Row all{found, found.total};
   if (found.total.exponents.nonzero_finite() == 0)
-    return "There is nothing to lose: no value is finite and other than zero.";
-  const double flushed = all.share(&CastCounts::flushed, found.total.at_one);
+    return found.total.nonfinite() > 0 ? "No value is finite and other than zero."
+                                       : "There is nothing to lose: no value is other than zero.";
+  const double flushed = all.share(&CastCounts::flushed, found.total.at_one),
+               subnormal = all.share(&CastCounts::subnormal, found.total.at_one);
   const double norm = all.forecast().norm_lost_at_most(0, found.total.square_sum);
   const std::string plateau = plateau_clause(found);
   if (found.total.at_one.overflowed > 0)
     return fmt::format("Without a scale {} of the values overflow {}; S must be {} or less.",
                        percent(all.share(&CastCounts::overflowed, found.total.at_one)), found.format.name,
                        power(*all.forecast().headroom_log2()));
-  if (is_small(flushed))
-    return fmt::format(
-        "{} needs no loss scale for these tensors: at S = 1 it makes {} of the non-zero values zero, {} of "
-        "the norm; {}.",
-        found.format.name, percent(flushed), at_most(norm), plateau);
-  return fmt::format("Without a scale {} makes {} of the non-zero values zero, {} of the norm; {}.",
-                     found.format.name, percent(flushed), at_most(norm), plateau);
+  if (!is_small(flushed))
+    return fmt::format("Without a scale {} makes {} of the non-zero values zero, {} of the norm; {}.",
+                       found.format.name, percent(flushed), at_most(norm), plateau);
+  return fmt::format(
+      "{} needs no loss scale to keep these tensors: at S = 1 it makes {} of the non-zero "
+      "values zero, {} of the norm{}; {}.",
+      found.format.name, percent(flushed), at_most(norm),
+      is_small(subnormal) ? "" : fmt::format(", but {} subnormal, with fewer digits", percent(subnormal)),
+      plateau);
 }
 
 std::string shown_sentence(const Findings& found) {
   const Row all{found, found.total};
   const bool is_recommended = found.shown_log2 == found.recommended_log2;
   const double flushed = all.share(&CastCounts::flushed, found.total.at_shown),
+               subnormal = all.share(&CastCounts::subnormal, found.total.at_shown),
                overflow = all.share(&CastCounts::overflowed, found.total.at_shown);
-  std::string sentence = fmt::format("At {}S = {} {} become zero", is_recommended ? "the recommended " : "",
-                                     power(found.shown_log2), percent(flushed));
-  if (overflow > 0) sentence += fmt::format(" and {} overflow", percent(overflow));
+  std::string sentence =
+      fmt::format("At {}S = {} {} become zero and {} subnormal", is_recommended ? "the recommended " : "",
+                  power(found.shown_log2), percent(flushed), percent(subnormal));
+  if (overflow > 0) sentence += fmt::format(", and {} overflow", percent(overflow));
   return sentence + ".";
 }
 
@@ -209,10 +231,10 @@ std::string nonfinite_sentence(const Findings& found) {
   const auto is_bad = [](const TensorFound& tensor) { return tensor.nonfinite() > 0; };
   const auto first = std::ranges::find_if(found.tensors, is_bad);
   if (first == found.tensors.end()) return {};
+  const std::uint64_t values = found.total.nonfinite();
   return fmt::format(
-      "{} values of {} of the {} tensors are NaN or infinite already, which no scale cures; the first such "
-      "tensor is {}.",
-      found.total.nonfinite(), std::ranges::count_if(found.tensors, is_bad), found.tensors.size(),
+      "{} value{} NaN or infinite already, which no scale cures, in {} of {} tensors, first in {}.", values,
+      values == 1 ? " is" : "s are", std::ranges::count_if(found.tensors, is_bad), found.tensors.size(),
       first->name);
 }
 
@@ -265,12 +287,13 @@ TextTable verdict_table(const Findings& found) {
 }
 
 void write_verdict(RunRecord& record, const Findings& found) {
-  std::vector<std::string> sentences{answer(found)};
-  if (found.total.exponents.nonzero_finite() > 0) sentences.push_back(shown_sentence(found));
-  for (const std::string& sentence : {nonfinite_sentence(found), passed_over_sentence(found)})
-    if (!sentence.empty()) sentences.push_back(sentence);
+  std::vector<std::string> sentences{nonfinite_sentence(found), answer(found)};
+  if (found.total.exponents.nonzero_finite() > 0 && shows_scale(found))
+    sentences.push_back(shown_sentence(found));
+  sentences.push_back(passed_over_sentence(found));
+  std::erase(sentences, "");
   record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
-  record.verdict(verdict_table(found).text());
+  if (found.total.exponents.nonzero_finite() > 0) record.verdict(verdict_table(found).text());
 }
 
 }  // namespace

@@ -28,14 +28,6 @@ constexpr std::array rules = [] {
   throw std::invalid_argument(fmt::format("{}: {} {}", option, format, why));
 }
 
-const fp16::NamedFormat* scalar_of(const std::string& name) {
-  try {
-    return &scalar_format(name);
-  } catch (const std::invalid_argument& error) {
-    throw std::invalid_argument(fmt::format("--format: {}, {}", error.what(), block_format_names()));
-  }
-}
-
 void require_meaning(const Options& options, const Recipe& recipe) {
   if (!options.scale_rule.empty() && (recipe.block == nullptr || recipe.block->has_tensor_scale))
     refuse("--scale-rule", recipe.format_name,
@@ -82,7 +74,8 @@ void bind(experiments::CommandLine& command_line, Options& options) {
 
 Recipe recipe_of(const Options& options) {
   const fp16::BlockFormat* const block = block_format(options.format);
-  const fp16::NamedFormat* const scalar = block != nullptr ? nullptr : scalar_of(options.format);
+  const fp16::NamedFormat* const scalar =
+      block != nullptr ? nullptr : &scalar_format_where_blocks_are(options.format);
   const fp16::NamedRounding rounding = experiments::from_option(
       "--rounding", [&]() -> auto& {
         return names::find_by_name(fp16::named_roundings, "rounding", options.rounding);
