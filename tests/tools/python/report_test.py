@@ -68,6 +68,7 @@ class Records(Pages):
     def test_an_empty_record(self):
         page = self.page([])
         self.assertEqual(page.title, "No step was recorded")
+        self.assert_says(page, "Check that optimizer= or scaler= is the one whose step() or update() the loop calls")
 
     def test_unsampled(self):
         page = self.page([2.0**16] * 4)
@@ -174,6 +175,21 @@ class Ledgers(Pages):
 
     def skipped(self, *skips, scales=None, **options):
         return self.page(scales or [2.0**16] * 3 + [2.0**15] * 7, self.SAMPLES, skips=skips, **options)
+
+    def test_an_input_that_was_not_finite(self):
+        bad = {"step": 5, "scale": 2.0**15, "parameter": "head.weight", "index": "0 0", "value": math.nan,
+               "module_output": "head", "forward_output": "the model's input", "twin": "not finite"}  # fmt: skip
+        search = {"step": 0, "scale": 2.0**16, "parameter": "head.bias", "index": "1", "value": math.inf, "twin": "finite",
+                  "cured_by": 2.0**15}  # fmt: skip
+        page = self.skipped(search, bad)
+        self.assertEqual(page.title, "2 of 10 steps were skipped: at step 5 the model’s input was not finite")
+        self.assert_says(
+            page,
+            "Look at the batch of step 5: what the model was given holds NaNs or infinities",
+            "The trouble began before the model: at step 5 its input was not finite.",
+            "No S cures step 5: the model’s input was not finite.",
+        )
+        self.assertNotIn("inside of torch.autocast", page.text)
 
     def test_a_forward_pass_that_overflows(self):
         skip = {"step": 2, "scale": 2.0**16, "parameter": "head.weight", "index": "4 2", "value": math.inf,

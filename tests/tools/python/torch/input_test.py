@@ -295,13 +295,18 @@ class Loops(Case):
         training.run(1)
         self.assertEqual(len(watched.steps), 1)
 
+    def test_a_selection_of_nothing(self):
+        training = plain(mixed_model)
+        watched = halflab.torch.watch(training.model, training.optimizer, select="no such layer")
+        self.assert_refused("select = 'no such layer' is found in none of ", watched.__enter__)
+
     def test_options_that_are_wrong(self):
         training = plain(mixed_model)
         model, optimizer = training.model, training.optimizer
         watch = halflab.torch.watch
         for fragment, arguments, options in (
             ("model = a int is not allowed", (3,), {}),
-            ("neither an optimizer nor an enabled scaler", (model,), {}),
+            ("nothing says when a step ends", (model,), {}),
             ("optimizer = a Sequential", (model, model), {}),
             ("scaler = a float", (model, optimizer, 2.0), {}),
             ("every = 0 is not allowed; allowed: whole numbers from 1", (model, optimizer), {"every": 0}),

@@ -95,6 +95,25 @@ class Skipped(Case):
         self.assertEqual(skip["forward_output"], "second")
         self.assertIsNone(skip["cured_by"])
 
+    def test_an_input_that_is_not_finite_is_not_laid_on_the_first_layer(self):
+        for value in (math.nan, math.inf):
+            training = Training(scale=2.0**4)
+            training.x = training.x.clone()
+            training.x[1, 2] = value
+            (skip, *_) = training.watch(1, every=1).skips
+            self.assertEqual(skip["forward_output"], "the model's input")
+
+    def test_a_mask_of_infinities_is_no_bad_input(self):
+        class Masked(nn.Linear):
+            def forward(self, x):
+                return super().forward(torch.softmax(x, 1))
+
+        training = Training(model=lambda: Masked(8, 3), scale=2.0**30)
+        training.x = training.x.clone()
+        training.x[:, 2] = -math.inf
+        (skip, *_) = training.watch(1, every=1).skips
+        self.assertIsNone(skip["forward_output"])
+
     def test_an_overflow_outside_of_any_submodule(self):
         class Large(nn.Linear):
             def forward(self, x):

@@ -1,16 +1,24 @@
 """What to do about findings, as sentences of HTML."""
 
-from .findings import NOTICEABLE, nearest_log2
+from .findings import INPUT, NOTICEABLE, nearest_log2
 from .words import code, listed, power, s_is
 
 
 def to_do(found):
     """What to do about it."""
+    if len(found.steps) == 0:
+        return ["Check that optimizer= or scaler= is the one whose step() or update() the loop calls, inside of the with."]
     advice = []
     forward = found.overflowed_forward()
     if found.applied:
         advice.append("Train with a loss scaler or check gradients: a step that is not finite destroys the weights.")
-    if any(skip.get("twin") == "not finite" for skip in found.lost):
+    if forward == INPUT:
+        steps = sorted({skip["step"] for skip in found.with_bad_input()})
+        advice.append(
+            f"Look at the batch of {'step' if len(steps) == 1 else 'steps'} {listed(map(str, steps))}: what the model was given "
+            "holds NaNs or infinities, which neither a loss scale nor FP32 cures."
+        )
+    elif any(skip.get("twin") == "not finite" for skip in found.lost):
         advice.append("Look at the batch and the loss of these steps. FP16 is not to blame: FP32 is not finite either.")
     elif forward is not None:
         advice.append(

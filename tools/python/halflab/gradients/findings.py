@@ -10,6 +10,7 @@ from .files import GRADIENTS
 IN_FP32 = " in FP32"  # ends the kinds of a step that was repeated
 NOTICEABLE = 0.001  # of the non-zero values: less is no loss
 RARE = 0.01  # of the steps
+INPUT = "the model's input"  # in the place of a module
 WEIGHTY = 0.01  # of all values: tensors of fewer may hold noise, as a bias before a batch normalisation does
 BINARY16 = formats["binary16"]
 
@@ -190,8 +191,13 @@ class Findings:
         """Steps that went into the weights although they were not finite."""
         return [skip for skip in self.lost if skip["outcome"] == "applied"]
 
+    def with_bad_input(self):
+        """The entries of steps at which the model was given what was not finite."""
+        return [skip for skip in self.lost if skip.get("forward_output") == INPUT]
+
     def overflowed_forward(self):
-        """The module that overflowed first in the forward pass, of the steps that were lost most often; or None."""
+        """The module, or INPUT, that was not finite first in the forward pass, of the steps that were lost most often; or
+        None."""
         found = most_often(self.lost, "forward_output")
         return found[0] if found else None
 

@@ -3,7 +3,7 @@
 import html
 import math
 
-from .findings import NOTICEABLE, most_often
+from .findings import INPUT, NOTICEABLE, most_often
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -69,6 +69,8 @@ def headline(found):
 def _lost_steps(found):
     lost, of, forward = len(found.lost_steps), len(found.steps), found.overflowed_forward()
     steps = f"{lost} of {count(of, 'step')} {'was' if lost == 1 else 'were'} {'not finite' if found.applied else 'skipped'}"
+    if forward == INPUT:
+        return f"{steps}: at {_steps(found.with_bad_input())} the model’s input was not finite"
     if any(skip.get("twin") == "not finite" for skip in found.lost):
         return f"{steps}: FP32 is not finite there either"
     if forward is not None:
@@ -116,6 +118,8 @@ def _module(lost):
     seen = next((skip for skip in lost if _has(skip, "module_output") or _has(skip, "forward_output")), None)
     if seen is None:
         return ["Hooks were on at none of these steps, so the module is not known."] if "module_output" in lost[0] else []
+    if seen.get("forward_output") == INPUT:
+        return [f"The trouble began before the model: at step {seen['step']} its input was not finite."]
     if _has(seen, "forward_output"):
         return [
             f"The trouble began in the forward pass: at step {seen['step']} the output of "
@@ -152,6 +156,10 @@ def cure(found):
         which = f"{how_many} of {len(found.lost_steps)} steps" if how_many > 1 else _steps(cured)
         to = f" to {scale(scales[-1])}" if len(scales) > 1 else ""
         sentences.append(f"A smaller S cures {which}: repeated with {s_is(scale(scales[0]))}{to}, nothing overflows.")
+    given = [skip for skip in forward + hopeless if skip.get("forward_output") == INPUT]
+    hopeless, forward = ([skip for skip in some if skip not in given] for some in (hopeless, forward))
+    if given:
+        sentences.append(f"No S cures {_steps(given)}: the model’s input was not finite.")
     if hopeless:
         sentences.append(f"No S cures {_steps(hopeless)}: the gradients are not finite in FP32 either.")
     if forward:

@@ -116,6 +116,16 @@ def largest_magnitude(tensor):
     return max(-smallest.item(), largest.item()) if values.device.type == "cpu" else torch.maximum(-smallest, largest)
 
 
+def largest_above_zero(tensor):
+    """max(x, 0), NaN where one is NaN, infinite where one is +infinite; -infinity is what masks are made of."""
+    values = stored_values(tensor)
+    if values.numel() == 0:
+        return 0.0
+    if values.dtype not in (torch.float32, torch.float64) and not values.is_cuda:
+        values = values.float()
+    return values.max().clamp(min=0)
+
+
 def read_together(tensors):
     """Arrays of tensors of any devices and types, with one copy for each device and type. Numbers stay what they are."""
     arrays = [None] * len(tensors)

@@ -17,13 +17,17 @@ class OutputHooks:
 
     on_output(name, tensor)     in the forward pass, outputs that need no gradient too
     on_gradient(name, tensor)   in the backward pass
+    on_input(tensor)            what the entrance, a module or none, is given
     """
 
-    def __init__(self, modules, on_output, on_gradient):
+    def __init__(self, modules, on_output, on_gradient, entrance=None, on_input=None):
         self._modules, self._on_output, self._on_gradient = modules, on_output, on_gradient
+        self._entrance, self._on_input = entrance, on_input
         self._handles, self._seen = [], {}
 
     def attach(self):
+        if self._entrance is not None:
+            self._handles.append(_before_forward(self._entrance, self._show_inputs))
         for name, module in self._modules:
             self._handles.append(module.register_forward_hook(self._forward_hook(name)))
 
@@ -31,6 +35,11 @@ class OutputHooks:
         for handle in self._handles:
             handle.remove()
         self._handles, self._seen = [], {}
+
+    def _show_inputs(self, inputs):
+        for tensor in tensors_in(inputs):
+            if tensor.is_floating_point():
+                self._on_input(tensor)
 
     def _forward_hook(self, name):
         def show(_module, _inputs, outputs):
@@ -57,6 +66,14 @@ class OutputHooks:
             return False
         self._seen[id(tensor), version] = weakref.ref(tensor)
         return True
+
+
+def _before_forward(module, see):
+    """see(what the module is given), before each of its forward passes. The hook's handle."""
+    try:
+        return module.register_forward_pre_hook(lambda _, places, names: see([places, names]), with_kwargs=True)
+    except TypeError:  # before PyTorch 2.0
+        return module.register_forward_pre_hook(lambda _, places: see(places))
 
 
 def hook_of_gradient(tensor, see):

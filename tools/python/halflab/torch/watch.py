@@ -14,8 +14,9 @@ import torch
 from .. import _halflab
 from .._halflab import ExponentHistogram
 from ..gradients.files import Writer
+from ..gradients.findings import INPUT
 from ..gradients.record import read_gradients
-from .counts import Tally, largest_magnitude, read_together
+from .counts import Tally, largest_above_zero, largest_magnitude, read_together
 from .errors import WatchError
 from .hooks import OutputHooks, parameter_names, visible_modules
 from .ledger import BackwardOrder, first_infinite, first_not_finite, first_suspect, largest_finite
@@ -89,8 +90,15 @@ class watch:
             if thing is not None and id(thing) in _watched:
                 raise WatchError(f"this {type(thing).__name__} is watched already; allowed: one watch at a time")
         modules, opaque = visible_modules(self._model)
+        self._entrance = modules[0][1] if modules and modules[0][0] == "" else None
         self._modules = [(name, module) for name, module in modules if self._is_selected(name)]
         self._names, self._ties = parameter_names(self._model)
+        if not self._modules and not any(map(self._is_selected, self._names.values())):
+            names = [name for name, _ in modules if name] + list(self._names.values())
+            raise WatchError(
+                f"watch: select = {_halflab.shown(self._select.pattern)} is found in none of {len(names)} names"
+                + (f", such as {_halflab.shown(names[0])}" if names else "")
+            )
         self._notes = [f"{name} is compiled: outputs inside of it are not seen, its parameters are" for name in opaque]
         self._notes += [f"{name} is also {', '.join(others)}" for name, others in self._ties.items()]
         self._types = {}  # of the gradients of outputs, by module
@@ -117,7 +125,7 @@ class watch:
         self._sorted = {}  # id of an optimizer: what its parameters were, and these in backward order
         parameters = [parameter for parameter in self._model.parameters()]
         self._order = BackwardOrder(parameters)
-        self._hooks = OutputHooks(self._modules, self._on_output, self._on_gradient)
+        self._hooks = OutputHooks(self._modules, self._on_output, self._on_gradient, self._entrance, self._on_input)
         self._twin = Twin(self._model, self._compute_loss) if self._compute_loss is not None else None
         if self._scaler is not None and self._scaler.is_enabled():
             self._tap = ScalerTap(self._scaler, self)
@@ -194,6 +202,10 @@ class watch:
             self._hooks.attach()
             if not self._order.is_known:
                 self._order.learn()
+
+    def _on_input(self, tensor):
+        if not self._is_muted:
+            self._step.outputs.append((INPUT, largest_above_zero(tensor)))
 
     def _on_output(self, name, tensor):
         if self._is_muted:
@@ -393,7 +405,9 @@ def _check(model, optimizer, scaler, every, also, twin):
     if scaler is not None and not hasattr(scaler, "is_enabled"):
         refuse(f"scaler = a {type(scaler).__name__}", "a torch.amp.GradScaler")
     if optimizer is None and (scaler is None or not scaler.is_enabled()):
-        refuse("neither an optimizer nor an enabled scaler", "optimizer=, whose step() ends a step, or scaler=")
+        raise WatchError(
+            "watch: nothing says when a step ends; needed: optimizer=, whose step() ends one, or scaler=, one that is enabled"
+        )
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         refuse(f"every = {_halflab.shown(every)}", "whole numbers from 1")
     for name in (also,) if isinstance(also, str) else also:
