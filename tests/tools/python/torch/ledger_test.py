@@ -103,6 +103,13 @@ class Skipped(Case):
             (skip, *_) = training.watch(1, every=1).skips
             self.assertEqual(skip["forward_output"], "the model's input")
 
+    def test_without_a_scaler_the_input_is_named_too(self):
+        training = Training(scale=None, autocast=None)
+        training.x = training.x.clone()
+        training.x[1, 2] = math.nan
+        (skip, *_) = training.watch(1, every=1).skips
+        self.assertEqual((skip["outcome"], skip["forward_output"]), ("applied", "the model's input"))
+
     def test_a_mask_of_infinities_is_no_bad_input(self):
         class Masked(nn.Linear):
             def forward(self, x):

@@ -293,10 +293,7 @@ class watch:
         if suspect is not None:
             index = " ".join(map(str, suspect.index))
             skip.update(parameter=suspect.name, index=index, value=suspect.value)
-        if step.tally is not None:
-            outputs = {name: histogram for (name, kind), histogram in step.tally.read().items() if kind == "output"}
-            skip["module_output"] = _in_words(first_not_finite(outputs))
-            skip["forward_output"] = _in_words(first_infinite(step.outputs))
+        skip.update(_first_modules(step))
         if self._twin is not None:
             place = None if suspect is None else (suspect.parameter, suspect.index)
             twin = step.twin = self._twin.run(parameters, scale, place)
@@ -339,7 +336,8 @@ class watch:
         self._writer.step(**cells)
         if found_inf and not step.skips:
             outcome = "skipped" if step.decides_itself else "applied"
-            step.skips.append({"step": step.number, "scale": scale, "outcome": outcome, "parameter": first_bad})
+            skip = {"step": step.number, "scale": scale, "outcome": outcome, "parameter": first_bad}
+            step.skips.append({**skip, **_first_modules(step)})
         for skip in step.skips:
             self._writer.skip(**skip)
 
@@ -442,6 +440,17 @@ def _spec_of(scaler):
         "growth_interval": scaler.get_growth_interval(),
     }
     return "dynamic:" + ":".join(f"{name}={value:.17g}" for name, value in options.items())
+
+
+def _first_modules(step):
+    """Where hooks were on: the first module whose output's gradient was not finite, and the first whose output was not."""
+    if step.tally is None:
+        return {}
+    outputs = {name: histogram for (name, kind), histogram in step.tally.read().items() if kind == "output"}
+    return {
+        "module_output": _in_words(first_not_finite(outputs)),
+        "forward_output": _in_words(first_infinite(step.outputs)),
+    }
 
 
 def _in_words(module):
