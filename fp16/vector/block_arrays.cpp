@@ -37,30 +37,12 @@ constexpr std::array<std::uint32_t, scale_rules.size()> rounding_up_from() {
 template <bool is_relative>
 inline constexpr std::size_t size_of_blocks = is_relative ? nvfp4.block_size : mxfp4.block_size;
 
-/// Between each two elements, for formats that have a tensor scale.
-template <const BlockFormat& B>
-constexpr std::array<Border, most_borders> borders_of() {
-  std::array<Border, most_borders> borders{};
-  if constexpr (B.has_tensor_scale) {
-    static_assert(max_finite_bits<B.element> == most_borders);
-    for (std::size_t below = 0; below < most_borders; ++below) {
-      const auto value = [](std::size_t code) {
-        return decode<B.element>(static_cast<Bits<B.element>>(code));
-      };
-      const double lower = value(below), upper = value(below + 1);
-      borders[below] = {(lower + upper) / 2, static_cast<float>(upper - lower), below % 2 != 0};
-    }
-  }
-  return borders;
-}
-
 /// A row of block_formats with all that the loops need to know of it.
 struct BlockFormatRow {
   const BlockFormat* format;
   std::array<std::uint32_t, scale_rules.size()> rounding_up_from;
   std::uint8_t nan_scale;
   float nan;  ///< every number of a block whose scale is one
-  std::array<Border, most_borders> borders;
 };
 
 template <const BlockFormat& B>
@@ -69,7 +51,7 @@ constexpr BlockFormatRow row_of() {
   static_assert(B.block_size == size_of_blocks<B.has_tensor_scale>);
   const double nan = decode_element<B>(0, quiet_nan_bits<B.scale>);
   return {&B, rounding_up_from<B>(), quiet_nan_bits<B.scale>,
-          std::bit_cast<float>(encode<binary32>(nan).bits), borders_of<B>()};
+          std::bit_cast<float>(encode<binary32>(nan).bits)};
 }
 
 const BlockFormatRow& row_of(const BlockFormat& format) {
@@ -97,16 +79,14 @@ BlockRounding block_rounding(const BlockFormat& format, const BlockArrayOptions&
           .rounding_up_from = row.rounding_up_from[static_cast<std::size_t>(options.scale_rule)],
           .nan_scale = row.nan_scale,
           .nan = row.nan,
-          .is_extreme = !(tensor_scale > 0x1p-96 && tensor_scale < 0x1p96),
-          .borders = row.borders};
+          .is_extreme = !(tensor_scale > 0x1p-96 && tensor_scale < 0x1p96)};
 }
 
-template <bool is_relative, bool is_stochastic>
+template <bool is_relative>
 [[gnu::always_inline]] inline void find_scales(const BlockRounding& to, std::size_t blocks,
                                                BlockScales& scales) {
   if constexpr (is_relative) {
     find_relative_scales(to, blocks, scales);
-    if constexpr (!is_stochastic) find_borders(to, blocks, scales);
   } else {
     find_power_of_two_scales(to, blocks, scales);
   }
@@ -146,16 +126,17 @@ template <typename Out, bool is_relative, bool is_stochastic, typename BlockOf>
   }
 }
 
-/// The same in binary64.
-template <typename Out, typename BlockOf>
+/// The same of a relative format in binary64.
+template <typename Out, bool is_stochastic, typename BlockOf>
 void round_run_exactly(const BlockRounding& to, const BlockScales& scales, const float* in,
                        const std::uint32_t* random, std::size_t count, BlockOf block_of,
                        std::uint32_t* words) {
   for (std::size_t i = 0; i < count; ++i) {
     const auto sign = std::bit_cast<std::uint32_t>(in[i]) & sign_mask<binary32>;
     const std::size_t block = block_of(i);
-    const auto element = drawn_exactly(to.elements_in_double, std::bit_cast<float>(magnitude_bits(in[i])),
-                                       scales.divisor[block], random[i]);
+    const double magnitude = std::bit_cast<float>(magnitude_bits(in[i])), divisor = scales.divisor[block];
+    const auto element = is_stochastic ? drawn_exactly(to.elements_in_double, magnitude, divisor, random[i])
+                                       : nearest_exactly(to.elements_in_double, magnitude, divisor);
     words[i] = word_of<Out>(to, element, scales.value[block], sign);
   }
 }
@@ -170,7 +151,7 @@ FP16_VECTOR_CLONES void round_line(const BlockRounding& to, const float* in, con
     for (std::size_t i = 0; i < size; ++i) amax = std::max(amax, magnitude_bits(in[block * size + i]));
     scales.amax[block] = amax;
   }
-  find_scales<is_relative, is_stochastic>(to, blocks, scales);
+  find_scales<is_relative>(to, blocks, scales);
   RoundedElements<is_relative, is_stochastic> rounded;
   for (std::size_t block = 0; block < blocks; ++block) {
     const std::size_t first = block * size;
@@ -178,8 +159,8 @@ FP16_VECTOR_CLONES void round_line(const BlockRounding& to, const float* in, con
         to, scales, in + first, is_stochastic ? random + first : nullptr, size,
         [=](std::size_t) { return block; }, rounded.words.data() + first, rounded.open.data());
   }
-  if (is_relative && is_stochastic && (to.is_extreme || rounded.any_open()))
-    round_run_exactly<Out>(
+  if (is_relative && (to.is_extreme || rounded.any_open()))
+    round_run_exactly<Out, is_stochastic>(
         to, scales, in, random, blocks * size, [](std::size_t i) { return i / size; }, rounded.words.data());
   write_words(rounded.words.data(), blocks * size, out);
   for (std::size_t block = 0; block < blocks; ++block) {
@@ -199,17 +180,18 @@ FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, const float* in,
     for (std::size_t i = 0; i < count; ++i)
       scales.amax[i] = std::max(scales.amax[i], magnitude_bits(in[row * stride + i]));
   }
-  find_scales<is_relative, is_stochastic>(to, count, scales);
+  find_scales<is_relative>(to, count, scales);
   RoundedElements<is_relative, is_stochastic> rounded;
   const auto column = [](std::size_t i) { return i; };
   for (std::size_t row = 0; row < rows; ++row)
     round_run<Out, is_relative, is_stochastic>(to, scales, in + row * stride,
                                                is_stochastic ? random[row] : nullptr, count, column,
                                                rounded.words.data() + row * count, rounded.open.data());
-  if (is_relative && is_stochastic && (to.is_extreme || rounded.any_open())) {
+  if (is_relative && (to.is_extreme || rounded.any_open())) {
     for (std::size_t row = 0; row < rows; ++row)
-      round_run_exactly<Out>(to, scales, in + row * stride, random[row], count, column,
-                             rounded.words.data() + row * count);
+      round_run_exactly<Out, is_stochastic>(to, scales, in + row * stride,
+                                            is_stochastic ? random[row] : nullptr, count, column,
+                                            rounded.words.data() + row * count);
   }
   for (std::size_t row = 0; row < rows; ++row)
     write_words(rounded.words.data() + row * count, count, out + row * stride);

@@ -5,8 +5,10 @@
 /// arithmetic would:
 /// - Where d is a power of two, x * (1 / d) is exact in binary32, but for quotients below 2^-126, which are zeros by
 ///   any rounding: their fraction of a unit is below 2^-32.
-/// - In NVFP4 d has 28 digits. To nearest-even x is compared with the borders m * d between elements, rounded up to
-///   binary32, where x is; m has at most 3 digits, so that m * d is exact in binary64.
+/// - In NVFP4 d has 28 digits, in two floats: h has 20, l the others. To nearest-even x is compared with the middle m of
+///   two elements times d, as x - m * h with m * l; m has at most 3 digits, so that both products are exact. So is the
+///   difference where x and m * h are within a factor of two (Sterbenz), and elsewhere it is far beyond m * l. Which two
+///   elements tells x * (1 / d) in binary32: where that is off, x is close to an element, and far from either middle.
 /// - Stochastically x * (1 / d) in binary32 is off by at most 2^-23 of itself, which is 2^-21 of a unit, or 2^-20 of
 ///   the next lower one. Where the random number is not farther than that from the fraction, modulo a unit, binary64
 ///   decides, as said at `drawn_exactly`.
@@ -98,16 +100,6 @@ template <typename Real>
   return kept;
 }
 
-/// Of a relative format, between each element and the next.
-inline constexpr std::size_t most_borders = 7;
-
-/// A border between two elements: their middle, their distance, and whether the upper one takes the middle.
-struct Border {
-  double middle;
-  float step;
-  int even_above;
-};
-
 /// How the blocks of one array are scaled and rounded.
 struct BlockRounding {
   Numbers<float> elements;
@@ -120,8 +112,7 @@ struct BlockRounding {
   std::uint32_t rounding_up_from;  ///< the 24-bit significand of amax from which on a scale is twice as large
   std::uint8_t nan_scale;
   float nan;        ///< every number of a block whose scale is one
-  bool is_extreme;  ///< 1 / d may lie outside the normal numbers of binary32
-  std::array<Border, most_borders> borders;
+  bool is_extreme;  ///< 1 / d or products with d may lie outside the normal numbers of binary32
 };
 
 inline constexpr std::size_t most_blocks = 64;
@@ -135,7 +126,8 @@ struct BlockScales {
   std::array<double, most_blocks>
       divisor;                            ///< beyond all floats where the scale is zero, so that elements are
   std::array<float, most_blocks> factor;  ///< 1 / divisor
-  std::array<std::array<float, most_blocks>, most_borders> borders;  ///< the smallest number above or at each
+  std::array<float, most_blocks> high, low;       ///< digits of the divisor: the first 20, and the others
+  std::array<std::int32_t, most_blocks> largest;  ///< element times `high`, as a binary32 code
 };
 
 constexpr std::int32_t magnitude_bits(float value) {
@@ -164,36 +156,53 @@ constexpr std::int32_t magnitude_bits(float value) {
   }
 }
 
-/// The smallest binary32 number that is not below `border`, or where the border does not belong to what is above,
-/// that is above it.
-[[gnu::always_inline]] constexpr float at_or_above(double border, int including) {
-  const auto nearest = static_cast<float>(border);
-  const auto below = static_cast<std::int32_t>(nearest < border);
-  const auto at = static_cast<std::int32_t>(nearest == border);
-  return std::bit_cast<float>(std::bit_cast<std::int32_t>(nearest) + (below | (at & ~including & 1)));
-}
-
 [[gnu::always_inline]] constexpr void find_relative_scales(const BlockRounding& to, std::size_t blocks,
                                                            BlockScales& scales) {
+  constexpr std::int64_t first_20_digits = -(std::int64_t{1} << (std::numeric_limits<double>::digits - 20));
   for (std::size_t block = 0; block < blocks; ++block) {
     const double quotient = static_cast<double>(std::bit_cast<float>(scales.amax[block])) / to.scale_divisor;
     const Rounded<double> scale = nearest(to.scales, at_most(quotient, to.scales.max));
     const double divisor = scale.value * to.tensor_scale + keep_if(scale.value == 0, 0x1p200);
+    const double high = std::bit_cast<double>(std::bit_cast<std::int64_t>(divisor) & first_20_digits);
     scales.code[block] = static_cast<std::uint8_t>(scale.code);
     scales.value[block] = static_cast<float>(scale.value);
     scales.divisor[block] = divisor;
     scales.factor[block] = static_cast<float>(1 / divisor);
+    scales.high[block] = static_cast<float>(high);
+    scales.low[block] = static_cast<float>(divisor - high);
+    scales.largest[block] = std::bit_cast<std::int32_t>(to.elements.max * scales.high[block]);
   }
 }
 
-/// For elements that are rounded to nearest-even.
-[[gnu::always_inline]] constexpr void find_borders(const BlockRounding& to, std::size_t blocks,
-                                                   BlockScales& scales) {
-  for (std::size_t k = 0; k < most_borders; ++k) {
-    const Border border = to.borders[k];
-    for (std::size_t block = 0; block < blocks; ++block)
-      scales.borders[k][block] = at_or_above(border.middle * scales.divisor[block], border.even_above);
-  }
+/// To nearest-even. Below the normal numbers the smallest of them is added, so that everywhere the next lower element is what
+/// is left without the dropped digits, and half of the first of these leads to the middle. The next float, 2^-149 after zero,
+/// makes the comparison strict where the lower element is even.
+[[gnu::always_inline]] constexpr Rounded<float> nearest_relative(const Numbers<float>& to,
+                                                                 const BlockScales& scales, std::size_t block,
+                                                                 std::int32_t magnitude) {
+  const auto x = std::bit_cast<float>(std::min(magnitude, scales.largest[block]));
+  const float quotient = x * scales.factor[block];
+  const bool is_subnormal = quotient < to.min_normal;
+  const float added = keep_if(is_subnormal, to.min_normal);
+  const std::int32_t unit = std::int32_t{1} << to.dropped;
+  const std::int32_t lower = std::bit_cast<std::int32_t>(quotient + added) & -unit;
+  const float middle = std::bit_cast<float>(lower | unit / 2) - added;
+  const std::int32_t at_least =
+      std::bit_cast<std::int32_t>(middle * scales.low[block]) + (~(lower >> to.dropped) & 1);
+  const bool up = x - middle * scales.high[block] >= std::bit_cast<float>(at_least);
+  const std::int32_t element = lower + (-static_cast<std::int32_t>(up) & unit);
+  const std::int32_t zero = std::bit_cast<std::int32_t>(to.min_normal) -
+                            (-static_cast<std::int32_t>(!is_subnormal) & min_normal_bits<binary32>);
+  return {.value = std::bit_cast<float>(element) - added, .code = (element - zero) >> to.dropped, .unit = 0};
+}
+
+/// The same in binary64, where the middle times d is exact.
+[[gnu::always_inline]] constexpr Rounded<double> nearest_exactly(const Numbers<double>& elements,
+                                                                 double magnitude, double divisor) {
+  const Rounded<double> kept = toward_zero(elements, at_most(magnitude / divisor, elements.max));
+  const double border = (kept.value + kept.unit / 2) * divisor;
+  const bool up = (kept.code & 1) != 0 ? magnitude >= border : magnitude > border;
+  return away_from_zero_if(up && kept.value < elements.max, kept);
 }
 
 /// Stochastically by 32 random bits: up if the remainder is at least (random + 1) / 2^32 of a unit times the divisor.
@@ -218,16 +227,8 @@ template <bool is_relative, bool is_stochastic>
 [[gnu::always_inline]] constexpr Rounded<float> element_of(const BlockRounding& to, const BlockScales& scales,
                                                            std::size_t block, float magnitude,
                                                            std::uint32_t random, std::uint32_t& open) {
-  if constexpr (is_relative && !is_stochastic) {
-    Rounded<float> result{};
-#pragma GCC unroll 7
-    for (std::size_t k = 0; k < most_borders; ++k) {
-      const bool reached = magnitude >= scales.borders[k][block];
-      result.value += keep_if(reached, to.borders[k].step);
-      result.code += static_cast<std::int32_t>(reached);
-    }
-    return result;
-  }
+  if constexpr (is_relative && !is_stochastic)
+    return nearest_relative(to.elements, scales, block, std::bit_cast<std::int32_t>(magnitude));
   const float quotient = at_most(magnitude * scales.factor[block], to.elements.max);
   if constexpr (!is_stochastic) return nearest(to.elements, quotient);
   const Rounded<float> kept = toward_zero(to.elements, quotient);
