@@ -27,14 +27,21 @@ inline constexpr std::array format_aliases{
     NamedFormat{"float8_e4m3fnuz", e4m3_fnuz},
     NamedFormat{"float6_e3m2fn", e3m2},
     NamedFormat{"float6_e2m3fn", e2m3},
+    NamedFormat{"fp4", e2m1},
     NamedFormat{"float4_e2m1fn", e2m1},
     NamedFormat{"float8_e8m0fnu", e8m0},
 };
 
-/// The table's name where `name` is an alias, else `name`.
+/// The table's name where `name` is one of its rows or an alias, in capitals or not, else `name`.
 constexpr std::string_view name_in_table(std::string_view name) {
-  const auto alias = std::ranges::find(format_aliases, name, &NamedFormat::name);
-  return alias == format_aliases.end() ? name : name_of(alias->format);
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  const auto is_meant = [&](const NamedFormat& row) {
+    return std::ranges::equal(row.name, name, {}, {}, lower);
+  };
+  const auto alias = std::ranges::find_if(format_aliases, is_meant);
+  if (alias != format_aliases.end()) return name_of(alias->format);
+  const auto row = std::ranges::find_if(formats, is_meant);
+  return row == formats.end() ? name : row->name;
 }
 
 }  // namespace fp16

@@ -116,7 +116,9 @@ TEST_CASE("aliases mean a row, once each, and no alias hides a row") {
     CHECK(name_in_table(alias.name) == name_of(alias.format));
   }
   CHECK(name_in_table("float16") == "binary16");
-  CHECK(name_in_table("float17") == "float17");
+  CHECK(name_in_table("FP16") == "binary16");
+  CHECK(name_in_table("E4M3") == "e4m3");
+  CHECK(name_in_table("Float17") == "Float17");
 }
 
 TEST_CASE("rows that cannot exist are told from those that can") {

@@ -32,6 +32,9 @@ class Documentation(Case):
         self.assertEqual(len([name for name in functions() if name.startswith("halflab.math.")]), 34)
         self.assertGreater(len(functions()), 34 + 40)
 
+    def test_it_says_its_version(self):
+        self.assertRegex(halflab.__version__, r"^\d+\.\d+\.\d+$")
+
     def test_every_function_has_an_example_that_holds(self):
         # Those of the six need files that are made elsewhere.
         need_files = ("report_gradients", "run_command", "run_experiment", "read_gradients", "read_record", "read_tensors")

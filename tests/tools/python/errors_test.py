@@ -3,6 +3,7 @@
 import collections
 import inspect
 import unittest
+from fractions import Fraction
 
 import numpy as np
 
@@ -62,7 +63,18 @@ class Errors(Case):
             ("policy = 1 is not allowed; allowed: a name", halflab.memory, ("mlp", 1), {}),
             ("saturate = 2 is not allowed; allowed: True, False", halflab.encode, (1,), {"saturate": 2}),
             ("saturate = None is not allowed; allowed: True, False", halflab.encode, (1,), {"saturate": None}),
-            ("object is not allowed", halflab.ExponentHistogram, (None,), {}),
+            ("values: None is not allowed; allowed: float16", halflab.ExponentHistogram, (None,), {}),
+            ("values: None is not allowed", halflab.round_to, ([0.1, None],), {}),
+            ("values: '2048' is not allowed", halflab.add, ("2048", 1), {}),
+            ("values: b'1' is not allowed", halflab.encode, (b"1",), {}),
+            ("values: Fraction(1, 3) is not allowed", halflab.round_to, ([0, 0.5, Fraction(1, 3)],), {}),
+            ("values: 18446744073709551616 is not allowed; allowed: float16, float32, float64, integers of magnitude up to 2^53",
+             halflab.round_to, (2**64,), {}),
+            ("values: object is not allowed", halflab.round_to, (np.array([1], dtype=object),), {}),
+            ("a: 0.1 is not a number of binary16; allowed: its numbers, as halflab.round_to(0.1) gives one",
+             halflab.add, (0.1, 0.2), {}),
+            ("as halflab.round_to(0.1, 'e4m3') gives one", halflab.add, (0.1, 0.2, "e4m3"), {}),
+            ("format 'fp8' is not allowed; allowed: e4m3 (FP8 of weights and activations), e5m2", halflab.encode, (1, "fp8"), {}),
         ):  # fmt: skip
             self.assertIn(fragment, self.message(ValueError, function, *arguments, **options))
         for true in (True, np.True_):
@@ -72,6 +84,11 @@ class Errors(Case):
             histogram = halflab.ExponentHistogram()
             histogram += 3
         self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def test_a_function_that_lies_elsewhere(self):
+        with self.assertRaises(AttributeError) as caught:
+            halflab.tanh
+        self.assertEqual(str(caught.exception), "module 'halflab' has no attribute 'tanh'; the function is halflab.math.tanh")
 
     def test_values_that_are_large_are_cut(self):
         array, texts = np.arange(10000).reshape(100, 100), ["x" * 1000] * 1000

@@ -164,17 +164,18 @@ class Formats(Case):
 
     def test_names_and_dtypes_that_mean_a_format(self):
         for meant, names in {
-            "binary16": ("float16", "half", "fp16", np.float16, np.dtype(">f2")),
+            "binary16": ("float16", "half", "fp16", "FP16", "Float16", np.float16, np.dtype(">f2")),
             "binary32": ("float32", "single", "fp32", np.float32),
             "binary64": ("float64", "double", "fp64", np.float64, float),
             "bfloat16": ("bf16",),
-            "e4m3": ("float8_e4m3fn",),
+            "e4m3": ("float8_e4m3fn", "E4M3"),
+            "e2m1": ("fp4",),
             "e5m2_fnuz": ("float8_e5m2fnuz",),
         }.items():
             for name in names:
                 self.assert_same(halflab.round_to(math.pi, name), halflab.round_to(math.pi, meant), name)
                 self.assertTrue(halflab.formats[meant].contains(name))
-        self.assert_refused("unknown format 'Float16'; did you mean 'float16'?", halflab.encode, 1, "Float16")
+        self.assert_refused("unknown format 'floot16'; did you mean 'float16'?", halflab.encode, 1, "floot16")
         self.assert_refused("unknown format 'int16'", halflab.encode, 1, np.int16)
         self.assert_refused("format = None is not allowed; allowed: a name", halflab.encode, 1, None)
 

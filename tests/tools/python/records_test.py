@@ -82,7 +82,7 @@ class Records(Case):
     def test_runs_that_leave_no_record(self):
         self.program()
         for fragment, name, options in (
-            ("experiment 'formets' was not found", "formets", {}),
+            ("experiment 'formets' was not found; did you mean 'formats'? allowed: ", "formets", {}),
             ("did you mean --quick", "formats", {"quck": True}),
             ("formats: left no record", "formats", {"help": True}),
             ("'3,4' is not allowed", "formats", {"rows": np.array([3, 4])}),

@@ -49,9 +49,26 @@ py::array as_array(std::string_view subject, const py::object& values, const py:
   return py::module_::import("numpy").attr("asarray")(values, dtype, "C");
 }
 
+bool is_number(const py::handle& value) {
+  int overflow = 0;
+  if (PyLong_Check(value.ptr())) PyLong_AsLongLongAndOverflow(value.ptr(), &overflow);
+  return overflow == 0 && (PyFloat_Check(value.ptr()) || PyLong_Check(value.ptr()));
+}
+
+/// The first element that is no number, of what numpy keeps as text or as objects; else the type of all.
+std::string what_is_wrong(const py::array& array) {
+  constexpr std::string_view unlike_numbers = "OSU";
+  if (unlike_numbers.find(array.dtype().kind()) != std::string_view::npos) {
+    for (const py::handle& element : py::list(array.attr("ravel")().attr("tolist")()))
+      if (!is_number(element)) return shown(element);
+  }
+  return shortened(py::str(array.dtype()));
+}
+
 py::array reject_dtype(const py::array& array) {
-  throw std::invalid_argument("values: " + shortened(py::str(array.dtype())) +
-                              " is not allowed; allowed: float16, float32, float64, integers, bool");
+  throw std::invalid_argument(
+      "values: " + what_is_wrong(array) +
+      " is not allowed; allowed: float16, float32, float64, integers of magnitude up to 2^53, bool");
 }
 
 template <class Integer>
@@ -159,6 +176,10 @@ const NamedFormat& format_argument(const py::object& format) {
       "a name, a halflab.Format, a numpy dtype");
   const auto row = std::ranges::find(fp16::formats, fp16::name_in_table(name), &NamedFormat::name);
   if (row != fp16::formats.end()) return *row;
+  if (name == "fp8" || name == "FP8" || name == "float8")
+    throw std::invalid_argument("format '" + name +
+                                "' is not allowed; allowed: e4m3 (FP8 of weights and activations), "
+                                "e5m2 (FP8 of gradients)");
   std::vector<std::string> allowed = names::names_of(fp16::formats);
   std::ranges::copy(names::names_of(fp16::format_aliases), std::back_inserter(allowed));
   throw std::invalid_argument(names::unknown_name_message("format", name, allowed));
@@ -211,9 +232,10 @@ void reject_format(std::string_view subject, std::string_view name,
 }
 
 void reject_operand(std::string_view operand, double value, std::string_view format) {
-  throw std::invalid_argument(std::string(operand) + ": " + names::number_text(value) +
-                              " is not a number of " + std::string(format) +
-                              "; allowed: its numbers, as round_to gives them");
+  const std::string number = names::number_text(value);
+  throw std::invalid_argument(fmt::format(
+      "{}: {} is not a number of {}; allowed: its numbers, as halflab.round_to({}{}) gives one", operand,
+      number, format, number, format == "binary16" ? "" : fmt::format(", '{}'", format)));
 }
 
 std::vector<py::array> broadcast(const std::vector<py::object>& values) {

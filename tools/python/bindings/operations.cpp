@@ -94,31 +94,29 @@ py::object applied(std::string_view name, const Operation& operation, const std:
 
 template <std::size_t arity, class Operation>
 void define_operation(py::module_& module, const std::string& name, const Operation& operation,
-                      const std::string& text) {
+                      const std::string& text, const std::string& example, const std::string& result) {
   constexpr std::make_index_sequence<arity> indices;
   const auto apply = [=](const std::vector<py::object>& operands, const py::object& format,
                          const py::kwargs& attributes) {
     return applied(name, operation, operands, format, attributes, indices);
   };
-  const auto define_with = [&](const std::string& operands, const std::string& example,
-                               const auto& function) {
+  const auto define_with = [&](const std::string& operands, const auto& function) {
     define(module, name + "(" + operands + ", format='binary16', **attributes)",
-           text + "\n\n>>> x = halflab." + name + "(" + example + ")", function);
+           text + "\n\n>>> halflab." + name + "(" + example + ")\n" + result, function);
   };
   using Value = const py::object&;
   if constexpr (arity == 1) {
-    define_with("a", "[1.0, 2.0]", [=](Value a, Value format, const py::kwargs& attributes) {
+    define_with("a", [=](Value a, Value format, const py::kwargs& attributes) {
       return apply({a}, format, attributes);
     });
   } else if constexpr (arity == 2) {
-    define_with("a, b", "[1.0, 2.0], 3.0", [=](Value a, Value b, Value format, const py::kwargs& attributes) {
+    define_with("a, b", [=](Value a, Value b, Value format, const py::kwargs& attributes) {
       return apply({a, b}, format, attributes);
     });
   } else {
-    define_with("a, b, c", "[1.0, 2.0], 3.0, 4.0",
-                [=](Value a, Value b, Value c, Value format, const py::kwargs& attributes) {
-                  return apply({a, b, c}, format, attributes);
-                });
+    define_with("a, b, c", [=](Value a, Value b, Value c, Value format, const py::kwargs& attributes) {
+      return apply({a, b, c}, format, attributes);
+    });
   }
 }
 
@@ -178,24 +176,34 @@ py::object total_order(const py::object& a, const py::object& b, const py::objec
 
 void bind_operations(py::module_& module) {
   define_operation<2>(module, "add", add,
-                      "a + b, rounded once. An exact zero sum of opposite signs is +0, toward_negative -0.");
-  define_operation<2>(module, "subtract", subtract, "a - b, rounded once.");
-  define_operation<2>(module, "multiply", multiply, "a * b, rounded once. infinity * 0 is invalid: a NaN.");
+                      "a + b, rounded once. An exact zero sum of opposite signs is +0, toward_negative -0.",
+                      "[2048.0, 4.0], 1.0", "array([2048.,    5.])");
+  define_operation<2>(module, "subtract", subtract, "a - b, rounded once.", "[2048.0, 4.0], 0.5",
+                      "array([2048. ,    3.5])");
+  define_operation<2>(module, "multiply", multiply, "a * b, rounded once. infinity * 0 is invalid: a NaN.",
+                      "[0.5, 300.0], 300.0", "array([150.,  inf])");
   define_operation<2>(
       module, "divide", divide,
-      "a / b, rounded once. 0 / 0 and infinity / infinity are invalid, finite / 0 is an infinity.");
-  define_operation<3>(module, "fma", fma, "a * b + c with one rounding.");
+      "a / b, rounded once. 0 / 0 and infinity / infinity are invalid, finite / 0 is an infinity.",
+      "[1.0, 2.0], 3.0", "array([0.33325195, 0.66650391])");
+  define_operation<3>(module, "fma", fma, "a * b + c with one rounding.", "[1.0, 2.0], 3.0, 4.0",
+                      "array([ 7., 10.])");
   define_operation<1>(module, "sqrt", sqrt,
-                      "The square root, rounded once. sqrt(-0) is -0, of other negative numbers a NaN.");
+                      "The square root, rounded once. sqrt(-0) is -0, of other negative numbers a NaN.",
+                      "[1.0, 2.0]", "array([1.       , 1.4140625])");
   define_operation<2>(module, "remainder", remainder,
-                      "a - b * n for the integer n nearest to a / b, the even one of two (IEEE 754). Exact.");
-  define_operation<2>(module, "fmod", fmod,
-                      "a - b * n with n = a / b rounded toward zero (C's fmod). Exact.");
+                      "a - b * n for the integer n nearest to a / b, the even one of two (IEEE 754). Exact.",
+                      "[5.0, 7.0], 3.0", "array([-1.,  1.])");
+  define_operation<2>(module, "fmod", fmod, "a - b * n with n = a / b rounded toward zero (C's fmod). Exact.",
+                      "[5.0, -7.0], 3.0", "array([ 2., -1.])");
   define_operation<1>(module, "next_up", next_up,
-                      "The least number larger than a; of the largest an infinity where there is one.");
-  define_operation<1>(module, "next_down", next_down, "The greatest number smaller than a.");
+                      "The least number larger than a; of the largest an infinity where there is one.",
+                      "[2048.0, 65504.0]", "array([2050.,   inf])");
+  define_operation<1>(module, "next_down", next_down, "The greatest number smaller than a.",
+                      "[4096.0, 2048.0]", "array([4094., 2047.])");
   define_operation<2>(module, "next_after", next_after,
-                      "The neighbour of a on the side of b; b where they are equal.");
+                      "The neighbour of a on the side of b; b where they are equal.",
+                      "[2048.0, 4096.0], 3000.0", "array([2050., 4094.])");
 
   define(module, "scalb(a, n, format='binary16', **attributes)",
          "a * 2^n, rounded once, for one integer n.\n\n"

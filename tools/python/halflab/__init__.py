@@ -52,6 +52,7 @@ from ._halflab import (
     ExponentHistogram,
     Format,
     Scaler,
+    __version__,
     accumulations,
     add,
     block_formats,
@@ -119,4 +120,5 @@ def __getattr__(name):
         import importlib
 
         return importlib.import_module(__name__ + ".torch")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    hint = f"; the function is halflab.math.{name}" if name in math.functions else ""
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")

@@ -1,5 +1,6 @@
 """Running the experiments from Python."""
 
+import difflib
 import os
 import shutil
 import subprocess
@@ -74,10 +75,22 @@ def _program(name):
         directories.insert(0, os.environ["HALFLAB_BIN_DIR"])
     program = shutil.which(name, path=os.pathsep.join(directories))
     if program is None:
-        raise ExperimentError(
-            f"experiment '{name}' was not found; ./lab build makes all of them, HALFLAB_BIN_DIR says where they are"
-        )
+        raise ExperimentError(f"experiment '{name}' was not found; {_allowed(name, directories)}")
     return program
+
+
+def _allowed(name, directories):
+    """The experiments that lie beside one that each build and each installation has."""
+    place = shutil.which("underflow_sweep", path=os.pathsep.join(directories))
+    if place is None:
+        return (
+            "there are none in HALFLAB_BIN_DIR, beside this module or on the PATH: ./lab build in a checkout makes them, "
+            "and the wheel and the Debian package halflab bring them"
+        )
+    programs = (p for p in Path(place).parent.iterdir() if p.is_file() and os.access(p, os.X_OK) and not p.suffix)
+    names = sorted(program.name for program in programs if program.name != "halflab")
+    meant = difflib.get_close_matches(name, names, 1)
+    return (f"did you mean '{meant[0]}'? " if meant else "") + "allowed: " + ", ".join(names)
 
 
 def _words(options):
