@@ -7,6 +7,7 @@
 /// `a.cast<float>() * b.cast<float>()`.
 
 #include <Eigen/Core>
+#include <cstdlib>
 
 #include "half.h"
 
@@ -18,4 +19,15 @@ struct Eigen::NumTraits<fp16::half> : Eigen::GenericNumTraits<fp16::half> {
 
   /// How far two numbers may differ, relative to them, and still count as approximately equal: 8 epsilon.
   static constexpr fp16::half dummy_precision() { return fp16::half(8 * fp16::binary16.epsilon()); }
+};
+
+/// What Random() draws: halves in [x, y], without arguments in [-1, 1]. Eigen's own would divide by RAND_MAX, which
+/// is beyond the largest half.
+template <>
+struct Eigen::internal::random_impl<fp16::half> {
+  static fp16::half run(const fp16::half& x, const fp16::half& y) {
+    const float share = static_cast<float>(std::rand()) / static_cast<float>(RAND_MAX);
+    return fp16::half(x + (static_cast<float>(y) - x) * share);
+  }
+  static fp16::half run() { return run(fp16::half(-1), fp16::half(1)); }
 };

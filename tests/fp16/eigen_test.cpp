@@ -31,6 +31,14 @@ TEST_CASE("Eigen: the traits of half") {
   CHECK_FALSE(Traits::IsComplex);
 }
 
+TEST_CASE("Eigen: Random draws numbers from -1 to 1, of both signs and many sizes") {
+  const Matrix drawn = Matrix::Random(40, 50);
+  CHECK(drawn.minCoeff() >= -1_h);
+  CHECK(drawn.maxCoeff() <= 1_h);
+  CHECK(drawn.cast<double>().mean() == doctest::Approx(0).epsilon(0.1));
+  CHECK(drawn.cast<double>().array().square().mean() == doctest::Approx(1.0 / 3).epsilon(0.1));
+}
+
 Matrix random_matrix(Eigen::Index rows, Eigen::Index columns, std::uint64_t seed, double largest) {
   oracle::RandomBits random(seed);
   return Matrix::NullaryExpr(rows, columns,
