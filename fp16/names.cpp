@@ -63,7 +63,14 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
+// What is short for a candidate goes before what is near it: min is minimum, not sin.
 std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
+  constexpr std::size_t fewest_letters = 3;
+  const auto is_longer = [name](const std::string& candidate) {
+    return candidate.starts_with(name) || candidate.ends_with("_" + std::string(name));
+  };
+  const auto longer = std::ranges::find_if(candidates, is_longer);
+  if (name.size() >= fewest_letters && longer != candidates.end()) return *longer;
   const auto distance = [name](const std::string& candidate) { return edit_distance(name, candidate); };
   const auto nearest = std::ranges::min_element(candidates, {}, distance);
   if (nearest == candidates.end()) return std::nullopt;

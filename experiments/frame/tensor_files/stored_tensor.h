@@ -51,6 +51,7 @@ struct Contents {
 struct RawLayout {
   const ElementType* type = nullptr;  ///< none: not allowed
   std::optional<Shape> shape = {};    ///< without one: a vector as long as the file
+  bool reads_codes = false;           ///< unsigned integers as wide as the type are its codes
 };
 
 /// "(2, 3)", as NumPy writes it.

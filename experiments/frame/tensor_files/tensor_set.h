@@ -51,11 +51,11 @@ class NamedTensor {
   /// Throws std::runtime_error, with the names that there are.
   explicit NamedTensor(const std::string& place, const RawLayout& raw = {});
 
-  const StoredTensor& tensor() const { return *tensor_; }
+  const StoredTensor& tensor() const { return tensor_; }
 
  private:
   TensorSet set_;
-  const StoredTensor* tensor_;
+  StoredTensor tensor_;
 };
 
 }  // namespace experiments::tensor_files

@@ -45,6 +45,9 @@ TEST_CASE("a name is near within one edit or a third of its length, if anything 
   CHECK(names::nearest_name("kitten", Names{"sitten"}) == "sitten");
   CHECK(names::nearest_name("sitting", Names{"kitten"}) == std::nullopt);    // 3 edits of 7
   CHECK(names::nearest_name("abcdxyzgh", Names{"abcdefgh"}) == "abcdefgh");  // 3 of 9
+  CHECK(names::nearest_name("min", Names{"sin", "minimum"}) == "minimum");   // begins so
+  CHECK(names::nearest_name("nvidia", Names{"any", "canonical_nvidia"}) == "canonical_nvidia");
+  CHECK(names::nearest_name("mi", Names{"minimum"}) == std::nullopt);
   CHECK(names::nearest_name("x", Names{"y"}) == std::nullopt);
   CHECK(names::nearest_name("", Names{"y"}) == std::nullopt);
   CHECK(names::nearest_name("y", Names{}) == std::nullopt);

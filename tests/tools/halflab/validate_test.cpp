@@ -86,14 +86,21 @@ class Trial {
     words.insert(words.end(), files_.begin(), files_.end());
     words.push_back(directory_ / "y.npy");
     words.insert(words.end(), options.begin(), options.end());
-    const CommandRun text = run_halflab(words);
-    words.push_back("--json");
     const CommandRun run = run_halflab(words);
-    const Json summary = run.json().at("summary");
+    words.push_back("--json");
+    const Json summary = run_halflab(words).json().at("summary");
     const std::string found = summary.at("class").string();
-    CHECK(text.out.starts_with(found + ":"));
-    CHECK(text.exit_code == (found == "different" ? 1 : 0));
+    CHECK(run.out.starts_with(found + ":"));
+    CHECK(run.exit_code == (found == "different" ? 1 : 0));
+    text_ = run.out;
     return summary;
+  }
+
+  /// What a person reads of it.
+  std::string text(const std::function<std::uint16_t(const std::vector<std::uint16_t>&)>& kernel,
+                   const std::vector<std::string>& options = {}) {
+    validate(kernel, options);
+    return text_;
   }
 
   std::string explanation(const std::function<std::uint16_t(const std::vector<std::uint16_t>&)>& kernel,
@@ -108,6 +115,7 @@ class Trial {
   TemporaryDirectory directory_;
   std::vector<std::string> files_;
   std::vector<Codes> operands_;
+  std::string text_;
 };
 
 bool is_subnormal(std::uint16_t code) {
@@ -149,6 +157,13 @@ TEST_CASE("halflab inputs: weighted triples do not depend on shards or threads, 
       CHECK((std::ranges::count(codes, border) > 0 || border == 0x7e00));
     CHECK(std::ranges::count_if(codes, is_nan) > 1000);
   }
+}
+
+TEST_CASE("halflab inputs: --count draws pairs, too, in place of all") {
+  const Trial pairs("add", {"--count", "5000"});
+  CHECK(pairs.operand(0).size() == 5000);
+  CHECK(std::set(pairs.operand(0).begin(), pairs.operand(0).end()).size() > 1000);
+  CHECK(std::ranges::count(pairs.operand(1), 0x7bff) > 0);
 }
 
 TEST_CASE("halflab validate: right kernels are equal") {
@@ -222,6 +237,68 @@ TEST_CASE("halflab validate: knows two roundings from one") {
             .starts_with("it reads subnormal operands as zeros"));
 }
 
+TEST_CASE("halflab validate: errors up and down are an approximation, and no two roundings at one time") {
+  Trial tanh("tanh");
+  const auto off_by_one = [](const Operands& x) {
+    const std::uint16_t y = fp16::math::tanh(x[0], {}).bits;
+    const bool is_tried = (y & 0x7fff) > 0x1000 && !is_nan(y) && x[0] % 3 == 0;
+    return static_cast<std::uint16_t>(y + (is_tried ? (x[0] % 2 == 0 ? 1 : -1) : 0));
+  };
+  CHECK(tanh.explanation(off_by_one) == "");
+  CHECK(tanh.text(off_by_one).find("It is an approximation of at most 1 ulp.") != std::string::npos);
+}
+
+TEST_CASE("halflab validate: knows what programs make of an operation") {
+  const std::vector<std::string> any{"--nan", "any"}, sample{"--count", "100000"};
+  CHECK(Trial("subtract", sample).explanation([](const Operands& x) {
+    return fp16::subtract<fp16::binary16>(x[1], x[0]).bits;
+  }) == "its operands are swapped");
+  Trial add("add", sample);
+  const auto second_nan = [](const Operands& x) { return fp16::add<fp16::binary16>(x[1], x[0]).bits; };
+  CHECK(add.explanation(second_nan) == "of two NaNs it takes the second");
+  CHECK(add.text(second_nan).find("Only bits of NaNs are wrong: --nan any allows that.") !=
+        std::string::npos);
+  CHECK(Trial("divide", sample)
+            .explanation(
+                [](const Operands& x) {
+                  return fp16::multiply<fp16::binary16>(
+                             x[0], fp16::divide<fp16::binary16>(std::uint16_t{0x3c00}, x[1]).bits)
+                      .bits;
+                },
+                any) == "it rounds twice: the reciprocal, and then the product");
+  CHECK(Trial("maximum", sample).explanation([](const Operands& x) {
+    return as_float(x[0]) > as_float(x[1]) ? x[0] : x[1];
+  }) == "it is a > b ? a : b");
+  CHECK(Trial("minimum_number", sample).explanation([](const Operands& x) {
+    return as_float(x[1]) < as_float(x[0]) ? x[1] : x[0];
+  }) == "it is b < a ? b : a");
+  CHECK(Trial("fma", sample)
+            .explanation(
+                [](const Operands& x) {
+                  const fp16::Attributes flushing{.flush_to_zero = true, .denormals_are_zero = true};
+                  return fp16::add<fp16::binary16>(fp16::multiply<fp16::binary16>(x[0], x[1], flushing).bits,
+                                                   x[2], flushing)
+                      .bits;
+                },
+                any) ==
+        "it rounds twice, the product and then the sum, reads subnormal operands as zeros and flushes both");
+}
+
+TEST_CASE(
+    "halflab validate: of what explains the same the plainest is named, and wrong numbers stand before "
+    "NaNs") {
+  CHECK(Trial("sqrt", {"--shard", "16/64"}).explanation([](const Operands& x) {  // no subnormal numbers
+    return fp16::sqrt<fp16::binary16>(x[0], {.rounding = fp16::Rounding::toward_zero}).bits;
+  }) == "it truncates (rounds toward zero)");
+  Trial sqrt("sqrt");
+  const std::string text = sqrt.text([](const Operands& x) {
+    return is_nan(x[0])     ? std::uint16_t{0x7e11}
+           : x[0] == 0xfbff ? std::uint16_t{0x3c00}
+                            : fp16::sqrt<fp16::binary16>(x[0]).bits;
+  });
+  CHECK(text.find("\n64511 ") < text.find("\n31745 "));
+}
+
 TEST_CASE("halflab validate: an approximation is within so many ulp, and says how many it has") {
   Trial tanh("tanh");
   const auto off_by_two = [](const Operands& x) {
@@ -275,8 +352,14 @@ TEST_CASE("halflab validate: other formats, results in floats, and casts") {
   for (const auto code : codes) results.push_back(fp16::sqrt<fp16::bfloat16>(code).bits);
   REQUIRE(run_halflab({"inputs", "sqrt", "--format", "bfloat16", "--to", x}).exit_code == 0);
   CHECK(read(x) == codes);
-  write(y, results, "|V2");
-  CHECK(class_of({"validate", "sqrt", x, y, "--dtype", "bf16"}) == "equal");
+  for (const char* const type : {"|V2", "<u2"}) {
+    write(y, results, type);
+    CHECK(class_of({"validate", "sqrt", x, y, "--dtype", "bf16"}) == "equal");
+  }
+  CHECK(run_halflab({"validate", "sqrt", x, y}).err.find("--dtype") != std::string::npos);
+  CHECK(run_halflab({"validate", "sqrt", y, y})
+            .err.find("unsigned integers: codes as wide as a format are read") != std::string::npos);
+  CHECK(run_halflab({"validate", "sqrt", y, y, "--dtype", "e4m3"}).exit_code == 2);
   // Every function that is known in bfloat16 is known at every number.
   for (const char* const name : {"exp", "expm1", "log", "log1p", "sigmoid", "softplus", "tanh", "erf"}) {
     INFO(name);
@@ -312,6 +395,13 @@ TEST_CASE("halflab validate: codes as hexadecimal text") {
   CHECK(test::content_of(a).starts_with("3a97\n3a97\n"));
   CHECK(test::content_of(b).starts_with("0000\n0001\n"));
   CHECK(run_halflab({"validate", "multiply", a, b, a}).out.starts_with("different:"));
+  std::string one_with_address = "@0\n", all = test::content_of(a);  // as simulators write them, too
+  for (std::size_t i = 0; i < all.size(); i += 5) one_with_address += "0x" + all.substr(i, 5);
+  std::ofstream(y) << one_with_address;
+  CHECK(run_halflab({"validate", "multiply", a, b, y, "--json"}).out ==
+        run_halflab({"validate", "multiply", a, b, a, "--json"}).out);
+  std::ofstream(y) << "@1\n3c00\n";
+  CHECK(run_halflab({"validate", "multiply", a, b, y}).err.find("has '@1' in line 1") != std::string::npos);
   std::ofstream(y) << "// results\n 3c00 // one\n3XYZ\n";
   CHECK(run_halflab({"validate", "multiply", a, b, y})
             .err.find("has '3XYZ' in line 3, which is no code of 16 bits") != std::string::npos);
@@ -338,8 +428,10 @@ TEST_CASE("halflab validate: --out keeps tables, figure and page, and threads ch
 
 TEST_CASE("halflab inputs and validate: bad input is one line and exit code 2") {
   const TemporaryDirectory directory;
-  const std::string x = directory / "x.npy", y = directory / "y.npy", f = directory / "f.npy";
+  const std::string x = directory / "x.npy", y = directory / "y.npy", f = directory / "f.npy",
+                    none = directory / "none.npy";
   write(x, Codes(10));
+  write(none, {});
   write(y, Codes(11));
   std::ofstream(f, std::ios::binary) << test::npy_file(test::npy_dictionary("<f4", "False", "(10,)"),
                                                        std::string(40, 0));
@@ -352,17 +444,22 @@ TEST_CASE("halflab inputs and validate: bad input is one line and exit code 2") 
            {{"inputs", "tanh", "--to", x, "--shard", "0/4"}, "--shard: '0/4' is no part"},
            {{"inputs", "tanh", "--to", x, "--shard", "5/4"}, "--shard: '5/4' is no part"},
            {{"inputs", "tanh", "--to", x, "--format", "tf32"}, "--format: tf32"},
-           {{"inputs", "add", "--to", x + "," + y}, "such as --shard 1/16"},
+           {{"inputs", "add", "--to", x + "," + y},
+            "such as --shard 1/16, or the boundary-weighted ones of --count"},
+           {{"inputs", "mul", "--to", x}, "unknown operation 'mul'; did you mean 'multiply'?"},
            {{"inputs", "fma", "--to", "a.npy,b.npy,c.npy", "--count", "0"}, "--count"},
            {{"validate"}, "OP"},
            {{"validate", "tanh", x}, "tanh takes 2 files, of its operand and of results, not 1"},
            {{"validate", "tanh", x, y}, "they must be as many"},
+           {{"validate", "tanh", none, none}, "has no element, so that nothing can be checked"},
+           {{"validate", "exp2", x, f},
+            "allowed: results of binary16, to which the kernel rounds them itself"},
            {{"validate", "add", x, f, x}, "operands must be of one format"},
            {{"validate", "tanh", f, x}, "is not known for operands of binary32"},
            {{"validate", "tanh", x, x, "--rounding", "up"}, "--rounding: unknown rounding 'up'"},
            {{"validate", "tanh", x, x, "--rounding", "stochastic"}, "stochastic"},
            {{"validate", "tanh", x, x, "--nan", "none"}, "--nan: unknown rule 'none'"},
-           {{"validate", "tanh", x, directory / "none.npy"}, "cannot be read"}}) {
+           {{"validate", "tanh", x, directory / "absent.npy"}, "cannot be read"}}) {
     const CommandRun run = run_halflab(words);
     INFO(run.err);
     CHECK(run.exit_code == 2);

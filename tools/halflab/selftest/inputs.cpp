@@ -14,7 +14,7 @@ constexpr std::uint64_t key = 22;
 }  // namespace
 
 std::vector<validate::Operands> weighted_operands(const fp16::Format& format, std::size_t count) {
-  const validate::OperandList list(validate::find_function("fma"), format, count, key);
+  const validate::OperandList list(validate::find_function("fma"), format, {}, key);
   std::vector<validate::Operands> operands;
   for (std::size_t i = 0; i < count; ++i) operands.push_back(list.weighted(i));
   return operands;

@@ -48,10 +48,11 @@ std::vector<std::byte> codes_in(std::string_view text, const std::string& file, 
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view word = code_in(text.substr(begin, end - begin));
     begin = end + 1;
-    if (word.empty()) continue;
+    if (word.empty() || word == fmt::format("@{:x}", codes.size() / width)) continue;
+    const std::string_view digits = word.substr(word.starts_with("0x") ? 2 : 0);
     std::uint64_t code = 0;
-    const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), code, 16);
-    if (error != std::errc{} || stop != word.data() + word.size() || (bits < 64 && code >> bits != 0))
+    const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+    if (error != std::errc{} || stop != digits.data() + digits.size() || (bits < 64 && code >> bits != 0))
       files::refuse(file, fmt::format("has '{}' in line {}, which is no code of {} bits in hexadecimal",
                                       experiments::one_line(word), number + 1, bits));
     const std::size_t place = codes.size();
@@ -63,7 +64,9 @@ std::vector<std::byte> codes_in(std::string_view text, const std::string& file, 
 
 CodeFile::CodeFile(const std::string& place, const files::RawLayout& raw) {
   if (!is_hex(place)) {
-    file_.emplace(place, raw);
+    files::RawLayout layout = raw;
+    layout.reads_codes = true;
+    file_.emplace(place, layout);
     return;
   }
   const files::ElementType* const type = raw.type != nullptr ? raw.type : files::type_of_format("binary16");

@@ -18,11 +18,13 @@ bool is_hex(std::string_view path);
 /// Such lines, of codes of `width` bytes each.
 std::string hex_lines(std::span<const std::byte> codes, std::size_t width);
 
-/// The codes of so many bits in such lines; blank lines and comments (//) are passed over. Throws std::runtime_error, naming
-/// file and line, where what stands there is no code.
+/// The codes of so many bits in such lines, with or without 0x; blank lines, comments (//) and the address of the code that
+/// follows anyhow (@, in small letters) are passed over. Throws std::runtime_error, naming file and line, where what stands
+/// there is no code.
 std::vector<std::byte> codes_in(std::string_view text, const std::string& file, int bits);
 
-/// The tensor that "FILE" holds or "FILE:NAME" names, or the codes of a .hex file: of binary16 unless `raw` says otherwise.
+/// The tensor that "FILE" holds or "FILE:NAME" names, unsigned integers being codes of the type in `raw`; or the codes of a
+/// .hex file: of binary16 unless `raw` says otherwise.
 class CodeFile {
  public:
   /// Throws std::runtime_error, naming the file, where it holds something else.

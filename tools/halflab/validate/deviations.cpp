@@ -29,11 +29,12 @@ class Collector {
   /// It computes as with these attributes.
   void add(std::string text, const Attributes& attributes) {
     if (attributes != attributes_)
-      add(std::move(text), function_.in(operands_, result_, attributes.rounding), attributes);
+      add(std::move(text), function_.in(operands_, result_, attributes.rounding), attributes,
+          attributes.rounding != attributes_.rounding);
   }
 
   /// It computes this function instead.
-  void add(std::string text, Evaluate other, const Attributes& attributes) {
+  void add(std::string text, Evaluate other, const Attributes& attributes, bool is_rounding = false) {
     if (!other) return;
     const auto is_nan = questions_of(result_).is_nan;
     deviations_.push_back({.text = std::move(text),
@@ -47,27 +48,20 @@ class Collector {
                                [=](const Operands& codes, std::uint64_t result) {
                                  const std::uint64_t found = other(codes, attributes);
                                  return found != result && !(is_nan(found) && is_nan(result));
-                               }});
+                               },
+                           .is_rounding = is_rounding});
   }
 
-  void add(std::string text, decltype(Deviation::explains) explains) {
-    deviations_.push_back({.text = std::move(text), .explains = std::move(explains)});
+  void add(std::string text, decltype(Deviation::explains) explains, bool is_rounding = false) {
+    deviations_.push_back(
+        {.text = std::move(text), .explains = std::move(explains), .is_rounding = is_rounding});
   }
 
   void add_subnormals() {
-    const auto with = [&](bool results, bool operands) {
-      Attributes attributes = attributes_;
-      attributes.flush_to_zero = results;
-      attributes.denormals_are_zero = operands;
-      return attributes;
-    };
-    add("it keeps subnormal numbers", with(false, false));
-    add("it flushes subnormal results to zero", with(true, false));
-    add("it reads subnormal operands as zeros", with(false, true));
-    add("it reads subnormal operands as zeros and flushes subnormal results", with(true, true));
-    Attributes truncating = with(true, true);
-    truncating.rounding = Rounding::toward_zero;
-    add("it truncates, reads subnormal operands as zeros and flushes subnormal results", truncating);
+    add("it keeps subnormal numbers", flushing(false, false));
+    add("it flushes subnormal results to zero", flushing(true, false));
+    add("it reads subnormal operands as zeros", flushing(false, true));
+    add("it reads subnormal operands as zeros and flushes subnormal results", flushing(true, true));
   }
 
   void add_roundings() {
@@ -83,6 +77,9 @@ class Collector {
       attributes.rounding = rounding;
       add(text, attributes);
     }
+    Attributes truncating = flushing(true, true);
+    truncating.rounding = Rounding::toward_zero;
+    add("it truncates, reads subnormal operands as zeros and flushes subnormal results", truncating);
     Attributes attributes = attributes_;
     attributes.saturate = !attributes.saturate;
     add(attributes.saturate ? "it saturates: what overflows becomes the largest finite number"
@@ -103,6 +100,13 @@ class Collector {
             return is_nan(expected) && is_nan(result) && result == nan;
           });
     }
+    if (function_.arity == 2 && operands_ == result_) {
+      add("of two NaNs it takes the second",
+          [evaluate = in(function_.name), is_nan, attributes = attributes_](
+              const Operands& codes, std::uint64_t, std::uint64_t result) {
+            return is_nan(codes[0]) && is_nan(codes[1]) && result == evaluate(swapped(codes), attributes);
+          });
+    }
     add("its NaNs have bits of their own",
         [is_nan](const Operands&, std::uint64_t expected, std::uint64_t result) {
           return is_nan(expected) && is_nan(result);
@@ -112,13 +116,32 @@ class Collector {
         [is_zero](const Operands&, std::uint64_t expected, std::uint64_t result) {
           return is_zero(expected) && is_zero(result);
         });
+  }
+
+  /// What programs make of the function.
+  void add_formulas() {
+    add("its operands are swapped", function_.arity == 2 ? with_swapped(in(function_.name)) : nullptr,
+        attributes_);
+    if (operands_ != result_) return;
+    if (function_.name == "divide")
+      add("it rounds twice: the reciprocal, and then the product", by_reciprocal(), attributes_, true);
+    if (function_.name == "fma") {
+      add("it rounds twice: the product, and then the sum", in_two_steps(), attributes_, true);
+      add("it rounds twice, the product and then the sum, reads subnormal operands as zeros and flushes both",
+          in_two_steps(), flushing(true, true), true);
+    }
     constexpr std::pair<std::string_view, std::string_view> rules[]{{"minimum", "minimum_number"},
                                                                     {"maximum", "maximum_number"}};
     for (const auto& [nan_wins, number_wins] : rules) {
+      if (function_.name != nan_wins && function_.name != number_wins) continue;
       if (function_.name == nan_wins)
         add("it takes the number where one operand is a NaN", in(number_wins), attributes_);
       if (function_.name == number_wins)
         add("it takes the NaN where there is one", in(nan_wins), attributes_);
+      const bool is_maximum = nan_wins == "maximum";
+      const Evaluate choice = by_comparison(is_maximum);
+      add(is_maximum ? "it is a > b ? a : b" : "it is a < b ? a : b", choice, attributes_);
+      add(is_maximum ? "it is b > a ? b : a" : "it is b < a ? b : a", with_swapped(choice), attributes_);
     }
   }
 
@@ -132,19 +155,47 @@ class Collector {
           [wide, narrow](const Operands& codes, const Attributes& attributes) {
             return narrow({wide(codes, attributes)}, attributes);
           },
-          attributes_);
+          attributes_, true);
     add_approximation(narrow);
-    if (function_.name == "fma") {
-      add(
-          "it rounds twice: the product, and then the sum",
-          [multiply = in("multiply"), sum = in("add")](const Operands& codes, const Attributes& attributes) {
-            return sum({multiply(codes, attributes), codes[2]}, attributes);
-          },
-          attributes_);
-    }
   }
 
  private:
+  static Operands swapped(const Operands& codes) { return {codes[1], codes[0]}; }
+
+  static Evaluate with_swapped(Evaluate evaluate) {
+    return [evaluate = std::move(evaluate)](const Operands& codes, const Attributes& attributes) {
+      return evaluate(swapped(codes), attributes);
+    };
+  }
+
+  Evaluate by_reciprocal() const {
+    return [rcp = in("rcp"), multiply = in("multiply")](const Operands& codes, const Attributes& attributes) {
+      return multiply({codes[0], rcp({codes[1]}, attributes)}, attributes);
+    };
+  }
+
+  Evaluate in_two_steps() const {
+    return [multiply = in("multiply"), sum = in("add")](const Operands& codes, const Attributes& attributes) {
+      return sum({multiply(codes, attributes), codes[2]}, attributes);
+    };
+  }
+
+  /// The first operand where it is the larger (or smaller) one, else the second, whatever that is.
+  Evaluate by_comparison(bool is_maximum) const {
+    return [=, questions = questions_of(operands_)](const Operands& codes, const Attributes&) {
+      if (questions.is_nan(codes[0]) || questions.is_nan(codes[1])) return codes[1];
+      const std::int64_t a = questions.ordinal(codes[0]), b = questions.ordinal(codes[1]);
+      return (is_maximum ? a > b : a < b) ? codes[0] : codes[1];
+    };
+  }
+
+  Attributes flushing(bool results, bool operands) const {
+    Attributes attributes = attributes_;
+    attributes.flush_to_zero = results;
+    attributes.denormals_are_zero = operands;
+    return attributes;
+  }
+
   Evaluate in(std::string_view name) const {
     return find_function(name).in(operands_, result_, attributes_.rounding);
   }
@@ -154,7 +205,8 @@ class Collector {
     const Evaluate to_odd = function_.in(operands_, fp16::binary32, Rounding::to_odd);
     if (!to_odd || function_.name == "cast") return;
     const CodeQuestions wide = questions_of(fp16::binary32), questions = questions_of(result_);
-    add(fmt::format("it computes in floats that are wrong by at most {} ulp, and rounds those",
+    add(
+        fmt::format("it computes in floats that are wrong by at most {} ulp, and rounds those",
                     most_float_ulp),
         [=, attributes = attributes_](const Operands& codes, std::uint64_t, std::uint64_t result) {
           const std::uint64_t value = to_odd(codes, {.rounding = Rounding::to_odd});
@@ -168,7 +220,8 @@ class Collector {
           if (questions.is_nan(one) || questions.is_nan(other)) return false;
           const auto [low, high] = std::minmax({questions.ordinal(one), questions.ordinal(other)});
           return low <= questions.ordinal(result) && questions.ordinal(result) <= high;
-        });
+        },
+        true);
   }
 
   const Function& function_;
@@ -186,6 +239,7 @@ std::vector<Deviation> deviations_of(const Function& function, const Format& ope
   collector.add_subnormals();
   collector.add_roundings();
   collector.add_wide();
+  collector.add_formulas();
   return std::move(collector).deviations();
 }
 

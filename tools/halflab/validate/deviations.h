@@ -15,6 +15,8 @@ struct Deviation {
   std::function<bool(const Operands& operands, std::uint64_t expected, std::uint64_t result)> explains;
   /// Whether it would not give this result; none where it tells nothing of results that are right.
   std::function<bool(const Operands& operands, std::uint64_t result)> contradicts = {};
+  /// Whether it says how results are rounded, so that a kernel has one such deviation and no second.
+  bool is_rounding = false;
 };
 
 /// At most this many, so that a set of them fits into a word.

@@ -26,7 +26,11 @@ struct Options {
   bool saturate = false;
 };
 
+/// In the order in which they are shown.
+enum class Difference { wrong, nan_bits, allowed };
+
 struct Counterexample {
+  Difference difference;
   std::uint64_t index;
   Operands operands;
   std::uint64_t expected, result;
@@ -57,10 +61,13 @@ struct Counts {
       by_deviations;  ///< how many differing are explained by just this set
   std::array<std::uint64_t, most_deviations>
       contradictions{};  ///< right results that a deviation would not give
+  std::map<std::size_t, std::uint64_t>
+      first_contradictions;  ///< by deviation the smallest index of such a result
   std::vector<Counterexample> first;
 
   Counts& operator+=(const Counts& other);
   void add_first(const Counterexample& example);
+  void add_contradiction(std::size_t deviation, std::uint64_t index);
 };
 
 struct Findings {

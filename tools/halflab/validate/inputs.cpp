@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 #include <ranges>
 #include <stdexcept>
 
@@ -31,7 +32,7 @@ struct Options {
   std::string to;
   std::string format = "binary16";
   std::string shard = "1/1";
-  std::int64_t count = 1 << 20;
+  std::optional<std::int64_t> count;
   std::uint64_t seed = 1;
 };
 
@@ -63,9 +64,11 @@ void bind(experiments::CommandLine& command_line, Options& options) {
   command_line.add("--format", options.format, fmt::format("of the operands: {}", scalar_format_names()),
                    "FORMAT");
   command_line.add("--shard", options.shard, "the i-th of n parts of all operands, i from 1 on", "i/n");
-  command_line.add("--count", options.count,
-                   "how many, where all would be more than 2^32 (three operands, two of more than 16 bits)",
-                   {.minimum = 1});
+  command_line.add(
+      "--count", options.count,
+      "so many that are boundary-weighted, in place of all (default 1048576 where all would be more "
+      "than 2^32: three operands, two of more than 16 bits)",
+      {.minimum = 1});
   command_line.add_seed(options.seed);
 }
 
@@ -161,16 +164,17 @@ Written write_operands(const Options& options, experiments::Run& run) {
   if (type == nullptr || type->bits < 8)
     throw std::invalid_argument(
         fmt::format("--format: {} has no elements of whole bytes in a file", format->name));
-  const OperandList list(function, format->format, static_cast<std::uint64_t>(options.count), options.seed);
+  const OperandList list(function, format->format, options.count, options.seed);
   const Shard shard = shard_of(options.shard);
   const auto border = [&](std::uint64_t part) {
     return static_cast<std::uint64_t>(static_cast<unsigned __int128>(list.size()) * part / shard.of);
   };
   const std::uint64_t first = border(shard.index - 1), count = border(shard.index) - first;
   if (count > most_at_once)
-    throw std::invalid_argument(fmt::format(
-        "--shard: {} has {} operands; allowed: at most 2^28, such as --shard {}/{}", options.shard, count,
-        shard.index, shard.of * ((count + most_at_once - 1) / most_at_once)));
+    throw std::invalid_argument(
+        fmt::format("--shard: {} has {} operands; allowed: at most 2^28, such as --shard {}/{}{}",
+                    options.shard, count, shard.index, shard.of * ((count + most_at_once - 1) / most_at_once),
+                    list.is_complete() ? ", or the boundary-weighted ones of --count 1048576" : ""));
   const std::vector<Bytes> bytes =
       fill(list, function.arity, first, count, static_cast<std::size_t>(type->bits / 8), run);
   write(paths, bytes, *type, count);
@@ -223,7 +227,8 @@ int run_inputs(int argc, const char* const* argv, experiments::Streams streams) 
             .outputs = experiments::outputs_of(summary),
             .details =
                 "One operand of up to 32 bits, or two of up to 16, take all values, in the order of "
-                "their codes, the last operand fastest. Others are boundary-weighted, and each is a "
+                "their codes, the last operand fastest. Others, and with --count these too, are "
+                "boundary-weighted, and each is a "
                 "function of its index and the seed alone: zeros, subnormal numbers, powers of two, "
                 "infinities, NaNs and their neighbours, numbers near each other and near the product."},
        .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },

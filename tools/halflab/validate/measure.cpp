@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <stdexcept>
+#include <utility>
 
 #include "experiments/frame/parallel.h"
 #include "experiments/frame/tensor_files/element_reader.h"
@@ -59,9 +60,10 @@ class Counter {
     ++counts_.results;
     if (is_right) {
       ++counts_.by_ulp.counts[0];
-      if (index % sampling == 0) add_contradictions(codes, result);
+      if (index % sampling == 0) add_contradictions(index, codes, result);
     } else {
       ++counts_.differing;
+      const std::uint64_t beyond = counts_.beyond;
       if (nan_expected != nan_result) {
         ++counts_.one_nan;
         ++counts_.beyond;
@@ -69,7 +71,10 @@ class Counter {
         add_distance(expected, result, nan_result, share);
       }
       add_explanations(codes, expected, result);
-      counts_.add_first({index, codes, expected, result});
+      const Difference difference = counts_.beyond == beyond     ? Difference::allowed
+                                    : nan_expected && nan_result ? Difference::nan_bits
+                                                                 : Difference::wrong;
+      counts_.add_first({difference, index, codes, expected, result});
     }
     const auto part = [&](std::size_t i) {
       return question_.function.arity > static_cast<int>(i)
@@ -89,10 +94,12 @@ class Counter {
     counts_.beyond += are_nans || is_wrong_sign || distance > question_.ulp;
   }
 
-  void add_contradictions(const Operands& codes, std::uint64_t result) {
+  void add_contradictions(std::uint64_t index, const Operands& codes, std::uint64_t result) {
     for (std::size_t i = 0; i < question_.deviations.size(); ++i) {
       const Deviation& deviation = question_.deviations[i];
-      counts_.contradictions[i] += deviation.contradicts && deviation.contradicts(codes, result);
+      if (!deviation.contradicts || !deviation.contradicts(codes, result)) continue;
+      ++counts_.contradictions[i];
+      counts_.add_contradiction(i, index);
     }
   }
 
@@ -147,8 +154,9 @@ void require_alike(const std::vector<files::StoredTensor>& operands, const files
   }
 }
 
-/// The smallest set that together explains all, of several the one that fewest right results contradict.
-std::vector<std::size_t> explanation(const Counts& counts, std::size_t deviations) {
+/// The smallest set that together explains all, with at most one way of rounding; of several the one that fewest right
+/// results contradict.
+std::vector<std::size_t> explanation(const Counts& counts, const std::vector<Deviation>& deviations) {
   constexpr int most_together = 3;
   if (counts.differing == 0 || counts.by_deviations.contains(0)) return {};
   std::vector<std::size_t> best;
@@ -166,7 +174,10 @@ std::vector<std::size_t> explanation(const Counts& counts, std::size_t deviation
       }
       return;
     }
-    for (std::size_t i = from; left > 0 && i < deviations; ++i) {
+    const bool has_rounding =
+        std::ranges::any_of(chosen, [&](std::size_t i) { return deviations[i].is_rounding; });
+    for (std::size_t i = from; left > 0 && i < deviations.size(); ++i) {
+      if (has_rounding && deviations[i].is_rounding) continue;
       chosen.push_back(i);
       self(self, chosen, i + 1, left - 1);
       chosen.pop_back();
@@ -198,13 +209,20 @@ Counts& Counts::operator+=(const Counts& other) {
   }
   for (const auto& [set, count] : other.by_deviations) by_deviations[set] += count;
   for (std::size_t i = 0; i < contradictions.size(); ++i) contradictions[i] += other.contradictions[i];
+  for (const auto& [deviation, index] : other.first_contradictions) add_contradiction(deviation, index);
   for (const Counterexample& example : other.first) add_first(example);
   return *this;
 }
 
+void Counts::add_contradiction(std::size_t deviation, std::uint64_t index) {
+  const auto [row, is_first] = first_contradictions.emplace(deviation, index);
+  if (!is_first) row->second = std::min(row->second, index);
+}
+
 void Counts::add_first(const Counterexample& example) {
-  if (first.size() == most_first && example.index > first.back().index) return;
-  first.insert(std::ranges::upper_bound(first, example.index, {}, &Counterexample::index), example);
+  const auto place = [](const Counterexample& each) { return std::pair(each.difference, each.index); };
+  if (first.size() == most_first && place(example) > place(first.back())) return;
+  first.insert(std::ranges::upper_bound(first, place(example), {}, place), example);
   if (first.size() > most_first) first.pop_back();
 }
 
@@ -253,8 +271,12 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
   Evaluate evaluate = function.in(operand_format->format, result_format->format, rounding);
   if (!evaluate)
     throw std::invalid_argument(
-        fmt::format("{}: is not known for operands of {} and results of {}, rounded {}", function.name,
-                    operand_format->name, result_format->name, options.rounding));
+        fmt::format("{}: is not known for operands of {} and results of {}, rounded {}{}", function.name,
+                    operand_format->name, result_format->name, options.rounding,
+                    function.in(operand_format->format, operand_format->format, rounding)
+                        ? fmt::format("; allowed: results of {0}, to which the kernel rounds them itself",
+                                      operand_format->name)
+                        : ""));
   found.deviations = deviations_of(function, operand_format->format, result_format->format, attributes);
   const Question question{.function = function,
                           .evaluate = evaluate,
@@ -268,7 +290,10 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
   const bool is_mapped =
       std::ranges::all_of(operands, [](auto& each) { return each.packing == files::Packing::none; }) &&
       results.packing == files::Packing::none;
-  const std::uint64_t piece = is_mapped ? results_of_a_piece : std::max<std::uint64_t>(results.elements, 1);
+  if (results.elements == 0)
+    throw std::runtime_error(
+        fmt::format("{} has no element, so that nothing can be checked", results.place()));
+  const std::uint64_t piece = is_mapped ? results_of_a_piece : results.elements;
   const std::uint64_t pieces = (results.elements + piece - 1) / piece;
   std::mutex mutex;
   experiments::Progress progress = run.progress("validate", pieces);
@@ -280,7 +305,7 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
     const std::scoped_lock lock(mutex);
     found.counts += counts;
   });
-  found.explanation = explanation(found.counts, found.deviations.size());
+  found.explanation = explanation(found.counts, found.deviations);
   return found;
 }
 

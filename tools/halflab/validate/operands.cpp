@@ -8,6 +8,7 @@ namespace halflab::validate {
 namespace {
 
 constexpr int most_complete_bits = 32;
+constexpr std::int64_t default_weighted = 1 << 20;
 
 std::uint64_t mask_of(int bits) {
   return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
@@ -15,12 +16,13 @@ std::uint64_t mask_of(int bits) {
 
 }  // namespace
 
-OperandList::OperandList(const Function& function, const fp16::Format& format, std::uint64_t weighted,
-                         std::uint64_t seed)
+OperandList::OperandList(const Function& function, const fp16::Format& format,
+                         std::optional<std::int64_t> weighted, std::uint64_t seed)
     : format_(format),
       arity_(function.arity),
-      is_complete_(function.arity * format.width() <= most_complete_bits),
-      size_(is_complete_ ? std::uint64_t{1} << function.arity * format.width() : weighted),
+      is_complete_(!weighted && function.arity * format.width() <= most_complete_bits),
+      size_(is_complete_ ? std::uint64_t{1} << function.arity * format.width()
+                         : static_cast<std::uint64_t>(weighted.value_or(default_weighted))),
       seed_(seed),
       multiply_(find_function("multiply").in(format, format, fp16::Rounding::nearest_even)) {}
 

@@ -2,18 +2,18 @@
 /// Operands that a kernel should be tried with.
 
 #include <cstdint>
-#include <string>
+#include <optional>
 
 #include "tools/halflab/validate/functions.h"
 
 namespace halflab::validate {
 
-/// All operands of a function in one format where these are at most 2^32, else so many that are boundary-weighted: zeros,
-/// subnormal numbers, powers of two, infinities, NaNs and their neighbours, and numbers near each other and near the
-/// product. Each is a function of its index (and the seed) alone.
+/// All operands of a function in one format where these are at most 2^32 and no number of them is asked for, else so many
+/// (by default 2^20) that are boundary-weighted: zeros, subnormal numbers, powers of two, infinities, NaNs and their
+/// neighbours, and numbers near each other and near the product. Each is a function of its index (and the seed) alone.
 class OperandList {
  public:
-  OperandList(const Function& function, const fp16::Format& format, std::uint64_t weighted,
+  OperandList(const Function& function, const fp16::Format& format, std::optional<std::int64_t> weighted,
               std::uint64_t seed);
 
   bool is_complete() const { return is_complete_; }

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct ExampleRow {
 
 const TableOf<ExampleRow> counterexamples_table{
     .name = "counterexamples",
-    .rows = "each of the first results that differ",
+    .rows =
+        "each of the first results that differ: what is wrong, then NaNs of other bits, then what is allowed",
     .columns = {{"index", "", [](auto& row) { return row.example.index; }},
                 {"a", "", [](auto& row) { return row.operand(0); }},
                 {"b", "", [](auto& row) { return row.operand(1); }},
@@ -154,7 +156,6 @@ std::string distance_clause(const Findings& found) {
 std::string answer(const Findings& found) {
   const Counts& counts = found.counts;
   const std::string what = fmt::format("{} in {}", found.function->name, found.result->name);
-  if (counts.results == 0) return fmt::format("equal: there are no results of {}.", what);
   if (counts.differing == 0)
     return fmt::format("equal: all {} results of {} are the exact values rounded once.", counts.results,
                        what);
@@ -169,12 +170,26 @@ std::string answer(const Findings& found) {
       counts.one_nan > 0 ? fmt::format("; {} times one side alone is a NaN", counts.one_nan) : "");
 }
 
-/// Of deviations that explain everything whether right results speak against them.
+/// Of deviations that explain everything a right result that speaks against them.
 std::string contradiction_clause(const Findings& found) {
-  std::uint64_t contradictions = 0;
-  for (const std::size_t i : found.explanation) contradictions += found.counts.contradictions[i];
-  return contradictions == 0 ? ""
-                             : " But not everywhere: some of the right results would be other ones then.";
+  std::optional<std::uint64_t> first;
+  for (const std::size_t i : found.explanation) {
+    const auto row = found.counts.first_contradictions.find(i);
+    if (row != found.counts.first_contradictions.end())
+      first = std::min(first.value_or(row->second), row->second);
+  }
+  return first ? fmt::format(
+                     " But not everywhere: some right results would be other ones then, such as that at "
+                     "index {}.",
+                     *first)
+               : "";
+}
+
+/// Where nothing but NaNs' bits is wrong, how to allow that.
+std::string nan_clause(const Findings& found) {
+  return found.counts.beyond > 0 && found.counts.beyond == found.counts.nan_bits
+             ? " Only bits of NaNs are wrong: --nan any allows that."
+             : "";
 }
 
 std::string explanation_sentence(const Findings& found) {
@@ -182,8 +197,8 @@ std::string explanation_sentence(const Findings& found) {
   const Counts& counts = found.counts;
   if (counts.differing == 0) return {};
   if (!found.explanation.empty())
-    return fmt::format("What explains all of them: {}.{}", explanation_text(found),
-                       contradiction_clause(found));
+    return fmt::format("What explains all of them: {}.{}{}", explanation_text(found),
+                       contradiction_clause(found), nan_clause(found));
   std::string sentence = "No known deviation explains all of them";
   std::size_t best = 0;
   const auto explained = [&](std::size_t i) { return DeviationRow{found, i}.explained(); };
