@@ -214,10 +214,39 @@ TEST_CASE("halflab show: every code of small formats has its page, and --out kee
   CHECK(std::filesystem::exists(directory / "out" / "report.html"));
 }
 
+TEST_CASE("halflab show: what a format lacks is said of it, and the other formats get what was asked for") {
+  CHECK(run_halflab({"show", "-0", "--format", "e8m0"})
+            .out.starts_with("e8m0 has no zero: -0 becomes 5.9e-39, its smallest number.\n"));
+  for (const char* const format : {"e4m3", "e2m1", "binary16"}) {
+    const Json infinity = shown({"inf", "--format", format});
+    CHECK(row(infinity.at("tables").at("formats"), "format", "binary16").at("value").string() == "inf");
+  }
+  const Json nan = shown({"nan", "--format", "e2m1"});
+  CHECK(row(nan.at("tables").at("formats"), "format", "e4m3").at("value").string() == "nan");
+}
+
+TEST_CASE("halflab show: stochastic rounding has one result where both of its directions overflow") {
+  int rows = 0;
+  for (const auto& each : measure("1e400", half).roundings) {
+    if (each.rounding != "stochastic") continue;
+    ++rows;
+    CHECK(each.chance == 1);
+    CHECK(each.result.shortest == "inf");
+  }
+  CHECK(rows == 1);
+}
+
+TEST_CASE("halflab show: a format's name may be in capitals") {
+  CHECK(code_of({"1", "--format", "FP16"}) == "0x3c00");
+  CHECK(code_of({"1", "--format", "E4M3"}) == "0x38");
+}
+
 TEST_CASE("halflab show: bad input is one line and exit code 2") {
   for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"show"}, "VALUE|0xCODE|EXPRESSION is missing"},
            {{"show", "abc"}, "'abc' at 'abc': must be a number"},
+           {{"show", "0,1"},
+            "'0,1' at ',1': must be an operator or the end; decimals are written with a point: 0.1"},
            {{"show", "1+"}, "'1+' at its end"},
            {{"show", "(1"}, "must be ')'"},
            {{"show", "fma(1,2)"}, "must be ','"},

@@ -18,7 +18,7 @@ class Parser {
   Expression expression() {
     sum();
     skip_space();
-    if (!rest_.empty()) fail("an operator or the end");
+    if (!rest_.empty()) fail("an operator or the end" + hint());
     return std::move(nodes_);
   }
 
@@ -27,6 +27,12 @@ class Parser {
     const std::string found =
         rest_.empty() ? "at its end" : fmt::format("at '{:.20}'", std::string_view(rest_));
     throw std::invalid_argument(fmt::format("'{:.80}' {}: must be {}", text_, found, expected));
+  }
+
+  /// For who writes decimals with a comma.
+  std::string hint() const {
+    const bool is_comma = rest_.size() > 1 && rest_[0] == ',' && rest_[1] >= '0' && rest_[1] <= '9';
+    return is_comma ? "; decimals are written with a point: 0.1" : "";
   }
 
   void skip_space() {

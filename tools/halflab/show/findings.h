@@ -65,8 +65,9 @@ struct Findings {
   std::optional<Discarded> discarded;  ///< of what is rounded
   std::optional<int> ulp_exponent;     ///< of a finite result
   std::optional<Description> below, above;
-  std::vector<RoundedSo> roundings;  ///< of what is rounded: all seven, stochastic with both of its results
-  std::vector<InFormat> formats;     ///< what is rounded, or the code's value, in each
+  std::vector<RoundedSo>
+      roundings;  ///< of what is rounded: all seven, stochastic with both of its results where these differ
+  std::vector<InFormat> formats;  ///< what is rounded, or the code's value, in each
 
   bool is_rounded() const { return operation != Operator::code && operation != Operator::negate; }
   bool is_finite() const { return ulp_exponent.has_value(); }

@@ -116,21 +116,27 @@ std::vector<RoundedSo> all_roundings(const fp16::Format& format, const Node& nod
       rows.push_back({rounding.name, describe(format, result.code), result.flags, chance});
     };
     const double away = discarded ? discarded->fraction : 0;
-    if (rounding.rounding != fp16::Rounding::stochastic || away == 0) {
-      add(std::numeric_limits<std::uint64_t>::max(), 1);
+    add(std::numeric_limits<std::uint64_t>::max(), 1);
+    if (rounding.rounding != fp16::Rounding::stochastic || away == 0) continue;
+    add(0, away);
+    RoundedSo& inner = rows[rows.size() - 2];
+    if (inner.result.code == rows.back().result.code) {
+      rows.pop_back();
     } else {
-      add(std::numeric_limits<std::uint64_t>::max(), 1 - away);
-      add(0, away);
+      inner.chance = 1 - away;
     }
   }
   return rows;
 }
 
-std::vector<InFormat> in_all_formats(const Findings& found) {
+std::vector<InFormat> in_all_formats(const Findings& found, const Node& last) {
+  // An infinity or a NaN as it was asked for, which the format may lack.
+  const bool is_literal = last.operation == Operator::number;
+  const fp16::Format& from = is_literal ? fp16::binary64 : *found.format;
+  const std::uint64_t code = is_literal && !found.exact ? read(from, last.text).code : found.result.code;
   std::vector<InFormat> rows;
   for (const fp16::NamedFormat& row : fp16::formats) {
-    const Rounded rounded =
-        found.exact ? round(row.format, *found.exact) : convert(row.format, *found.format, found.result.code);
+    const Rounded rounded = found.exact ? round(row.format, *found.exact) : convert(row.format, from, code);
     InFormat in{row.name, describe(row.format, rounded.code), rounded.flags, std::nullopt};
     const auto value = exact_value(row.format, rounded.code);
     if (found.exact && value && !found.exact->is_zero() && !rounded.flags.invalid)
@@ -186,7 +192,7 @@ Findings measure(const std::string& input, const fp16::NamedFormat& format) {
     found.ulp_exponent = value->is_zero() ? format.format.emin_subnormal()
                                           : ulp_exponent(format.format, value->leading_exponent());
   if (found.is_rounded()) found.roundings = all_roundings(format.format, last, operands, found.discarded);
-  found.formats = in_all_formats(found);
+  found.formats = in_all_formats(found, last);
   return found;
 }
 

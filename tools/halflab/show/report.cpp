@@ -76,7 +76,7 @@ const TableOf<Step> steps_table{
 
 const TableOf<RoundedSo> roundings_table{
     .name = "roundings",
-    .rows = "each rounding of what is rounded; stochastic with both of its results",
+    .rows = "each rounding of what is rounded; stochastic with both of its results where these differ",
     .columns = {{"rounding", "", &RoundedSo::rounding},
                 {"code", "", [](auto& r) { return r.result.code_text; }},
                 {"value", "1", [](auto& r) { return r.result.shortest; }},
@@ -148,6 +148,9 @@ std::string answer(const Findings& found) {
   if (!found.exact) return fmt::format("{} is {} in {}.", found.input, found.result.brief, format);
   if (!found.flags.inexact)
     return fmt::format("{} is exactly {} in {}.", found.input, found.result.brief, format);
+  if (!found.discarded)
+    return fmt::format("{} has no zero: {} becomes {}, its smallest number.", format, found.input,
+                       found.result.brief);
   if (found.result.kind == "zero")
     return fmt::format("{} becomes {} in {}: it is {} of the smallest number, {:.3g}.", found.input,
                        found.result.brief, format, percent(found.discarded->fraction),
