@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -14,8 +15,14 @@ namespace {
 constexpr std::array memory_policies{"fp32", "O1", "O2", "O3", "amp", "bf16", "fp8", "fp16"};
 constexpr std::array fitted_policies{"fp32", "O1", "O2", "O3"};
 
-std::string setting_of(const sim::Network& network) {
-  std::string setting = network.name;
+/// "BERT-large with layers 12, batch 4, sequence 512": other symbols than these where they were chosen.
+std::string setting_of(const sim::Network& network, const std::map<std::string, std::uint64_t>& chosen) {
+  std::string setting = network.name, joint = " with ";
+  for (const auto& [symbol, value] : chosen) {
+    if (symbol == "batch" || symbol == "sequence") continue;
+    setting += fmt::format("{}{} {}", joint, symbol, value);
+    joint = ", ";
+  }
   for (const char* symbol : {"batch", "sequence"}) {
     if (const auto found = network.symbols.find(symbol); found != network.symbols.end())
       setting += fmt::format(", {} {}", symbol, found->second);
@@ -41,7 +48,7 @@ Step::Step(const Options& options, const sim::PrecisionPolicy& given_policy)
       card(card_of(options, policy)),
       available_bytes(beside_context(card, options.context_mib)),
       flop(product_flop(typed)),
-      setting(setting_of(network)) {}
+      setting(setting_of(network, choice.symbols)) {}
 
 fp16::Format Step::contractions() const {
   std::map<int, std::uint64_t> flop_by_width;
@@ -70,15 +77,20 @@ Findings measure(const Step& step, const Options& options, int threads) {
     found.memories.push_back(
         {name, sim::step_memory(sim::typed(step.network, sim::find_precision_policy(name)), optimizer)});
   if (step.choice.description.symbols.contains("batch")) {
-    for (const char* policy : fitted_policies) {
+    std::vector<std::string> policies(fitted_policies.begin(), fitted_policies.end());
+    if (std::ranges::find(policies, options.policy) == policies.end())
+      policies.insert(policies.begin(), options.policy);
+    for (const std::string& policy : policies) {
       for (const sim::Recomputation recomputation : sim::recomputations) {
-        found.fits.push_back({.policy = policy,
-                              .recomputation = recomputation,
-                              .found = sim::largest_batch(step.choice.description, step.choice.symbols,
-                                                          {.policy = sim::find_precision_policy(policy),
-                                                           .optimizer = optimizer,
-                                                           .recomputation = recomputation,
-                                                           .bytes = step.available_bytes})});
+        found.fits.push_back(
+            {.policy = policy,
+             .recomputation = recomputation,
+             .found = sim::largest_batch(
+                 step.choice.description, step.choice.symbols,
+                 {.policy = policy == options.policy ? step.policy : sim::find_precision_policy(policy),
+                  .optimizer = optimizer,
+                  .recomputation = recomputation,
+                  .bytes = step.available_bytes})});
       }
     }
   }

@@ -25,6 +25,14 @@ std::string share(std::uint64_t part, std::uint64_t whole) {
   return percent(static_cast<double>(part) / static_cast<double>(whole));
 }
 
+/// "335 million", in three digits.
+std::string count_text(std::uint64_t count) {
+  const auto number = static_cast<double>(count);
+  if (count < 1'000'000) return fmt::format("{}", count);
+  return count < 1'000'000'000 ? fmt::format("{:.3g} million", number / 1e6)
+                               : fmt::format("{:.3g} billion", number / 1e9);
+}
+
 /// "cast weights" of "cast_weights".
 std::string spaced(std::string_view name) {
   std::string text(name);
@@ -80,12 +88,13 @@ std::string answer(const Step& step, const Options& options) {
   const sim::StepMemory memory = sim::step_memory(step.typed, names::parse_spec(options.optimizer));
   const ClassShares shares = class_shares(step.typed, step.card);
   return fmt::format(
-      "A training step of {} under {} with {} holds {}, {} of it activations. Contractions are {} of its "
+      "A training step of {}, {} parameters, under {} with {} holds {}, {} of it activations. Contractions "
+      "are {} of its "
       "operations and, "
       "by the roofline of {}, {} of its time.",
-      step.setting, options.policy, options.optimizer, size_text(memory.total()),
-      share(memory.activations, memory.total()), percent(shares[0].flop_share), step.card.description,
-      percent(shares[0].time_share));
+      step.setting, count_text(step.network.parameter_count()), options.policy, options.optimizer,
+      size_text(memory.total()), share(memory.activations, memory.total()), percent(shares[0].flop_share),
+      step.card.description, percent(shares[0].time_share));
 }
 
 /// What 16 bits save.

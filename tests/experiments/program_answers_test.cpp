@@ -57,6 +57,23 @@ TEST_CASE("programs: the portable path gives the bytes of the vectorised one") {
   CHECK(a == b);
 }
 
+TEST_CASE(
+    "programs: memory_anatomy names the network that was asked for, and what of the chosen policy fits") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const Outcome outcome =
+      run("memory_anatomy --network gpt2_xl:layers=32:hidden=4096:heads=32 --batch 1 "
+          "--policy bf16 --memory-gib 500 --out " +
+          out);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  // 32 layers of 12 h^2 + 13 h, the embeddings of 50257 tokens and 1024 positions, and the last norm
+  CHECK(outcome.output.find(
+            "GPT-2 xl with heads 32, hidden 4096, layers 32, batch 1, sequence 1024, 6.65 billion "
+            "parameters, under bf16 with adamw") != std::string::npos);
+  CHECK(nlohmann::json::parse(contents_of(out).at("summary.json")).at("largest_batch.bf16.full") > 1);
+}
+
 TEST_CASE("programs: every model runs, and classifiers report accuracy") {
   const TemporaryDirectory directory;
   const std::map<std::string, std::string> smaller{{"cnn", "cnn:channels=2"},
