@@ -90,7 +90,9 @@ bool is_whole(const SeedGroup& group) {
 
 /// Which groups end elsewhere than FP32, by more than chance; empty where there is nothing to compare.
 std::string answer(const Comparison& comparison) {
-  if (!comparison.has_reference() || comparison.groups().size() == 1) return "";
+  if (comparison.groups().size() == 1) return "";
+  if (!comparison.has_reference())
+    return "Nothing is judged: differences are to fp32, which --policy does not name.";
   if (comparison.seeds() < Estimate::enough_values)
     return fmt::format("Whether anything differs from fp32 is judged from {} seeds on.",
                        Estimate::enough_values);

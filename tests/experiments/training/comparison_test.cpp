@@ -94,6 +94,15 @@ TEST_CASE("comparison: from three seeds on differences are judged, and several a
   CHECK(contains(two, "paired over 3 seeds and uncorrected for the number of comparisons."));
 }
 
+TEST_CASE("comparison: without fp32 it is said what others would be judged against") {
+  Runs runs;
+  runs.add("amp", {0.9, 0.91, 0.9});
+  CHECK(!contains(runs.verdict(), "judged"));
+  runs.add("amp", {0.95, 0.97, 0.95}, "static");
+  CHECK(runs.verdict().starts_with(
+      "Nothing is judged: differences are to fp32, which --policy does not name."));
+}
+
 TEST_CASE("comparison: two seeds, and pairs that all differ alike, are no evidence") {
   Runs two_seeds;
   two_seeds.add("fp32", {0.9, 0.91}).add("amp", {0.95, 0.96});

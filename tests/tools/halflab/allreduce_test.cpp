@@ -130,6 +130,17 @@ TEST_CASE("halflab allreduce: what vanishes, overflows or is not finite is count
   CHECK(before.at("verdict").string().find("at some rank already: 1 elements") != std::string::npos);
 }
 
+TEST_CASE("halflab allreduce: where to divide is named where that alone prevents an overflow") {
+  const TemporaryDirectory directory;
+  const auto verdict = [&](float value, const std::string& division) {
+    return reduce(write(directory, {{value}, {value}}), {"--precisions", "fp16", "--division", division}).out;
+  };
+  const std::string hint = "overflows in every order, which --division before prevents.";
+  CHECK(verdict(60000, "after").find(hint) != std::string::npos);
+  CHECK(verdict(70000, "after").find("overflows in every order.") != std::string::npos);
+  CHECK(verdict(60000, "before").find("overflows") == std::string::npos);
+}
+
 TEST_CASE("halflab allreduce: orders are chosen, threads change nothing, and --out keeps a page") {
   const TemporaryDirectory directory;
   const auto paths = write(directory, gradients(5, 3000, 1e-6f, false));

@@ -83,13 +83,19 @@ std::string precision_sentence(const Findings& found, sim::AllReducePrecision pr
       std::ranges::count(found.kinds, precision, [](const Reduced& kind) { return kind.how.precision; });
   if (all == 0) return {};
   const auto kinds = finite_by_error(found, precision);
-  if (kinds.empty()) return fmt::format("{} the mean overflows in every order.", words(precision));
+  if (kinds.empty()) {
+    const bool first_divided = found.kinds.front().how.division == sim::AllReduceDivision::before;
+    return fmt::format(
+        "{} the mean overflows in every order{}.", words(precision),
+        first_divided || found.inputs_overflow > 0 ? "" : ", which --division before prevents");
+  }
   const Reduced &best = *kinds.front(), &worst = *kinds.back();
   std::string sentence =
       fmt::format("{} the mean is off by {}", words(precision), percent(best.loss.relative_error()));
   if (best.loss.relative_error() != worst.loss.relative_error())
-    sentence += fmt::format(" of its norm with {} and by {} with {}", sim::name_of(best.how.algorithm),
-                            percent(worst.loss.relative_error()), sim::name_of(worst.how.algorithm));
+    sentence +=
+        fmt::format(" of its norm at best ({}) and by {} at worst ({})", sim::name_of(best.how.algorithm),
+                    percent(worst.loss.relative_error()), sim::name_of(worst.how.algorithm));
   else
     sentence += fmt::format(" of its norm in {}", kinds.size() == 1 ? "this order" : "every order");
   if (std::ssize(kinds) < all)
