@@ -54,6 +54,7 @@ try_packages() {
   [ -z "$(find "$folder/debian/usr/bin" -name '*g++*')" ] || fail "the packages bring a compiler"
   inside debian try.sh python3
   inside debian test -s /usr/include/halflab/fp16/numbers.h
+  quietly inside debian python3 /usr/share/doc/python3-halflab/examples/solutions.py
   quietly inside debian apt-get purge -y --autoremove "${names[@]}"
   files_of debian >"$folder/after"
   diff "$folder/before" "$folder/after" || fail "files were left, or taken"

@@ -68,8 +68,10 @@ networks as functions over numpy's arrays, records of Halflab's experiments,
 and, where PyTorch is installed, a watch over a training loop that says which
 steps were skipped and why.")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS halflab)
-  set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS python3-torch)
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch, jupyter-notebook, python3-matplotlib")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_CONTROL_EXTRA ${debian}/postinst ${debian}/prerm)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/notebooks/ DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/python3-halflab/examples
+    COMPONENT python EXCLUDE_FROM_ALL FILES_MATCHING PATTERN *.ipynb PATTERN *.py PATTERN folding EXCLUDE)
 endif()
 
 # The manual page is what the program says of itself.

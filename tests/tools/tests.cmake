@@ -25,6 +25,9 @@ if(HALFLAB_PYTHON)
       ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python/${part}_test.py)
     set_tests_properties(python:${part} PROPERTIES LABELS quick)
   endforeach()
+  add_test(NAME python:solutions COMMAND ${CMAKE_COMMAND} -E env "PYTHONPATH=${PROJECT_BINARY_DIR}/python" PYTHONDONTWRITEBYTECODE=1
+    ${Python_EXECUTABLE} ${PROJECT_SOURCE_DIR}/notebooks/solutions.py)
+  set_tests_properties(python:solutions PROPERTIES LABELS quick)
   set_tests_properties(python:numpy2 PROPERTIES SKIP_REGULAR_EXPRESSION "OK \\(skipped=1\\)")
   # With the Python that HALFLAB_TORCH_PYTHON names, and skipped where that has no torch.
   foreach(part arrays autocast counts ddp emulate input ledger memory networks page report reveal scaler tensors watch)
