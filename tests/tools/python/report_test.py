@@ -315,7 +315,7 @@ class Experiments(Pages):
         halflab.run_experiment(
             "training", out=self.folder / "run", model="autoencoder", policy="O2", scalers="none", steps=21, record=True
         )
-        record = halflab.read_gradients(self.folder / "run" / "run" / "record")
+        record = halflab.read_gradients(self.folder / "run")
         self.assertEqual({key for key in record.exponents}, {(step, of) for step in (0, 10, 20) for of in ("run", "twin")})
         page = Page(record.report(self.folder / "page.html"))
         twin = halflab.ExponentHistogram()

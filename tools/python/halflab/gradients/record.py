@@ -17,12 +17,14 @@ from .files import FORMAT, GRADIENTS, STEPS, VERSION, histogram_of
 
 
 def read_gradients(folder):
-    """The gradient record in a folder, as a GradientRecord; that of a run on several ranks is merged.
+    """The gradient record in a folder, or in an experiment's, as a GradientRecord; that of several ranks is merged.
 
     >>> record = halflab.read_gradients("run.halflab")
     >>> record.tensors["encoder.0", "output"].zones(15)
     """
     folder = Path(folder)
+    if (folder / "run" / "record").is_dir():
+        folder = folder / "run" / "record"
     ranks = sorted(folder.glob("rank*/manifest.json"), key=lambda path: int(path.parent.name[4:] or 0))
     if (folder / "manifest.json").is_file() or not ranks:
         return GradientRecord(folder, _read_part(folder))
