@@ -106,6 +106,12 @@ class Records(Pages):
         self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")
         self.assert_says(page, "Try torch.amp.GradScaler()", "Whether FP16 made them so cannot be told", "twin=compute_loss")
 
+    def test_an_old_torch_is_advised_by_its_own_names(self):
+        for version, name in (("1.13.1", "torch.cuda.amp."), ("2.2.0", "torch.cuda.amp."), ("2.3.1+cu121", "torch.amp.")):
+            source = f"PyTorch {version}, Net"
+            page = self.page([1.0] * 3, {0: {("a", "output"): np.zeros(50)}}, scaler="", source=source, folder=version)
+            self.assert_says(page, f"Try {name}GradScaler()")
+
     def test_zeros_alone_are_no_proof(self):
         page = self.page([2.0**16] * 2, {0: {("a", "output"): np.zeros(500), ("b", "output"): spread(-9)}})
         self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")

@@ -46,9 +46,9 @@ def _scaling(found):
     if best is None:
         if not found.tensors.total.histogram.zero or found.tensors.is_truth or found.has_scaler:
             return []
-        scaler = code("torch.amp.GradScaler()")
+        scaler = code(f"{found.scaler_class}()")
         return [f"Try {scaler}: every gradient is zero, as FP16 without a loss scale makes small ones."]
-    start = f"{code(f'torch.amp.GradScaler(init_scale=2.0**{best})')}" if found.is_of_torch else s_is(power(best))
+    start = code(f"{found.scaler_class}(init_scale=2.0**{best})") if found.is_of_torch else s_is(power(best))
     if not found.has_scaler:
         if best <= 0 or not (found.tensors.loses or found.tensors.total.share("flushed", 0) >= NOTICEABLE):
             return []

@@ -3,6 +3,7 @@
 import collections
 import dataclasses
 import math
+import re
 
 from .._halflab import ExponentHistogram, formats
 from .files import GRADIENTS
@@ -174,6 +175,13 @@ class Findings:
     @property
     def is_of_torch(self):
         return str(self.record.manifest.get("source", "")).startswith("PyTorch")
+
+    @property
+    def scaler_class(self):
+        """PyTorch's, by the name that the version of the run had for it."""
+        version = re.match(r"PyTorch (\d+)\.(\d+)", str(self.record.manifest.get("source", "")))
+        is_old = version is not None and tuple(map(int, version.groups())) < (2, 3)
+        return "torch.cuda.amp.GradScaler" if is_old else "torch.amp.GradScaler"
 
     @property
     def is_forecast(self):
