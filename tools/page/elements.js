@@ -21,18 +21,18 @@ export function drawn(name, attributes = {}, ...children) {
   return filled(document.createElementNS("http://www.w3.org/2000/svg", name), attributes, children);
 }
 
-/// What the function makes, or a sentence that says why it cannot, with what of a reader's text may be at fault.
-export function tried(make, hint = "") {
+/// What the function makes, or a sentence that says why it cannot; `said` may say it in the reader's language.
+export function tried(make, said = (message) => message) {
   try {
     return make();
   } catch (error) {
-    return element("p", { class: "wrong", role: "alert" }, `${error.message} ${hint}`.trim());
+    return element("p", { class: "wrong", role: "alert" }, said(error.message));
   }
 }
 
 /// For `tried`, where a number is asked for.
-export function numberHint(text, texts) {
-  return /\d,\d/.test(text) ? texts("decimal_point") : "";
+export function numberSaid(message, texts) {
+  return message.includes("decimals are written with a point") ? texts("decimal_point") : message;
 }
 
 /// A text to type, which counts when it is finished.
@@ -86,6 +86,12 @@ export function flags(raised, texts) {
 /// A number of a measurement, to three digits.
 export function rounded(value) {
   return String(Number(value.toPrecision(3)));
+}
+
+/// A whole number with its thousands apart: by a blank where a point would look like that of decimals.
+export function counted(count, language, digits = 21) {
+  const text = count.toLocaleString("en", { maximumSignificantDigits: digits });
+  return language === "en" ? text : text.replaceAll(",", "\u202f");
 }
 
 /// Whether a text is a whole number from `least` to `most`.

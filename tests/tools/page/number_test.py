@@ -38,7 +38,24 @@ class Number(Page):
             self.enter("0.1")
             self.assertIn("0.0999755859375", self.text())
         self.enter("0,1")
-        self.assertTrue(self.alert().endswith("Decimals are written with a point: 0.1."))
+        self.assertEqual(self.alert(), "Decimals are written with a point: 0.1.")
+        self.enter("fma(1,2,3")
+        self.assertIn("must be ')'", self.alert())
+        self.open("#number&value=0,1&language=de")
+        self.assertEqual(self.alert(), "Dezimalzahlen werden mit einem Punkt geschrieben: 0.1.")
+
+    def test_what_a_format_lacks_is_said_in_every_one(self):
+        for wanted in ("0", "-0", "1/0", "-1/0", "0/0", "inf", "nan", "-1", "1e400", "1e-400"):
+            self.open(f"#number&value={wanted}")
+            names = [option.get_attribute("value") for option in Select(self.find("#format")).options]
+            for name in names if wanted in ("-0", "inf") else ("binary16", "e4m3", "e2m1", "e8m0"):
+                self.open(f"#number&value={wanted}&format={name}")
+                if name == "e8m0" and "/" in wanted:
+                    self.assertIn("without arithmetic", self.alert())
+                else:
+                    self.assertTrue(self.find(".answer").text, f"{wanted} in {name}")
+        self.open("#number&value=-0&format=e8m0")
+        self.assertIn("e8m0 (float8_e8m0fnu) has nothing for -0: it becomes", self.find(".answer").text)
 
     def test_a_number_without_end_keeps_the_reader_s_words(self):
         self.open("#number&value=1/3")
@@ -103,6 +120,9 @@ class NumberLine(Page):
         self.open("#number&value=1")
         self.press("All")
         self.assertIn("binary16: 63,490 here", self.window())
+        Select(self.find("#language")).select_by_visible_text("Deutsch")
+        self.assertIn("binary16: 63\u202f490 hier", self.window())
+        Select(self.find("#language")).select_by_visible_text("English")
         self.press("Smallest normal")
         self.assertEqual({"2^-24", "2^-23"} - set(self.window()), set())
 

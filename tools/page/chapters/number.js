@@ -1,6 +1,6 @@
 /// A number: its bits to click, its neighbours, and what it is in every format.
 
-import { askedValue, element, flags, isFormat, numberHint, rounded, table, tried, word } from "../elements.js";
+import { askedValue, element, flags, isFormat, numberSaid, rounded, table, tried, word } from "../elements.js";
 import { isAllowed, numberLine } from "./number_line.js";
 
 export const name = "number";
@@ -15,7 +15,7 @@ export function allowed(parameter, value, engine) {
 
 export function show(engine, state, texts, go) {
   return element("div", {}, askedValue(engine, state, texts, go, texts("number.input")),
-    tried(() => answer(engine, state, texts, go), numberHint(state.value, texts)));
+    tried(() => answer(engine, state, texts, go), (message) => numberSaid(message, texts)));
 }
 
 function answer(engine, state, texts, go) {
@@ -71,6 +71,7 @@ function sentence(found, engine, texts) {
   if (found.flags === "none") return texts("number.is_one", values);
   if (found.flags.includes("invalid")) return texts("number.is_none", values);
   if (found.flags.includes("overflow")) return texts("number.is_beyond", { ...values, largest: format.largest });
+  if (!found.discarded) return texts("number.is_none", values);
   if (result.kind === "zero") return texts("number.is_lost", { ...values, smallest: rounded(format.smallest) });
   const [below, above] = neighbours(found);
   const error = found.formats.find((row) => row.format === found.format).relative_error;

@@ -1,7 +1,7 @@
 /// The number line: a window of it with the numbers of the format, their spacing and the present number, and the same window in
 /// every other format. A wheel, two fingers, keys and buttons zoom; a pointer drags.
 
-import { drawn, element, rounded, slider } from "../elements.js";
+import { counted, drawn, element, rounded, slider } from "../elements.js";
 
 const MOST = 400;  // numbers that are drawn one by one
 const NUMBERS_AT_FIRST = 12;
@@ -105,7 +105,7 @@ function mainLine(line, stretches, view, number, wanted) {
 
 function row(line, i, view, texts, state) {
   const y = MAIN.total + i * ROW.height;
-  const count = line.count.toLocaleString(state.language, { maximumSignificantDigits: 4 });
+  const count = counted(line.count, state.language, 4);
   const isDense = line.values.length === 0 && line.count > 0;
   return [drawn("text", { class: line.format === state.format ? "chosen" : "", x: 0, y: y + 14 }, texts("number.line_row",
     { format: line.format, count })),
@@ -165,7 +165,7 @@ export function numberLine(engine, state, found, texts, go) {
   const number = Number(found.result.exact), value = Number.isFinite(number) ? number : null;
   const alternative = texts("number.line_text", { format: state.format, low: label(view.low, view),
     high: label(view.high, view),
-    count: line.count.toLocaleString(state.language), value: found.result.brief });
+    count: counted(line.count, state.language), value: found.result.brief });
   const isSeen = { subnormal: stretches.some((each) => each.is_subnormal),
     zero: view.low < line.smallest / 2 && view.high > -line.smallest / 2,
     beyond: view.high > line.largest || view.low < line.lowest };

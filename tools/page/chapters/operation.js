@@ -1,6 +1,6 @@
 /// An operation: operands and exact result below one another, the bits that fall off, and all roundings.
 
-import { askedValue, coloredFields, element, flags, isFormat, isWhole, numberHint, table, tried } from "../elements.js";
+import { askedValue, coloredFields, element, flags, isFormat, isWhole, numberSaid, table, tried } from "../elements.js";
 import { draws, MOST } from "./draws.js";
 import { neighbours, shortened } from "./number.js";
 
@@ -21,7 +21,7 @@ export function show(engine, state, texts, go) {
   return element("div", {}, askedValue(engine, state, texts, go, texts("operation.input")),
     element("p", { class: "examples" }, `${texts("operation.examples")}: `, ...examples.map((value) =>
       element("button", { class: "plain", onclick: () => go({ value }) }, value))),
-    tried(() => answer(engine, state, texts, go), numberHint(state.value, texts)));
+    tried(() => answer(engine, state, texts, go), (message) => numberSaid(message, texts)));
 }
 
 function answer(engine, state, texts, go) {
