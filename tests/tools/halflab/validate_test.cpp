@@ -284,6 +284,17 @@ TEST_CASE("halflab validate: knows what programs make of an operation") {
         "it rounds twice, the product and then the sum, reads subnormal operands as zeros and flushes both");
 }
 
+TEST_CASE("halflab validate: knows who flushes what is tiny from who flushes subnormal codes") {
+  Trial multiply("multiply", {"--count", "1000000"});
+  const auto product = [](const Operands& x) { return fp16::multiply<fp16::binary16>(x[0], x[1]).bits; };
+  CHECK(multiply.explanation([&](const Operands& x) {
+    return is_subnormal(product(x)) ? static_cast<std::uint16_t>(product(x) & 0x8000) : product(x);
+  }) == "it flushes results that are subnormal once they are rounded");
+  CHECK(multiply.explanation([](const Operands& x) {
+    return fp16::multiply<fp16::binary16>(x[0], x[1], {.flush_to_zero = true}).bits;
+  }) == "it flushes subnormal results to zero");
+}
+
 TEST_CASE(
     "halflab validate: of what explains the same the plainest is named, and wrong numbers stand before "
     "NaNs") {

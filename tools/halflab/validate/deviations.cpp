@@ -62,6 +62,10 @@ class Collector {
     add("it flushes subnormal results to zero", flushing(true, false));
     add("it reads subnormal operands as zeros", flushing(false, true));
     add("it reads subnormal operands as zeros and flushes subnormal results", flushing(true, true));
+    const Evaluate flushed = with_flushed(in(function_.name));
+    add("it flushes results that are subnormal once they are rounded", flushed, flushing(false, false));
+    add("it reads subnormal operands as zeros and flushes results that are subnormal once they are rounded",
+        flushed, flushing(false, true));
   }
 
   void add_roundings() {
@@ -126,9 +130,12 @@ class Collector {
     if (function_.name == "divide")
       add("it rounds twice: the reciprocal, and then the product", by_reciprocal(), attributes_, true);
     if (function_.name == "fma") {
-      add("it rounds twice: the product, and then the sum", in_two_steps(), attributes_, true);
+      add("it rounds twice: the product, and then the sum", in_two_steps(in("multiply")), attributes_, true);
       add("it rounds twice, the product and then the sum, reads subnormal operands as zeros and flushes both",
-          in_two_steps(), flushing(true, true), true);
+          in_two_steps(in("multiply")), flushing(true, true), true);
+      add("it rounds twice, the product and then the sum, reads subnormal operands as zeros and flushes both "
+          "once they are rounded",
+          with_flushed(in_two_steps(with_flushed(in("multiply")))), flushing(false, true), true);
     }
     constexpr std::pair<std::string_view, std::string_view> rules[]{{"minimum", "minimum_number"},
                                                                     {"maximum", "maximum_number"}};
@@ -174,9 +181,20 @@ class Collector {
     };
   }
 
-  Evaluate in_two_steps() const {
-    return [multiply = in("multiply"), sum = in("add")](const Operands& codes, const Attributes& attributes) {
-      return sum({multiply(codes, attributes), codes[2]}, attributes);
+  Evaluate in_two_steps(Evaluate product) const {
+    return
+        [product = std::move(product), sum = in("add")](const Operands& codes, const Attributes& attributes) {
+          return sum({product(codes, attributes), codes[2]}, attributes);
+        };
+  }
+
+  /// Zeros for subnormal results, as a program tells them: by their codes.
+  Evaluate with_flushed(Evaluate evaluate) const {
+    const std::uint64_t sign = result_.is_signed() ? std::uint64_t{1} << (result_.width() - 1) : 0;
+    const std::uint64_t smallest_normal = std::uint64_t{1} << result_.trailing_bits();
+    return [=, evaluate = std::move(evaluate)](const Operands& codes, const Attributes& attributes) {
+      const std::uint64_t code = evaluate(codes, attributes);
+      return (code & ~sign) < smallest_normal ? code & sign : code;
     };
   }
 

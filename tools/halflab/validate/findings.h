@@ -60,14 +60,19 @@ struct Counts {
   std::map<std::uint32_t, std::uint64_t>
       by_deviations;  ///< how many differing are explained by just this set
   std::array<std::uint64_t, most_deviations>
-      contradictions{};  ///< right results that a deviation would not give
-  std::map<std::size_t, std::uint64_t>
-      first_contradictions;  ///< by deviation the smallest index of such a result
+      contradictions{};  ///< right results of a sample that a deviation would not give
   std::vector<Counterexample> first;
 
   Counts& operator+=(const Counts& other);
   void add_first(const Counterexample& example);
-  void add_contradiction(std::size_t deviation, std::uint64_t index);
+};
+
+/// Right results that a deviation would not give, and the index of the first.
+struct Contradictions {
+  std::uint64_t results = 0, first = 0;
+
+  void add(std::uint64_t index);
+  Contradictions& operator+=(const Contradictions& other);
 };
 
 struct Findings {
@@ -79,6 +84,8 @@ struct Findings {
   Counts counts;
   std::vector<std::size_t>
       explanation;  ///< deviations that together explain all that differs; none where none do
+
+  Contradictions contradictions;  ///< of the explanation, by all right results
 
   bool holds() const { return counts.beyond == 0; }
   std::string_view name_of_class() const {

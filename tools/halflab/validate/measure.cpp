@@ -13,6 +13,7 @@
 #include "fp16/rounding_names.h"
 #include "tools/halflab/elements.h"
 #include "tools/halflab/formats.h"
+#include "tools/halflab/validate/explanation.h"
 #include "tools/halflab/validate/findings.h"
 
 namespace halflab::validate {
@@ -45,6 +46,11 @@ struct Question {
   const std::vector<Deviation>& deviations;
 };
 
+bool is_right(const Question& question, std::uint64_t expected, std::uint64_t result) {
+  return expected == result ||
+         (question.any_nan && question.result.is_nan(expected) && question.result.is_nan(result));
+}
+
 /// Counts results, one at a time.
 class Counter {
  public:
@@ -55,12 +61,12 @@ class Counter {
   void add(std::uint64_t index, const Operands& codes, std::uint64_t result) {
     const std::uint64_t expected = question_.evaluate(codes, question_.attributes);
     const bool nan_expected = question_.result.is_nan(expected), nan_result = question_.result.is_nan(result);
-    const bool is_right = expected == result || (question_.any_nan && nan_expected && nan_result);
-    Share share{.results = 1, .differing = !is_right};
+    const bool right = is_right(question_, expected, result);
+    Share share{.results = 1, .differing = !right};
     ++counts_.results;
-    if (is_right) {
+    if (right) {
       ++counts_.by_ulp.counts[0];
-      if (index % sampling == 0) add_contradictions(index, codes, result);
+      if (index % sampling == 0) add_contradictions(codes, result);
     } else {
       ++counts_.differing;
       const std::uint64_t beyond = counts_.beyond;
@@ -94,12 +100,10 @@ class Counter {
     counts_.beyond += are_nans || is_wrong_sign || distance > question_.ulp;
   }
 
-  void add_contradictions(std::uint64_t index, const Operands& codes, std::uint64_t result) {
+  void add_contradictions(const Operands& codes, std::uint64_t result) {
     for (std::size_t i = 0; i < question_.deviations.size(); ++i) {
       const Deviation& deviation = question_.deviations[i];
-      if (!deviation.contradicts || !deviation.contradicts(codes, result)) continue;
-      ++counts_.contradictions[i];
-      counts_.add_contradiction(i, index);
+      counts_.contradictions[i] += deviation.contradicts && deviation.contradicts(codes, result);
     }
   }
 
@@ -114,31 +118,95 @@ class Counter {
   Counts counts_;
 };
 
-Counts count(const std::vector<files::StoredTensor>& operands, const files::StoredTensor& results,
-             std::uint64_t first, std::uint64_t count, const Question& question) {
-  const auto stream = [&](const files::StoredTensor& tensor) {
-    return std::make_unique<files::ElementStream>(files::Piece{&tensor, first, count});
-  };
-  std::vector<std::unique_ptr<files::ElementStream>> streams;
-  for (const files::StoredTensor& tensor : operands) streams.push_back(stream(tensor));
-  const auto result_stream = stream(results);
-  Counter counter(question);
-  for (std::uint64_t done = 0; done < count;) {
-    const std::uint64_t size = std::min(results_of_a_block, count - done);
-    std::array<files::Bytes, 3> blocks;
-    for (std::size_t i = 0; i < operands.size(); ++i) blocks[i] = streams[i]->next(size);
-    const files::Bytes result_block = result_stream->next(size);
-    for (std::uint64_t i = 0; i < size; ++i) {
-      Operands codes{};
-      for (std::size_t k = 0; k < operands.size(); ++k) codes[k] = code_at(blocks[k], *operands[k].type, i);
-      counter.add(first + done + i, codes, code_at(result_block, *results.type, i));
-    }
-    done += size;
+/// Operands and results, read in pieces.
+class Results {
+ public:
+  Results(const std::vector<files::StoredTensor>& operands, const files::StoredTensor& results,
+          experiments::Run& run)
+      : operands_(operands), results_(results), run_(run) {
+    const auto is_mapped = [](const files::StoredTensor& each) {
+      return each.packing == files::Packing::none;
+    };
+    piece_ = std::ranges::all_of(operands, is_mapped) && is_mapped(results) ? results_of_a_piece
+                                                                            : results.elements;
   }
-  return std::move(counter).counts();
+
+  /// Adds up what count_piece(first, count) makes of each piece.
+  template <class Sum, class CountPiece>
+  Sum sum(const char* what, CountPiece&& count_piece) const {
+    Sum sum{};
+    std::mutex mutex;
+    const std::uint64_t pieces = (results_.elements + piece_ - 1) / piece_;
+    experiments::Progress progress = run_.progress(what, pieces);
+    experiments::parallel_for_each(pieces, run_.threads(), [&](std::size_t i) {
+      const std::uint64_t first = i * piece_;
+      const Sum found = count_piece(first, std::min(piece_, results_.elements - first));
+      progress.tick();
+      const std::scoped_lock lock(mutex);
+      sum += found;
+    });
+    return sum;
+  }
+
+  /// Calls visit(index, codes, result) for so many results.
+  template <class Visit>
+  void for_each(std::uint64_t first, std::uint64_t count, Visit&& visit) const {
+    const auto stream = [&](const files::StoredTensor& tensor) {
+      return std::make_unique<files::ElementStream>(files::Piece{&tensor, first, count});
+    };
+    std::vector<std::unique_ptr<files::ElementStream>> streams;
+    for (const files::StoredTensor& tensor : operands_) streams.push_back(stream(tensor));
+    const auto result_stream = stream(results_);
+    for (std::uint64_t done = 0; done < count;) {
+      const std::uint64_t size = std::min(results_of_a_block, count - done);
+      std::array<files::Bytes, 3> blocks;
+      for (std::size_t i = 0; i < operands_.size(); ++i) blocks[i] = streams[i]->next(size);
+      const files::Bytes result_block = result_stream->next(size);
+      for (std::uint64_t i = 0; i < size; ++i) {
+        Operands codes{};
+        for (std::size_t k = 0; k < operands_.size(); ++k)
+          codes[k] = code_at(blocks[k], *operands_[k].type, i);
+        visit(first + done + i, codes, code_at(result_block, *results_.type, i));
+      }
+      done += size;
+    }
+  }
+
+ private:
+  const std::vector<files::StoredTensor>& operands_;
+  const files::StoredTensor& results_;
+  experiments::Run& run_;
+  std::uint64_t piece_;
+};
+
+Counts count(const Results& results, const Question& question) {
+  return results.sum<Counts>("validate", [&](std::uint64_t first, std::uint64_t count) {
+    Counter counter(question);
+    results.for_each(first, count, [&](auto&&... result) { counter.add(result...); });
+    return std::move(counter).counts();
+  });
+}
+
+/// Of the named deviations, by all right results.
+AllContradictions contradictions(const Results& results, const Question& question,
+                                 const std::vector<std::size_t>& named) {
+  return results.sum<AllContradictions>("explain", [&](std::uint64_t first, std::uint64_t count) {
+    AllContradictions found;
+    results.for_each(first, count, [&](std::uint64_t index, const Operands& codes, std::uint64_t result) {
+      if (!is_right(question, question.evaluate(codes, question.attributes), result)) return;
+      for (const std::size_t i : named) {
+        const Deviation& deviation = question.deviations[i];
+        if (deviation.contradicts && deviation.contradicts(codes, result)) found.of[i].add(index);
+      }
+    });
+    return found;
+  });
 }
 
 void require_alike(const std::vector<files::StoredTensor>& operands, const files::StoredTensor& results) {
+  if (results.elements == 0)
+    throw std::runtime_error(
+        fmt::format("{} has no element, so that nothing can be checked", results.place()));
   for (const files::StoredTensor& tensor : operands) {
     if (tensor.elements != results.elements)
       throw std::runtime_error(fmt::format("{} has {} elements, and {} has {}; they must be as many",
@@ -154,95 +222,7 @@ void require_alike(const std::vector<files::StoredTensor>& operands, const files
   }
 }
 
-/// The smallest set that together explains all, with at most one way of rounding; of several the one that fewest right
-/// results contradict.
-std::vector<std::size_t> explanation(const Counts& counts, const std::vector<Deviation>& deviations) {
-  constexpr int most_together = 3;
-  if (counts.differing == 0 || counts.by_deviations.contains(0)) return {};
-  std::vector<std::size_t> best;
-  std::uint64_t fewest = 0;
-  const auto look = [&](auto&& self, std::vector<std::size_t>& chosen, std::size_t from, int left) -> void {
-    std::uint32_t set = 0;
-    std::uint64_t contradictions = 0;
-    for (const std::size_t i : chosen) set |= 1u << i, contradictions += counts.contradictions[i];
-    if (std::ranges::all_of(counts.by_deviations,
-                            [set](const auto& row) { return (row.first & set) != 0; })) {
-      if (best.empty() || chosen.size() < best.size() ||
-          (chosen.size() == best.size() && contradictions < fewest)) {
-        best = chosen;
-        fewest = contradictions;
-      }
-      return;
-    }
-    const bool has_rounding =
-        std::ranges::any_of(chosen, [&](std::size_t i) { return deviations[i].is_rounding; });
-    for (std::size_t i = from; left > 0 && i < deviations.size(); ++i) {
-      if (has_rounding && deviations[i].is_rounding) continue;
-      chosen.push_back(i);
-      self(self, chosen, i + 1, left - 1);
-      chosen.pop_back();
-    }
-  };
-  std::vector<std::size_t> chosen;
-  look(look, chosen, 0, most_together);
-  return best;
-}
-
 }  // namespace
-
-Share& Share::operator+=(const Share& other) {
-  results += other.results;
-  differing += other.differing;
-  most_ulp = std::max(most_ulp, other.most_ulp);
-  return *this;
-}
-
-Counts& Counts::operator+=(const Counts& other) {
-  results += other.results;
-  differing += other.differing;
-  beyond += other.beyond;
-  one_nan += other.one_nan;
-  nan_bits += other.nan_bits;
-  by_ulp += other.by_ulp;
-  for (std::size_t i = 0; i <= parts; ++i) {
-    for (std::size_t j = 0; j <= parts; ++j) by_part[i][j] += other.by_part[i][j];
-  }
-  for (const auto& [set, count] : other.by_deviations) by_deviations[set] += count;
-  for (std::size_t i = 0; i < contradictions.size(); ++i) contradictions[i] += other.contradictions[i];
-  for (const auto& [deviation, index] : other.first_contradictions) add_contradiction(deviation, index);
-  for (const Counterexample& example : other.first) add_first(example);
-  return *this;
-}
-
-void Counts::add_contradiction(std::size_t deviation, std::uint64_t index) {
-  const auto [row, is_first] = first_contradictions.emplace(deviation, index);
-  if (!is_first) row->second = std::min(row->second, index);
-}
-
-void Counts::add_first(const Counterexample& example) {
-  const auto place = [](const Counterexample& each) { return std::pair(each.difference, each.index); };
-  if (first.size() == most_first && place(example) > place(first.back())) return;
-  first.insert(std::ranges::upper_bound(first, place(example), {}, place), example);
-  if (first.size() > most_first) first.pop_back();
-}
-
-std::size_t part_of(const fp16::Format& format, const CodeQuestions& questions, std::uint64_t code) {
-  if (questions.is_nan(code)) return parts;
-  const auto most = static_cast<__int128>(format.max_finite_code()) + format.has_infinity();
-  const __int128 place = questions.ordinal(code) + (format.is_signed() ? most : 0);
-  const __int128 places = (format.is_signed() ? 2 * most : most) + 1;
-  return static_cast<std::size_t>(place * static_cast<__int128>(parts) / places);
-}
-
-std::uint64_t first_code(const fp16::Format& format, std::size_t part) {
-  const auto most = static_cast<__int128>(format.max_finite_code()) + format.has_infinity();
-  const __int128 places = (format.is_signed() ? 2 * most : most) + 1;
-  const __int128 place = (static_cast<__int128>(part) * places + static_cast<__int128>(parts) - 1) /
-                         static_cast<__int128>(parts);
-  const __int128 ordinal = place - (format.is_signed() ? most : 0);
-  return ordinal < 0 ? static_cast<std::uint64_t>(-ordinal) | std::uint64_t{1} << (format.width() - 1)
-                     : static_cast<std::uint64_t>(ordinal);
-}
 
 Findings measure(const std::vector<files::StoredTensor>& operands, const files::StoredTensor& results,
                  const Function& function, const Options& options, experiments::Run& run) {
@@ -267,7 +247,8 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
                  .ulp = static_cast<std::uint64_t>(options.ulp),
                  .deviations = {},
                  .counts = {},
-                 .explanation = {}};
+                 .explanation = {},
+                 .contradictions = {}};
   Evaluate evaluate = function.in(operand_format->format, result_format->format, rounding);
   if (!evaluate)
     throw std::invalid_argument(
@@ -287,25 +268,13 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
                           .operand = questions_of(operand_format->format),
                           .result = questions_of(result_format->format),
                           .deviations = found.deviations};
-  const bool is_mapped =
-      std::ranges::all_of(operands, [](auto& each) { return each.packing == files::Packing::none; }) &&
-      results.packing == files::Packing::none;
-  if (results.elements == 0)
-    throw std::runtime_error(
-        fmt::format("{} has no element, so that nothing can be checked", results.place()));
-  const std::uint64_t piece = is_mapped ? results_of_a_piece : results.elements;
-  const std::uint64_t pieces = (results.elements + piece - 1) / piece;
-  std::mutex mutex;
-  experiments::Progress progress = run.progress("validate", pieces);
-  experiments::parallel_for_each(pieces, run.threads(), [&](std::size_t i) {
-    const std::uint64_t first = i * piece;
-    const Counts counts =
-        count(operands, results, first, std::min(piece, results.elements - first), question);
-    progress.tick();
-    const std::scoped_lock lock(mutex);
-    found.counts += counts;
-  });
-  found.explanation = explanation(found.counts, found.deviations);
+  const Results all(operands, results, run);
+  found.counts = count(all, question);
+  const std::vector<DeviationSet> sets = explanations(found.counts, found.deviations);
+  if (sets.empty()) return found;
+  const AllContradictions against = contradictions(all, question, members_of(sets));
+  found.explanation = best_of(sets, against);
+  for (const std::size_t i : found.explanation) found.contradictions += against.of[i];
   return found;
 }
 

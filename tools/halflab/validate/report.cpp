@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -172,17 +171,12 @@ std::string answer(const Findings& found) {
 
 /// Of deviations that explain everything a right result that speaks against them.
 std::string contradiction_clause(const Findings& found) {
-  std::optional<std::uint64_t> first;
-  for (const std::size_t i : found.explanation) {
-    const auto row = found.counts.first_contradictions.find(i);
-    if (row != found.counts.first_contradictions.end())
-      first = std::min(first.value_or(row->second), row->second);
-  }
-  return first ? fmt::format(
-                     " But not everywhere: some right results would be other ones then, such as that at "
-                     "index {}.",
-                     *first)
-               : "";
+  return found.contradictions.results > 0
+             ? fmt::format(
+                   " But not everywhere: some right results would be other ones then, such as that at "
+                   "index {}.",
+                   found.contradictions.first)
+             : "";
 }
 
 /// Where nothing but NaNs' bits is wrong, how to allow that.
