@@ -7,6 +7,7 @@
 /// its values, M absorbs any sum of ones, and zeros do not matter.
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstddef>
 #include <map>
@@ -74,10 +75,15 @@ class OrderProbe {
     const double ones = result / masks_.one;
     if (ones >= 0 && ones <= static_cast<double>(terms_.size() - 2) && ones == std::floor(ones))
       return static_cast<std::size_t>(ones);
-    throw NotATree("with " + std::to_string(masks_.large) + " at " + std::to_string(i) +
-                   ", its negative at " + std::to_string(j) + " and " + std::to_string(masks_.one) +
-                   " elsewhere the result is " + std::to_string(result) +
+    throw NotATree("with " + text(masks_.large) + " at " + std::to_string(i) + ", its negative at " +
+                   std::to_string(j) + " and " + text(masks_.one) + " elsewhere the result is " +
+                   text(result) +
                    ", which counts no terms: it is no sum of them, or absorbs less than its format does");
+  }
+
+  static std::string text(double value) {
+    char digits[32];
+    return {digits, std::to_chars(digits, digits + sizeof digits, value).ptr};
   }
 
   Sum& sum_;

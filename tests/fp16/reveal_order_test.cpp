@@ -124,6 +124,8 @@ TEST_CASE("reveal_order: an exact sum is one node, and what is no sum is refused
   CHECK(reveal_order(exact, 6, masks_for(binary16)).text() == "(0+1+2+3+4+5)");
   CHECK_THROWS_AS(reveal_order([](Terms terms) { return terms[0] * 2; }, 4, masks_for(binary32)), NotATree);
   CHECK_THROWS_AS(reveal_order([](Terms) { return NAN; }, 4, masks_for(binary32)), NotATree);
+  CHECK_THROWS_WITH(reveal_order([](Terms terms) { return terms[0]; }, 4, masks_for(binary32)),
+                    doctest::Contains("with 1.2676506002282294e+30 at 0, its negative at 1 and 1 elsewhere"));
   std::mt19937 random(3);
   const auto changing = [&](Terms terms) {
     const SummationTree tree = random_tree(terms.size(), 2, random);

@@ -75,6 +75,9 @@ TEST_CASE("halflab reveal: functions of Python are asked in a process of their o
                                            "v in x[1:]:\n        s = s + v\n    return s\n"
                                            "def wide(x):\n    s = numpy.float32(0)\n    for v in x[::-1]:\n  "
                                            "      s = s + numpy.float32(v)\n    return numpy.float16(s)\n"
+                                           "def left(x):\n    s = 0.0\n    for v in x:\n        s = s + "
+                                           "float(v)\n    return s\n"
+                                           "def exact(x):\n    import math\n    return math.fsum(x)\n"
                                            "def broken(x):\n    raise ValueError('no sum')\n"
                                            "def product(x):\n    return x[0] * 2\n";
   ::setenv("PYTHONPATH", directory.path().c_str(), 1);
@@ -86,6 +89,8 @@ TEST_CASE("halflab reveal: functions of Python are asked in a process of their o
   CHECK(summary("boxes:wide", "float16").at("known_as").string().find("reversed") != std::string::npos);
   CHECK(summary("boxes:wide", "float16").at("arithmetic").string() == "binary32");
   CHECK(summary("numpy:sum", "float32").at("arithmetic").string() == "binary32");
+  for (const char* const box : {"boxes:left", "boxes:exact"})
+    CHECK(summary(box, "float32").at("arithmetic").string() == "binary64, not rounded to binary32");
   const auto check_refused = [&](const std::string& box, const std::string& message) {
     const test::CommandRun run = run_halflab({"reveal", "--python", box, "--interpreter", interpreter});
     INFO(run.err);

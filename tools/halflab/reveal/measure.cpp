@@ -20,7 +20,7 @@ namespace {
 using fp16::Bits;
 using fp16::Format;
 
-/// The tree's nodes in one format, one at a time from the left, or exactly and then rounded; the result in the box's format.
+/// The tree's nodes in one format, one at a time from the left, or exactly and then rounded.
 template <const Format& Node>
 double evaluate(const fp16::SummationTree& tree, std::span<const double> terms, bool is_fused,
                 fp16::Rounding rounding) {
@@ -35,17 +35,18 @@ double evaluate(const fp16::SummationTree& tree, std::span<const double> terms, 
 
 struct Arithmetic {
   const char* name;
+  const Format& node;
   double (*evaluate)(const fp16::SummationTree& tree, std::span<const double> terms, bool is_fused,
                      fp16::Rounding rounding);
   fp16::Rounding rounding = fp16::Rounding::nearest_even;
 };
 
 constexpr std::array arithmetics{
-    Arithmetic{"binary16", evaluate<fp16::binary16>},
-    Arithmetic{"bfloat16", evaluate<fp16::bfloat16>},
-    Arithmetic{"binary32", evaluate<fp16::binary32>},
-    Arithmetic{"binary32, truncated", evaluate<fp16::binary32>, fp16::Rounding::toward_zero},
-    Arithmetic{"binary64", evaluate<fp16::binary64>},
+    Arithmetic{"binary16", fp16::binary16, evaluate<fp16::binary16>},
+    Arithmetic{"bfloat16", fp16::bfloat16, evaluate<fp16::bfloat16>},
+    Arithmetic{"binary32", fp16::binary32, evaluate<fp16::binary32>},
+    Arithmetic{"binary32, truncated", fp16::binary32, evaluate<fp16::binary32>, fp16::Rounding::toward_zero},
+    Arithmetic{"binary64", fp16::binary64, evaluate<fp16::binary64>},
 };
 
 double rounded_to(const fp16::NamedFormat& format, double value) {
@@ -69,19 +70,40 @@ bool same(double a, double b) {
          (std::isnan(a) && std::isnan(b));
 }
 
+/// An arithmetic of the nodes, and whether the sum is rounded to the box's format.
+struct Candidate {
+  const Arithmetic& arithmetic;
+  bool is_rounded;
+};
+
+std::vector<Candidate> candidates_for(const Format& format) {
+  std::vector<Candidate> candidates;
+  for (const Arithmetic& arithmetic : arithmetics) candidates.push_back({arithmetic, true});
+  for (const Arithmetic& arithmetic : arithmetics) {
+    if (arithmetic.node != format && contains(arithmetic.node, format))
+      candidates.push_back({arithmetic, false});
+  }
+  return candidates;
+}
+
 void replay(const Options& options, const Box& box, Findings& found) {
+  const std::vector<Candidate> candidates = candidates_for(found.format.format);
   std::vector<Replay> replays;
-  for (const Arithmetic& arithmetic : arithmetics) replays.push_back({.arithmetic = arithmetic.name});
+  for (const auto& [arithmetic, is_rounded] : candidates)
+    replays.push_back({.arithmetic = is_rounded ? arithmetic.name
+                                                : fmt::format("{}, not rounded to {}", arithmetic.name,
+                                                              found.format.name)});
   std::vector<std::vector<double>> results;
   std::vector<double> expected;
   for (int trial = 0; trial < options.trials; ++trial) {
     const std::vector<double> terms = random_terms(options, found.format, trial);
     expected.push_back(box(terms));
     results.emplace_back();
-    for (std::size_t i = 0; i < arithmetics.size(); ++i) {
+    for (std::size_t i = 0; i < candidates.size(); ++i) {
+      const Arithmetic& arithmetic = candidates[i].arithmetic;
       const double value =
-          arithmetics[i].evaluate(found.tree, terms, !found.tree.is_binary(), arithmetics[i].rounding);
-      results.back().push_back(rounded_to(found.format, value));
+          arithmetic.evaluate(found.tree, terms, !found.tree.is_binary(), arithmetic.rounding);
+      results.back().push_back(candidates[i].is_rounded ? rounded_to(found.format, value) : value);
       replays[i].equal += same(results.back().back(), expected.back());
     }
   }
