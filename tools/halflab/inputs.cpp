@@ -61,4 +61,11 @@ files::TensorSet open(const Inputs& inputs, const std::vector<std::string>& path
   return set;
 }
 
+void require_numbers(const files::TensorSet& set, const Inputs& inputs) {
+  if (set.tensors().empty())
+    throw std::invalid_argument(
+        fmt::format("'{}' holds no floating-point numbers; passed over: {}", inputs.paths.front(),
+                    set.passed_over().empty() ? "nothing" : set.passed_over().front().name));
+}
+
 }  // namespace halflab

@@ -25,4 +25,7 @@ experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
 /// The selected tensors. Throws std::invalid_argument or std::runtime_error, naming option or file.
 experiments::tensor_files::TensorSet open(const Inputs& inputs, const std::vector<std::string>& paths);
 
+/// Throws std::invalid_argument, with what was passed over, where no tensor is of floating-point numbers.
+void require_numbers(const experiments::tensor_files::TensorSet& set, const Inputs& inputs);
+
 }  // namespace halflab

@@ -249,7 +249,23 @@ TEST_CASE("halflab quantize: blocks with a NaN are NaN, and it says so") {
   const CommandRun run = run_halflab({"quantize", file, "--format", "mxfp8_e5m2", "--json"});
   CHECK(run.json().at("summary").at("nonfinite").integer() == 1);
   CHECK(run.json().at("summary").at("lost").integer() == 31);
-  CHECK(run.json().at("verdict").string().find("make their whole blocks NaN") != std::string::npos);
+  CHECK(run.json().at("verdict").string().find("1 value is NaN or infinite in the file; one makes its whole "
+                                               "block NaN.") != std::string::npos);
+}
+
+TEST_CASE(
+    "halflab quantize: where a NaN or an infinity takes its whole tensor along, nothing is called exact") {
+  const TemporaryDirectory directory;
+  std::vector<float> values = weights(64);
+  values[3] = INFINITY;
+  const std::string file = write(directory / "w.npy", "<f4", "(64,)", values);
+  const CommandRun run = run_halflab({"quantize", file, "--format", "nvfp4", "--json"});
+  const std::string verdict = run.json().at("verdict").string();
+  CHECK(run.json().at("summary").at("lost").integer() == 63);
+  CHECK(run.json().at("summary").at("relative_error").string() == "inf");
+  CHECK(verdict.find("nvfp4 keeps nothing of these tensors") != std::string::npos);
+  CHECK(verdict.find("makes its whole tensor NaN") != std::string::npos);
+  CHECK(verdict.find("exact") == std::string::npos);
 }
 
 TEST_CASE("halflab quantize: --out keeps tables and a page, --to nothing where something is wrong") {
@@ -260,7 +276,8 @@ TEST_CASE("halflab quantize: --out keeps tables and a page, --to nothing where s
   std::filesystem::create_directory(directory / "two");
   write(directory / "two/w.npy", "<f4", "(300,)", weights(300));
   write(directory / "two/w_scale.npy", "<f4", "(300,)", weights(300));
-  const std::string to = directory / "q.safetensors";
+  const std::string to = directory / "q.safetensors",
+                    integers = write(directory / "i.npy", "<i4", "(300,)", weights(300));
   for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"quantize"}, "PATH"},
            {{"quantize", file, "--format", "nvfp5"}, "--format: unknown format 'nvfp5'"},
@@ -274,6 +291,7 @@ TEST_CASE("halflab quantize: --out keeps tables and a page, --to nothing where s
            {{"quantize", file, "--per-tensor-scale"}, "--per-tensor-scale: nvfp4 has scales of its own"},
            {{"quantize", file, "--saturate"}, "--saturate: nvfp4 always saturates"},
            {{"quantize", directory / "two"}, "two tensors would be called 'w_scale'"},
+           {{"quantize", integers}, "holds no floating-point numbers; passed over: i"},
            {{"quantize", "none.npy"}, "file 'none.npy' cannot be read"}}) {
     std::vector<std::string> all = words;
     if (all.size() > 1) all.insert(all.end(), {"--to", to});
@@ -284,7 +302,10 @@ TEST_CASE("halflab quantize: --out keeps tables and a page, --to nothing where s
     CHECK(run.err.find('\n') == run.err.size() - 1);
     CHECK(!std::filesystem::exists(to));
   }
-  CHECK(run_halflab({"quantize", file, "--to", file}).err.find("is read") != std::string::npos);
+  CHECK(run_halflab({"quantize", file, "--to", to}).exit_code == 0);
+  CHECK(run_halflab({"quantize", to, "--to", to}).err.find("is read") != std::string::npos);
+  CHECK(run_halflab({"quantize", file, "--to", file}).err.find("allowed: names that end in .safetensors") !=
+        std::string::npos);
 }
 
 }  // namespace

@@ -1,9 +1,5 @@
 #include "tools/halflab/hist/hist.h"
 
-#include <fmt/format.h>
-
-#include <stdexcept>
-
 #include "experiments/frame/columns.h"
 #include "tools/halflab/command.h"
 #include "tools/halflab/formats.h"
@@ -29,10 +25,7 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
        .body =
            [&](experiments::Run& run) {
              const auto set = open(options.inputs, options.inputs.paths);
-             if (set.tensors().empty())
-               throw std::invalid_argument(fmt::format(
-                   "'{}' holds no floating-point numbers; passed over: {}", options.inputs.paths.front(),
-                   set.passed_over().empty() ? "nothing" : set.passed_over().front().name));
+             require_numbers(set, options.inputs);
              if (const fp16::BlockFormat* const blocks = block_format(options.format)) {
                if (options.scale != "auto" || options.scaled_by != "1")
                  throw experiments::UsageError(

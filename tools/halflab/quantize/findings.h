@@ -35,9 +35,11 @@ struct TensorFound {
   double share(std::uint64_t count) const {
     return nonzero == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero);
   }
-  /// ||quantized - values|| / ||values||; 0 where all is zero.
+  /// Whether all that is not zero becomes NaN or infinite.
+  bool has_nothing_left() const { return lost > 0 && square == 0; }
+  /// ||quantized - values|| / ||values|| of what stays finite; 0 where all is zero, infinite where nothing is left.
   double relative_error() const;
-  /// Signal to quantization noise in dB; infinite without an error.
+  /// Signal to quantization noise in dB; infinite without an error, -infinite where nothing is left.
   double sqnr() const;
   double bits_per_value() const {
     return values == 0 ? 0 : 8 * static_cast<double>(bytes) / static_cast<double>(values);

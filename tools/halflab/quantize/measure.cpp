@@ -120,10 +120,12 @@ TensorFound& TensorFound::operator+=(const TensorFound& other) {
 }
 
 double TensorFound::relative_error() const {
+  if (has_nothing_left()) return std::numeric_limits<double>::infinity();
   return square == 0 ? 0 : std::sqrt(error_square / square);
 }
 
 double TensorFound::sqnr() const {
+  if (has_nothing_left()) return -std::numeric_limits<double>::infinity();
   return error_square == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(square / error_square);
 }
 

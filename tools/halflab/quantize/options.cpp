@@ -73,6 +73,8 @@ void bind(experiments::CommandLine& command_line, Options& options) {
 }
 
 Recipe recipe_of(const Options& options) {
+  if (!options.to.empty() && !options.to.ends_with(".safetensors"))
+    refuse("--to", options.to, "is no name of a safetensors file; allowed: names that end in .safetensors");
   const fp16::BlockFormat* const block = block_format(options.format);
   const fp16::NamedFormat* const scalar =
       block != nullptr ? nullptr : &scalar_format_where_blocks_are(options.format);

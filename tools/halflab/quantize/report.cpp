@@ -50,7 +50,7 @@ SummaryOf<TensorFound> total_summary() {
   const std::vector<std::string> meanings{"of all tensors",
                                           "of codes and scales, over the values",
                                           "NaNs and infinities in the files",
-                                          "||quantized - values|| / ||values||",
+                                          "||quantized - values|| / ||values||, of what stays finite",
                                           "signal to quantization noise",
                                           "largest finite magnitude",
                                           "largest difference",
@@ -65,6 +65,7 @@ SummaryOf<TensorFound> total_summary() {
 }
 
 std::string decibels(double sqnr) {
+  if (sqnr < 0 && std::isinf(sqnr)) return "-";
   return std::isinf(sqnr) ? "exact" : fmt::format("{:.1f}", sqnr);
 }
 
@@ -75,10 +76,14 @@ const TensorFound& worst_of(const Findings& found) {
 std::string answer(const Findings& found) {
   const TensorFound& total = found.total;
   if (total.nonzero == 0) return "There is nothing to lose: no value is finite and other than zero.";
+  if (total.has_nothing_left())
+    return fmt::format("{} keeps nothing of these tensors: all that is not zero becomes NaN or infinite.",
+                       found.recipe.format_name);
   const double error = total.relative_error();
-  const std::string off = error == 0 ? fmt::format("{} holds these tensors exactly", found.recipe.format_name)
-                                     : fmt::format("{} is off by {} of these tensors' norm ({:.3g} dB)",
-                                                   found.recipe.format_name, percent(error), total.sqnr());
+  const std::string off = error == 0 && total.lost == 0
+                              ? fmt::format("{} holds these tensors exactly", found.recipe.format_name)
+                              : fmt::format("{} is off by {} of these tensors' norm ({:.3g} dB)",
+                                            found.recipe.format_name, percent(error), total.sqnr());
   std::string sentence = fmt::format("{}, in {:.3g} bits a value", off, total.bits_per_value());
   if (found.tensors.size() > 1 && error > 0)
     sentence += fmt::format("; the worst is {}, by {}", worst_of(found).name,
@@ -94,14 +99,19 @@ std::string losses_sentence(const Findings& found) {
     losses.push_back(fmt::format("{} lie beyond the largest number of {}",
                                  percent(total.share(total.overflowed)),
                                  found.recipe.block != nullptr ? "their block" : "the format"));
-  if (total.lost > 0) losses.push_back(fmt::format("{} become NaN or infinite", total.lost));
+  if (total.lost > 0)
+    losses.push_back(fmt::format("{} become NaN or infinite, which the error leaves out", total.lost));
   return losses.empty() ? "" : fmt::format("Of the non-zero values {}.", fmt::join(losses, ", "));
 }
 
 std::string nonfinite_sentence(const Findings& found) {
   if (found.total.nonfinite == 0) return {};
-  return fmt::format("{} values are NaN or infinite in the file{}.", found.total.nonfinite,
-                     found.recipe.block != nullptr ? ", and make their whole blocks NaN" : "");
+  const fp16::BlockFormat* const block = found.recipe.block;
+  return fmt::format("{} {} NaN or infinite in the file{}.", found.total.nonfinite,
+                     found.total.nonfinite == 1 ? "value is" : "values are",
+                     block == nullptr          ? ""
+                     : block->has_tensor_scale ? "; one makes its whole tensor NaN, whose scale it is in"
+                                               : "; one makes its whole block NaN");
 }
 
 std::string passed_over_sentence(const Findings& found) {
@@ -126,7 +136,8 @@ TextTable verdict_table(const Findings& found) {
   std::ranges::stable_sort(sorted, std::greater<>(), [](auto* tensor) { return tensor->relative_error(); });
   const auto add = [&](const TensorFound& tensor) {
     table.rows.push_back({tensor.name, tensor.shape, fmt::format("{}", tensor.values),
-                          fmt::format("{:.3g}", tensor.bits_per_value()), percent(tensor.relative_error()),
+                          fmt::format("{:.3g}", tensor.bits_per_value()),
+                          tensor.has_nothing_left() ? "-" : percent(tensor.relative_error()),
                           decibels(tensor.sqnr()), percent(tensor.share(tensor.flushed)),
                           percent(tensor.share(tensor.overflowed)), fmt::format("{:.3g}", tensor.max_abs)});
   };
