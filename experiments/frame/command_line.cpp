@@ -176,7 +176,8 @@ void CommandLine::collect(const CLI::App& app) {
       throw UsageError(unknown_message("option", word.substr(0, word.find('=')), option_names()));
     if (words_ == nullptr) {
       throw UsageError(
-          fmt::format("unexpected argument '{}'; values follow the option they belong to", word));
+          fmt::format("unexpected argument '{}'; values follow the option they belong to, as in '{}'", word,
+                      program_.example));
     }
     words_->push_back(word);
   }

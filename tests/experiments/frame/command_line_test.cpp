@@ -205,7 +205,8 @@ TEST_CASE("a missing value, an unknown option, a repeated one and a stray word a
             .error.starts_with("unknown option --something-else; allowed: --steps, --seeds, "));
   CHECK(parse({"-x"}).error.starts_with("unknown option -x; "));
   CHECK(parse({"--steps", "3", "--steps", "4"}).error == "--steps: given 2 times; must be given once");
-  CHECK(parse({"cnn"}).error == "unexpected argument 'cnn'; values follow the option they belong to");
+  CHECK(parse({"cnn"}).error ==
+        "unexpected argument 'cnn'; values follow the option they belong to, as in 'probe --steps 3'");
 }
 
 TEST_CASE("--quick changes defaults and never a given value") {
