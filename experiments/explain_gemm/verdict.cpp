@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -10,6 +12,7 @@
 #include "experiments/explain_gemm/findings.h"
 #include "experiments/frame/text_table.h"
 #include "fp16/bits.h"
+#include "fp16/codec.h"
 
 namespace experiments::explain_gemm {
 namespace {
@@ -172,6 +175,15 @@ double relative_error(const Findings& found) {
   return std::sqrt(error / exact);
 }
 
+/// Whether the output is its exact value, rounded to D's format.
+bool is_rounded_once(const fp16::Format& format, const Difference& difference) {
+  const double exact = difference.exact.value;
+  if (format == fp16::binary32)
+    return std::bit_cast<std::uint32_t>(static_cast<float>(exact)) == difference.observed;
+  return difference.observed == (format == fp16::bfloat16 ? fp16::encode<fp16::bfloat16>(exact).bits
+                                                          : fp16::encode<fp16::binary16>(exact).bits);
+}
+
 std::string rounding_sentence(const Findings& found) {
   const Classification& classes = found.classification;
   const std::string_view arithmetic = name_of(classes.arithmetic, found.problem);
@@ -186,12 +198,16 @@ std::string rounding_sentence(const Findings& found) {
         undecided == 1 ? "it is" : "they are");
   }
   const std::size_t rounding = classes.count(Kind::rounding);
+  const bool are_exact = std::ranges::all_of(classes.differences, [&](const Difference& difference) {
+    return difference.kind != Kind::rounding || is_rounded_once(found.problem.d.format, difference);
+  });
   return fmt::format(
       "Rounding only: {} unexplained output{} within the error bound of {}, so that another order of the "
       "same sums can make {}, and so can a mistake that is as small. Root mean square of the error: {:.3g}, "
-      "and {:.3g} if fp32_fma_chain made the same.",
+      "and {:.3g} if fp32_fma_chain made the same.{}",
       rounding, rounding == 1 ? " is" : "s are", arithmetic, rounding == 1 ? "it" : "them",
-      classes.rounding_error, classes.chain_error);
+      classes.rounding_error, classes.chain_error,
+      are_exact ? " Each is its exact value rounded once, as sums in FP64 make it." : "");
 }
 
 /// The rows and columns of D between which all differences of a kind lie.
@@ -293,6 +309,10 @@ std::string step_after_rounding(const Findings& found) {
       "kernel, make k's cut and the reduction the same. The unexplained outputs lie in {}: where these are a "
       "tile or an edge, look whether it is summed otherwise than the rest.",
       extent(found, Kind::rounding));
+  if (!found.problem.tree)
+    text +=
+        " An order of single additions that is not in the list, such as that of SIMD lanes, is tried by "
+        "--tree.";
   if (found.problem.d.format != fp16::binary32)
     text += " D in FP32 would show more of the order, and smaller mistakes.";
   return text;
@@ -350,7 +370,7 @@ void write_verdict(RunRecord& record, const Findings& found) {
   record.verdict(fmt::format(
       "{}A is {} x {}, B {} x {}, D holds {}{}; alpha = {}, beta = {}. One hypothesis holds for "
       "all of D: cuts of k that differ from tile to tile, and slices that are cut again, are not "
-      "in the list. explain_gemm --help says what the names mean.",
+      "in the list. --help says what the names mean.",
       problem.triples == 1 ? "" : fmt::format("Of each of {} triples ", problem.triples), problem.rows_each(),
       problem.depth, problem.depth, problem.columns, format_name(problem),
       problem.was_widened ? fmt::format(" numbers as float32, and is explained as {}", format_name(problem))

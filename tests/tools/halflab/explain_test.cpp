@@ -1,8 +1,13 @@
 #include <doctest/doctest.h>
 
+#include <cstdint>
 #include <fstream>
+#include <numeric>
 #include <string>
+#include <vector>
 
+#include "fp16/half_functions.h"
+#include "sim/tensor/random.h"
 #include "tests/experiments/frame/tensor_files/stored.h"
 #include "tests/temporary_directory.h"
 #include "tests/tools/halflab/command.h"
@@ -17,6 +22,51 @@ TEST_CASE("halflab explain: is the engine of explain_gemm, and leaves nothing un
   CHECK(run.exit_code == 0);
   CHECK(run.json().at("summary").at("classification").is_string());
   CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE(
+    "halflab explain: sums in FP64 are exact values rounded once, and another order is asked for by --tree") {
+  constexpr std::size_t rows = 16, depth = 64;
+  const test::TemporaryDirectory directory;
+  const sim::RandomStream stream(1, "operands of explain_test");
+  std::vector<std::uint16_t> a(rows * depth), b(depth * rows);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    a[i] = fp16::float_to_half_bits(static_cast<float>(stream.normal(2 * i)));
+    b[i] = fp16::float_to_half_bits(static_cast<float>(stream.normal(2 * i + 1)));
+  }
+  std::vector<float> d(rows * rows);
+  const auto write = [&](const char* name, const char* type, const std::string& shape, const auto& values) {
+    std::ofstream(directory / name, std::ios::binary)
+        << test::npy_file(test::npy_dictionary(type, "False", shape), test::bytes_of(values));
+  };
+  write("a.npy", "<f2", "(16, 64)", a);
+  write("b.npy", "<f2", "(64, 16)", b);
+  const auto explained = [&](const auto& sum_of) {
+    for (std::size_t i = 0; i < d.size(); ++i) {
+      std::vector<double> products;
+      for (std::size_t k = 0; k < depth; ++k)
+        products.push_back(double{fp16::half_bits_to_float(a[i / rows * depth + k])} *
+                           fp16::half_bits_to_float(b[k * rows + i % rows]));
+      d[i] = sum_of(products);
+    }
+    write("d.npy", "<f4", "(16, 16)", d);
+    return test::run_halflab({"explain", "--a", directory / "a.npy", "--b", directory / "b.npy", "--d",
+                              directory / "d.npy"})
+        .out;
+  };
+  const std::string once = "Each is its exact value rounded once, as sums in FP64 make it.";
+  const std::string exact = explained([](const std::vector<double>& products) {
+    return static_cast<float>(std::accumulate(products.begin(), products.end(), 0.0));
+  });
+  CHECK(exact.find(once) != std::string::npos);
+  const std::string from_the_last = explained([](const std::vector<double>& products) {
+    float sum = 0;
+    for (std::size_t k = depth; k-- > 0;) sum += static_cast<float>(products[k]);
+    return sum;
+  });
+  CHECK(from_the_last.find("Rounding only") != std::string::npos);
+  CHECK(from_the_last.find(once) == std::string::npos);
+  CHECK(from_the_last.find("is tried by --tree.") != std::string::npos);
 }
 
 TEST_CASE("halflab explain: operands of bfloat16 are explained without tensor cores, those of FP8 refused") {
