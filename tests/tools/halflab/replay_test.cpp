@@ -184,10 +184,33 @@ TEST_CASE("halflab replay: logs of libraries give bounds alone") {
         "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
         "| NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 32768.0"}) {
     INFO(line);
-    CHECK(verdict(line).find(
-              "tells of 2 overflows, at scales from 2^16 to 2^16: gradients reached at least 1.") !=
-          std::string::npos);
+    CHECK(verdict(line).find("tells of 2 overflows, in lines 2 to 3, at scales from 2^16 to 2^16: gradients "
+                             "reached at least 1, or were NaN.") != std::string::npos);
   }
+}
+
+TEST_CASE("halflab replay: a log tells a scale that sinks from one that grows back") {
+  const TemporaryDirectory directory;
+  const auto run = [&](const std::vector<int>& scales) {
+    std::string text = "start\n";
+    for (const int scale : scales)
+      text += "OVERFLOW! Rank 0 Skipping step. Attempted loss scale: " + std::to_string(scale) +
+              ", reducing\nloss 1\n";
+    return run_halflab({"replay", write(directory / "log.txt", text), "--json"}).json();
+  };
+  const auto sinking = run({4096, 65536, 32768, 16384, 8192});
+  CHECK(sinking.at("summary").at("sinking_overflows").integer() == 4);
+  CHECK(sinking.at("verdict").string().find("The last 4 came each at a smaller S") != std::string::npos);
+  CHECK(sinking.at("tables").at("overflows").at(4).at("line").integer() == 10);
+  CHECK(sinking.at("tables").at("overflows").at(4).at("scale_log2").number() == 13);
+  CHECK(run({65536, 32768, 16384})
+            .at("verdict")
+            .string()
+            .find("They came each at a smaller S than the one before: S "
+                  "began too high, gradients grow") != std::string::npos);
+  const auto growing = run({65536, 65536, 131072, 65536, 65536});
+  CHECK(growing.at("summary").at("sinking_overflows").integer() == 1);
+  CHECK(growing.at("verdict").string().find("on purpose") != std::string::npos);
 }
 
 TEST_CASE("halflab replay: what is no record is one line and exit code 2") {

@@ -41,8 +41,18 @@ struct Replay {
 
 /// What a log without gradients tells of them: an overflow at S means that one of them reached 65520 / S.
 struct LogBounds {
-  std::string kind;                   ///< "DeepSpeed"
-  std::vector<double> overflowed_at;  ///< the scales
+  struct Overflow {
+    std::size_t line;  ///< from 1
+    double scale;
+  };
+
+  std::string kind;  ///< "DeepSpeed"
+  std::vector<Overflow> overflows;
+
+  double lowest_scale() const;
+  double highest_scale() const;
+  /// How many of the last ones came each at a smaller scale than the one before; 1 where S had grown in between.
+  std::size_t sinking() const;
 };
 
 struct Findings {

@@ -167,20 +167,36 @@ GradientRecord read_record(const std::string& path) {
   return record;
 }
 
+double LogBounds::lowest_scale() const {
+  return std::ranges::min(overflows, {}, &Overflow::scale).scale;
+}
+
+double LogBounds::highest_scale() const {
+  return std::ranges::max(overflows, {}, &Overflow::scale).scale;
+}
+
+std::size_t LogBounds::sinking() const {
+  std::size_t count = 1;
+  while (count < overflows.size() && overflows.rbegin()[count].scale > overflows.rbegin()[count - 1].scale)
+    ++count;
+  return count;
+}
+
 std::optional<LogBounds> read_log(const std::string& path) {
   if (std::filesystem::is_directory(path)) return std::nullopt;
   const std::string text = experiments::read_file(path, longest_file);
   for (const LogLine& kind : log_lines) {
     const std::regex pattern(kind.pattern);
-    LogBounds bounds{.kind = kind.kind, .overflowed_at = {}};
+    LogBounds bounds{.kind = kind.kind, .overflows = {}};
     std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
+    std::string line;
+    for (std::size_t row = 1; std::getline(lines, line); ++row) {
       std::smatch found;
       const std::string begin = line.substr(0, 2000);  // regular expressions recurse
       if (std::regex_search(begin, found, pattern))
-        bounds.overflowed_at.push_back(kind.factor * number(found[1], path));
+        bounds.overflows.push_back({row, kind.factor * number(found[1], path)});
     }
-    if (!bounds.overflowed_at.empty()) return bounds;
+    if (!bounds.overflows.empty()) return bounds;
   }
   return std::nullopt;
 }

@@ -90,11 +90,22 @@ const SummaryOf<ScalerRow> scaler_summary{
     {{"skipped.<scaler>", "steps", [](const ScalerRow& row) { return row.replay.skipped(); }},
      {"cannot_be_told.<scaler>", "steps", [](const ScalerRow& row) { return row.replay.untold(); }}}};
 
+const char* const in_a_log = "a log";
+
+const TableOf<LogBounds::Overflow> overflows_table{
+    .name = "overflows",
+    .rows = "each line that tells of an overflow",
+    .columns = {{"line", "", [](auto& row) { return row.line; }},
+                {"scale_log2", "log2", [](auto& row) { return std::log2(row.scale); }}},
+    .when = in_a_log};
+
 const SummaryOf<LogBounds> log_summary{
-    {{"overflows", "lines that tell of one, in a log",
-      [](const LogBounds& bounds) { return bounds.overflowed_at.size(); }},
-     {"lowest_overflow_scale_log2", "the smallest S that overflowed, in a log",
-      [](const LogBounds& bounds) { return std::log2(std::ranges::min(bounds.overflowed_at)); }}}};
+    {{"overflows", "lines that tell of one", [](const LogBounds& bounds) { return bounds.overflows.size(); },
+      in_a_log},
+     {"lowest_overflow_scale_log2", "the smallest S that overflowed",
+      [](const LogBounds& bounds) { return std::log2(bounds.lowest_scale()); }, in_a_log},
+     {"sinking_overflows", "the last ones, each at a smaller S than the one before",
+      [](const LogBounds& bounds) { return bounds.sinking(); }, in_a_log}}};
 
 std::string steps_text(std::size_t count) {
   return fmt::format("{} step{}", count, count == 1 ? "" : "s");
@@ -196,7 +207,7 @@ TextTable verdict_table(const Findings& found) {
 }  // namespace
 
 Outputs outputs() {
-  return outputs_of(scalers_table, steps_table, summary, scaler_summary, log_summary);
+  return outputs_of(scalers_table, steps_table, overflows_table, summary, scaler_summary, log_summary);
 }
 
 void report(Run& run, const Findings& found) {
@@ -221,14 +232,27 @@ void report(Run& run, const Findings& found) {
 }
 
 void report(Run& run, const LogBounds& bounds) {
-  const auto [lowest, highest] = std::ranges::minmax(bounds.overflowed_at);
+  constexpr std::size_t many = 3;
+  overflows_table.write(run.record(), bounds.overflows);
   log_summary.write(run.record(), bounds);
-  run.record().verdict(
-      fmt::format("This {} log tells of {} overflow{}, at scales from 2^{:.4g} to 2^{:.4g}: gradients "
-                  "reached at least {:.3g}. What another scaler would have done "
-                  "cannot be told from it, as it says nothing of the steps between.",
-                  bounds.kind, bounds.overflowed_at.size(), bounds.overflowed_at.size() == 1 ? "" : "s",
-                  std::log2(lowest), std::log2(highest), 65520 / lowest));
+  const std::size_t count = bounds.overflows.size(), sinking = bounds.sinking();
+  std::string text = fmt::format(
+      "This {} log tells of {} overflow{}, in lines {} to {}, at scales from 2^{:.4g} to 2^{:.4g}: gradients "
+      "reached at least {:.3g}, or were NaN.",
+      bounds.kind, count, count == 1 ? "" : "s", bounds.overflows.front().line, bounds.overflows.back().line,
+      std::log2(bounds.lowest_scale()), std::log2(bounds.highest_scale()), 65520 / bounds.lowest_scale());
+  if (sinking >= many)
+    text += fmt::format(
+        " {} came each at a smaller S than the one before: {}gradients grow, or are not finite at any S.",
+        sinking == count ? "They" : fmt::format("The last {}", sinking),
+        sinking == count ? "S began too high, " : "");
+  else if (count >= many)
+    text +=
+        " S grew back between the last ones, and so overflowed again: a dynamic scaler skips such steps on "
+        "purpose.";
+  text +=
+      " What another scaler would have done cannot be told from it, as it says nothing of the steps between.";
+  run.record().verdict(text);
 }
 
 }  // namespace halflab::replay
