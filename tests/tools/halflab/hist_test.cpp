@@ -241,6 +241,7 @@ TEST_CASE("halflab hist: a scale is recommended where it helps alone") {
     INFO(none);
     CHECK(none.find("needs no loss scale") != std::string::npos);
     CHECK(none.find("recommended") == std::string::npos);
+    CHECK(none.find("zero at 2^") == std::string::npos);
   }
 }
 

@@ -247,32 +247,39 @@ std::string passed_over_sentence(const Findings& found) {
       found.passed_over.size() > 5 ? fmt::format(" and {} more", found.passed_over.size() - 5) : "");
 }
 
+constexpr std::ptrdiff_t shown_column = 6;  ///< where the scale is told, after the overflow
+
 std::vector<std::string> cells(const Findings& found, const TensorFound& tensor) {
   const Row row{found, tensor};
   const CastForecast forecast = row.forecast();
   const auto lowest = forecast.plateau_lowest_log2();
-  return {tensor.name,
-          fmt::format("{}", tensor.exponents.total()),
-          percent(tensor.exponents.total() == 0 ? 0
-                                                : static_cast<double>(tensor.exponents.zero()) /
-                                                      static_cast<double>(tensor.exponents.total())),
-          percent(row.share(&CastCounts::flushed, tensor.at_one)),
-          percent(row.share(&CastCounts::subnormal, tensor.at_one)),
-          percent(row.share(&CastCounts::overflowed, tensor.at_one)),
-          percent(row.share(&CastCounts::flushed, tensor.at_shown)),
-          percent(forecast.norm_lost_at_most(0, tensor.square_sum)),
-          fmt::format("{:.3g}", tensor.exponents.max_abs()),
-          lowest ? fmt::format("2^{} to 2^{}", *lowest, *forecast.headroom_log2()) : "-"};
+  std::vector<std::string> texts{
+      tensor.name,
+      fmt::format("{}", tensor.exponents.total()),
+      percent(tensor.exponents.total() == 0 ? 0
+                                            : static_cast<double>(tensor.exponents.zero()) /
+                                                  static_cast<double>(tensor.exponents.total())),
+      percent(row.share(&CastCounts::flushed, tensor.at_one)),
+      percent(row.share(&CastCounts::subnormal, tensor.at_one)),
+      percent(row.share(&CastCounts::overflowed, tensor.at_one)),
+      percent(forecast.norm_lost_at_most(0, tensor.square_sum)),
+      fmt::format("{:.3g}", tensor.exponents.max_abs()),
+      lowest ? fmt::format("2^{} to 2^{}", *lowest, *forecast.headroom_log2()) : "-"};
+  if (shows_scale(found))
+    texts.insert(texts.begin() + shown_column, percent(row.share(&CastCounts::flushed, tensor.at_shown)));
+  return texts;
 }
 
 TextTable verdict_table(const Findings& found) {
   constexpr std::size_t most_rows = 12;
-  const std::string at_shown = fmt::format("zero at {}", power(found.shown_log2));
   TextTable table{.columns = {"tensor", "values", "exact zero", "becomes zero", "subnormal", "overflow",
-                              at_shown, "of the norm", "largest", "S that keeps it"},
+                              "of the norm", "largest", "S that keeps it"},
                   .rows = {},
                   .notes = {"becomes zero, subnormal, overflow: of the non-zero values, at S = 1.",
                             "of the norm: of the values that become zero at S = 1, at most."}};
+  if (shows_scale(found))
+    table.columns.insert(table.columns.begin() + shown_column,
+                         fmt::format("zero at {}", power(found.shown_log2)));
   const std::vector<const TensorFound*> sorted = found.by_loss();
   for (const TensorFound* const tensor : sorted) {
     if (table.rows.size() == most_rows) {
