@@ -1,7 +1,10 @@
 #include "experiments/memory_anatomy/anatomy.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "experiments/frame/command_line.h"
 
@@ -52,6 +55,17 @@ sim::Card card_of(const Options& options, const sim::PrecisionPolicy& policy) {
     row->flop_per_s = *options.peak_tflops * 1e12;
   }
   return card;
+}
+
+std::string card_text(const Options& options) {
+  std::string text(sim::find_card(options.card).description);
+  const auto add = [&](const std::optional<double>& value, std::string_view unit) {
+    if (value) text += fmt::format(", {:.4g} {} instead", *value, unit);
+  };
+  add(options.memory_gib, "GiB");
+  add(options.bandwidth_gb_per_s, "GB/s");
+  add(options.peak_tflops, "TFLOP/s");
+  return text;
 }
 
 ParameterCost parameter_cost(const std::string& policy_spec, const std::string& optimizer) {

@@ -21,6 +21,9 @@ NetworkChoice network_of(const Options& options);
 /// The card with --memory-gib, --peak-tflops and --bandwidth in place of its own.
 sim::Card card_of(const Options& options, const sim::PrecisionPolicy& policy);
 
+/// What the card is called, and which of its figures the options replace.
+std::string card_text(const Options& options);
+
 /// Bytes that a weight of a linear map costs, which every policy casts, under a policy and an optimizer with
 /// its options. Activations are none.
 struct ParameterCost {

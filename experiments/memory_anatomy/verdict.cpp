@@ -94,7 +94,7 @@ std::string answer(const Step& step, const Options& options) {
       "by the roofline of {}, {} of its time.",
       step.setting, count_text(step.network.parameter_count()), options.policy, options.optimizer,
       size_text(memory.total()), share(memory.activations, memory.total()), percent(shares[0].flop_share),
-      step.card.description, percent(shares[0].time_share));
+      card_text(options), percent(shares[0].time_share));
 }
 
 /// What 16 bits save.
@@ -149,7 +149,7 @@ void write_verdict(RunRecord& record, const Step& step, const Options& options, 
     record.verdict(
         fmt::format("What fits on {} beside {:.0f} MiB of the device's own kernels, at most, as temporaries "
                     "are left out:",
-                    step.card.description, options.context_mib));
+                    card_text(options), options.context_mib));
     record.verdict(batch_table(found.fits));
   }
   record.verdict(class_table(class_shares(step.typed, step.card), encoder_shares()));

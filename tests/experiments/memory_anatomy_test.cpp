@@ -124,6 +124,8 @@ TEST_CASE("memory anatomy: options replace the card's own figures") {
   const sim::Card card = anatomy::card_of(options, sim::find_precision_policy("amp"));
   CHECK(card.memory_bytes == std::uint64_t{1} << 29);
   CHECK(card.bytes_per_s == 3e9);
+  CHECK(anatomy::card_text(options) ==
+        "NVIDIA Tesla V100 SXM2, 16 GB, 0.5 GiB instead, 3 GB/s instead, 2 TFLOP/s instead");
   CHECK(card.contraction_flop_per_s(fp16::binary16) == 2e12);
   CHECK(card.contraction_flop_per_s(fp16::binary32) == 15.7e12);
   options.card = "v1000";
