@@ -1,4 +1,4 @@
-"""Halflab for Conan 2: `conan create packaging/conan` in a checkout.
+"""Halflab for Conan 2: `conan create packaging/conan -s compiler.cppstd=20` in a checkout.
 
 The library fp16 alone, which needs no other library, unless the option programs asks for the command and the experiments too.
 """
