@@ -175,6 +175,8 @@ class Formats(Case):
             for name in names:
                 self.assert_same(halflab.round_to(math.pi, name), halflab.round_to(math.pi, meant), name)
                 self.assertTrue(halflab.formats[meant].contains(name))
+                if isinstance(name, str) and name.islower():
+                    self.assertEqual(getattr(halflab, name), halflab.formats[meant])
         self.assert_refused("unknown format 'floot16'; did you mean 'float16'?", halflab.encode, 1, "floot16")
         self.assert_refused("unknown format 'int16'", halflab.encode, 1, np.int16)
         self.assert_refused("format = None is not allowed; allowed: a name", halflab.encode, 1, None)

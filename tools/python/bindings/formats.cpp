@@ -7,6 +7,7 @@
 
 #include "fp16/classification.h"
 #include "fp16/exponent.h"
+#include "fp16/format_names.h"
 #include "fp16/names.h"
 #include "fp16/neighbours.h"
 #include "fp16/text.h"
@@ -260,6 +261,10 @@ void bind_format_class(py::module_& module) {
   py::dict table;
   for (const NamedFormat& row : fp16::formats) table[py::str(std::string(row.name))] = row;
   module.attr("formats") = table;
+  py::dict aliases;
+  for (const NamedFormat& alias : fp16::format_aliases)
+    aliases[py::str(std::string(alias.name))] = table[py::str(std::string(fp16::name_of(alias.format)))];
+  module.attr("_format_aliases") = aliases;
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 
 Values are whatever numpy takes (float16, float32, float64, integers; any shape, broadcast); results are float64, which
 holds every number of every format exactly. Codes ("bits") are unsigned integers. Every format has a row in
-halflab.formats and is an attribute too (halflab.binary16, halflab.e4m3); `format=` takes it, its name, what numpy or
-PyTorch call it ('float16', 'float8_e4m3fn') or a numpy dtype. A masked array is refused: its mask would be lost.
+halflab.formats and is an attribute too (halflab.binary16, halflab.e4m3), also by what numpy or PyTorch call it
+(halflab.float16); `format=` takes it, any of its names or a numpy dtype. A masked array is refused: its mask would be lost.
 
 Operands of an operation must be numbers of its format, as round_to() gives them and as every numpy.float16 is one of
 binary16: nothing is rounded but the exact result, once.
@@ -53,6 +53,7 @@ from ._halflab import (
     Format,
     Scaler,
     __version__,
+    _format_aliases,
     accumulations,
     add,
     block_formats,
@@ -115,10 +116,12 @@ for _class in (Counts, ExponentHistogram, Format, Scaler):
 
 
 def __getattr__(name):
-    """halflab.torch imports PyTorch, and therefore comes when it is asked for."""
+    """halflab.torch imports PyTorch, and therefore comes when it is asked for. Formats come by their other names."""
     if name == "torch":
         import importlib
 
         return importlib.import_module(__name__ + ".torch")
+    if name in _format_aliases:
+        return _format_aliases[name]
     hint = f"; the function is halflab.math.{name}" if name in math.functions else ""
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'{hint}")
