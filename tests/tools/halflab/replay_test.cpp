@@ -182,7 +182,15 @@ TEST_CASE("halflab replay: logs of libraries give bounds alone") {
   for (const std::string line :
        {"Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 32768.0",
         "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, reducing to 32768",
-        "| NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 32768.0"}) {
+        "| NOTE: gradient overflow detected, ignoring gradient, setting loss scale to: 32768.0",
+        "Gradient overflow.  Skipping step, reducing loss scale to 32768.0",
+        "Rank 3 :: Gradient overflow.  Skipping step, reducing loss scale to 32768.0",
+        "OVERFLOW! Skipping step. Attempted loss scale: 65536, reducing to 32768",
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 65536, but hysteresis is 2. "
+        "Reducing to 1",
+        "2023-06-13 17:37:40 | INFO | fairseq.trainer | NOTE: overflow detected, setting loss scale to: "
+        "32768.0",
+        "| WARNING: overflow detected, setting loss scale to: 32768.0"}) {
     INFO(line);
     CHECK(verdict(line).find("tells of 2 overflows, in lines 2 to 3, at scales from 2^16 to 2^16: gradients "
                              "reached at least 1, or were NaN.") != std::string::npos);
