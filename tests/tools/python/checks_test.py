@@ -80,6 +80,18 @@ class Kernels(Case):
         self.assertIn("<svg", found.figure)
         self.assertIn(f"{found.differing} of 20000 results of fma differ, by up to 1 ulp", str(found))
 
+    def test_pairs_are_drawn_where_a_count_is_given(self):
+        found = halflab.validate(through_float(np.add), "add", count=5000, nan="any")
+        self.assertEqual((found.verdict, found.results, found.is_complete), ("equal", 5000, False))
+
+    def test_wrong_numbers_stand_before_nans_in_all_shards(self):
+        def kernel(x):
+            y = np.where(np.isnan(x), np.float16(np.nan), np.sqrt(np.abs(x)))
+            return np.where(x < -60000, np.float16(1), np.where(x < 0, np.float16(np.nan), y))
+
+        differences = halflab.validate(kernel, "sqrt", shards=8).counterexamples["difference"].tolist()
+        self.assertEqual(differences, ["wrong"] * 8)
+
     def test_shards_are_one_validation(self):
         kernel = through_float(lambda x: (np.exp(2 * x) - 1) / (np.exp(2 * x) + 1))
         whole, sharded = (halflab.validate(kernel, "tanh", shards=shards) for shards in (None, 5))

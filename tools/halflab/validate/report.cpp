@@ -2,7 +2,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/columns.h"
@@ -39,6 +41,11 @@ struct ExampleRow {
   }
 };
 
+std::string_view name_of(Difference difference) {
+  constexpr std::array<std::string_view, 3> names{"wrong", "nan_bits", "allowed"};
+  return names[static_cast<std::size_t>(difference)];
+}
+
 const TableOf<ExampleRow> counterexamples_table{
     .name = "counterexamples",
     .rows =
@@ -49,7 +56,8 @@ const TableOf<ExampleRow> counterexamples_table{
                 {"c", "", [](auto& row) { return row.operand(2); }},
                 {"expected", "", [](auto& row) { return row.of_result(row.example.expected); }},
                 {"result", "", [](auto& row) { return row.of_result(row.example.result); }},
-                {"distance_ulp", "ulp", [](auto& row) { return row.distance(); }}}};
+                {"distance_ulp", "ulp", [](auto& row) { return row.distance(); }},
+                {"difference", "", [](auto& row) { return name_of(row.example.difference); }}}};
 
 struct DeviationRow {
   const Findings& found;

@@ -73,7 +73,7 @@ class Validation:
     most_ulp         the largest distance
     explanation      the known deviations that explain all that differs, or ""
     distances        the table of ulp: from_ulp, to_ulp, results
-    counterexamples  the first results that differ, by index
+    counterexamples  the first results that differ: what is wrong, then NaNs of other bits, then what is allowed
     parts            results that differ, and by how much, by where the operands lie
     deviations       how many results each known deviation explains
     figure           SVG over the operands
@@ -117,7 +117,7 @@ def validate(
     shards     one operand of up to 32 bits and two of up to 16 take all values, in so many calls of f; by default
                of 2^24 operands at most: 256 calls for all 2^32 pairs. (i, n): the i-th of n alone, from 1 on
     progress   a function of (shards done, shards)
-    count, seed  of other operands, which are boundary-weighted
+    count, seed  draw so many boundary-weighted operands in place of all; 2^20 where all would be more than 2^32
     options    of the command: ulp=1, nan="any" (on a GPU), rounding=, flush_subnormals=True, saturate=True
 
     Returns a Validation. ValueError and ExperimentError, in one line, for what is not allowed.
@@ -246,9 +246,10 @@ def _summed_cell(field, rows, keys):
 
 
 def _counterexamples(parts):
-    """The first of all shards, by their index in all operands."""
+    """The first of all shards: of each kind of difference by their index in all operands."""
     rows = [
         (made["first"] + row[0], *row[1:]) for made, record, _ in parts for row in record.tables["counterexamples"].tolist()
     ]
+    rows.sort(key=lambda row: ("wrong", "nan_bits", "allowed").index(row[-1]))
     fields = parts[0][1].tables["counterexamples"].dtype.names
     return structured(dict(zip(fields, map(list, zip(*rows[:_COUNTEREXAMPLES]))) if rows else dict.fromkeys(fields, [])))
