@@ -29,7 +29,7 @@ std::optional<bool> overflows(const StepGradients& step, double scale) {
     return std::nullopt;
   }
   if (is_known(step.scale) && scale > step.scale) return true;
-  if (std::isinf(step.max_abs)) return true;
+  if (std::isinf(step.max_abs)) return true;  // of a table without S: not finite though S is divided out
   if (is_known(step.twin_max_abs_all) && std::isfinite(step.twin_max_abs_all))
     return scale * step.twin_max_abs_all >= overflows_from;
   return std::nullopt;
