@@ -51,10 +51,9 @@ halflab_test(experiments_parts_test
   experiments/gpu/validate_gpu_failures_test.cpp
   experiments/gpu/validate_gpu_functions_test.cpp
   experiments/gpu/validate_gpu_test.cpp
-  oracle/exact_half.cpp
   LIBRARIES accumulation_parts allreduce_precision_parts gradient_histogram_parts master_weights_parts
     memory_anatomy_parts op_precision_parts opt_levels_parts report_parts scale_policy_order_parts
-    scaler_comparison_parts underflow_sweep_parts validate_gpu_parts Boost::headers)
+    scaler_comparison_parts underflow_sweep_parts validate_gpu_parts oracle)
 
 add_test(NAME memory_anatomy:pytorch COMMAND sh -c
   "command -v \"\${HALFLAB_TORCH_PYTHON:=python3}\" >/dev/null || exit 3; exec \"$HALFLAB_TORCH_PYTHON\" '${CMAKE_CURRENT_LIST_DIR}/pytorch_saved_bytes_test.py' '$<TARGET_FILE:memory_anatomy>'")
@@ -69,9 +68,7 @@ halflab_test(explain_gemm_test
   experiments/explain_gemm_problem_test.cpp
   experiments/explain_gemm_reference.cpp
   experiments/explain_gemm_test.cpp
-  fp16/mma_oracle.cpp
-  oracle/exact_half.cpp
-  LIBRARIES explain_gemm_parts Boost::headers)
+  LIBRARIES explain_gemm_parts oracle)
 
 # README.md and docs/: what is written in them, and the commands and code that they show.
 halflab_test(pages_test experiments/pages_test.cpp LIBRARIES pages_parts nlohmann_json::nlohmann_json)

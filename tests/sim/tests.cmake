@@ -40,8 +40,7 @@ halflab_test(sim_random_exhaustive_test sim/tensor/random_exhaustive_test.cpp
 halflab_test(sim_allreduce_test
   sim/trainer/allreduce_registry_test.cpp
   sim/trainer/allreduce_test.cpp
-  oracle/exact_half.cpp
-  LIBRARIES halflab::sim Boost::headers)
+  LIBRARIES halflab::sim oracle)
 halflab_test(sim_sizing_test
   sim/sizing/cost_model_test.cpp
   sim/sizing/memory_model_test.cpp

@@ -1,9 +1,9 @@
 # The probes: their lists, inputs and references without a device, then what a device answers.
 halflab_test(gpu_probes_tests
-  experiments/gpu/probes/fma_sweep_test.cpp experiments/gpu/probes/sweep_test.cpp oracle/exact_half.cpp
-  LIBRARIES halflab::probes Boost::headers)
-halflab_test(gpu_probes_tensor_core_tests oracle/exact_half.cpp fp16/mma_oracle.cpp fp16/mma_mutants.cpp
-  experiments/gpu/probes/tensor_core_test.cpp LIBRARIES halflab::probes Boost::headers)
+  experiments/gpu/probes/fma_sweep_test.cpp experiments/gpu/probes/sweep_test.cpp
+  LIBRARIES halflab::probes oracle)
+halflab_test(gpu_probes_tensor_core_tests fp16/mma_mutants.cpp experiments/gpu/probes/tensor_core_test.cpp
+  LIBRARIES halflab::probes oracle)
 # The wrong models compute in wide integers.
 target_compile_options(gpu_probes_tensor_core_tests PRIVATE $<$<CONFIG:Debug>:-O2>)
 set(probes_gpu_tests experiments/gpu/probes/sweep_gpu_test.cpp experiments/gpu/probes/tensor_core_gpu_test.cpp)
@@ -38,8 +38,8 @@ if(NOT HALFLAB_HAS_CUDA)
   return()
 endif()
 halflab_emulated_test(gpu_probes_emulated_tests ${probes_gpu_tests}
-  experiments/gpu/probes/fma_sweep_test.cpp experiments/gpu/probes/sweep_test.cpp oracle/exact_half.cpp
-  LIBRARIES halflab::probes Boost::headers)
+  experiments/gpu/probes/fma_sweep_test.cpp experiments/gpu/probes/sweep_test.cpp
+  LIBRARIES halflab::probes oracle)
 halflab_emulated_test(gpu_probes_report_emulated_test experiments/gpu/probes/report_emulated_test.cpp
   LIBRARIES halflab_emulator_programs)
 halflab_emulated_test(gpu_throughput_emulated_test experiments/gpu/gpu_throughput_device_test.cpp
