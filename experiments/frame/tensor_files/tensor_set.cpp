@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <numeric>
 #include <regex>
 #include <set>
@@ -47,29 +48,6 @@ std::vector<std::string> prefixes(const std::vector<std::string>& paths) {
   return names;
 }
 
-/// Whether numbers in names count as numbers and all else as text: step_2 comes before step_10.
-bool comes_before(std::string_view a, std::string_view b) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  while (!a.empty() && !b.empty()) {
-    const auto part = [&](std::string_view& text, bool digits) {
-      const auto end = std::ranges::find_if(text, [&](char c) { return is_digit(c) != digits; });
-      const std::string_view found = text.substr(0, static_cast<std::size_t>(end - text.begin()));
-      text.remove_prefix(found.size());
-      return found;
-    };
-    const bool digits = is_digit(a.front());
-    if (digits != is_digit(b.front())) return a < b;
-    const std::string_view of_a = part(a, digits), of_b = part(b, digits);
-    const auto bare = [&](std::string_view text) {
-      return digits ? text.substr(std::min(text.find_first_not_of('0'), text.size())) : text;
-    };
-    if (digits && bare(of_a).size() != bare(of_b).size()) return bare(of_a).size() < bare(of_b).size();
-    if (bare(of_a) != bare(of_b)) return bare(of_a) < bare(of_b);
-    if (of_a != of_b) return of_a < of_b;
-  }
-  return a.size() < b.size();
-}
-
 /// What stands before the last colon, unless the whole is a file.
 std::string file_of(const std::string& place) {
   return fs::exists(place) ? place : place.substr(0, place.rfind(':'));
@@ -103,9 +81,10 @@ void TensorSet::read_folder(const fs::path& folder, const std::string& prefix, c
   if (files.empty())
     throw std::runtime_error(
         fmt::format("folder '{}' has no .npy, .npz or .safetensors file", folder.string()));
+  // Numbers in names count as numbers: step_2 comes before step_10.
   std::ranges::sort(files, [](const fs::path& a, const fs::path& b) {
     return std::ranges::lexicographical_compare(
-        a, b, [](const fs::path& x, const fs::path& y) { return comes_before(x.string(), y.string()); });
+        a, b, [](const fs::path& x, const fs::path& y) { return strverscmp(x.c_str(), y.c_str()) < 0; });
   });
   for (const fs::path& file : files) {
     fs::path place = file.lexically_relative(folder);
