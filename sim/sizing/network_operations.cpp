@@ -218,6 +218,13 @@ constexpr NetworkOperation embedding_row = [] {
   return row;
 }();
 
+/// x / (1 + exp(-x)); backward its derivative's sigmoid, difference and products. On no list of autocast.
+constexpr NetworkOperation silu_row = [] {
+  NetworkOperation row = keeping_input(element_wise("silu", cast, per_output<5>, per_output<9>));
+  row.operation = nullptr;
+  return row;
+}();
+
 constexpr NetworkOperation of_two_inputs(NetworkOperation row) {
   row.inputs = 2;
   return row;
@@ -252,6 +259,19 @@ constexpr NetworkOperation layer_norm_row = [] {
   row.parameters = [](const OperatorShape& s) { return two_of(s.inputs[0].back()); };
   row.saved_elements = [](const OperatorShape& s) -> std::uint64_t {
     return 2 * (element_count(s.inputs[0]) / s.inputs[0].back());
+  };
+  return row;
+}();
+
+/// Forward: squares, their sum, times the inverse root of their mean, gain. Backward: the gain, the normalised value and a sum
+/// give the input's gradient, a product and a sum that of the gain. Autocast treats it as a layer norm, as models do that
+/// write it themselves.
+constexpr NetworkOperation rms_norm_row = [] {
+  NetworkOperation row =
+      normalisation(keeping_input(element_wise("rms_norm", layer_norm, per_input<4>, per_input<9>)));
+  row.parameters = [](const OperatorShape& s) { return std::vector<Shape>{{s.inputs[0].back()}}; };
+  row.saved_elements = [](const OperatorShape& s) -> std::uint64_t {
+    return element_count(s.inputs[0]) / s.inputs[0].back();
   };
   return row;
 }();
@@ -307,6 +327,7 @@ constexpr std::array rows{
     keeping_output(element_wise("relu", relu, per_output<1>, per_output<1>)),
     // x/2 (1 + erf(x / sqrt 2)), and its derivative's two terms.
     keeping_input(element_wise("gelu", gelu, per_output<5>, per_output<11>)),
+    silu_row,
     keeping_output(element_wise("tanh", tanh, per_output<1>, per_output<3>)),
     keeping_output(element_wise("sigmoid", sigmoid, per_output<4>, per_output<3>)),
     add_row,
@@ -316,6 +337,7 @@ constexpr std::array rows{
     // products.
     normalisation(keeping_output(element_wise("softmax", softmax, per_output<5>, per_output<4>))),
     layer_norm_row,
+    rms_norm_row,
     batch_norm_row,
     max_pool_row,
     global_pool_row,

@@ -24,6 +24,7 @@ TEST_CASE("memory anatomy: networks that come with the program have the publishe
   CHECK(parameters("gpt2_medium") == 354'823'168);
   CHECK(parameters("gpt2_large") == 774'030'080);
   CHECK(parameters("gpt2_xl") == 1'557'611'200);
+  CHECK(parameters("llama2_7b") == 6'738'415'616);
   CHECK(parameters("resnet50") == 25'557'032);
 }
 
