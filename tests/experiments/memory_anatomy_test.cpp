@@ -28,6 +28,21 @@ TEST_CASE("memory anatomy: networks that come with the program have the publishe
   CHECK(parameters("resnet50") == 25'557'032);
 }
 
+TEST_CASE("memory anatomy: a layer of Llama keeps what its backward reads, each value once") {
+  const auto activations = [](int layers) {
+    const sim::Network network =
+        anatomy::find_network("llama2_7b:batch=2:sequence=64:layers=" + std::to_string(layers)).network();
+    return sim::step_memory(sim::typed(network, sim::find_precision_policy("fp32")),
+                            names::parse_spec("adam"))
+        .activations;
+  };
+  const std::uint64_t tokens = 2 * 64, hidden = 4096, inner = 11008, heads = 32;
+  // Both norms' inputs and outputs, queries, keys, values and what the projection reads; the gate, its SiLU, the other
+  // factor and their product; the softmax; an inverse of either norm for each token.
+  CHECK(activations(2) - activations(1) ==
+        4 * (8 * tokens * hidden + 4 * tokens * inner + heads * tokens * 64 + 2 * tokens));
+}
+
 TEST_CASE("memory anatomy: ResNet-50 takes 4.09 billion multiply-adds an image") {
   const sim::Network network = anatomy::find_network("resnet50:batch=1").network();
   const sim::TypedNetwork typed = sim::typed(network, sim::find_precision_policy("fp32"));
