@@ -1,6 +1,11 @@
 #pragma once
 /// The only file of fp16/ outside cuda/ that looks at compiler macros.
 
+#if __cplusplus < 202002L
+#error "Halflab needs C++20: compile with -std=c++20 or newer"
+#include "the errors that would follow"  // thousands, from which the reason above would scroll away
+#endif
+
 #ifdef __CUDACC__
 #define FP16_HD __host__ __device__
 #else
@@ -21,6 +26,11 @@
 #if defined(__FLT16_MANT_DIG__) && !defined(__CUDACC__) && \
     !(defined(__aarch64__) && !defined(__clang__) && __GNUC__ < 13)
 #define FP16_HAS_NATIVE_HALF
+#endif
+
+/// Whether functions may throw: -fno-exceptions leaves out those that do.
+#ifdef __cpp_exceptions
+#define FP16_HAS_EXCEPTIONS
 #endif
 
 /// Whether std::fma of floats is an instruction. Elsewhere it is a call that takes some ten times as long.

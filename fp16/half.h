@@ -41,6 +41,9 @@ concept MixesWith = (std::same_as<A, half> && std::integral<B>) ||
 /// Mixed expressions are those of the built-in types. Beside a float or a double a half takes part as one:
 /// `h * 2.0f` is a float, and needs half(...) to come back. An integer becomes a half first: `h + 1` is a
 /// half, with 2049 it adds 2048. Compared with either, a half is a float.
+///
+/// Functions are found without a namespace: `sqrt(h)` is a half. `std::sqrt(h)` takes and returns a float, and what
+/// depends on the format is then wrong: std::nextafter, std::fpclassify.
 class half {
  public:
   constexpr half() = default;
@@ -169,12 +172,14 @@ class half {
 
 static_assert(sizeof(half) == 2 && std::is_trivially_copyable_v<half>);
 
-/// The codes of an array of halves, as the array functions take them.
-inline std::span<std::uint16_t> bits_of(std::span<half> halves) {
-  return {reinterpret_cast<std::uint16_t*>(halves.data()), halves.size()};
-}
-inline std::span<const std::uint16_t> bits_of(std::span<const half> halves) {
-  return {reinterpret_cast<const std::uint16_t*>(halves.data()), halves.size()};
+/// The codes of a vector, an array or a span of halves, as the array functions take them. Nothing is copied.
+template <typename Halves>
+requires std::convertible_to<Halves&, std::span<const half>>
+auto bits_of(Halves&& halves) {
+  const std::span row(halves);
+  using Half = typename decltype(row)::element_type;
+  using Word = std::conditional_t<std::is_const_v<Half>, const std::uint16_t, std::uint16_t>;
+  return std::span<Word>(reinterpret_cast<Word*>(row.data()), row.size());
 }
 
 /// a * b + c with one rounding.

@@ -3,6 +3,8 @@
 /// nearest-even and without flags: the templates that they call have both. Special values are those of C23's
 /// functions of the same names.
 
+#include <cmath>
+
 #include "classification.h"
 #include "config.h"
 #include "exponent.h"
@@ -22,6 +24,13 @@ FP16_HD constexpr half copysign(half a, half sign) {
 }
 FP16_HD constexpr bool isnormal(half a) {
   return is_normal<binary16>(a.bits());
+}
+/// FP_NAN, FP_INFINITE, FP_ZERO, FP_SUBNORMAL or FP_NORMAL.
+FP16_HD constexpr int fpclassify(half a) {
+  if (isnan(a)) return FP_NAN;
+  if (isinf(a)) return FP_INFINITE;
+  if (is_zero<binary16>(a.bits())) return FP_ZERO;
+  return isnormal(a) ? FP_NORMAL : FP_SUBNORMAL;
 }
 
 /// Rounded to an integer: towards -infinity, +infinity, zero; ties away from zero; ties to even (three

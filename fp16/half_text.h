@@ -20,14 +20,14 @@ namespace fp16 {
 namespace detail {
 
 /// `text` in quotes on one line, shortened.
-inline std::string quoted(std::string_view text) {
+constexpr std::string quoted(std::string_view text) {
   constexpr std::size_t longest = 60;
   std::string quoted = "\"";
   for (const char c : text.substr(0, longest)) quoted += c >= ' ' && c <= '~' ? c : '?';
   return quoted + (text.size() > longest ? "...\"" : "\"");
 }
 
-inline std::string what_is_allowed(const ParseResult<binary16>& result) {
+constexpr std::string what_is_allowed(const ParseResult<binary16>& result) {
   if (result.error == std::errc::invalid_argument) {
     return "expected a decimal number (-1.5e-3), a hexadecimal one (0x1.8p-3), inf, infinity, nan, "
            "nan(PAYLOAD) or snan(PAYLOAD)";
@@ -58,11 +58,15 @@ inline bool may_continue_number(std::string_view text, char next) {
   }
 }
 
+/// Not to be defined: compilers show its name where a literal is wrong.
+void expected_a_decimal_or_hexadecimal_number_below_65520();
+
 }  // namespace detail
 
+#ifdef FP16_HAS_EXCEPTIONS
 /// The whole of `text` as `parse` reads it. Throws std::invalid_argument with text, position (from 0) and
 /// what is allowed there, if it is no number or more than one.
-inline half parse_half(std::string_view text, const Attributes& attributes = {}) {
+constexpr half parse_half(std::string_view text, const Attributes& attributes = {}) {
   const ParseResult<binary16> result = parse<binary16>(text, attributes);
   const auto read = static_cast<std::size_t>(result.end - text.data());
   if (result.error != std::errc{} || read != text.size()) {
@@ -71,6 +75,7 @@ inline half parse_half(std::string_view text, const Attributes& attributes = {})
   }
   return half::from_bits(result.bits);
 }
+#endif
 
 /// The texts of text.h.
 inline std::string to_shortest(half a) {
@@ -145,8 +150,7 @@ consteval half operator""_h() {
   const bool octal = size > 1 && number[0] == '0' && number.find_first_not_of("0123456789") == number.npos;
   const ParseResult<binary16> result = parse<binary16>(number);
   if (octal || result.error != std::errc{} || result.end != number.data() + size || result.flags.overflow) {
-    throw std::invalid_argument(
-        "not a literal of a half: expected a decimal or hexadecimal number below 65520");
+    detail::expected_a_decimal_or_hexadecimal_number_below_65520();
   }
   return half::from_bits(result.bits);
 }

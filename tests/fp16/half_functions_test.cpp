@@ -53,6 +53,12 @@ TEST_CASE("unary functions and parts of numbers are those of float, for all halv
       "isnormal", [](half a) { return half(isnormal(a)); },
       [](float a) { return std::isnormal(a) && std::fabs(a) >= 0x1p-14f ? 1.0f : 0.0f; });
   check_unary(
+      "fpclassify", [](half a) { return half(fpclassify(a)); },
+      [](float a) {
+        const bool subnormal = a != 0 && std::fabs(a) < 0x1p-14f;
+        return static_cast<float>(subnormal ? FP_SUBNORMAL : std::fpclassify(a));
+      });
+  check_unary(
       "ilogb", [](half a) { return half(isfinite(a) && a != half(0.0f) ? ilogb(a) : 0); },
       [](float a) { return std::isfinite(a) && a != 0 ? static_cast<float>(std::ilogb(a)) : 0.0f; });
   const auto fraction = [](auto a) {

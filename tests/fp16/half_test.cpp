@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <bit>
 #include <cmath>
 #include <compare>
@@ -10,8 +11,10 @@
 #include <functional>
 #include <limits>
 #include <set>
+#include <span>
 #include <type_traits>
 #include <unordered_map>
+#include <vector>
 
 #include "fp16/half_text.h"  // how the checks print halves
 #include "tests/oracle/exact_half.h"
@@ -244,6 +247,28 @@ TEST_CASE("classification and sign of all 65,536 halves equal those of their flo
              (!isnan(a) && static_cast<float>(abs(a)) != std::abs(value));
   }
   CHECK(wrong == 0);
+}
+
+TEST_CASE("bits_of shares the memory of whatever holds halves in a row, constant where that is") {
+  using Codes = std::span<std::uint16_t>;
+  using ConstantCodes = std::span<const std::uint16_t>;
+  std::vector<half> vector(3, half(1));
+  const Codes codes = bits_of(vector);
+  codes[1] = 0x4000;
+  CHECK(vector[1] == half(2));
+  CHECK(codes.size() == 3);
+
+  const std::vector<half> constant(2, half(3));
+  std::array<half, 2> array{half(1), half(2)};
+  half row[2] = {half(4), half(5)};
+  const std::span<const half> view(row);
+  static_assert(std::is_same_v<decltype(bits_of(array)), Codes> &&
+                std::is_same_v<decltype(bits_of(row)), Codes>);
+  static_assert(std::is_same_v<decltype(bits_of(constant)), ConstantCodes>);
+  static_assert(std::is_same_v<decltype(bits_of(view)), ConstantCodes>);
+  CHECK(bits_of(constant)[1] == 0x4200);
+  CHECK(bits_of(array)[1] == 0x4000);
+  CHECK(bits_of(view.subspan(1))[0] == 0x4500);
 }
 
 TEST_CASE("halves are equal iff their hashes are, but for NaNs") {

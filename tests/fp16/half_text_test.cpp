@@ -55,6 +55,8 @@ TEST_CASE("parse_half reads the whole text, in any direction") {
   CHECK(parse_half("snan(0x1f)").bits() == 0x7c1f);
 }
 
+static_assert(parse_half("2.718") == 2.718_h);
+
 TEST_CASE("parse_half names text, position and what is allowed") {
   const std::string number =
       "expected a decimal number (-1.5e-3), a hexadecimal one (0x1.8p-3), inf, infinity, nan, nan(PAYLOAD) "

@@ -26,6 +26,8 @@ foreach(header ${headers})
   file(WRITE ${source} "#include \"${header}\"\n")
   compile(${header} ${source})
 endforeach()
+file(WRITE ${folder}/one_header.cpp "#include <halflab/fp16/numbers.h>\n#include <halflab/fp16/math.h>\n")
+compile("numbers.h and math.h without exceptions" ${folder}/one_header.cpp -fno-exceptions -fno-rtti)
 # GCC warns of some things only where it optimises.
 foreach(level -O0 -O3)
   compile("every_function.cpp ${level}" ${CMAKE_CURRENT_LIST_DIR}/every_function.cpp ${level})

@@ -1,10 +1,12 @@
 # Holds what the compiler says of wrong calls to what the headers promise: each is refused, with the reason beside it.
 set(source ${PREFIX}/refused.cpp)
 
+set(standard 20)
+
 function(compile statements result complaints)
   list(JOIN statements ";\n" lines)
-  file(WRITE ${source} "#include <halflab/fp16/math.h>\n#include <halflab/fp16/text.h>\nusing namespace fp16;\nvoid call(half h) {\n${lines};\n}\n")
-  execute_process(COMMAND ${COMPILER} -std=c++20 -fsyntax-only -I${PREFIX}/include ${source}
+  file(WRITE ${source} "#include <halflab/fp16/math.h>\n#include <halflab/fp16/half_text.h>\nusing namespace fp16;\nvoid call(half h) {\n${lines};\n}\n")
+  execute_process(COMMAND ${COMPILER} -std=c++${standard} -fsyntax-only -I${PREFIX}/include ${source}
     RESULT_VARIABLE code ERROR_VARIABLE text)
   set(${result} ${code} PARENT_SCOPE)
   set(${complaints} "${text}" PARENT_SCOPE)
@@ -38,3 +40,19 @@ expect_refusals("takes a code, not a value; encode() makes one"
   "to_shortest<binary16>(1.5)" "math::pow(1.5, 2.0)" "math::tanh(1.5)")
 expect_refusals("would round unseen: half(...) says so" "h = 1.5f" "h = 1.5")
 expect_refusals("half(h + x) or h + half(x)? They differ; write one" "h += 1.5f" "h += 1.5L")
+
+foreach(literal 70000_h 017_h 0b11_h)
+  compile("h = ${literal}" result complaints)
+  if(NOT complaints MATCHES "expected_a_decimal_or_hexadecimal_number_below_65520")
+    message(FATAL_ERROR "${literal} is not refused with a reason: ${complaints}")
+  endif()
+endforeach()
+
+# One reason, and not the thousands of errors that follow from it.
+set(standard 17)
+compile("h = 2" result complaints)
+string(REGEX MATCHALL "error: " errors "${complaints}")
+list(LENGTH errors count)
+if(NOT complaints MATCHES "Halflab needs C\\+\\+20" OR count GREATER 2)
+  message(FATAL_ERROR "C++17 is not refused with one reason: ${complaints}")
+endif()

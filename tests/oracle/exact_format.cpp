@@ -233,7 +233,8 @@ const ExactFormat& exact_format(std::string_view name) {
   for (const ExactFormat& format : exact_formats()) {
     if (format.facts().name == name) return format;
   }
-  throw std::invalid_argument("the oracle knows no format named " + std::string(name));
+  throw std::invalid_argument("the oracle knows no format named " + std::string(name) +
+                              "; its facts are a row of tests/oracle/exact_format.cpp");
 }
 
 }  // namespace oracle
