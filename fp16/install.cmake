@@ -23,7 +23,12 @@ install(EXPORT halflab NAMESPACE halflab:: FILE halflabTargets.cmake DESTINATION
 
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/halflabConfig.cmake.in halflabConfig.cmake
   INSTALL_DESTINATION ${package_directory} NO_SET_AND_CHECK_MACRO)
-write_basic_package_version_file(halflabConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+# As docs/stability.md has it: from 1.0.0 on a newer minor version serves.
+set(compatibility SameMajorVersion)
+if(PROJECT_VERSION_MAJOR EQUAL 0)
+  set(compatibility SameMinorVersion)
+endif()
+write_basic_package_version_file(halflabConfigVersion.cmake COMPATIBILITY ${compatibility})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/halflabConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/halflabConfigVersion.cmake
   DESTINATION ${package_directory})
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/halflab)

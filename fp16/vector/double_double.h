@@ -19,7 +19,7 @@ struct DoubleDouble {
 
   constexpr DoubleDouble() = default;
   constexpr DoubleDouble(double value) : high(value) {}
-  constexpr DoubleDouble(double high, double low) : high(high), low(low) {}
+  constexpr DoubleDouble(double leading, double trailing) : high(leading), low(trailing) {}
 
   constexpr DoubleDouble operator-() const { return {-high, -low}; }
 };

@@ -31,6 +31,7 @@ set(consumer -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/install/consumer -D GENERATOR
 install_test("a project finds, builds and runs" consumer ${consumer}
   -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/consumer "-DPROGRAMS=headers_only$<SEMICOLON>arrays$<SEMICOLON>coexistence")
 install_test("a project that contains this one builds and runs" consumer ${consumer} -D HALFLAB=${PROJECT_SOURCE_DIR}
+  "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers} -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror"
   -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/container "-DPROGRAMS=headers_only$<SEMICOLON>coexistence")
 
 # Nothing but a compiler: every library that the rest asks for is hidden.
@@ -40,6 +41,13 @@ add_test(NAME "install:fp16 alone needs no other library" COMMAND ${CMAKE_COMMAN
   -B ${CMAKE_CURRENT_BINARY_DIR}/install/fp16_alone -G ${CMAKE_GENERATOR} -D CMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}
   -D HALFLAB_FP16_ONLY=ON ${hidden})
 set_tests_properties("install:fp16 alone needs no other library" PROPERTIES LABELS quick)
+
+add_test(NAME "install:a compiler that is too old is named" COMMAND ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR}
+  -B ${CMAKE_CURRENT_BINARY_DIR}/install/old_compiler -G ${CMAKE_GENERATOR} -D HALFLAB_FP16_ONLY=ON
+  -D CMAKE_CXX_COMPILER_ID_RUN=ON -D CMAKE_CXX_COMPILER_ID=GNU -D CMAKE_CXX_COMPILER_VERSION=11.4.0
+  -D CMAKE_CXX_STANDARD_COMPUTED_DEFAULT=17)
+set_tests_properties("install:a compiler that is too old is named" PROPERTIES LABELS quick
+  PASS_REGULAR_EXPRESSION "Halflab needs GCC 12 or Clang 14")
 
 add_test(NAME "install:programs run where they are moved to" COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/install/programs_test.sh
   ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/install/programs)
