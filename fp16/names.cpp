@@ -63,7 +63,6 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row.back();
 }
 
-// What is short for a candidate goes before what is near it: min is minimum, not sin.
 std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   constexpr std::size_t fewest_letters = 3;
   const auto is_longer = [name](const std::string& candidate) {

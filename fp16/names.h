@@ -55,8 +55,9 @@ std::vector<std::string> names_of(Rows&& rows) {
 /// of which touches what another has changed (optimal string alignment).
 std::size_t edit_distance(std::string_view from, std::string_view to);
 
-/// The name that is likely meant: the candidate at the smallest edit distance, the first of several, when that
-/// is 1 or at most a third of the longer name's length and the two have something in common; else nothing.
+/// The name that is likely meant: of three letters or more the first candidate that begins with them, or ends with them after
+/// a _ (min is minimum, not sin); else the candidate at the smallest edit distance, the first of several, when that is 1 or at
+/// most a third of the longer name's length and the two have something in common; else nothing.
 std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& candidates);
 
 /// One line such as "unknown scaler 'dinamic'; did you mean 'dynamic'? allowed: none, static, dynamic", without
