@@ -32,6 +32,14 @@ done
 bare "$halflab" run >list.txt
 grep -qE '^  underflow_sweep +How much .*\?$' list.txt || fail "halflab run lists no questions: $(cat list.txt)"
 
+printf '#!/bin/sh\necho a library is missing >&2\nexit 127\n' >"$experiments/broken"
+chmod +x "$experiments/broken"
+code=0
+bare "$halflab" run >list.txt || code=$?
+[ $code -eq 1 ] || fail "a list with an experiment that does not start ends with exit code $code"
+expect_in list.txt 'does not start: a library is missing'
+rm "$experiments/broken"
+
 code=0
 bare "$halflab" run underflow_sweeps 2>said.txt || code=$?
 [ $code -eq 2 ] || fail "an unknown experiment ends with exit code $code"

@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
-#include <memory>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -39,23 +38,37 @@ std::vector<std::string> experiments_in(const fs::path& folder) {
   return names;
 }
 
-/// The first sentence of its help.
-std::string question_of(const fs::path& program) {
+struct Answer {
+  std::string text;
+  bool started;
+};
+
+/// The first sentence of its help, or of what came instead.
+Answer question_of(const fs::path& program) {
   std::string quoted = program.string();
   for (std::size_t i = 0; (i = quoted.find('\'', i)) != std::string::npos; i += 4)
     quoted.replace(i, 1, "'\\''");
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(
-      ::popen(fmt::format("'{}' --help 2>&1", quoted).c_str(), "r"), ::pclose);
-  std::array<char, 1024> line{};
-  if (pipe == nullptr || std::fgets(line.data(), line.size(), pipe.get()) == nullptr) return {};
-  const std::string text(line.data(), std::strcspn(line.data(), "\n"));
+  FILE* const pipe = ::popen(fmt::format("'{}' --help 2>&1", quoted).c_str(), "r");
+  if (pipe == nullptr) return {std::strerror(errno), false};
+  std::array<char, 1024> piece;
+  std::string help;
+  while (std::fgets(piece.data(), piece.size(), pipe) != nullptr) help += piece.data();
+  const bool started = ::pclose(pipe) == 0;
+  const std::string text = help.substr(0, help.find('\n'));
   const std::size_t question = text.find('?'), sentence = text.find(". ");
-  return text.substr(0, std::min({question, sentence, text.size()}) + 1);
+  return {text.substr(0, std::min({question, sentence, text.size()}) + 1), started};
 }
 
-void print_list(std::ostream& out, const fs::path& folder, const std::vector<std::string>& names) {
+/// Returns whether all of them start.
+bool print_list(std::ostream& out, const fs::path& folder, const std::vector<std::string>& names) {
   out << "Experiments (halflab run NAME --help tells more):\n";
-  for (const std::string& name : names) fmt::print(out, "  {:<22} {}\n", name, question_of(folder / name));
+  bool all = true;
+  for (const std::string& name : names) {
+    const Answer answer = question_of(folder / name);
+    fmt::print(out, "  {:<22} {}{}\n", name, answer.started ? "" : "does not start: ", answer.text);
+    all = all && answer.started;
+  }
+  return all;
 }
 
 void print_help(std::ostream& out) {
@@ -76,10 +89,7 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
   }
   const fs::path folder = experiments::experiments_folder();
   const std::vector<std::string> names = experiments_in(folder);
-  if (name.empty()) {
-    print_list(streams.out, folder, names);
-    return 0;
-  }
+  if (name.empty()) return print_list(streams.out, folder, names) ? 0 : 1;
   if (name == "--list") {
     for (const std::string& each : names) fmt::print(streams.out, "{}\n", each);
     return 0;
