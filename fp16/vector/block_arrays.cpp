@@ -126,7 +126,7 @@ template <typename Out, bool is_relative, bool is_stochastic, typename BlockOf>
   }
 }
 
-/// The same of a relative format in binary64.
+/// A run of a relative format, whose elements binary64 decides.
 template <typename Out, bool is_stochastic, typename BlockOf>
 void round_run_exactly(const BlockRounding& to, const BlockScales& scales, const float* in,
                        const std::uint32_t* random, std::size_t count, BlockOf block_of,

@@ -196,7 +196,7 @@ constexpr std::int32_t magnitude_bits(float value) {
   return {.value = std::bit_cast<float>(element) - added, .code = (element - zero) >> to.dropped, .unit = 0};
 }
 
-/// The same in binary64, where the middle times d is exact.
+/// nearest_relative in binary64, where the middle times d is exact.
 [[gnu::always_inline]] constexpr Rounded<double> nearest_exactly(const Numbers<double>& elements,
                                                                  double magnitude, double divisor) {
   const Rounded<double> kept = toward_zero(elements, at_most(magnitude / divisor, elements.max));

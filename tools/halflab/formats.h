@@ -12,7 +12,7 @@ namespace halflab {
 /// Throws std::invalid_argument with the names there are.
 const fp16::NamedFormat& scalar_format(std::string_view name);
 
-/// Likewise of --format, where block formats are allowed, too, and are among the names of the error.
+/// The scalar format that --format names where block formats are allowed, too: these are among the names of the error.
 const fp16::NamedFormat& scalar_format_where_blocks_are(std::string_view name);
 
 /// Null where no block format is called so, in small or capital letters.

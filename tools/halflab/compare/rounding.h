@@ -36,7 +36,7 @@ inline constexpr std::array rounding_formats{
 
 struct RoundingFound {
   std::array<RoundedTo, rounding_formats.size()> by_format;
-  /// Those of coarser_than; all where nothing was added.
+  /// The formats that coarser_than names; all where nothing was added.
   std::array<bool, rounding_formats.size()> applies;
 
   RoundingFound() { applies.fill(true); }

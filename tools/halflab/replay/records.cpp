@@ -69,7 +69,7 @@ double number(const std::string& text, const std::string& place) {
   return value;
 }
 
-/// As 0 and 1, or as Python writes them.
+/// Whether a cell says yes: 1, or True as Python writes it.
 bool truth(const std::string& text, const std::string& place) {
   if (text == "True" || text == "true") return true;
   return text != "False" && text != "false" && number(text, place) != 0;

@@ -11,7 +11,7 @@ namespace halflab::validate {
 
 using DeviationSet = std::vector<std::size_t>;
 
-/// Of each deviation.
+/// The contradictions of each deviation, in their order.
 struct AllContradictions {
   std::array<Contradictions, most_deviations> of{};
 

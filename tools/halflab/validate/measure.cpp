@@ -187,7 +187,7 @@ Counts count(const Results& results, const Question& question) {
   });
 }
 
-/// Of the named deviations, by all right results.
+/// The right results that speak against each named deviation.
 AllContradictions contradictions(const Results& results, const Question& question,
                                  const std::vector<std::size_t>& named) {
   return results.sum<AllContradictions>("explain", [&](std::uint64_t first, std::uint64_t count) {

@@ -177,7 +177,7 @@ std::string answer(const Findings& found) {
       counts.one_nan > 0 ? fmt::format("; {} times one side alone is a NaN", counts.one_nan) : "");
 }
 
-/// Of deviations that explain everything a right result that speaks against them.
+/// A right result that speaks against deviations which explain all that differs; empty where none does.
 std::string contradiction_clause(const Findings& found) {
   return found.contradictions.results > 0
              ? fmt::format(
