@@ -99,13 +99,15 @@ constexpr Out of_block_without_scale(const BlockRounding& to) {
 }
 
 /// Elements that are rounded before any of them is written: they may lie where their values do.
-template <bool is_relative, bool is_stochastic>
+template <bool is_relative, bool is_stochastic, std::size_t count>
 struct RoundedElements {
-  std::array<std::uint32_t, most_blocks * size_of_blocks<is_relative>> words;
+  std::array<std::uint32_t, count> words;
   std::array<std::uint32_t, is_relative && is_stochastic ? most_blocks : 0> open{};  ///< by place in a run
 
-  bool any_open() const {
-    return std::ranges::any_of(open, [](std::uint32_t lane) { return lane != 0; });
+  [[gnu::always_inline]] bool any_open() const {
+    std::uint32_t any = 0;
+    for (const std::uint32_t lane : open) any |= lane;
+    return any != 0;
   }
 };
 
@@ -141,7 +143,7 @@ void round_run_exactly(const BlockRounding& to, const BlockScales& scales, const
   }
 }
 
-/// Whole blocks one after another, up to most_blocks of them.
+/// Whole blocks one after another, up to most_elements in all.
 template <bool is_relative, bool is_stochastic, typename Out>
 FP16_VECTOR_CLONES void round_line(const BlockRounding& to, const float* in, const std::uint32_t* random,
                                    std::size_t blocks, BlockScales& scales, Out* out) {
@@ -152,7 +154,7 @@ FP16_VECTOR_CLONES void round_line(const BlockRounding& to, const float* in, con
     scales.amax[block] = amax;
   }
   find_scales<is_relative>(to, blocks, scales);
-  RoundedElements<is_relative, is_stochastic> rounded;
+  RoundedElements<is_relative, is_stochastic, most_elements> rounded;
   for (std::size_t block = 0; block < blocks; ++block) {
     const std::size_t first = block * size;
     round_run<Out, is_relative, is_stochastic>(
@@ -170,31 +172,31 @@ FP16_VECTOR_CLONES void round_line(const BlockRounding& to, const float* in, con
   }
 }
 
-/// Blocks side by side, up to most_blocks of them: `rows` rows of `count` values, each with random bits of its own.
+/// Blocks side by side, up to most_blocks of them: `rows` rows of `count` values, of which the array's element `first` is
+/// the first.
 template <bool is_relative, bool is_stochastic, typename Out>
-FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, const float* in,
-                                      const std::uint32_t* const* random, std::size_t rows,
-                                      std::size_t stride, std::size_t count, BlockScales& scales, Out* out) {
+FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, const float* in, const RandomBits& random,
+                                      std::size_t first, std::size_t rows, std::size_t stride,
+                                      std::size_t count, BlockScales& scales, Out* out) {
   scales.amax.fill(0);
   for (std::size_t row = 0; row < rows; ++row) {
     for (std::size_t i = 0; i < count; ++i)
       scales.amax[i] = std::max(scales.amax[i], magnitude_bits(in[row * stride + i]));
   }
   find_scales<is_relative>(to, count, scales);
-  RoundedElements<is_relative, is_stochastic> rounded;
   const auto column = [](std::size_t i) { return i; };
-  for (std::size_t row = 0; row < rows; ++row)
-    round_run<Out, is_relative, is_stochastic>(to, scales, in + row * stride,
-                                               is_stochastic ? random[row] : nullptr, count, column,
-                                               rounded.words.data() + row * count, rounded.open.data());
-  if (is_relative && (to.is_extreme || rounded.any_open())) {
-    for (std::size_t row = 0; row < rows; ++row)
-      round_run_exactly<Out, is_stochastic>(to, scales, in + row * stride,
-                                            is_stochastic ? random[row] : nullptr, count, column,
-                                            rounded.words.data() + row * count);
+  for (std::size_t row = 0; row < rows; ++row) {
+    const float* const values = in + row * stride;
+    std::array<std::uint32_t, is_stochastic ? philox_buffer_size(most_blocks) : 0> drawn;
+    const std::uint32_t* bits = nullptr;
+    if constexpr (is_stochastic) bits = random.from(first + row * stride, count, drawn.data());
+    RoundedElements<is_relative, is_stochastic, most_blocks> rounded;
+    round_run<Out, is_relative, is_stochastic>(to, scales, values, bits, count, column, rounded.words.data(),
+                                               rounded.open.data());
+    if (is_relative && (to.is_extreme || rounded.any_open()))
+      round_run_exactly<Out, is_stochastic>(to, scales, values, bits, count, column, rounded.words.data());
+    write_words(rounded.words.data(), count, out + row * stride);
   }
-  for (std::size_t row = 0; row < rows; ++row)
-    write_words(rounded.words.data() + row * count, count, out + row * stride);
   for (std::size_t i = 0; i < count; ++i) {
     if (scales.amax[i] < amax_without_scale) continue;
     scales.code[i] = to.nan_scale;
@@ -231,7 +233,8 @@ class BlockLoops {
         round_short_block(first, offset, length);
         ++first;
       } else {
-        const std::size_t blocks = std::min({most_blocks, axis_.length / size - block, last - first});
+        const std::size_t blocks =
+            std::min({most_elements / size, axis_.length / size - block, last - first});
         round_line<is_relative, is_stochastic>(to_, in_ + offset, drawn(offset, blocks * size), blocks,
                                                scales_, out_.elements + offset);
         keep_scales(first, blocks);
@@ -243,9 +246,9 @@ class BlockLoops {
  private:
   static constexpr std::size_t size = size_of_blocks<is_relative>;
 
-  const std::uint32_t* drawn(std::size_t begin, std::size_t count, std::size_t row = 0) {
+  const std::uint32_t* drawn(std::size_t begin, std::size_t count) {
     if constexpr (!is_stochastic) return nullptr;
-    return random_.from(begin, count, drawn_.data() + row * philox_buffer_size(most_blocks));
+    return random_.from(begin, count, drawn_.data());
   }
 
   void keep_scales(std::size_t first, std::size_t blocks) {
@@ -268,11 +271,9 @@ class BlockLoops {
   void round_slab(std::size_t block, std::size_t offset, std::size_t rows) {
     for (std::size_t column = 0; column < axis_.inner; column += most_blocks) {
       const std::size_t count = std::min(most_blocks, axis_.inner - column);
-      std::array<const std::uint32_t*, size> random;
-      for (std::size_t row = 0; row < rows; ++row)
-        random[row] = drawn(offset + column + row * axis_.inner, count, row);
-      round_columns<is_relative, is_stochastic>(to_, in_ + offset + column, random.data(), rows, axis_.inner,
-                                                count, scales_, out_.elements + offset + column);
+      const std::size_t first = offset + column;
+      round_columns<is_relative, is_stochastic>(to_, in_ + first, random_, first, rows, axis_.inner, count,
+                                                scales_, out_.elements + first);
       keep_scales(block * axis_.inner + column, count);
     }
   }
@@ -283,7 +284,7 @@ class BlockLoops {
   const RandomBits& random_;
   BlockOutput<Out> out_;
   BlockScales scales_;
-  std::array<std::uint32_t, is_stochastic ? size * philox_buffer_size(most_blocks) : 0> drawn_;
+  std::array<std::uint32_t, is_stochastic ? philox_buffer_size(most_elements) : 0> drawn_;
 };
 
 void require_valid(std::span<const float> values, const BlockAxis& axis, const BlockArrayOptions& options) {

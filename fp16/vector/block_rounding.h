@@ -35,8 +35,10 @@ struct Numbers {
   using Int = std::conditional_t<sizeof(Real) == sizeof(float), std::int32_t, std::int64_t>;
   Real max;
   Real min_normal;
-  Real unit;    ///< in the last place of 1
-  Real shift;   ///< a sum with shift * 2^e, half as large again as its binade, ends at that place of 2^e
+  Real unit;   ///< in the last place of 1
+  Real shift;  ///< a sum with shift * 2^e, half as large again as its binade, ends at that place of 2^e
+  std::make_unsigned_t<Int>
+      units;    ///< less the code of a binade: the code of 1 over the unit in its last place
   int dropped;  ///< the digits that Real has besides
 
   constexpr explicit Numbers(const Format& format)
@@ -44,6 +46,8 @@ struct Numbers {
         min_normal(static_cast<Real>(format.min_normal())),
         unit(static_cast<Real>(format.epsilon())),
         shift(static_cast<Real>(1.5 * power_of_two(std::numeric_limits<Real>::digits - format.precision))),
+        units(std::bit_cast<std::make_unsigned_t<Int>>(Real{1}) +
+              std::bit_cast<std::make_unsigned_t<Int>>(1 / unit)),
         dropped(std::numeric_limits<Real>::digits - format.precision) {}
 };
 
@@ -60,19 +64,32 @@ constexpr Real at_most(Real value, Real bound) {
   return value < bound ? value : bound;
 }
 
+/// The power of two that begins the binade; below the normal numbers their smallest.
+template <typename Real>
+[[gnu::always_inline]] constexpr Real binade_of(const Numbers<Real>& to, Real magnitude) {
+  using Int = typename Numbers<Real>::Int;
+  constexpr Int exponent_mask = std::bit_cast<Int>(std::numeric_limits<Real>::infinity());
+  const Real exponent = std::bit_cast<Real>(std::bit_cast<Int>(magnitude) & exponent_mask);
+  return exponent > to.min_normal ? exponent : to.min_normal;
+}
+
+/// What a number's code is above its units.
+template <typename Real>
+[[gnu::always_inline]] constexpr auto code_of_binade(const Numbers<Real>& to, Real binade) {
+  using Int = typename Numbers<Real>::Int;
+  return (std::bit_cast<Int>(binade) - std::bit_cast<Int>(to.min_normal)) >> to.dropped;
+}
+
 /// To nearest-even; magnitude <= to.max. The last digits of the sum are those of the code, one more where it rounds up
 /// into the next binade.
 template <typename Real>
 [[gnu::always_inline]] constexpr Rounded<Real> nearest(const Numbers<Real>& to, Real magnitude) {
   using Int = typename Numbers<Real>::Int;
-  constexpr Int exponent_mask = std::bit_cast<Int>(std::numeric_limits<Real>::infinity());
-  const Real exponent = std::bit_cast<Real>(std::bit_cast<Int>(magnitude) & exponent_mask);
-  const Real binade = exponent > to.min_normal ? exponent : to.min_normal;
+  const Real binade = binade_of(to, magnitude);
   const Real shift = binade * to.shift;
   const Real sum = magnitude + shift;
-  const Int binades = std::bit_cast<Int>(binade) - std::bit_cast<Int>(to.min_normal);
   return {.value = sum - shift,
-          .code = (std::bit_cast<Int>(sum) - std::bit_cast<Int>(shift)) + (binades >> to.dropped),
+          .code = std::bit_cast<Int>(sum) - std::bit_cast<Int>(shift) + code_of_binade(to, binade),
           .unit = binade * to.unit};
 }
 
@@ -115,7 +132,9 @@ struct BlockRounding {
   bool is_extreme;  ///< 1 / d or products with d may lie outside the normal numbers of binary32
 };
 
-inline constexpr std::size_t most_blocks = 64;
+inline constexpr std::size_t most_blocks = 128;
+inline constexpr std::size_t most_elements =
+    2048;  ///< of blocks one after another, that are rounded together
 inline constexpr std::int32_t amax_without_scale = infinity_bits<binary32>;  ///< from here on
 
 /// Blocks of one line or side by side.
@@ -222,6 +241,21 @@ constexpr std::int32_t magnitude_bits(float value) {
   return result.value > elements.max ? kept : result;
 }
 
+/// Stochastically by 32 random bits: up if the `fraction` of a unit that is cut off, to 32 digits, is above them.
+/// magnitude <= to.max, which has no fraction.
+[[gnu::always_inline]] constexpr Rounded<float> drawn(const Numbers<float>& to, float magnitude,
+                                                      std::uint32_t random, std::uint32_t& fraction) {
+  const float binade = binade_of(to, magnitude);
+  const float in_units = magnitude * std::bit_cast<float>(to.units - std::bit_cast<std::uint32_t>(binade));
+  const auto lower = static_cast<std::int32_t>(in_units);
+  fraction = static_cast<std::uint32_t>((in_units - static_cast<float>(lower)) * 0x1p32f);
+  const std::int32_t rounded = lower + static_cast<std::int32_t>(fraction > random);
+  const float unit = binade * to.unit;
+  return {.value = static_cast<float>(rounded) * unit,
+          .code = rounded + code_of_binade(to, binade),
+          .unit = unit};
+}
+
 /// An element from its magnitude. `open` becomes 1 where `drawn_exactly` must decide.
 template <bool is_relative, bool is_stochastic>
 [[gnu::always_inline]] constexpr Rounded<float> element_of(const BlockRounding& to, const BlockScales& scales,
@@ -231,16 +265,13 @@ template <bool is_relative, bool is_stochastic>
     return nearest_relative(to.elements, scales, block, std::bit_cast<std::int32_t>(magnitude));
   const float quotient = at_most(magnitude * scales.factor[block], to.elements.max);
   if constexpr (!is_stochastic) return nearest(to.elements, quotient);
-  const Rounded<float> kept = toward_zero(to.elements, quotient);
-  constexpr std::int32_t inverse = 2 * binary32.bias()
-                                   << binary32.trailing_bits();  // less a power of two's code
-  const auto units = std::bit_cast<float>(inverse - std::bit_cast<std::int32_t>(kept.unit));
-  const auto fraction = static_cast<std::uint32_t>((quotient - kept.value) * units * 0x1p32f);
+  std::uint32_t fraction;
+  const Rounded<float> element = drawn(to.elements, quotient, random, fraction);
   if constexpr (is_relative) {
     constexpr std::uint32_t error = 1u << 12;
     open |= static_cast<std::uint32_t>(fraction - random + error <= 2 * error);
   }
-  return away_from_zero_if(fraction > random, kept);
+  return element;
 }
 
 /// What is made of an element, in 32 bits: a number, element * scale, or a code.

@@ -11,9 +11,9 @@ namespace fp16::detail {
 
 /// Words that a kernel makes at a time.
 inline constexpr std::size_t philox_group = 64;
-/// Bits that whole groups from the one with `first` on take, at most, for `count` words.
+/// Words of whole groups that hold `count` words from any index on, which may be the last of four in its block.
 constexpr std::size_t philox_buffer_size(std::size_t count) {
-  return count + 2 * philox_group;
+  return (count + 3 + philox_group - 1) / philox_group * philox_group;
 }
 
 /// The words of the blocks from `number` on, `groups` groups of them.

@@ -2,48 +2,76 @@
 /// Philox over lanes, written once for all instruction sets: a block in each lane, its four words in four vectors. In lanes
 /// of 64 bits they are the lower halves; the upper ones hold what is left of the products, which nothing reads.
 
+#include <type_traits>
+
 #include "fp16/vector/philox_kernels.h"
 
 namespace fp16::detail {
 namespace {
 
+/// What a round adds to the products of two words, for each round.
 template <class Longs>
-struct PhiloxLanes {
-  typename Longs::Vector words[4];
+struct PhiloxRoundKeys {
+  struct Pair {
+    typename Longs::Vector first, second;
+  };
+  Pair of[philox_rounds];
 
-  void round(std::uint32_t key_0, std::uint32_t key_1) {
-    const auto even = Longs::multiply(words[0], Longs::set(philox_multipliers[0]));
-    const auto odd = Longs::multiply(words[2], Longs::set(philox_multipliers[1]));
-    words[0] = Longs::exclusive_or(odd.high, words[1], Longs::set(key_0));
-    words[1] = odd.low;
-    words[2] = Longs::exclusive_or(even.high, words[3], Longs::set(key_1));
-    words[3] = even.low;
+  explicit PhiloxRoundKeys(std::uint64_t key) {
+    auto first = static_cast<std::uint32_t>(key);
+    auto second = static_cast<std::uint32_t>(key >> 32);
+    for (Pair& pair : of) {
+      pair = {Longs::set(first), Longs::set(second)};
+      first += philox_increments[0];
+      second += philox_increments[1];
+    }
   }
 };
 
 template <class Longs>
-void philox_groups(const Philox& philox, std::uint64_t number, std::uint32_t* out, std::size_t groups) {
-  constexpr std::size_t at_a_time = 2;  // independent of each other: a round waits for the one before
-  constexpr std::size_t blocks = at_a_time * Longs::width;
-  static_assert(philox_group % (4 * blocks) == 0);
-  const std::uint32_t* const end = out + groups * philox_group;
-  for (; out != end; out += 4 * blocks, number += blocks) {
-    PhiloxLanes<Longs> lanes[at_a_time];
-    for (std::size_t i = 0; i < at_a_time; ++i) {
-      const auto numbers = Longs::numbers_from(number + i * Longs::width);
-      lanes[i] = {{numbers.low, numbers.high, Longs::set(philox.stream), Longs::set(philox.stream >> 32)}};
-    }
-    auto key_0 = static_cast<std::uint32_t>(philox.key);
-    auto key_1 = static_cast<std::uint32_t>(philox.key >> 32);
-#pragma GCC unroll 10
-    for (int round = 0; round < philox_rounds; ++round) {
-      for (PhiloxLanes<Longs>& each : lanes) each.round(key_0, key_1);
-      key_0 += philox_increments[0];
-      key_1 += philox_increments[1];
-    }
-    for (std::size_t i = 0; i < at_a_time; ++i)
-      Longs::store_words(out + i * 4 * Longs::width, lanes[i].words);
+struct PhiloxLanes {
+  typename Longs::Vector words[4];
+
+  void round(const typename PhiloxRoundKeys<Longs>::Pair& key) {
+    const auto even = Longs::multiply(words[0], Longs::set(philox_multipliers[0]));
+    const auto odd = Longs::multiply(words[2], Longs::set(philox_multipliers[1]));
+    words[0] = Longs::exclusive_or(odd.high, words[1], key.first);
+    words[1] = odd.low;
+    words[2] = Longs::exclusive_or(even.high, words[3], key.second);
+    words[3] = even.low;
   }
+};
+
+/// The blocks from `number` on, in `chains` vectors of them: a round waits for the one before, but not for another chain's.
+template <class Longs, std::size_t chains>
+void philox_chains(const PhiloxRoundKeys<Longs>& keys, std::uint64_t stream, std::uint64_t number,
+                   std::uint32_t* out) {
+  PhiloxLanes<Longs> lanes[chains];
+  for (std::size_t i = 0; i < chains; ++i) {
+    const auto numbers = Longs::numbers_from(number + i * Longs::width);
+    lanes[i] = {{numbers.low, numbers.high, Longs::set(stream), Longs::set(stream >> 32)}};
+  }
+#pragma GCC unroll 10
+  for (const auto& key : keys.of) {
+    for (PhiloxLanes<Longs>& each : lanes) each.round(key);
+  }
+  for (std::size_t i = 0; i < chains; ++i) Longs::store_words(out + i * 4 * Longs::width, lanes[i].words);
+}
+
+template <class Longs>
+void philox_groups(const Philox& philox, std::uint64_t number, std::uint32_t* out, std::size_t groups) {
+  constexpr std::size_t blocks = philox_group / 4, chains_of_group = blocks / Longs::width;
+  constexpr std::size_t at_a_time = 4 / chains_of_group;  // four chains keep the multipliers busy
+  static_assert(blocks % Longs::width == 0 && 4 % chains_of_group == 0);
+  const PhiloxRoundKeys<Longs> keys(philox.key);
+  const auto make = [&]<std::size_t count>(std::integral_constant<std::size_t, count>) {
+    philox_chains<Longs, count * chains_of_group>(keys, philox.stream, number, out);
+    number += count * blocks;
+    out += count * philox_group;
+    groups -= count;
+  };
+  while (groups >= at_a_time) make(std::integral_constant<std::size_t, at_a_time>{});
+  while (groups > 0) make(std::integral_constant<std::size_t, 1>{});
 }
 
 }  // namespace
