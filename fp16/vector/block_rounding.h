@@ -9,9 +9,9 @@
 ///   two elements times d, as x - m * h with m * l; m has at most 3 digits, so that both products are exact. So is the
 ///   difference where x and m * h are within a factor of two (Sterbenz), and elsewhere it is far beyond m * l. Which two
 ///   elements tells x * (1 / d) in binary32: where that is off, x is close to an element, and far from either middle.
-/// - Stochastically x * (1 / d) in binary32 is off by at most 2^-23 of itself, which is 2^-21 of a unit, or 2^-20 of
-///   the next lower one. Where the random number is not farther than that from the fraction, modulo a unit, binary64
-///   decides, as said at `drawn_exactly`.
+/// - Stochastically x * (1 / d), where d, 1 / d and the product are rounded to binary32, is off by less than 2^-22 of
+///   itself, which is 2^-20 of a unit or of the next lower one. Where the random number is not farther than that from the
+///   fraction, modulo a unit, binary64 decides, as said at `drawn_exactly`.
 /// - A scale of NVFP4 is amax / c, c = 6 * tensor scale of 26 digits, rounded to binary64 and then to nearest-even.
 ///   Borders of scales have 5 digits: amax and m * c, integers of 24 and 31 digits times powers of two, are equal or
 ///   differ by more than 2^-31 of m * c, and the quotient, off by at most 2^-53 of itself, is on the same side of m.
@@ -144,7 +144,7 @@ struct BlockScales {
   std::array<float, most_blocks> value;
   std::array<double, most_blocks>
       divisor;                            ///< beyond all floats where the scale is zero, so that elements are
-  std::array<float, most_blocks> factor;  ///< 1 / divisor
+  std::array<float, most_blocks> factor;  ///< 1 / divisor, of which digits are lost
   std::array<float, most_blocks> high, low;       ///< digits of the divisor: the first 20, and the others
   std::array<std::int32_t, most_blocks> largest;  ///< element times `high`, as a binary32 code
 };
@@ -186,7 +186,7 @@ constexpr std::int32_t magnitude_bits(float value) {
     scales.code[block] = static_cast<std::uint8_t>(scale.code);
     scales.value[block] = static_cast<float>(scale.value);
     scales.divisor[block] = divisor;
-    scales.factor[block] = static_cast<float>(1 / divisor);
+    scales.factor[block] = 1 / static_cast<float>(divisor);
     scales.high[block] = static_cast<float>(high);
     scales.low[block] = static_cast<float>(divisor - high);
     scales.largest[block] = std::bit_cast<std::int32_t>(to.elements.max * scales.high[block]);
