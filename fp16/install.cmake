@@ -31,4 +31,9 @@ endif()
 write_basic_package_version_file(halflabConfigVersion.cmake COMPATIBILITY ${compatibility})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/halflabConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/halflabConfigVersion.cmake
   DESTINATION ${package_directory})
+# The same for those who build without CMake; the prefix follows from where the file lies.
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig
+  OUTPUT_VARIABLE prefix_from_pkgconfig)
+configure_file(${PROJECT_SOURCE_DIR}/cmake/halflab.pc.in halflab.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/halflab.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/licenses/halflab)

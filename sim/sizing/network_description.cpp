@@ -37,6 +37,7 @@ class Binding {
     network_.symbols = description.symbols;
     network_.input_is_indices = description.input_is_indices;
     for (const auto& [name, value] : given) bind_symbol(name, value);
+    for (const auto& [name, limit] : description.limits) require_within(name, limit);
     for (const DescribedText& extent : description.input_shape)
       network_.input.push_back(value_of(extent, "input", 1));
     count_elements(network_.input, description.input_shape.front().line, "input");
@@ -70,6 +71,14 @@ class Binding {
                                   std::to_string(largest_size));
     }
     found->second = value;
+  }
+
+  void require_within(const std::string& name, const DescribedText& limit) const {
+    const std::uint64_t value = network_.symbols.at(name), most = value_of(limit, "limits: " + name, 1);
+    if (value > most)
+      throw std::invalid_argument("network '" + network_.name + "': " + name + " = " + std::to_string(value) +
+                                  " is not allowed; allowed: at most " + limit.text + ", which is " +
+                                  std::to_string(most));
   }
 
   std::uint64_t value_of(const DescribedText& expression, const std::string& what,

@@ -54,6 +54,7 @@ struct NetworkDescription {
   std::string name;
   std::string source;
   std::map<std::string, std::uint64_t> symbols;  ///< and their defaults
+  std::map<std::string, DescribedText> limits;   ///< of symbols: expressions that they do not exceed
   std::vector<DescribedText> input_shape;        ///< expressions
   bool input_is_indices = false;                 ///< tokens: they take no part in arithmetic or memory
   std::vector<DescribedBlock> blocks;
@@ -75,7 +76,8 @@ struct NetworkDescription {
 ///       { name = "relu", operation = "relu" },
 ///     ]
 ///
-/// Further keys: `indices = true` of the input, `inputs`, `weights_of`, `recompute` and sizes of an operator.
+/// Further keys: a table `limits`, in which `sequence = "positions"` lets no sequence be longer than that; `indices = true`
+/// of the input; `inputs`, `weights_of`, `recompute` and sizes of an operator.
 /// Throws std::runtime_error in one line, "FILE:LINE: ...", what was found and what is allowed.
 NetworkDescription read_network(const toml::table& root, const std::string& file);
 
@@ -111,7 +113,7 @@ struct Network {
 };
 
 /// The network for these values of its symbols, defaults where none is given. Throws std::invalid_argument in
-/// one line for an unknown symbol, and std::runtime_error, "FILE:LINE: operator ...", for what does not fit:
+/// one line for an unknown symbol or one above its limit, and std::runtime_error, "FILE:LINE: operator ...", for what does not fit:
 /// unknown names, shapes, sizes, or more than 10,000 operators, 2^56 elements or 2^60 FLOP in all.
 Network network_of(const NetworkDescription& description,
                    const std::map<std::string, std::uint64_t>& symbols = {});

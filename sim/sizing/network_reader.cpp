@@ -25,10 +25,11 @@ class NetworkReader {
   explicit NetworkReader(std::string file) { description_.file = std::move(file); }
 
   NetworkDescription read(const toml::table& root) && {
-    require_keys(root, "the network", {"name", "symbols", "input", "blocks"}, {"source"});
+    require_keys(root, "the network", {"name", "symbols", "input", "blocks"}, {"source", "limits"});
     description_.name = text_at(root, "name");
     if (root.contains("source")) description_.source = text_at(root, "source");
     read_symbols(table_at(root, "symbols"));
+    if (root.contains("limits")) read_limits(table_at(root, "limits"));
     const toml::table& input = table_at(root, "input");
     require_keys(input, "input", {"shape"}, {"indices"});
     for (const toml::node& extent : array_at(input, "shape"))
@@ -116,6 +117,15 @@ class NetworkReader {
                                  key.str(), text_of(toml::node_view(node)), largest));
       }
       description_.symbols[std::string(key.str())] = static_cast<std::uint64_t>(number->get());
+    }
+  }
+
+  void read_limits(const toml::table& limits) {
+    for (const auto& [key, node] : limits) {
+      const std::string symbol(key.str());
+      if (!description_.symbols.contains(symbol))
+        reject(node, fmt::format("limits: '{}' is no symbol of the network", symbol));
+      description_.limits[symbol] = expression(node, "limits: " + symbol);
     }
   }
 

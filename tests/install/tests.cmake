@@ -30,6 +30,13 @@ set(consumer -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/install/consumer -D GENERATOR
   -D COMPILER=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE} "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers}")
 install_test("a project finds, builds and runs" consumer ${consumer}
   -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/consumer "-DPROGRAMS=headers_only$<SEMICOLON>arrays$<SEMICOLON>coexistence")
+set_tests_properties("install:a project finds, builds and runs" PROPERTIES FIXTURES_SETUP consumer)
+find_program(HALFLAB_PKG_CONFIG pkg-config)
+install_test("pkg-config gives the options" pkg_config -D PKG_CONFIG=${HALFLAB_PKG_CONFIG} -D COMPILER=${CMAKE_CXX_COMPILER}
+  "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers}" -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/install/consumer/arrays.cpp
+  -D BUILT=${CMAKE_CURRENT_BINARY_DIR}/install/consumer/arrays)
+set_tests_properties("install:pkg-config gives the options" PROPERTIES FIXTURES_REQUIRED "installed;consumer"
+  SKIP_REGULAR_EXPRESSION "skipped: ")
 install_test("a project that contains this one builds and runs" consumer ${consumer} -D HALFLAB=${PROJECT_SOURCE_DIR}
   "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers} -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Werror"
   -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/container "-DPROGRAMS=headers_only$<SEMICOLON>coexistence")

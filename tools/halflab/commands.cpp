@@ -78,6 +78,10 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
       fmt::print(streams.out, "halflab {}\n", experiments::build_information().version);
       return 0;
     }
+    if (name == "watch")
+      throw std::invalid_argument(
+          "watch is a function of Python, around a training loop of PyTorch: import halflab.torch "
+          "(docs/pytorch.md)");
     const Command& command = names::find_by_name(table, "command", name);
     return command.run(argc - 1, argv + 1, streams);
   });

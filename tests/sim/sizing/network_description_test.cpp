@@ -189,6 +189,18 @@ TEST_CASE("network description: what cannot be counted in 64 bits is refused, no
   CHECK_THROWS_WITH(Written(repeated).network(), doctest::Contains("more than 10000 operators"));
 }
 
+TEST_CASE(
+    "network description: a symbol above its limit is refused, and allowed where the limit is raised too") {
+  std::string text = images;
+  text.replace(text.find("[input]"), 0, "[limits]\nwidth = \"2*batch\"\n");
+  const Written written(text);
+  CHECK_THROWS_WITH(written.network({{"batch", 2}, {"width", 5}}),
+                    "network 'images': width = 5 is not allowed; allowed: at most 2*batch, which is 4");
+  CHECK(written.network({{"batch", 3}, {"width", 5}}).symbols.at("width") == 5);
+  text.replace(text.find("width = \"2"), 5, "height");
+  CHECK(test::contains(error_of(text), "limits: 'height' is no symbol of the network"));
+}
+
 TEST_CASE("network description: symbols that are unknown, zero") {
   const Written written(images);
   CHECK_THROWS_WITH(written.network({{"height", 3}}),

@@ -109,6 +109,7 @@ TEST_CASE("halflab reveal: functions of Python are asked in a process of their o
 TEST_CASE("halflab reveal: bad options are one line and exit code 2") {
   for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{"--order", "backwards"}, "--order: unknown order 'backwards'"},
+           {{"--order", "pairwise", "--python", "numpy:sum"}, "--order: is one of our own"},
            {{"--dtype", "e8m0"}, "--dtype: e8m0 holds scales"},
            {{"--terms", "0"}, "--terms"},
            {{"--python", "numpy:sum", "--dtype", "e2m1"}, "--dtype: Python has no sums of e2m1"}}) {

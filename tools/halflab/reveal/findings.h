@@ -15,12 +15,14 @@ namespace halflab::reveal {
 struct Options {
   std::string python;  ///< MODULE:FUNCTION; empty: one of our own orders
   std::string interpreter = "python3";
-  std::string order = "pairwise";
+  std::string order;  ///< of ours, where `python` is empty; empty: pairwise
   std::string dtype = "float32";
   int terms = 32;
   int trials = 100;
   std::uint64_t seed = 1;
   std::string to;  ///< a file for the tree; empty: none
+
+  std::string box() const { return !python.empty() ? python : !order.empty() ? order : "pairwise"; }
 };
 
 /// An arithmetic of the tree's nodes, and how far it gives the box's bits.

@@ -128,9 +128,12 @@ Findings measure(const Options& options, experiments::Run& run) {
   if (!format.format.has_arithmetic())
     throw std::invalid_argument(fmt::format("--dtype: {} holds scales, which are not summed", format.name));
   const bool is_own = options.python.empty();
-  const Box box = is_own
-                      ? experiments::from_option("--order", [&] { return order_box(options.order, format); })
-                      : python_box(options.interpreter, options.python, format);
+  if (!is_own && !options.order.empty())
+    throw std::invalid_argument(
+        "--order: is one of our own, and --python asks another; one of them is allowed");
+  const std::string name = options.box();
+  const Box box = is_own ? experiments::from_option("--order", [&] { return order_box(name, format); })
+                         : python_box(options.interpreter, name, format);
   const auto terms = static_cast<std::size_t>(options.terms);
   const fp16::RevealMasks masks = fp16::masks_for(format.format);
   experiments::Progress progress = run.progress("probe", terms * (terms - 1) / 2);
@@ -138,12 +141,12 @@ Findings measure(const Options& options, experiments::Run& run) {
     progress.tick();
     return box(values);
   };
-  Findings found{.box = is_own ? options.order : options.python, .format = format, .trials = options.trials};
+  Findings found{.box = name, .format = format, .trials = options.trials};
   found.tree = fp16::reveal_order(watched, terms, masks);
-  for (const std::string& name : order_names()) {
-    if (fp16::reveal_order(order_box(name, {"binary64", fp16::binary64}), terms,
+  for (const std::string& order : order_names()) {
+    if (fp16::reveal_order(order_box(order, {"binary64", fp16::binary64}), terms,
                            fp16::masks_for(fp16::binary64)) == found.tree)
-      found.known_as.push_back(name);
+      found.known_as.push_back(order);
   }
   replay(options, box, found);
   return found;

@@ -16,7 +16,8 @@ void bind(experiments::CommandLine& command_line, Options& options) {
                    "a function that sums an array, such as numpy:sum or torch:sum", "MODULE:FUNCTION");
   command_line.add("--interpreter", options.interpreter, "Python to call it in", "PROGRAM");
   command_line.add("--order", options.order,
-                   fmt::format("without --python one of our own orders: {}", fmt::join(order_names(), ", ")),
+                   fmt::format("in place of --python one of our own orders: {} (default pairwise)",
+                               fmt::join(order_names(), ", ")),
                    "NAME");
   command_line.add("--dtype", options.dtype, "of the array", "FORMAT");
   command_line.add("--terms", options.terms, "that are summed; calls grow with their square at most",
@@ -51,9 +52,8 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
                report(run, found);
                if (!options.to.empty()) experiments::explain_gemm::write_tree(options.to, found.tree);
              } catch (const fp16::NotATree& error) {
-               throw std::runtime_error(fmt::format("{} is no sum in a fixed order: {}",
-                                                    options.python.empty() ? options.order : options.python,
-                                                    error.what()));
+               throw std::runtime_error(
+                   fmt::format("{} is no sum in a fixed order: {}", options.box(), error.what()));
              }
            }},
       streams);

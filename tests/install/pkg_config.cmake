@@ -1,0 +1,20 @@
+# Compiles SOURCE by the options that pkg-config gives of the package under PREFIX, and holds what it prints against BUILT, the
+# same program as CMake built it.
+if(NOT PKG_CONFIG)
+  message("skipped: pkg-config was not found")
+  return()
+endif()
+file(GLOB_RECURSE description ${PREFIX}/halflab.pc)
+cmake_path(GET description PARENT_PATH folder)
+set(ENV{PKG_CONFIG_PATH} ${folder})
+execute_process(COMMAND ${PKG_CONFIG} --cflags --libs halflab
+  OUTPUT_VARIABLE options OUTPUT_STRIP_TRAILING_WHITESPACE COMMAND_ERROR_IS_FATAL ANY)
+separate_arguments(options UNIX_COMMAND "${options}")
+separate_arguments(FLAGS UNIX_COMMAND "${FLAGS}")
+set(program ${PREFIX}/by_pkg_config)
+execute_process(COMMAND ${COMPILER} -std=c++20 ${FLAGS} ${SOURCE} -o ${program} ${options} COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${program} OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+execute_process(COMMAND ${BUILT} OUTPUT_VARIABLE expected COMMAND_ERROR_IS_FATAL ANY)
+if(NOT output STREQUAL expected OR output STREQUAL "")
+  message(FATAL_ERROR "${program} printed:\n${output}instead of:\n${expected}")
+endif()
