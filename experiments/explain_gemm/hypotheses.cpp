@@ -22,6 +22,8 @@ constexpr std::size_t shortest_step = 4;
 constexpr std::array<std::size_t, 4> granules{1, 16, 32, 64};
 // A block's tile is shared out to its warps in stretches of one or a few instructions.
 constexpr std::array<std::size_t, 4> block_lengths{8, 16, 32, 64};
+// A lane takes what one load gives it: a float, two halves, up to eight of them.
+constexpr std::array<std::size_t, 4> lane_lengths{1, 2, 4, 8};
 constexpr std::size_t least_uneven_granule = 16;
 constexpr std::size_t least_in_place_length = 32;
 
@@ -141,6 +143,7 @@ struct Cut {
   Slicing slicing;
   std::size_t length;
   std::size_t slices;
+  bool is_of_lanes = false;  ///< of one thread or of a warp, which add their sums in registers
 };
 
 struct Way {
@@ -167,7 +170,15 @@ std::vector<Way> ways_of(const Problem& problem, const Accumulator& accumulator,
                          Epilogue epilogue) {
   if (cut.slices == 1) return {{Reduction::none}};
   const bool halves = accumulator.format == binary16;
-  if (cut.slicing == Slicing::uneven) return {{halves ? Reduction::narrow : Reduction::fp32}};
+  const Reduction in_registers = halves ? Reduction::narrow : Reduction::fp32;
+  if (cut.slicing == Slicing::uneven) return {{in_registers}};
+  if (cut.is_of_lanes) {
+    std::vector<Way> ways;
+    for (const Order order : {Order::ascending, Order::descending, Order::pairwise, Order::halving}) {
+      if (cut.slices > 2 || order == Order::ascending) ways.push_back({in_registers, order});
+    }
+    return ways;
+  }
   // One sum of two halves, rounded to a half, is the same whether a float holds it first or not.
   const bool is_one_sum_of_halves = cut.slices == 2 && rounds_sum(problem, epilogue);
   std::vector<Way> ways;
@@ -212,6 +223,19 @@ std::vector<Cut> interleaved_cuts(std::size_t depth, std::size_t most_slices) {
   return cuts;
 }
 
+/// Lanes of blocks that are among interleaved_cuts have another reduction there.
+std::vector<Cut> lane_cuts(std::size_t depth) {
+  std::vector<Cut> cuts;
+  for (std::size_t lanes = 2; lanes <= most_lanes; lanes *= 2) {
+    for (const std::size_t length : lane_lengths) {
+      const bool is_known = length == block_lengths.front() && lanes <= most_interleaved;
+      if (!is_known && divide_up(depth, length) > lanes)
+        cuts.push_back({Slicing::interleaved, length, lanes, true});
+    }
+  }
+  return cuts;
+}
+
 std::vector<Cut> uneven_cuts(std::size_t depth, const std::vector<Cut>& even) {
   std::size_t granule = least_uneven_granule;
   while (divide_up(depth, granule) - 1 > most_uneven_cuts) granule *= 2;
@@ -227,10 +251,9 @@ std::vector<Cut> uneven_cuts(std::size_t depth, const std::vector<Cut>& even) {
 std::vector<Cut> cuts_of(std::size_t depth, std::size_t most_slices) {
   std::vector<Cut> cuts = even_cuts(depth, most_slices);
   if (most_slices == 1) return cuts;
-  const std::vector<Cut> uneven = uneven_cuts(depth, cuts),
-                         interleaved = interleaved_cuts(depth, most_slices);
-  cuts.insert(cuts.end(), interleaved.begin(), interleaved.end());
-  cuts.insert(cuts.end(), uneven.begin(), uneven.end());
+  const std::vector<Cut> uneven = uneven_cuts(depth, cuts);
+  for (const std::vector<Cut>& more : {interleaved_cuts(depth, most_slices), lane_cuts(depth), uneven})
+    cuts.insert(cuts.end(), more.begin(), more.end());
   return cuts;
 }
 
@@ -238,6 +261,7 @@ std::vector<Cut> cuts_of(std::size_t depth, std::size_t most_slices) {
 /// same however long it could be.
 bool fits(const Cut& cut, const Accumulator& accumulator, std::size_t depth) {
   const std::size_t step = accumulator.products_per_step;
+  if (cut.is_of_lanes) return accumulator.is_chain();
   if (cut.slicing == Slicing::interleaved) return cut.length % step == 0;
   const std::size_t longest =
       cut.slicing == Slicing::uneven ? std::max(cut.length, depth - cut.length) : cut.length;
@@ -278,7 +302,7 @@ std::string name_of(Reduction reduction, const fp16::Format& narrow) {
 }
 
 std::string_view name_of(Order order) {
-  constexpr std::array<std::string_view, 3> names{"ascending", "descending", "pairwise"};
+  constexpr std::array<std::string_view, 4> names{"ascending", "descending", "pairwise", "halving"};
   return names[static_cast<std::size_t>(order)];
 }
 
@@ -293,11 +317,11 @@ std::string_view name_of(Epilogue epilogue) {
 std::string Hypothesis::text() const {
   std::string text = accumulator->name;
   if (slices > 1) {
-    const std::string cut = slicing == Slicing::even
-                                ? fmt::format("k in {} slices of {}", slices, slice_length)
-                            : slicing == Slicing::interleaved
-                                ? fmt::format("blocks of {} k to {} slices in turn", slice_length, slices)
-                                : fmt::format("k cut in two at {}", slice_length);
+    const std::string cut =
+        slicing == Slicing::even     ? fmt::format("k in {} slices of {}", slices, slice_length)
+        : slicing == Slicing::uneven ? fmt::format("k cut in two at {}", slice_length)
+        : slice_length == 1          ? fmt::format("k to {} lanes in turn", slices)
+                            : fmt::format("blocks of {} k to {} slices in turn", slice_length, slices);
     text += fmt::format(", {} reduced by {}", cut, name_of(reduction, narrow));
     if (order != Order::ascending) text += fmt::format(" {}", name_of(order));
   }

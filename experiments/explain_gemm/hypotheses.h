@@ -41,7 +41,7 @@ const std::vector<Accumulator>& tree_accumulators();
 /// How k is cut into slices, each of which is summed in ascending k before the slices' sums become one.
 enum class Slicing {
   even,         ///< contiguous and of equal length, but for the last, which may be shorter
-  interleaved,  ///< blocks of k dealt to the slices in turn, as to the warps of a block that share its tile
+  interleaved,  ///< blocks of k dealt to the slices in turn, as to the warps that share a tile, or to lanes
   uneven        ///< two contiguous slices, cut anywhere
 };
 
@@ -58,7 +58,8 @@ enum class Reduction {
 enum class Order {
   ascending,   ///< slice after slice
   descending,  ///< from the last one on
-  pairwise     ///< neighbours, then neighbouring sums, and so on; what is left over without one waits
+  pairwise,    ///< neighbours, then neighbouring sums, and so on; what is left over without one waits
+  halving      ///< those of the upper half to those of the lower one, and so on, as lanes are added up
 };
 
 /// How the reduced sum s becomes D, where a rounding to D's format comes last. Float arithmetic, unless the
@@ -111,8 +112,10 @@ struct Range {
 using Slices = std::vector<std::vector<Range>>;
 Slices slices_of(const Hypothesis& hypothesis, std::size_t depth);
 
-/// At most so many slices interleave.
+/// At most so many slices of blocks interleave.
 inline constexpr std::size_t most_interleaved = 8;
+/// And so many lanes: two for each thread of a warp.
+inline constexpr std::size_t most_lanes = 64;
 /// And so many places are tried at which to cut k in two.
 inline constexpr std::size_t most_uneven_cuts = 64;
 
@@ -124,7 +127,8 @@ bool suits(const Accumulator& accumulator, const fp16::Format& operands);
 /// their slices are left out: the unshortened ones are the same there.
 ///
 /// Even slices are as long as an equal share of k, rounded up to a multiple of 1, 16, 32 or 64. 2, 4 or 8 slices
-/// interleave by blocks of 8, 16, 32 or 64 that are whole steps. Uneven slices are cut at multiples of 16, or of
+/// interleave by blocks of 8, 16, 32 or 64 that are whole steps; in chains 2 to 64 lanes, a power of two, do by blocks of 1,
+/// 2, 4 or 8, reduced in the accumulator's format. Uneven slices are cut at multiples of 16, or of
 /// the power of two above at which there are no more than 64, and reduced in the accumulator's format.
 std::vector<Hypothesis> hypotheses(const Problem& problem, std::size_t most_slices);
 

@@ -58,13 +58,17 @@ std::vector<float> reduced(Partials sums, const Hypothesis& hypothesis) {
   }
   const std::size_t count = sums.size();
   if (hypothesis.order == Order::descending) std::ranges::reverse(sums);
-  if (hypothesis.order != Order::pairwise) {
-    for (std::size_t slice = 1; slice < count; ++slice) add(sums[0], sums[slice], hypothesis);
-  } else {
+  if (hypothesis.order == Order::pairwise) {
     for (std::size_t stride = 1; stride < count; stride *= 2) {
       for (std::size_t slice = 0; slice + stride < count; slice += 2 * stride)
         add(sums[slice], sums[slice + stride], hypothesis);
     }
+  } else if (hypothesis.order == Order::halving) {
+    for (std::size_t half = count / 2; half > 0; half /= 2) {
+      for (std::size_t slice = 0; slice < half; ++slice) add(sums[slice], sums[slice + half], hypothesis);
+    }
+  } else {
+    for (std::size_t slice = 1; slice < count; ++slice) add(sums[0], sums[slice], hypothesis);
   }
   return std::move(sums.front());
 }
@@ -200,6 +204,42 @@ std::vector<float> sums_of_tree(const fp16::SummationTree& tree, const Part& par
   return sums;
 }
 
+/// A's columns and B's rows of a slice's k: where they stand, or one block after another. A block is whole steps, so that no
+/// step reaches across two of them.
+struct SliceOperands {
+  const float* a;
+  const float* b;
+  std::size_t depth = 0;
+  std::size_t stride;  ///< of A
+  std::vector<float> gathered_a, gathered_b;
+
+  SliceOperands(const Part& part, const std::vector<Range>& slice)
+      : a(part.a.data() + slice.front().first),
+        b(part.b->data() + slice.front().first * part.columns.size()),
+        stride(part.depth) {
+    for (const Range& range : slice) depth += range.length;
+    if (slice.size() == 1) return;
+    gathered_a.reserve(part.rows.size() * depth);
+    for (std::size_t row = 0; row < part.rows.size(); ++row) {
+      for (const auto& [first, length] : slice) append(part.a, row * part.depth + first, length, gathered_a);
+    }
+    gathered_b.reserve(depth * part.columns.size());
+    for (const auto& [first, length] : slice)
+      append(*part.b, first * part.columns.size(), length * part.columns.size(), gathered_b);
+    a = gathered_a.data();
+    b = gathered_b.data();
+    stride = depth;
+  }
+  SliceOperands(const SliceOperands&) = delete;
+  SliceOperands& operator=(const SliceOperands&) = delete;
+
+  static void append(const std::vector<float>& from, std::size_t first, std::size_t count,
+                     std::vector<float>& to) {
+    const auto begin = from.begin() + static_cast<std::ptrdiff_t>(first);
+    to.insert(to.end(), begin, begin + static_cast<std::ptrdiff_t>(count));
+  }
+};
+
 }  // namespace
 
 std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
@@ -227,21 +267,18 @@ Partials partial_sums(const Problem& problem, const Part& part, const Hypothesis
     const bool from_c = partials.empty() && hypothesis.starts_from_c();
     std::vector<float>& sums = partials.emplace_back(from_c ? part.c : std::vector<float>(part.outputs()));
     if (from_c) round_to(hypothesis.accumulator->format, sums);
-    for (const auto& [first, length] : slice) {
-      const fp16::MatrixOperand a{part.a.data() + first, binary32, rows, length, part.depth};
-      const fp16::MatrixOperand b{part.b->data() + first * columns, binary32, length, columns, columns};
-      const bool starts = !from_c && first == slice.front().first;
-      const fp16::GemmOptions options{.start =
-                                          starts ? fp16::ChainStart::zero : fp16::ChainStart::from_output};
-      const auto multiply = [&](const auto& way) {
-        if constexpr (std::is_same_v<std::decay_t<decltype(way)>, TreeAccumulation>) {
-          sums = sums_of_tree(*problem.tree, part, hypothesis.accumulator->format);
-        } else {
-          fp16::gemm(a, b, sums.data(), columns, way, options);
-        }
-      };
-      std::visit(multiply, hypothesis.accumulator->way);
-    }
+    const SliceOperands operands(part, slice);
+    const fp16::MatrixOperand a{operands.a, binary32, rows, operands.depth, operands.stride};
+    const fp16::MatrixOperand b{operands.b, binary32, operands.depth, columns, columns};
+    const fp16::GemmOptions options{.start = from_c ? fp16::ChainStart::from_output : fp16::ChainStart::zero};
+    const auto multiply = [&](const auto& way) {
+      if constexpr (std::is_same_v<std::decay_t<decltype(way)>, TreeAccumulation>) {
+        sums = sums_of_tree(*problem.tree, part, hypothesis.accumulator->format);
+      } else {
+        fp16::gemm(a, b, sums.data(), columns, way, options);
+      }
+    };
+    std::visit(multiply, hypothesis.accumulator->way);
   }
   return partials;
 }

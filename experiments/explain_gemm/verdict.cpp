@@ -310,9 +310,7 @@ std::string step_after_rounding(const Findings& found) {
       "tile or an edge, look whether it is summed otherwise than the rest.",
       extent(found, Kind::rounding));
   if (!found.problem.tree)
-    text +=
-        " An order of single additions that is not in the list, such as that of SIMD lanes, is tried by "
-        "--tree.";
+    text += " An order of single additions that is not in the list is tried by --tree.";
   if (found.problem.d.format != fp16::binary32)
     text += " D in FP32 would show more of the order, and smaller mistakes.";
   return text;

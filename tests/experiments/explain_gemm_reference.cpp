@@ -56,6 +56,10 @@ std::uint32_t reduced(const Recipe& recipe, std::vector<std::uint32_t> partials)
     return recipe.reduction == Reduction::fp16 || in_place ? through_half(sum) : sum;
   };
   if (in_place) partials.front() = through_half(partials.front());
+  for (; recipe.halving && partials.size() > 1; partials.resize(partials.size() / 2)) {
+    const auto upper = partials.begin() + static_cast<std::ptrdiff_t>(partials.size() / 2);
+    std::transform(partials.begin(), upper, upper, partials.begin(), sum_of);
+  }
   if (!recipe.pairwise)
     return std::accumulate(partials.begin() + 1, partials.end(), partials.front(), sum_of);
   while (partials.size() > 1) {

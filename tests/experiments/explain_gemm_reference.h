@@ -39,6 +39,7 @@ struct Recipe {
   Reduction reduction = Reduction::fp32;
   bool pairwise = false;  ///< neighbouring slices first, in place of one after the other
   SliceOf slice_of = {};  ///< in the place of slice_length
+  bool halving = false;   ///< the upper half of the slices to the lower one, until one is left
 };
 
 /// Rounds the exact number to nearest-even.

@@ -58,6 +58,12 @@ TEST_CASE(
       {"fp32_fma_chain", in_turn(oracle::gemm::fp32_chain(), 8, 8), Reduction::fp32, Slicing::interleaved},
       {"fp16_fma_chain", in_turn(oracle::gemm::fp16_fma_chain(), 8, 2), Reduction::fp32,
        Slicing::interleaved},
+      {"fp32_fma_chain", in_turn(oracle::gemm::fp32_chain(), 1, 16), Reduction::fp32, Slicing::interleaved},
+      {"fp32_fma_chain", in_lanes(oracle::gemm::fp32_chain(), 1, 8), Reduction::fp32, Slicing::interleaved},
+      {"fp32_fma_chain", in_lanes(oracle::gemm::fp32_chain(), 2, 32), Reduction::fp32, Slicing::interleaved},
+      {"fp32_fma_chain", in_lanes(oracle::gemm::fp32_chain(), 1, 64), Reduction::fp32, Slicing::interleaved},
+      {"fp16_fma_chain", in_lanes(oracle::gemm::fp16_fma_chain(), 4, 4, FixedReduction::fp16),
+       Reduction::narrow, Slicing::interleaved},
       {"hopper/blackwell_fp32", in_two(hopper, 32), Reduction::fp32, Slicing::uneven},
       {"turing/ampere/ada_fp32", in_two(tensor_core(ampere32, single), 80), Reduction::fp32, Slicing::uneven},
       {"fp16_fma_chain", in_two(oracle::gemm::fp16_fma_chain(), 16, FixedReduction::fp16), Reduction::narrow,
@@ -81,6 +87,7 @@ TEST_CASE(
     if (row.reduction == Reduction::narrow_partials || row.reduction == Reduction::narrow) continue;
     CHECK(candidates.size() == 1);
     CHECK((candidates[0].order == Order::pairwise) == row.recipe.pairwise);
+    CHECK((candidates[0].order == Order::halving) == row.recipe.halving);
     CHECK(verdict_of(result) == Verdict::explained);
   }
 }
