@@ -284,6 +284,28 @@ TEST_CASE("halflab validate: knows what programs make of an operation") {
         "it rounds twice, the product and then the sum, reads subnormal operands as zeros and flushes both");
 }
 
+TEST_CASE("halflab validate: knows gelu's approximations from gelu") {
+  Trial gelu("gelu");
+  const std::vector<std::string> any{"--nan", "any"};
+  const auto by_tanh = [](const Operands& operands) {
+    const float x = as_float(operands[0]);
+    if (!std::isfinite(x)) return x < 0 ? std::uint16_t{0x8000} : operands[0];
+    return as_half(0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x))));
+  };
+  CHECK(gelu.explanation(by_tanh, any).starts_with("it is gelu's approximation by tanh, in floats"));
+  const auto by_sigmoid = [](const Operands& operands) {
+    const float x = as_float(operands[0]);
+    if (!std::isfinite(x)) return x < 0 ? std::uint16_t{0x8000} : operands[0];
+    return as_half(x / (1 + std::exp(-1.702f * x)));
+  };
+  CHECK(gelu.explanation(by_sigmoid, any).starts_with("it is gelu's approximation x sigmoid(1.702 x)"));
+  const auto by_erf = [](const Operands& operands) {
+    const float x = as_float(operands[0]);
+    return as_half(0.5f * x * (1 + std::erf(0.70710678f * x)));  // a NaN at -infinity, as PyTorch has it
+  };
+  CHECK(gelu.explanation(by_erf, any).starts_with("it computes x/2 (1 + erf(x / sqrt(2))) in floats"));
+}
+
 TEST_CASE("halflab validate: knows who flushes what is tiny from who flushes subnormal codes") {
   Trial multiply("multiply", {"--count", "1000000"});
   const auto product = [](const Operands& x) { return fp16::multiply<fp16::binary16>(x[0], x[1]).bits; };

@@ -3,9 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numbers>
 #include <utility>
 
 #include "fp16/arithmetic.h"
+#include "fp16/codec.h"
+#include "fp16/elementary.h"
 #include "fp16/rounding_names.h"
 #include "tools/halflab/formats.h"
 
@@ -219,27 +224,72 @@ class Collector {
   }
 
   void add_approximation(const Evaluate& narrow) {
-    constexpr std::uint64_t most_float_ulp = 4;
     const Evaluate to_odd = function_.in(operands_, fp16::binary32, Rounding::to_odd);
     if (!to_odd || function_.name == "cast") return;
+    add_in_floats("it computes in floats", to_odd, to_odd, narrow);
+    if (function_.name != "gelu") return;
+    add_in_floats("it computes x/2 (1 + erf(x / sqrt(2))) in floats", to_odd_of(gelu_by_erf<-1>),
+                  to_odd_of(gelu_by_erf<1>), narrow);
+    add_in_floats("it is gelu's approximation by tanh, in floats", to_odd_of(gelu_by_tanh<-1>),
+                  to_odd_of(gelu_by_tanh<1>), narrow);
+    const Evaluate by_sigmoid = to_odd_of(gelu_by_sigmoid);
+    add_in_floats("it is gelu's approximation x sigmoid(1.702 x), in floats", by_sigmoid, by_sigmoid, narrow);
+  }
+
+  /// It rounds floats that are a little off from what lies between these two, given to odd.
+  void add_in_floats(std::string_view what, const Evaluate& from, const Evaluate& to,
+                     const Evaluate& narrow) {
+    constexpr std::uint64_t most_float_ulp = 4;
     const CodeQuestions wide = questions_of(fp16::binary32), questions = questions_of(result_);
     add(
-        fmt::format("it computes in floats that are wrong by at most {} ulp, and rounds those",
-                    most_float_ulp),
+        fmt::format("{} that are wrong by at most {} ulp, and rounds those", what, most_float_ulp),
         [=, attributes = attributes_](const Operands& codes, std::uint64_t, std::uint64_t result) {
-          const std::uint64_t value = to_odd(codes, {.rounding = Rounding::to_odd});
-          if (wide.is_nan(value) || wide.is_infinite(value) || wide.is_zero(value) ||
-              questions.is_nan(result))
-            return false;
-          const std::uint64_t sign = value & 0x80000000u, magnitude = value & 0x7fffffffu;
-          const std::uint64_t below = magnitude > most_float_ulp ? magnitude - most_float_ulp : 0;
-          const std::uint64_t one = narrow({sign | below}, attributes),
-                              other = narrow({sign | (magnitude + most_float_ulp)}, attributes);
-          if (questions.is_nan(one) || questions.is_nan(other)) return false;
-          const auto [low, high] = std::minmax({questions.ordinal(one), questions.ordinal(other)});
+          std::int64_t low = std::numeric_limits<std::int64_t>::max(), high = -low;
+          for (const Evaluate& bound : {from, to}) {
+            const std::uint64_t value = bound(codes, {.rounding = Rounding::to_odd});
+            if (wide.is_nan(value) || questions.is_nan(result))
+              return wide.is_nan(value) && questions.is_nan(result);
+            if (wide.is_infinite(value) || wide.is_zero(value)) return false;
+            const std::uint64_t sign = value & 0x80000000u, magnitude = value & 0x7fffffffu;
+            const std::uint64_t below = magnitude > most_float_ulp ? magnitude - most_float_ulp : 0;
+            for (const std::uint64_t end : {below, magnitude + most_float_ulp}) {
+              const std::uint64_t code = narrow({sign | end}, attributes);
+              if (questions.is_nan(code)) return false;
+              low = std::min(low, questions.ordinal(code));
+              high = std::max(high, questions.ordinal(code));
+            }
+          }
           return low <= questions.ordinal(result) && questions.ordinal(result) <= high;
         },
         true);
+  }
+
+  /// x/2 (1 + y), where a float y near -1 is off by up to four units in its last place.
+  template <int direction>
+  static double half_of_both(double x, double y) {
+    const double error = std::isfinite(x) ? direction * 0x1p-22 : 0;
+    return 0.5 * x * (1 + y + error);
+  }
+  template <int direction>
+  static double gelu_by_erf(double x) {
+    return half_of_both<direction>(x, fp16::erf(x / std::numbers::sqrt2));
+  }
+  /// PyTorch's approximate="tanh".
+  template <int direction>
+  static double gelu_by_tanh(double x) {
+    constexpr double factor = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
+    return half_of_both<direction>(x, fp16::tanh(factor * (x + 0.044715 * x * x * x)));
+  }
+  static double gelu_by_sigmoid(double x) { return x * fp16::sigmoid(1.702 * x); }
+
+  /// The formula on the value of the operand, which is exact in binary64.
+  Evaluate to_odd_of(double (*formula)(double)) const {
+    return with_format(operands_, [&]<const Format & F>() -> Evaluate {
+      return [formula](const Operands& codes, const Attributes& attributes) -> std::uint64_t {
+        const double x{fp16::decode<F>(static_cast<fp16::Bits<F>>(codes[0]))};
+        return fp16::encode<fp16::binary32>(formula(x), attributes).bits;
+      };
+    });
   }
 
   const Function& function_;
