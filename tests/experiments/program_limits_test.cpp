@@ -186,8 +186,9 @@ TEST_CASE("programs: a standard output that is full is an error, whatever was pr
     INFO(name);
     CHECK(run(name + " --help >/dev/full").exit_code != 0);
   }
-  for (const std::string command : {"formats --quick --out " + (directory / "out").string(),
-                                    std::string("halflab show 0.1"), std::string("training --list models")}) {
+  for (const std::string& command :
+       {"formats --quick --out " + (directory / "out").string(), std::string("halflab show 0.1"),
+        std::string("training --list models")}) {
     const Outcome outcome =
         programs::run_command("(" HALFLAB_BINARY_DIRECTORY "/" + command + " >/dev/full)");
     INFO(command, outcome.output);

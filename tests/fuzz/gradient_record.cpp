@@ -1,24 +1,51 @@
 #include "experiments/training/gradient_record.h"
 
-#include <algorithm>
+#include <array>
 #include <fstream>
+#include <iterator>
 
 #include "tests/fuzz/fuzz.h"
+
+namespace {
+
+/// A record on disk whose files are whole but for one.
+class Record {
+ public:
+  Record()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("halflab-fuzz-record-" + std::to_string(::getpid()))) {
+    std::filesystem::create_directories(folder_);
+    experiments::write_gradient_record(
+        folder_, {.source = "", .scaler = "", .exponents_every = 1, .steps = {{.step = 0}}});
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::ifstream stream(folder_ / names[i], std::ios::binary);
+      whole_[i].assign(std::istreambuf_iterator<char>(stream), {});
+    }
+  }
+
+  void read_with(std::size_t chosen, std::string_view text) const {
+    write(chosen, text);
+    fuzz::allow_refusal([&] { experiments::read_gradient_record(folder_); });
+    write(chosen, whole_[chosen]);
+  }
+
+  static constexpr std::array names{"manifest.json", "steps.csv", "exponents.csv"};
+
+ private:
+  void write(std::size_t file, std::string_view text) const {
+    std::ofstream(folder_ / names[file], std::ios::binary) << text;
+  }
+
+  std::filesystem::path folder_;
+  std::array<std::string, names.size()> whole_;
+};
+
+}  // namespace
 
 /// The input's first byte says which of the three files it is; the others are whole.
 HALFLAB_FUZZ(input) {
   if (input.empty()) return;
-  static const std::filesystem::path folder = [] {
-    const std::filesystem::path path =
-        std::filesystem::temp_directory_path() / ("halflab-fuzz-record-" + std::to_string(::getpid()));
-    std::filesystem::create_directories(path);
-    return path;
-  }();
-  const char* const names[] = {"manifest.json", "steps.csv", "exponents.csv"};
-  const auto chosen = static_cast<std::size_t>(input.front()) % 3;
+  static const Record record;
   const std::string_view text(reinterpret_cast<const char*>(input.data()) + 1, input.size() - 1);
-  experiments::write_gradient_record(
-      folder, {.source = "", .scaler = "", .exponents_every = 1, .steps = {{.step = 0}}});
-  std::ofstream(folder / names[chosen], std::ios::binary) << text;
-  fuzz::allow_refusal([&] { experiments::read_gradient_record(folder); });
+  record.read_with(static_cast<std::size_t>(input.front()) % Record::names.size(), text);
 }

@@ -4,8 +4,6 @@ halflab_test(gpu_probes_tests
   LIBRARIES halflab::probes oracle)
 halflab_test(gpu_probes_tensor_core_tests fp16/mma_mutants.cpp experiments/gpu/probes/tensor_core_test.cpp
   LIBRARIES halflab::probes oracle)
-# The wrong models compute in wide integers.
-target_compile_options(gpu_probes_tensor_core_tests PRIVATE $<$<CONFIG:Debug>:-O2>)
 set(probes_gpu_tests experiments/gpu/probes/sweep_gpu_test.cpp experiments/gpu/probes/tensor_core_gpu_test.cpp)
 halflab_test(gpu_probes_gpu_tests ${probes_gpu_tests} LIBRARIES halflab::probes LABEL gpu)
 include(experiments/gpu/ptx/ptx.cmake)
