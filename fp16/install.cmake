@@ -32,7 +32,11 @@ write_basic_package_version_file(halflabConfigVersion.cmake COMPATIBILITY ${comp
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/halflabConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/halflabConfigVersion.cmake
   DESTINATION ${package_directory})
 # The same for those who build without CMake; the prefix follows from where the file lies.
-cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/pkgconfig
+set(from_prefix ${CMAKE_INSTALL_LIBDIR})
+if(IS_ABSOLUTE ${from_prefix})
+  cmake_path(RELATIVE_PATH from_prefix BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX})
+endif()
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_PREFIX BASE_DIRECTORY ${CMAKE_INSTALL_PREFIX}/${from_prefix}/pkgconfig
   OUTPUT_VARIABLE prefix_from_pkgconfig)
 configure_file(${PROJECT_SOURCE_DIR}/cmake/halflab.pc.in halflab.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/halflab.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -193,6 +193,7 @@ std::vector<Way> ways_of(const Problem& problem, const Accumulator& accumulator,
     if (cut.slices > 2 && !adds_halves_in_fp32) ways.push_back({reduction, Order::descending});
     if (cut.slices > 3) ways.push_back({reduction, Order::pairwise});
   }
+  if (cut.slicing == Slicing::interleaved && cut.slices > 2) ways.push_back({in_registers, Order::halving});
   // Warps of one block do not meet in D, halves are added to it as fp16 has it, and slices of few steps would pass
   // for a chain with an FP16 accumulator.
   const bool in_place = cut.slicing == Slicing::even && problem.d.format == problem.narrow() && !halves &&
@@ -223,12 +224,13 @@ std::vector<Cut> interleaved_cuts(std::size_t depth, std::size_t most_slices) {
   return cuts;
 }
 
-/// Lanes of blocks that are among interleaved_cuts have another reduction there.
-std::vector<Cut> lane_cuts(std::size_t depth) {
+/// Those that are not among interleaved_cuts.
+std::vector<Cut> lane_cuts(std::size_t depth, std::size_t most_slices) {
   std::vector<Cut> cuts;
   for (std::size_t lanes = 2; lanes <= most_lanes; lanes *= 2) {
     for (const std::size_t length : lane_lengths) {
-      const bool is_known = length == block_lengths.front() && lanes <= most_interleaved;
+      const bool is_known =
+          length == block_lengths.front() && lanes <= std::min(most_slices, most_interleaved);
       if (!is_known && divide_up(depth, length) > lanes)
         cuts.push_back({Slicing::interleaved, length, lanes, true});
     }
@@ -252,7 +254,8 @@ std::vector<Cut> cuts_of(std::size_t depth, std::size_t most_slices) {
   std::vector<Cut> cuts = even_cuts(depth, most_slices);
   if (most_slices == 1) return cuts;
   const std::vector<Cut> uneven = uneven_cuts(depth, cuts);
-  for (const std::vector<Cut>& more : {interleaved_cuts(depth, most_slices), lane_cuts(depth), uneven})
+  for (const std::vector<Cut>& more :
+       {interleaved_cuts(depth, most_slices), lane_cuts(depth, most_slices), uneven})
     cuts.insert(cuts.end(), more.begin(), more.end());
   return cuts;
 }

@@ -59,7 +59,7 @@ enum class Order {
   ascending,   ///< slice after slice
   descending,  ///< from the last one on
   pairwise,    ///< neighbours, then neighbouring sums, and so on; what is left over without one waits
-  halving      ///< those of the upper half to those of the lower one, and so on, as lanes are added up
+  halving      ///< the upper half to the lower one, and so on, as lanes are added up; of a power of two
 };
 
 /// How the reduced sum s becomes D, where a rounding to D's format comes last. Float arithmetic, unless the
@@ -114,16 +114,16 @@ Slices slices_of(const Hypothesis& hypothesis, std::size_t depth);
 
 /// At most so many slices of blocks interleave.
 inline constexpr std::size_t most_interleaved = 8;
-/// And so many lanes: two for each thread of a warp.
+/// At most so many lanes take k in turn: two for each thread of a warp.
 inline constexpr std::size_t most_lanes = 64;
-/// And so many places are tried at which to cut k in two.
+/// At most so many places are tried at which to cut k in two.
 inline constexpr std::size_t most_uneven_cuts = 64;
 
 /// Whether an accumulator adds such operands. What tensor cores make of bfloat16 and TF32 is not modelled.
 bool suits(const Accumulator& accumulator, const fp16::Format& operands);
 
-/// Every combination that makes a difference in principle, with at most `most_slices` slices: even ones first,
-/// then interleaved and uneven ones, of each the fewest slices first. Shortened steps that are as long as
+/// Every combination that makes a difference in principle, with at most `most_slices` slices, and lanes where that is more
+/// than 1: even slices first, then interleaved ones, lanes and uneven ones, of each the fewest first. Shortened steps that are as long as
 /// their slices are left out: the unshortened ones are the same there.
 ///
 /// Even slices are as long as an equal share of k, rounded up to a multiple of 1, 16, 32 or 64. 2, 4 or 8 slices

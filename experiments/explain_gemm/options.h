@@ -39,7 +39,8 @@ inline void bind(CommandLine& command_line, Options& options) {
   command_line.add("--budget", options.census.budget_s,
                    "seconds after which --cublas asks for nothing more and explains no further result",
                    {.minimum = 0});
-  command_line.add("--most-slices", options.search.most_slices, "k is cut into up to so many slices",
+  command_line.add("--most-slices", options.search.most_slices,
+                   "k is cut into up to so many slices, and dealt to up to 64 lanes unless this is 1",
                    {.minimum = 1, .maximum = 16});
   command_line.add("--most-verified", options.search.most_verified,
                    "hypotheses that no sample refutes are held against all of D up to this number",

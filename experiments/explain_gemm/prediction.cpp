@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 #include <set>
 #include <span>
@@ -64,6 +65,7 @@ std::vector<float> reduced(Partials sums, const Hypothesis& hypothesis) {
         add(sums[slice], sums[slice + stride], hypothesis);
     }
   } else if (hypothesis.order == Order::halving) {
+    assert(std::has_single_bit(count));
     for (std::size_t half = count / 2; half > 0; half /= 2) {
       for (std::size_t slice = 0; slice < half; ++slice) add(sums[slice], sums[slice + half], hypothesis);
     }

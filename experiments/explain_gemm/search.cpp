@@ -24,7 +24,8 @@ constexpr std::array<std::size_t, 5> sample_sides{16, 32, 64, 128, 256};
 constexpr double products_at_once = 4e9;
 constexpr std::size_t least_runners_up = 8;
 constexpr std::size_t most_imperfect = 64;
-constexpr std::size_t part_rows = 128;
+// A part is of so many rows at most, and of so many outputs, of which each slice has a sum.
+constexpr std::size_t most_part_rows = 128, most_part_outputs = std::size_t{1} << 17;
 // What each sample may drop of the expected chance survivors: a fiftieth of what an explanation may have.
 constexpr double most_dropped = 0.02 * most_chance_survivors;
 
@@ -48,8 +49,12 @@ Indices sampled(std::size_t count, std::size_t wanted, std::string_view purpose)
   return indices;
 }
 
+std::size_t part_rows(std::size_t columns) {
+  return std::clamp(most_part_outputs / std::max(columns, std::size_t{1}), std::size_t{1}, most_part_rows);
+}
+
 std::vector<Part> whole(const Problem& problem) {
-  return cut(problem, all_below(problem.rows), all_below(problem.columns), part_rows);
+  return cut(problem, all_below(problem.rows), all_below(problem.columns), part_rows(problem.columns));
 }
 
 /// Hypotheses with the same sums of slices, which are computed once for all of them.
@@ -187,8 +192,9 @@ Explanation explain(const Problem& problem, const SearchOptions& options, const 
   };
   for (const std::size_t side : sample_sides) {
     if (is_cheap() || (side >= problem.rows && side >= problem.columns)) break;
-    const std::vector<Part> parts = cut(problem, sampled(problem.rows, side, "explain_gemm rows"),
-                                        sampled(problem.columns, side, "explain_gemm columns"), part_rows);
+    const std::vector<Part> parts =
+        cut(problem, sampled(problem.rows, side, "explain_gemm rows"),
+            sampled(problem.columns, side, "explain_gemm columns"), most_part_rows);
     hold_against({problem, parts, run}, alive, found.tried);
     keep_best(found.tried, alive, problem.outputs());
   }

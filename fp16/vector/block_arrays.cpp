@@ -187,9 +187,9 @@ FP16_VECTOR_CLONES void round_columns(const BlockRounding& to, const float* in, 
   const auto column = [](std::size_t i) { return i; };
   for (std::size_t row = 0; row < rows; ++row) {
     const float* const values = in + row * stride;
-    std::array<std::uint32_t, is_stochastic ? philox_buffer_size(most_blocks) : 0> drawn;
+    std::array<std::uint32_t, is_stochastic ? philox_buffer_size(most_blocks) : 0> buffer;
     const std::uint32_t* bits = nullptr;
-    if constexpr (is_stochastic) bits = random.from(first + row * stride, count, drawn.data());
+    if constexpr (is_stochastic) bits = random.from(first + row * stride, count, buffer.data());
     RoundedElements<is_relative, is_stochastic, most_blocks> rounded;
     round_run<Out, is_relative, is_stochastic>(to, scales, values, bits, count, column, rounded.words.data(),
                                                rounded.open.data());
@@ -235,7 +235,7 @@ class BlockLoops {
       } else {
         const std::size_t blocks =
             std::min({most_elements / size, axis_.length / size - block, last - first});
-        round_line<is_relative, is_stochastic>(to_, in_ + offset, drawn(offset, blocks * size), blocks,
+        round_line<is_relative, is_stochastic>(to_, in_ + offset, random_bits(offset, blocks * size), blocks,
                                                scales_, out_.elements + offset);
         keep_scales(first, blocks);
         first += blocks;
@@ -245,10 +245,11 @@ class BlockLoops {
 
  private:
   static constexpr std::size_t size = size_of_blocks<is_relative>;
+  static_assert(most_elements % size == 0 && most_elements / size <= most_blocks);
 
-  const std::uint32_t* drawn(std::size_t begin, std::size_t count) {
+  const std::uint32_t* random_bits(std::size_t begin, std::size_t count) {
     if constexpr (!is_stochastic) return nullptr;
-    return random_.from(begin, count, drawn_.data());
+    return random_.from(begin, count, buffer_.data());
   }
 
   void keep_scales(std::size_t first, std::size_t blocks) {
@@ -261,7 +262,7 @@ class BlockLoops {
     std::array<std::uint32_t, size> random{};
     std::array<Out, size> elements;
     std::copy_n(in_ + offset, length, values.begin());
-    if constexpr (is_stochastic) std::copy_n(drawn(offset, length), length, random.begin());
+    if constexpr (is_stochastic) std::copy_n(random_bits(offset, length), length, random.begin());
     round_line<is_relative, is_stochastic>(to_, values.data(), random.data(), 1, scales_, elements.data());
     std::copy_n(elements.begin(), length, out_.elements + offset);
     keep_scales(block, 1);
@@ -284,7 +285,7 @@ class BlockLoops {
   const RandomBits& random_;
   BlockOutput<Out> out_;
   BlockScales scales_;
-  std::array<std::uint32_t, is_stochastic ? philox_buffer_size(most_elements) : 0> drawn_;
+  std::array<std::uint32_t, is_stochastic ? philox_buffer_size(most_elements) : 0> buffer_;
 };
 
 void require_valid(std::span<const float> values, const BlockAxis& axis, const BlockArrayOptions& options) {

@@ -37,8 +37,8 @@ struct Numbers {
   Real min_normal;
   Real unit;   ///< in the last place of 1
   Real shift;  ///< a sum with shift * 2^e, half as large again as its binade, ends at that place of 2^e
-  std::make_unsigned_t<Int>
-      units;    ///< less the code of a binade: the code of 1 over the unit in its last place
+  /// Less the code of a binade 2^e: that of 1 / (unit * 2^e).
+  std::make_unsigned_t<Int> units;
   int dropped;  ///< the digits that Real has besides
 
   constexpr explicit Numbers(const Format& format)

@@ -9,7 +9,7 @@
 namespace fp16::detail {
 namespace {
 
-/// What a round adds to the products of two words, for each round.
+/// The keys that each round XORs in.
 template <class Longs>
 struct PhiloxRoundKeys {
   struct Pair {
@@ -71,7 +71,9 @@ void philox_groups(const Philox& philox, std::uint64_t number, std::uint32_t* ou
     groups -= count;
   };
   while (groups >= at_a_time) make(std::integral_constant<std::size_t, at_a_time>{});
-  while (groups > 0) make(std::integral_constant<std::size_t, 1>{});
+  if constexpr (at_a_time > 1) {
+    while (groups > 0) make(std::integral_constant<std::size_t, 1>{});
+  }
 }
 
 }  // namespace

@@ -112,8 +112,8 @@ struct Network {
   std::uint64_t parameter_count() const;
 };
 
-/// The network for these values of its symbols, defaults where none is given. Throws std::invalid_argument in
-/// one line for an unknown symbol or one above its limit, and std::runtime_error, "FILE:LINE: operator ...", for what does not fit:
+/// The network for these values of its symbols, defaults where none is given. Throws std::invalid_argument in one line for a
+/// symbol that is unknown or above its limit, and std::runtime_error, "FILE:LINE: operator ...", for what does not fit:
 /// unknown names, shapes, sizes, or more than 10,000 operators, 2^56 elements or 2^60 FLOP in all.
 Network network_of(const NetworkDescription& description,
                    const std::map<std::string, std::uint64_t>& symbols = {});

@@ -134,7 +134,7 @@ inline Recipe in_turn(const oracle::gemm::Steps& steps, std::size_t block, std::
       .steps = steps, .slice_length = block, .slice_of = [=](std::size_t k) { return k / block % slices; }};
 }
 
-/// Likewise, lanes that are added up in halves.
+/// Blocks of k dealt to lanes in turn, whose sums are added in halves.
 inline Recipe in_lanes(const oracle::gemm::Steps& steps, std::size_t block, std::size_t lanes,
                        FixedReduction reduction = FixedReduction::fp32) {
   Recipe recipe = in_turn(steps, block, lanes);

@@ -60,6 +60,7 @@ TEST_CASE(
        Slicing::interleaved},
       {"fp32_fma_chain", in_turn(oracle::gemm::fp32_chain(), 1, 16), Reduction::fp32, Slicing::interleaved},
       {"fp32_fma_chain", in_lanes(oracle::gemm::fp32_chain(), 1, 8), Reduction::fp32, Slicing::interleaved},
+      {"fp32_fma_chain", in_lanes(oracle::gemm::fp32_chain(), 8, 4), Reduction::fp32, Slicing::interleaved},
       {"fp32_fma_chain", in_lanes(oracle::gemm::fp32_chain(), 2, 32), Reduction::fp32, Slicing::interleaved},
       {"fp32_fma_chain", in_lanes(oracle::gemm::fp32_chain(), 1, 64), Reduction::fp32, Slicing::interleaved},
       {"fp16_fma_chain", in_lanes(oracle::gemm::fp16_fma_chain(), 4, 4, FixedReduction::fp16),
@@ -89,6 +90,34 @@ TEST_CASE(
     CHECK((candidates[0].order == Order::pairwise) == row.recipe.pairwise);
     CHECK((candidates[0].order == Order::halving) == row.recipe.halving);
     CHECK(verdict_of(result) == Verdict::explained);
+  }
+}
+
+TEST_CASE("explain_gemm: lanes and warps take what is left of k in turn, in any order of their sums") {
+  const auto reversed = [](std::size_t k) { return 7 - k % 8; };
+  const struct {
+    std::size_t depth, slices;
+    Recipe recipe;
+    std::string text;
+  } rows[] = {
+      {104, 2, in_turn(oracle::gemm::tensor_core(hopper32, Output::binary32), 16, 2),
+       "hopper/blackwell_fp32, blocks of 16 k to 2 slices in turn reduced by fp32"},
+      {99, 8, in_lanes(oracle::gemm::fp32_chain(), 1, 8),
+       "fp32_fma_chain, k to 8 lanes in turn reduced by fp32 halving"},
+      {99, 16, in_lanes(oracle::gemm::fp32_chain(), 4, 16),
+       "fp32_fma_chain, blocks of 4 k to 16 slices in turn reduced by fp32 halving"},
+      {96,
+       8,
+       {.steps = oracle::gemm::fp32_chain(), .slice_length = 1, .slice_of = reversed},
+       "fp32_fma_chain, k to 8 lanes in turn reduced by fp32 descending"},
+  };
+  for (const auto& row : rows) {
+    Problem problem = random_problem(binary32, row.depth);
+    plant(problem, [&](auto a, auto b, std::size_t) { return oracle::gemm::dot(row.recipe, a, b); });
+    const std::vector<Hypothesis> candidates = candidates_of(answer(problem));
+    REQUIRE(candidates.size() == 1);
+    CHECK(candidates[0].text() == row.text);
+    CHECK(candidates[0].slices == row.slices);
   }
 }
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzzes one reader for HALFLAB_FUZZ_SECONDS (60), or up to HALFLAB_FUZZ_RUNS executions in all, by inputs of at most
-# HALFLAB_FUZZ_LENGTH bytes (65536). It goes on from the inputs that earlier runs have kept in HALFLAB_FUZZ_FOLDER
+# Fuzzes one reader for HALFLAB_FUZZ_SECONDS (60; without limit where HALFLAB_FUZZ_RUNS is given), at most until it has
+# HALFLAB_FUZZ_RUNS executions in all, by inputs of at most HALFLAB_FUZZ_LENGTH bytes (65536). It goes on from the inputs that earlier runs have kept in HALFLAB_FUZZ_FOLDER
 # (build/tests/fuzz), and adds up their executions there.
 # usage: run.sh NAME TARGET CORPUS
 set -eu
@@ -8,19 +8,19 @@ name=$1 target=$2 corpus=$3
 kept=${HALFLAB_FUZZ_FOLDER:-fuzz}/$name
 mkdir -p "$kept/corpus"
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm # readers of files read them from memory
-before=$(cat "$kept/executions" 2>/dev/null || echo 0)
-runs=-1
+executions() { cat "$kept/executions" 2>/dev/null || echo 0; }
+runs=-1 seconds=${HALFLAB_FUZZ_SECONDS:-60}
 if [ -n "${HALFLAB_FUZZ_RUNS:-}" ]; then
-  runs=$((HALFLAB_FUZZ_RUNS - before))
-  [ "$runs" -gt 0 ] || { echo "$name: $before executions before this, of $HALFLAB_FUZZ_RUNS" && exit; }
+  runs=$((HALFLAB_FUZZ_RUNS - $(executions))) seconds=${HALFLAB_FUZZ_SECONDS:-0}
+  [ "$runs" -gt 0 ] || { echo "$name: $(executions) executions before this, of $HALFLAB_FUZZ_RUNS" && exit; }
 fi
 status=0
-"$target" -runs="$runs" -max_total_time="${HALFLAB_FUZZ_SECONDS:-60}" -max_len="${HALFLAB_FUZZ_LENGTH:-65536}" \
+"$target" -runs="$runs" -max_total_time="$seconds" -max_len="${HALFLAB_FUZZ_LENGTH:-65536}" \
   -timeout=10 -malloc_limit_mb=64 -print_final_stats=1 -verbosity=0 -artifact_prefix="$kept/" \
   "$kept/corpus" "$corpus" >"$kept/log" 2>&1 || status=$?
 cat "$kept/log"
 executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$kept/log")
-total=$((before + ${executed:-0}))
+total=$(($(executions) + ${executed:-0}))
 echo "$total" >"$kept/executions"
 echo "$name: ${executed:-0} executions, $total in all"
 exit "$status"

@@ -296,6 +296,7 @@ TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothi
            {{"hist", file, "--dtype", "tf32"}, "--dtype: 'tf32' lies in no file"},
            {{"hist", file, "--dtype", "float16", "--shape", "3,x"}, "'3,x' is no shape"},
            {{"hits", file}, "unknown command 'hits'"},
+           {{"watch"}, "docs/pytorch.md"},
        }) {
     std::vector<std::string> all = words;
     if (all.size() > 1) all.insert(all.end(), {"--out", directory / "out"});

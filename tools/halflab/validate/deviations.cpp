@@ -226,33 +226,35 @@ class Collector {
   void add_approximation(const Evaluate& narrow) {
     const Evaluate to_odd = function_.in(operands_, fp16::binary32, Rounding::to_odd);
     if (!to_odd || function_.name == "cast") return;
-    add_in_floats("it computes in floats", to_odd, to_odd, narrow);
+    add_in_floats(fmt::format("it computes in floats that are wrong by at most {} ulp, and rounds those",
+                              most_float_ulp),
+                  to_odd, to_odd, narrow);
     if (function_.name != "gelu") return;
     add_in_floats("it computes x/2 (1 + erf(x / sqrt(2))) in floats", to_odd_of(gelu_by_erf<-1>),
                   to_odd_of(gelu_by_erf<1>), narrow);
     add_in_floats("it is gelu's approximation by tanh, in floats", to_odd_of(gelu_by_tanh<-1>),
                   to_odd_of(gelu_by_tanh<1>), narrow);
-    const Evaluate by_sigmoid = to_odd_of(gelu_by_sigmoid);
-    add_in_floats("it is gelu's approximation x sigmoid(1.702 x), in floats", by_sigmoid, by_sigmoid, narrow);
+    add_in_floats("it is gelu's approximation x sigmoid(1.702 x), in floats", to_odd_of(gelu_by_sigmoid<-1>),
+                  to_odd_of(gelu_by_sigmoid<1>), narrow);
   }
 
-  /// It rounds floats that are a little off from what lies between these two, given to odd.
-  void add_in_floats(std::string_view what, const Evaluate& from, const Evaluate& to,
-                     const Evaluate& narrow) {
-    constexpr std::uint64_t most_float_ulp = 4;
+  static constexpr std::uint64_t most_float_ulp = 4;
+
+  /// The result is a float between `from` and `to`, which are given to odd, or a few ulp beyond, and rounded then.
+  void add_in_floats(std::string text, const Evaluate& from, const Evaluate& to, const Evaluate& narrow) {
     const CodeQuestions wide = questions_of(fp16::binary32), questions = questions_of(result_);
     add(
-        fmt::format("{} that are wrong by at most {} ulp, and rounds those", what, most_float_ulp),
-        [=, attributes = attributes_](const Operands& codes, std::uint64_t, std::uint64_t result) {
+        std::move(text),
+        [=, attributes = attributes_](const Operands& codes, std::uint64_t expected, std::uint64_t result) {
           std::int64_t low = std::numeric_limits<std::int64_t>::max(), high = -low;
           for (const Evaluate& bound : {from, to}) {
             const std::uint64_t value = bound(codes, {.rounding = Rounding::to_odd});
             if (wide.is_nan(value) || questions.is_nan(result))
-              return wide.is_nan(value) && questions.is_nan(result);
-            if (wide.is_infinite(value) || wide.is_zero(value)) return false;
+              return wide.is_nan(value) && questions.is_nan(result) && !questions.is_nan(expected);
+            if (wide.is_infinite(value)) return false;
             const std::uint64_t sign = value & 0x80000000u, magnitude = value & 0x7fffffffu;
-            const std::uint64_t below = magnitude > most_float_ulp ? magnitude - most_float_ulp : 0;
-            for (const std::uint64_t end : {below, magnitude + most_float_ulp}) {
+            const std::uint64_t error = wide.is_zero(value) ? 0 : most_float_ulp;
+            for (const std::uint64_t end : {magnitude - std::min(magnitude, error), magnitude + error}) {
               const std::uint64_t code = narrow({sign | end}, attributes);
               if (questions.is_nan(code)) return false;
               low = std::min(low, questions.ordinal(code));
@@ -264,11 +266,16 @@ class Collector {
         true);
   }
 
-  /// x/2 (1 + y), where a float y near -1 is off by up to four units in its last place.
+  /// x/2 (1 + y). Of y near -1 a float is off by up to four units in its last place, unless it is -1.
   template <int direction>
   static double half_of_both(double x, double y) {
-    const double error = std::isfinite(x) ? direction * 0x1p-22 : 0;
-    return 0.5 * x * (1 + y + error);
+    constexpr double error = 0x1p-22, surely_minus_one = 0x1p-40;
+    const double sum = 1 + y;
+    if (!std::isfinite(x)) return 0.5 * x * sum;
+    return 0.5 * x *
+           (direction < 0            ? std::max(sum - error, 0.0)
+            : sum < surely_minus_one ? sum
+                                     : sum + error);
   }
   template <int direction>
   static double gelu_by_erf(double x) {
@@ -280,7 +287,12 @@ class Collector {
     constexpr double factor = std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
     return half_of_both<direction>(x, fp16::tanh(factor * (x + 0.044715 * x * x * x)));
   }
-  static double gelu_by_sigmoid(double x) { return x * fp16::sigmoid(1.702 * x); }
+  /// An exponential's relative error is the absolute one of its operand, here one rounding of 1.702 x.
+  template <int direction>
+  static double gelu_by_sigmoid(double x) {
+    const double error = std::isfinite(x) ? direction * 0x1p-23 * std::fabs(x) : 0;
+    return x * fp16::sigmoid(1.702 * x) * (1 + error);
+  }
 
   /// The formula on the value of the operand, which is exact in binary64.
   Evaluate to_odd_of(double (*formula)(double)) const {
