@@ -73,7 +73,7 @@ class Scan {
     if (std::string_view("\n\r\v\f").find(character) != std::string_view::npos) {
       is_at_line_start_ = true;
       is_in_name_ = false;
-    } else if (character == '[' && is_at_line_start_ && depth_ == 0) {
+    } else if (character == '[' && is_at_line_start_ && open_.empty()) {
       is_in_name_ = true;
       if (!begins_as_name(toml_, i))
         return "a table's name must begin with a letter, a digit, _, - or a quote";
@@ -81,15 +81,25 @@ class Scan {
     if (is_beyond_ascii(character))
       return "a letter beyond ASCII is not allowed outside of strings and comments";
     if (character > ' ') is_at_line_start_ = false;
-    if (!is_in_name_) count_brackets(character);
+    if (!is_in_name_) {
+      count_brackets(character);
+      tell_values_from_keys(character);
+    }
     return count_dots(character);
   }
   void pass_string() { is_at_line_start_ = false; }
+  bool is_in_value() const { return is_in_value_; }
 
  private:
   void count_brackets(char character) {
-    if (character == '[' || character == '{') ++depth_;
-    if ((character == ']' || character == '}') && depth_ > 0) --depth_;
+    if (character == '[' || character == '{') open_ += character;
+    if ((character == ']' || character == '}') && !open_.empty()) open_.pop_back();
+  }
+  void tell_values_from_keys(char character) {
+    const bool is_in_table = !open_.empty() && open_.back() == '{';
+    if (character == '=' || character == '[') is_in_value_ = true;
+    if (character == '{' || (character == ',' && is_in_table) || (character == '\n' && open_.empty()))
+      is_in_value_ = false;
   }
   std::optional<std::string> count_dots(char character) {
     if (character == '.' && ++dots_ >= most_key_parts)
@@ -99,10 +109,11 @@ class Scan {
   }
 
   std::string_view toml_;
-  int dots_ = 0;   ///< since what parts keys and values
-  int depth_ = 0;  ///< of arrays and inline tables
+  int dots_ = 0;      ///< since what parts keys and values
+  std::string open_;  ///< brackets of arrays and inline tables
   bool is_at_line_start_ = true;
-  bool is_in_name_ = false;  ///< of a table, between brackets
+  bool is_in_name_ = false;   ///< of a table, between brackets
+  bool is_in_value_ = false;  ///< else in a key
 };
 
 }  // namespace
@@ -118,7 +129,8 @@ std::optional<TomlFault> fault_before_parsing(std::string_view toml) {
     };
     if (toml[i] == '"' || toml[i] == '\'') {
       constexpr std::string_view before_strings = " \t\r\n=[{,.";
-      if (i > begin && before_strings.find(toml[i - 1]) == std::string_view::npos)
+      const char before = i > begin ? toml[i - 1] : '\n';
+      if (before_strings.find(before) == std::string_view::npos || (before == '.' && scan.is_in_value()))
         return fault("a quote within a word is not allowed outside of strings");
       scan.pass_string();
       const std::size_t end = end_of_string(toml, i);

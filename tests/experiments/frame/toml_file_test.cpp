@@ -96,7 +96,17 @@ TEST_CASE("toml: what makes the parser's behaviour undefined is refused before i
   for (const std::string between : {"", " \t", "\n  "})
     CHECK(error_of("x = \"\"\"a\\\\\\" + between + "\xC5\x95\"\"\"\n") ==
           "FILE:1: a letter beyond ASCII after a backslash is not allowed");
-  CHECK(error_of("x = -\"\xC5\x95\"\n") == "FILE:1: a quote within a word is not allowed outside of strings");
+  for (const std::string text :
+       {"x = -\"\xC5\x95\"\n", "x = 55.\"\xEF\xB7\xBF,y\n", "x = [{a.\"b\" = 1}, 5.\"\xEF\xB7\xBF\"]\n",
+        "x = {a = 5.\"\xEF\xB7\xBF\"}\n"})
+    CHECK(error_of(text) == "FILE:1: a quote within a word is not allowed outside of strings");
+}
+
+TEST_CASE("toml: quoted parts of keys follow dots, wherever keys stand") {
+  CHECK(error_of("a.\"b\" = 1\nc.'d' = {a.\"b\" = 1, c.\"d\" = [1, 2], e.\"f\" = 2}\ng.\"h\" = "
+                 "[\n1,\n2]\ni.\"j\" = 3\n") == "");
+  CHECK(error_of("x = [{a.\"b\" = 1}, {c.\"d\" = {e.\"f\" = 2}, g.\"h\" = 3}]\n[a.\"b\"]\nc.\"d\" = "
+                 "1\n[[e.\"f\"]]\n") == "");
 }
 
 TEST_CASE(

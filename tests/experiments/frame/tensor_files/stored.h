@@ -12,7 +12,7 @@ namespace test {
 
 inline std::string little_endian(std::uint64_t value, std::size_t count) {
   std::string bytes;
-  for (std::size_t i = 0; i < count; ++i) bytes += static_cast<char>(value >> 8 * i);
+  for (std::size_t i = 0; i < count; ++i) bytes += static_cast<char>(i < sizeof(value) ? value >> 8 * i : 0);
   return bytes;
 }
 
