@@ -224,7 +224,7 @@ std::vector<Cut> interleaved_cuts(std::size_t depth, std::size_t most_slices) {
   return cuts;
 }
 
-/// Those that are not among interleaved_cuts.
+/// Cuts into lanes that are not among interleaved_cuts.
 std::vector<Cut> lane_cuts(std::size_t depth, std::size_t most_slices) {
   std::vector<Cut> cuts;
   for (std::size_t lanes = 2; lanes <= most_lanes; lanes *= 2) {
