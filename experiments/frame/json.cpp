@@ -11,6 +11,34 @@ using nlohmann::ordered_json;
 
 constexpr int deepest = 100;
 
+/// Ends the reading of a document that has more levels: the library reads CBOR by recursion, which ends with the stack.
+class LevelCounter final : public nlohmann::json_sax<ordered_json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool key(string_t&) override { return true; }
+  bool start_object(std::size_t) override { return ++level_ <= deepest; }
+  bool end_object() override { return leave(); }
+  bool start_array(std::size_t) override { return ++level_ <= deepest; }
+  bool end_array() override { return leave(); }
+  bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception&) override {
+    return false;
+  }
+
+ private:
+  bool leave() {
+    --level_;
+    return true;
+  }
+
+  int level_ = 0;
+};
+
 Json from_library(const ordered_json& value) {
   switch (value.type()) {
     case ordered_json::value_t::boolean:
@@ -99,6 +127,8 @@ Json Json::from_text(std::string_view text) {
 
 Json Json::from_cbor(std::string_view bytes) {
   try {
+    LevelCounter counter;
+    if (!ordered_json::sax_parse(bytes, &counter, ordered_json::input_format_t::cbor)) return nullptr;
     return from_library(ordered_json::from_cbor(bytes, /*strict=*/true, /*allow_exceptions=*/false));
   } catch (const ordered_json::exception&) {  // which a length beyond all memory is, nonetheless
     return nullptr;

@@ -51,7 +51,7 @@ class Json {
   /// An object of these members, in their order; of no two with the same key.
   static Json object(Object members = {});
 
-  /// null where the text or the bytes are no document, too, or a text has more than 100 levels.
+  /// null where the text or the bytes are no document, too, or have more than 100 levels.
   static Json from_text(std::string_view text);
   static Json from_cbor(std::string_view bytes);
   /// On one line, or indented by so many spaces a level. A number that is not finite becomes null, a byte that is
