@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fuzzes one reader for HALFLAB_FUZZ_SECONDS (60; without limit where HALFLAB_FUZZ_RUNS is given), at most until it has
-# HALFLAB_FUZZ_RUNS executions in all, by inputs of at most HALFLAB_FUZZ_LENGTH bytes (65536). It goes on from the inputs that earlier runs have kept in HALFLAB_FUZZ_FOLDER
-# (build/tests/fuzz), and adds up their executions there.
+# HALFLAB_FUZZ_RUNS executions in all, by inputs of at most HALFLAB_FUZZ_LENGTH bytes (65536). It goes on from the inputs that
+# earlier runs have kept in HALFLAB_FUZZ_FOLDER (build/tests/fuzz), and adds up their executions there.
 # usage: run.sh NAME TARGET CORPUS
 set -eu
 name=$1 target=$2 corpus=$3
