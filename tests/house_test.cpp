@@ -1,11 +1,10 @@
-/// The arrows between the rooms of the house: who may include whom.
+/// The arrows between the rooms of the house, who may include whom, and what not every compiler has.
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -132,6 +131,23 @@ std::vector<std::string> included_by(const std::string& file) {
   return included;
 }
 
+/// GCC 12 has no _Float16 in C++ for AArch64.
+std::vector<std::string> unguarded_native_halves() {
+  std::vector<std::string> unguarded;
+  for (const std::string_view top : {"fp16", "sim", "experiments", "tools/halflab", "tests"}) {
+    for (const std::string& file : sources_in(top)) {
+      bool guarded = false;
+      std::ifstream stream(root / file);
+      for (std::string line; std::getline(stream, line);) {
+        const std::string code = line.substr(0, line.find("//"));
+        guarded = guarded || code.find("FP16_HAS_NATIVE_HALF") != std::string::npos;
+        if (!guarded && code.find("_Float16") != std::string::npos) unguarded.push_back(file + ": " + line);
+      }
+    }
+  }
+  return unguarded;
+}
+
 std::vector<std::string> arrows_against_the_house() {
   std::vector<std::string> wrong;
   for (const std::string_view top : {"fp16", "sim", "experiments", "tools/halflab"}) {
@@ -147,6 +163,10 @@ std::vector<std::string> arrows_against_the_house() {
 
 TEST_CASE("house: every include follows an arrow that is allowed") {
   for (const std::string& arrow : arrows_against_the_house()) FAIL_CHECK(arrow);
+}
+
+TEST_CASE("house: _Float16 stands behind FP16_HAS_NATIVE_HALF alone") {
+  for (const std::string& line : unguarded_native_halves()) FAIL_CHECK(line);
 }
 
 TEST_CASE("house: the rows refuse what points up") {

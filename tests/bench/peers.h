@@ -45,7 +45,7 @@ extern const HalfLoops neon_fp16_limit;
 /// The types of other libraries, one element at a time as their users write it.
 extern const HalfLoops imath;
 extern const HalfLoops eigen_half;
-extern const HalfLoops float16;  ///< the compiler's _Float16
+extern const HalfLoops float16;  ///< the compiler's own
 
 /// What block formats cannot do without, and no rounding: in blocks of 32, of which `count` is a multiple, out[i] is
 /// in[i] times the power of two that the largest magnitude of the block gives, as an integer.

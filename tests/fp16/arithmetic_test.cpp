@@ -95,7 +95,7 @@ TEST_CASE("boundary-weighted triples of fma in all directions with flags") {
 
 /// binary32 has 24 >= 2 * 11 + 2 digits, so that rounding its correctly rounded result again to half is
 /// harmless (Figueroa, "When is double rounding innocuous?", 1995).
-TEST_CASE("ten million random pairs, nearest-even, against float arithmetic rounded to _Float16") {
+TEST_CASE("ten million random pairs, nearest-even, against float arithmetic rounded by the compiler") {
   constexpr std::uint64_t pairs = 10'000'000;
   oracle::RandomBits random(13);
   oracle::Comparison sums("add"), differences("subtract"), products("multiply"), quotients("divide");

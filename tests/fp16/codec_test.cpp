@@ -123,7 +123,7 @@ TEST_CASE("boundary-weighted floats and doubles in all directions with flags, Na
   comparison.finish(cases * 2 * 6);
 }
 
-TEST_CASE("one float of each 256 neighbours, against the compiler's _Float16") {
+TEST_CASE("one float of each 256 neighbours, against the compiler's own half") {
   oracle::Comparison comparison("float to half");
   oracle::RandomBits random(5);
   for (std::uint64_t block = 0; block < 1u << 24; ++block) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "tests/experiments/gpu/fake_cublas_types.h"
+#include "tests/oracle/compilers_half.h"
 
 namespace {
 
@@ -27,7 +28,7 @@ void note(const char* function, const Arguments&... arguments) {
 }
 
 double load(const void* data, cudaDataType type, std::size_t index) {
-  if (type == CUDA_R_16F) return static_cast<double>(static_cast<const _Float16*>(data)[index]);
+  if (type == CUDA_R_16F) return static_cast<double>(static_cast<const oracle::CompilersHalf*>(data)[index]);
   return static_cast<const float*>(data)[index];
 }
 
@@ -64,14 +65,14 @@ double chain(const Product& p, std::int64_t row, std::int64_t column, std::int64
   double sum = 0;
   for (std::int64_t k = first; k < next; ++k) {
     const double a = p.a.at(row, k), b = p.b.at(k, column);
-    sum = p.half_sums ? static_cast<double>(static_cast<_Float16>(a * b + sum))
+    sum = p.half_sums ? static_cast<double>(static_cast<oracle::CompilersHalf>(a * b + sum))
                       : std::fma(static_cast<float>(a), static_cast<float>(b), static_cast<float>(sum));
   }
   return sum;
 }
 
 double rounded(double value, cudaDataType type) {
-  if (type == CUDA_R_16F) return static_cast<double>(static_cast<_Float16>(value));
+  if (type == CUDA_R_16F) return static_cast<double>(static_cast<oracle::CompilersHalf>(value));
   return static_cast<float>(value);
 }
 
@@ -99,7 +100,7 @@ void multiply(const Product& p) {
       const double c = p.beta == 0 ? 0 : load(p.c, p.type_c, index);
       const double d = output(p, row, column, c);
       if (p.type_c == CUDA_R_16F) {
-        static_cast<_Float16*>(p.c)[index] = static_cast<_Float16>(d);
+        static_cast<oracle::CompilersHalf*>(p.c)[index] = static_cast<oracle::CompilersHalf>(d);
       } else {
         static_cast<float*>(p.c)[index] = static_cast<float>(d);
       }
