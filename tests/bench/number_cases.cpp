@@ -11,6 +11,7 @@
 #include "fp16/dot.h"
 #include "fp16/exact_sums.h"
 #include "fp16/math.h"
+#include "fp16/philox.h"
 #include "fp16/sum.h"
 #include "tests/bench/case.h"
 #include "tests/bench/peers.h"
@@ -268,6 +269,21 @@ void add_exact_sums(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
       Case{"exact_dot", array_size, [=] { benchmark::DoNotOptimize(dot()); }, limits}.moving(4, 2));
 }
 
+/// Held against the products of its ten rounds alone, two for a block of four words in each.
+void add_random_bits(std::vector<Case>& cases, const std::shared_ptr<Data>& d) {
+  constexpr fp16::Philox philox{.key = 3};
+  const auto fill = [=] { fp16::fill_bits(philox, 0, d->words); };
+  fill();
+  for (std::size_t i = 0; i < array_size; i += 101) require(d->words[i] == philox.bits(i), "philox");
+  constexpr std::size_t products = array_size / 4 * 2 * fp16::detail::philox_rounds;
+  cases.push_back({"philox_products",
+                   array_size,
+                   [] { benchmark::DoNotOptimize(widening_products(products)); },
+                   {},
+                   true});
+  cases.push_back(Case{"philox", array_size, fill, {"philox_products"}}.moving(4));
+}
+
 }  // namespace
 
 void add_number_cases(std::vector<Case>& cases) {
@@ -279,6 +295,7 @@ void add_number_cases(std::vector<Case>& cases) {
   add_encoders(cases, normal);
   add_exact_sums(cases, normal);
   add_functions(cases, normal);
+  add_random_bits(cases, normal);
 }
 
 }  // namespace bench

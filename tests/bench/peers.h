@@ -57,6 +57,9 @@ std::uint64_t sum_words(const void* data, std::size_t bytes);
 /// At least `count` multiply-adds of floats that stay in registers.
 float multiply_adds(std::size_t count);
 
+/// At least `count` products of 32-bit words, each of 64 bits, that stay in registers.
+std::uint64_t widening_products(std::size_t count);
+
 /// c = a * b, all n x n row-major, by Eigen.
 void eigen_product(const float* a, const float* b, float* c, std::size_t n);
 /// The same, compiled for AVX2 and FMA alone.

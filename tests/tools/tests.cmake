@@ -1,6 +1,6 @@
 file(GLOB command_tests CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/halflab/*_test.cpp)
 halflab_test(halflab_command_test ${command_tests}
-  LIBRARIES halflab_command nlohmann_json::nlohmann_json ZLIB::ZLIB)
+  LIBRARIES halflab_command nlohmann_json::nlohmann_json ZLIB::ZLIB mpfr gmp)
 target_compile_definitions(halflab_command_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
 add_test(NAME "halflab: bash completes its commands and options" COMMAND
   ${CMAKE_CURRENT_LIST_DIR}/halflab/completion_test.sh ${PROJECT_SOURCE_DIR}/tools/halflab/completion.bash

@@ -14,6 +14,7 @@ set(engine_sources
   fp16/vector/vector_path.cpp
   tools/halflab/show/exact_number.cpp
   tools/halflab/show/expression.cpp
+  tools/halflab/show/functions.cpp
   tools/halflab/show/measure.cpp
   tools/halflab/show/numbers.cpp
   tools/halflab/show/page_fragment.cpp

@@ -94,6 +94,7 @@ TEST_CASE("halflab show: 0x is a code without p and a value with it, and -1.5 is
   CHECK(code_of({"2048", "-", "1"}) == "0x67ff");
   CHECK(code_of({"-", "(1", "+", "2)"}) == "0xc200");
   CHECK(code_of({"-sqrt(4)"}) == "0xc000");
+  CHECK(code_of({"-tanh(-0)"}) == "0x0000");
 }
 
 TEST_CASE("halflab show prints the state of the teaching page that shows the same") {
@@ -250,6 +251,9 @@ TEST_CASE("halflab show: bad input is one line and exit code 2") {
            {{"show", "1+"}, "'1+' at its end"},
            {{"show", "(1"}, "must be ')'"},
            {{"show", "fma(1,2)"}, "must be ','"},
+           {{"show", "tahn(1)"}, "'tahn(1)' at 'tahn(1)': must be one of sqrt(a), fma(a, b, c), exp(a)"},
+           {{"show", "exp(1e5)", "--format", "binary32"},
+            "100000 is too large for exp: allowed are -65536 to 65536"},
            {{"show", "0x1.8"}, "0x1.8p0"},
            {{"show", "0x10000"}, "too long for binary16"},
            {{"show", "0x11112222333344445"}, "at most 64 bits"},

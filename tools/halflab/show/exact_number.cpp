@@ -11,8 +11,6 @@
 namespace halflab::show {
 namespace {
 
-constexpr int quotient_bits = 192;
-
 void trim(Limbs& limbs) {
   while (!limbs.empty() && limbs.back() == 0) limbs.pop_back();
 }
@@ -32,6 +30,16 @@ int width_of(const Limbs& limbs) {
 bool bit_of(const Limbs& limbs, int bit) {
   const auto limb = static_cast<std::size_t>(bit / 32);
   return bit >= 0 && limb < limbs.size() && (limbs[limb] >> bit % 32 & 1) != 0;
+}
+
+Limbs shifted_right(const Limbs& limbs, int bits) {
+  Limbs result(limbs.begin() + std::min(bits / 32, static_cast<int>(limbs.size())), limbs.end());
+  for (std::size_t i = 0; i < result.size() && bits % 32 != 0; ++i) {
+    const std::uint64_t above = i + 1 < result.size() ? result[i + 1] : 0;
+    result[i] = static_cast<std::uint32_t>((above << 32 | result[i]) >> bits % 32);
+  }
+  trim(result);
+  return result;
 }
 
 Limbs shifted_left(const Limbs& limbs, int bits) {
@@ -91,8 +99,11 @@ Limbs product(const Limbs& a, const Limbs& b) {
 }
 
 Limbs power(std::uint32_t base, int exponent) {
-  Limbs result{1};
-  for (int i = 0; i < exponent; ++i) result = product(result, {base});
+  Limbs result{1}, square{base};
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 != 0) result = product(result, square);
+    if (exponent > 1) square = product(square, square);
+  }
   return result;
 }
 
@@ -113,8 +124,13 @@ struct Quotient {
   bool has_remainder;
 };
 
-/// Digit by digit.
-Quotient quotient(const Limbs& dividend, const Limbs& divisor) {
+/// Digit by digit, of 32 bits each by a short divisor and of one bit by others.
+Quotient divide(const Limbs& dividend, const Limbs& divisor) {
+  if (divisor.size() == 1) {
+    Quotient result{dividend, false};
+    result.has_remainder = divide(result.whole, divisor[0]) != 0;
+    return result;
+  }
   Limbs whole(dividend.size(), 0), remainder;
   for (int bit = width_of(dividend) - 1; bit >= 0; --bit) {
     remainder = shifted_left(remainder, 1);
@@ -251,6 +267,17 @@ bool ExactNumber::has_bits_below(int exponent) const {
   return false;
 }
 
+ExactNumber ExactNumber::cut_below(int exponent) const {
+  const int bits = std::max(0, exponent - exponent_);
+  return {negative_, shifted_right(magnitude_, bits), exponent_ + bits};
+}
+
+ExactNumber ExactNumber::cut_behind(int count, bool has_more) const {
+  const int bits = width_of(magnitude_) - count;
+  Limbs leading = bits < 0 ? shifted_left(magnitude_, -bits) : shifted_right(magnitude_, bits);
+  return {negative_, std::move(leading), exponent_ + bits, has_more};
+}
+
 fp16::Unpacked<fp16::uint128> ExactNumber::leading() const {
   constexpr int digits = 126;
   if (is_zero()) return {.negative = negative_, .exponent = 0, .significand = 0};
@@ -321,15 +348,15 @@ ExactNumber operator*(const ExactNumber& a, const ExactNumber& b) {
   return {a.negative_ != b.negative_, product(a.magnitude_, b.magnitude_), a.exponent_ + b.exponent_};
 }
 
-ExactNumber operator/(const ExactNumber& a, const ExactNumber& b) {
-  const int shift = std::max(0, quotient_bits + width_of(b.magnitude_) - width_of(a.magnitude_));
-  Quotient result = quotient(shifted_left(a.magnitude_, shift), b.magnitude_);
+ExactNumber quotient(const ExactNumber& a, const ExactNumber& b, int bits) {
+  const int shift = std::max(0, bits + width_of(b.magnitude_) - width_of(a.magnitude_));
+  Quotient result = divide(shifted_left(a.magnitude_, shift), b.magnitude_);
   return {a.negative_ != b.negative_, std::move(result.whole), a.exponent_ - b.exponent_ - shift,
           result.has_remainder};
 }
 
-ExactNumber square_root(const ExactNumber& a) {
-  int shift = std::max(0, 2 * quotient_bits - width_of(a.magnitude_));
+ExactNumber square_root(const ExactNumber& a, int bits) {
+  int shift = std::max(0, 2 * bits - width_of(a.magnitude_));
   if ((a.exponent_ - shift) % 2 != 0) ++shift;
   const Limbs radicand = shifted_left(a.magnitude_, shift);
   Limbs root, square;

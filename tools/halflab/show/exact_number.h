@@ -1,6 +1,6 @@
 #pragma once
-/// Numbers of any length: exact sums and products, quotients and roots to 192 bits; what a rounding discards of them, and
-/// their decimals.
+/// Numbers of any length: exact sums and products, quotients and roots to as many bits as asked for; what a rounding discards of
+/// them, and their decimals.
 
 #include <cstdint>
 #include <string>
@@ -17,6 +17,9 @@ using Limbs = std::vector<std::uint32_t>;
 /// ±(magnitude + something in (0, 1) where `has_more`) * 2^exponent.
 class ExactNumber {
  public:
+  /// Of numbers whose bits do not end.
+  static constexpr int leading_bit_count = 192;
+
   ExactNumber() = default;
   ExactNumber(bool negative, Limbs magnitude, int exponent, bool has_more = false)
       : negative_(negative), has_more_(has_more), magnitude_(std::move(magnitude)), exponent_(exponent) {}
@@ -35,6 +38,11 @@ class ExactNumber {
   int leading_exponent() const;
   bool bit(int exponent) const;
   bool has_bits_below(int exponent) const;
+
+  /// Without the bits below 2^exponent.
+  ExactNumber cut_below(int exponent) const;
+  /// Its first `count` bits, with zeros behind fewer.
+  ExactNumber cut_behind(int count, bool has_more) const;
 
   /// Its leading bits, the last of them sticky, for fp16::round_pack.
   fp16::Unpacked<fp16::uint128> leading() const;
@@ -55,10 +63,13 @@ class ExactNumber {
     return {!a.negative_, a.magnitude_, a.exponent_, a.has_more_};
   }
   friend ExactNumber operator*(const ExactNumber& a, const ExactNumber& b);
-  /// b is not zero.
-  friend ExactNumber operator/(const ExactNumber& a, const ExactNumber& b);
-  /// Of what is not negative.
-  friend ExactNumber square_root(const ExactNumber& a);
+  /// To `bits` significant ones or more; b is not zero.
+  friend ExactNumber quotient(const ExactNumber& a, const ExactNumber& b, int bits);
+  friend ExactNumber operator/(const ExactNumber& a, const ExactNumber& b) {
+    return quotient(a, b, leading_bit_count);
+  }
+  /// Of what is not negative, to `bits` significant ones.
+  friend ExactNumber square_root(const ExactNumber& a, int bits);
 
   /// a / b as a double, to a few units in its last place; b is not zero.
   friend double ratio(const ExactNumber& a, const ExactNumber& b);

@@ -96,15 +96,20 @@ class Parser {
     const bool is_negative = take("-");
     if (!is_negative) take("+");
     skip_space();
-    if (rest_.starts_with('(') || rest_.starts_with("sqrt") || rest_.starts_with("fma")) {
-      const std::size_t node = group();
-      return is_negative ? add({Operator::negate, {node}}) : node;
-    }
-    return literal(is_negative);
+    const std::string_view name =
+        rest_.substr(0, rest_.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789"));
+    const std::string_view behind = rest_.substr(name.size());
+    if (!behind.starts_with('(')) return literal(is_negative);
+    const std::size_t node = call(name);
+    return is_negative ? add({Operator::negate, {node}}) : node;
   }
 
-  std::size_t group() {
-    const bool is_root = take("sqrt"), is_fma = !is_root && take("fma");
+  /// A group where the name is empty.
+  std::size_t call(std::string_view name) {
+    const Function* const function = function_named(name);
+    const bool is_fma = name == "fma";
+    if (!name.empty() && function == nullptr && !is_fma && name != "sqrt") fail("one of " + calls());
+    rest_.remove_prefix(name.size());
     require("(");
     std::vector<std::size_t> operands{sum()};
     while (is_fma && operands.size() < 3) {
@@ -112,8 +117,10 @@ class Parser {
       operands.push_back(sum());
     }
     require(")");
-    if (is_root) return add({Operator::square_root, operands});
-    return is_fma ? add({Operator::fused_multiply_add, operands}) : operands[0];
+    if (name.empty()) return operands[0];
+    if (is_fma) return add({Operator::fused_multiply_add, operands});
+    if (function == nullptr) return add({Operator::square_root, operands});
+    return add({.operation = Operator::function, .operands = operands, .function = function});
   }
 
   std::size_t literal(bool is_negative) {
@@ -121,7 +128,7 @@ class Parser {
     if (rest_.starts_with("2^")) return power_of_two(sign);
     const auto number = fp16::parse<fp16::binary64>(rest_);
     if (number.error != std::errc{} || rest_.starts_with('-') || rest_.starts_with('+'))
-      fail("a number, a code such as 0x3c00, sqrt(a) or fma(a, b, c)");
+      fail("a number, a code such as 0x3c00, or one of " + calls());
     const std::string_view token(rest_.data(), static_cast<std::size_t>(number.end - rest_.data()));
     const bool is_hexadecimal = token.starts_with("0x") || token.starts_with("0X");
     if (is_hexadecimal && token.find_first_of("pP") == std::string_view::npos)
@@ -157,6 +164,12 @@ class Parser {
 };
 
 }  // namespace
+
+std::string calls() {
+  std::string list = "sqrt(a), fma(a, b, c)";
+  for (const Function& function : functions()) list += fmt::format(", {}(a)", function.name);
+  return list;
+}
 
 Expression parse_expression(std::string_view text) {
   return Parser(text).expression();

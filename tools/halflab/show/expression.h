@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tools/halflab/show/functions.h"
+
 namespace halflab::show {
 
 enum class Operator {
@@ -19,7 +21,8 @@ enum class Operator {
   multiply,
   divide,
   square_root,
-  fused_multiply_add
+  fused_multiply_add,
+  function  ///< of functions.h
 };
 
 /// A part of an expression.
@@ -28,13 +31,17 @@ struct Node {
   std::vector<std::size_t> operands = {};  ///< places of nodes before it
   std::string text = {};                   ///< of a number, as fp16::parse reads it
   std::uint64_t code = 0;
+  const Function* function = nullptr;
 };
 
 /// The last node is the whole.
 using Expression = std::vector<Node>;
 
+/// What an expression may call: "sqrt(a), fma(a, b, c), exp(a), ...".
+std::string calls();
+
 /// Numbers as fp16::parse reads them (with a "p" behind 0x) and powers of two such as 2^-24; 0x without "p": a code; + - * /,
-/// parentheses, sqrt(a), fma(a, b, c). Throws std::invalid_argument, with the place, for anything else.
+/// parentheses, and calls(). Throws std::invalid_argument, with the place, for anything else.
 Expression parse_expression(std::string_view text);
 
 }  // namespace halflab::show

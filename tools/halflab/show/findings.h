@@ -54,7 +54,7 @@ struct Findings {
   std::string input;
   std::string_view format_name;
   const fp16::Format* format;
-  Operator operation;       ///< the last one
+  Node last;                ///< what gives the result
   std::vector<Step> steps;  ///< all operations; the last one gives the result
   std::vector<Part> operands;
   Description result;
@@ -69,11 +69,16 @@ struct Findings {
       roundings;  ///< of what is rounded: all seven, stochastic with both of its results where these differ
   std::vector<InFormat> formats;  ///< what is rounded, or the code's value, in each
 
-  bool is_rounded() const { return operation != Operator::code && operation != Operator::negate; }
+  bool is_rounded() const { return last.operation != Operator::code && last.operation != Operator::negate; }
   bool is_finite() const { return ulp_exponent.has_value(); }
   /// result - exact in units of the result's last place; the exact number is there and the result finite.
   double error_in_ulps() const;
 };
+
+std::vector<std::uint64_t> operands_of(const Findings& found);
+
+/// The result, were it rounded so.
+Rounded rounded_again(const Findings& found, const fp16::Attributes& attributes);
 
 /// Throws std::invalid_argument for a code that the format does not have.
 Findings measure(const std::string& input, const fp16::NamedFormat& format);

@@ -49,7 +49,8 @@ class Evaluation {
               is_number ? std::optional(ExactNumber::from_text(node.text)) : std::nullopt};
     }
     const std::vector<std::uint64_t> operands = operands_of(node);
-    Evaluated value{apply(format, node.operation, operands), exact_result(format, node.operation, operands)};
+    std::optional<ExactNumber> exact = exact_result(format, node, operands);
+    Evaluated value{apply(format, node, operands, exact), std::move(exact)};
     const Description result = describe(format, value.result.code);
     if (value.exact && value.exact->is_zero())
       value.exact = ExactNumber(result.shortest.starts_with('-'), {}, 0);
@@ -76,6 +77,8 @@ class Evaluation {
         return fmt::format("fma({}, {}, {})", texts[0], texts[1], texts[2]);
       case Operator::negate:
         return fmt::format("-({})", texts[0]);
+      case Operator::function:
+        return fmt::format("{}({})", node.function->name, texts[0]);
       case Operator::number:
       case Operator::code:
         break;
@@ -98,24 +101,15 @@ Discarded discarded_by(const fp16::Format& format, const ExactNumber& exact) {
           .fraction = std::ldexp(static_cast<double>(exact.fraction_below(ulp)), -64)};
 }
 
-/// The operation again, rounded otherwise.
-Rounded again(const fp16::Format& format, const Node& node, std::span<const std::uint64_t> operands,
-              const fp16::Attributes& attributes) {
-  return node.operation == Operator::number ? read(format, node.text, attributes)
-                                            : apply(format, node.operation, operands, attributes);
-}
-
-std::vector<RoundedSo> all_roundings(const fp16::Format& format, const Node& node,
-                                     std::span<const std::uint64_t> operands,
-                                     const std::optional<Discarded>& discarded) {
+std::vector<RoundedSo> all_roundings(const Findings& found) {
   std::vector<RoundedSo> rows;
   for (const fp16::NamedRounding& rounding : fp16::named_roundings) {
     const auto add = [&](std::uint64_t random_bits, double chance) {
       const Rounded result =
-          again(format, node, operands, {.rounding = rounding.rounding, .random_bits = random_bits});
-      rows.push_back({rounding.name, describe(format, result.code), result.flags, chance});
+          rounded_again(found, {.rounding = rounding.rounding, .random_bits = random_bits});
+      rows.push_back({rounding.name, describe(*found.format, result.code), result.flags, chance});
     };
-    const double away = discarded ? discarded->fraction : 0;
+    const double away = found.discarded ? found.discarded->fraction : 0;
     add(std::numeric_limits<std::uint64_t>::max(), 1);
     if (rounding.rounding != fp16::Rounding::stochastic || away == 0) continue;
     add(0, away);
@@ -129,11 +123,12 @@ std::vector<RoundedSo> all_roundings(const fp16::Format& format, const Node& nod
   return rows;
 }
 
-std::vector<InFormat> in_all_formats(const Findings& found, const Node& last) {
+std::vector<InFormat> in_all_formats(const Findings& found) {
   // An infinity or a NaN as it was asked for, which the format may lack.
-  const bool is_literal = last.operation == Operator::number;
+  const bool is_literal = found.last.operation == Operator::number;
   const fp16::Format& from = is_literal ? fp16::binary64 : *found.format;
-  const std::uint64_t code = is_literal && !found.exact ? read(from, last.text).code : found.result.code;
+  const std::uint64_t code =
+      is_literal && !found.exact ? read(from, found.last.text).code : found.result.code;
   std::vector<InFormat> rows;
   for (const fp16::NamedFormat& row : fp16::formats) {
     const Rounded rounded = found.exact ? round(row.format, *found.exact) : convert(row.format, from, code);
@@ -157,6 +152,18 @@ double Findings::error_in_ulps() const {
   return ratio(value + -*exact, ExactNumber(false, {1}, *ulp_exponent));
 }
 
+std::vector<std::uint64_t> operands_of(const Findings& found) {
+  std::vector<std::uint64_t> codes;
+  for (const Part& part : found.operands) codes.push_back(part.number.code);
+  return codes;
+}
+
+Rounded rounded_again(const Findings& found, const fp16::Attributes& attributes) {
+  return found.last.operation == Operator::number
+             ? read(*found.format, found.last.text, attributes)
+             : apply(*found.format, found.last, operands_of(found), found.exact, attributes);
+}
+
 Findings measure(const std::string& input, const fp16::NamedFormat& format) {
   const Expression expression = parse_expression(input);
   Evaluation evaluation(expression, format);
@@ -165,7 +172,7 @@ Findings measure(const std::string& input, const fp16::NamedFormat& format) {
   Findings found{.input = input,
                  .format_name = format.name,
                  .format = &format.format,
-                 .operation = last.operation,
+                 .last = last,
                  .steps = std::move(evaluation.steps()),
                  .operands = {},
                  .result = describe(format.format, evaluation.root().result.code),
@@ -191,8 +198,8 @@ Findings measure(const std::string& input, const fp16::NamedFormat& format) {
   if (const auto value = exact_value(format.format, found.result.code))
     found.ulp_exponent = value->is_zero() ? format.format.emin_subnormal()
                                           : ulp_exponent(format.format, value->leading_exponent());
-  if (found.is_rounded()) found.roundings = all_roundings(format.format, last, operands, found.discarded);
-  found.formats = in_all_formats(found, last);
+  if (found.is_rounded()) found.roundings = all_roundings(found);
+  found.formats = in_all_formats(found);
   return found;
 }
 

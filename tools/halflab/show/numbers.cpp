@@ -51,11 +51,23 @@ Rounded rounded(const auto& result) {
   return {result.bits, result.flags};
 }
 
+/// The function where it is no exact number that is rounded: of NaNs, infinities and zeros, at poles and outside the domain.
 template <const fp16::Format& F>
-Rounded apply_in(Operator operation, std::span<const std::uint64_t> operands,
+Rounded limit_in(const Function& function, std::uint64_t operand, const fp16::Attributes& attributes) {
+  const fp16::Bits<F> a = bits<F>(operand), zero = fp16::encode<F>(0.0).bits;
+  if (fp16::is_nan<F>(a)) return rounded<F>(fp16::add<F>(a, a, attributes));
+  const double limit = function.limit(fp16::decode<F>(a));
+  if (std::isnan(limit)) return rounded<F>(fp16::divide<F>(zero, zero, attributes));
+  if (std::isinf(limit) && fp16::is_finite<F>(a))
+    return rounded<F>(fp16::divide<F>(fp16::encode<F>(std::copysign(1.0, limit)).bits, zero, attributes));
+  return rounded<F>(fp16::convert<F, fp16::binary64>(std::bit_cast<std::uint64_t>(limit), attributes));
+}
+
+template <const fp16::Format& F>
+Rounded apply_in(const Node& node, std::span<const std::uint64_t> operands,
                  const fp16::Attributes& attributes) {
   const auto operand = [&](std::size_t i) { return bits<F>(operands[i]); };
-  switch (operation) {
+  switch (node.operation) {
     case Operator::negate:
       return {fp16::negate<F>(operand(0)), {}};
     case Operator::add:
@@ -70,11 +82,19 @@ Rounded apply_in(Operator operation, std::span<const std::uint64_t> operands,
       return rounded<F>(fp16::sqrt<F>(operand(0), attributes));
     case Operator::fused_multiply_add:
       return rounded<F>(fp16::fma<F>(operand(0), operand(1), operand(2), attributes));
+    case Operator::function:
+      return limit_in<F>(*node.function, operands[0], attributes);
     case Operator::number:
     case Operator::code:
       break;
   }
   throw std::logic_error("a literal has no operands");
+}
+
+/// At a finite x; none at a pole and outside the domain.
+std::optional<ExactNumber> function_at(const Function& function, double x) {
+  if (x != 0) return function.value(x);
+  return exact_value(fp16::binary64, std::bit_cast<std::uint64_t>(function.limit(x)));
 }
 
 std::optional<std::uint64_t> neighbour(const fp16::Format& format, std::uint64_t code, bool upward) {
@@ -115,21 +135,23 @@ Rounded read(const fp16::Format& format, std::string_view text, const fp16::Attr
                      [&]<const fp16::Format & F>() { return rounded<F>(fp16::parse<F>(text, attributes)); });
 }
 
-Rounded apply(const fp16::Format& format, Operator operation, std::span<const std::uint64_t> operands,
-              const fp16::Attributes& attributes) {
+Rounded round(const fp16::Format& format, const ExactNumber& number, const fp16::Attributes& attributes) {
+  return with_format(format, [&]<const fp16::Format & F>() {
+    return rounded<F>(fp16::round_pack<F>(number.leading(), attributes));
+  });
+}
+
+Rounded apply(const fp16::Format& format, const Node& node, std::span<const std::uint64_t> operands,
+              const std::optional<ExactNumber>& exact, const fp16::Attributes& attributes) {
   return with_format(format, [&]<const fp16::Format & F>() -> Rounded {
     if constexpr (F.has_arithmetic()) {
-      return apply_in<F>(operation, operands, attributes);
+      const bool is_zero = fp16::is_zero<F>(bits<F>(operands[0]));
+      if (node.operation == Operator::function && exact && !is_zero) return round(format, *exact, attributes);
+      return apply_in<F>(node, operands, attributes);
     } else {
       throw std::invalid_argument(
           fmt::format("{} is a format of scales, without arithmetic", fp16::name_of(format)));
     }
-  });
-}
-
-Rounded round(const fp16::Format& format, const ExactNumber& number, const fp16::Attributes& attributes) {
-  return with_format(format, [&]<const fp16::Format & F>() {
-    return rounded<F>(fp16::round_pack<F>(number.leading(), attributes));
   });
 }
 
@@ -149,7 +171,7 @@ std::optional<ExactNumber> exact_value(const fp16::Format& format, std::uint64_t
   });
 }
 
-std::optional<ExactNumber> exact_result(const fp16::Format& format, Operator operation,
+std::optional<ExactNumber> exact_result(const fp16::Format& format, const Node& node,
                                         std::span<const std::uint64_t> operands) {
   std::vector<ExactNumber> numbers;
   for (const std::uint64_t operand : operands) {
@@ -157,7 +179,7 @@ std::optional<ExactNumber> exact_result(const fp16::Format& format, Operator ope
     if (!number) return std::nullopt;
     numbers.push_back(*number);
   }
-  switch (operation) {
+  switch (node.operation) {
     case Operator::add:
       return numbers[0] + numbers[1];
     case Operator::subtract:
@@ -168,11 +190,17 @@ std::optional<ExactNumber> exact_result(const fp16::Format& format, Operator ope
       return numbers[1].is_zero() ? std::nullopt : std::optional(numbers[0] / numbers[1]);
     case Operator::square_root:
       if (numbers[0].is_zero()) return numbers[0];
-      return numbers[0].is_negative() ? std::nullopt : std::optional(square_root(numbers[0]));
+      return numbers[0].is_negative()
+                 ? std::nullopt
+                 : std::optional(square_root(numbers[0], ExactNumber::leading_bit_count));
     case Operator::fused_multiply_add:
       return numbers[0] * numbers[1] + numbers[2];
     case Operator::negate:
       return -numbers[0];
+    case Operator::function:
+      return function_at(*node.function, with_format(format, [&]<const fp16::Format & F>() -> double {
+        return fp16::decode<F>(bits<F>(operands[0]));
+      }));
     case Operator::number:
     case Operator::code:
       break;

@@ -37,12 +37,13 @@ Description describe(const fp16::Format& format, std::uint64_t code);
 /// The text rounded once. It is a number.
 Rounded read(const fp16::Format& format, std::string_view text, const fp16::Attributes& attributes = {});
 
-/// Of operands that are codes. Throws std::invalid_argument for a format without arithmetic.
-Rounded apply(const fp16::Format& format, Operator operation, std::span<const std::uint64_t> operands,
-              const fp16::Attributes& attributes = {});
-
 /// Zeros keep the number's sign.
 Rounded round(const fp16::Format& format, const ExactNumber& number, const fp16::Attributes& attributes = {});
+
+/// Of a node that is no literal and of operands that are codes; `exact` is what exact_result says of these. Throws
+/// std::invalid_argument for a format without arithmetic.
+Rounded apply(const fp16::Format& format, const Node& node, std::span<const std::uint64_t> operands,
+              const std::optional<ExactNumber>& exact, const fp16::Attributes& attributes = {});
 
 /// What `to` makes of a code that is no finite number.
 Rounded convert(const fp16::Format& to, const fp16::Format& from, std::uint64_t code);
@@ -51,7 +52,7 @@ Rounded convert(const fp16::Format& to, const fp16::Format& from, std::uint64_t 
 std::optional<ExactNumber> exact_value(const fp16::Format& format, std::uint64_t code);
 
 /// What the operation would give were nothing rounded; none for operands or results that are no finite numbers.
-std::optional<ExactNumber> exact_result(const fp16::Format& format, Operator operation,
+std::optional<ExactNumber> exact_result(const fp16::Format& format, const Node& node,
                                         std::span<const std::uint64_t> operands);
 
 /// The codes next to one: none next to a NaN or beyond an infinity, and none in a format without arithmetic.

@@ -28,7 +28,7 @@ std::string page_fragment(std::string_view chapter,
 }
 
 std::string page_fragment(const Findings& found) {
-  const bool is_number = found.operation == Operator::number || found.operation == Operator::code;
+  const bool is_number = found.last.operation == Operator::number || found.last.operation == Operator::code;
   return page_fragment(is_number ? "number" : "operation",
                        {{"format", found.format_name}, {"value", found.input}});
 }

@@ -28,9 +28,10 @@ bool is_negative_operand(std::string_view word) {
   if (!word.starts_with('-') || word == "-h") return false;
   if (word.size() == 1) return true;
   word.remove_prefix(1);
-  const bool is_number = (word[0] >= '0' && word[0] <= '9') || word[0] == '.' || word[0] == '(';
-  constexpr std::array<std::string_view, 5> names{"inf", "nan", "snan", "sqrt", "fma"};
-  return is_number ||
+  const bool is_number = (word[0] >= '0' && word[0] <= '9') || word[0] == '.';
+  const bool is_call = word.find('(') != std::string_view::npos;
+  constexpr std::array<std::string_view, 3> names{"inf", "nan", "snan"};
+  return is_number || is_call ||
          std::ranges::any_of(names, [&](std::string_view name) { return word.starts_with(name); });
 }
 
@@ -83,9 +84,11 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
             .outputs = outputs(),
             .details =
                 "0x3c00 is a code of the format, 0x1.8p-3 and 2^-24 are values. Expressions have + - * "
-                "/, parentheses, sqrt(a) and fma(a, b, c); every operation is rounded to the format, "
-                "to nearest even, and the last one is shown in all roundings. Bits are coloured on a "
-                "terminal unless NO_COLOR is set: sign, exponent, significand."},
+                "/ and parentheses, and " +
+                calls() +
+                "; every operation is rounded to the format, to nearest even, and the last one is shown in "
+                "all roundings. Bits are coloured on a terminal unless NO_COLOR is set: sign, exponent, "
+                "significand."},
        .options =
            [&](experiments::CommandLine& command_line) {
              command_line.add_words("VALUE|0xCODE|EXPRESSION", options.words,

@@ -8,7 +8,7 @@ export const name = "operation";
 /// draws and seed: of stochastic rounding.
 export const defaults = { format: "binary16", value: "2048+1", draws: "64", seed: "1" };
 export const words = ["tie", "guard", "fma", "flags", "subnormal", "to_odd"];
-export const examples = ["2048+1", "0.1*0.1", "fma(245.375, 19.953125, 28688)", "65504+16", "2^-14/3", "1e-4*1e-4", "sqrt(2)"];
+export const examples = ["2048+1", "0.1*0.1", "fma(245.375, 19.953125, 28688)", "65504+16", "2^-14/3", "1e-4*1e-4", "sqrt(2)", "exp(12)"];
 
 export function allowed(parameter, value, engine) {
   if (parameter === "format") return isFormat(engine, value);

@@ -20,36 +20,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 using show::Operator;
 
-std::vector<std::uint64_t> operands_of(const show::Findings& found) {
-  std::vector<std::uint64_t> codes;
-  for (const show::Part& part : found.operands) codes.push_back(part.number.code);
-  return codes;
+show::Findings rounded_by_last(std::string_view text, const fp16::NamedFormat& format) {
+  show::Findings found = show::measure(std::string(text), format);
+  if (!found.is_rounded()) throw std::invalid_argument(fmt::format("{} rounds nothing", found.input));
+  return found;
 }
-
-/// The last operation of an expression, to be rounded anew.
-class LastOperation {
- public:
-  LastOperation(std::string_view text, const fp16::NamedFormat& format)
-      : format_(format.format), found_(show::measure(std::string(text), format)) {
-    if (!found_.is_rounded()) throw std::invalid_argument(fmt::format("{} rounds nothing", found_.input));
-    if (found_.operation == Operator::number) number_ = show::parse_expression(text).back().text;
-    codes_ = operands_of(found_);
-  }
-
-  const show::Findings& found() const { return found_; }
-  const std::vector<std::uint64_t>& codes() const { return codes_; }
-
-  show::Rounded again(const fp16::Attributes& attributes) const {
-    return found_.operation == Operator::number ? show::read(format_, number_, attributes)
-                                                : show::apply(format_, found_.operation, codes_, attributes);
-  }
-
- private:
-  const fp16::Format& format_;
-  show::Findings found_;
-  std::string number_;
-  std::vector<std::uint64_t> codes_;
-};
 
 /// (rest times near + away times far) / (rest + away).
 double mean_of(const show::ExactNumber& near, const show::ExactNumber& far, std::uint32_t rest,
@@ -64,10 +39,9 @@ double mean_of(const show::ExactNumber& near, const show::ExactNumber& far, std:
 /// Draws of stochastic rounding: how many of the first n went away from zero, for n that grow by about a fortieth, and the
 /// mean of all.
 Json draws(std::string_view text, const fp16::NamedFormat& format, std::uint64_t seed, std::uint32_t count) {
-  const LastOperation operation(text, format);
-  const show::Findings& found = operation.found();
+  const show::Findings found = rounded_by_last(text, format);
   const auto rounded = [&](fp16::Rounding rounding, std::uint64_t random_bits = 0) {
-    return operation.again({.rounding = rounding, .random_bits = random_bits}).code;
+    return rounded_again(found, {.rounding = rounding, .random_bits = random_bits}).code;
   };
   const std::uint64_t near = rounded(fp16::Rounding::toward_zero);
   const std::uint64_t far = rounded(fp16::Rounding::stochastic);
@@ -100,19 +74,19 @@ Json way(std::string_view name, std::string_view step, const show::Description& 
 
 /// Other ways to compute the same: a product that is rounded before the sum, and the operation in binary32, rounded again.
 Json ways(std::string_view text, const fp16::NamedFormat& format) {
-  const LastOperation operation(text, format);
-  const show::Findings& found = operation.found();
+  const show::Findings found = rounded_by_last(text, format);
   Json rows = Json::array({way("once", found.steps.empty() ? "" : found.steps.back().text, found.result)});
-  if (found.operation == Operator::fused_multiply_add) {
+  if (found.last.operation == Operator::fused_multiply_add) {
     const auto& code = [&](std::size_t i) { return found.operands[i].number.code_text; };
     const show::Findings twice =
         show::measure(fmt::format("{} * {} + {}", code(0), code(1), code(2)), format);
     rows.push_back(way("product_first", twice.steps.back().text, twice.result));
   }
-  if (found.operation == Operator::number || format.format.precision >= fp16::binary32.precision) return rows;
-  std::vector<std::uint64_t> wide = operation.codes();
+  if (found.last.operation == Operator::number || format.format.precision >= fp16::binary32.precision)
+    return rows;
+  std::vector<std::uint64_t> wide = operands_of(found);
   for (std::uint64_t& code : wide) code = show::convert(fp16::binary32, format.format, code).code;
-  const std::uint64_t in_float = show::apply(fp16::binary32, found.operation, wide).code;
+  const std::uint64_t in_float = show::apply(fp16::binary32, found.last, wide, found.exact).code;
   const std::uint64_t back = show::convert(format.format, fp16::binary32, in_float).code;
   rows.push_back(way("through_float", show::describe(fp16::binary32, in_float).brief,
                      show::describe(format.format, back)));
