@@ -52,6 +52,9 @@ std::size_t most_slices(const Explanation& explanation) {
 
 Figure map_figure(const Findings& found) {
   const std::size_t count = accumulators().size();
+  constexpr std::size_t most_numbers = 16;  // with room between them
+  const std::size_t slices = most_slices(found.explanation);
+  const std::size_t slice_tics = slices <= most_numbers ? 1 : slices <= 2 * most_numbers ? 2 : 8;
   const double least = std::min(10.0, 100.0 / static_cast<double>(found.problem.outputs()));
   return {.name = "map",
           .title = "What each way of adding up leaves unexplained",
@@ -61,8 +64,8 @@ Figure map_figure(const Findings& found) {
               setting(found.problem)),
           .script =
               accumulator_tics() +
-              fmt::format("set yrange [{}:-0.5]\nset xrange [0.5:{}.5]\nset xtics 1\n",
-                          static_cast<double>(count) - 0.5, most_slices(found.explanation)) +
+              fmt::format("set yrange [{}:-0.5]\nset xrange [0.5:{}.5]\nset xtics {}\n",
+                          static_cast<double>(count) - 0.5, slices, slice_tics) +
               fmt::format(
                   "set xlabel 'slices of k'\nset cblabel 'outputs unexplained, %' offset 1\nset logscale cb\n"
                   "set cbrange [{}:100]\nset format cb '%g'\n{}{}set key on\n",

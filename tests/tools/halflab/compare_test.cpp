@@ -301,6 +301,9 @@ TEST_CASE("halflab compare: tensors that are no floating-point numbers must have
   CHECK(run_halflab({"compare", a, b}).out.find("different, though no floating-point numbers: step") !=
         std::string::npos);
   CHECK(class_of({a, b, "--select", "w"}) == "equal");
+  write<std::int64_t>(directory / "copy.npy", {101}, {.type = "<i8"});  // one tensor each, of two names
+  CHECK(run_halflab({"compare", directory / "copy.npy", directory / "b/step.npy"})
+            .out.starts_with("equal: A and B have the same bits, 1 value."));
 }
 
 TEST_CASE("halflab compare: packed codes") {

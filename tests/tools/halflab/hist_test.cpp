@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -276,6 +277,15 @@ TEST_CASE("halflab hist: block formats count scales, the dead zone and clipping,
   CHECK(mx.at("tables").at("blocks").at(0).at("fraction_dead").number() >=
         7.0 / 280);  // the ones beside 10^6
   CHECK(run_halflab({"hist", file, "--format", "nvfp4", "--scale", "2"}).exit_code == 2);
+
+  values[5] =
+      std::numeric_limits<float>::quiet_NaN();  // its whole tensor's in NVFP4, its block's in MX formats
+  std::ofstream(file, std::ios::binary)
+      << test::npy_file(test::npy_dictionary("<f4", "False", "(7, 40)"), test::bytes_of(values));
+  CHECK(run_halflab({"hist", file, "--format", "nvfp4"})
+            .out.starts_with("nvfp4 keeps nothing of these tensors"));
+  CHECK(run_halflab({"hist", file, "--format", "mxfp4"}).out.find(" 31 finite values become NaN") !=
+        std::string::npos);
 }
 
 TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothing") {

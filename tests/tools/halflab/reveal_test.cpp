@@ -96,13 +96,17 @@ TEST_CASE("halflab reveal: functions of Python are asked in a process of their o
     INFO(run.err);
     CHECK(run.exit_code == 2);
     CHECK(run.err.find(message) != std::string::npos);
+    CHECK(run.err.find('\n') == run.err.size() - 1);
   };
-  check_refused("boxes:broken", "'boxes:broken' failed");
-  check_refused("boxes:nothing", "'boxes:nothing' failed");
+  check_refused("boxes:broken", "'boxes:broken' failed: ");
+  check_refused("boxes:nothing", "'boxes:nothing' failed: AttributeError: ");
+  check_refused("no_such_boxes:sum", "failed: ModuleNotFoundError: No module named 'no_such_boxes'");
   check_refused("boxes:product", "is no sum in a fixed order");
   check_refused("boxes", "must be MODULE:FUNCTION");
-  CHECK(run_halflab({"reveal", "--python", "boxes:chain", "--interpreter", "/nowhere/python"}).exit_code ==
-        2);
+  const test::CommandRun run =
+      run_halflab({"reveal", "--python", "boxes:chain", "--interpreter", "/nowhere/python"});
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("failed: /nowhere/python: No such file or directory") != std::string::npos);
   ::unsetenv("PYTHONPATH");
 }
 

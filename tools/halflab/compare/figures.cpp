@@ -43,7 +43,7 @@ Figure distances_figure(const Findings& found) {
     shares.push_back(100 * static_cast<double>(count) / static_cast<double>(found.total.elements));
   std::string caption = fmt::format("Of {} values in all tensors.", found.total.elements);
   if (found.total.one_nan > 0)
-    caption += fmt::format(" Not drawn: {} places where one side alone is a NaN.", found.total.one_nan);
+    caption += fmt::format(" Not drawn: {} of which one side alone is a NaN.", found.total.one_nan);
   return {.name = "distances",
           .title = "How far apart the values are",
           .caption = caption,

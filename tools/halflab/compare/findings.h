@@ -70,6 +70,7 @@ struct PairFound {
 /// A tensor of another kind than floating-point numbers, compared in bits alone.
 struct OtherFound {
   std::string name;
+  std::uint64_t elements;
   bool is_equal;
 };
 

@@ -255,10 +255,11 @@ ByName by_name(const std::vector<files::StoredTensor>& all, const std::string& p
   return tensors;
 }
 
-/// Calls add(tensor of A, tensor of B) for those of one name; the others' names go to the lists.
+/// Calls add(tensor of A, tensor of B) for those of one name, or where each has one alone; the others' names go to the lists.
 template <class Add>
 void match(const std::vector<files::StoredTensor>& a, const std::vector<files::StoredTensor>& b,
            Findings& found, Add&& add) {
+  if (a.size() == 1 && b.size() == 1) return add(a.front(), b.front());
   const ByName of_a = by_name(a, found.a), of_b = by_name(b, found.b);
   for (const files::StoredTensor& tensor : a) {
     const auto other = of_b.find(tensor.name);
@@ -274,17 +275,12 @@ void match(const std::vector<files::StoredTensor>& a, const std::vector<files::S
 }
 
 void match_numbers(const files::TensorSet& a, const files::TensorSet& b, Findings& found) {
-  const auto add = [&](const files::StoredTensor& x, const files::StoredTensor& y) {
+  match(a.tensors(), b.tensors(), found, [&](const files::StoredTensor& x, const files::StoredTensor& y) {
     found.pairs.push_back({.name = x.name,
                            .a = &x,
                            .b = &y,
                            .format = &coarser(scalar_format(x.type->format), scalar_format(y.type->format))});
-  };
-  if (a.tensors().size() == 1 && b.tensors().size() == 1) {
-    add(a.tensors().front(), b.tensors().front());
-  } else {
-    match(a.tensors(), b.tensors(), found, add);
-  }
+  });
 }
 
 bool same_bits(const files::StoredTensor& a, const files::StoredTensor& b) {
@@ -301,7 +297,7 @@ bool same_bits(const files::StoredTensor& a, const files::StoredTensor& b) {
 void compare_others(const files::TensorSet& a, const files::TensorSet& b, Findings& found) {
   match(a.passed_over(), b.passed_over(), found,
         [&](const files::StoredTensor& x, const files::StoredTensor& y) {
-          found.others.push_back({.name = x.name, .is_equal = same_bits(x, y)});
+          found.others.push_back({.name = x.name, .elements = x.elements, .is_equal = same_bits(x, y)});
         });
 }
 

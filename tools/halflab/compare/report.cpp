@@ -294,9 +294,12 @@ void add_values(const Findings& found, std::vector<std::string>& clauses) {
 
 std::string answer(const Findings& found) {
   const Counts& total = found.total;
-  if (found.found == Class::equal)
-    return fmt::format("equal: A and B have the same bits{}, {} values.", tensors_text(found),
-                       total.elements);
+  if (found.found == Class::equal) {
+    std::uint64_t values = total.elements;
+    for (const OtherFound& other : found.others) values += other.elements;
+    return fmt::format("equal: A and B have the same bits{}, {}.", tensors_text(found),
+                       counted(values, "value"));
+  }
   if (found.found == Class::within)
     return fmt::format("within: A and B are {}{}; as stored, {}.",
                        total.by_ulp.most == 0

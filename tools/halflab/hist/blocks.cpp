@@ -15,15 +15,14 @@ namespace files = experiments::tensor_files;
 
 constexpr std::size_t most_worst = 5;
 
-/// Adds up values and what their codes stand for, block by block.
+/// Finds the blocks that lose most, from values and what their codes stand for.
 class BlockCounter {
  public:
-  BlockCounter(const files::StoredTensor& tensor, const fp16::BlockFormat& format, BlockedTensor& found,
+  BlockCounter(const files::StoredTensor& tensor, const fp16::BlockFormat& format,
                std::vector<WorstBlock>& worst)
       : tensor_(tensor),
         line_(tensor.shape.empty() ? 1 : std::max<std::uint64_t>(tensor.shape.back(), 1)),
         size_(static_cast<std::uint64_t>(format.block_size)),
-        found_(found),
         worst_(worst) {}
 
   void add(std::span<const double> values, std::span<const double> decoded) {
@@ -40,18 +39,13 @@ class BlockCounter {
 
  private:
   void add(double value, double decoded) {
-    if (!std::isfinite(value)) return;
-    found_.nonzero += value != 0;
-    found_.dead += value != 0 && decoded == 0;
-    if (!std::isfinite(decoded)) return;  // a block with something that is not finite
+    if (!std::isfinite(value) || !std::isfinite(decoded)) return;
     square_ += value * value;
     error_square_ += (decoded - value) * (decoded - value);
     largest_ = std::max(largest_, std::fabs(value));
   }
 
   void end_block() {
-    found_.square += square_;
-    found_.error_square += error_square_;
     if (square_ > 0)
       keep({tensor_.name, files::index_text_of(tensor_.shape, first_), std::sqrt(error_square_ / square_),
             largest_});
@@ -67,7 +61,6 @@ class BlockCounter {
 
   const files::StoredTensor& tensor_;
   std::uint64_t line_, size_;
-  BlockedTensor& found_;
   std::vector<WorstBlock>& worst_;
   std::uint64_t next_ = 0, first_ = 0;
   double square_ = 0, error_square_ = 0, largest_ = 0;
@@ -75,49 +68,36 @@ class BlockCounter {
 
 BlockedTensor measure_tensor(const files::StoredTensor& tensor, const quantize::Recipe& recipe, int threads,
                              std::vector<WorstBlock>& worst) {
-  BlockedTensor found{.name = tensor.name, .shape = files::text_of(tensor.shape), .values = tensor.elements};
-  BlockCounter counter(tensor, *recipe.block, found, worst);
-  const quantize::Quantized quantized = quantize::quantize(
+  BlockCounter counter(tensor, *recipe.block, worst);
+  auto [found, quantized] = quantize::measure_tensor(
       tensor, recipe, threads,
       [&](std::span<const double> values, std::span<const double> decoded) { counter.add(values, decoded); });
   counter.finish();
-  found.clipped = quantized.overflowed;
-  found.blocks = quantized.scales.size();
-  for (const std::uint8_t scale : quantized.scales) ++found.scales[scale];
-  return found;
+  BlockedTensor blocked{.found = std::move(found), .blocks = quantized.scales.size()};
+  for (const std::uint8_t scale : quantized.scales) ++blocked.scales[scale];
+  return blocked;
 }
 
 }  // namespace
 
 BlockedTensor& BlockedTensor::operator+=(const BlockedTensor& other) {
-  values += other.values;
-  nonzero += other.nonzero;
-  dead += other.dead;
-  clipped += other.clipped;
-  square += other.square;
-  error_square += other.error_square;
+  found += other.found;
   blocks += other.blocks;
   for (std::size_t code = 0; code < scales.size(); ++code) scales[code] += other.scales[code];
   return *this;
 }
 
-double BlockedTensor::share(std::uint64_t count) const {
-  return nonzero == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero);
-}
-
-double BlockedTensor::relative_error() const {
-  return square == 0 ? 0 : std::sqrt(error_square / square);
-}
-
 BlockFindings measure_blocks(const files::TensorSet& set, const fp16::BlockFormat& format,
                              experiments::Run& run) {
-  BlockFindings found{.format = format, .tensors = {}, .total = {.name = "all tensors"}, .worst = {}};
   quantize::Options options;
   options.format = std::string(format.name);
-  const quantize::Recipe recipe = quantize::recipe_of(options);
+  BlockFindings found{.recipe = quantize::recipe_of(options),
+                      .tensors = {},
+                      .total = {.found = {.name = "all tensors"}},
+                      .worst = {}};
   experiments::Progress progress = run.progress("blocks", set.tensors().size());
   for (const files::StoredTensor& tensor : set.tensors()) {
-    found.tensors.push_back(measure_tensor(tensor, recipe, run.threads(), found.worst));
+    found.tensors.push_back(measure_tensor(tensor, found.recipe, run.threads(), found.worst));
     found.total += found.tensors.back();
     progress.tick();
   }

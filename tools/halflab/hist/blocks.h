@@ -10,26 +10,17 @@
 #include "experiments/frame/experiment.h"
 #include "experiments/frame/tensor_files/tensor_set.h"
 #include "fp16/block.h"
+#include "tools/halflab/quantize/findings.h"
 
 namespace halflab::hist {
 
 /// A tensor, or all together.
 struct BlockedTensor {
-  std::string name;
-  std::string shape;
-  std::uint64_t values = 0;
-  std::uint64_t nonzero = 0;  ///< finite
-  std::uint64_t dead = 0;     ///< of these: become zero
-  std::uint64_t clipped = 0;  ///< of these: beyond the largest number of their block
-  double square = 0;          ///< sum of the squares of finite values
-  double error_square = 0;    ///< of what rounding to the blocks' grids adds to them
+  quantize::TensorFound found;
   std::uint64_t blocks = 0;
   std::array<std::uint64_t, 256> scales = {};  ///< blocks by the code of their scale
 
   BlockedTensor& operator+=(const BlockedTensor& other);
-  double share(std::uint64_t count) const;
-  /// ||blocks - values|| / ||values||.
-  double relative_error() const;
 };
 
 /// A block whose values are other than all zero.
@@ -41,7 +32,7 @@ struct WorstBlock {
 };
 
 struct BlockFindings {
-  const fp16::BlockFormat& format;
+  quantize::Recipe recipe;
   std::vector<BlockedTensor> tensors;
   BlockedTensor total;
   std::vector<WorstBlock> worst;  ///< of all tensors, the worst first

@@ -27,13 +27,13 @@ double scale_value(const fp16::BlockFormat& format, std::size_t code) {
 const TableOf<BlockedTensor> blocks_table{
     .name = "blocks",
     .rows = "each tensor",
-    .columns = {{"tensor", "", [](auto& row) { return row.name; }},
-                {"shape", "", [](auto& row) { return row.shape; }},
-                {"values", "values", [](auto& row) { return row.values; }},
+    .columns = {{"tensor", "", [](auto& row) { return row.found.name; }},
+                {"shape", "", [](auto& row) { return row.found.shape; }},
+                {"values", "values", [](auto& row) { return row.found.values; }},
                 {"blocks", "blocks", [](auto& row) { return row.blocks; }},
-                {"fraction_dead", "1", [](auto& row) { return row.share(row.dead); }},
-                {"fraction_clipped", "1", [](auto& row) { return row.share(row.clipped); }},
-                {"relative_error", "1", [](auto& row) { return row.relative_error(); }}},
+                {"fraction_dead", "1", [](auto& row) { return row.found.share(row.found.flushed); }},
+                {"fraction_clipped", "1", [](auto& row) { return row.found.share(row.found.overflowed); }},
+                {"relative_error", "1", [](auto& row) { return row.found.relative_error(); }}},
     .when = with_blocks};
 
 struct ScaleRow {
@@ -45,7 +45,7 @@ struct ScaleRow {
 const TableOf<ScaleRow> block_scales_table{
     .name = "block_scales",
     .rows = "each scale that occurs, of each tensor and of all",
-    .columns = {{"tensor", "", [](auto& row) { return row.tensor.name; }},
+    .columns = {{"tensor", "", [](auto& row) { return row.tensor.found.name; }},
                 {"scale", "1", [](auto& row) { return row.scale; }},
                 {"blocks", "blocks", [](auto& row) { return row.blocks; }},
                 {"share_percent", "%",
@@ -65,20 +65,22 @@ const TableOf<WorstBlock> worst_table{
 
 const SummaryOf<BlockFindings> summary{
     {{"block_format", "what the values were rounded to",
-      [](const BlockFindings& found) { return found.format.name; }, with_blocks},
+      [](const BlockFindings& found) { return found.recipe.format_name; }, with_blocks},
      {"blocks", "of all tensors", [](const BlockFindings& found) { return found.total.blocks; }, with_blocks},
      {"fraction_dead", "of the non-zero values, those that become zero",
-      [](const BlockFindings& found) { return found.total.share(found.total.dead); }, with_blocks},
+      [](const BlockFindings& found) { return found.total.found.share(found.total.found.flushed); },
+      with_blocks},
      {"fraction_clipped", "of the non-zero values, those beyond the largest number of their block",
-      [](const BlockFindings& found) { return found.total.share(found.total.clipped); }, with_blocks},
+      [](const BlockFindings& found) { return found.total.found.share(found.total.found.overflowed); },
+      with_blocks},
      {"relative_error", "norm of the differences over the norm",
-      [](const BlockFindings& found) { return found.total.relative_error(); }, with_blocks}}};
+      [](const BlockFindings& found) { return found.total.found.relative_error(); }, with_blocks}}};
 
 void add_scales(RunRecord& record, const BlockFindings& found) {
   const auto add = block_scales_table.start(record);
   const auto add_all = [&](const BlockedTensor& tensor) {
     for (std::size_t code = 0; code < tensor.scales.size(); ++code) {
-      if (tensor.scales[code] > 0) add({tensor, scale_value(found.format, code), tensor.scales[code]});
+      if (tensor.scales[code] > 0) add({tensor, scale_value(*found.recipe.block, code), tensor.scales[code]});
     }
   };
   for (const BlockedTensor& tensor : found.tensors) add_all(tensor);
@@ -86,38 +88,42 @@ void add_scales(RunRecord& record, const BlockFindings& found) {
 }
 
 void draw(Run& run, const BlockFindings& found) {
-  run.figure({.name = "block_scales",
-              .title = fmt::format("Scales of the blocks in {}", found.format.name),
-              .caption = "All tensors together; a scale that is a NaN, of a block with something that is not "
-                         "finite, is left out.",
-              .script = "unset key\nset logscale x 2\nset xlabel \"scale of a block\"\nset ylabel \"share of "
-                        "blocks, %\"\nset yrange [0:*]\nset format x '2^{%L}'\n" +
-                        plot({{.table = "block_scales",
-                               .where = column_is("tensor", found.total.name) + " && column('scale') > 0",
-                               .x = "column('scale')",
-                               .y = "column('share_percent')",
-                               .style = "with impulses linewidth 3 linecolor rgb blue"}})});
+  run.figure(
+      {.name = "block_scales",
+       .title = fmt::format("Scales of the blocks in {}", found.recipe.format_name),
+       .caption = "All tensors together; a scale that is a NaN, of a block with something that is not "
+                  "finite, is left out.",
+       .script = "unset key\nset logscale x 2\nset xlabel \"scale of a block\"\nset ylabel \"share of "
+                 "blocks, %\"\nset yrange [0:*]\nset format x '2^{%L}'\n" +
+                 plot({{.table = "block_scales",
+                        .where = column_is("tensor", found.total.found.name) + " && column('scale') > 0",
+                        .x = "column('scale')",
+                        .y = "column('share_percent')",
+                        .style = "with impulses linewidth 3 linecolor rgb blue"}})});
 }
 
 TextTable verdict_table(const BlockFindings& found) {
   constexpr std::size_t most_rows = 12;
-  TextTable table{.columns = {"tensor", "values", "dead zone", "clipped", "relative error"},
-                  .rows = {},
-                  .notes = {"dead zone, clipped: of the non-zero values."}};
-  std::vector<const BlockedTensor*> sorted;
-  for (const BlockedTensor& tensor : found.tensors) sorted.push_back(&tensor);
+  TextTable table{
+      .columns = {"tensor", "values", "dead zone", "clipped", "lost", "relative error"},
+      .rows = {},
+      .notes = {
+          "dead zone, clipped: of the non-zero values; lost: finite values that become NaN or infinite."}};
+  std::vector<const quantize::TensorFound*> sorted;
+  for (const BlockedTensor& tensor : found.tensors) sorted.push_back(&tensor.found);
   std::ranges::stable_sort(sorted, std::greater(),
-                           [](const BlockedTensor* tensor) { return tensor->relative_error(); });
+                           [](const quantize::TensorFound* tensor) { return tensor->relative_error(); });
   if (sorted.size() > most_rows) {
     table.notes.push_back(fmt::format("The {} tensors with the largest errors of {}; --out writes all.",
                                       most_rows, sorted.size()));
     sorted.resize(most_rows);
   }
-  sorted.push_back(&found.total);
-  for (const BlockedTensor* const tensor : sorted)
+  sorted.push_back(&found.total.found);
+  for (const quantize::TensorFound* const tensor : sorted)
     table.rows.push_back({tensor->name, fmt::format("{}", tensor->values),
-                          percent(tensor->share(tensor->dead)), percent(tensor->share(tensor->clipped)),
-                          percent(tensor->relative_error())});
+                          percent(tensor->share(tensor->flushed)), percent(tensor->share(tensor->overflowed)),
+                          fmt::format("{}", tensor->lost),
+                          tensor->has_nothing_left() ? "-" : percent(tensor->relative_error())});
   return table;
 }
 
@@ -133,12 +139,7 @@ void report(Run& run, const BlockFindings& found) {
   summary.write(run.record(), found);
   add_scales(run.record(), found);
   if (run.draws() && found.total.blocks > 0) draw(run, found);
-  const BlockedTensor& total = found.total;
-  std::string verdict = fmt::format(
-      "{} changes these tensors by {} of their norm: {} of the non-zero values fall into the dead zone and "
-      "become zero, {} are clipped.",
-      found.format.name, percent(total.relative_error()), percent(total.share(total.dead)),
-      percent(total.share(total.clipped)));
+  std::string verdict = quantize::losses_in_words(found.total.found, found.recipe, "");
   if (!found.worst.empty())
     verdict +=
         fmt::format(" The worst block, from {} of {} on, is off by {}.", found.worst.front().first_index,

@@ -46,6 +46,15 @@ struct TensorFound {
   }
 };
 
+struct MeasuredTensor {
+  TensorFound found;
+  Quantized quantized;
+};
+
+/// `consume` is given what quantize() gives it.
+MeasuredTensor measure_tensor(const experiments::tensor_files::StoredTensor& tensor, const Recipe& recipe,
+                              int threads, const ValueConsumer& consume);
+
 struct Findings {
   Recipe recipe;
   std::vector<TensorFound> tensors;
@@ -59,6 +68,9 @@ struct Findings {
 /// std::invalid_argument where two parts would have one name, or the file is one of those that are read.
 Findings measure(const experiments::tensor_files::TensorSet& set, const Options& options,
                  experiments::Run& run);
+
+/// What the format loses of all tensors together; `of_tensors`, such as the worst of them, stands behind the error.
+std::string losses_in_words(const TensorFound& total, const Recipe& recipe, const std::string& of_tensors);
 
 experiments::Outputs outputs();
 void report(experiments::Run& run, const Findings& found);

@@ -129,6 +129,23 @@ double TensorFound::sqnr() const {
   return error_square == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(square / error_square);
 }
 
+MeasuredTensor measure_tensor(const files::StoredTensor& tensor, const Recipe& recipe, int threads,
+                              const ValueConsumer& consume) {
+  TensorFound found{.name = tensor.name,
+                    .stored_as = std::string(tensor.type->format),
+                    .shape = files::text_of(tensor.shape),
+                    .values = tensor.elements};
+  Quantized quantized =
+      quantize(tensor, recipe, threads, [&](std::span<const double> values, std::span<const double> decoded) {
+        count_errors(values, decoded, found);
+        consume(values, decoded);
+      });
+  found.overflowed = quantized.overflowed;
+  found.bytes = bytes_of(quantized);
+  found.tensor_scale = quantized.tensor_scale;
+  return {std::move(found), std::move(quantized)};
+}
+
 Findings measure(const files::TensorSet& set, const Options& options, experiments::Run& run) {
   Findings found{
       .recipe = recipe_of(options), .tensors = {}, .total = {}, .passed_over = {}, .to = options.to};
@@ -137,19 +154,11 @@ Findings measure(const files::TensorSet& set, const Options& options, experiment
   if (!options.to.empty()) output.emplace(set, options, found.recipe);
   experiments::Progress progress = run.progress("quantize", set.tensors().size());
   for (const files::StoredTensor& tensor : set.tensors()) {
-    TensorFound row{.name = tensor.name,
-                    .stored_as = std::string(tensor.type->format),
-                    .shape = files::text_of(tensor.shape),
-                    .values = tensor.elements};
     std::vector<float> floats;
-    Quantized quantized =
-        quantize(tensor, found.recipe, run.threads(), [&](auto values, std::span<const double> decoded) {
-          count_errors(values, decoded, row);
+    auto [row, quantized] =
+        measure_tensor(tensor, found.recipe, run.threads(), [&](auto, std::span<const double> decoded) {
           if (output && options.decoded) append_floats(decoded, floats);
         });
-    row.overflowed = quantized.overflowed;
-    row.bytes = bytes_of(quantized);
-    row.tensor_scale = quantized.tensor_scale;
     found.from_binary64 |= found.recipe.block != nullptr && format_of(tensor) == fp16::binary64;
     found.total += row;
     found.tensors.push_back(std::move(row));

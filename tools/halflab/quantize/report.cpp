@@ -69,56 +69,56 @@ std::string decibels(double sqnr) {
   return std::isinf(sqnr) ? "exact" : fmt::format("{:.1f}", sqnr);
 }
 
-const TensorFound& worst_of(const Findings& found) {
-  return *std::ranges::max_element(found.tensors, {}, &TensorFound::relative_error);
-}
-
-std::string answer(const Findings& found) {
-  const TensorFound& total = found.total;
+std::string answer(const TensorFound& total, const Recipe& recipe, const std::string& of_tensors) {
   if (total.nonzero == 0) return "There is nothing to lose: no value is finite and other than zero.";
   if (total.has_nothing_left())
     return fmt::format("{} keeps nothing of these tensors: all that is not zero becomes NaN or infinite.",
-                       found.recipe.format_name);
+                       recipe.format_name);
   const double error = total.relative_error();
   const std::string off = error == 0 && total.lost == 0
-                              ? fmt::format("{} holds these tensors exactly", found.recipe.format_name)
+                              ? fmt::format("{} holds these tensors exactly", recipe.format_name)
                               : fmt::format("{} is off by {} of these tensors' norm ({:.3g} dB)",
-                                            found.recipe.format_name, percent(error), total.sqnr());
-  std::string sentence = fmt::format("{}, in {:.3g} bits a value", off, total.bits_per_value());
-  if (found.tensors.size() > 1 && error > 0)
-    sentence += fmt::format("; the worst is {}, by {}", worst_of(found).name,
-                            percent(worst_of(found).relative_error()));
-  return sentence + ".";
+                                            recipe.format_name, percent(error), total.sqnr());
+  return fmt::format("{}, in {:.3g} bits a value{}.", off, total.bits_per_value(),
+                     error > 0 ? of_tensors : "");
 }
 
-std::string losses_sentence(const Findings& found) {
-  const TensorFound& total = found.total;
+std::string losses_sentence(const TensorFound& total, const Recipe& recipe) {
   std::vector<std::string> losses;
   if (total.flushed > 0) losses.push_back(fmt::format("{} become zero", percent(total.share(total.flushed))));
   if (total.overflowed > 0)
     losses.push_back(fmt::format("{} lie beyond the largest number of {}",
                                  percent(total.share(total.overflowed)),
-                                 found.recipe.block != nullptr ? "their block" : "the format"));
+                                 recipe.block != nullptr ? "their block" : "the format"));
+  std::string sentence =
+      losses.empty() ? "" : fmt::format(" Of the non-zero values {}.", fmt::join(losses, ", "));
   if (total.lost > 0)
-    losses.push_back(fmt::format("{} become NaN or infinite, which the error leaves out", total.lost));
-  return losses.empty() ? "" : fmt::format("Of the non-zero values {}.", fmt::join(losses, ", "));
+    sentence += fmt::format(" {} finite {} NaN or infinite, which the error leaves out.", total.lost,
+                            total.lost == 1 ? "value becomes" : "values become");
+  return sentence;
 }
 
-std::string nonfinite_sentence(const Findings& found) {
-  if (found.total.nonfinite == 0) return {};
-  const fp16::BlockFormat* const block = found.recipe.block;
-  return fmt::format("{} {} NaN or infinite in the file{}.", found.total.nonfinite,
-                     found.total.nonfinite == 1 ? "value is" : "values are",
-                     block == nullptr          ? ""
-                     : block->has_tensor_scale ? "; one makes its whole tensor NaN, whose scale it is in"
-                                               : "; one makes its whole block NaN");
+std::string nonfinite_sentence(const TensorFound& total, const Recipe& recipe) {
+  if (total.nonfinite == 0) return {};
+  const char* const spreads = recipe.block == nullptr ? ""
+                              : recipe.block->has_tensor_scale
+                                  ? "; one makes its whole tensor NaN, whose scale it is in"
+                                  : "; one makes its whole block NaN";
+  return fmt::format(" {} {} NaN or infinite in the file{}.", total.nonfinite,
+                     total.nonfinite == 1 ? "value is" : "values are", spreads);
+}
+
+std::string worst_tensor(const Findings& found) {
+  if (found.tensors.size() < 2) return {};
+  const TensorFound& worst = *std::ranges::max_element(found.tensors, {}, &TensorFound::relative_error);
+  return fmt::format("; the worst is {}, by {}", worst.name, percent(worst.relative_error()));
 }
 
 std::string passed_over_sentence(const Findings& found) {
   constexpr std::size_t most = 5;
   const auto& names = found.passed_over;
   if (names.empty()) return {};
-  return fmt::format("Passed over, as no floating-point numbers: {}{}.",
+  return fmt::format(" Passed over, as no floating-point numbers: {}{}.",
                      fmt::join(std::span(names).first(std::min(most, names.size())), ", "),
                      names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
 }
@@ -155,6 +155,11 @@ TextTable verdict_table(const Findings& found) {
 
 }  // namespace
 
+std::string losses_in_words(const TensorFound& total, const Recipe& recipe, const std::string& of_tensors) {
+  return answer(total, recipe, of_tensors) + losses_sentence(total, recipe) +
+         nonfinite_sentence(total, recipe);
+}
+
 Outputs outputs() {
   return outputs_of(tensors_table, recipe_summary, total_summary());
 }
@@ -164,12 +169,9 @@ void report(Run& run, const Findings& found) {
   tensors_table.write(record, found.tensors);
   recipe_summary.write(record, found);
   total_summary().write(record, found.total);
-  std::vector<std::string> sentences;
-  for (const std::string& sentence :
-       {answer(found), losses_sentence(found), nonfinite_sentence(found), passed_over_sentence(found)})
-    if (!sentence.empty()) sentences.push_back(sentence);
-  if (!found.to.empty()) sentences.push_back(fmt::format("Written to {}.", found.to));
-  record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
+  record.verdict(losses_in_words(found.total, found.recipe, worst_tensor(found)) +
+                 passed_over_sentence(found) +
+                 (found.to.empty() ? "" : fmt::format(" Written to {}.", found.to)));
   TextTable table = verdict_table(found);
   if (found.from_binary64)
     table.notes.push_back(

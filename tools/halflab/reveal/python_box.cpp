@@ -15,35 +15,45 @@
 namespace halflab::reveal {
 namespace {
 
-/// Reads a count and as many doubles, writes a double, until nothing comes. What the function prints goes to stderr.
+/// Reads a count and as many doubles, and writes a zero byte and a double, until nothing comes; where something fails, a
+/// length as a byte and as much text. What the function prints goes to stderr.
 constexpr const char* script = R"(
 import importlib, os, struct, sys
 answers = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)
 module, name, dtype = sys.argv[1:]
-function = importlib.import_module(module)
-for part in name.split("."):
-    function = getattr(function, part)
-if module.split(".")[0] == "torch":
-    import torch
-    def array(numbers):
-        return torch.tensor(numbers, dtype=torch.float64).to(getattr(torch, dtype))
-else:
+
+def array_maker():
+    if module.split(".")[0] == "torch":
+        import torch
+        return lambda numbers: torch.tensor(numbers, dtype=torch.float64).to(getattr(torch, dtype))
     import numpy
     try:
         kind = numpy.dtype(dtype)
     except TypeError:
         import ml_dtypes
         kind = numpy.dtype(getattr(ml_dtypes, dtype))
-    def array(numbers):
-        return numpy.array(numbers, dtype=numpy.float64).astype(kind)
-while True:
-    head = sys.stdin.buffer.read(8)
-    if len(head) < 8:
-        break
-    count, = struct.unpack("=Q", head)
-    result = function(array(struct.unpack(f"={count}d", sys.stdin.buffer.read(8 * count))))
-    answers.write(struct.pack("=d", float(result)))
+    return lambda numbers: numpy.array(numbers, dtype=numpy.float64).astype(kind)
+
+def answer_all():
+    function = importlib.import_module(module)
+    for part in name.split("."):
+        function = getattr(function, part)
+    array = array_maker()
+    while True:
+        head = sys.stdin.buffer.read(8)
+        if len(head) < 8:
+            break
+        count, = struct.unpack("=Q", head)
+        result = function(array(struct.unpack(f"={count}d", sys.stdin.buffer.read(8 * count))))
+        answers.write(struct.pack("=Bd", 0, float(result)))
+        answers.flush()
+
+try:
+    answer_all()
+except Exception as error:
+    text = " ".join(f"{type(error).__name__}: {error}".split()).encode()[:250]
+    answers.write(bytes([len(text)]) + text)
     answers.flush()
 )";
 
@@ -79,8 +89,10 @@ class PythonProcess {
       ::dup2(answers[1], 1);
       ::execlp(interpreter.c_str(), interpreter.c_str(), "-c", script, module.c_str(), function.c_str(),
                dtype.c_str(), nullptr);
-      const std::string line = fmt::format("{}: {}\n", interpreter, std::generic_category().message(errno));
-      [[maybe_unused]] const auto written = ::write(2, line.data(), line.size());
+      const std::string text =
+          fmt::format("{:.100}: {:.100}", interpreter, std::generic_category().message(errno));
+      const std::string line = static_cast<char>(text.size()) + text;
+      [[maybe_unused]] const auto written = ::write(1, line.data(), line.size());
       ::_exit(127);
     }
     ::close(questions[0]);
@@ -100,23 +112,31 @@ class PythonProcess {
     const std::uint64_t count = terms.size();
     send(std::as_bytes(std::span(&count, 1)));
     send(std::as_bytes(terms));
+    std::uint8_t text_length = 0;
+    receive(std::as_writable_bytes(std::span(&text_length, 1)));
+    if (text_length > 0) fail_with(text_length);
     double result = 0;
     receive(std::as_writable_bytes(std::span(&result, 1)));
     return result;
   }
 
  private:
+  [[noreturn]] void fail_with(std::size_t text_length) {
+    std::string text(text_length, ' ');
+    receive(std::as_writable_bytes(std::span(text)));
+    throw std::runtime_error(fmt::format("--python: '{}' failed: {}", place_, text));
+  }
   [[noreturn]] void fail(int error) const {
-    throw std::runtime_error(error == 0
-                                 ? fmt::format("--python: '{}' failed; its own message stands above", place_)
-                                 : fmt::format("--python: '{}' could not be called ({})", place_,
-                                               std::generic_category().message(error)));
+    throw std::runtime_error(
+        fmt::format("--python: '{}' could not be called ({})", place_,
+                    error == 0 ? "its process ended" : std::generic_category().message(error)));
   }
   void send(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       const ssize_t sent = ::write(questions_, bytes.data(), bytes.size());
       if (sent < 0 && errno == EINTR) continue;
-      if (sent < 0) fail(errno == EPIPE ? 0 : errno);
+      if (sent < 0 && errno == EPIPE) return;  // an ended process may have left its reason
+      if (sent < 0) fail(errno);
       bytes = bytes.subspan(static_cast<std::size_t>(sent));
     }
   }
