@@ -194,6 +194,33 @@ TextTable divisions_table(const Findings& found, const std::vector<std::size_t>&
   return table;
 }
 
+/// What it changes that a worker adds in FP32 what it received, order by order.
+std::string accumulation_sentence(const Findings& found, std::size_t workers) {
+  std::vector<std::string> same, changed;
+  for (const sim::AllReduceAlgorithm algorithm : measured_algorithms) {
+    const auto loss = [&](sim::AllReducePrecision precision) -> const sim::TwinComparison& {
+      return at(found, network_at(found.scale_log2, workers),
+                {.algorithm = algorithm, .precision = precision})
+          .loss;
+    };
+    const sim::TwinComparison &half = loss(sim::AllReducePrecision::fp16),
+                              &wide = loss(sim::AllReducePrecision::fp32_accumulation);
+    const std::string name(sim::name_of(algorithm));
+    if (half.error_square == wide.error_square)
+      same.push_back(name);
+    else
+      changed.push_back(fmt::format("{} with {} instead of {}", percent(wide.relative_error()), name,
+                                    percent(half.relative_error())));
+  }
+  std::string sentence = "FP32 accumulation between FP16 messages";
+  if (!same.empty())
+    sentence += fmt::format(" leaves the error as it is with {}{}", fmt::join(same, ", "),
+                            changed.empty() ? "" : "; it makes it ");
+  else
+    sentence += " makes the error ";
+  return sentence + fmt::format("{}.", fmt::join(changed, ", "));
+}
+
 std::string order_sentence(const Findings& found, std::size_t workers) {
   using enum sim::AllReduceAlgorithm;
   const auto error = [&](sim::AllReduceAlgorithm algorithm) {
@@ -202,13 +229,8 @@ std::string order_sentence(const Findings& found, std::size_t workers) {
   };
   return fmt::format(
       "Summed in FP16, the mean gradient of {} workers is off by {} round a ring, where one value at a time "
-      "meets an ever "
-      "larger sum, and by {} with recursive doubling, which adds sums of equal weight. FP32 accumulation "
-      "between FP16 "
-      "messages changes no bit where a worker adds two values at a time (ring, recursive doubling, also as "
-      "Rabenseifner's, "
-      "recursive halving): it helps only where one worker adds all values by itself (direct).",
-      workers, error(ring), error(recursive_doubling));
+      "meets an ever larger sum, and by {} with recursive doubling, which adds sums of equal weight. {}",
+      workers, error(ring), error(recursive_doubling), accumulation_sentence(found, workers));
 }
 
 std::string division_sentence(const Findings& found) {

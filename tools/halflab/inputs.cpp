@@ -1,9 +1,12 @@
 #include "tools/halflab/inputs.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <ranges>
+#include <span>
 #include <stdexcept>
 
 #include "tools/halflab/formats.h"
@@ -61,11 +64,25 @@ files::TensorSet open(const Inputs& inputs, const std::vector<std::string>& path
   return set;
 }
 
-void require_numbers(const files::TensorSet& set, const Inputs& inputs) {
+void require_numbers(const files::TensorSet& set, const std::string& path) {
   if (set.tensors().empty())
     throw std::invalid_argument(
-        fmt::format("'{}' holds no floating-point numbers; passed over: {}", inputs.paths.front(),
+        fmt::format("'{}' holds no floating-point numbers; passed over: {}", path,
                     set.passed_over().empty() ? "nothing" : set.passed_over().front().name));
+}
+
+std::vector<std::string> names_passed_over(const files::TensorSet& set) {
+  std::vector<std::string> names;
+  for (const files::StoredTensor& tensor : set.passed_over()) names.push_back(tensor.name);
+  return names;
+}
+
+std::string passed_over_sentence(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 5;
+  if (names.empty()) return {};
+  return fmt::format("Passed over, as no floating-point numbers: {}{}.",
+                     fmt::join(std::span(names).first(std::min(most, names.size())), ", "),
+                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
 }
 
 }  // namespace halflab

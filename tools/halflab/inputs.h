@@ -25,7 +25,12 @@ experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
 /// The selected tensors. Throws std::invalid_argument or std::runtime_error, naming option or file.
 experiments::tensor_files::TensorSet open(const Inputs& inputs, const std::vector<std::string>& paths);
 
-/// Throws std::invalid_argument, with what was passed over, where no tensor is of floating-point numbers.
-void require_numbers(const experiments::tensor_files::TensorSet& set, const Inputs& inputs);
+/// Throws std::invalid_argument, with what was passed over, where no tensor of the path is of floating-point numbers.
+void require_numbers(const experiments::tensor_files::TensorSet& set, const std::string& path);
+
+std::vector<std::string> names_passed_over(const experiments::tensor_files::TensorSet& set);
+
+/// "Passed over, as no floating-point numbers: step, mask."; empty for no names.
+std::string passed_over_sentence(const std::vector<std::string>& names);
 
 }  // namespace halflab

@@ -127,7 +127,28 @@ TEST_CASE("halflab allreduce: what vanishes, overflows or is not finite is count
   CHECK(row(before.at("tables").at("allreduce"), "ring", "fp16").at("overflowed").integer() == 0);
   CHECK(row(before.at("tables").at("allreduce"), "ring", "fp16").at("fraction_inputs_flushed").number() ==
         doctest::Approx(4.0 / 6));
-  CHECK(before.at("verdict").string().find("at some rank already: 1 elements") != std::string::npos);
+  CHECK(before.at("verdict").string().find("at some rank already: 1 of ") != std::string::npos);
+}
+
+TEST_CASE("halflab allreduce: a mean that is exactly zero, or nowhere finite, is told as such") {
+  const TemporaryDirectory directory;
+  const auto out = [&](const Ranks& ranks) { return reduce(write(directory, ranks), {}).out; };
+  CHECK(out({{0, 0}, {0, 0}}).starts_with("There is nothing to lose"));
+  const std::string missed = out({{1}, {1000}, {-1001}});  // 0.33325 + 333.25 - 333.75 in FP16
+  CHECK(missed.starts_with("The exact mean is zero everywhere, and "));
+  CHECK(missed.find("has the norm 0.25") != std::string::npos);
+  CHECK(out({{NAN, 1}, {1, NAN}}).starts_with("It cannot be told: every element is NaN or infinite"));
+  CHECK(out({{NAN, 1}, {1, 1}}).find("already: 1 of 2 elements") != std::string::npos);
+}
+
+TEST_CASE("halflab allreduce: tensors of integers are named and passed over") {
+  const TemporaryDirectory directory;
+  std::ofstream(directory / "i.npy", std::ios::binary)
+      << test::npy_file(test::npy_dictionary("<i4", "False", "(1,)"), test::bytes_of(std::vector<int>{1}));
+  const std::string file = (directory / "i.npy").string();
+  const CommandRun run = run_halflab({"allreduce", file, file});
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("holds no floating-point numbers; passed over: i") != std::string::npos);
 }
 
 TEST_CASE("halflab allreduce: where to divide is named where that alone prevents an overflow") {

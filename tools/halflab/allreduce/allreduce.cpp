@@ -25,9 +25,13 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
            [&](experiments::Run& run) {
              const auto kinds = kinds_of(options);
              std::vector<experiments::tensor_files::TensorSet> ranks;
-             for (const std::string& path : options.inputs.paths)
+             for (const std::string& path : options.inputs.paths) {
                ranks.push_back(open(options.inputs, {path}));
-             report(run, measure(ranks, kinds, run));
+               require_numbers(ranks.back(), path);
+             }
+             Findings found = measure(ranks, kinds, run);
+             found.paths = options.inputs.paths;
+             report(run, found);
            }},
       streams);
 }

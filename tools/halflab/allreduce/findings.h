@@ -22,6 +22,7 @@ struct Reduced {
 };
 
 struct Findings {
+  std::vector<std::string> paths;  ///< in the order of ranks
   std::size_t ranks = 0;
   std::size_t tensors = 0;
   std::uint64_t elements = 0;          ///< of one rank

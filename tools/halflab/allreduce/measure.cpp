@@ -13,6 +13,7 @@
 #include "sim/tensor/tensor.h"
 #include "tools/halflab/allreduce/findings.h"
 #include "tools/halflab/elements.h"
+#include "tools/halflab/inputs.h"
 
 namespace halflab::allreduce {
 namespace {
@@ -133,7 +134,8 @@ void require_as_many(const std::vector<files::TensorSet>& ranks) {
 Findings measure(const std::vector<files::TensorSet>& ranks, const std::vector<sim::AllReduce>& kinds,
                  experiments::Run& run) {
   require_as_many(ranks);
-  Findings found{.ranks = ranks.size(),
+  Findings found{.paths = {},
+                 .ranks = ranks.size(),
                  .tensors = ranks.front().tensors().size(),
                  .kinds = {},
                  .one_rounding = {},
@@ -148,8 +150,7 @@ Findings measure(const std::vector<files::TensorSet>& ranks, const std::vector<s
     Reduction(std::move(values), found, run.threads()).add_to(found.kinds);
     progress.tick();
   }
-  for (const files::StoredTensor& tensor : ranks.front().passed_over())
-    found.passed_over.push_back(tensor.name);
+  found.passed_over = names_passed_over(ranks.front());
   return found;
 }
 

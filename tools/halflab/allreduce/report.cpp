@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "tools/halflab/allreduce/findings.h"
+#include "tools/halflab/inputs.h"
 
 namespace halflab::allreduce {
 namespace {
@@ -53,7 +55,8 @@ const SummaryOf<Reduced> kinds_summary{
       [](auto& k) { return k.loss.fraction_flushed(); }}}};
 
 std::string error_text(const Reduced& kind) {
-  return kind.loss.nonfinite > 0 ? "overflow" : percent(kind.loss.relative_error());
+  if (kind.loss.nonfinite > 0) return "overflow";
+  return kind.loss.nonzero == 0 ? "-" : percent(kind.loss.relative_error());
 }
 
 /// The kinds in a precision whose mean is finite, the one with the least error first.
@@ -86,20 +89,21 @@ std::string precision_sentence(const Findings& found, sim::AllReducePrecision pr
   if (kinds.empty()) {
     const bool first_divided = found.kinds.front().how.division == sim::AllReduceDivision::before;
     return fmt::format(
-        "{} the mean overflows in every order{}.", words(precision),
+        "{} the mean overflows in {}{}.", words(precision), all == 1 ? "this order" : "every order",
         first_divided || found.inputs_overflow > 0 ? "" : ", which --division before prevents");
   }
   const Reduced &best = *kinds.front(), &worst = *kinds.back();
   std::string sentence =
       fmt::format("{} the mean is off by {}", words(precision), percent(best.loss.relative_error()));
-  if (best.loss.relative_error() != worst.loss.relative_error())
-    sentence +=
-        fmt::format(" of its norm at best ({}) and by {} at worst ({})", sim::name_of(best.how.algorithm),
-                    percent(worst.loss.relative_error()), sim::name_of(worst.how.algorithm));
+  const std::string at_worst = percent(worst.loss.relative_error());
+  if (at_worst != percent(best.loss.relative_error()))
+    sentence += fmt::format(" of its norm at best ({}) and by {} at worst ({})",
+                            sim::name_of(best.how.algorithm), at_worst, sim::name_of(worst.how.algorithm));
   else
     sentence += fmt::format(" of its norm in {}", kinds.size() == 1 ? "this order" : "every order");
   if (std::ssize(kinds) < all)
-    sentence += fmt::format(", and overflows in {} other orders", all - std::ssize(kinds));
+    sentence += fmt::format(", and overflows in {} other order{}", all - std::ssize(kinds),
+                            all - std::ssize(kinds) == 1 ? "" : "s");
   return sentence + ".";
 }
 
@@ -119,16 +123,28 @@ std::string flushed_sentence(const Findings& found) {
 std::string inputs_sentence(const Findings& found) {
   std::string sentence;
   if (found.nonfinite_places > 0)
-    sentence = fmt::format("Left out, as NaN or infinite at some rank already: {} elements.",
-                           found.nonfinite_places);
+    sentence = fmt::format("Left out, as NaN or infinite at some rank already: {} of {} elements.",
+                           found.nonfinite_places, found.elements);
   if (found.inputs_overflow > 0)
     sentence += fmt::format("{}{} values of the ranks are beyond FP16 before anything is added.",
                             sentence.empty() ? "" : " ", found.inputs_overflow);
   return sentence;
 }
 
-std::string answer(const Findings& found) {
-  if (found.one_rounding.nonzero == 0) return "There is nothing to lose: the mean is zero everywhere.";
+/// Where the exact mean is zero everywhere, so that no error has a share of it.
+std::string answer_of_zero(const Findings& found) {
+  if (found.nonfinite_places == found.elements)
+    return "It cannot be told: every element is NaN or infinite at some rank already.";
+  const auto norm = [](const Reduced& kind) { return kind.loss.run_norm(); };
+  const Reduced& worst = *std::ranges::max_element(found.kinds, {}, norm);
+  if (norm(worst) == 0) return "There is nothing to lose: the mean is zero everywhere, in every order.";
+  return fmt::format(
+      "The exact mean is zero everywhere, and {} of {} orders miss it: {} in {} has the norm {:.3g}.",
+      std::ranges::count_if(found.kinds, [&](const Reduced& kind) { return norm(kind) != 0; }),
+      found.kinds.size(), sim::name_of(worst.how.algorithm), sim::name_of(worst.how.precision), norm(worst));
+}
+
+std::vector<std::string> answers_of_nonzero(const Findings& found) {
   std::vector<std::string> sentences;
   for (const sim::AllReducePrecision precision : sim::all_reduce_precisions) {
     if (std::string sentence = precision_sentence(found, precision); !sentence.empty())
@@ -137,9 +153,23 @@ std::string answer(const Findings& found) {
   sentences.push_back(fmt::format(
       "Rounding the exact mean once to FP16 costs {}.",
       found.one_rounding.nonfinite > 0 ? "an overflow" : percent(found.one_rounding.relative_error())));
-  for (const std::string& sentence : {flushed_sentence(found), inputs_sentence(found)})
+  return sentences;
+}
+
+std::string answer(const Findings& found) {
+  std::vector<std::string> sentences{answer_of_zero(found)};
+  if (found.one_rounding.nonzero > 0) sentences = answers_of_nonzero(found);
+  for (const std::string& sentence :
+       {flushed_sentence(found), inputs_sentence(found), passed_over_sentence(found.passed_over)})
     if (!sentence.empty()) sentences.push_back(sentence);
   return fmt::format("{}", fmt::join(sentences, " "));
+}
+
+/// "a.npy, b.npy, ..., h.npy", so that a shell's order of names is seen.
+std::string ranks_in_order(const std::vector<std::string>& paths) {
+  constexpr std::size_t most = 6;
+  if (paths.size() <= most) return fmt::format("{}", fmt::join(paths, ", "));
+  return fmt::format("{}, ..., {}", fmt::join(std::span(paths).first(most - 2), ", "), paths.back());
 }
 
 TextTable verdict_table(const Findings& found) {
@@ -147,10 +177,11 @@ TextTable verdict_table(const Findings& found) {
       .columns = {"order of additions", "precision", "error", "mean flushed", "ranks' values flushed",
                   "overflowed"},
       .rows = {},
-      .notes = {fmt::format("The mean of {} ranks, {} elements in {} tensors, each its own message; "
+      .notes = {fmt::format("The mean of {} ranks, {} elements in {} tensor{}, each its own message; "
                             "division by {}: {}.",
-                            found.ranks, found.elements, found.tensors, found.ranks,
-                            sim::name_of(found.kinds.front().how.division)),
+                            found.ranks, found.elements, found.tensors, found.tensors == 1 ? "" : "s",
+                            found.ranks, sim::name_of(found.kinds.front().how.division)),
+                fmt::format("Ranks, in this order: {}.", ranks_in_order(found.paths)),
                 "error: ||mean - exact mean|| / ||exact mean||; flushed: non-zero and becomes zero."}};
   for (const Reduced& kind : found.kinds)
     table.rows.push_back({fmt::format("{}", sim::name_of(kind.how.algorithm)),

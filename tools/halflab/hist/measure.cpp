@@ -18,6 +18,7 @@
 #include "tools/halflab/elements.h"
 #include "tools/halflab/formats.h"
 #include "tools/halflab/hist/findings.h"
+#include "tools/halflab/inputs.h"
 
 namespace halflab::hist {
 namespace {
@@ -249,7 +250,7 @@ Findings measure(const files::TensorSet& set, const Options& options, experiment
                  .scaled_by_log2 = scale_log2("--scaled-by", options.scaled_by),
                  .total = {.name = "all tensors"}};
   const std::optional<int> asked = shown_scale_log2(options);
-  for (const files::StoredTensor& tensor : set.passed_over()) found.passed_over.push_back(tensor.name);
+  found.passed_over = names_passed_over(set);
   for (const files::StoredTensor& tensor : set.tensors())
     found.tensors.push_back({.name = tensor.name,
                              .stored_as = std::string(tensor.type->format),

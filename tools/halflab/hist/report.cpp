@@ -9,6 +9,7 @@
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "tools/halflab/hist/findings.h"
+#include "tools/halflab/inputs.h"
 
 namespace halflab::hist {
 namespace {
@@ -238,15 +239,6 @@ std::string nonfinite_sentence(const Findings& found) {
       first->name);
 }
 
-std::string passed_over_sentence(const Findings& found) {
-  if (found.passed_over.empty()) return {};
-  return fmt::format(
-      "Passed over, as no floating-point numbers: {}{}.",
-      fmt::join(found.passed_over.begin(),
-                found.passed_over.begin() + std::min<std::ptrdiff_t>(5, std::ssize(found.passed_over)), ", "),
-      found.passed_over.size() > 5 ? fmt::format(" and {} more", found.passed_over.size() - 5) : "");
-}
-
 constexpr std::ptrdiff_t shown_column = 6;  ///< where the scale is told, after the overflow
 
 std::vector<std::string> cells(const Findings& found, const TensorFound& tensor) {
@@ -297,7 +289,7 @@ void write_verdict(RunRecord& record, const Findings& found) {
   std::vector<std::string> sentences{nonfinite_sentence(found), answer(found)};
   if (found.total.exponents.nonzero_finite() > 0 && shows_scale(found))
     sentences.push_back(shown_sentence(found));
-  sentences.push_back(passed_over_sentence(found));
+  sentences.push_back(passed_over_sentence(found.passed_over));
   std::erase(sentences, "");
   record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
   if (found.total.exponents.nonzero_finite() > 0) record.verdict(verdict_table(found).text());

@@ -13,6 +13,7 @@
 
 #include "fp16/codec.h"
 #include "tools/halflab/elements.h"
+#include "tools/halflab/inputs.h"
 #include "tools/halflab/quantize/findings.h"
 
 namespace halflab::quantize {
@@ -169,7 +170,7 @@ Findings measure(const files::TensorSet& set, const Options& options, experiment
     }
     progress.tick();
   }
-  for (const files::StoredTensor& tensor : set.passed_over()) found.passed_over.push_back(tensor.name);
+  found.passed_over = names_passed_over(set);
   if (output) output->write();
   return found;
 }

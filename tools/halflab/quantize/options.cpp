@@ -29,6 +29,8 @@ constexpr std::array rules = [] {
 }
 
 void require_meaning(const Options& options, const Recipe& recipe) {
+  if (options.decoded && options.to.empty())
+    throw std::invalid_argument("--decoded: nothing is written; allowed beside --to FILE");
   if (!options.scale_rule.empty() && (recipe.block == nullptr || recipe.block->has_tensor_scale))
     refuse("--scale-rule", recipe.format_name,
            "has no scales that are powers of two; allowed for mx formats");

@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
+#include "tools/halflab/inputs.h"
 #include "tools/halflab/quantize/findings.h"
 
 namespace halflab::quantize {
@@ -114,15 +114,6 @@ std::string worst_tensor(const Findings& found) {
   return fmt::format("; the worst is {}, by {}", worst.name, percent(worst.relative_error()));
 }
 
-std::string passed_over_sentence(const Findings& found) {
-  constexpr std::size_t most = 5;
-  const auto& names = found.passed_over;
-  if (names.empty()) return {};
-  return fmt::format(" Passed over, as no floating-point numbers: {}{}.",
-                     fmt::join(std::span(names).first(std::min(most, names.size())), ", "),
-                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
-}
-
 TextTable verdict_table(const Findings& found) {
   constexpr std::size_t most_rows = 12;
   TextTable table{
@@ -169,9 +160,11 @@ void report(Run& run, const Findings& found) {
   tensors_table.write(record, found.tensors);
   recipe_summary.write(record, found);
   total_summary().write(record, found.total);
-  record.verdict(losses_in_words(found.total, found.recipe, worst_tensor(found)) +
-                 passed_over_sentence(found) +
-                 (found.to.empty() ? "" : fmt::format(" Written to {}.", found.to)));
+  std::vector<std::string> sentences{losses_in_words(found.total, found.recipe, worst_tensor(found)),
+                                     passed_over_sentence(found.passed_over)};
+  if (!found.to.empty()) sentences.push_back(fmt::format("Written to {}.", found.to));
+  std::erase(sentences, "");
+  record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
   TextTable table = verdict_table(found);
   if (found.from_binary64)
     table.notes.push_back(
