@@ -69,6 +69,7 @@ class Records(Pages):
         page = self.page([])
         self.assertEqual(page.title, "No step was recorded")
         self.assert_says(page, "Check that optimizer= or scaler= is the one whose step() or update() the loop calls")
+        self.assertNotIn("no tensors one by one", page.text)
 
     def test_unsampled(self):
         page = self.page([2.0**16] * 4)
@@ -149,15 +150,69 @@ class Records(Pages):
         self.assertIn("a\nactivation\n500\n0 %\n?\n1.02e+03\n5\n", table)
         self.assertNotIn("What no loss scale touches", self.page([2.0], folder="other").text)
 
-    def test_small_losses_are_no_alarm(self):
-        values = np.concatenate([spread(-8, 990), spread(-45, 10)])
+    def test_small_losses_have_a_title_of_their_own(self):
+        values = np.concatenate([spread(-8, 990), spread(-70, 10)])
+        page = self.page([2.0**16] * 3, {0: {("a", "output"): values, ("a", "output in FP32"): values}})
+        self.assertEqual(page.title, "No step was skipped, but FP16 makes 1 % of the gradients zero at S = 2^16")
+        self.assert_says(page, "1 % at S = 2^16, which most steps had", "No tensor loses more than half at S = 2^16.")
+        self.assert_says(page, "Nothing: no scale keeps more.")
+        page = self.page([2.0**4] * 3, {0: {("a", "output in FP32"): spread(-22)}})
+        self.assertRegex(page.title, r"No step was skipped, but FP16 makes [\d.]+ % of the gradients zero at S = 2\^4")
+        self.assert_says(page, "Begin with a larger S")
+        values[990:] = 0
         page = self.page([2.0**16] * 3, {0: {("a", "output"): values, ("a", "output in FP32"): values}})
         self.assertEqual(page.title, "No step was skipped, and FP16 keeps the gradients")
-        self.assert_says(page, "1 % at S = 2^16, which most steps had", "No tensor loses more than half at S = 2^16.")
+
+    def test_zeros_next_to_subnormal_numbers_may_be_losses(self):
+        """A run in FP16 at S = 1: of spread values small ones become zero. Zeros beside a gap were zero before."""
+        with np.errstate(under="ignore"):
+            lost = np.concatenate([spread(-10), spread(-21)]).astype(np.float16)
+        self.assertTrue(0 < np.mean(lost == 0) < 0.1)
+        page = self.page([1.0] * 3, {0: {("a", "output"): lost}}, scaler="")
+        self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")
+        self.assert_says(page, "watch(..., twin=compute_loss) repeats samples in FP32", "Scale the loss, which nothing does")
+        masked = np.abs(spread(-5)) + 2.0**-8
+        masked[::2] = 0
+        page = self.page([1.0] * 3, {0: {("a", "output"): masked}}, scaler="")
+        self.assertEqual(page.title, "No step was skipped, and FP16 keeps the gradients")
+        self.assert_says(page, "Nothing: go on.")
+
+    def test_parameters_in_FP32_beside_FP16_do_not_count(self):
+        samples = {("a", "output"): spread(-10), ("norm.weight", "gradient"): np.full(10, 8.0), ("a.weight", "gradient"): [0.5]}
+        types = {"output_types": {"a": "float16"}, "gradient_types": {"norm.weight": "float32", "a.weight": "float16"}}
+        record = self.record([1000.0] * 3, {0: samples}, **types)
+        self.assertEqual(record.recommended_scale(), 2.0**15)
+        page = Page(record.report(self.folder / "page.html"))
+        self.assert_says(page, "Left out are gradients that are made in FP32", "overflows: norm.weight.")
+        record = self.record([1000.0] * 3, {0: samples}, **{**types, "output_types": {"a": "float32"}})
+        self.assertEqual(record.recommended_scale(), 2.0**11)
+
+    def test_weights_are_of_their_own_type(self):
+        samples = {0: {("a", "output"): spread(-10), ("a.weight", "weight"): spread(-30), ("b.weight", "update"): spread(-30)}}
+        page = self.page([2.0**10] * 3, samples, parameter_types={"a.weight": "float32", "b.weight": "float16"})
+        table = page.text.split("What no loss scale touches")[1]
+        self.assertIn("a.weight\nweight\n500\n0 %\n100 %", table)
+        self.assertIn("b.weight\nupdate\n500\n0 %\n?", table)
+        self.assertIn("that values can still grow", table)
+
+    def test_a_scale_that_FP32_does_not_hold(self):
+        record = self.record([1.0] * 3, {0: {("a", "output"): spread(-170)}}, output_types={"a": "float32"})
+        self.assertEqual(record.recommended_scale(), 2.0**127)
+        self.assert_says(Page(record.report(self.folder / "page.html")), "Recommended: S = 2^127, the largest that FP32 holds.")
+        report = halflab.report_gradients({"a": spread(-170)}, self.folder / "page.html")
+        self.assertEqual(report.recommended_scale(), 2.0**127)
+
+    def test_one_scaler_to_replay(self):
+        record = self.record([2.0**16] * 3, {0: {("a", "output"): spread(-10)}})
+        self.assertEqual(record.replay("dynamic").summary, record.replay(["dynamic"]).summary)
 
     def test_a_run_in_other_formats_is_forecast(self):
         page = self.page([1.0] * 3, {0: {("a", "output"): spread(-30)}}, scaler="", output_types={"a": "bfloat16"})
         self.assertEqual(page.title, "No step was skipped, but FP16 would lose gradients at S = 1")
+        self.assert_says(page, "Nothing, as you train in bfloat16. Should you go to FP16: scaler = torch.amp.GradScaler(")
+        page = self.page([1.0] * 3, {0: {("a", "output"): spread(-19)}}, scaler="", output_types={"a": "float32"})
+        self.assertRegex(page.title, r"No step was skipped, but FP16 would make [\d.]+ % of the gradients zero at S = 1")
+        self.assert_says(page, "Nothing, as you train in FP32. Should you go to FP16:")
 
     def test_a_scale_that_is_no_power_of_two(self):
         page = self.page([1000.0] * 3, {0: {("a", "output"): spread(-9)}})
@@ -174,6 +229,17 @@ class Records(Pages):
         values = {("a", "output"): np.full(5, np.inf), ("a", "output in FP32"): spread(-9)}
         page = self.page([2.0**30], {0: values}, skips=[skip])
         self.assert_says(page, "1 of 1 step was skipped", "A smaller S cures step 0", "Recommended: S = 2^")
+
+    def test_what_a_twin_counts_at_skipped_steps_counts(self):
+        """Of step 3 FP32 tells that S must be smaller by far, as the scale that cures it does."""
+        skip = {"step": 3, "scale": 2.0**16, "twin": "finite", "cured_by": 2.0**3}
+        samples = {0: {("a", "output in FP32"): np.full(9, 2.0**-10)}, 3: {("a", "output in FP32"): np.full(9, 2.0**12)}}
+        samples[4] = {("a", "output in FP32"): np.array([2.0**40, np.inf])}
+        record = self.record([2.0**16] * 5, samples, skips=[skip, {"step": 4, "scale": 2.0**15, "twin": "not finite"}])
+        self.assertEqual(record.recommended_scale(), 2.0**2)
+        page = Page(record.report(self.folder / "page.html"))
+        self.assert_says(page, "A smaller S cures step 3", "Recommended: S = 2^2")
+        self.assert_says(page, "5 steps, 3 samples, of which 2 are counted, being finite in FP32.")
 
 
 class Ledgers(Pages):
@@ -257,6 +323,48 @@ class Ledgers(Pages):
         page = self.skipped({"step": 2, "scale": 1.0, "outcome": "applied", "parameter": "a.weight"}, scaler="")
         self.assertEqual(page.title, "1 of 10 steps was not finite: the gradient of a.weight breaks first")
         self.assert_says(page, "destroys the weights")
+
+    def test_the_first_of_steps_that_were_applied_is_to_blame(self):
+        """The later ones follow from the weights that it spoilt."""
+        first = {"step": 2, "scale": 1.0, "outcome": "applied", "parameter": "a.weight", "forward_output": "the model's input"}
+        later = {"scale": 1.0, "outcome": "applied", "forward_output": "a", "weight_before": "a.weight"}
+        page = self.skipped(first, *({"step": step, **later} for step in range(3, 10)), scaler="", scales=[1.0] * 10)
+        self.assertEqual(page.title, "8 of 10 steps were not finite: at step 2 the model’s input was not finite")
+        self.assert_says(page, "Look at the batch of step 2")
+        self.assertNotIn("Run a in FP32", page.text)
+
+    def test_weights_that_were_not_finite_already(self):
+        skips = [{"step": step, "scale": 2.0**16, "twin": "not finite", "forward_output": "a", "weight_before": "a.weight"}
+                 for step in (4, 5)]  # fmt: skip
+        page = self.skipped(*skips)
+        title = "2 of 10 steps were skipped: the weights a.weight were not finite already at step 4"
+        self.assertEqual(page.title, title)
+        self.assert_says(page, "Look at what made the weights a.weight before step 4", "No S cures steps 4 and 5: the weights")
+        for wrong in ("Run a in FP32", "Look at the batch", "which overflowed"):
+            self.assertNotIn(wrong, page.text)
+
+    def test_a_bad_input_beside_another_trouble_is_advised_too(self):
+        skips = [{"step": step, "scale": 2.0**16, "forward_output": "decoder"} for step in (2, 3)]
+        page = self.skipped(*skips, {"step": 4, "scale": 2.0**16, "forward_output": "the model's input"})
+        self.assertIn("decoder overflows in the forward pass", page.title)
+        self.assert_says(page, "Look at the batch of step 4", "Run decoder in FP32")
+
+    def test_modules_with_numbers_for_names(self):
+        page = self.skipped({"step": 2, "scale": 2.0**16, "forward_output": "0"})
+        self.assertEqual(page.title, "1 of 10 steps was skipped: module 0 overflows in the forward pass")
+        page = self.skipped({"step": 2, "scale": 2.0**16, "parameter": "0.weight", "module_output": "0.1"})
+        self.assertEqual(page.title, "1 of 10 steps was skipped: the gradient of module 0.1 breaks first")
+
+    def test_a_parameter_alone_that_was_not_finite(self):
+        """Hooks were on at step 0, which was sampled, and at step 2 they were not."""
+        page = self.skipped({"step": 0, "scale": 2.0**16, "parameter": "a.weight"})
+        self.assert_says(page, "At step 0 every output that hooks saw was finite, and so was its gradient: the parameter’s")
+        self.assert_says(self.skipped({"step": 2, "scale": 2.0**16}), "Hooks were on at none of these steps")
+
+    def test_a_step_that_one_optimizer_applied(self):
+        page = self.skipped({"step": 2, "scale": 2.0**16, "outcome": "partly applied", "parameter": "a.weight"})
+        self.assertEqual(page.title, "1 of 10 steps was partly applied: the gradient of a.weight breaks first")
+        self.assert_says(page, "partly applied: one optimizer skipped them, another did not: 2, of 10.")
 
     def test_skips_without_a_ledger(self):
         page = self.page([2.0**16] * 3 + [2.0**15] * 7, self.SAMPLES, bad=[2], source="mlp on digits")
@@ -346,7 +454,7 @@ class Arrays(Pages):
             with self.subTest(format):
                 report = halflab.report_gradients(paths, self.folder / "page.html", format=format)
                 hist = halflab.run_command("hist", *paths.values(), format=format)
-                self.assertEqual(report.recommended_scale(), 2.0 ** hist.summary["recommended_scale_log2"])
+                self.assertEqual(report.recommended_scale(), 2.0 ** min(hist.summary["recommended_scale_log2"], 127))
                 page, name = Page(report.path), "FP16" if format == "binary16" else format
                 share = hist.summary["fraction_flushed_at_1"]
                 self.assert_says(page, f"{name} makes zero", f"{100 * share:.3g} % at S = 1;" if share else "0 % at S = 1;")
@@ -364,6 +472,7 @@ class Arrays(Pages):
         for title, values, options in (
             ("FP16 loses these gradients at S = 1", spread(-30), {}),
             ("FP16 keeps these gradients at S = 1", spread(-5), {}),
+            ("e5m2 makes 33.3 % of these gradients zero at S = 1", [2.0**-30, 1e-3, 2.0**-12, 0], {"format": "e5m2"}),
             ("These gradients overflow FP16 at S = 1", spread(20), {}),
             ("These gradients overflow e4m3 at S = 1", spread(10), {"format": "e4m3"}),
             ("There is nothing to lose: no value is finite and other than zero", [0.0, np.nan], {}),

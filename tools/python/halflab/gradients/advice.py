@@ -1,39 +1,54 @@
 """What to do about findings, as sentences of HTML."""
 
-from .findings import INPUT, NOTICEABLE, nearest_log2
-from .words import code, listed, power, s_is
+from .findings import nearest_log2
+from .words import code, listed, module, power, s_is, steps_of
 
 
 def to_do(found):
     """What to do about it."""
     if len(found.steps) == 0:
         return ["Check that optimizer= or scaler= is the one whose step() or update() the loop calls, inside of the with."]
-    advice = []
-    forward = found.overflowed_forward()
-    if found.applied:
-        advice.append("Train with a loss scaler or check gradients: a step that is not finite destroys the weights.")
-    if forward == INPUT:
-        steps = sorted({skip["step"] for skip in found.with_bad_input()})
-        advice.append(
-            f"Look at the batch of {'step' if len(steps) == 1 else 'steps'} {listed(map(str, steps))}: what the model was given "
-            "holds NaNs or infinities, which neither a loss scale nor FP32 cures."
-        )
-    elif any(skip.get("twin") == "not finite" for skip in found.lost):
-        advice.append("Look at the batch and the loss of these steps. FP16 is not to blame: FP32 is not finite either.")
-    elif forward is not None:
-        advice.append(
-            f"Run {code(forward)} in FP32, inside of {code('torch.autocast(device_type, enabled=False)')} and on "
-            f"{code('x.float()')}: it overflows in the forward pass, which no loss scale reaches."
-        )
-    advice += _scaling(found)
-    is_unexplained = found.lost and not found.is_search and forward is None and not _has_twin(found)
-    if found.is_of_torch and (is_unexplained or found.tensors.loses is None):
+    advice = _against_the_cause(found)
+    is_explained = found.overflowed_forward() is not None or found.spoilt_weights() is not None
+    if found.is_forecast:
+        advice += _should_it_be_fp16(found, is_nothing_else=not advice)
+    else:
+        advice += _scaling(found)
+    is_unexplained = found.lost and not found.is_search and not is_explained and not _has_twin(found)
+    if found.is_of_torch and (is_unexplained or found.tensors.verdict is None):
         calm = "Nothing, while skips are so rare. " if is_unexplained and found.is_rare and not advice else ""
         advice.append(
             f"{calm}For an exact answer, watch again with {code('twin=compute_loss')}, a function that makes the loss of "
             "the batch again."
         )
-    return advice or ["Nothing: go on."]
+    no_more = "no scale keeps more" if found.tensors.verdict in ("loses", "flushes") else "go on"
+    return advice or [f"Nothing: {no_more}."]
+
+
+def _against_the_cause(found):
+    """What spoilt the steps that were lost, where it is known and no matter of scale."""
+    advice, weights, inputs, layer = [], found.spoilt_weights(), found.with_bad_input(), found.overflowed_module()
+    if found.applied:
+        how = "Check gradients" if found.is_forecast else "Train with a loss scaler or check gradients"
+        advice.append(f"{how}: a step that is not finite destroys the weights.")
+    if inputs:
+        advice.append(
+            f"Look at the batch of {steps_of(inputs)}: what the model was given holds NaNs or infinities, which neither a loss "
+            "scale nor FP32 cures."
+        )
+    if weights:
+        advice.append(
+            f"Look at what made the weights {code(weights['weight_before'])} before step {weights['step']}: they hold NaNs or "
+            "infinities, and so does all that follows from them."
+        )
+    elif any(skip.get("twin") == "not finite" for skip in found.blamed if skip not in inputs):
+        advice.append("Look at the batch and the loss of these steps. FP16 is not to blame: FP32 is not finite either.")
+    elif layer is not None:
+        advice.append(
+            f"Run {module(layer)} in FP32, inside of {code('torch.autocast(device_type, enabled=False)')} and on "
+            f"{code('x.float()')}: it overflows in the forward pass, which no loss scale reaches."
+        )
+    return advice
 
 
 def _has_twin(found):
@@ -48,14 +63,10 @@ def _scaling(found):
             return []
         scaler = code(f"{found.scaler_class}()")
         return [f"Try {scaler}: every gradient is zero, as FP16 without a loss scale makes small ones."]
-    start = code(f"{found.scaler_class}(init_scale=2.0**{best})") if found.is_of_torch else s_is(power(best))
+    start = _scaler_of(found, best)
     if not found.has_scaler:
-        if best <= 0 or not (found.tensors.loses or found.tensors.total.share("flushed", 0) >= NOTICEABLE):
-            return []
-        steps = listed(map(code, ("scaler.scale(loss).backward()", "scaler.step(optimizer)", "scaler.update()")))
-        then = f"{code('scaler =')} {start}, then {steps}" if found.is_of_torch else f"with {start}"
-        return [f"Scale the loss, which nothing does: {then}."]
-    if found.tensors.loses and best > used:
+        return [f"Scale the loss, which nothing does: {_how_to_scale(found, start)}."] if found.tensors.gains(best) else []
+    if found.tensors.gains(best):
         return [f"Begin with a larger S, {start}, or let it grow sooner ({code('growth_interval')})."]
     first_scale = nearest_log2(float(found.steps["scale"][0]))
     if found.lost and found.lost[0]["step"] == found.steps["step"][0] and best < first_scale:
@@ -63,10 +74,33 @@ def _scaling(found):
     return []
 
 
+def _should_it_be_fp16(found, is_nothing_else):
+    """To a run in another format a loss scale is of no use."""
+    best = found.log2_recommended
+    if best is None or not found.tensors.gains(best):
+        return []
+    calm = f"Nothing, as you train in {found.trained_in}. " if is_nothing_else else ""
+    if found.has_scaler:
+        return [f"{calm}Should you go to FP16: begin with {_scaler_of(found, best)}."]
+    return [f"{calm}Should you go to FP16: {_how_to_scale(found, _scaler_of(found, best))}."]
+
+
+def _scaler_of(found, log2_scale):
+    if not found.is_of_torch:
+        return s_is(power(log2_scale))
+    return code(f"{found.scaler_class}(init_scale=2.0**{log2_scale})")
+
+
+def _how_to_scale(found, start):
+    if not found.is_of_torch:
+        return f"with {start}"
+    steps = listed(map(code, ("scaler.scale(loss).backward()", "scaler.step(optimizer)", "scaler.update()")))
+    return f"{code('scaler =')} {start}, then {steps}"
+
+
 def to_do_with(tensors):
     best, used = tensors.total.recommended, tensors.log2_used or 0
     needs_less = bool(tensors.total.share("overflowed", used))
-    needs_more = tensors.loses or tensors.total.share("flushed", used) >= NOTICEABLE
-    if best is not None and (needs_less or needs_more and best > used):
+    if best is not None and (needs_less or tensors.gains(best)):
         return [f"Scale the loss with {s_is(power(best))}."]
     return ["Nothing: no scale keeps more."]

@@ -18,8 +18,18 @@ EXPONENTS = ("step", "of", "exponent_log2", "values", "powers_of_two", "near_nex
 TENSORS = ("step", "tensor", "kind", "exponent_log2", "values", "powers_of_two", "near_next", "top")
 SKIPS = (
     "step", "scale", "outcome", "parameter", "index", "value", "largest_finite", "module_output", "forward_output",
-    "twin", "twin_value", "twin_exponent", "cured_by",
+    "weight_before", "twin", "twin_value", "twin_exponent", "cured_by",
 )  # fmt: skip
+OWN_FILES = {"manifest.json", ".manifest.json", "steps.csv", "exponents.csv", "tensors.csv", "skips.csv"}
+
+
+def fp32_parameters(manifest):
+    """Parameters whose gradients are made in FP32 although the run is one in FP16: those of modules such as nn.LayerNorm
+    under autocast. A scale neither saves nor overflows them. The gradient of such a module's output does count: what the
+    module hands to a layer in FP16 comes back in FP16."""
+    if "float16" not in manifest.get("output_types", {}).values():
+        return set()
+    return {name for name, dtype in manifest.get("gradient_types", {}).items() if dtype == "float32"}
 
 
 def histogram_rows(histogram):
@@ -47,11 +57,10 @@ class Writer:
     """Writes a record step by step, so that a run that is killed leaves what it had."""
 
     def __init__(self, folder, description):
+        _refuse_what_is_not_ours(folder)
         os.makedirs(folder, exist_ok=True)
-        if os.path.exists(os.path.join(folder, "manifest.json")) and not _is_record(folder):
-            raise ValueError(f"{folder}: holds a manifest.json that is none of a gradient record; allowed: another folder")
         self.folder = str(folder)
-        self._description = description
+        self._description, self._described = description, ""
         self._files = {}
         self._write_manifest("running")
         self._tables = {
@@ -66,11 +75,14 @@ class Writer:
         return table
 
     def _write_manifest(self, ended):
-        content = {"format": FORMAT, "version": VERSION, **self._description, "ended": ended}
+        text = json.dumps({"format": FORMAT, "version": VERSION, **self._description, "ended": ended}, indent=2) + "\n"
+        if text == self._described:
+            return
         temporary = os.path.join(self.folder, ".manifest.json")
         with open(temporary, "w", encoding="utf-8") as file:
-            file.write(json.dumps(content, indent=2) + "\n")
+            file.write(text)
         os.replace(temporary, os.path.join(self.folder, "manifest.json"))
+        self._described = text
 
     def step(self, **cells):
         self._tables["steps"].writerow([_text(cells.get(column, float("nan"))) for column in STEPS])
@@ -95,11 +107,24 @@ class Writer:
     def flush(self):
         for file in self._files.values():
             file.flush()
+        self._write_manifest("running")
 
     def close(self, ended):
         for file in self._files.values():
             file.close()
         self._write_manifest(ended)
+
+
+def _refuse_what_is_not_ours(folder):
+    """A folder may be new, empty, or an earlier record, which is replaced."""
+    if not os.path.lexists(folder):
+        return
+    if not os.path.isdir(folder):
+        raise ValueError(f"{folder}: is a file; allowed: a folder")
+    strange = sorted(set(os.listdir(folder)) - OWN_FILES) or ([] if _is_record(folder) else sorted(os.listdir(folder)))
+    if strange:
+        allowed = "another folder: a new or empty one, or that of a record"
+        raise ValueError(f"{folder}: holds {strange[0]}, which is not of a gradient record; allowed: {allowed}")
 
 
 def _is_record(folder):

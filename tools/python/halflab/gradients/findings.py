@@ -6,13 +6,15 @@ import math
 import re
 
 from .._halflab import ExponentHistogram, formats
-from .files import GRADIENTS
+from .files import GRADIENTS, fp32_parameters
 
 IN_FP32 = " in FP32"  # ends the kinds of a step that was repeated
 NOTICEABLE = 0.001  # of the non-zero values: less is no loss
 RARE = 0.01  # of the steps
 INPUT = "the model's input"  # in the place of a module
+PARTLY = "partly applied"  # by one optimizer of several
 WEIGHTY = 0.01  # of all values: tensors of fewer may hold noise, as a bias before a batch normalisation does
+LARGEST_LOG2_SCALE = 127  # a GradScaler keeps S in FP32
 BINARY16 = formats["binary16"]
 
 
@@ -40,8 +42,8 @@ class Forecast:
 
     @property
     def recommended(self):
-        """An octave less, or None."""
-        return None if self.headroom is None else self.headroom - 1
+        """An octave less, as far as FP32 goes; or None."""
+        return None if self.headroom is None else min(self.headroom - 1, LARGEST_LOG2_SCALE)
 
     def share(self, zone, log2_scale):
         """Of the non-zero finite values."""
@@ -66,11 +68,15 @@ def _within(log2_scale):
 
 @dataclasses.dataclass
 class Row:
-    """A tensor; its counts are of FP32 where steps were repeated, else of the run itself."""
+    """A tensor; its counts are of FP32 where steps were repeated, else of the run itself.
+
+    is_truth    whether values that FP16 lost are counted
+    """
 
     name: str
     kind: str
     forecast: Forecast
+    is_truth: bool = True
 
     @property
     def label(self):
@@ -96,6 +102,7 @@ class Tensors:
     log2_used   None where the values come from no run
     exact       whether S was a power of two
     what        the S used, in words
+    left_out    rows of those that do not count, since they are made in FP32
     """
 
     rows: list
@@ -104,6 +111,7 @@ class Tensors:
     is_truth: bool = True
     exact: bool = True
     what: str = "which most steps had"
+    left_out: list = ()
 
     def wholly_lost(self, log2_scale):
         return [row for row in self.rows if row.forecast.share("flushed", log2_scale) == 1]
@@ -120,17 +128,36 @@ class Tensors:
         return [row for row in self.rows if row.is_below_normal(self.log2_used)]
 
     @property
-    def loses(self):
-        """Whether tensors die in FP16 at the S used: True, False, or None where that cannot be told."""
+    def verdict(self):
+        """At the S used FP16 "loses" whole tensors, "flushes" noticeably many values, or "keeps" them; None where that
+        cannot be told."""
         if self.total.histogram.nonzero_finite == 0:
             return None
-        if self.is_truth:
-            scale = self.log2_used or 0
-            dying = self.wholly_lost(scale) + self.mostly_lost(scale)
-            return self._is_weighty(dying) if self.rows else self.total.share("flushed", scale) > 0.5
+        return self._verdict_of_truth() if self.is_truth else self._verdict_of_what_is_left()
+
+    def _verdict_of_truth(self):
+        scale = self.log2_used or 0
+        dying, flushed = self.wholly_lost(scale) + self.mostly_lost(scale), self.total.share("flushed", scale)
+        if self._is_weighty(dying) if self.rows else flushed > 0.5:
+            return "loses"
+        return "flushes" if flushed >= NOTICEABLE else "keeps"
+
+    def _verdict_of_what_is_left(self):
+        """Zeros beside subnormal numbers may have been made by FP16; beside a gap they were there before."""
         if self._is_weighty(self.below_normal):
-            return True
-        return None if self._is_weighty(self.zero) or not self.rows else False
+            return "loses"
+        histogram = self.total.histogram
+        has_zeros = histogram.zero >= NOTICEABLE * histogram.total
+        reaches_zero = has_zeros and self.total.share("subnormal", self.log2_used) >= NOTICEABLE
+        return None if self._is_weighty(self.zero) or not self.rows or reaches_zero else "keeps"
+
+    def gains(self, log2_scale):
+        """Whether a larger S keeps noticeably more. What a run in FP16 flushed is not known; what is subnormal there is."""
+        used, zones = self.log2_used or 0, ("flushed",) if self.is_truth else ("flushed", "subnormal")
+        if self.verdict == "keeps" or log2_scale <= used:
+            return False
+        lost, still = (sum(self.total.share(zone, log2) for zone in zones) for log2 in (used, log2_scale))
+        return lost - still >= NOTICEABLE
 
     def _is_weighty(self, rows):
         values = sum(row.forecast.histogram.total for row in self.rows)
@@ -186,8 +213,12 @@ class Findings:
     @property
     def is_forecast(self):
         """Whether the run is known not to be one in FP16."""
-        types = self.record.manifest.get("output_types")
-        return bool(types) and "float16" not in types.values()
+        return _is_forecast(self.record)
+
+    @property
+    def trained_in(self):
+        """The narrowest type of a forecast's run, in words."""
+        return "bfloat16" if "bfloat16" in self.record.manifest["output_types"].values() else "FP32"
 
     @property
     def lost_steps(self):
@@ -199,15 +230,41 @@ class Findings:
         """Steps that went into the weights although they were not finite."""
         return [skip for skip in self.lost if skip["outcome"] == "applied"]
 
+    @property
+    def partly_applied(self):
+        """Whether at every lost step one optimizer went on where another did not."""
+        return bool(self.lost) and all(skip["outcome"] == PARTLY for skip in self.lost)
+
+    @property
+    def blamed(self):
+        """The entries that say why: of applied steps the first alone, since it spoils the weights of all later ones."""
+        if not self.applied:
+            return self.lost
+        first = min(skip["step"] for skip in self.applied)
+        return [skip for skip in self.lost if skip["step"] <= first]
+
+    def spoilt_weights(self):
+        """The first entry of a step that began with weights that were not finite; or None."""
+        return next((skip for skip in self.blamed if skip.get("weight_before") is not None), None)
+
     def with_bad_input(self):
         """The entries of steps at which the model was given what was not finite."""
-        return [skip for skip in self.lost if skip.get("forward_output") == INPUT]
+        return [skip for skip in self.blamed if skip.get("forward_output") == INPUT]
 
     def overflowed_forward(self):
         """The module, or INPUT, that was not finite first in the forward pass, of the steps that were lost most often; or
         None."""
-        found = most_often(self.lost, "forward_output")
+        found = most_often(self.blamed, "forward_output")
         return found[0] if found else None
+
+    def overflowed_module(self):
+        """As overflowed_forward(), of modules alone."""
+        found = most_often([skip for skip in self.blamed if skip.get("forward_output") != INPUT], "forward_output")
+        return found[0] if found else None
+
+    def had_hooks(self, skip):
+        """Whether modules were looked at in that step."""
+        return any(step == skip["step"] and not kind.endswith(IN_FP32) for step, _, kind in self.record.samples)
 
     def recovery(self):
         """(step, S) of the first finite step after the first that was lost, or None."""
@@ -238,17 +295,16 @@ class Findings:
 
 def findings_of(record):
     """What a GradientRecord says."""
-    source = "twin" if any(of == "twin" for _, of in record.exponents) else "run"
-    steps_and_totals = [(step, histogram) for (step, of), histogram in record.exponents.items() if of == source]
-    total = Forecast(_sum(steps_and_totals, _bad_steps(record)))
-    recommended = record.gradients().recommended_log2_scale
-    recommended = total.recommended if recommended is None else recommended
-    gradients, others = _rows(record)
-    tensors = Tensors(gradients, total, _log2_used(record.steps), exact=record.exact)
-    found = Findings(record, _lost(record), tensors, Tensors(others, None, log2_used=0), recommended, source)
-    found.others.is_truth = found.is_forecast
-    tensors.is_truth = source == "twin" or found.is_forecast
-    return found
+    total = Forecast(record.gradients())
+    in_fp32 = fp32_parameters(record.manifest)
+    counted, left_out, others = [], [], []
+    for row in _rows(record):
+        is_left_out = row.kind == "gradient" and row.name in in_fp32
+        (left_out if is_left_out else counted if row.kind in GRADIENTS else others).append(row)
+    is_truth = record.source == "twin" or _is_forecast(record)
+    tensors = Tensors(counted, total, _log2_used(record.steps), is_truth, record.exact, left_out=left_out)
+    others = Tensors(others, None, log2_used=0, is_truth=all(row.is_truth for row in others))
+    return Findings(record, _lost(record), tensors, others, total.recommended, record.source)
 
 
 def most_often(skips, column):
@@ -268,25 +324,36 @@ def _log2_used(steps):
     return nearest_log2(scales.most_common(1)[0][0]) if scales else 0
 
 
-def _bad_steps(record):
-    return set(record.steps["step"][record.steps["found_inf"] != 0].tolist())
+def _is_forecast(record):
+    types = record.manifest.get("output_types")
+    return bool(types) and "float16" not in types.values()
 
 
 def _rows(record):
-    """(gradients, others), in the order of the backward pass; at finite steps where there are any."""
-    bad = _bad_steps(record)
+    """In the order of the backward pass; at finite steps where there are any."""
     run, fp32 = {}, {}
     for (step, name, kind), histogram in record.samples.items():
         own = fp32 if kind.endswith(IN_FP32) else run
         own.setdefault((name, kind.removesuffix(IN_FP32)), []).append((step, histogram))
-    rows = [Row(*key, Forecast(_sum(fp32.get(key, run.get(key)), bad))) for key in {**run, **fp32}]
-    return [row for row in rows if row.kind in GRADIENTS], [row for row in rows if row.kind not in GRADIENTS]
+    rows = []
+    for key in {**run, **fp32}:
+        source = "twin" if key in fp32 else "run"
+        counts = total_of((fp32 if key in fp32 else run)[key], record.bad_steps(source))
+        rows.append(Row(*key, Forecast(counts), source == "twin" or _is_truth(record, *key)))
+    return rows
 
 
-def _sum(steps_and_histograms, bad):
-    finite = [histogram for step, histogram in steps_and_histograms if step not in bad]
+def _is_truth(record, name, kind):
+    """Whether a tensor of the run is known to be of another type than FP16."""
+    types = record.manifest.get("parameter_types" if kind in ("weight", "update") else "output_types", {})
+    return _is_forecast(record) or kind not in GRADIENTS and types.get(name, "float16") != "float16"
+
+
+def total_of(steps_and_histograms, bad):
+    """The sum over steps that are not bad; over all where there is no other."""
+    good = [histogram for step, histogram in steps_and_histograms if step not in bad]
     total = ExponentHistogram()
-    for histogram in finite or [histogram for _, histogram in steps_and_histograms]:
+    for histogram in good or [histogram for _, histogram in steps_and_histograms]:
         total += histogram
     return total
 

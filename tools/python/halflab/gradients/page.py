@@ -96,7 +96,7 @@ def record_page(found):
         body += section("What FP16 makes of the gradients", paragraphs(words.losses(found.tensors, found.log2_recommended)))
         body += figures.scales_over_steps(found) + figures.heat_map(found.tensors) + figures.shares_over_steps(found)
     body += section("Tensor by tensor", tensor_table(found.tensors, found.log2_recommended))
-    body += section("What no loss scale touches", tensor_table(found.others, None))
+    body += section("What no loss scale touches", tensor_table(found.others, None, grows="values"))
     body += section("Skipped steps", skip_table(found.lost))
     body += section("What could not be seen", paragraphs(words.unseen(found)))
     return document(words.headline(found), f'{body}<p class="note">{words.provenance(found)}</p>\n')
@@ -122,8 +122,8 @@ def advised(items):
     return f'<div class="do"><b>What to do</b><ul>{"".join(f"<li>{item}</li>" for item in items)}</ul></div>\n'
 
 
-def tensor_table(tensors, log2_recommended):
-    """What each tensor loses at S = 1, at the S used and at the recommended one."""
+def tensor_table(tensors, log2_recommended, grows="S"):
+    """What each tensor loses at S = 1, at the S used and at the recommended one; and by how much what `grows` may grow."""
     if not tensors.rows:
         return ""
     scales = {0: f"flushed<br>at {s_is(1)}"}
@@ -140,7 +140,7 @@ def tensor_table(tensors, log2_recommended):
         left = "-" if room is None else str(room - (tensors.log2_used or 0))
         name = html.escape(row.name or "the model")
         rows.append([name, html.escape(row.kind), str(histogram.total), zeros, *shares, number(histogram.max_abs), left])
-    notes = ["Flushed: of the values that are not zero. Largest: with S divided out. Octaves: that S can still grow."]
+    notes = [f"Flushed: of the values that are not zero. Largest: with S divided out. Octaves: that {grows} can still grow."]
     if not tensors.is_truth:
         notes.append("?: cannot be told, since what the run lost was zero before it was counted. ≥: at least.")
     if len(tensors.rows) > MOST_ROWS:
@@ -152,8 +152,8 @@ def flushed_cell(tensors, row, log2_scale):
     """A run in FP16 tells of scales below its own alone, and of these that at least so much is lost."""
     share = percent(row.forecast.share("flushed", log2_scale))
     if row.forecast.histogram.nonzero_finite == 0:
-        return "-" if tensors.is_truth else "?"
-    if tensors.is_truth:
+        return "-" if row.is_truth else "?"
+    if row.is_truth:
         return share
     return f"≥\N{NO-BREAK SPACE}{share}" if log2_scale < tensors.log2_used else "?"
 
@@ -164,8 +164,9 @@ def skip_table(lost):
     columns = ["step", "S", "!first bad gradient", "!at", "value", "!first module", "!in FP32", "cured by S ="]
     rows = []
     for skip in lost[:MOST_ROWS]:
-        forward = skip.get("forward_output")
+        forward, weights = skip.get("forward_output"), skip.get("weight_before")
         module = f"{forward}, forward" if forward is not None else skip.get("module_output")
+        module = module if weights is None else f"{weights}, before the step"
         index = ", ".join(map(str, skip["index"])) if skip.get("index") else "-"
         value = "-" if skip.get("value") is None else number(skip["value"])
         cured = scale(skip["cured_by"]) if skip.get("cured_by") else "-"

@@ -13,7 +13,7 @@ from .._halflab import ExponentHistogram
 from ..experiments import run_command
 from ..records import RecordError
 from . import findings, page
-from .files import FORMAT, GRADIENTS, STEPS, VERSION, histogram_of
+from .files import FORMAT, GRADIENTS, STEPS, VERSION, fp32_parameters, histogram_of
 
 
 def read_gradients(folder):
@@ -41,7 +41,7 @@ class GradientRecord:
               gradient of a module's output), "gradient" (of a parameter), on request "activation", "weight", "update";
               with a twin also "output in FP32" and "gradient in FP32"
     exponents (step, "run" or "twin"): ExponentHistogram of all gradients of a sampled step, S divided out, and of the
-              same step in FP32
+              same step in FP32; without parameters whose gradients are made in FP32 beside others in FP16
     exact     whether S was a power of two at every sampled step; otherwise counts hold to within an octave
 
     >>> record = halflab.read_gradients("run.halflab")
@@ -58,26 +58,35 @@ class GradientRecord:
         for part in parts:
             for key, histogram in part["samples"].items():
                 self.samples.setdefault(key, ExponentHistogram()).__iadd__(histogram)
-        self.exponents = _merged_exponents([part["exponents"] for part in parts], self.samples)
+        written = [part["exponents"] for part in parts]
+        self.exponents = _merged_exponents(written, self.samples, fp32_parameters(self.manifest))
         self.tensors = Tensors()
         for (_, name, kind), histogram in self.samples.items():
             self.tensors.setdefault((name, kind), ExponentHistogram()).__iadd__(histogram)
         scales = dict(zip(self.steps["step"].tolist(), self.steps["scale"].tolist()))
         self.exact = all(_is_power_of_two(scales.get(step, 1.0)) for step, _, _ in self.samples)
 
+    @property
+    def source(self):
+        """Of gradients(): "twin" where steps were repeated in FP32, else "run"."""
+        return "twin" if any(of == "twin" for _, of in self.exponents) else "run"
+
+    def bad_steps(self, source):
+        """Steps whose counts of the run, or of the twin, are of gradients that are not finite."""
+        if source == "twin":
+            return {step for (step, of), counts in self.exponents.items() if of == "twin" and counts.infinite + counts.nan}
+        return set(self.steps["step"][self.steps["found_inf"] != 0].tolist())
+
     def gradients(self):
-        """One ExponentHistogram of all gradients at the sampled steps that were finite, S divided out."""
-        bad = set(self.steps["step"][self.steps["found_inf"] != 0].tolist())
-        total = ExponentHistogram()
-        for (step, of), histogram in self.exponents.items():
-            if of == "run" and step not in bad:
-                total += histogram
-        return total
+        """One ExponentHistogram of all gradients, S divided out, at steps that were finite where there are any: those in
+        FP32 where steps were repeated, skipped ones too; else those of the run."""
+        steps_and_counts = [(step, histogram) for (step, of), histogram in self.exponents.items() if of == self.source]
+        return findings.total_of(steps_and_counts, self.bad_steps(self.source))
 
     def recommended_scale(self):
-        """The loss scale an octave below the largest at which no sampled gradient overflows; None without gradients.
-        Where S was no power of two (`exact` is False) it holds to within an octave."""
-        log2 = self.gradients().recommended_log2_scale
+        """The loss scale an octave below the largest at which no gradient that was counted overflows, 2^127 at most, which
+        FP32 holds; None without gradients. Where S was no power of two (`exact` is False) it holds to within an octave."""
+        log2 = findings.Forecast(self.gradients()).recommended
         return None if log2 is None else 2.0**log2
 
     def report(self, out):
@@ -93,7 +102,8 @@ class GradientRecord:
 
         >>> halflab.read_gradients("run.halflab").replay(["dynamic", "adaptive"]).summary
         """
-        return run_command("replay", self.parts[0], out=out, scalers=list(scalers))
+        scalers = [scalers] if isinstance(scalers, str) else list(scalers)
+        return run_command("replay", self.parts[0], out=out, scalers=scalers)
 
 
 class Tensors(dict):
@@ -191,14 +201,15 @@ def _merged_steps(parts):
     return merged
 
 
-def _merged_exponents(parts, samples):
+def _merged_exponents(parts, samples, left_out):
     """Where S was no power of two a step's total was not written, and is that of its tensors."""
     merged, written = {}, {key for part in parts for key in part}
     for part in parts:
         for key, histogram in part.items():
             merged.setdefault(key, ExponentHistogram()).__iadd__(histogram)
-    for (step, _, kind), histogram in samples.items():
-        if kind in GRADIENTS and (step, "run") not in written:
+    for (step, name, kind), histogram in samples.items():
+        is_counted = kind in GRADIENTS and not (kind == "gradient" and name in left_out)
+        if is_counted and (step, "run") not in written:
             merged.setdefault((step, "run"), ExponentHistogram()).__iadd__(histogram)
     return merged
 

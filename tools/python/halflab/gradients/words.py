@@ -3,7 +3,7 @@
 import html
 import math
 
-from .findings import INPUT, NOTICEABLE, most_often
+from .findings import INPUT, LARGEST_LOG2_SCALE, NOTICEABLE, most_often
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -51,51 +51,82 @@ def named(rows, most=3):
     return listed((code(row.label) for row in rows), most)
 
 
+def module(name):
+    """A module by its name; nn.Sequential's are numbers, which alone read as counts."""
+    if name == "the model":
+        return name
+    return code(name) if any(map(str.isalpha, name)) else f"module{NO_BREAK}{code(name)}"
+
+
 def headline(found):
     """What is wrong, in one line."""
     if len(found.steps) == 0:
         return "No step was recorded"
-    fp16 = "FP16 would" if found.is_forecast else "FP16"
+    fp16, s = ("FP16 would", "") if found.is_forecast else ("FP16", "s")
     gradients = {
-        True: f"{fp16} lose{'' if found.is_forecast else 's'} gradients at {s_is(power(found.tensors.log2_used))}",
-        False: f"{fp16} keep{'' if found.is_forecast else 's'} the gradients",
+        "loses": f"{fp16} lose{s} gradients at {s_is(power(found.tensors.log2_used))}",
+        "flushes": f"{fp16} make{s} {_flushed(found.tensors)} of the gradients zero at {s_is(power(found.tensors.log2_used))}",
+        "keeps": f"{fp16} keep{s} the gradients",
         None: "whether FP16 loses gradients cannot be told",
-    }[found.tensors.loses]
+    }[found.tensors.verdict]
+    is_bad = found.tensors.verdict in ("loses", "flushes")
     if not found.lost:
-        return f"No step was skipped, {'but' if found.tensors.loses else 'and'} {gradients}"
-    return f"{_lost_steps(found)}{f', and {gradients}' if found.tensors.loses else ''}"
+        return f"No step was skipped, {'but' if is_bad else 'and'} {gradients}"
+    return f"{_lost_steps(found)}{f', and {gradients}' if is_bad else ''}"
+
+
+def _flushed(tensors):
+    return percent(tensors.total.share("flushed", tensors.log2_used or 0))
 
 
 def _lost_steps(found):
-    lost, of, forward = len(found.lost_steps), len(found.steps), found.overflowed_forward()
-    steps = f"{lost} of {count(of, 'step')} {'was' if lost == 1 else 'were'} {'not finite' if found.applied else 'skipped'}"
+    lost, of, forward, weights = len(found.lost_steps), len(found.steps), found.overflowed_forward(), found.spoilt_weights()
+    how = "not finite" if found.applied else "partly applied" if found.partly_applied else "skipped"
+    steps = f"{lost} of {count(of, 'step')} {'was' if lost == 1 else 'were'} {how}"
+    if weights:
+        return f"{steps}: the weights {code(weights['weight_before'])} were not finite already at step {weights['step']}"
     if forward == INPUT:
-        return f"{steps}: at {_steps(found.with_bad_input())} the model’s input was not finite"
-    if any(skip.get("twin") == "not finite" for skip in found.lost):
+        return f"{steps}: at {steps_of(found.with_bad_input())} the model’s input was not finite"
+    if any(skip.get("twin") == "not finite" for skip in found.blamed):
         return f"{steps}: FP32 is not finite there either"
     if forward is not None:
-        return f"{steps}: {code(forward)} overflows in the forward pass"
+        return f"{steps}: {module(forward)} overflows in the forward pass"
     if found.is_search:
         return f"{steps}, as the scaler looked for S"
-    first = most_often(found.lost, "module_output") or most_often(found.lost, "parameter")
-    return f"{steps}: the gradient of {code(first[0])} breaks first" if first else steps
+    return f"{steps}{_breaks_first(found.blamed)}"
+
+
+def _breaks_first(blamed):
+    by_module, by_parameter = most_often(blamed, "module_output"), most_often(blamed, "parameter")
+    if not by_module and not by_parameter:
+        return ""
+    return f": the gradient of {module(by_module[0]) if by_module else code(by_parameter[0])} breaks first"
 
 
 def skipped(found):
     """Which steps were lost, and what broke first."""
     if not found.lost:
         return []
-    what = "not finite, and applied" if found.applied else "skipped"
+    partly = "partly applied: one optimizer skipped them, another did not"
+    what = "not finite, and applied" if found.applied else partly if found.partly_applied else "skipped"
     numbers = list(map(str, found.lost_steps))
     until = f"; the last of them {numbers[-1]}" if len(numbers) > 4 else ""
     sentences = [f"Steps that were {what}: {listed(numbers)}{until}, of {len(found.steps)}."]
     if found.is_search:
         sentences.append("They came at the very beginning or right after S had grown: so a dynamic scaler finds its S.")
     sentences.append(_first_bad(found.lost[0]))
-    if len({skip.get("parameter") for skip in found.lost} - {None}) > 1:
-        name, times = most_often(found.lost, "parameter")
-        sentences.append(f"Most often it was {code(name)}, {times} of {len(found.lost)} times.")
-    return [*sentences, *_module(found.lost)]
+    if len({skip.get("parameter") for skip in found.blamed} - {None}) > 1:
+        name, times = most_often(found.blamed, "parameter")
+        sentences.append(f"Most often it was {code(name)}, {times} of {len(found.blamed)} times.")
+    return [*sentences, *_weights(found), *_module(found)]
+
+
+def _weights(found):
+    weights = found.spoilt_weights()
+    if not weights:
+        return []
+    began = f"The trouble began before step {weights['step']}"
+    return [f"{began}: the weights {code(weights['weight_before'])} were not finite then."]
 
 
 def _first_bad(skip):
@@ -114,21 +145,30 @@ def _first_bad(skip):
     return f"{sentence} The largest that was finite is {number(largest)}, S divided out." if largest else sentence
 
 
-def _module(lost):
-    seen = next((skip for skip in lost if _has(skip, "module_output") or _has(skip, "forward_output")), None)
+def _module(found):
+    blamed = found.blamed
+    seen = next((skip for skip in blamed if _has(skip, "module_output") or _has(skip, "forward_output")), None)
     if seen is None:
-        return ["Hooks were on at none of these steps, so the module is not known."] if "module_output" in lost[0] else []
+        return _no_module(found) if "module_output" in blamed[0] else []
     if seen.get("forward_output") == INPUT:
         return [f"The trouble began before the model: at step {seen['step']} its input was not finite."]
     if _has(seen, "forward_output"):
         return [
             f"The trouble began in the forward pass: at step {seen['step']} the output of "
-            f"{code(seen['forward_output'])} was the first that was not finite."
+            f"{module(seen['forward_output'])} was the first that was not finite."
         ]
     return [
         f"The forward pass was finite; in the backward pass of step {seen['step']} the gradient of the output of "
-        f"{code(seen['module_output'])} was the first module's that was not."
+        f"{module(seen['module_output'])} was the first module's that was not."
     ]
+
+
+def _no_module(found):
+    hooked = next((skip for skip in found.blamed if found.had_hooks(skip)), None)
+    if hooked is None:
+        return ["Hooks were on at none of these steps, so the module is not known."]
+    seen = f"At step {hooked['step']} every output that hooks saw was finite, and so was its gradient"
+    return [f"{seen}: the parameter’s alone was not."]
 
 
 def _has(skip, column):
@@ -140,7 +180,10 @@ def cure(found):
     if not found.lost:
         return []
     cured, hopeless, forward, stubborn, untold = ([], [], [], [], [])
-    for skip in found.lost:
+    spoilt = [skip for skip in found.blamed if _has(skip, "weight_before")]
+    for skip in found.blamed:
+        if skip in spoilt:
+            continue
         if skip.get("cured_by"):
             cured.append(skip)
         elif skip.get("twin") == "not finite":
@@ -153,25 +196,27 @@ def cure(found):
     if cured:
         scales = sorted({skip["cured_by"] for skip in cured})
         how_many = len(_numbers(cured))
-        which = f"{how_many} of {len(found.lost_steps)} steps" if how_many > 1 else _steps(cured)
+        which = f"{how_many} of {len(_numbers(found.blamed))} steps" if how_many > 1 else steps_of(cured)
         to = f" to {scale(scales[-1])}" if len(scales) > 1 else ""
         sentences.append(f"A smaller S cures {which}: repeated with {s_is(scale(scales[0]))}{to}, nothing overflows.")
     given = [skip for skip in forward + hopeless if skip.get("forward_output") == INPUT]
     hopeless, forward = ([skip for skip in some if skip not in given] for some in (hopeless, forward))
+    if spoilt:
+        sentences.append(f"No S cures {steps_of(spoilt)}: the weights were not finite already.")
     if given:
-        sentences.append(f"No S cures {_steps(given)}: the model’s input was not finite.")
+        sentences.append(f"No S cures {steps_of(given)}: the model’s input was not finite.")
     if hopeless:
-        sentences.append(f"No S cures {_steps(hopeless)}: the gradients are not finite in FP32 either.")
+        sentences.append(f"No S cures {steps_of(hopeless)}: the gradients are not finite in FP32 either.")
     if forward:
-        sentences.append(f"No S cures {_steps(forward)}: S does not touch the forward pass, which overflowed.")
+        sentences.append(f"No S cures {steps_of(forward)}: S does not touch the forward pass, which overflowed.")
     if stubborn:
-        sentences.append(f"None of the smaller S that were tried cures {_steps(stubborn)}, although FP32 is finite there.")
+        sentences.append(f"None of the smaller S that were tried cures {steps_of(stubborn)}, although FP32 is finite there.")
     if untold:
         sentences.append(_untold(found, untold))
     return sentences
 
 
-def _steps(skips):
+def steps_of(skips):
     numbers = _numbers(skips)
     return f"step{'s' if len(numbers) > 1 else ''} {listed(map(str, numbers))}"
 
@@ -181,7 +226,7 @@ def _numbers(skips):
 
 
 def _untold(found, untold):
-    which = "it" if len(untold) == len(found.lost) else _steps(untold)
+    which = "it" if len(untold) == len(found.blamed) else steps_of(untold)
     reason = next((skip["twin"] for skip in untold if skip.get("twin")), None)
     why = f"run {code('watch')} with {code('twin=compute_loss')}"
     if reason:
@@ -212,7 +257,13 @@ def losses(tensors, log2_recommended):
     if overflowed:
         sentences.append(f"At {s_is(power(tensors.log2_used or 0))}, {percent(overflowed)} overflow.")
     if log2_recommended is not None:
-        sentences.append(f"Recommended: {s_is(power(log2_recommended))}, an octave below the largest without overflow.")
+        is_capped = log2_recommended == LARGEST_LOG2_SCALE
+        why = "the largest that FP32 holds" if is_capped else "an octave below the largest without overflow"
+        sentences.append(f"Recommended: {s_is(power(log2_recommended))}, {why}.")
+    if tensors.left_out:
+        sentences.append(
+            f"Left out are gradients that are made in FP32, which S neither saves nor overflows: {named(tensors.left_out)}."
+        )
     if not tensors.exact:
         sentences.append("S was no power of two at some samples: these answers hold to within an octave.")
     return sentences
@@ -259,7 +310,7 @@ def _bounded(tensors):
     if used > 0:
         flushed = percent(total.share("flushed", 0))
         sentences.append(f"Without a scaler, at {s_is(1)}, FP16 makes at least {flushed} of these zero.")
-    if tensors.loses is not False:
+    if tensors.verdict != "keeps":
         sentences.append(
             "How many of the zeros FP16 made cannot be told by a run that lost the values; "
             f"{code('watch(..., twin=compute_loss)')} repeats samples in FP32 and counts them."
@@ -270,11 +321,13 @@ def _bounded(tensors):
 def headline_of(tensors):
     """Of tensors that belong to no run."""
     name, scale_used = format_name(tensors.total.format), s_is(power(tensors.log2_used or 0))
-    if tensors.loses is None:
+    if tensors.verdict is None:
         return "There is nothing to lose: no value is finite and other than zero"
     if tensors.total.share("overflowed", tensors.log2_used or 0):
         return f"These gradients overflow {name} at {scale_used}"
-    return f"{name} {'loses' if tensors.loses else 'keeps'} these gradients at {scale_used}"
+    if tensors.verdict == "flushes":
+        return f"{name} makes {_flushed(tensors)} of these gradients zero at {scale_used}"
+    return f"{name} {tensors.verdict} these gradients at {scale_used}"
 
 
 def not_finite(tensors):
@@ -297,7 +350,7 @@ def unseen(found):
         notes.append("The run was killed, or goes on still: these are the steps until then.")
     elif ended != "finished":
         notes.append(f"The run ended by {html.escape(ended)}.")
-    if not tensors.rows:
+    if not tensors.rows and tensors.total.histogram.total:
         notes.append("The record has no tensors one by one, as those of the experiments have none: all gradients together.")
     if found.source == "run" and not found.is_forecast and len(found.steps):
         notes.append("What FP16 made zero before it was counted is counted as zeros.")
@@ -308,6 +361,12 @@ def unseen(found):
 
 def provenance(found):
     """Where the numbers come from."""
-    sampled = len({step for step, _ in found.record.exponents})
+    sampled = {step for step, of in found.record.exponents if of == found.source}
+    kept = sampled - found.record.bad_steps(found.source) or sampled
+    counted = "" if kept == sampled else f", of which {len(kept)} are counted, being finite{_in_fp32(found)}"
     source = html.escape(str(found.record.manifest.get("source", "")))
-    return f"{source}{'; ' if source else ''}{count(len(found.steps), 'step')}, {count(sampled, 'sample')}."
+    return f"{source}{'; ' if source else ''}{count(len(found.steps), 'step')}, {count(len(sampled), 'sample')}{counted}."
+
+
+def _in_fp32(found):
+    return " in FP32" if found.source == "twin" else ""
