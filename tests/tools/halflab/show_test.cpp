@@ -191,6 +191,32 @@ TEST_CASE("halflab show: exact numbers are written as the codes that they are, a
         doctest::Approx(5.551115123125783e-17));  // binary64
 }
 
+TEST_CASE(
+    "halflab show: beyond the largest number a share is one of the way to the number that would follow") {
+  const auto sentence = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "show");
+    return run_halflab(words).out;
+  };
+  // 15.99 of the 32 between 65504 and 65536
+  CHECK(sentence({"65519.99"}).find("it lies 49.969 % of the way from 65504 to 65536, which would follow.") !=
+        std::string::npos);
+  CHECK(sentence({"6.5", "--format", "e2m1"}).find("25 % of the way from 6 to 8, which would") !=
+        std::string::npos);
+  CHECK(sentence({"-6.5", "--format", "e2m1"}).find("25 % of the way from -6 to -8, which would") !=
+        std::string::npos);
+  CHECK(sentence({"tanh(60000)"}).find("almost 100 % of the way from 0.99951171875 to 1.") !=
+        std::string::npos);
+}
+
+TEST_CASE(
+    "halflab show: operands that the format does not hold are named, and the formats' rows are of the rest") {
+  const std::string out = run_halflab({"show", "0.1+0.25"}).out;
+  CHECK(out.find(" Rounded to binary16 before that: 0.1.\n") != std::string::npos);
+  CHECK(out.find("The exact result of these binary16 operands, rounded once to each format.") !=
+        std::string::npos);
+  CHECK(run_halflab({"show", "0.1"}).out.find("before that") == std::string::npos);
+}
+
 TEST_CASE("halflab show: colours are of the bits alone") {
   using halflab::show::colored;
   const std::vector<std::string> fields{"0 01111 0000000000"};
@@ -217,7 +243,7 @@ TEST_CASE("halflab show: every code of small formats has its page, and --out kee
 
 TEST_CASE("halflab show: what a format lacks is said of it, and the other formats get what was asked for") {
   CHECK(run_halflab({"show", "-0", "--format", "e8m0"})
-            .out.starts_with("e8m0 has no zero: -0 becomes 5.9e-39, its smallest number.\n"));
+            .out.starts_with("e8m0 has no zero: -0 becomes 5.9e-39, its smallest positive number.\n"));
   for (const char* const format : {"e4m3", "e2m1", "binary16"}) {
     const Json infinity = shown({"inf", "--format", format});
     CHECK(row(infinity.at("tables").at("formats"), "format", "binary16").at("value").string() == "inf");

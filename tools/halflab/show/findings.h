@@ -56,6 +56,8 @@ struct Findings {
   const fp16::Format* format;
   Node last;                ///< what gives the result
   std::vector<Step> steps;  ///< all operations; the last one gives the result
+  std::vector<std::string>
+      rounded_first;  ///< numbers among their operands, as given, that the format does not hold
   std::vector<Part> operands;
   Description result;
   fp16::Flags flags;

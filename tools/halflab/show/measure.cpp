@@ -27,6 +27,7 @@ class Evaluation {
 
   const Evaluated& root() const { return values_.back(); }
   std::vector<Step>& steps() { return steps_; }
+  std::vector<std::string>& rounded_first() { return rounded_first_; }
 
   std::vector<std::uint64_t> operands_of(const Node& node) const {
     std::vector<std::uint64_t> codes;
@@ -45,8 +46,9 @@ class Evaluation {
     }
     if (node.operation == Operator::number) {
       const bool is_number = node.text.find_first_of("nN") == std::string::npos;  // no inf, no nan
-      return {read(format, node.text),
-              is_number ? std::optional(ExactNumber::from_text(node.text)) : std::nullopt};
+      const Rounded number = read(format, node.text);
+      if (number.flags.inexact) rounded_first_.push_back(node.text);
+      return {number, is_number ? std::optional(ExactNumber::from_text(node.text)) : std::nullopt};
     }
     const std::vector<std::uint64_t> operands = operands_of(node);
     std::optional<ExactNumber> exact = exact_result(format, node, operands);
@@ -89,6 +91,7 @@ class Evaluation {
   fp16::NamedFormat format_;
   std::vector<Evaluated> values_;
   std::vector<Step> steps_;
+  std::vector<std::string> rounded_first_;
 };
 
 Discarded discarded_by(const fp16::Format& format, const ExactNumber& exact) {
@@ -174,6 +177,7 @@ Findings measure(const std::string& input, const fp16::NamedFormat& format) {
                  .format = &format.format,
                  .last = last,
                  .steps = std::move(evaluation.steps()),
+                 .rounded_first = {},
                  .operands = {},
                  .result = describe(format.format, evaluation.root().result.code),
                  .flags = evaluation.root().result.flags,
@@ -185,6 +189,7 @@ Findings measure(const std::string& input, const fp16::NamedFormat& format) {
                  .above = described(format.format, next_up(format.format, evaluation.root().result.code)),
                  .roundings = {},
                  .formats = {}};
+  if (last.operation != Operator::number) found.rounded_first = std::move(evaluation.rounded_first());
   constexpr std::array<std::string_view, 3> names{"a", "b", "c"};
   for (std::size_t i = 0; i < operands.size(); ++i)
     found.operands.push_back({std::string(names[i]), describe(format.format, operands[i])});

@@ -1,6 +1,7 @@
 #include "tools/halflab/show/report.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cmath>
 #include <string>
@@ -111,23 +112,44 @@ std::string deviation(double relative_error) {
   return fmt::format("{} too {}", percent(std::fabs(relative_error)), relative_error < 0 ? "small" : "large");
 }
 
+/// A share that is neither all, nothing nor one half, in so many digits that it is not read as such.
+std::string share_of_way(double share) {
+  for (const int digits : {3, 5, 8, 12}) {
+    const std::string text = fmt::format("{:.{}g}", 100 * share, digits);
+    if (text != "100" && text != "50") return text + " %";
+  }
+  return share == 0.5   ? "a little more than 50 %"
+         : share < 0.5  ? "almost 50 %"
+         : share < 0.75 ? "a little more than 50 %"
+                        : "almost 100 %";
+}
+
+/// The next number away from zero: beyond the largest one, that which would follow with more exponents.
+std::string outer_neighbour(const Findings& found, std::uint64_t inner) {
+  const bool is_negative = found.exact->is_negative();
+  const std::uint64_t outer =
+      round(*found.format, *found.exact,
+            {.rounding = is_negative ? fp16::Rounding::toward_negative : fp16::Rounding::toward_positive})
+          .code;
+  if (outer != inner && exact_value(*found.format, outer)) return describe(*found.format, outer).brief;
+  return (*exact_value(*found.format, inner) + ExactNumber(is_negative, {1}, found.discarded->ulp_exponent))
+             .decimal() +
+         ", which would follow";
+}
+
 std::string rounded_sentence(const Findings& found) {
   const Discarded& discarded = *found.discarded;
-  const auto named = [&](fp16::Rounding rounding) {
-    return describe(*found.format, round(*found.format, *found.exact, {.rounding = rounding}).code);
-  };
-  const bool is_negative = found.exact->is_negative();
-  const Description inner = named(fp16::Rounding::toward_zero),
-                    outer = named(is_negative ? fp16::Rounding::toward_negative
-                                              : fp16::Rounding::toward_positive);
+  const std::uint64_t inner_code =
+      round(*found.format, *found.exact, {.rounding = fp16::Rounding::toward_zero}).code;
+  const std::string inner = describe(*found.format, inner_code).brief,
+                    outer = outer_neighbour(found, inner_code);
   const std::string is = fmt::format("{} is {} in {}", found.input, found.result.brief, found.format_name);
   if (discarded.is_tie())
     return fmt::format("{}: {} lies halfway between {} and {}, and the code of {} is the even one.", is,
-                       shortened(*found.exact, found.exact_text), inner.brief, outer.brief,
-                       found.result.brief);
+                       shortened(*found.exact, found.exact_text), inner, outer, found.result.brief);
   const double error = ratio(*exact_value(*found.format, found.result.code) + -*found.exact, *found.exact);
   return fmt::format("{}, {}: it lies {} of the way from {} to {}.", is, deviation(error),
-                     percent(discarded.fraction), inner.brief, outer.brief);
+                     share_of_way(discarded.fraction), inner, outer);
 }
 
 std::string answer(const Findings& found) {
@@ -149,17 +171,20 @@ std::string answer(const Findings& found) {
   if (!found.flags.inexact)
     return fmt::format("{} is exactly {} in {}.", found.input, found.result.brief, format);
   if (!found.discarded)
-    return fmt::format("{} has no zero: {} becomes {}, its smallest number.", format, found.input,
+    return fmt::format("{} has no zero: {} becomes {}, its smallest positive number.", format, found.input,
                        found.result.brief);
   if (found.result.kind == "zero")
-    return fmt::format("{} becomes {} in {}: it is {} of the smallest number, {:.3g}.", found.input,
+    return fmt::format("{} becomes {} in {}: it is {} of the smallest positive number, {:.3g}.", found.input,
                        found.result.brief, format, percent(found.discarded->fraction),
                        found.format->min_subnormal());
   return rounded_sentence(found);
 }
 
 TextTable numbers_table(const Findings& found) {
-  TextTable table{.columns = {"number", "code", "bits", "value", "kind"}, .rows = {}, .notes = {}};
+  TextTable table{
+      .columns = {"number", "code", "bits", "value", "kind"},
+      .rows = {},
+      .notes = {"value: all digits where they are few, else as many as tell the format's numbers apart."}};
   const auto add = [&](const std::string& name, const Description& number) {
     table.rows.push_back({name, number.code_text, number.fields, number.brief, number.kind});
   };
@@ -206,8 +231,10 @@ TextTable steps_text(const Findings& found) {
 TextTable roundings_text(const Findings& found) {
   TextTable table{.columns = {"rounding", "code", "value", "flags"}, .rows = {}, .notes = {}};
   for (const RoundedSo& row : found.roundings) {
-    const std::string name = row.chance == 1 ? std::string(row.rounding)
-                                             : fmt::format("{}, {}", row.rounding, percent(row.chance));
+    const std::string name =
+        row.chance == 1
+            ? std::string(row.rounding)
+            : fmt::format("{}, {}", row.rounding, row.chance == 0.5 ? "50 %" : share_of_way(row.chance));
     table.rows.push_back({name, row.result.code_text, row.result.brief, text_of(row.flags)});
   }
   return table;
@@ -222,6 +249,9 @@ std::string error_text(const InFormat& row) {
 
 TextTable formats_text(const Findings& found) {
   TextTable table{.columns = {"format", "code", "value", "relative error"}, .rows = {}, .notes = {}};
+  if (!found.operands.empty() && found.is_rounded())
+    table.notes.push_back(fmt::format("The exact result of these {} operands, rounded once to each format.",
+                                      found.format_name));
   for (const InFormat& row : found.formats)
     table.rows.push_back({std::string(row.format), row.number.code_text, row.number.brief, error_text(row)});
   return table;
@@ -239,7 +269,11 @@ void report(Run& run, const Findings& found) {
   roundings_table.write(record, found.roundings);
   formats_table.write(record, found.formats);
   summary.write(record, found);
-  record.verdict(answer(found));
+  const std::string first = found.rounded_first.empty()
+                                ? ""
+                                : fmt::format(" Rounded to {} before that: {}.", found.format_name,
+                                              fmt::join(found.rounded_first, ", "));
+  record.verdict(answer(found) + first);
   if (found.steps.size() > 1) record.verdict(steps_text(found).text());
   record.verdict(numbers_table(found).text());
   record.verdict(properties_table(found).text());
