@@ -31,22 +31,44 @@ int width_of_a_map(std::size_t maps) {
   return maps == 1 ? map_width : least_map_width;
 }
 
-/// A name without its middle, as far as it has more characters than fit beside a map.
+constexpr std::size_t most_characters = 44;  // of a name that fit beside a map
+
+/// A name without its middle, as far as it is longer.
 std::string shortened(const std::string& name) {
-  constexpr std::size_t most = 44;
-  if (name.size() <= most) return name;
+  if (name.size() <= most_characters) return name;
   const auto begins_character = [&](std::size_t i) {
     return (static_cast<unsigned char>(name[i]) & 0xc0) != 0x80;
   };
-  std::size_t head = most / 2, tail = name.size() - most / 2;
+  std::size_t head = most_characters / 2, tail = name.size() - most_characters / 2;
   while (!begins_character(head)) --head;
   while (tail < name.size() && !begins_character(tail)) ++tail;
   return name.substr(0, head) + "…" + name.substr(tail);
 }
 
+/// How many parts, with the points or slashes behind them, all names begin with.
+std::size_t common_beginning(const std::vector<std::string>& names) {
+  std::size_t common = names.front().size();
+  for (const std::string& name : names) {
+    const auto end = std::ranges::mismatch(names.front(), name).in2;
+    common = std::min(common, static_cast<std::size_t>(end - name.begin()));
+  }
+  const std::size_t last = names.front().substr(0, common).find_last_of("./");
+  return last == std::string::npos ? 0 : last + 1;
+}
+
+/// Where names are long, what all of them begin and end with is left out, so that they can be told apart.
 std::vector<std::string> labels_of(const HeatMapAxes& axes) {
-  std::vector<std::string> labels;
-  std::ranges::transform(axes.tensors, std::back_inserter(labels), shortened);
+  std::vector<std::string> labels = axes.tensors;
+  const auto is_long = [](const std::string& name) { return name.size() > most_characters; };
+  if (labels.size() > 1 && std::ranges::any_of(labels, is_long)) {
+    std::vector<std::string> backward = labels;
+    for (std::string& name : backward) std::ranges::reverse(name);
+    const std::size_t beginning = common_beginning(labels), end = common_beginning(backward);
+    for (std::string& label : labels)
+      label = (beginning > 0 ? "…" : "") + label.substr(beginning, label.size() - beginning - end) +
+              (end > 0 ? "…" : "");
+  }
+  std::ranges::transform(labels, labels.begin(), shortened);
   return labels;
 }
 

@@ -126,6 +126,15 @@ TEST_CASE("a figure grows with the longest title of its key") {
   CHECK(wide.script().find("rmargin") != std::string::npos);
 }
 
+TEST_CASE("heat maps leave out what all of many long names begin and end with") {
+  experiments::HeatMapAxes axes{
+      .tensors = {}, .lowest = 0, .highest = 1, .x_label = "", .color_label = "", .x_marks = ""};
+  for (const char* const part : {"7.self_attn.q", "17.mlp.up"})
+    axes.tensors.push_back(std::string("base_model.model.decoder.layers.") + part + ".base_layer.weight");
+  const std::string script = experiments::heat_maps({}, axes);
+  CHECK(script.find("'…7.self_attn.q…' 1, '…17.mlp.up…' 2") != std::string::npos);
+}
+
 TEST_CASE("heat maps of many tensors are drawn, with every tensor named once") {
   if (gnuplot_is_missing()) return;
   const FigureDirectory directory;
