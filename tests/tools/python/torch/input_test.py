@@ -1,5 +1,7 @@
 """Modules and loops that hooks and scalers stumble over: right, or one clear line; and never another training."""
 
+import copy
+import io
 import unittest
 
 from case import Case, Training, halflab, hooks_in, mixed_model, needs, nn, step_hooks_of, torch
@@ -172,6 +174,82 @@ class Models(Case):
         self.assertEqual({kind for _, kind in record.tensors}, {"gradient"})
         self.assertIn("the model is compiled", record.record.manifest["notes"][0])
 
+    @needs(2, 3)
+    def test_a_model_that_runs_compiled_elsewhere(self):
+        """The model itself is watched; what torch.compile made of it is called. With hooks or without, it is one graph."""
+        for backend in ("eager", "aot_eager"):
+            for is_warm in (False, True):
+                with self.subTest(backend=backend, is_warm=is_warm):
+                    alone = self.compiled(backend).run(2 * is_warm).run(8)
+                    torch._dynamo.utils.counters.clear()
+                    watched = self.compiled(backend).run(2 * is_warm)
+                    record = watched.watch(8, every=3, twin=watched.loss).record
+                    self.assertEqual(alone.losses, watched.losses)
+                    graphs = torch._dynamo.utils.counters["stats"]["unique_graphs"]
+                    self.assertLessEqual(graphs, 2)  # with hooks and without
+                    self.assertIn("no module was seen to run", " ".join(record.manifest["notes"]))
+                    self.assertGreater(record.tensors["0.weight", "gradient"].nonzero_finite, 0)
+
+    @staticmethod
+    def compiled(backend):
+        torch._dynamo.reset()
+        training = plain(mixed_model)
+        made = torch.compile(training.model, backend=backend)
+        training.loss = lambda: nn.functional.cross_entropy(made(training.x), training.y)
+        return training
+
+    def test_passes_of_evaluation_do_not_count(self):
+        def run(evaluates):
+            training = plain(lambda: nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3)))
+
+            def evaluate(_step):
+                training.model.eval()
+                with torch.no_grad():
+                    training.model(training.x * float("nan"))
+                training.model.train()
+
+            if evaluates:
+                training.step_done = evaluate
+            return training.watch(3, every=1, also=["activations"], twin=training.loss).record
+
+        plain_record, record = run(False), run(True)
+        self.assertEqual(dict(record.tensors), dict(plain_record.tensors))
+        self.assertEqual(record.skips, [])
+
+    def test_complex_outputs_and_parameters_count_twice(self):
+        class Complex(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.turn, self.last = nn.Linear(8, 6, dtype=torch.complex64), nn.Linear(6, 3)
+
+            def forward(self, x):
+                return self.last(self.turn(x.to(torch.complex64)).abs())
+
+        record = self.assert_same(Complex)
+        self.assertEqual(record.tensors["turn", "output"].total, 4 * 2 * 32 * 6)
+        self.assertEqual(record.tensors["turn.weight", "gradient"].total, 4 * 2 * 48)
+        notes = record.record.manifest["notes"]
+        for name in ("turn", "turn.weight"):
+            self.assertIn(f"{name} is complex: the real and the imaginary part of a number count as two values", notes)
+
+    def test_copies_inside(self):
+        """A copy of the model is none of the watched, and a model can be saved whole."""
+        training = plain(mixed_model)
+        copies = []
+
+        def copied(step):
+            copies.append(copy.deepcopy(training.model))
+            torch.save(training.model, io.BytesIO())
+            copies[-1](training.x)
+
+        alone = plain(mixed_model).watch(2, every=1, also=["activations"], twin=lambda: None)
+        with halflab.torch.watch(training.model, training.optimizer, every=1, also=["activations"]) as watched:
+            copied(0)
+            torch.manual_seed(5)
+            mixed_model()
+            training.run(2)
+        self.assertEqual(dict(watched.tensors), dict(alone.tensors))
+
     def test_an_optimizer_with_a_closure(self):
         training = plain(mixed_model)
         training.optimizer = torch.optim.LBFGS(training.model.parameters(), max_iter=2)
@@ -261,6 +339,20 @@ class Loops(Case):
         self.assertEqual(record.steps["scale"].tolist(), [1.0] * 4)
 
     @needs(2, 3)
+    def test_one_of_two_optimizers_that_skips(self):
+        training = Training(scale=2.0**10)
+        halves = list(training.model.parameters())
+        optimizers = [torch.optim.SGD(halves[:4], 0.1), torch.optim.SGD(halves[4:], 0.1)]
+        with halflab.torch.watch(training.model, scaler=training.scaler, every=1) as watched:
+            training.scaler.scale(training.loss()).backward()
+            training.model[0].weight.grad[0, 0] = float("inf")
+            for optimizer in optimizers:
+                training.scaler.step(optimizer)
+            training.scaler.update()
+        (skip,) = watched.skips
+        self.assertEqual((skip["outcome"], skip["parameter"]), ("partly applied", "0.weight"))
+
+    @needs(2, 3)
     def test_two_optimizers_of_one_scaler(self):
         training = Training(scale=2.0**10)
         halves = list(training.model.parameters())
@@ -300,8 +392,29 @@ class Loops(Case):
         watched = halflab.torch.watch(training.model, training.optimizer, select="no such layer")
         self.assert_refused("select = 'no such layer' is found in none of ", watched.__enter__)
 
-    def test_options_that_are_wrong(self):
+    def test_folders_that_are_not_the_watchs(self):
         training = plain(mixed_model)
+
+        def watch(out):
+            with halflab.torch.watch(training.model, training.optimizer, out=out):
+                training.run(1)
+
+        mine, file = self.folder / "mine", self.folder / "file"
+        mine.mkdir()
+        (mine / "steps.csv").write_text("my own")
+        file.write_text("my own")
+        self.assert_refused("holds steps.csv, which is not of a gradient record", watch, mine)
+        self.assert_refused("is a file; allowed: a folder", watch, file)
+        self.assert_refused("watch: out: ", watch, file / "below")
+        self.assertEqual([(mine / "steps.csv").read_text(), file.read_text()], ["my own"] * 2)
+        watch(self.folder / "new")
+        watch(self.folder / "new")
+        (self.folder / "new" / "notes.txt").write_text("my own")
+        self.assert_refused("holds notes.txt", watch, self.folder / "new")
+        training.run(1)
+
+    def test_options_that_are_wrong(self):
+        training, other = plain(mixed_model), plain(mixed_model)
         model, optimizer = training.model, training.optimizer
         watch = halflab.torch.watch
         for fragment, arguments, options in (
@@ -315,6 +428,7 @@ class Loops(Case):
              (model, optimizer), {"also": ["grads"]}),
             ("also = 'weights'", (model, optimizer), {"also": "weights"}),
             ("twin = 3", (model, optimizer), {"twin": 3}),
+            ("an optimizer without any parameter of the model is not allowed", (model, other.optimizer), {}),
             ("select = '('", (model, optimizer), {"select": "("}),
         ):  # fmt: skip
             self.assert_refused(fragment, watch, *arguments, **options)

@@ -110,6 +110,32 @@ class Skipped(Case):
         (skip, *_) = training.watch(1, every=1).skips
         self.assertEqual((skip["outcome"], skip["forward_output"]), ("applied", "the model's input"))
 
+    def test_weights_that_were_not_finite_before_the_step(self):
+        """Of a step that is skipped, and of one that is applied."""
+        for options in ({"scale": 2.0**4}, {"scale": None, "autocast": None}):
+            training = Training(**options)
+
+            def break_weights(step, training=training):
+                if step == 2:
+                    training.model[4].weight.data[0, 0] = math.nan
+
+            training.step_done = break_weights
+            skip = training.watch(6, every=1).skips[0]
+            self.assertEqual((skip["step"], skip["weight_before"]), (3, "4.weight"))
+
+    def test_weights_that_a_bad_batch_spoilt(self):
+        training = Training(scale=None, autocast=None)
+        good, bad = training.x, training.x.clone()
+        bad[1, 2] = math.nan
+
+        def choose(step):
+            training.x = bad if step == 2 else good
+
+        training.step_done = choose
+        first, second, *_ = training.watch(6, every=1).skips
+        self.assertEqual((first["step"], first["forward_output"], first["weight_before"]), (3, "the model's input", None))
+        self.assertIsNotNone(second["weight_before"])
+
     def test_a_mask_of_infinities_is_no_bad_input(self):
         class Masked(nn.Linear):
             def forward(self, x):
@@ -139,6 +165,22 @@ class Skipped(Case):
         for scale, is_finite in ((skip["cured_by"], True), (2 * skip["cured_by"], False)):
             again = Training(scale=scale)
             self.assertEqual(again.watch(1).skips == [], is_finite)
+
+    def test_a_gradient_in_FP32_does_not_lower_the_scale_that_cures(self):
+        """The gain's gradient is a multiple of all that FP16 makes."""
+
+        class Gained(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.gain = nn.Linear(8, 3), nn.Parameter(torch.full((1,), 2.0**-6))
+
+            def forward(self, x):
+                return self.linear(x).float() * self.gain * 2.0**6
+
+        training = Training(model=Gained, scale=2.0**30)
+        (skip, *_) = training.watch(1, every=1, twin=training.loss).skips
+        again = [Training(model=Gained, scale=factor * skip["cured_by"]).watch(1).skips == [] for factor in (1, 2)]
+        self.assertEqual(again, [True, False])
 
     def test_a_twin_sees_what_no_scale_cures(self):
         training = Training(model=Planted, scale=2.0**8)

@@ -114,6 +114,28 @@ class Recorded(Case):
         self.assertEqual(record.tensors["0.weight", "update"], halflab.ExponentHistogram((after - before).numpy()))
         self.assertEqual(record.tensors["4", "activation"].total, 32 * 3)
 
+    @needs(2, 3)
+    def test_types_are_those_of_each_tensor(self):
+        """Under autocast a LayerNorm is FP32 on a CPU, and its parameters count for no scale."""
+
+        def model():
+            return nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.Linear(16, 3))
+
+        training = Training(model=model, scale=2.0**4)
+        with torch.no_grad():
+            training.model[1].bias.mul_(0)
+        record = training.watch(2, every=1, also=["weights"]).record
+        self.assertEqual(record.manifest["gradient_types"]["1.weight"], record.manifest["output_types"]["1"])
+        self.assertEqual(record.manifest["output_types"]["0"], "float16")
+        self.assertEqual(set(record.manifest["parameter_types"].values()), {"float32"})
+        counted = halflab.ExponentHistogram()
+        for (name, kind), histogram in record.tensors.items():
+            is_counted = kind == "output" or record.manifest["gradient_types"][name] == "float16"
+            if kind != "weight" and is_counted:
+                counted += histogram
+        self.assertEqual(record.recommended_scale(), 2.0**counted.recommended_log2_scale)
+        self.assertEqual(record.gradients().total, counted.total)
+
     def test_selected_names_alone(self):
         training = Training(scale=None, autocast=None)
         record = training.watch(2, select=r"^4", twin=training.loss)
@@ -136,7 +158,7 @@ class Recorded(Case):
 
     def test_a_folder_that_is_another_record(self):
         (self.folder / "manifest.json").write_text("{}")
-        with self.assertRaisesRegex(ValueError, "allowed: another folder"):
+        with self.assertRaisesRegex(halflab.torch.WatchError, "allowed: another folder"):
             Training(scale=None, autocast=None).watch(1, out=self.folder)
 
     def test_answers_in_the_middle(self):

@@ -1,12 +1,38 @@
 """Hooks that show the outputs of modules and their gradients, for one step at a time."""
 
 import dataclasses
+import functools
 import sys
 import weakref
 from collections.abc import Mapping
 
 import torch
 from torch.utils import checkpoint
+
+
+is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
+
+
+class Hook:
+    """A hook of one module, which changes nothing. There is nothing to see for it in a copy of the module, in one that was
+    saved, and where torch.compile traces it: a graph is the same with and without."""
+
+    def __init__(self, see):
+        self._see = see
+
+    def __call__(self, *arguments):
+        if not is_compiling():
+            self._see(*arguments)
+
+    def __reduce__(self):
+        return NoHook, ()
+
+
+class NoHook:
+    """What is left of a Hook in a copy."""
+
+    def __call__(self, *_arguments):
+        pass
 
 
 class OutputHooks:
@@ -29,7 +55,7 @@ class OutputHooks:
         if self._entrance is not None:
             self._handles.append(_before_forward(self._entrance, self._show_inputs))
         for name, module in self._modules:
-            self._handles.append(module.register_forward_hook(self._forward_hook(name)))
+            self._handles.append(module.register_forward_hook(Hook(functools.partial(self._show_outputs, name))))
 
     def detach(self):
         for handle in self._handles:
@@ -38,16 +64,13 @@ class OutputHooks:
 
     def _show_inputs(self, inputs):
         for tensor in tensors_in(inputs):
-            if tensor.is_floating_point():
+            if _has_gradients(tensor):
                 self._on_input(tensor)
 
-    def _forward_hook(self, name):
-        def show(_module, _inputs, outputs):
-            for tensor in tensors_in(outputs):
-                if tensor.is_floating_point() and self._is_new(tensor):
-                    self._show(name, tensor)
-
-        return show
+    def _show_outputs(self, name, _module, _inputs, outputs):
+        for tensor in tensors_in(outputs):
+            if _has_gradients(tensor) and self._is_new(tensor):
+                self._show(name, tensor)
 
     def _show(self, name, tensor):
         if not is_in_backward():  # else activation checkpointing repeats a forward pass
@@ -68,12 +91,16 @@ class OutputHooks:
         return True
 
 
+def _has_gradients(tensor):
+    return tensor.is_floating_point() or tensor.is_complex()
+
+
 def _before_forward(module, see):
     """see(what the module is given), before each of its forward passes. The hook's handle."""
     try:
-        return module.register_forward_pre_hook(lambda _, places, names: see([places, names]), with_kwargs=True)
+        return module.register_forward_pre_hook(Hook(lambda _, places, names: see([places, names])), with_kwargs=True)
     except TypeError:  # before PyTorch 2.0
-        return module.register_forward_pre_hook(lambda _, places: see(places))
+        return module.register_forward_pre_hook(Hook(lambda _, places: see(places)))
 
 
 def hook_of_gradient(tensor, see):

@@ -7,10 +7,10 @@ import math
 import torch
 
 from .counts import Tally, largest_magnitude, read_together, stored_values
-from .hooks import OutputHooks, unwrapped, visible_modules
+from .hooks import Hook, OutputHooks, unwrapped, visible_modules
 
 LARGEST = 65504.0  # of binary16
-TRIES = 8  # smaller scales that are tried, each half the one before
+TRIES = 8  # smaller scales that are tried, each half or twice the one before
 
 
 @dataclasses.dataclass
@@ -34,7 +34,7 @@ class Twin:
     def __init__(self, model, compute_loss):
         self._model, self._compute_loss = model, compute_loss
         self._began, self._is_running = None, False
-        self._handle = model.register_forward_pre_hook(self._forward_begins)
+        self._handle = model.register_forward_pre_hook(Hook(self._forward_begins))
 
     def detach(self):
         self._handle.remove()
@@ -46,8 +46,8 @@ class Twin:
 
     _is_next = True
 
-    def _forward_begins(self, _module, _inputs):
-        if self._is_next and not self._is_running:
+    def _forward_begins(self, module, _inputs):
+        if self._is_next and not self._is_running and is_training(module):
             self._is_next = False
             self._began = _State(self._model)
 
@@ -61,7 +61,7 @@ class Twin:
 
     def _repeat(self, named_parameters, examine):
         if self._began is None:
-            return TwinResult("none: the model itself was not called")
+            return TwinResult("none: the model itself was not called, or as torch.compile made it")
         if any(p.is_floating_point() and torch.finfo(p.dtype).bits < 32 for _, p in named_parameters):
             return TwinResult("none: the weights are of 16 bits; allowed: FP32 weights under autocast")
         now, self._is_running = _State(self._model), True
@@ -91,16 +91,19 @@ class Twin:
         return result
 
     def _cure(self, named_parameters, scale, largest):
+        """The largest scale below that leaves the step finite. From where the largest gradient of all fits FP16 it is looked
+        for downwards, or upwards: gradients that are made in FP32 may be larger."""
         if largest == 0:
             return None
-        candidate = min(2.0 ** math.floor(math.log2(LARGEST / largest)), scale / 2)
-        for _ in range(TRIES):
-            gradients = self._gradients(named_parameters, candidate, as_it_was=True)
-            norms = read_together([largest_magnitude(gradient) for _, gradient in gradients])
-            if all(math.isfinite(norm) for norm in norms):
-                return candidate
-            candidate /= 2
-        return None
+        candidate, tried = min(2.0 ** math.floor(math.log2(LARGEST / largest)), scale / 2), {}
+        while len(tried) < TRIES and candidate not in tried and candidate <= scale / 2:
+            tried[candidate] = self._is_finite_at(named_parameters, candidate)
+            candidate *= 2 if tried[candidate] else 0.5
+        return max((scale for scale, is_finite in tried.items() if is_finite), default=None)
+
+    def _is_finite_at(self, named_parameters, scale):
+        gradients = self._gradients(named_parameters, scale, as_it_was=True)
+        return all(map(math.isfinite, read_together([largest_magnitude(gradient) for _, gradient in gradients])))
 
     def _gradients(self, named_parameters, scale, as_it_was, tally=None):
         """[(parameter, gradient)] of the loss times the scale, in FP32 or in the precision of the forward pass."""
@@ -126,6 +129,11 @@ class Twin:
             for parameter, gradient in found:
                 tally.count((names[id(parameter)], "gradient"), gradient)
         return found
+
+
+def is_training(model):
+    """Whether a forward pass now is one of training; with neither gradients nor train() it is one of evaluation."""
+    return torch.is_grad_enabled() or model.training
 
 
 def _element(gradients, suspect):

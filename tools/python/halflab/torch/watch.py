@@ -13,15 +13,15 @@ import torch
 
 from .. import _halflab
 from .._halflab import ExponentHistogram
-from ..gradients.files import Writer
-from ..gradients.findings import INPUT
+from ..gradients.files import Writer, fp32_parameters
+from ..gradients.findings import INPUT, PARTLY
 from ..gradients.record import read_gradients
 from .counts import Tally, largest_above_zero, largest_magnitude, read_together
 from .errors import WatchError
 from .hooks import OutputHooks, parameter_names, visible_modules
 from .ledger import BackwardOrder, first_infinite, first_not_finite, first_suspect, largest_finite
 from .taps import OptimizerTap, ScalerTap
-from .twin import Twin
+from .twin import Twin, is_training
 
 KINDS = {"activations": "activation", "weights": "weight", "updates": "update"}
 LONGEST_WAIT = 256  # steps whose S and found_inf wait on the device to be written
@@ -40,10 +40,12 @@ class _Step:
     found: list = dataclasses.field(default_factory=list)
     norms: list = dataclasses.field(default_factory=list)  # (name, largest magnitude of the gradient times S)
     outputs: list = dataclasses.field(default_factory=list)  # (name, largest magnitude), in forward order
+    weights: list = dataclasses.field(default_factory=list)  # (name, largest magnitude) before the step, with hooks
     skips: list = dataclasses.field(default_factory=list)
     largest: float = math.nan  # of a skipped step, S divided out
     twin: object = None
     decides_itself: bool = False
+    was_applied: bool = False  # by an optimizer at least
 
 
 class watch:
@@ -52,8 +54,8 @@ class watch:
     model      the module that is trained
     optimizer  whose step() ends a step; not needed where a scaler is given
     scaler     a torch.amp.GradScaler, whose update() then ends a step
-    every      steps from one sample to the next; hooks are on at samples alone, and after a skipped step
-    out        the folder of the record; without one it is kept until the watch is gone
+    every      steps from one sample to the next; hooks are on at samples alone, and after a step that was skipped or let S grow
+    out        the folder of the record, new or empty, or that of an earlier one; without one it is kept until the watch is gone
     select     a regular expression: names of modules and parameters to count; all without one
     also       of "activations", "weights", "updates": what is counted besides gradients
     twin       a function that makes the loss of the batch again; sampled and skipped steps are then repeated in FP32, with
@@ -101,8 +103,9 @@ class watch:
             )
         self._notes = [f"{name} is compiled: outputs inside of it are not seen, its parameters are" for name in opaque]
         self._notes += [f"{name} is also {', '.join(others)}" for name, others in self._ties.items()]
-        self._types = {}  # of the gradients of outputs, by module
-        self._writer = Writer(self.folder, self._description())
+        self._notes += [_note_of_complex(name) for name, p in self._named_parameters() if p.is_complex()]
+        self._types, self._gradient_types = {}, {}  # of outputs by module, of gradients by parameter
+        self._writer = self._new_writer()
         self._begin()
         return self
 
@@ -153,6 +156,12 @@ class watch:
         finally:
             self._writer.close(ended)
 
+    def _new_writer(self):
+        try:
+            return Writer(self.folder, self._description())
+        except (OSError, ValueError) as error:
+            raise WatchError(f"watch: out: {error}") from None
+
     def _description(self):
         parts = [f"PyTorch {torch.__version__}", type(self._model).__name__]
         parts += [type(thing).__name__ for thing in (self._optimizer, self._scaler) if thing is not None]
@@ -162,6 +171,8 @@ class watch:
             "exponents_every": self._every,
             "notes": self._notes,
             "output_types": self._types,
+            "gradient_types": self._gradient_types,
+            "parameter_types": {name: _type_of(parameter) for name, parameter in self._named_parameters()},
         }
 
     # What the record says.
@@ -204,20 +215,23 @@ class watch:
                 self._order.learn()
 
     def _on_input(self, tensor):
-        if not self._is_muted:
+        if not self._is_muted and is_training(self._model):
             self._step.outputs.append((INPUT, largest_above_zero(tensor)))
 
     def _on_output(self, name, tensor):
-        if self._is_muted:
+        if self._is_muted or not is_training(self._model):
             return
         if "activation" in self._also:
             self._step.tally.count((name, "activation"), tensor)
         self._step.outputs.append((name, largest_magnitude(tensor)))
+        if self._types.get(name) != "float16":  # of several outputs the narrowest
+            self._types[name] = _type_of(tensor)
+        if tensor.is_complex():
+            self._note(_note_of_complex(_in_words(name)))
 
     def _on_gradient(self, name, gradient):
         if not self._is_muted and self._step.tally is not None:
             self._step.tally.count((name, "output"), gradient)
-            self._types[name] = str(gradient.dtype).removeprefix("torch.")
 
     def loss_scaled(self):
         if self._twin is not None:
@@ -226,6 +240,8 @@ class watch:
     def gradients_ready(self, optimizer, scale, has_stepped=False):
         step = self._step
         step.scale = scale
+        if step.tally is not None and not step.weights and not has_stepped:
+            step.weights = self._weights_now()
         for name, parameter in self._sorted_parameters_of(optimizer):
             if parameter.grad is None:
                 continue
@@ -247,6 +263,7 @@ class watch:
         step = self._step
         step.found += found
         step.decides_itself |= was_applied is None
+        step.was_applied |= was_applied is True
         if step.tally is not None and "update" in self._also:
             for name, parameter, before in self._before:
                 if self._is_selected(name):
@@ -293,7 +310,7 @@ class watch:
         if suspect is not None:
             index = " ".join(map(str, suspect.index))
             skip.update(parameter=suspect.name, index=index, value=suspect.value)
-        skip.update(_first_modules(step))
+        skip.update(_first_modules(step), weight_before=first_infinite(self._weights_now()))
         if self._twin is not None:
             place = None if suspect is None else (suspect.parameter, suspect.index)
             twin = step.twin = self._twin.run(parameters, scale, place)
@@ -337,17 +354,21 @@ class watch:
         if found_inf and not step.skips:
             outcome = "skipped" if step.decides_itself else "applied"
             skip = {"step": step.number, "scale": scale, "outcome": outcome, "parameter": first_bad}
-            step.skips.append({**skip, **_first_modules(step)})
+            step.skips.append({**skip, **_first_modules(step), "weight_before": first_infinite(step.weights)})
         for skip in step.skips:
-            self._writer.skip(**skip)
+            is_partly = skip["outcome"] == "skipped" and step.was_applied
+            self._writer.skip(**{**skip, "outcome": PARTLY if is_partly else skip["outcome"]})
 
     def _write_counts(self, step, scale, cells):
+        self._look_at_types(step)
+        in_fp32 = self._fp32_parameters()
         shift = -_nearest_log2(scale)
         run, weights = ExponentHistogram(), ExponentHistogram()
         for (name, kind), histogram in step.tally.read().items():
             if kind in ("output", "gradient"):
                 histogram = histogram.shifted(shift)
-                run += histogram
+                if kind == "output" or name not in in_fp32:
+                    run += histogram
                 if kind == "gradient":
                     weights += histogram
             self._writer.tensor(step.number, name, kind, histogram)
@@ -359,15 +380,36 @@ class watch:
         if not step.twin.tally:
             self._note(f"the repeat in FP32: {step.twin.verdict}")
             return
+        in_fp32 = self._fp32_parameters()
         twin, weights = ExponentHistogram(), ExponentHistogram()
         for (name, kind), histogram in step.twin.tally.items():
             if kind == "gradient":
                 weights += histogram
             if self._is_selected(name):
                 self._writer.tensor(step.number, name, f"{kind} in FP32", histogram)
-                twin += histogram
+                if kind == "output" or name not in in_fp32:
+                    twin += histogram
         cells.update(twin_max_abs=weights.max_abs, twin_max_abs_all=twin.max_abs)
         self._writer.exponents(step.number, "twin", twin)
+
+    def _look_at_types(self, step):
+        """A parameter's gradient is made in the type of its module's output; of tied ones in FP32 where all are."""
+        if not step.outputs and step.norms and self._modules:
+            self._note("no module was seen to run, as where torch.compile made the model: parameters alone are counted")
+        for name in self._names.values():
+            owners = [own.rpartition(".")[0] for own in (name, *self._ties.get(name, ()))]
+            types = [self._types[owner] for owner in owners if owner in self._types]
+            if len(types) == len(owners):
+                self._gradient_types[name] = next((each for each in types if each != "float32"), "float32")
+
+    def _fp32_parameters(self):
+        return fp32_parameters({"output_types": self._types, "gradient_types": self._gradient_types})
+
+    def _weights_now(self):
+        return [(name, largest_magnitude(parameter)) for name, parameter in self._named_parameters()]
+
+    def _named_parameters(self):
+        return [(self._names[id(p)], p) for p in self._model.parameters() if id(p) in self._names]
 
     def _note(self, note):
         if note not in self._notes:
@@ -413,6 +455,13 @@ def _check(model, optimizer, scaler, every, also, twin):
             refuse(f"also = {_halflab.shown(also)}", f"a list of {', '.join(KINDS)}")
     if twin is not None and not callable(twin):
         refuse(f"twin = {_halflab.shown(twin)}", "a function that makes the loss of the batch again")
+    if optimizer is not None and not _are_of_one(model, optimizer):
+        refuse("an optimizer without any parameter of the model", "the one that trains it")
+
+
+def _are_of_one(model, optimizer):
+    own = set(map(id, model.parameters()))
+    return any(id(parameter) in own for options in optimizer.param_groups for parameter in options["params"])
 
 
 def _pattern(select):
@@ -451,6 +500,14 @@ def _first_modules(step):
         "module_output": _in_words(first_not_finite(outputs)),
         "forward_output": _in_words(first_infinite(step.outputs)),
     }
+
+
+def _type_of(tensor):
+    return str(tensor.dtype).removeprefix("torch.")
+
+
+def _note_of_complex(name):
+    return f"{name} is complex: the real and the imaginary part of a number count as two values"
 
 
 def _in_words(module):
