@@ -235,11 +235,13 @@ class Records(Pages):
         skip = {"step": 3, "scale": 2.0**16, "twin": "finite", "cured_by": 2.0**3}
         samples = {0: {("a", "output in FP32"): np.full(9, 2.0**-10)}, 3: {("a", "output in FP32"): np.full(9, 2.0**12)}}
         samples[4] = {("a", "output in FP32"): np.array([2.0**40, np.inf])}
-        record = self.record([2.0**16] * 5, samples, skips=[skip, {"step": 4, "scale": 2.0**15, "twin": "not finite"}])
+        samples[5] = {("a", "output in FP32"): np.full(9, 2.0**30)}
+        broken = {"step": 4, "scale": 2.0**15, "twin": "not finite"}, {"step": 5, "scale": 2.0**14, "forward_output": "a"}
+        record = self.record([2.0**16] * 6, samples, skips=[skip, *broken])
         self.assertEqual(record.recommended_scale(), 2.0**2)
         page = Page(record.report(self.folder / "page.html"))
         self.assert_says(page, "A smaller S cures step 3", "Recommended: S = 2^2")
-        self.assert_says(page, "5 steps, 3 samples, of which 2 are counted, being finite in FP32.")
+        self.assert_says(page, "6 steps, 4 samples, of which 2 are counted: the others tell nothing of S.")
 
 
 class Ledgers(Pages):

@@ -52,7 +52,7 @@ def _against_the_cause(found):
 
 
 def _has_twin(found):
-    return any(skip.get("twin") for skip in found.lost)
+    return found.source == "twin" or any(skip.get("twin") for skip in found.lost)
 
 
 def _scaling(found):

@@ -72,9 +72,12 @@ class GradientRecord:
         return "twin" if any(of == "twin" for _, of in self.exponents) else "run"
 
     def bad_steps(self, source):
-        """Steps whose counts of the run, or of the twin, are of gradients that are not finite."""
+        """Steps whose counts tell nothing of S: those of the run where it was not finite, those of the twin where FP32 was
+        not, or where the forward pass overflowed, which S does not touch."""
         if source == "twin":
-            return {step for (step, of), counts in self.exponents.items() if of == "twin" and counts.infinite + counts.nan}
+            hopeless = {skip["step"] for skip in self.skips if skip["forward_output"] is not None}
+            counts = ((step, counts) for (step, of), counts in self.exponents.items() if of == "twin")
+            return hopeless | {step for step, histogram in counts if histogram.infinite + histogram.nan}
         return set(self.steps["step"][self.steps["found_inf"] != 0].tolist())
 
     def gradients(self):

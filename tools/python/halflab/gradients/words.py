@@ -229,7 +229,9 @@ def _untold(found, untold):
     which = "it" if len(untold) == len(found.blamed) else steps_of(untold)
     reason = next((skip["twin"] for skip in untold if skip.get("twin")), None)
     why = f"run {code('watch')} with {code('twin=compute_loss')}"
-    if reason:
+    if found.applied:
+        why = "a step that was applied is not repeated with other scales"
+    elif reason:
         why = f"the repeat in FP32 failed ({html.escape(reason.removeprefix('none: '))})"
     recovery, hint = found.recovery(), "No finite step came after it."
     if recovery:
@@ -363,10 +365,6 @@ def provenance(found):
     """Where the numbers come from."""
     sampled = {step for step, of in found.record.exponents if of == found.source}
     kept = sampled - found.record.bad_steps(found.source) or sampled
-    counted = "" if kept == sampled else f", of which {len(kept)} are counted, being finite{_in_fp32(found)}"
+    counted = "" if kept == sampled else f", of which {len(kept)} are counted: the others tell nothing of S"
     source = html.escape(str(found.record.manifest.get("source", "")))
     return f"{source}{'; ' if source else ''}{count(len(found.steps), 'step')}, {count(len(sampled), 'sample')}{counted}."
-
-
-def _in_fp32(found):
-    return " in FP32" if found.source == "twin" else ""
