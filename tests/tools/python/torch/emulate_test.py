@@ -2,8 +2,10 @@
 
 import copy
 import doctest
+import io
 import itertools
 import unittest
+import warnings
 
 from case import Case, Training, halflab, needs, nn, np, torch
 
@@ -218,12 +220,53 @@ class Emulation(Case):
                 self.assertTrue(torch.equal(first(x), h))
         self.assertTrue(torch.equal(first.weight.grad, both))
 
-    def test_a_copy_of_a_model_has_its_own_weights(self):
-        model = nn.Sequential(nn.Linear(4, 4, bias=False))
-        with emulate(model, "e4m3"):
+    def test_copies_and_saved_models_are_not_emulated(self):
+        model, x, file = nn.Sequential(nn.Linear(4, 4, bias=False)), torch.randn(3, 4), io.BytesIO()
+        plain = model(x)
+        with emulate(model, "e2m1"):
             copied = copy.deepcopy(model)
-        nn.init.zeros_(copied[0].weight)
-        self.assertTrue(torch.equal(copied(torch.ones(1, 4)), torch.zeros(1, 4)))
+            torch.save(model, file)
+            file.seek(0)
+            saved = torch.load(file, weights_only=False)
+            self.assertFalse(torch.equal(model(x), plain))
+            for own in (copied, saved):
+                self.assertTrue(torch.equal(own(x), plain))
+                with emulate(own, "e2m1"):
+                    self.assertTrue(torch.equal(own(x), model(x)))
+                own[0].weight.data.zero_()
+                self.assertTrue(torch.equal(own(x), torch.zeros(3, 4)))
+
+    def test_fast_paths_are_left(self):
+        """nn.TransformerEncoder in evaluation multiplies without its layers. Its attention, which is not emulated, still goes
+        a fast path of its own, and sums in another order."""
+        layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True)
+        model, x = nn.TransformerEncoder(layer, 2).eval(), torch.randn(3, 5, 16)
+        mask = torch.zeros(3, 5, dtype=torch.bool)
+        mask[1, 3:] = True
+        for options in ({}, {"src_key_padding_mask": mask}):
+            with torch.no_grad():
+                plain = model(x, **options)
+            with emulate(model, "e2m1", select="linear"):
+                with_gradients = model(x, **options)
+                with torch.no_grad():
+                    emulated = model(x, **options)
+            torch.testing.assert_close(emulated[~mask], with_gradients.detach()[~mask], rtol=1e-5, atol=1e-5)
+            self.assertFalse(torch.allclose(emulated[~mask], plain[~mask], atol=1e-2))
+            with torch.no_grad():
+                self.assertTrue(torch.equal(model(x, **options), plain))
+
+    def test_layers_that_are_never_called_are_told(self):
+        class Functional(nn.Sequential):
+            def forward(self, x):
+                return nn.functional.linear(x, self[0].weight)
+
+        model = Functional(nn.Linear(4, 4))
+        with self.assertWarnsRegex(UserWarning, r"never called, so not emulated: \['0'\]"), emulate(model, "e4m3"):
+            model(torch.ones(1, 4))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            with emulate(model, "e4m3"):
+                pass
 
     def test_which_layers(self):
         convolution = nn.Sequential(nn.Conv2d(1, 1, 1), nn.ReLU())

@@ -1,14 +1,14 @@
 """Training with linear and convolution layers that see narrow numbers, as recipes of FP8 and FP4 training do."""
 
 import functools
-import itertools
 import re
+import warnings
 
 import torch
 from torch.nn import functional
 
 from .. import _halflab
-from .hooks import unwrapped, visible_modules
+from .hooks import Hook, unwrapped, visible_modules
 from .narrowing import FORMATS, Cast
 from .twin import autocast_dtype
 
@@ -39,7 +39,9 @@ class emulate:
     Under activation checkpointing a repeated forward pass draws other random bits than the first.
 
     Layers are nn.Linear and nn.Conv1d, 2d, 3d and subclasses that leave forward() to them; `names` lists those emulated.
-    nn.MultiheadAttention multiplies without its layers and is not emulated, nor are other modules and functions.
+    nn.MultiheadAttention multiplies without its layers and is not emulated, nor are other modules and functions. The fast
+    path of nn.TransformerEncoder in evaluation is not taken, since it calls no layers. remove() warns of layers that were
+    never called. A copy of the model, and one that was saved whole, is not emulated.
 
     ValueError, in one line, for what is not allowed: unknown formats and roundings, a model without such a layer, one that
     is compiled or emulated already and, when a layer is called, tensors that are not on the CPU.
@@ -73,19 +75,45 @@ class emulate:
         self._layers = [_Layer(name, module, values, gradients) for name, module in _selected(model, select)]
         self.names = tuple(layer.name for layer in self._layers)
         for layer in self._layers:
-            layer.module.forward = functools.partial(_Layer.forward, layer)
+            layer.module.forward = layer
+        self._leave_fast_paths(model)
+
+    def _leave_fast_paths(self, model):
+        """PyTorch takes its fast paths around layers where there are no hooks, and makes nested tensors on the way."""
+        self._was_called = False
+        self._handles = [model.register_forward_pre_hook(Hook(self._note_call))]
+        self._handles += [layer.module.register_forward_pre_hook(Hook(_see_nothing)) for layer in self._layers]
+        self._nesting = [module for module in model.modules() if getattr(module, "use_nested_tensor", False)]
+        for module in self._nesting:
+            module.use_nested_tensor = False
+
+    def _note_call(self, *_):
+        self._was_called = True
 
     def remove(self):
         """Gives the layers their own products again."""
+        never = [layer.name for layer in self._layers if not layer.calls]
+        if never and (self._was_called or len(never) < len(self._layers)):
+            warnings.warn(f"emulate: never called, so not emulated: {_halflab.shown(never)}", stacklevel=2)
+        self._give_back()
+
+    def _give_back(self):
         for layer in self._layers:
             layer.module.__dict__.pop("forward", None)
-        self._layers = []
+        for handle in self._handles:
+            handle.remove()
+        for module in self._nesting:
+            module.use_nested_tensor = True
+        self._layers, self._handles, self._nesting = [], [], []
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.remove()
+    def __exit__(self, kind, *_):
+        if kind is None:
+            self.remove()
+        else:
+            self._give_back()
 
 
 def _selected(model, select):
@@ -107,10 +135,24 @@ def _selected(model, select):
     if not wanted:
         such_as = f"the {len(unique)} names of layers, such as '{unique[0][0]}'"
         raise ValueError(f"emulate: select = {_halflab.shown(select)} is found in none of {such_as}")
-    taken = next((name for name, module in wanted if "forward" in module.__dict__), None)
+    taken = next((name for name, module in wanted if _forward_of(module) is not type(module).forward), None)
     if taken is not None:
         raise ValueError(f"emulate: layer '{taken}' has a forward() of its own; allowed: one emulation at a time")
     return wanted
+
+
+def _forward_of(module):
+    """Its function of the instance, else of the class; a method of the class may be kept in the instance, as in a copy."""
+    own = module.__dict__.get("forward", type(module).forward)
+    return getattr(own, "__func__", own)
+
+
+def _method_of_the_class(module):
+    return type(module).forward.__get__(module)
+
+
+def _see_nothing(*_):
+    pass
 
 
 def _products_of(module):
@@ -130,16 +172,20 @@ class _Layer:
 
     def __init__(self, name, module, values, gradients):
         self.name, self.module = name, module
-        self._values, self._gradients, self._calls = values, gradients, itertools.count()
+        self._values, self._gradients, self.calls = values, gradients, 0
 
-    def forward(self, x):
+    def __reduce__(self):
+        return _method_of_the_class, (self.module,)
+
+    def __call__(self, x):
         tensors = [x, self.module.weight, self.module.bias]
         lower = autocast_dtype("cpu")
         if lower is not None:
             tensors = [t if t is None or t.dtype == torch.float64 else t.to(lower) for t in tensors]
         self._require_allowed(tensors[:2])
         with torch.autocast("cpu", enabled=False):
-            products = _products_of(self.module)(self, f"{self.name} {next(self._calls)}")
+            products = _products_of(self.module)(self, f"{self.name} {self.calls}")
+            self.calls += 1
             return products.apply(*tensors)
 
     def value(self, tensor, axis, key):
