@@ -498,6 +498,7 @@ class Arrays(Pages):
             ("scaled_by = 0 is not allowed", self.gradients, {"scaled_by": 0}),
             ("scaled_by = 'x' is not allowed", self.gradients, {"scaled_by": "x"}),
             ("format = e8m0 is not allowed", self.gradients, {"format": "e8m0"}),
+            ("report_gradients: tensors['b']: values: None is not allowed", {**self.gradients, "b": None}, {}),
             ("cannot be read", {"a": "/nowhere.npy"}, {}),
         ):
             self.assert_refused(fragment, halflab.report_gradients, tensors, out, **options)

@@ -40,8 +40,18 @@ bool has_mask(std::string_view subject, const py::handle& values, const py::hand
   });
 }
 
+/// A tensor or an array of types that numpy lacks as numbers that it has; all else as it is.
+py::object in_numpy(const py::object& values) {
+  constexpr std::string_view known = "biufcOSU";
+  const bool is_known = py::isinstance<py::array>(values)
+                            ? known.find(py::cast<py::array>(values).dtype().kind()) != std::string_view::npos
+                            : is_sequence(values) || PyFloat_Check(values.ptr()) || PyLong_Check(values.ptr());
+  return is_known ? values : py::object(py::module_::import("halflab._arrays").attr("numbers")(values));
+}
+
 /// numpy's array of whatever it takes, but for masked arrays, whose mask it would drop.
-py::array as_array(std::string_view subject, const py::object& values, const py::object& dtype = py::none()) {
+py::array as_array(std::string_view subject, const py::object& given, const py::object& dtype = py::none()) {
+  const py::object values = in_numpy(given);
   if (has_mask(subject, values, py::module_::import("numpy.ma").attr("MaskedArray")))
     throw std::invalid_argument(
         std::string(subject) +
@@ -96,6 +106,14 @@ py::array integers(const py::object& bits) {
   }
   throw std::invalid_argument("bits: " + shortened(py::str(array.dtype())) +
                               " is not allowed; allowed: integers");
+}
+
+/// The name of a dtype of numpy or PyTorch; all else as it is.
+py::object name_of_dtype(const py::object& format) {
+  if (PyType_Check(format.ptr()) || py::isinstance<py::dtype>(format))
+    return py::module_::import("numpy").attr("dtype")(format).attr("name");
+  const auto text = py::cast<std::string>(py::str(py::type::handle_of(format)));
+  return text == "<class 'torch.dtype'>" ? py::str(format).attr("removeprefix")("torch.") : format;
 }
 
 }  // namespace
@@ -170,10 +188,8 @@ RoundingArguments rounding_arguments(const py::kwargs& arguments) {
 
 const NamedFormat& format_argument(const py::object& format) {
   if (py::isinstance<NamedFormat>(format)) return py::cast<const NamedFormat&>(format);
-  const bool is_dtype = PyType_Check(format.ptr()) || py::isinstance<py::dtype>(format);
-  const auto name = checked_cast<std::string>(
-      "format", is_dtype ? py::module_::import("numpy").attr("dtype")(format).attr("name") : format,
-      "a name, a halflab.Format, a numpy dtype");
+  const auto name = checked_cast<std::string>("format", name_of_dtype(format),
+                                              "a name, a halflab.Format, a dtype of numpy or PyTorch");
   const auto row = std::ranges::find(fp16::formats, fp16::name_in_table(name), &NamedFormat::name);
   if (row != fp16::formats.end()) return *row;
   if (name == "fp8" || name == "FP8" || name == "float8")

@@ -77,7 +77,7 @@ struct RoundingArguments {
 };
 RoundingArguments rounding_arguments(const py::kwargs& arguments);
 
-/// A Format, its name, another name of it or a numpy dtype.
+/// A Format, its name, another name of it or a dtype of numpy or PyTorch.
 const NamedFormat& format_argument(const py::object& format);
 
 [[noreturn]] void reject_format(std::string_view subject, std::string_view name,

@@ -13,10 +13,11 @@
     >>> counts.flushed == halflab.ExponentHistogram(gradients).zones()["flushed"]
     True
 
-Values are whatever numpy takes (float16, float32, float64, integers; any shape, broadcast); results are float64, which
-holds every number of every format exactly. Codes ("bits") are unsigned integers. Every format has a row in
-halflab.formats and is an attribute too (halflab.binary16, halflab.e4m3), also by what numpy or PyTorch call it
-(halflab.float16); `format=` takes it, any of its names or a numpy dtype. A masked array is refused: its mask would be lost.
+Values are whatever numpy takes (float16, float32, float64, integers; any shape, broadcast), and tensors of PyTorch and
+arrays of ml_dtypes, in bfloat16 and FP8 too; results are float64, which holds every number of every format exactly. Codes
+("bits") are unsigned integers. Every format has a row in halflab.formats and is an attribute too (halflab.binary16,
+halflab.e4m3), also by what numpy or PyTorch call it (halflab.float16); `format=` takes it, any of its names or a dtype of
+numpy or PyTorch. A masked array is refused: its mask would be lost.
 
 Operands of an operation must be numbers of its format, as round_to() gives them and as every numpy.float16 is one of
 binary16: nothing is rounded but the exact result, once.

@@ -40,6 +40,12 @@ def array_and_format(values):
     return values.view(f"u{values.dtype.itemsize}"), format
 
 
+def numbers(values):
+    """What numpy takes for numbers: of types that it lacks their values."""
+    array, format = array_and_format(values)
+    return array if format is None else _halflab.decode(array, format)
+
+
 def in_memory_order(values):
     """array_and_format() with the axes in the order of memory: dense arrays are in C order then, without a copy."""
     if _is_elsewhere(values):

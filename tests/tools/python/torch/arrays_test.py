@@ -49,6 +49,36 @@ class Histograms(Case):
         self.assertEqual([read.min, read.max, read.num, read.sum], [shown[key] for key in ("min", "max", "num", "sum")])
 
 
+class Values(Case):
+    def test_tensors_are_values(self):
+        values = torch.randn(40)
+        for dtype in (torch.bfloat16, torch.float8_e4m3fn) if hasattr(torch, "float8_e4m3fn") else (torch.bfloat16,):
+            tensor = values.to(dtype)
+            expected = tensor.double().numpy()
+            np.testing.assert_array_equal(halflab.round_to(tensor, "binary64"), expected)
+            np.testing.assert_array_equal(halflab.round_to(values.double(), dtype), expected)
+            np.testing.assert_array_equal(halflab.round_to(expected, halflab.formats["e2m1"]), halflab.round_to(tensor, "e2m1"))
+            self.assertEqual(halflab.sum(tensor, format=dtype), halflab.sum(expected, format=dtype))
+        weights = torch.nn.Parameter(values)
+        np.testing.assert_array_equal(halflab.round_to(weights), halflab.round_to(values.numpy()))
+        np.testing.assert_array_equal(halflab.decode(torch.arange(9)), halflab.decode(np.arange(9)))
+        blocks = halflab.round_to_blocks(values[:32].bfloat16(), "mxfp4")
+        np.testing.assert_array_equal(blocks, halflab.round_to_blocks(values[:32].bfloat16().float().numpy(), "mxfp4"))
+
+    def test_what_is_no_value(self):
+        self.assert_refused("torch.complex64 is not allowed", halflab.round_to, torch.ones(2, dtype=torch.complex64))
+        self.assert_refused("unknown format 'int8'", halflab.round_to, [1.0], torch.int8)
+
+    def test_gradients_of_any_type(self):
+        gradients = {"a": torch.full((9,), 2.0**-20).bfloat16(), "b": torch.nn.Parameter(torch.ones(3))}
+        for format in ("binary16", "e4m3"):
+            report = halflab.report_gradients(gradients, self.folder / "page.html", format=format)
+            self.assertEqual(report.tensors["a"].total, 9)
+        bad = {**gradients, "c": torch.ones(2, dtype=torch.complex64)}
+        out = self.folder / "page.html"
+        self.assert_refused("tensors['c']: a tensor of torch.complex64", halflab.report_gradients, bad, out)
+
+
 class Checks(Case):
     def test_products_of_bfloat16(self):
         a, b = torch.randn(24, 48).bfloat16(), torch.randn(48, 32).bfloat16()

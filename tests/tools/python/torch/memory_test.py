@@ -135,11 +135,32 @@ class MemoryOfModels(Case):
         (example,) = doctest.DocTestFinder(recurse=False).find(memory, "memory", globs=globals_)
         self.assertEqual(doctest.DocTestRunner().run(example).failed, 0)
 
+    @unittest.skipUnless(torch.backends.cuda.is_built(), "needs a PyTorch that was built for CUDA")
+    def test_recurrent_layers_on_a_gpu(self):
+        for kind in (nn.LSTM, nn.GRU):
+            model = nn.Sequential(kind(16, 32))
+            what = f"module '0' is a nn.{kind.__name__}, of which cuDNN alone knows"
+            self.assert_refused(what, memory, model, torch.zeros(4, 6, 16), device="cuda")
+            self.assertGreater(memory(model, torch.zeros(4, 6, 16), device="cpu")["activations"], 0)
+
+    def test_buffers_are_of_inference_too(self):
+        model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))
+        found = memory(model, torch.zeros(2, 4), "fp32")
+        self.assertEqual(found["buffers"], 2 * 8 * 4 + 8)
+        self.assertEqual(found["inference"], found["weights"] + found["buffers"])
+
     def test_what_is_not_allowed(self):
+        class Fails(nn.Linear):
+            def __init__(self):
+                super().__init__(4, 4)
+
+            def forward(self, x):
+                raise AssertionError("ran before its options were looked at")
+
         model = nn.Linear(4, 4)
         for fragment, subject, options in (
             ("'nvfp4' is not allowed; allowed, being autocast or none: fp32, amp, bf16", model, {"policy": "nvfp4"}),
-            ("unknown optimizer 'newton'", model, {"optimizer": "newton"}),
+            ("unknown optimizer 'newton'", Fails(), {"optimizer": "newton"}),
             ("policy = [3] is not allowed", model, {"policy": [3]}),
             ("a list is not allowed", [], {}),
             ("'weight' is of torch.float16; allowed: torch.float32", nn.Linear(4, 4).half(), {}),

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import _halflab
+from .._arrays import numbers
 from .._halflab import ExponentHistogram
 from ..tensors import read_tensors
 from . import page
@@ -24,7 +25,8 @@ class CastForecast(Forecast):
     def zones(self, log2_scale):
         counts = _halflab.Counts()
         for values in self._arrays:
-            finite = np.asarray(values, dtype=np.float64)[np.isfinite(values)]
+            values = np.asarray(numbers(values), dtype=np.float64)
+            finite = values[np.isfinite(values)]
             _halflab.round_to(np.ldexp(finite, log2_scale - self._scaled_by_log2), self.format, counts=counts)
         histogram = self.histogram
         lost = {"flushed": counts.flushed, "subnormal": counts.subnormal, "overflowed": counts.overflowed}
@@ -72,7 +74,7 @@ def report_gradients(tensors, out, format="binary16", scaled_by=1):
     if not format.has_arithmetic:
         raise ValueError(f"report_gradients: format = {format.name} is not allowed; allowed: formats with arithmetic")
     arrays = _arrays(tensors)
-    forecasts = {name: _forecast([values], format, log2) for name, values in arrays.items()}
+    forecasts = {name: _forecast_of(name, values, format, log2) for name, values in arrays.items()}
     total = _forecast(list(arrays.values()), format, log2)
     rows = [Row(name, "gradient", forecast) for name, forecast in forecasts.items()]
     found = Tensors(rows, total, log2 if log2 else None, what="which the values carry")
@@ -104,6 +106,13 @@ def _arrays(tensors):
         read = read_tensors(values)
         arrays.update({str(name) if len(read) == 1 else f"{name}.{own}": array for own, array in read.items()})
     return arrays
+
+
+def _forecast_of(name, values, format, scaled_by_log2):
+    try:
+        return _forecast([values], format, scaled_by_log2)
+    except ValueError as error:
+        raise ValueError(f"report_gradients: tensors[{_halflab.shown(name)}]: {error}") from None
 
 
 def _forecast(arrays, format, scaled_by_log2):

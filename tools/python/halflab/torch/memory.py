@@ -62,8 +62,11 @@ def memory(model, example, policy="amp", optimizer="adamw", loss=None, device=No
     True
     """
     lower = _autocast_type(policy)
+    _halflab.parameter_memory([], policy, optimizer)  # so that wrong options are refused now
     own = _checked(model)
-    forward = _Forward(own, lower, _device_of(own, device))
+    device = _device_of(own, device)
+    _refuse_recurrent_layers(own, device)
+    forward = _Forward(own, lower, device)
     forward.run(example, loss)
     parameters = list(own.parameters())
     trained = [p.numel() for p in parameters if p.requires_grad]
@@ -82,7 +85,7 @@ def memory(model, example, policy="amp", optimizer="adamw", loss=None, device=No
         "activations": sum(forward.saved.values()),
     }
     roles["total"] = sum(roles.values())
-    roles["inference"] = roles["weights"] + roles["cast_weights"]
+    roles["inference"] = roles["weights"] + roles["cast_weights"] + roles["buffers"]
     roles["parameters"] = sum(p.numel() for p in parameters)
     return Memory(roles, formula, forward.saved)
 
@@ -128,6 +131,14 @@ def _device_of(model, wanted):
     if kind not in allowed:
         raise ValueError(f"memory: device = {str(wanted)!r} is not allowed; allowed by this PyTorch: {', '.join(allowed)}")
     return torch.device(kind)
+
+
+def _refuse_recurrent_layers(model, device):
+    """On a GPU they keep a buffer whose size cuDNN alone knows; PyTorch's fake of it calls the driver."""
+    for name, module in model.named_modules():
+        if device.type == "cuda" and isinstance(module, torch.nn.RNNBase):
+            what = f"module '{name}' is a nn.{type(module).__name__}, of which cuDNN alone knows what it keeps"
+            raise ValueError(f"memory: {what}; allowed: device='cpu'")
 
 
 def _bytes(tensors):

@@ -82,18 +82,10 @@ def seed_of(seed, key):
 
 
 def _scalar_format(format):
-    if isinstance(format, torch.dtype):
-        format = str(format).replace("torch.", "")
-    elif isinstance(format, (type, np.dtype)):
-        format = np.dtype(format).name
-    if not isinstance(format, _halflab.Format):
-        blocks = ", ".join(_halflab.block_formats)
-        if not _halflab.is_name(format):
-            raise ValueError(f"format = {_halflab.shown(format)} is not allowed; allowed: a name, a halflab.Format, a dtype")
-        try:
-            format = _halflab.format_named(format)
-        except ValueError as error:
-            raise ValueError(f"{error}, {blocks}") from None
+    try:
+        format = _halflab.format_named(format)
+    except ValueError as error:
+        raise ValueError(f"{error}, {', '.join(_halflab.block_formats)}") from None
     if not format.has_arithmetic:
         raise ValueError(f"format '{format.name}' is not allowed: it has neither zero nor signs; allowed: the others")
     return format
