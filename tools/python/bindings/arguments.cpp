@@ -43,9 +43,10 @@ bool has_mask(std::string_view subject, const py::handle& values, const py::hand
 /// A tensor or an array of types that numpy lacks as numbers that it has; all else as it is.
 py::object in_numpy(const py::object& values) {
   constexpr std::string_view known = "biufcOSU";
-  const bool is_known = py::isinstance<py::array>(values)
-                            ? known.find(py::cast<py::array>(values).dtype().kind()) != std::string_view::npos
-                            : is_sequence(values) || PyFloat_Check(values.ptr()) || PyLong_Check(values.ptr());
+  const bool is_known =
+      py::isinstance<py::array>(values)
+          ? known.find(py::cast<py::array>(values).dtype().kind()) != std::string_view::npos
+          : is_sequence(values) || PyFloat_Check(values.ptr()) || PyLong_Check(values.ptr());
   return is_known ? values : py::object(py::module_::import("halflab._arrays").attr("numbers")(values));
 }
 
