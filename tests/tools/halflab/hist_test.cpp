@@ -232,10 +232,10 @@ TEST_CASE("halflab hist: a scale is recommended where it helps alone") {
         .out;
   };
   CHECK(verdict({1e-9f, 1.0f}, "binary16")
-            .find("At the recommended S = 2^14 0 % become zero and 50.0 % subnormal.") != std::string::npos);
+            .find("At the recommended S = 2^14, 0 % become zero and 50.0 % subnormal.") != std::string::npos);
   const std::string subnormal = verdict({3e-6f}, "binary16");
-  CHECK(subnormal.find("but 100.0 % subnormal, with fewer digits; ") != std::string::npos);
-  CHECK(subnormal.find("At the recommended S = 2^33 0 % become zero and 0 % subnormal.") !=
+  CHECK(subnormal.find("but 100.0 % subnormal, which takes digits from them; ") != std::string::npos);
+  CHECK(subnormal.find("At the recommended S = 2^33, 0 % become zero and 0 % subnormal.") !=
         std::string::npos);
   for (const std::string& none :
        {verdict({1e-9f, 1.0f}, "bfloat16"), verdict({1e-7f, 1e-3f, 65504}, "binary16")}) {

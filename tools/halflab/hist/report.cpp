@@ -207,11 +207,18 @@ std::string answer(const Findings& found) {
   if (!is_small(flushed))
     return fmt::format("Without a scale {} makes {} of the non-zero values zero, {} of the norm; {}.",
                        found.format.name, percent(flushed), at_most(norm), plateau);
+  if (!is_small(subnormal) && shown_scale_helps(found))
+    return fmt::format(
+        "Without a scale {} makes {} of the non-zero values zero, but {} subnormal, which takes digits from "
+        "them; {}.",
+        found.format.name, percent(flushed), percent(subnormal), plateau);
   return fmt::format(
-      "{} needs no loss scale to keep these tensors: at S = 1 it makes {} of the non-zero "
-      "values zero, {} of the norm{}; {}.",
+      "{} needs no loss scale to keep these tensors: at S = 1 it makes {} of the non-zero values zero, {} of "
+      "the norm{}; {}.",
       found.format.name, percent(flushed), at_most(norm),
-      is_small(subnormal) ? "" : fmt::format(", but {} subnormal, with fewer digits", percent(subnormal)),
+      is_small(subnormal)
+          ? ""
+          : fmt::format(", and {} subnormal, with fewer digits, as any S does", percent(subnormal)),
       plateau);
 }
 
@@ -222,7 +229,7 @@ std::string shown_sentence(const Findings& found) {
                subnormal = all.share(&CastCounts::subnormal, found.total.at_shown),
                overflow = all.share(&CastCounts::overflowed, found.total.at_shown);
   std::string sentence =
-      fmt::format("At {}S = {} {} become zero and {} subnormal", is_recommended ? "the recommended " : "",
+      fmt::format("At {}S = {}, {} become zero and {} subnormal", is_recommended ? "the recommended " : "",
                   power(found.shown_log2), percent(flushed), percent(subnormal));
   if (overflow > 0) sentence += fmt::format(", and {} overflow", percent(overflow));
   return sentence + ".";
