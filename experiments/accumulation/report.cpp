@@ -95,9 +95,6 @@ struct Dots {
   double positive_error(std::string_view accumulator, int length_log2) const {
     return positive_row(accumulator, length_log2).relative.mean.mean;
   }
-  double signed_error(std::string_view accumulator, int length_log2) const {
-    return signed_row(accumulator, length_log2).backward.mean.mean;
-  }
 };
 
 /// The longest dot products of one accumulator.
@@ -110,10 +107,10 @@ struct Longest {
 const SummaryOf<Longest> errors_summary{
     {{"<accumulator>.positive.relative_error",
       "|computed - exact| / |exact| of the longest dot product of uniform numbers, mean",
-      [](auto& l) { return l.dots.positive_error(l.accumulator, l.length_log2); }},
+      [](auto& l) { return l.dots.positive_row(l.accumulator, l.length_log2).relative.mean; }},
      {"<accumulator>.signed.backward_error",
       "|computed - exact| / sum |ab| of the longest dot product of normal numbers, mean",
-      [](auto& l) { return l.dots.signed_error(l.accumulator, l.length_log2); }}}};
+      [](auto& l) { return l.dots.signed_row(l.accumulator, l.length_log2).backward.mean; }}}};
 
 const SummaryOf<Ones> ones_summary{
     {{"<accumulator>.ones", "where 1 + 1 + ... ends: the value that no 1 changes, or the last finite one",
@@ -216,13 +213,16 @@ std::string tensor_core_sentence(const Dots& dots, const Options& options) {
 }
 
 std::string signed_sentence(const Dots& dots, const Options& options) {
-  const auto error_at = [&](int length_log2) { return dots.signed_error("fp16_fma", length_log2); };
+  const auto error_at = [&](int length_log2) {
+    const Estimate& error = dots.signed_row("fp16_fma", length_log2).backward.mean;
+    return std::isfinite(error.half_width) ? fmt::format("{:.2e} ± {:.1e}", error.mean, error.half_width)
+                                           : fmt::format("{:.2e}", error.mean);
+  };
   return fmt::format(
       "Signed products of mean zero fare better: in FP16 their error over sum |ab| is {} at 2^{} and {} at "
       "2^{}, where "
       "theory expects no growth (Higham and Mary 2020).",
-      error_text(error_at(min_length_log2)), min_length_log2, error_text(error_at(options.max_length_log2)),
-      options.max_length_log2);
+      error_at(min_length_log2), min_length_log2, error_at(options.max_length_log2), options.max_length_log2);
 }
 
 /// Which ways to a loss's mean go wrong.
@@ -250,7 +250,7 @@ std::string verdict_errors(const Dots& dots, const Options& options) {
     for (const int length_log2 : shown_lengths(options))
       cells.push_back(error_text(dots.positive_error(accumulator.name, length_log2)));
     for (const int length_log2 : shown_lengths(options))
-      cells.push_back(error_text(dots.signed_error(accumulator.name, length_log2)));
+      cells.push_back(error_text(dots.signed_row(accumulator.name, length_log2).backward.mean.mean));
     cells.push_back(sum.outcome == SumOfOnes::Outcome::stagnates
                         ? fmt::format("stops at {:.0f}", sum.value)
                         : fmt::format("overflows with {} ones", sum.ones));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>
@@ -75,6 +76,22 @@ Estimate estimate_difference(std::span<const double> first, std::span<const doub
   return estimate(differences);
 }
 
+Estimate estimate_relative_difference(std::span<const double> first, std::span<const double> second) {
+  assert(first.size() == second.size());
+  std::vector<double> excesses(first.size());
+  for (std::size_t i = 0; i < first.size(); ++i) excesses[i] = second[i] / first[i] - 1;
+  return estimate(excesses);
+}
+
+double guessing_bound(double p, std::size_t count) {
+  return p + 3 * std::sqrt(p * (1 - p) / static_cast<double>(count));
+}
+
+std::string signed_text(double value, int decimals) {
+  const std::string text = fmt::format("{:+.{}f}", value, decimals);
+  return text.find_first_of("123456789") == std::string::npos && std::isfinite(value) ? text.substr(1) : text;
+}
+
 std::string with_interval(const Estimate& value, double factor, int decimals) {
   if (!std::isfinite(value.mean)) return "-";
   std::string text = fmt::format("{:.{}f}", factor * value.mean, decimals);
@@ -82,12 +99,23 @@ std::string with_interval(const Estimate& value, double factor, int decimals) {
   return text;
 }
 
+std::string percent_with_interval(std::span<const double> shares, int decimals) {
+  const Estimate mean = estimate(shares);
+  if (!(mean.lower() < 0 || mean.upper() > 1)) return with_interval(mean, 100, decimals);
+  const auto [least, most] = std::ranges::minmax(shares);
+  return fmt::format("{:.{}f} ({:.{}f} to {:.{}f})", 100 * mean.mean, decimals, 100 * least, decimals,
+                     100 * most, decimals);
+}
+
 std::string signed_with_interval(const Estimate& difference, double factor, int decimals) {
   if (!std::isfinite(difference.mean)) return "-";
-  std::string text = fmt::format("{:+.{}f}", factor * difference.mean, decimals);
-  if (std::isfinite(difference.half_width))
-    text += fmt::format(" [{1:.{0}f}, {2:.{0}f}]", decimals, factor * difference.lower(),
-                        factor * difference.upper());
+  const auto bound = [&](double value) {
+    const std::string text = signed_text(factor * value, decimals);
+    return text.starts_with('+') ? text.substr(1) : text;
+  };
+  std::string text = signed_text(factor * difference.mean, decimals);
+  if (difference.count >= Estimate::enough_values && std::isfinite(difference.half_width))
+    text += fmt::format(" [{}, {}]", bound(difference.lower()), bound(difference.upper()));
   return text;
 }
 

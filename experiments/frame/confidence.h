@@ -41,11 +41,25 @@ Estimate estimate(std::span<const double> values);
 /// Estimates the mean of second[i] - first[i]; both have the same size.
 Estimate estimate_difference(std::span<const double> first, std::span<const double> second);
 
+/// Estimates the mean of second[i] / first[i] - 1, so that the spread of `first` counts as well.
+Estimate estimate_relative_difference(std::span<const double> first, std::span<const double> second);
+
+/// The largest share of `count` answers that guessing gives right, each with probability p: three standard
+/// deviations above p, p + 3 sqrt(p (1 - p) / count).
+double guessing_bound(double p, std::size_t count);
+
+/// "+0.12" or "-0.12"; "0.00" where only the sign would be left.
+std::string signed_text(double value, int decimals);
+
 /// "0.04695 ± 0.00066", mean and half_width times `factor`; without the interval for a single value and "-"
 /// for a mean that is not finite.
 std::string with_interval(const Estimate& value, double factor, int decimals);
 
-/// with_interval of a difference, with its sign: "+0.12 [-0.30, 0.54]".
+/// Shares in per cent with the interval of their mean, "96.84 ± 0.35"; where that would leave 0 to 100, and so can be
+/// none of theirs, with the smallest and the largest of them: "86.20 (64.50 to 95.90)".
+std::string percent_with_interval(std::span<const double> shares, int decimals);
+
+/// A difference with its sign and, of enough values, its interval: "+0.12 [-0.30, 0.54]"; "-" as above.
 std::string signed_with_interval(const Estimate& difference, double factor, int decimals);
 
 }  // namespace experiments

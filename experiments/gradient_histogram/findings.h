@@ -86,7 +86,7 @@ Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Option
 Outputs outputs();
 
 /// Writes tables, summary, figures and verdict; `setting` is what was trained how, in a sentence.
-void report(Run& run, const Findings& found, const TrainingSetup& setup, const std::string& figure,
+void report(Run& run, const Findings& found, const TrainingSetup& setup, const Options& options,
             const std::string& setting);
 
 /// Draws the figures from the tables of the record; captions begin with the setting.

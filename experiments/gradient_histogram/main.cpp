@@ -21,7 +21,7 @@ void run(Run& run, Options& options) {
       setup.trainer({.seed = options.training.seed, .threads = run.threads(), .keep_in = ""});
   record_settings(run.record(), "optimizer", trainer.optimizer().name(), trainer.optimizer().options());
   const Findings found = measure(setup, trainer, options, run);
-  report(run, found, setup, options.figure,
+  report(run, found, setup, options,
          fmt::format("{}; step {}, {} batch{} pooled, seed {}, S = 1; {}.", setup.description(),
                      setup.steps(), options.pool, options.pool == 1 ? "" : "es", options.training.seed,
                      setup.quality(found.evaluation)));

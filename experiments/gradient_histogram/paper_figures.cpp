@@ -10,6 +10,8 @@
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/gradient_histogram/panels.h"
+#include "fp16/names.h"
+#include "sim/models/registry.h"
 
 namespace experiments::gradient_histogram {
 namespace {
@@ -178,6 +180,20 @@ std::vector<std::string> mechanism_sentences(const Findings& found) {
 
 }  // namespace
 
+std::string normaliser_sentence(std::string_view model) {
+  const auto [name, given] = names::parse_numeric_spec(model);
+  if (name != "ssd") return {};
+  constexpr std::array meanings{
+      "the matched anchors (normaliser 0), as in SSD",
+      "all anchors (normaliser 1), where SSD divides by the matched ones",
+      "all values of the heads (normaliser 2), where SSD divides by the matched anchors"};
+  return fmt::format(
+      "The loss is divided by {}. On that hangs how many gradients become zero: each octave of the "
+      "normaliser "
+      "moves all of them by one.",
+      meanings.at(static_cast<std::size_t>(names::options_from<sim::SsdOptions>(given).normaliser)));
+}
+
 std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2) {
   std::vector<Bin> bins;
   const ExponentHistogram& exponents = gradients.exponents;
@@ -223,14 +239,18 @@ std::vector<std::string> draw_paper3(Run& run, const Findings& found, std::strin
               shifted_panels(gradients, scale_log2, lowest, tallest);
   run.figure(
       {.name = "paper3",
-       .title = fmt::format("Activation gradients of {}, before and after a shift by S", model),
+       .title = fmt::format("Activation gradients of {}, times a loss scale S", names::name_in(model)),
        .caption = fmt::format(
            "{} Gradients of the outputs of layers before the non-linearity, {} of them exact zeros. Bars "
            "are two octaves wide below 2^-24 and one above, as in figure 3 of Micikevicius et al. (2018).",
            setting, percent(gradients.fraction_zero())),
        .script = script + "unset multiplot\n",
        .height = 860});
-  return joined<std::string>({text.text(), counting_sentence(found)}, mechanism_sentences(found));
+  std::vector<std::string> sentences{text.text()};
+  if (std::string sentence = normaliser_sentence(model); !sentence.empty())
+    sentences.push_back(std::move(sentence));
+  sentences.push_back(counting_sentence(found));
+  return joined<std::string>(std::move(sentences), mechanism_sentences(found));
 }
 
 std::vector<std::string> draw_paper2b(Run& run, const Findings& found, std::string_view model,

@@ -243,14 +243,14 @@ Outputs outputs() {
                     evaluation_summary(), paper_outputs());
 }
 
-void report(Run& run, const Findings& found, const TrainingSetup& setup, const std::string& figure,
+void report(Run& run, const Findings& found, const TrainingSetup& setup, const Options& options,
             const std::string& setting) {
   const std::string_view model = setup.model_name();
   write_tables(run.record(), found);
   write_summary(run.record(), found, setup.model().is_classifier());
   std::vector<std::string> paper;
-  if (figure == "paper3") paper = draw_paper3(run, found, model, setting);
-  if (figure == "paper2b") paper = draw_paper2b(run, found, model, setting);
+  if (options.figure == "paper3") paper = draw_paper3(run, found, options.training.model, setting);
+  if (options.figure == "paper2b") paper = draw_paper2b(run, found, model, setting);
   draw_figures(run, found, model, setting);
   write_verdict(run.record(), found, model, paper);
   run.record().verdict(setting);

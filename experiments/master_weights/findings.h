@@ -96,6 +96,7 @@ struct Outcome {
   Estimate test_accuracy;
   /// To the runs with FP32 masters, in pairs of the same seed.
   Estimate loss_difference;
+  Estimate relative_loss;  ///< the ratio of the test losses, less 1
   Estimate accuracy_difference;
 
   sim::UpdateCounts updates = {};       ///< of all steps
@@ -111,7 +112,7 @@ struct Outcome {
 
   /// Whether the loss is worse than with masters beyond what the seeds explain.
   bool is_harmed() const {
-    return diverges_alone || (loss_difference.is_judged() && loss_difference.lower() > 0);
+    return diverges_alone || (relative_loss.is_judged() && relative_loss.lower() > 0);
   }
 };
 
@@ -123,7 +124,7 @@ struct ConditionFindings {
   std::vector<std::vector<TrainingRun>> runs;  ///< by storage, then by seed
   std::vector<Outcome> outcomes;               ///< by storage
 
-  /// The increase of the mean test loss over that with masters; infinite where the storage alone diverges.
+  /// The mean of the test losses over those with masters, less 1; infinite where the storage alone diverges.
   double relative_loss_increase(std::size_t storage) const;
   /// Share of the mean test accuracy with masters that is lost.
   double relative_accuracy_loss(std::size_t storage) const;

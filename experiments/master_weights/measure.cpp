@@ -157,13 +157,15 @@ TrainingRun train(const TrainingSetup& setup, const RunSettings& settings, Progr
 Outcome outcome_of(std::span<const TrainingRun> runs, std::span<const TrainingRun> with_masters, int steps) {
   const auto loss = [](const TrainingRun& run) { return run.evaluation.loss; };
   const auto accuracy = [](const TrainingRun& run) { return run.evaluation.accuracy; };
-  const std::vector<double> losses = values_of(runs, loss), accuracies = values_of(runs, accuracy);
+  const std::vector<double> losses = values_of(runs, loss), accuracies = values_of(runs, accuracy),
+                            losses_with_masters = values_of(with_masters, loss);
   Outcome outcome{.test_loss = estimate(losses),
                   .test_accuracy = estimate(accuracies),
-                  .loss_difference = estimate_difference(values_of(with_masters, loss), losses),
+                  .loss_difference = estimate_difference(losses_with_masters, losses),
+                  .relative_loss = estimate_relative_difference(losses_with_masters, losses),
                   .accuracy_difference = estimate_difference(values_of(with_masters, accuracy), accuracies)};
   outcome.diverges_alone =
-      !std::isfinite(outcome.test_loss.mean) && std::isfinite(estimate(values_of(with_masters, loss)).mean);
+      !std::isfinite(outcome.test_loss.mean) && std::isfinite(estimate(losses_with_masters).mean);
   double measured = 0;
   for (const TrainingRun& run : runs) {
     outcome.exact_exponents += run.exact_exponents;
@@ -186,7 +188,7 @@ Outcome outcome_of(std::span<const TrainingRun> runs, std::span<const TrainingRu
 
 double ConditionFindings::relative_loss_increase(std::size_t storage) const {
   if (outcomes[storage].diverges_alone) return std::numeric_limits<double>::infinity();
-  return outcomes[storage].test_loss.mean / outcomes[masters].test_loss.mean - 1;
+  return outcomes[storage].relative_loss.mean;
 }
 
 double ConditionFindings::relative_accuracy_loss(std::size_t storage) const {

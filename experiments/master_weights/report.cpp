@@ -167,7 +167,7 @@ const SummaryOf<StorageRow> storages_summary{
       [](auto& r) { return r.swallowed(1, all); }},
      {"<storage>.worst_condition", "where the storage costs most, in accuracy or else in loss",
       [](auto& r) { return r.worst.condition().name(); }},
-     {"<storage>.worst_loss_increase", "there, over the mean test loss with FP32 masters",
+     {"<storage>.worst_loss_increase", "there, test loss over that with FP32 masters, less 1",
       [](auto& r) { return r.worst.found.relative_loss_increase(r.storage); }},
      {"<storage>.worst_accuracy_loss", "there, share of the mean test accuracy with FP32 masters",
       [](auto& r) {
@@ -190,8 +190,13 @@ const SummaryOf<OutcomeRow> outcomes_summary{
         return r.is_classifier() ? std::optional(r.outcome().test_accuracy.mean) : std::nullopt;
       },
       classifiers},
-     {"<condition>.<storage>.loss_increase", "of the mean test loss, over that with FP32 masters",
-      [](auto& r) { return r.found.relative_loss_increase(r.storage); }},
+     {"<condition>.<storage>.loss_increase",
+      "test loss over that with FP32 masters and the same seed, less 1, mean over the seeds",
+      [](auto& r) {
+        Estimate increase = r.outcome().relative_loss;
+        increase.mean = r.found.relative_loss_increase(r.storage);
+        return increase;
+      }},
      {"<condition>.<storage>.swallowed",
       "share of the non-zero updates that left the weight as it was, of all steps",
       [](auto& r) { return fraction_swallowed(r.outcome().updates); }},
@@ -239,15 +244,15 @@ TextTable verdict_table(const std::vector<ConditionFindings>& findings) {
   return table;
 }
 
-/// "under adam 0.001 (+12.3 %)", or "nowhere": where a storage is worse than masters, and by how much.
+/// "under adam 0.001 (+12.3 [9.1, 15.5] %)", or "nowhere": where a storage is worse than masters, and by how much.
 std::string harm(const std::vector<ConditionFindings>& findings, std::size_t storage) {
   std::vector<std::string> harmed;
   for (const ConditionFindings& found : findings) {
     if (!found.outcomes[storage].is_harmed()) continue;
-    const double increase = found.relative_loss_increase(storage);
-    harmed.push_back(
-        fmt::format("{} ({})", found.condition->label(),
-                    std::isfinite(increase) ? fmt::format("{:+.1f} %", 100 * increase) : "diverged"));
+    const Outcome& outcome = found.outcomes[storage];
+    harmed.push_back(fmt::format(
+        "{} ({})", found.condition->label(),
+        outcome.diverges_alone ? "diverged" : signed_with_interval(outcome.relative_loss, 100, 1) + " %"));
   }
   return harmed.empty() ? "nowhere" : fmt::format("under {}", fmt::join(harmed, "; "));
 }
@@ -256,7 +261,7 @@ std::string harm(const std::vector<ConditionFindings>& findings, std::size_t sto
 std::string harm_of_masters(const std::vector<ConditionFindings>& findings) {
   std::vector<std::string> harmed;
   for (const ConditionFindings& found : findings) {
-    const Estimate& difference = found.outcomes[reference].loss_difference;
+    const Estimate& difference = found.outcomes[reference].relative_loss;
     const bool diverges_alone = std::isfinite(found.outcomes[reference].test_loss.mean) &&
                                 !std::isfinite(found.outcomes[masters].test_loss.mean);
     if (diverges_alone || (difference.is_judged() && difference.upper() < 0))
@@ -333,8 +338,9 @@ void report(Run& run, const std::vector<ConditionFindings>& findings, const Opti
   record.verdict(cause(findings));
   record.verdict(verdict_table(findings).text());
   record.verdict(
-      fmt::format("{} Test losses, means over the seeds; *: higher than with masters by a paired t-interval "
-                  "of 95 %, uncorrected for their number. Swallowed, late (last tenth of the steps) and "
+      fmt::format("{} Test losses, means over the seeds; *, [ ]: the test loss over that with masters, by a "
+                  "95 % t-interval over pairs of a seed, uncorrected for their number. Swallowed, late (last "
+                  "tenth of the steps) and "
                   "progress: of FP16, nearest.",
                   setting));
 }

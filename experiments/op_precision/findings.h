@@ -2,6 +2,7 @@
 /// Every operation of the built-in models, and those that none of them has, in FP16 against FP64.
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,6 +36,11 @@ struct Headroom {
   double
       operand;  ///< that magnitude, or the largest recorded; NaN where not the operands grow but logits that they are made of
   Failure failure;  ///< there; none where operands of 65504 pass
+  /// The largest magnitude tried that passes, at most 1/32 of an octave below `operand`; NaN where recorded ones fail.
+  double passing = std::numeric_limits<double>::quiet_NaN();
+
+  /// "11.05 and 11.29", between which failure begins; "2", recorded and failing; nothing where no operands grow.
+  std::string border() const;
 };
 
 /// Multiplies the activations of `recorded`, of which a stand-in's operands are made where one is given, until

@@ -55,10 +55,10 @@ std::string other_reductions_clause(const Measured& worst, Reductions chosen) {
 std::string headroom_clause(const Headroom& headroom) {
   if (headroom.octaves == 0) return {};
   if (headroom.failure == Failure::none) return "; holds for operands up to the largest of FP16";
+  const std::string border = headroom.border();
   const std::string place =
-      std::isnan(headroom.operand) ? "larger logits" : fmt::format("operands of {:.4g}", headroom.operand);
-  return fmt::format("; {} only from {}, {:.1f} octaves up", name_of(headroom.failure), place,
-                     headroom.octaves);
+      border.empty() ? "from larger logits on" : "from operands between " + border + " on";
+  return fmt::format("; {} only {}, {:.1f} octaves up", name_of(headroom.failure), place, headroom.octaves);
 }
 
 std::string reason_for(const OperationFindings& findings, Reductions reductions) {

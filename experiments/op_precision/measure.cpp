@@ -141,11 +141,11 @@ Headroom headroom_of(const Operands& recorded, const StandIn* stand_in, Reductio
   const auto failure_at = [&](double octaves) {
     return Criterion().failure_of(op_precision::measure(at(octaves)).loss(reductions));
   };
+  const auto magnitude = [&](double octaves) {
+    return stand_in && stand_in->multiplies_logits ? std::nan("") : largest_operand(at(octaves));
+  };
   const auto result = [&](double octaves, Failure failure) {
-    const bool has_magnitude = !stand_in || !stand_in->multiplies_logits;
-    return Headroom{.octaves = octaves,
-                    .operand = has_magnitude ? largest_operand(at(octaves)) : std::nan(""),
-                    .failure = failure};
+    return Headroom{.octaves = octaves, .operand = magnitude(octaves), .failure = failure};
   };
   const double largest = std::max(largest_operand(recorded), largest_operand(at(0)));
   const Failure now = failure_at(0);
@@ -165,7 +165,15 @@ Headroom headroom_of(const Operands& recorded, const StandIn* stand_in, Reductio
     (found == Failure::none ? passes : fails) = middle;
     if (found != Failure::none) failure = found;
   }
-  return result(fails, failure);
+  Headroom headroom = result(fails, failure);
+  headroom.passing = magnitude(passes);
+  return headroom;
+}
+
+std::string Headroom::border() const {
+  if (std::isnan(operand)) return {};
+  return std::isnan(passing) ? fmt::format("{:.4g}", operand)
+                             : fmt::format("{:.4g} and {:.4g}", passing, operand);
 }
 
 Measured OperationFindings::worst() const {

@@ -89,6 +89,7 @@ const TableOf<EntryRow> lists_table{
         {"forward_error_fp16_reductions_u", "2^-11",
          [](auto& r) { return r.if_measured(r.with_fp16().forward_error_u); }},
         {"headroom_octaves", "octaves", [](auto& r) { return r.headroom.octaves; }},
+        {"passes_at_operand", "1", [](auto& r) { return r.headroom.passing; }},
         {"fails_at_operand", "1", [](auto& r) { return r.headroom.operand; }},
         {"fails_by", "", [](auto& r) { return name_of(r.headroom.failure); }},
         {"reason", "", [](auto& r) { return r.entry.reason; }}}};
@@ -186,11 +187,13 @@ void write_summary(RunRecord& record, const Findings& findings, const Lists& lis
 TextTable verdict_table(const Findings& findings, const std::vector<ListEntry>& lists) {
   TextTable table{
       .columns = {"operation", "ours", "sums FP16", "PyTorch", "Apex", "flushed", "gradient, u",
-                  "sums FP16, u", "headroom", "fails by", "at operand"},
+                  "sums FP16, u", "headroom", "fails by", "from operand"},
       .rows = {},
-      .notes = {"headroom: octaves by which the operands may grow before FP16 no longer suffices.",
-                "fails by: what no longer suffices then.",
-                "at operand: the largest operand at which that happens."}};
+      .notes = {
+          "headroom: octaves by which the operands may grow before FP16 no longer suffices.",
+          "fails by: what no longer suffices then.",
+          "from operand: it begins between the two that were tried, a 32nd of an octave apart at most; a "
+          "single one is the largest recorded, and fails already."}};
   for (const ListEntry& entry : lists) {
     if (entry.ours == Placement::unmeasured) continue;
     const Measured worst = entry.findings->worst();
@@ -205,8 +208,7 @@ TextTable verdict_table(const Findings& findings, const std::vector<ListEntry>& 
                           fmt::format("{:.2g}", worst.loss(Reductions::fp16).gradient_error_u),
                           fmt::format("{:.1f}", headroom.octaves),
                           fails ? name_of(headroom.failure) : std::string("-"),
-                          fails && !std::isnan(headroom.operand) ? fmt::format("{:.3g}", headroom.operand)
-                                                                 : std::string("-")});
+                          fails && !headroom.border().empty() ? headroom.border() : std::string("-")});
   }
   return table;
 }

@@ -37,13 +37,12 @@ bool has_enough_seeds(const Findings& found) {
   return static_cast<std::size_t>(found.options.seeds) >= Estimate::enough_values;
 }
 
-/// Whether the reference's accuracy is one that guessing reaches: at most three standard deviations of the share of n
-/// test examples that p = 1 / classes names by chance, sqrt(p (1 - p) / n), above p.
+/// Whether the reference's accuracy is one that guessing reaches.
 bool has_learnt_nothing(const Findings& found) {
   const auto* images = dynamic_cast<const sim::ImageDataset*>(&found.setup.dataset());
   if (!found.is_classifier() || images == nullptr) return false;
-  const double p = 1.0 / images->classes(), n = static_cast<double>(images->test_size());
-  return found.at_default(0).estimate("final_accuracy").mean <= p + 3 * std::sqrt(p * (1 - p) / n);
+  return found.at_default(0).estimate("final_accuracy").mean <=
+         guessing_bound(1.0 / images->classes(), images->test_size());
 }
 
 /// Which recipes cost accuracy, or loss.
@@ -170,7 +169,9 @@ TextTable verdict_table(const Findings& found) {
     const double error = group.estimate("mean_relative_error").mean;
     table.rows.push_back(
         {group.policy, group.scaler,
-         with_interval(group.estimate(found.quality()), factor(found), decimals(found)),
+         found.is_classifier()
+             ? percent_with_interval(group.values(found.quality()), decimals(found))
+             : with_interval(group.estimate(found.quality()), factor(found), decimals(found)),
          i == 0 ? "-" : difference_text(group), fmt::format("{:.4g}", group.estimate("skipped_steps").mean),
          percent(group.estimate("mean_fraction_flushed").mean),
          percent(group.estimate("mean_norm_share_flushed").mean),

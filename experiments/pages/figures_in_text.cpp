@@ -168,6 +168,8 @@ std::string shown(const Json& value, std::string_view term, const Format& format
   if (format.half_width || format.interval) {
     const Interval own = interval_of(term, figure, records);
     const Interval scaled{factor * own.lower, factor * own.upper};
+    if (format.half_width && format.hundredths && (scaled.lower < 0 || scaled.upper > 100))
+      throw std::invalid_argument("the interval of a share leaves 0 to 100: give the deviation, KEY_std");
     text = format.interval ? with_interval(factor * figure, scaled, factor == 100)
                            : with_half_width(factor * figure, scaled.half_width());
   } else if (format.prefixed) {

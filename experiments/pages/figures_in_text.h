@@ -5,6 +5,7 @@
 /// between them; an operand is RECORD:KEY or a number. The words of a format, in any order:
 ///   ±      the half width of the 95 % interval behind the figure, by the keys KEY_lower and KEY_upper, or
 ///          KEY_half_width: "0.0467 ± 0.0017"
+///          of shares, with x100, only where the interval stays within 0 to 100
 ///   []     a difference with its interval: "+0.8 [-3.7, 5.2]"
 ///   %      of one: "72.2 %"          x100   the same without the sign, for points and columns of per cent
 ///   2^     the figure is an exponent: "2^-31.3"       log2   its binary logarithm is meant

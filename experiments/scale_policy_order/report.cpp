@@ -25,6 +25,12 @@ std::string words(const std::vector<Call>& calls) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// How far the factor on the learning rate follows from the calls of a recipe.
+std::string_view prediction(const Recipe& recipe) {
+  if (!recipe.predicted) return "not";
+  return recipe.on_average ? "on average" : "every step";
+}
+
 /// A recipe under one optimizer, with what its steps and runs came to.
 struct ResultRow {
   const Result& result;
@@ -63,7 +69,8 @@ TableOf<ResultRow> recipes_table() {
   columns = joined(columns, spread_columns("measured_over_predicted", &Row::agreement));
   columns = joined<Column<Row>>(
       columns,
-      {{"cosine_median", "1", [](auto& r) { return r.median(&StepMeasurement::cosine); }},
+      {{"predicted", "", [](auto& r) { return prediction(r.recipe()); }},
+       {"cosine_median", "1", [](auto& r) { return r.median(&StepMeasurement::cosine); }},
        {"predicted_loss_ratio_median", "1",
         [](auto& r) { return r.median(&StepMeasurement::predicted_loss_ratio); }},
        {"measured_loss_ratio_median", "1", [](auto& r) { return r.median(&StepMeasurement::loss_ratio); }},
@@ -194,15 +201,20 @@ std::string first_word(const std::string& text) {
 }
 
 TextTable verdict_table(const Findings& found, const Options& options) {
-  TextTable table{.columns = {"recipe", "factor"}, .rows = {}};
+  TextTable table{
+      .columns = {"recipe", "factor", "predicted"},
+      .rows = {},
+      .notes = {
+          "predicted: whether the factor follows from the calls at every step, on average over the steps, "
+          "or not."}};
   for (const std::string& optimizer : options.optimizers) {
     for (const char* column : {"expected", "measured", "loss - right"})
       table.columns.push_back(fmt::format("{}: {}", optimizer, column));
   }
   table.columns.push_back("PyTorch");
-  for (const Recipe& recipe : recipes()) {
-    if (recipe.is_reference()) continue;
-    std::vector<std::string> cells{std::string(recipe.name), std::string(recipe.formula)};
+  const auto add = [&](const Recipe& recipe) {
+    std::vector<std::string> cells{std::string(recipe.name) + (recipe.is_right ? " (right)" : ""),
+                                   std::string(recipe.formula), std::string(prediction(recipe))};
     for (const std::string& optimizer : options.optimizers) {
       const Result& result = found.of(recipe.name, optimizer);
       cells.push_back(factor_text(spread(result, &StepMeasurement::predicted).median));
@@ -211,6 +223,12 @@ TextTable verdict_table(const Findings& found, const Options& options) {
     }
     cells.push_back(first_word(pytorch_answer(recipe)));
     table.rows.push_back(std::move(cells));
+  };
+  // The mistakes, and below them the right way that is no reference.
+  for (const bool right : {false, true}) {
+    for (const Recipe& recipe : recipes()) {
+      if (recipe.is_right == right && !recipe.is_reference()) add(recipe);
+    }
   }
   return table;
 }
@@ -227,26 +245,38 @@ bool decays(const std::string& optimizer) {
   });
 }
 
-/// How far from the prediction an optimizer whose updates are linear in the gradient is at any step, over the
-/// recipes whose factor is predicted step by step.
-double largest_disagreement(const Findings& found, const std::string& optimizer) {
-  double largest = 0;
-  for (const Recipe& recipe : recipes()) {
-    if (recipe.is_right || recipe.on_average || !recipe.predicted) continue;
-    const Spread agreement = agreement_of(found.of(recipe.name, optimizer));
-    if (!std::isfinite(agreement.median)) continue;
-    largest = std::max({largest, agreement.highest - 1, 1 - agreement.lowest});
+/// The mistakes by how far they are predicted, and how far from the prediction those are that are predicted step by
+/// step, at any of their steps.
+struct Predictions {
+  std::size_t every_step = 0, on_average = 0, none = 0;
+  double largest_disagreement = 0;
+
+  Predictions(const Findings& found, const std::string& optimizer) {
+    for (const Recipe& recipe : recipes()) {
+      if (recipe.is_right) continue;
+      if (!recipe.predicted) {
+        ++none;
+      } else if (recipe.on_average) {
+        ++on_average;
+      } else {
+        ++every_step;
+        const Spread agreement = agreement_of(found.of(recipe.name, optimizer));
+        if (!std::isfinite(agreement.median)) continue;
+        largest_disagreement = std::max({largest_disagreement, agreement.highest - 1, 1 - agreement.lowest});
+      }
+    }
   }
-  return largest;
-}
+};
 
 std::string linear_sentence(const Findings& found, const std::string& optimizer) {
+  const Predictions predictions(found, optimizer);
   return fmt::format(
-      "With {} each mistake multiplies the learning rate by the factor that follows from its calls, within "
-      "{:.1g} of it at "
-      "every step unless it is predicted on average only. Clipping while S is on hides that unscaling was "
-      "forgotten.",
-      optimizer, largest_disagreement(found, optimizer));
+      "With {} {} of the {} mistakes multiply the learning rate at every step by the factor that follows "
+      "from "
+      "their calls, within {:.1g} of it; of {} it is predicted on average only, of {} not at all. Clipping "
+      "while S is on hides that unscaling was forgotten.",
+      optimizer, predictions.every_step, predictions.every_step + predictions.on_average + predictions.none,
+      predictions.largest_disagreement, predictions.on_average, predictions.none);
 }
 
 std::string normalised_sentence(const std::string& optimizer) {

@@ -15,6 +15,7 @@
 #include "experiments/training/cells.h"
 #include "experiments/training/comparison.h"
 #include "experiments/training/training_setup.h"
+#include "sim/data/dataset.h"
 #include "sim/trainer/trainer.h"
 
 namespace experiments::scaler_comparison {
@@ -76,6 +77,10 @@ std::vector<TrainingRun> trained_runs(const RegimeSetups& setups, const std::vec
 
 /// In the order of the runs, which must outlive it and are all of one regime.
 std::vector<Strategy> by_strategy(std::span<const TrainingRun> runs);
+
+/// The mean squared error, over the test images, of their mean: the least that an answer without a look at the image
+/// can have.
+double variance_of_pixels(const sim::ImageDataset& images);
 
 /// Into the manifest: the options in force of the optimizer and of every scaler.
 void write_settings(RunRecord& record, const Findings& found);

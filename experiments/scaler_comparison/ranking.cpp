@@ -48,11 +48,13 @@ CriterionValues values_of(const TrainingRun& run, const RunOutcome& outcome) {
 
 Contender contender_of(const Strategy& strategy, const Strategy& fp32, std::size_t steps,
                        const Disturbances& disturbances) {
+  const std::vector<double> losses = strategy.group.values("final_loss"),
+                            of_fp32 = fp32.group.values("final_loss");
   Contender contender{.strategy = &strategy,
                       .outcomes = {},
                       .values = {},
-                      .excess_loss = estimate_difference(fp32.group.values("final_loss"),
-                                                         strategy.group.values("final_loss"))};
+                      .excess_loss = estimate_difference(of_fp32, losses),
+                      .relative_excess = estimate_relative_difference(of_fp32, losses)};
   for (const TrainingRun* run : strategy.runs)
     contender.outcomes.push_back(outcome_of(*run, steps, disturbances));
   for (std::size_t i = 0; i < criteria.size(); ++i) {

@@ -40,6 +40,7 @@ struct Contender {
   std::vector<RunOutcome> outcomes;              ///< in the order of its runs
   std::array<Estimate, criteria.size()> values;  ///< over the seeds
   Estimate excess_loss;                          ///< final loss less that of FP32, in pairs of the same seed
+  Estimate relative_excess;                      ///< their ratio less 1
   Standing standing = {};
 
   CriterionValues means() const;

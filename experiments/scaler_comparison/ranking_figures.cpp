@@ -110,8 +110,7 @@ std::string label(std::string_view column, std::string_view format) {
 }
 
 std::string excess_label() {
-  return "(is_number('final_loss') && is_number('fp32_final_loss') ? sprintf('%+.1f %%', 100 * "
-         "column('excess_loss') / column('fp32_final_loss')) : 'inf')";
+  return "(is_number('relative_excess') ? sprintf('%+.1f %%', 100 * column('relative_excess')) : 'inf')";
 }
 
 std::string rank_column(std::size_t place) {

@@ -49,6 +49,9 @@ TableOf<RankingRow> ranking_table() {
       {{"excess_loss", "1", [](auto& r) { return r.contender.excess_loss.mean; }},
        {"excess_loss_lower", "1", [](auto& r) { return r.contender.excess_loss.lower(); }},
        {"excess_loss_upper", "1", [](auto& r) { return r.contender.excess_loss.upper(); }},
+       {"relative_excess", "1", [](auto& r) { return r.contender.relative_excess.mean; }},
+       {"relative_excess_lower", "1", [](auto& r) { return r.contender.relative_excess.lower(); }},
+       {"relative_excess_upper", "1", [](auto& r) { return r.contender.relative_excess.upper(); }},
        {"fp32_final_loss", "1", [](auto& r) { return r.regime.fp32().estimate("final_loss").mean; }}});
   return table;
 }
@@ -196,14 +199,11 @@ std::string value_text(const Estimate& value) {
   return text;
 }
 
-std::string excess_text(const Contender& contender, const Strategy& fp32) {
-  const double percent = 100 / fp32.estimate("final_loss").mean;
-  const Estimate& excess = contender.excess_loss;
-  if (!std::isfinite(percent * excess.mean)) return "inf";
-  std::string text = fmt::format("{:+.1f}", percent * excess.mean);
-  if (excess.is_judged())
-    text += fmt::format(" [{:.1f}, {:.1f}]", percent * excess.lower(), percent * excess.upper());
-  return text + " %";
+std::string excess_text(const Contender& contender) {
+  const Estimate& excess = contender.relative_excess;
+  if (!std::isfinite(excess.mean)) return "inf";
+  return (excess.is_judged() ? signed_with_interval(excess, 100, 1) : signed_text(100 * excess.mean, 1)) +
+         " %";
 }
 
 void add_rows(TextTable& table, const RegimeFindings& regime) {
@@ -214,7 +214,7 @@ void add_rows(TextTable& table, const RegimeFindings& regime) {
     std::vector<std::string> row{std::string(name_of(regime.regime)), fmt::format("{:g}", c.standing.rank),
                                  c.strategy->label, fmt::format("{:.1f}", c.standing.mean_of_ranks)};
     for (const Estimate& value : c.values) row.push_back(value_text(value));
-    row.push_back(excess_text(c, regime.fp32()));
+    row.push_back(excess_text(c));
     row.push_back(fmt::format("{}", c.strategy->group.aborted_runs()));
     table.rows.push_back(std::move(row));
   }
@@ -296,7 +296,10 @@ void write_verdict(RunRecord& record, const RankingFindings& found) {
         "that of FP32 are no gain in precision.");
   }
   record.verdict(found.setting() +
-                 (found.options.seeds > 1 ? " ±, [ ]: 95 % t-intervals over the seeds." : ""));
+                 (found.options.seeds > 1
+                      ? " ±, [ ]: 95 % t-intervals over the seeds, those in brackets of the "
+                        "losses' ratios in pairs of a seed."
+                      : ""));
 }
 
 }  // namespace

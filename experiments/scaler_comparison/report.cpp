@@ -68,16 +68,9 @@ std::string loss_text(const Estimate& loss) {
   return text;
 }
 
-/// How far a strategy's mean final loss lies from that of FP32, as a share of the latter; the interval is
-/// that of the differences of pairs with the same seed.
+/// How far a strategy's final loss lies from that of FP32 with the same seed, as a share of the latter.
 Estimate relative_excess(const Strategy& strategy, const Strategy& fp32) {
-  Estimate difference =
-      estimate_difference(fp32.group.values("final_loss"), strategy.group.values("final_loss"));
-  const double fp32_loss = fp32.estimate("final_loss").mean;
-  difference.mean /= fp32_loss;
-  difference.deviation /= fp32_loss;
-  difference.half_width /= fp32_loss;
-  return difference;
+  return estimate_relative_difference(fp32.group.values("final_loss"), strategy.group.values("final_loss"));
 }
 
 const SummaryOf<SeedGroup> results_summary{
@@ -108,7 +101,7 @@ struct StrategyRow {
 
 const SummaryOf<StrategyRow> strategy_summary{
     {{"<strategy>.loss_excess",
-      "final_loss less that of fp32 in pairs of the same seed, mean over the mean of fp32",
+      "final_loss over that of fp32 with the same seed, less 1, mean over the seeds",
       [](auto& r) {
         return r.strategy.is_reference() ? std::nullopt : std::optional(relative_excess(r.strategy, r.fp32));
       }},
@@ -146,22 +139,28 @@ void write_summary(RunRecord& record, const Findings& found) {
 std::string excess(const Strategy& strategy, const Strategy& fp32) {
   const Estimate difference = relative_excess(strategy, fp32);
   if (!std::isfinite(difference.mean)) return "-";
-  const auto shown = [](double value) {  // without a sign where only the sign would be left
-    return std::abs(100 * value) < 0.05 ? 0.0 : 100 * value;
-  };
-  std::string text = fmt::format("{:+.1f}", shown(difference.mean));
-  if (difference.is_judged())
-    text += fmt::format(" [{:.1f}, {:.1f}]", shown(difference.lower()), shown(difference.upper()));
-  return text + " %";
+  return (difference.is_judged() ? signed_with_interval(difference, 100, 1)
+                                 : signed_text(100 * difference.mean, 1)) +
+         " %";
 }
 
 /// Where the strategies end beside FP32, by what the intervals of their differences tell.
 struct Ends {
-  /// Shares of FP32's loss: what no reader cares for, and up to where an interval around zero tells of no difference.
-  static constexpr double negligible = 0.001, narrow = 0.1;
+  /// Shares of FP32's loss: within `equivalent` the whole interval must lie for the losses to be called the same, and a
+  /// difference that excludes zero is told from `negligible` on.
+  static constexpr double equivalent = 0.1, negligible = 0.001;
 
   std::vector<std::string> clauses;  ///< of those that end elsewhere
-  std::vector<std::string> same, open;
+  std::vector<std::string> same, unjudged;
+  std::vector<std::string> open,
+      allowed;  ///< where no difference was found, and up to where there may be one
+
+  static std::string note() {
+    return fmt::format(
+        "Where FP32 does: the whole 95 % interval of the difference lies within {:g} % of FP32's loss. A "
+        "difference of less than {:g} % is not told, even where its interval excludes zero.",
+        100 * equivalent, 100 * negligible);
+  }
 
   explicit Ends(const Findings& found) {
     for (const Strategy& s : found.strategies) {
@@ -180,18 +179,40 @@ struct Ends {
     } else if (excess.is_judged() && excess.excludes_zero() && furthest >= negligible) {
       clauses.push_back(fmt::format("{} ends {} {} FP32's loss", subject, percent(std::abs(excess.mean)),
                                     excess.mean > 0 ? "above" : "below"));
-    } else if (excess.count >= Estimate::enough_values && excess.half_width < narrow) {
+    } else if (excess.count < Estimate::enough_values || !std::isfinite(furthest)) {
+      unjudged.push_back(name);
+    } else if (furthest < equivalent) {
       same.push_back(name);
     } else {
       open.push_back(name);
+      allowed.push_back(fmt::format("{:.2g}", 100 * furthest));
     }
   }
 };
+
+/// Whether FP32 ends no better than the best answer that does not look at its input does: guessed classes, the mean of
+/// all images, the frequencies of single characters. Of scenes it is not known.
+bool has_learnt_nothing(const Findings& found) {
+  const sim::Dataset& data = found.setup.dataset();
+  const double loss = found.fp32().estimate("final_loss").mean;
+  if (const auto* text = dynamic_cast<const sim::TextDataset*>(&data)) return loss >= text->unigram_entropy();
+  const auto* images = dynamic_cast<const sim::ImageDataset*>(&data);
+  if (images == nullptr) return false;
+  if (!found.is_classifier()) return loss >= variance_of_pixels(*images);
+  return found.fp32().estimate("final_accuracy").mean <=
+         guessing_bound(1.0 / images->classes(), images->test_size());
+}
 
 /// Which strategies end where FP32 does.
 std::string answer(const Findings& found) {
   if (!std::isfinite(found.fp32().estimate("final_loss").mean))
     return "There is nothing to compare with: FP32 ends without a finite test loss.";
+  if (has_learnt_nothing(found))
+    return fmt::format(
+        "What a strategy is worth cannot be said: in {} steps FP32 has learnt nothing that an answer without "
+        "a "
+        "look at the input would not give.",
+        found.setup.steps());
   if (found.options.seeds < static_cast<int>(Estimate::enough_values) &&
       std::ranges::all_of(found.strategies, [](auto& s) { return s.group.diverged_runs() == 0; }))
     return fmt::format("Whether a strategy ends where FP32 does is judged from {} seeds on.",
@@ -201,7 +222,11 @@ std::string answer(const Findings& found) {
     ends.clauses.push_back(
         fmt::format("{} end{} where FP32 does", listed(ends.same), ends.same.size() == 1 ? "s" : ""));
   if (!ends.open.empty())
-    ends.clauses.push_back(fmt::format("{} cannot be told from FP32 by these seeds", listed(ends.open)));
+    ends.clauses.push_back(fmt::format("no difference was found of {}; the interval{} up to {} %",
+                                       listed(ends.open), ends.open.size() == 1 ? " allows" : "s allow",
+                                       listed(ends.allowed)));
+  if (!ends.unjudged.empty())
+    ends.clauses.push_back(fmt::format("{} cannot be told from FP32 by these seeds", listed(ends.unjudged)));
   std::string text = fmt::format("{}.", fmt::join(ends.clauses, "; "));
   if (text.starts_with("without")) text.front() = 'W';
   return text;
@@ -225,7 +250,7 @@ TextTable verdict_table(const Findings& found) {
   for (const Strategy& s : found.strategies) {
     const auto unless_reference = [&](std::string text) { return s.is_reference() ? "-" : text; };
     std::vector<std::string> row{s.label, loss_text(s.estimate("final_loss"))};
-    if (found.is_classifier()) row.push_back(with_interval(s.estimate("final_accuracy"), 100, 2));
+    if (found.is_classifier()) row.push_back(percent_with_interval(s.group.values("final_accuracy"), 2));
     row.push_back(unless_reference(excess(s, found.fp32())));
     row.push_back(steps_made(s));
     row.push_back(unless_reference(fmt::format("{:.4g}", s.estimate("skipped_steps").mean)));
@@ -257,10 +282,30 @@ void write_verdict(RunRecord& record, const Findings& found) {
     if (run.result.abort_reason.empty()) continue;
     record.verdict(abort_sentence(run.label, run.seed, run.steps.size(), run.result.abort_reason));
   }
-  record.verdict(found.setting() + (found.options.seeds > 1 ? " ±: 95 % t-intervals over the seeds." : ""));
+  record.verdict(found.setting() +
+                 (found.options.seeds > 1
+                      ? " ±, [ ]: 95 % t-intervals over the seeds, those in brackets of the "
+                        "losses' ratios in pairs of a seed. " +
+                            Ends::note()
+                      : ""));
 }
 
 }  // namespace
+
+double variance_of_pixels(const sim::ImageDataset& images) {
+  const sim::Batch test = images.test_batch(0, images.test_size());
+  const std::size_t pixels = images.image_shape().size();
+  double squares = 0;
+  for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
+    double sum = 0, sum_of_squares = 0;
+    for (std::size_t i = pixel; i < test.inputs.size(); i += pixels) {
+      sum += test.inputs[i];
+      sum_of_squares += double{test.inputs[i]} * test.inputs[i];
+    }
+    squares += sum_of_squares - sum * sum / static_cast<double>(test.size);
+  }
+  return squares / static_cast<double>(test.inputs.size());
+}
 
 void write_settings(RunRecord& record, const Findings& found) {
   record_settings(record, "optimizer", found.options.training.optimizer,

@@ -34,24 +34,15 @@ Curve share_curve(std::string_view share, int linetype, bool predicted) {
           .x = "column('scale_log2')",
           .y = fmt::format("column('fraction_{0}{1}') > 0 ? 100 * column('fraction_{0}{1}') : NaN", share,
                            predicted ? "_predicted" : ""),
-          .style = fmt::format("with {} linetype {}", predicted ? "lines" : "points", linetype)};
-}
-
-/// Both together in the key, itself out of sight.
-Curve share_key(std::string_view share, int linetype) {
-  return {.table = "sweep",
-          .x = "-1",
-          .y = "1",
-          .style = fmt::format("with linespoints linetype {}", linetype),
-          .title = std::string(share)};
+          .style = fmt::format("with {} linetype {}", predicted ? "lines" : "points", linetype),
+          .title = fmt::format("{}, {}", share, predicted ? "predicted" : "measured")};
 }
 
 std::string sweep_script(const std::vector<ScaleResult>& results) {
   std::vector<Curve> shares;
   int linetype = 0;
   for (const std::string_view share : {"subnormal", "flushed", "overflow"}) {
-    shares.push_back(share_key(share, ++linetype));
-    shares.push_back(share_curve(share, linetype, false));
+    shares.push_back(share_curve(share, ++linetype, false));
     shares.push_back(share_curve(share, linetype, true));
   }
   shares.push_back(

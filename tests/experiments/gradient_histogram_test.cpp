@@ -1,6 +1,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "experiments/gradient_histogram/paper_figures.h"
@@ -48,6 +49,17 @@ TEST_CASE("gradient_histogram: bars are two octaves wide below 2^-24 and one abo
     CHECK(sum == doctest::Approx(100));
   }
   CHECK(gradient_histogram::paper_bins(pooled_of({0, 0}), 0).empty());
+}
+
+TEST_CASE("gradient_histogram: a detector's figure names what its loss is divided by") {
+  using gradient_histogram::normaliser_sentence;
+  const auto says = [](const char* model, const char* words) {
+    return normaliser_sentence(model).find(words) != std::string::npos;
+  };
+  CHECK(says("ssd:normaliser=0", "divided by the matched anchors (normaliser 0), as in SSD."));
+  CHECK(says("ssd:channels=4:normaliser=1", "divided by all anchors (normaliser 1), where SSD divides by"));
+  CHECK(says("ssd", "divided by all values of the heads (normaliser 2)"));  // the default
+  CHECK(normaliser_sentence("lstm:width=256").empty());
 }
 
 TEST_CASE("gradient_histogram: pooled tensors add up as their values do") {

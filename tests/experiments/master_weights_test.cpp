@@ -230,11 +230,13 @@ TEST_CASE("master_weights: periods cover every step, whatever their length") {
 
 TEST_CASE("master_weights: outcomes are judged in pairs of the same seed") {
   const std::vector<TrainingRun> with_masters{made(1, 1), made(2, 1), made(4, 1)};
-  const std::vector<TrainingRun> worse{made(1.5, 0.25), made(2.6, 0.5), made(4.55, 0.75)};
+  const std::vector<TrainingRun> worse{made(1.5, 0.25), made(2.8, 0.5), made(5.8, 0.75)};
   const Outcome outcome = outcome_of(worse, with_masters, 30);
-  CHECK(outcome.loss_difference.mean == doctest::Approx(0.55));
-  CHECK(outcome.accuracy_difference.mean == doctest::Approx(0.055));
-  CHECK(outcome.is_harmed());  // 0.55 +- 0.12, though the losses themselves spread over 3
+  CHECK(outcome.loss_difference.mean == doctest::Approx(3.1 / 3));
+  CHECK(outcome.relative_loss.mean == doctest::Approx(0.45));  // 0.5, 0.4 and 0.45
+  CHECK(outcome.relative_loss.half_width == doctest::Approx(4.302652729911275 * 0.05 / std::sqrt(3)));
+  CHECK(outcome.accuracy_difference.mean == doctest::Approx(0.31 / 3));
+  CHECK(outcome.is_harmed());  // by ratios: the differences spread over 1.3, the losses over 4.3
   CHECK(outcome.progress == doctest::Approx(0.5));
   CHECK(outcome.norm_ratio == doctest::Approx(2));
   CHECK(outcome.updates == sim::UpdateCounts{.updates = 90, .swallowed = 9});
@@ -256,8 +258,7 @@ TEST_CASE("master_weights: a storage costs most where it alone diverges, and lea
     ConditionFindings found{.condition = conditions[findings.size()].get(),
                             .runs = {},
                             .outcomes = std::vector<Outcome>(storages.size())};
-    found.outcomes[masters].test_loss.mean = masters_loss;
-    found.outcomes[fp16_nearest].test_loss.mean = fp16_loss;
+    found.outcomes[fp16_nearest].relative_loss.mean = fp16_loss / masters_loss - 1;
     found.outcomes[fp16_nearest].diverges_alone = std::isnan(fp16_loss) && !std::isnan(masters_loss);
     findings.push_back(found);
   }

@@ -64,7 +64,7 @@ OperationFindings found(const sim::Operation& operation, const Loss& loss) {
   for (const Reductions reductions : all_reductions) row.worst.loss(reductions) = loss;
   return {.operation = &operation,
           .rows = {row},
-          .headroom = Headroom{.octaves = 5, .operand = 64, .failure = Failure::overflow}};
+          .headroom = Headroom{.octaves = 5, .operand = 64, .failure = Failure::overflow, .passing = 63}};
 }
 
 }  // namespace
@@ -163,6 +163,10 @@ TEST_CASE("op_precision: headroom ends where hand computation has it end") {
   CHECK(square.octaves == doctest::Approx(std::log2(square.operand / 2)));
   const Headroom exponential = headroom(sim::exp, {1, 0});
   CHECK(exponential.operand == doctest::Approx(std::log(65520.0)).epsilon(std::exp2(1.0 / 32) - 1));
+  // The border is between two operands that were tried, and neither is it.
+  CHECK(exponential.passing < std::log(65520.0));
+  CHECK(exponential.operand > std::log(65520.0));
+  CHECK(exponential.operand <= exponential.passing * std::exp2(1.0 / 32) * (1 + 1e-6));
   const Headroom relu = headroom(sim::relu, {2, 4});
   CHECK(relu.failure == Failure::none);
   CHECK(relu.octaves == doctest::Approx(std::log2(65504.0 / 4)));
@@ -176,6 +180,9 @@ TEST_CASE("op_precision: what fails already has no headroom") {
   REQUIRE(failed);
   CHECK(failed->octaves == 0);
   CHECK(failed->operand == 2);
+  CHECK(failed->border() == "2");
+  const Headroom between{.octaves = 1, .operand = 11.2871, .failure = Failure::overflow, .passing = 11.0452};
+  CHECK(between.border() == "11.05 and 11.29");
   CHECK(failed->failure == Failure::flushed);
   CHECK_FALSE(found(sim::exp, {}).headroom_if_failed(Reductions::fp32));
 }
@@ -285,7 +292,7 @@ TEST_CASE("op_precision: lists compare as they should") {
   CHECK(exp.torch == Agreement::stricter);
   CHECK(exp.reason ==
         "gradient error at most 0 u, 0 % flushed (operands up to 2); overflow only from operands "
-        "of 64, 5.0 octaves up");
+        "between 63 and 64 on, 5.0 octaves up");
   CHECK(cast.ours == Placement::unmeasured);
   CHECK(!cast.is_disputed());
 }

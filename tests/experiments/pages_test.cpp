@@ -55,23 +55,16 @@ struct MadeUpRecords {
   MadeUpRecords() {
     write(directory / "records.toml",
           "[a]\ncommand = \"probe --lr 0.1\"\npictures = [\"sketch\"]\n[b]\ncommand = \"probe\"\n");
-    write(directory / "a" / "summary.json", json{{"loss", 0.046705},
-                                                 {"loss_lower", 0.045005},
-                                                 {"loss_upper", 0.048405},
-                                                 {"excess", 0.42},
-                                                 {"excess_lower", 0.38},
-                                                 {"excess_upper", 0.46},
-                                                 {"tight", 0.066332},
-                                                 {"tight_half_width", 4.1e-7},
-                                                 {"share", 0.72183},
-                                                 {"count", 14949},
-                                                 {"eighteen", 18.0},
-                                                 {"exponent", -31.3412},
-                                                 {"rate", 13.71e9},
-                                                 {"bytes", 1340000000.0},
-                                                 {"factor", 65536.0},
-                                                 {"nothing", "nan"},
-                                                 {"word", "stalls"}}
+    write(directory / "a" / "summary.json", json{{"loss", 0.046705},        {"loss_lower", 0.045005},
+                                                 {"loss_upper", 0.048405},  {"excess", 0.42},
+                                                 {"excess_lower", 0.38},    {"excess_upper", 0.46},
+                                                 {"tight", 0.066332},       {"tight_half_width", 4.1e-7},
+                                                 {"share", 0.72183},        {"uncertain", 0.86},
+                                                 {"uncertain_lower", 0.71}, {"uncertain_upper", 1.008},
+                                                 {"count", 14949},          {"eighteen", 18.0},
+                                                 {"exponent", -31.3412},    {"rate", 13.71e9},
+                                                 {"bytes", 1340000000.0},   {"factor", 65536.0},
+                                                 {"nothing", "nan"},        {"word", "stalls"}}
                                                 .dump());
   }
   TemporaryDirectory directory;
@@ -167,6 +160,7 @@ TEST_CASE("pages: a placeholder that cannot be filled is shown with the reason")
   CHECK(contains(error("{a:loss|furlongs}"), "unknown format 'furlongs'"));
   CHECK(contains(error("{a:share|±}"), "share_half_width"));
   CHECK(contains(error("{a:word / a:loss}"), "no number"));
+  CHECK(contains(error("{a:uncertain|± x100}"), "leaves 0 to 100"));
   CHECK(contains(error("{loss}"), "neither a number nor RECORD:KEY"));
   CHECK(contains(error("{a:loss"), "closing brace"));
   CHECK_THROWS_AS(filled("{b:loss}", records), pages::NotKept);

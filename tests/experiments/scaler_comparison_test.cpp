@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "experiments/scaler_comparison/criteria.h"
+#include "experiments/scaler_comparison/findings.h"
 #include "experiments/scaler_comparison/ranking.h"
 #include "experiments/scaler_comparison/regimes.h"
 #include "fp16/names.h"
@@ -143,6 +144,17 @@ TEST_CASE("outcome: without a finite loss all is worst, and factors of layers or
         outcome_of(run_of(Regime::calm, strategy, steps, 1), 2, {}).values[criterion::recovery_steps]));
   CHECK_FALSE(std::isnan(
       outcome_of(run_of(Regime::calm, "static:scale=8", steps, 1), 2, {}).values[criterion::recovery_steps]));
+}
+
+TEST_CASE("scaler_comparison: what the mean of all images is wrong by") {
+  // Pixels of 0 and 1 in one place, of 1 in the other: a variance of 1/4 and of 0.
+  const sim::LabelledImages images{.pixels = {0, 255, 255, 255}, .labels = {0, 0}};
+  const sim::ImageDataset data({.name = "made up",
+                                .image_shape = {.channels = 1, .height = 1, .width = 2},
+                                .classes = 1,
+                                .training = images,
+                                .test = images});
+  CHECK(variance_of_pixels(data) == doctest::Approx(0.125));
 }
 
 TEST_CASE("regimes: which steps are disturbed, and how") {

@@ -10,6 +10,11 @@
 using experiments::estimate;
 using experiments::Estimate;
 using experiments::estimate_difference;
+using experiments::estimate_relative_difference;
+using experiments::guessing_bound;
+using experiments::percent_with_interval;
+using experiments::signed_text;
+using experiments::signed_with_interval;
 using experiments::t_quantile_95;
 using experiments::with_interval;
 
@@ -64,6 +69,42 @@ TEST_CASE("confidence: what pairs share does not widen the interval of their dif
   CHECK(difference.deviation == 0);
   CHECK(difference.half_width == 0);
   CHECK(estimate(first).half_width > 10);
+}
+
+TEST_CASE("confidence: a relative difference is the mean of the pairs' own ratios") {
+  // Twice as large in each pair, however far the pairs lie apart: no spread is left.
+  const std::vector<double> first{1, 2, 6}, doubled{2, 4, 12};
+  CHECK(estimate_relative_difference(first, doubled).mean == 1);
+  CHECK(estimate_relative_difference(first, doubled).half_width == 0);
+  // One more in each pair: +1, +1/2, +1/4, where differences over the mean of the first have no spread.
+  const Estimate ratios =
+      estimate_relative_difference(std::vector<double>{1, 2, 4}, std::vector<double>{2, 3, 5});
+  CHECK(ratios.mean == doctest::Approx(1.75 / 3).epsilon(1e-15));
+  CHECK(ratios.half_width == doctest::Approx(4.302652729911275 * std::sqrt(0.4375 / 3 / 3)).epsilon(1e-9));
+}
+
+TEST_CASE("confidence: signed texts have no sign where only the sign would be left") {
+  CHECK(signed_text(0.123, 2) == "+0.12");
+  CHECK(signed_text(-0.123, 2) == "-0.12");
+  CHECK(signed_text(0, 1) == "0.0");
+  CHECK(signed_text(-0.04, 1) == "0.0");
+  CHECK(signed_text(0.04, 1) == "0.0");
+  CHECK(signed_with_interval(estimate(std::vector<double>{-0.001, 0, 0.001}), 1, 1) == "0.0 [0.0, 0.0]");
+  CHECK(signed_with_interval(estimate(std::vector<double>{1, 2, 3}), 1, 1) == "+2.0 [-0.5, 4.5]");
+  // Two values are 12.7 standard errors of an interval: no evidence, and not shown.
+  CHECK(signed_with_interval(estimate(std::vector<double>{1, 2}), 1, 1) == "+1.5");
+}
+
+TEST_CASE("confidence: no interval of shares leaves what shares can be") {
+  CHECK(percent_with_interval(std::vector<double>{0.5, 0.51, 0.52}, 1) == "51.0 ± 2.5");
+  CHECK(percent_with_interval(std::vector<double>{0.7, 0.9, 0.95}, 1) == "85.0 (70.0 to 95.0)");
+  CHECK(percent_with_interval(std::vector<double>{0, 0.01, 0.1}, 1) == "3.7 (0.0 to 10.0)");
+  CHECK(percent_with_interval(std::vector<double>{0.96}, 1) == "96.0");
+  CHECK(percent_with_interval(std::vector<double>{0.96, std::nan("")}, 1) == "-");
+}
+
+TEST_CASE("confidence: what guessing reaches") {
+  CHECK(guessing_bound(0.1, 900) == doctest::Approx(0.13).epsilon(1e-12));  // sqrt(0.1 0.9 / 900) is 0.01
 }
 
 TEST_CASE("confidence: two values are judged by no interval, nor are values that are all the same") {
