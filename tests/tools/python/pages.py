@@ -3,7 +3,7 @@
 import html.parser
 import re
 
-VOID = {"meta", "link", "br", "img", "hr", "input"}
+VOID = {"meta", "link", "br", "wbr", "img", "hr", "input"}
 BLOCKS = {"p", "h1", "h2", "h3", "li", "tr", "th", "td", "figcaption", "title", "div"}
 INSIDE = {"sup": "^", "br": " "}
 

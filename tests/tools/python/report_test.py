@@ -2,6 +2,7 @@
 
 import math
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -413,6 +414,18 @@ class Names(Pages):
         names = [f"model.layers.{i}.weight" for i in range(3)]
         page = self.page([2.0] * 3, {0: {(name, "gradient"): spread(-10) for name in names}})
         self.assert_says(page, *(f"\n…{i}.weight\n" for i in range(3)), *names)
+
+    def test_long_names_break_between_words(self):
+        page = self.page([2.0] * 3, {0: {("q_proj.base_layer.weight", "gradient"): spread(-10)}})
+        self.assertIn(">q_<wbr>proj.<wbr>base_<wbr>layer.<wbr>weight</td>", page.source)
+
+    def test_cells_have_the_colour_of_their_zone(self):
+        """At S = 2^4 of four values one becomes zero, one overflows."""
+        values = {("a", "gradient"): np.ldexp(1.0, [-30, -25, -3, 13])}
+        page = self.page([2.0**4] * 3, {0: values})
+        cells = {style: path.count("M") for style, path in re.findall(r'class="cell (\w+) l\d" d="([^"]*)"', page.source)}
+        self.assertEqual(cells, {"flushed": 2, "subnormal": 1, "normal": 1})
+        self.assert_says(page, "magnitude of the values, S divided out")
 
     def test_many_steps_keep_the_page_small(self):
         scales = [2.0 ** (step % 7) for step in range(30_000)]

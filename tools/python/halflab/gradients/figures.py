@@ -137,12 +137,13 @@ def heat_map(tensors):
         f'<div class="plot map"><div class="names">{_names(rows)}</div>'
         f'<div class="area" style="height:{18 * len(rows)}px">'
         f'<svg viewBox="0 0 {width} {len(rows)}" preserveAspectRatio="none" role="img" aria-label="tensors by exponent">'
-        f"{_zones(edges, len(rows))}{_cells(rows, lowest)}</svg></div>"
-        f'<div></div><div class="ticks">{ticks}</div></div>'
+        f"{_zones(edges, len(rows))}{_cells(rows, edges)}</svg></div>"
+        f'<div></div><div class="ticks">{ticks}</div>'
+        '<div></div><div class="axis">magnitude of the values, S divided out</div></div>'
     )
     lost = f"at {s_is(power(shift))} becomes zero, or on the right overflows"
     keys = legend(("flushed", lost), ("subnormal", "subnormal"), ("normal", "normal"))
-    caption = keys + "The stronger a cell, the more of the tensor’s values have this magnitude, with S divided out."
+    caption = keys + "The stronger a cell, the more of the tensor’s values have this magnitude."
     if len(rows) < len(tensors.rows):
         caption += f" Drawn are the {len(rows)} of {len(tensors.rows)} tensors that lose most."
     return figure("Each tensor by magnitude", caption, body)
@@ -162,10 +163,13 @@ def _edges(histograms, format, log2_scale):
     return [max(lowest, zero - 40), zero, subnormal, normal, highest]
 
 
+ZONES = ("flushed", "subnormal", "normal", "flushed")  # between the edges
+
+
 def _zones(edges, lines):
     return "".join(
         f'<rect class="zone {name}" x="{left - edges[0]}" y="0" width="{right - left}" height="{lines}"/>'
-        for name, left, right in zip(("flushed", "subnormal", "normal", "flushed"), edges, edges[1:])
+        for name, left, right in zip(ZONES, edges, edges[1:])
     )
 
 
@@ -177,18 +181,19 @@ def _names(rows):
     )
 
 
-def _cells(rows, lowest):
-    """Paths, one for each level of shading."""
-    paths = [[] for _ in range(LEVELS)]
+def _cells(rows, edges):
+    """Paths, one for each zone and level of shading: a cell is a deeper shade of its zone."""
+    paths = {}
     for line, row in enumerate(rows):
         histogram = row.forecast.histogram
         counts = histogram.counts
         for place in np.flatnonzero(counts).tolist():
-            column = max(place + int(histogram.exponents[0]) - lowest, 0)
+            exponent = max(place + int(histogram.exponents[0]), edges[0])
             share = counts[place] / histogram.total
             level = min(LEVELS - 1, max(0, LEVELS + math.floor(math.log2(share) * 0.6)))
-            paths[level].append(f"M{column},{line}h1v1h-1z")
-    return "".join(f'<path class="cell l{level}" d="{"".join(path)}"/>' for level, path in enumerate(paths) if path)
+            zone = ZONES[sum(exponent >= edge for edge in edges[1:-1])]
+            paths.setdefault((zone, level), []).append(f"M{exponent - edges[0]},{line}h1v1h-1z")
+    return "".join(f'<path class="cell {zone} l{level}" d="{"".join(path)}"/>' for (zone, level), path in paths.items())
 
 
 def _shared_beginning(labels):

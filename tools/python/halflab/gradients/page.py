@@ -12,10 +12,12 @@ MOST_ROWS = 100  # of tables
 
 STYLE = """
 :root { color-scheme: light dark; --ink: #1c1c1c; --soft: #5c5c5c; --line: #d8d8d8; --paper: #ffffff; --box: #f3f5f7;
-  --one: #0072b2; --two: #d55e00; --cell: #10334a; --flushed: #f4c9b4; --subnormal: #f8e3b6; --normal: #d3eadf; }
+  --one: #0072b2; --two: #d55e00; --flushed: #f9dccf; --subnormal: #fbeccb; --normal: #e0f0e8;
+  --flushed-cell: #8c2300; --subnormal-cell: #6e4a00; --normal-cell: #06402c; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e6e6e6; --soft: #a8a8a8; --line: #444444; --paper: #191919; --box: #24282c;
-    --one: #56b4e9; --two: #f08a45; --cell: #dff0fb; --flushed: #5c2e1c; --subnormal: #55431a; --normal: #1d4233; }
+    --one: #56b4e9; --two: #f08a45; --flushed: #4a2416; --subnormal: #443614; --normal: #173529;
+    --flushed-cell: #ffc9ae; --subnormal-cell: #ffe6a6; --normal-cell: #b9f2d6; }
 }
 * { box-sizing: border-box; }
 body { margin: 0 auto; padding: 1.5rem 1rem 4rem; max-width: 52rem; background: var(--paper); color: var(--ink);
@@ -47,8 +49,10 @@ figure { margin: 1.6rem 0; }
 path.bad { fill: var(--two); opacity: 0.5; }
 .zone.flushed { fill: var(--flushed); } .zone.subnormal { fill: var(--subnormal); } .zone.normal { fill: var(--normal); }
 .zone, .cell { shape-rendering: crispEdges; }
-.cell { fill: var(--cell); }
-.l0 { opacity: 0.12; } .l1 { opacity: 0.25; } .l2 { opacity: 0.4; } .l3 { opacity: 0.58; } .l4 { opacity: 0.78; }
+.cell.flushed { fill: var(--flushed-cell); } .cell.subnormal { fill: var(--subnormal-cell); }
+.cell.normal { fill: var(--normal-cell); }
+.l0 { opacity: 0.16; } .l1 { opacity: 0.3; } .l2 { opacity: 0.46; } .l3 { opacity: 0.62; } .l4 { opacity: 0.8; }
+.axis { text-align: center; }
 .legend { margin: 0.2rem 0; }
 .key { display: inline-block; width: 0.9em; height: 0.9em; margin: 0 0.35em 0 0.6em; border-radius: 2px;
   vertical-align: -0.08em; }
@@ -177,6 +181,11 @@ def skip_table(lost):
     return table(columns, rows, notes)
 
 
+def breakable_at(place, row):
+    """A row of cells, the name among them with breaks after dots and underscores, lest one come within a word."""
+    return [re.sub(r"([._])", r"\1<wbr>", cell) if each == place else cell for each, cell in enumerate(row)]
+
+
 def table(columns, rows, notes=()):
     """Columns whose names begin with ! hold text; the first of these the names."""
     kinds = [' class="text"' if name.startswith("!") else "" for name in columns]
@@ -186,7 +195,8 @@ def table(columns, rows, notes=()):
     longest = max(len(html.unescape(row[named])) for row in rows)
     head = "".join(f"<th{kind}>{name.removeprefix('!')}</th>" for kind, name in zip(kinds, columns))
     body = "".join(
-        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(cells, row)) + "</tr>\n" for row in rows
+        "<tr>" + "".join(f"<td{kind}>{cell}</td>" for kind, cell in zip(cells, breakable_at(named, row))) + "</tr>\n"
+        for row in rows
     )
     return (
         f'<div class="wide" tabindex="0"><table style="--longest:{longest}ch">\n<thead><tr>{head}</tr></thead>\n'
