@@ -92,7 +92,7 @@ def scales_over_steps(found):
 def shares_over_steps(found):
     """What FP16 makes of the gradients at each sampled step."""
     scales = dict(zip(found.steps["step"].tolist(), found.steps["scale"].tolist()))
-    bad = set(found.lost_steps)
+    bad = found.record.bad_steps(found.source)
     kept = [
         (step, Forecast(histogram), nearest_log2(scales.get(step, 1.0)))
         for (step, of), histogram in sorted(found.record.exponents.items())
