@@ -76,16 +76,11 @@ class emulate:
         self.names = tuple(layer.name for layer in self._layers)
         for layer in self._layers:
             layer.module.forward = layer
-        self._leave_fast_paths(model)
-
-    def _leave_fast_paths(self, model):
-        """PyTorch takes its fast paths around layers where there are no hooks, and makes nested tensors on the way."""
         self._was_called = False
-        self._handles = [model.register_forward_pre_hook(Hook(self._note_call))]
-        self._handles += [layer.module.register_forward_pre_hook(Hook(_see_nothing)) for layer in self._layers]
-        self._nesting = [module for module in model.modules() if getattr(module, "use_nested_tensor", False)]
-        for module in self._nesting:
-            module.use_nested_tensor = False
+        self._handle = model.register_forward_pre_hook(Hook(self._note_call))
+        self._fast = _fast_paths(model, {layer.module for layer in self._layers})
+        for module, name, _ in self._fast:
+            setattr(module, name, False)
 
     def _note_call(self, *_):
         self._was_called = True
@@ -100,11 +95,10 @@ class emulate:
     def _give_back(self):
         for layer in self._layers:
             layer.module.__dict__.pop("forward", None)
-        for handle in self._handles:
-            handle.remove()
-        for module in self._nesting:
-            module.use_nested_tensor = True
-        self._layers, self._handles, self._nesting = [], [], []
+        for module, name, value in self._fast:
+            setattr(module, name, value)
+        self._handle.remove()
+        self._layers, self._fast = [], []
 
     def __enter__(self):
         return self
@@ -151,8 +145,12 @@ def _method_of_the_class(module):
     return type(module).forward.__get__(module)
 
 
-def _see_nothing(*_):
-    pass
+def _fast_paths(model, layers):
+    """(module, attribute, value) of those without which nn.TransformerEncoder and its layers call the layers inside of them,
+    in every PyTorch."""
+    names = ("activation_relu_or_gelu", "use_nested_tensor")
+    fast = [(module, name, vars(module)[name]) for module in model.modules() for name in names if vars(module).get(name)]
+    return [(module, name, value) for module, name, value in fast if layers & set(module.modules())]
 
 
 def _products_of(module):
