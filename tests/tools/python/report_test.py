@@ -88,7 +88,7 @@ class Records(Pages):
         self.assert_says(
             page,
             f"torch.amp.GradScaler(init_scale=2.0**{best})",
-            "At S = 1, 1 of 2 tensors lie wholly below FP16’s normal numbers, where first digits are lost and then the "
+            "At S = 1, 1 of 2 tensors lies wholly below FP16’s normal numbers, where first digits are lost and then the "
             "values: b (output).",
             "1 of 2 tensors got nothing but zeros: a (output).",
             "cannot be told by a run that lost the values",

@@ -297,8 +297,9 @@ def _bounded(tensors):
     at = s_is(power(tensors.log2_used))
     total, used, sentences = tensors.total, tensors.log2_used, []
     if tensors.below_normal:
+        lie = "lies" if len(tensors.below_normal) == 1 else "lie"
         sentences.append(
-            f"At {at}, {len(tensors.below_normal)} of {count(len(tensors.rows), 'tensor')} lie wholly below FP16’s normal "
+            f"At {at}, {len(tensors.below_normal)} of {count(len(tensors.rows), 'tensor')} {lie} wholly below FP16’s normal "
             f"numbers, where first digits are lost and then the values: {named(tensors.below_normal)}."
         )
     if tensors.zero:
