@@ -34,15 +34,20 @@ Curve share_curve(std::string_view share, int linetype, bool predicted) {
           .x = "column('scale_log2')",
           .y = fmt::format("column('fraction_{0}{1}') > 0 ? 100 * column('fraction_{0}{1}') : NaN", share,
                            predicted ? "_predicted" : ""),
-          .style = fmt::format("with {} linetype {}", predicted ? "lines" : "points", linetype),
-          .title = fmt::format("{}, {}", share, predicted ? "predicted" : "measured")};
+          .style = fmt::format("with {} linetype {}", predicted ? "lines" : "points", linetype)};
+}
+
+/// An entry of the key, itself out of sight.
+Curve key_entry(std::string_view title, const std::string& style) {
+  return {.table = "sweep", .x = "-1", .y = "1", .style = style, .title = std::string(title)};
 }
 
 std::string sweep_script(const std::vector<ScaleResult>& results) {
   std::vector<Curve> shares;
   int linetype = 0;
   for (const std::string_view share : {"subnormal", "flushed", "overflow"}) {
-    shares.push_back(share_curve(share, ++linetype, false));
+    shares.push_back(key_entry(share, fmt::format("with linespoints linetype {}", ++linetype)));
+    shares.push_back(share_curve(share, linetype, false));
     shares.push_back(share_curve(share, linetype, true));
   }
   shares.push_back(
@@ -51,6 +56,8 @@ std::string sweep_script(const std::vector<ScaleResult>& results) {
        .y = "column('fraction_lost_upstream') > 0 ? 100 * column('fraction_lost_upstream') : NaN",
        .style = "with linespoints linetype 5 dashtype 3",
        .title = "lost upstream"});
+  shares.push_back(key_entry("points: measured", "with points pointtype 7 linecolor rgb 'gray40'"));
+  shares.push_back(key_entry("lines: predicted", "with lines linecolor rgb 'gray40'"));
   std::vector<double> norms;
   for (const ScaleResult& result : results) {
     norms.push_back(result.relative_error);

@@ -323,7 +323,6 @@ TEST_CASE("programs: scale_policy_order says of how many mistakes the factor is 
   CHECK(outcome.output.find("of 3 it is predicted on average only, of 4 not at all") != std::string::npos);
   // The right way that is no reference stands below the mistakes, and two seeds give no interval.
   CHECK(outcome.output.find("\ntwo_scalers_apart (right)") > outcome.output.find("\noptimizer_counts_skips"));
-  CHECK(outcome.output.find("+0.976\u00a0") == std::string::npos);
   const std::size_t table = outcome.output.find("\nnever_unscaled");
   CHECK(outcome.output.substr(table, outcome.output.find("\n* predicted") - table).find('[') ==
         std::string::npos);
@@ -334,10 +333,8 @@ TEST_CASE("programs: the sweep's figure tells points that were measured from lin
   const std::string out = directory / "out";
   REQUIRE(run("underflow_sweep --quick --out " + out).exit_code == 0);
   const std::string script = contents_of(out).at("sweep.gp");
-  for (const char* share : {"subnormal", "flushed", "overflow"}) {
-    for (const char* how : {", measured", ", predicted"})
-      CHECK(script.find(std::string(share) + how) != std::string::npos);
-  }
+  for (const char* key : {"points: measured", "lines: predicted"})
+    CHECK(script.find(key) != std::string::npos);
 }
 
 TEST_CASE("programs: accumulation says where sums of ones stop") {
