@@ -9,7 +9,9 @@
 /// Error bounds are those of Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002,
 /// section 3.1, for rounding to nearest: u is the unit roundoff 2^-p, gamma(n) = n u / (1 - n u) with
 /// n u < 1, S the sum of all |a[k] b[k]|, and e = 2^(emin_subnormal - 1) the largest error of a product that
-/// underflows. They hold unless a step overflows.
+/// underflows. They hold unless a step overflows, and with gradual underflow: `flush_to_zero` may lose
+/// up to the smallest normal number in each step, `denormals_are_zero` each product of a subnormal operand. In
+/// every rounding but to nearest u becomes 2u, and e 2e.
 
 #include <array>
 #include <cstddef>

@@ -12,14 +12,15 @@
 /// the last of them sticky, so that its probabilities are right to 2^-13.
 ///
 /// Each function holds a table of its values at the 65,536 halves, rounded to odd in binary32, which has
-/// enough digits and range to lose nothing to the rounding that follows (Boldo and Melquiond, "Emulation of
+/// enough precision and range to lose nothing to the rounding that follows (Boldo and Melquiond, "Emulation of
 /// FMA and correctly rounded sums", 2008). A table is filled at first use, by double-double arithmetic of our
 /// own in a few tens of milliseconds; threads may share all of this. The caller's floating-point
 /// environment has no say in it, nor in pow, hypot and atan2, and is left as it was. Needs halflab::fp16_bulk.
 ///
 /// How it is known: every entry of every table, every direction and all flags against MPFR; pow, hypot and
-/// atan2 on boundary-weighted pairs likewise, and to odd, from which all other directions follow, for all
-/// 2^32 pairs.
+/// atan2 on boundary-weighted pairs likewise. For all 2^32 pairs they are held, rounded to odd, from which all
+/// other directions follow, against the host's libm (pow and atan2 in double, whose error is assumed to be
+/// below 2^-50; hypot as a sqrt in long double, 2^-61), and against MPFR where these do not decide.
 
 #include <array>
 #include <atomic>

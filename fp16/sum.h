@@ -8,9 +8,10 @@
 ///
 /// Error bounds are those of Higham, "Accuracy and Stability of Numerical Algorithms", 2nd edition, 2002,
 /// chapter 4, for rounding to nearest: u is the unit roundoff 2^-p, gamma(n) = n u / (1 - n u) with n u < 1,
-/// S the sum of all |values|. They hold unless a step overflows; underflow does not touch them, because a
-/// sum in the subnormal range is exact. In directed modes u becomes 2u, but for the compensated sums, whose
-/// bounds need rounding to nearest.
+/// S the sum of all |values|. They hold unless a step overflows, and with gradual underflow, where a sum in
+/// the subnormal range is exact: `flush_to_zero` and `denormals_are_zero` may lose up to the smallest normal
+/// number more in each step. In every rounding but to nearest u becomes 2u, except for the compensated sums,
+/// whose bounds need rounding to nearest.
 
 #include <array>
 #include <cstddef>
