@@ -45,8 +45,8 @@ const sim::TextDataset* text_of(const Comparison& comparison) {
 std::vector<std::string> cell_results() {
   return joined<std::string>(
       {"final_loss", "final_accuracy", "steps", "skipped_steps", "skipped_for_scale", "skipped_at_any_scale",
-       "skipped_by_rule", "final_scale_log2", "fraction_swallowed", "scaler_twins", "mean_fraction_flushed",
-       "mean_norm_share_flushed", "mean_relative_error"},
+       "skipped_by_rule", "skipped_after_overflow", "final_scale_log2", "fraction_swallowed", "scaler_twins",
+       "mean_fraction_flushed", "mean_norm_share_flushed", "mean_relative_error"},
       peak_keys());
 }
 

@@ -12,8 +12,12 @@
 namespace experiments {
 namespace {
 
-/// The kind of a skip as an index of skip_kinds.
-std::size_t kind_of(const sim::SkipRecord& skip) {
+/// As an index of skip_kinds.
+constexpr std::size_t after_overflow = 3;
+
+/// The kind of a skip as an index of skip_kinds, of a run in which an overflow had gone unseen or not.
+std::size_t kind_of(const sim::SkipRecord& skip, bool has_overflowed) {
+  if (has_overflowed && skip.is_of_weight()) return after_overflow;
   if (skip.place == sim::SkipRecord::Place::nowhere) return 2;
   return skip.is_scale_dependent() ? 0 : 1;
 }
@@ -48,9 +52,11 @@ names::NamedValues TwinSums::means() const {
 }
 
 void SkipTally::add(const sim::StepRecord& step) {
+  std::string& overflow = kinds[after_overflow].first;
+  if (step.unseen_overflow && overflow.empty()) overflow = describe_applied(*step.unseen_overflow);
   if (!step.skip) return;
-  Kind& kind = kinds[kind_of(*step.skip)];
-  if (kind.count++ == 0) kind.first = describe(*step.skip);
+  Kind& kind = kinds[kind_of(*step.skip, !overflow.empty())];
+  if (kind.count++ == 0 && &kind != &kinds[after_overflow]) kind.first = describe(*step.skip);
 }
 
 std::string skips_paragraph(std::span<const TalliedRun> runs) {
@@ -145,6 +151,8 @@ const ResultKey& result_key(std::string_view name) {
         {"skipped_at_any_scale", "steps", "skipped, such as no S would have kept"},
         {"skipped_by_rule", "steps",
          "skipped without anything infinite or NaN, by a rule of the scaler's own"},
+        {"skipped_after_overflow", "steps",
+         "skipped with a weight that was not finite, as a sum over ranks had overflowed unseen before"},
         {"first_nonfinite_step", "steps", "the first with a loss that is not finite, from 1; 0 without any"},
         {"scaler_twins", "twins", "that the scaler asked for, each one more backward pass"},
         {"final_scale_log2", "log2", "S after the last step"},

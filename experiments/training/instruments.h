@@ -48,20 +48,23 @@ struct SkipKind {
   std::string_view key;   ///< in the summary
   std::string_view text;  ///< "Skipped <text>: 3"
 };
-/// What a smaller scale cures, what none cures, what the scaler decided by a rule of its own.
-inline constexpr std::array skip_kinds{SkipKind{"skipped_for_scale", "for its scale"},
-                                       SkipKind{"skipped_at_any_scale", "that no scale would have saved"},
-                                       SkipKind{"skipped_by_rule", "by its scaler's own rule"}};
+/// What a smaller scale cures, what none cures, what the scaler decided by a rule of its own, and what was lost before: a
+/// weight was not finite, as a sum over ranks had overflowed that nobody looked into.
+inline constexpr std::array skip_kinds{
+    SkipKind{"skipped_for_scale", "for its scale"},
+    SkipKind{"skipped_at_any_scale", "that no scale would have saved"},
+    SkipKind{"skipped_by_rule", "by its scaler's own rule"},
+    SkipKind{"skipped_after_overflow", "with weights that an unseen overflow had left infinite or NaN"}};
 
 /// The skipped steps of a run.
 struct SkipTally {
   struct Kind {
     std::size_t count = 0;
-    std::string first;  ///< what happened, in a sentence
+    std::string first;  ///< what happened, in a sentence; of the last kind the overflow, whatever came of it
   };
   std::array<Kind, skip_kinds.size()> kinds = {};  ///< in the order of skip_kinds
 
-  /// A step without a record counts for none.
+  /// The next step. One without a record counts for none.
   void add(const sim::StepRecord& step);
 };
 

@@ -52,6 +52,16 @@ SkipRecord record_of_gradient(const Tape& tape, Variable loss, const NonfiniteGr
           .twin_finite = !twin.first_nonfinite.has_value()};
 }
 
+std::string sentence_of_sum(const SkipRecord& r) {
+  return fmt::format("the gradient of {} is {} at ({}), summed over {} whose own are finite", r.layer,
+                     r.value, fmt::join(r.index, ", "),
+                     r.is_sum_over_ranks ? fmt::format("{} ranks", r.ranks) : "micro-batches");
+}
+
+std::string step_text(const SkipRecord& r) {
+  return fmt::format("Step {} at S = 2^{:.4g}", r.step, log2_of(r.loss_scale));
+}
+
 std::string sentence_of_gradient(const SkipRecord& r) {
   const std::string where = fmt::format("the gradient of {} {} is {} at ({}), computed by the backward of {}",
                                         r.operation, r.layer, r.value, fmt::join(r.index, ", "), r.consumer);
@@ -107,8 +117,7 @@ SkipRecord record_of_sum(const std::string& name, const Tensor& sum) {
 
 std::string describe(const SkipRecord& r) {
   const bool is_of_rank = r.ranks > 1 && (r.place == SkipRecord::Place::forward || r.has_twin_value());
-  const std::string step = fmt::format("Step {} at S = 2^{:.4g}{}", r.step, log2_of(r.loss_scale),
-                                       is_of_rank ? fmt::format(" on rank {}", r.rank) : "");
+  const std::string step = step_text(r) + (is_of_rank ? fmt::format(" on rank {}", r.rank) : "");
   switch (r.place) {
     case SkipRecord::Place::forward:
       return fmt::format("{}: already in the forward pass {} {} is {} at ({}): no loss scale cures that.",
@@ -116,15 +125,17 @@ std::string describe(const SkipRecord& r) {
     case SkipRecord::Place::gradient:
       return fmt::format("{}: {}.", step, sentence_of_gradient(r));
     case SkipRecord::Place::sum:
-      return fmt::format(
-          "{}: the gradient of {} is {} at ({}), summed over {} whose own are finite: a smaller scale cures "
-          "that.",
-          step, r.layer, r.value, fmt::join(r.index, ", "),
-          r.ranks > 1 ? fmt::format("micro-batches or {} ranks", r.ranks) : "micro-batches");
+      return fmt::format("{}: {}: a smaller scale cures that.", step, sentence_of_sum(r));
     case SkipRecord::Place::nowhere:
       return fmt::format("{}: everything was finite; the scaler went by its own rule.", step);
   }
   return step;
+}
+
+std::string describe_applied(const SkipRecord& sum) {
+  return fmt::format(
+      "{}: {}, and was applied unseen, as each rank looks into its own alone: a smaller scale prevents that.",
+      step_text(sum), sentence_of_sum(sum));
 }
 
 }  // namespace sim

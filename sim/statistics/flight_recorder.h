@@ -19,8 +19,9 @@ struct SkipRecord {
   std::size_t step = 0;
   double loss_scale = 1;  ///< S of the backward pass that was not finite
   Place place = Place::nowhere;
-  std::size_t rank = 0;   ///< whose value or gradient it is; of a sum all of them
-  std::size_t ranks = 1;  ///< that there are
+  std::size_t rank = 0;            ///< whose value or gradient it is; of a sum all of them
+  std::size_t ranks = 1;           ///< that there are
+  bool is_sum_over_ranks = false;  ///< of a sum: over ranks, whose own sums over micro-batches were finite
 
   // The first tensor that was not finite; for a gradient, the value it is the gradient of.
   std::string operation;  ///< as in ValueName
@@ -43,6 +44,8 @@ struct SkipRecord {
   double log2_scaled() const;
   /// Binary exponent of the twin's value, floor(log2 |x|); 0 for zero and for what is not finite.
   int twin_exponent() const;
+  /// Whether a weight was infinite or NaN before the step began.
+  bool is_of_weight() const { return place == Place::forward && operation == "parameter"; }
   /// True where a smaller S would have left the step finite: its twin is. Nothing that is not finite in the
   /// forward pass, or in the twin, is cured by any scale.
   bool is_scale_dependent() const { return place == Place::sum || (has_twin_value() && twin_finite); }
@@ -57,10 +60,13 @@ std::string_view name_of(SkipRecord::Place place);
 SkipRecord find_cause(const Tape& tape, Variable loss, const SiteGradients& run, fp16::Format twin_format,
                       float mean_over = 1);
 
-/// The record of a sum over micro-batches, the gradient of the parameter `name`.
+/// The record of a sum over micro-batches or ranks, the gradient of the parameter `name`.
 SkipRecord record_of_sum(const std::string& name, const Tensor& sum);
 
 /// One sentence of what happened and whether backing off cures it.
 std::string describe(const SkipRecord& record);
+
+/// The same of a sum over ranks that was applied, as the ranks had looked into their own gradients alone.
+std::string describe_applied(const SkipRecord& sum);
 
 }  // namespace sim

@@ -88,6 +88,7 @@ void visit_members(auto& record, auto&& visit) {
     visit(*number);
   visit(record.place);
   visit(record.twin_finite);
+  visit(record.is_sum_over_ranks);
   for (auto* text : {&record.operation, &record.layer, &record.consumer}) visit(*text);
   visit(record.index);
 }

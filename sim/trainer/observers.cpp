@@ -5,6 +5,22 @@
 #include "sim/trainer/trainer.h"
 
 namespace sim {
+namespace {
+
+/// The first sum that is not finite, if there is one.
+std::optional<SkipRecord> nonfinite_sum(const ObservedDecision& decision) {
+  const ScaledGradients& scaled = decision.gradients;
+  for (std::size_t site = 0; site < scaled.sites.size(); ++site) {
+    const Tensor& gradient = scaled.values.gradients[site];
+    if (!is_weight(scaled.sites[site]) || !has_nonfinite(gradient)) continue;
+    SkipRecord record = record_of_sum(scaled.sites[site].name, gradient);
+    record.is_sum_over_ranks = decision.ranks > 1 && !decision.found_before_exchange.value_or(false);
+    return record;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 BackwardNeeds TwinObserver::needs(std::size_t step) const {
   const bool is_measured = step % every_ == 0;
@@ -39,24 +55,24 @@ void SkipObserver::after_backward(const ObservedBackward& backward, StepRecord& 
 }
 
 void SkipObserver::after_decision(const ObservedDecision& decision, StepRecord& record) {
-  if (!record.skipped() || record.skip) return;
-  const ScaledGradients& scaled = decision.gradients;
-  for (std::size_t site = 0; site < scaled.sites.size() && !record.skip; ++site) {
-    const Tensor& gradient = scaled.values.gradients[site];
-    if (is_weight(scaled.sites[site]) && has_nonfinite(gradient))
-      record.skip = record_of_sum(scaled.sites[site].name, gradient);
-  }
-  if (!record.skip) record.skip = find_cause(decision.tape, decision.loss, {}, twin_format_);
-  record.skip->loss_scale = decision.loss_scale;
-  record.skip->ranks = decision.ranks;
+  std::optional<SkipRecord>& found = record.skipped() ? record.skip : record.unseen_overflow;
+  const bool may_be_unseen = decision.found_before_exchange && !decision.found_nonfinite;
+  if (found || !(record.skipped() || may_be_unseen)) return;
+  found = nonfinite_sum(decision);
+  if (!found && record.skipped()) found = find_cause(decision.tape, decision.loss, {}, twin_format_);
+  if (!found) return;
+  found->step = record.step;
+  found->loss_scale = decision.loss_scale;
+  found->ranks = decision.ranks;
 }
 
 void SkipObserver::after_last_decision(StepRecord& record) {
   if (!record.skipped()) {
     record.skip.reset();
-  } else if (record.skip) {
-    record.skip->step = record.step;
+    return;
   }
+  record.unseen_overflow.reset();
+  if (record.skip) record.skip->step = record.step;
 }
 
 }  // namespace sim

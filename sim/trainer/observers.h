@@ -27,7 +27,8 @@ class StatisticsObserver final : public StepObserver {
   std::size_t every_;
 };
 
-/// Every step that is skipped or ends the run: StepRecord::skip. The cause of a backward pass that was not finite is
+/// Every step that is skipped or ends the run: StepRecord::skip; and one that should have been and was not:
+/// StepRecord::unseen_overflow. The cause of a backward pass that was not finite is
 /// looked for while its tape is there, before anybody knows whether the step is skipped.
 class SkipObserver final : public StepObserver {
  public:

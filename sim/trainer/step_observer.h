@@ -53,6 +53,9 @@ struct ObservedDecision {
   const ModelState& state;                   ///< which the step began with
   const Batch& batch;                        ///< of the last of these passes
   std::size_t ranks = 1;                     ///< whose means the parameter gradients are
+  bool found_nonfinite = false;              ///< what the scaler was told of the gradients
+  /// Whether a rank's own gradient was not finite, where the ranks looked before they exchanged them.
+  std::optional<bool> found_before_exchange = {};
 };
 
 /// Shown every step of the trainers it is registered with, and writes what it sees into the step's record. It changes

@@ -65,6 +65,8 @@ struct StepRecord {
   /// Updates of loss scalers that asked for a twin, each of which cost one more backward pass.
   int scaler_twins = 0;
   std::optional<SkipRecord> skip;  ///< of a step without an update, where recorded
+  /// Of an update that was applied, where recorded: the sum over ranks that was not finite, and that nobody looked into.
+  std::optional<SkipRecord> unseen_overflow;
 
   bool skipped() const { return decision != Decision::apply; }
 };
@@ -153,7 +155,7 @@ class Trainer {
     std::optional<SiteGradients> twin;       ///< of the micro-batches that it was run for
     std::vector<SiteGradients> other_twins = {};
     bool twin_finite = true;
-    std::optional<bool> found_before_exchange = {};  ///< not finite on any rank, where that counts
+    std::optional<bool> found_before_exchange = {};  ///< not finite on any rank, where it was looked for
     bool scaler_wants_twin = false;  ///< else it is run for observers alone, which must not change the run
   };
   /// What a rank makes of a micro-batch.

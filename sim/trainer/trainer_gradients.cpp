@@ -162,7 +162,8 @@ void Trainer::add(const std::vector<GradientSite>& sites, SiteGradients& first,
 void Trainer::exchange_gradients(Pending& pending) const {
   const std::vector<GradientSite>& sites = pending.scaled.sites;
   const std::vector<SiteGradients*> own = ranks_of(pending.scaled.values, pending.others);
-  if (options_.parallel.looks_before_exchange) {
+  const bool tells_sums_apart = options_.record_skips && options_.accumulation_steps > 1;
+  if (options_.parallel.looks_before_exchange || tells_sums_apart) {
     std::vector<bool> found;
     for (const SiteGradients* gradients : own) found.push_back(has_nonfinite_weight(sites, *gradients));
     pending.found_before_exchange = any_rank(found, *exchange_);
@@ -179,7 +180,8 @@ void Trainer::summarise_gradients(Pending& pending, const LossScaler& scaler) co
                                              ranks_of(pending.scaled.values, pending.others), *exchange_);
     pending.summary.exponents = &pending.exponents;
   }
-  if (pending.found_before_exchange) pending.summary.found_nonfinite = *pending.found_before_exchange;
+  if (options_.parallel.looks_before_exchange && pending.found_before_exchange)
+    pending.summary.found_nonfinite = *pending.found_before_exchange;
   pending.scaler_wants_twin = scaler.wants_twin(pending.summary);
 }
 
@@ -203,10 +205,17 @@ void Trainer::decide(const LossTerm& term, Pending& pending, StepRecord& record)
   sites_ = pending.scaled.sites;
   if (record.skipped() && !was_skipped && options_.record_skips && others_compute_ranks())
     record.skip = first_over_ranks(record.skip, pass_of_skip_, *exchange_);
-  const ObservedDecision observed{
-      term.tape,         term.loss,    pending.scale, static_cast<float>(options_.accumulation_steps),
-      pending.scaled,    pending.twin, state_,        term.batch,
-      exchange_->ranks()};
+  const ObservedDecision observed{term.tape,
+                                  term.loss,
+                                  pending.scale,
+                                  static_cast<float>(options_.accumulation_steps),
+                                  pending.scaled,
+                                  pending.twin,
+                                  state_,
+                                  term.batch,
+                                  exchange_->ranks(),
+                                  pending.summary.found_nonfinite,
+                                  pending.found_before_exchange};
   for (StepObserver* observer : observers_) observer->after_decision(observed, record);
 }
 

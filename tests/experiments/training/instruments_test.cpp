@@ -166,6 +166,35 @@ TEST_CASE("instruments: a sentence for each kind of skipped steps, with the firs
             .empty());
 }
 
+TEST_CASE("instruments: what an unseen overflow did to the weights is laid to it, and not to any scale") {
+  using Skip = sim::SkipRecord;
+  const auto skipped = [](std::size_t step, const char* operation) {
+    return StepRecord{
+        .step = step,
+        .decision = sim::Decision::skip,
+        .skip = Skip{
+            .step = step, .place = Skip::Place::forward, .operation = operation, .layer = "hidden1.weight"}};
+  };
+  const StepRecord overflow{.step = 4,
+                            .unseen_overflow = Skip{.step = 4,
+                                                    .place = Skip::Place::sum,
+                                                    .ranks = 8,
+                                                    .is_sum_over_ranks = true,
+                                                    .layer = "hidden1.weight"}};
+  const auto paragraph = [](const std::vector<StepRecord>& steps) {
+    return experiments::skips_paragraph(
+        std::vector<InstrumentedRun>{{.strategy = "dynamic", .seed = 7, .steps = steps}});
+  };
+  const std::string text =
+      paragraph({skipped(3, "exp"), overflow, skipped(5, "parameter"), skipped(6, "exp")});
+  CHECK(text.find("Skipped that no scale would have saved: 2, the first under dynamic, seed 7. Step 3") == 0);
+  CHECK(text.find("Skipped with weights that an unseen overflow had left infinite or NaN: 1, the first under "
+                  "dynamic, seed 7. Step 4 at S = 2^0: the gradient of hidden1.weight is ") !=
+        std::string::npos);
+  CHECK(paragraph({skipped(3, "parameter")}).find("Skipped that no scale would have saved: 1") == 0);
+  CHECK(paragraph({overflow}).empty());
+}
+
 TEST_CASE("instruments: the updates of each parameter over the whole run") {
   const TemporaryDirectory directory;
   const std::vector<sim::ParameterSpec> parameters{{"hidden1.weight", {2, 5}}, {"hidden1.bias", {4}}};

@@ -268,6 +268,30 @@ TEST_CASE("flight recorder: a trainer tells a sum of micro-batches from their ow
   CHECK(gradients > 0);
 }
 
+TEST_CASE("flight recorder: of micro-batches on several ranks it is told which of the two sums overflowed") {
+  // A rank's sum is about twice one of its two gradients, and that of two ranks twice as much again.
+  int over_ranks = 0, over_micro_batches = 0;
+  for (double scale = 1; scale < 1e9; scale *= 1.19) {
+    const Run run = training_runs::run(
+        {.policy = "O3",
+         .scaler = "static:scale=" + std::to_string(scale),
+         .options = {.batch = 16,
+                     .accumulation_steps = 2,
+                     .seed = 3,
+                     .record_skips = true,
+                     .parallel = {.ranks = 2, .all_reduce = {.division = sim::AllReduceDivision::after}}}},
+        1);
+    const std::optional<SkipRecord>& skip = run.steps.front().skip;
+    if (!skip || skip->place != Place::sum) continue;
+    CHECK((over_micro_batches == 0 || !skip->is_sum_over_ranks));  // from some scale on
+    (skip->is_sum_over_ranks ? over_ranks : over_micro_batches) += 1;
+    const char* const addends = skip->is_sum_over_ranks ? "over 2 ranks whose" : "over micro-batches whose";
+    CHECK(sim::describe(*skip).find(addends) != std::string::npos);
+  }
+  CHECK(over_ranks > 0);
+  CHECK(over_micro_batches > 0);
+}
+
 TEST_CASE("flight recorder: values have names that say where they are") {
   for (const sim::ModelRow& row : sim::models()) {
     const std::unique_ptr<sim::Model> model = training_runs::make_model(training_runs::small_spec(row.name));

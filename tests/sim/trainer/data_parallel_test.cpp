@@ -302,13 +302,25 @@ TEST_CASE("data-parallel: what overflows in an FP16 sum is found after the all-r
   CHECK(finite_after);
   REQUIRE(after.skip);
   CHECK(after.skip->place == sim::SkipRecord::Place::sum);
-  CHECK(sim::describe(*after.skip).find("summed over micro-batches or 4 ranks whose own are finite") !=
+  CHECK(sim::describe(*after.skip).find("summed over 4 ranks whose own are finite: a smaller scale cures") !=
         std::string::npos);
+  CHECK(!after.unseen_overflow);
 
   setup.options.parallel.looks_before_exchange = true;
   const auto [before, finite_before] = first_step(setup);
   CHECK(!before.skipped());
   CHECK(!finite_before);
+  REQUIRE(before.unseen_overflow);
+  CHECK(before.unseen_overflow->layer == after.skip->layer);
+  CHECK(sim::describe_applied(*before.unseen_overflow)
+            .find("summed over 4 ranks whose own are finite, and was applied unseen, ") != std::string::npos);
+
+  // The weights are then what is not finite in each step that follows.
+  Run gone = start_repeated(setup, repeated);
+  gone.train(2);
+  REQUIRE(gone.steps.back().skip);
+  CHECK(gone.steps.back().skip->is_of_weight());
+  CHECK(!gone.steps.back().unseen_overflow);
 
   // Divided before or in FP32 nothing overflows.
   for (const AllReduce& how : {AllReduce{}, AllReduce{.precision = sim::AllReducePrecision::fp32,
