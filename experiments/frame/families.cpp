@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <stdexcept>
+#include <tuple>
 
 #include "fp16/names.h"
 
@@ -15,11 +16,11 @@ const Family& find_family(Families families, std::string_view name) {
   return names::find_by_name(families, "family", name);
 }
 
-using Row = std::array<std::string, 3>;
+using Row = std::array<std::string, 4>;
 
 /// The cells in columns, two spaces apart; a column that is empty throughout takes no space.
 std::string in_columns(const std::vector<Row>& lines) {
-  std::array<std::size_t, 3> widths{};
+  std::array<std::size_t, std::tuple_size_v<Row>> widths{};
   for (const Row& line : lines) {
     for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
   }
@@ -41,11 +42,11 @@ std::string variant_listing(const Family& family, std::string_view name) {
   if (variant == variants.end())
     throw std::invalid_argument(
         names::unknown_name_message(family.name, name, names::names_of(std::span(variants))));
-  std::string text = in_columns({{variant->name, variant->kind, variant->description}});
+  std::string text = in_columns({{variant->name, variant->kind, variant->description, ""}});
   std::vector<Row> lines;
   if (family.details != nullptr) {
     for (const VariantDetail& detail : family.details(name))
-      lines.push_back({"  " + detail.name, detail.value, detail.allowed});
+      lines.push_back({"  " + detail.name, detail.value, detail.allowed, detail.meaning});
   }
   return text + (lines.empty() ? "  no options\n" : in_columns(lines));
 }
@@ -75,7 +76,7 @@ std::string listing(Families families, std::string_view text) {
   if (colon != std::string_view::npos) return variant_listing(family, text.substr(colon + 1));
   std::vector<Row> lines;
   for (const Variant& variant : family.variants())
-    lines.push_back({variant.name, variant.kind, variant.description});
+    lines.push_back({variant.name, variant.kind, variant.description, ""});
   return in_columns(lines);
 }
 

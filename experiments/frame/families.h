@@ -20,6 +20,7 @@ struct VariantDetail {
   std::string name;
   std::string value;    ///< of an option its default
   std::string allowed;  ///< of an option: "numbers in (1, inf)"
+  std::string meaning;  ///< where its name and what is allowed do not say it
 };
 
 struct Family {

@@ -100,8 +100,8 @@ std::vector<VariantDetail> policy_roles(std::string_view name) {
 
 std::vector<VariantDetail> all_reduce_options(std::string_view name) {
   std::vector<VariantDetail> details;
-  for (const auto& [option, value, allowed] : sim::options_of(sim::make_all_reduce(name)))
-    details.push_back({.name = option, .value = value, .allowed = allowed});
+  for (const auto& [option, value, allowed, meaning] : sim::options_of(sim::make_all_reduce(name)))
+    details.push_back({.name = option, .value = value, .allowed = allowed, .meaning = meaning});
   return details;
 }
 

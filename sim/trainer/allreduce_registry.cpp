@@ -66,24 +66,40 @@ bool is_ring(AllReduceAlgorithm algorithm) {
 struct OptionRow {
   std::string_view name;
   bool (*belongs_to)(AllReduceAlgorithm);
+  std::string_view meaning;
   std::vector<std::string> (*allowed)();
   std::string_view (*value)(const AllReduce&);
   void (*set)(AllReduce&, std::string_view option, std::string_view value);
 };
 
 template <auto Member, const auto& Variants>
-constexpr OptionRow option(std::string_view name, bool (*belongs_to)(AllReduceAlgorithm)) {
-  return {name, belongs_to, [] { return names_of(Variants); },
+constexpr OptionRow option(std::string_view name, bool (*belongs_to)(AllReduceAlgorithm),
+                           std::string_view meaning) {
+  return {name,
+          belongs_to,
+          meaning,
+          [] { return names_of(Variants); },
           [](const AllReduce& how) { return name_of(how.*Member); },
           [](AllReduce& how, std::string_view option_name, std::string_view value) {
             how.*Member = called(option_name, value, Variants);
           }};
 }
 
-constexpr std::array options{option<&AllReduce::precision, all_reduce_precisions>("precision", is_ours),
-                             option<&AllReduce::precision, precisions_of_mpi>("precision", is_mpi),
-                             option<&AllReduce::division, all_reduce_divisions>("division", has_any),
-                             option<&AllReduce::ring_chunks, all_ring_chunks>("chunks", is_ring)};
+constexpr std::array options{
+    option<&AllReduce::precision, all_reduce_precisions>(
+        "precision", is_ours,
+        "fp16: each sum is rounded to FP16; fp32_accumulation: sent in FP16, a worker's sums in FP32; fp32: "
+        "all in FP32"),
+    option<&AllReduce::precision, precisions_of_mpi>("precision", is_mpi,
+                                                     "fp16: each sum is rounded to FP16; fp32: all in FP32"),
+    option<&AllReduce::division, all_reduce_divisions>("division", has_any,
+                                                       "before: values by N; after: the sum by N; split: "
+                                                       "values by the power of two near sqrt(N), the sum by "
+                                                       "the rest, as FSDP"),
+    option<&AllReduce::ring_chunks, all_ring_chunks>(
+        "chunks", is_ring,
+        "of n elements, first_longer: the first n mod N chunks have one more; even: chunk c begins at "
+        "floor(c n / N)")};
 
 std::vector<OptionRow> options_of_order(AllReduceAlgorithm algorithm) {
   std::vector<OptionRow> own;
@@ -115,7 +131,7 @@ std::vector<AllReduceOption> options_of(const AllReduce& how) {
   std::vector<AllReduceOption> in_words;
   for (const OptionRow& row : options_of_order(how.algorithm))
     in_words.push_back({std::string(row.name), std::string(row.value(how)),
-                        fmt::format("{}", fmt::join(row.allowed(), ", "))});
+                        fmt::format("{}", fmt::join(row.allowed(), ", ")), std::string(row.meaning)});
   return in_words;
 }
 

@@ -29,6 +29,7 @@ struct AllReduceOption {
   std::string name;
   std::string value;    ///< in force
   std::string allowed;  ///< "fp16, fp32_accumulation, fp32"
+  std::string meaning;  ///< of each that is allowed
 };
 std::vector<AllReduceOption> options_of(const AllReduce& how);
 

@@ -299,8 +299,12 @@ const RevealedOrder& order_for(const RevealedOrders* orders, std::size_t workers
   for (const RevealedOrder& order : orders->orders) {
     if (order.workers() == workers && order.elements() == elements) return order;
   }
+  std::vector<std::string> found;
+  for (const RevealedOrder& order : orders->orders)
+    found.push_back(fmt::format("{} numbers of {} ranks each", order.elements(), order.workers()));
   throw std::invalid_argument(
-      fmt::format("all-reduce 'mpi': no order was found for {} numbers of {} ranks each", elements, workers));
+      fmt::format("all-reduce 'mpi': no order was found for {} numbers of {} ranks each; allowed: {}",
+                  elements, workers, found.empty() ? "none" : joined(found, ", ")));
 }
 
 std::vector<float> sum_in_order(const fp16::SummationTree& tree, std::span<const std::vector<float>> terms,
