@@ -26,10 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-[[noreturn]] void throw_bad_directory(const fs::path& directory, std::string_view why) {
-  throw std::runtime_error(
-      fmt::format("output directory '{}' cannot be used ({}); must be a directory that can be written",
-                  directory.string(), why));
+std::string refusal_of(const fs::path& directory, std::string_view why) {
+  return fmt::format("output directory '{}' cannot be used ({}); must be a directory that can be written",
+                     directory.string(), why);
 }
 
 /// `path` and those of its ancestors that do not exist, outermost first.
@@ -184,10 +183,13 @@ RunRecord::RunRecord(fs::path directory)
     : directory_(std::move(directory)),
       staging_(directory_ / ".partial"),
       created_directories_(missing_directories(directory_)) {
-  const auto refuse = [this](std::string_view why) {
+  const auto clear_away = [this] {
     if (lock_ >= 0) ::close(lock_);
     remove_if_empty(created_directories_);
-    throw_bad_directory(directory_, why);
+  };
+  const auto refuse = [&](std::string_view why) {
+    clear_away();
+    throw std::runtime_error(refusal_of(directory_, why));
   };
   std::error_code error;
   fs::create_directories(directory_, error);
@@ -195,7 +197,10 @@ RunRecord::RunRecord(fs::path directory)
   lock_ = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0) refuse(std::generic_category().message(errno));
   // Only a lock held by another run counts: a file system without locks is no reason to refuse.
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) refuse("another run is writing there");
+  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    clear_away();
+    throw DirectoryInUse(refusal_of(directory_, "another run is writing there"));
+  }
   fs::remove_all(staging_, error);
   if (!error) fs::create_directory(staging_, error);
   if (error) refuse(error.message());

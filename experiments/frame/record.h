@@ -14,6 +14,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -107,10 +108,16 @@ struct GpuInformation {
 /// The manifest's "gpu".
 Json as_json(const GpuInformation& gpu);
 
+/// A directory that another run is writing into.
+struct DirectoryInUse : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 class RunRecord {
  public:
   /// Creates the directory (and its parents) and the staging folder in it, and locks it against a second run.
-  /// Throws std::runtime_error, naming the directory and the reason, when one of these is not possible.
+  /// Throws std::runtime_error, naming the directory and the reason, when one of these is not possible: DirectoryInUse
+  /// where another run has locked it.
   explicit RunRecord(std::filesystem::path directory);
   /// A record of what a run found that leaves no directory; nothing may be staged.
   RunRecord();

@@ -79,6 +79,7 @@ CellResult read_cell(const fs::path& directory) {
     }
   }
   result.abort_reason = texts[std::string(abort_key)];
+  result.former_ranks = texts[std::string(former_ranks_key)];
   for (std::size_t i = 0; i < skip_kinds.size(); ++i) {
     result.skips.kinds[i] = {.count = static_cast<std::size_t>(result.value(skip_kinds[i].key)),
                              .first = texts[first_key(skip_kinds[i])]};

@@ -50,6 +50,8 @@ std::vector<Column<Row>> columns_of_cell(const std::vector<Column<Row>>& more) {
 
 /// The summary's key of why a cell's scaler ended it.
 inline constexpr std::string_view abort_key = "abort_reason";
+/// The summary's key of the ranks of a cell that went on with others: "to step 500 on 4 ranks, then on 3".
+inline constexpr std::string_view former_ranks_key = "former_ranks";
 /// The summary's key of what the first step of a kind was skipped for.
 std::string first_key(const SkipKind& kind);
 
@@ -59,6 +61,7 @@ struct CellResult {
   names::NamedValues values;
   std::string abort_reason;  ///< of a run that its scaler ended
   SkipTally skips = {};
+  std::string former_ranks = {};  ///< as in former_ranks_key; empty where it ran on as many throughout
 
   bool has(std::string_view key) const;
   /// Throws std::runtime_error, naming the file, for a key that is not there.

@@ -126,25 +126,42 @@ std::optional<std::uint64_t> steps_in_name(const fs::path& file) {
   return error == std::errc() && stop == end ? std::optional(steps) : std::nullopt;
 }
 
-RunIdentity without(RunIdentity run, std::span<const std::string_view> names) {
-  std::erase_if(run, [&](const auto& entry) { return std::ranges::find(names, entry.first) != names.end(); });
+const std::string* value_in(const RunIdentity& run, std::string_view name) {
+  const auto entry = std::ranges::find(run, name, &RunIdentity::value_type::first);
+  return entry == run.end() ? nullptr : &entry->second;
+}
+
+std::string ranks_text(const RunIdentity& run) {
+  const std::string ranks = ranks_of(run);
+  return fmt::format("{} rank{}", ranks, ranks == "1" ? "" : "s");
+}
+
+/// Without the number of ranks, and without what one rank has none of.
+RunIdentity without_ranks(RunIdentity run, bool is_one_of_them_alone) {
+  std::erase_if(run, [&](const auto& entry) {
+    const bool is_of_several =
+        std::ranges::find(entries_of_several_ranks, entry.first) != entries_of_several_ranks.end();
+    return entry.first == ranks_entry || (is_one_of_them_alone && is_of_several);
+  });
   return run;
 }
 
 /// Throws where two runs differ first.
-void require_same_run(const fs::path& file, const RunIdentity& saved, const RunIdentity& run) {
-  const auto described = [](const RunIdentity& identity, std::size_t i) {
-    return i < identity.size() ? fmt::format("{} '{}'", identity[i].first, identity[i].second)
-                               : "nothing more";
-  };
-  const auto size = std::max(saved.size(), run.size());
-  for (std::size_t i = 0; i < size; ++i) {
-    if (i < saved.size() && i < run.size() && saved[i] == run[i]) continue;
+void require_same_run(const fs::path& file, const RunIdentity& saved, const RunIdentity& run,
+                      bool with_other_ranks) {
+  const bool has_other_ranks = ranks_of(saved) != ranks_of(run);
+  const bool is_alone = has_other_ranks && (ranks_of(saved) == "1" || ranks_of(run) == "1");
+  const auto difference = first_difference(without_ranks(saved, is_alone), without_ranks(run, is_alone));
+  if (difference)
     throw std::invalid_argument(
-        fmt::format("checkpoint '{}' is of a run with {}, and this one has {}; allowed: the same "
-                    "run, another directory, or to remove the checkpoint",
-                    file.string(), described(saved, i), described(run, i)));
-  }
+        fmt::format("checkpoint '{}' is of a run with {} {}, and this one has {}; allowed: the same run, "
+                    "another directory, or to remove the checkpoint",
+                    file.string(), difference->name, difference->first, difference->second));
+  if (has_other_ranks && !with_other_ranks)
+    throw std::invalid_argument(
+        fmt::format("checkpoint '{}' is of a run on {}, and this one has {}; allowed: as many, "
+                    "--resume-with-other-ranks, another directory, or to remove the checkpoint",
+                    file.string(), ranks_text(saved), ranks_text(run)));
 }
 
 void require_files(const fs::path& checkpoint, const std::vector<FileMark>& files) {
@@ -187,6 +204,22 @@ std::uint32_t checksum_of(const sim::Dataset& dataset) {
   for (std::size_t first = 0; first < dataset.test_size(); first += chunk)
     sum = add_checksum(sum, dataset.test_batch(first, std::min(chunk, dataset.test_size() - first)));
   return sum;
+}
+
+std::optional<RunDifference> first_difference(const RunIdentity& first, const RunIdentity& second) {
+  const auto text = [](const std::string* value) { return value ? fmt::format("'{}'", *value) : "none"; };
+  for (const RunIdentity* const run : {&first, &second}) {
+    for (const auto& [name, any] : *run) {
+      const std::string a = text(value_in(first, name)), b = text(value_in(second, name));
+      if (a != b) return RunDifference{name, a, b};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string ranks_of(const RunIdentity& run) {
+  const std::string* const ranks = value_in(run, ranks_entry);
+  return ranks ? *ranks : "1";
 }
 
 std::string bytes_of(const Checkpoint& checkpoint) {
@@ -250,12 +283,12 @@ void CheckpointDirectory::write(const Checkpoint& checkpoint) const {
 
 std::optional<Checkpoint> CheckpointDirectory::latest(const RunIdentity& run,
                                                       const std::function<void(const std::string&)>& warn,
-                                                      std::span<const std::string_view> may_differ) const {
+                                                      bool with_other_ranks) const {
   std::vector<std::string> problems;
   for (const fs::path& file : files()) {
     try {
       Checkpoint checkpoint = read_checkpoint(file);
-      require_same_run(file, without(checkpoint.run, may_differ), without(run, may_differ));
+      require_same_run(file, checkpoint.run, run, with_other_ranks);
       require_files(file, checkpoint.files);
       for (const std::string& problem : problems)
         warn(fmt::format("{}; the run goes on from '{}'", problem, file.filename().string()));

@@ -6,11 +6,11 @@
 /// bytes), the content in CBOR (RFC 8949) with floating-point numbers as their bits, and the CRC-32 of all
 /// before it (4 bytes). Numbers and arrays are in this machine's byte order.
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -26,6 +26,20 @@ using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
 /// All that decides the results of a run, by name: {"model", "mlp:hidden1=64"}, {"seed", "3"}, ...
 using RunIdentity = NamedTexts;
+
+/// Where two runs differ first, by name: "batch", "'8'", "'16'"; what one has not is "none". Nothing where they are the same.
+struct RunDifference {
+  std::string name, first, second;
+};
+std::optional<RunDifference> first_difference(const RunIdentity& first, const RunIdentity& second);
+
+/// The entry of a run's identity that is the number of ranks, and those that only several ranks have: how they sum, where
+/// they look for what is not finite, and whether they share batch norm's statistics.
+inline constexpr std::string_view ranks_entry = "ranks";
+inline constexpr std::array<std::string_view, 3> entries_of_several_ranks{"all-reduce", "found inf",
+                                                                          "synchronised batch norm"};
+/// "1", of a run that says nothing of ranks.
+std::string ranks_of(const RunIdentity& run);
 
 /// CRC-32 of the examples of one epoch and of the test set, so that an identity tells data of the same name
 /// apart.
@@ -63,11 +77,10 @@ class CheckpointDirectory {
   /// The newest one that is whole with the bytes of its files; none where there is none at all. A damaged one
   /// is passed over for the one before and reported to `warn` in a line. Throws std::runtime_error when all
   /// are damaged, std::invalid_argument, with both values, when the checkpoint is of another run or another
-  /// version of the format. What is named in `may_differ` may be another in the
-  /// checkpoint's run.
+  /// version of the format. The number of ranks may be another `with_other_ranks`.
   std::optional<Checkpoint> latest(const RunIdentity& run,
                                    const std::function<void(const std::string&)>& warn,
-                                   std::span<const std::string_view> may_differ = {}) const;
+                                   bool with_other_ranks = false) const;
 
   /// Removes them, and what a write left that was cut off.
   void clear() const;

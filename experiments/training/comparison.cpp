@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "experiments/frame/text_table.h"
+#include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/glossary.h"
 #include "experiments/training/instruments.h"
 #include "experiments/training/judgements.h"
@@ -121,13 +122,22 @@ std::string answer(const Comparison& comparison) {
   return text;
 }
 
+/// " ends at a test loss of 0.1"; ": ended by its scaler at step 3 of 500, at a test loss of 0.1"; ": diverged, at no finite
+/// test loss".
+std::string end_of(const SeedGroup& group, int steps) {
+  std::string ending = group.ending(steps);
+  const std::string divergence = group.divergence();
+  if (!divergence.empty()) ending += (ending.empty() ? "" : ", ") + divergence;
+  return fmt::format("{} at {}", ending.empty() ? " ends" : fmt::format(": {},", ending),
+                     divergence.empty()
+                         ? fmt::format("a test loss of {}", with_interval(group.estimate("final_loss"), 1, 5))
+                         : "no finite test loss");
+}
+
 std::string headline(const Comparison& comparison) {
   const SeedGroup& first = comparison.groups().front();
   const int steps = comparison.setup().steps();
-  const std::string ending = first.ending(steps);
-  std::string text = fmt::format("{} under {}{} at a test loss of {}", comparison.model(), name_of(first),
-                                 ending.empty() ? " ends" : fmt::format(": {},", ending),
-                                 with_interval(first.estimate("final_loss"), 1, 5));
+  std::string text = fmt::format("{} under {}{}", comparison.model(), name_of(first), end_of(first, steps));
   if (comparison.is_classifier())
     text += fmt::format(" and {} % test accuracy", with_interval(first.estimate("final_accuracy"), 100, 2));
   text += '.';
@@ -145,6 +155,20 @@ std::string headline(const Comparison& comparison) {
                                  : std::string(".");
   }
   return text;
+}
+
+/// Runs that went on with other ranks than they began with, and are those of no number of ranks.
+std::vector<std::string> changes_of_ranks(const Comparison& comparison) {
+  std::vector<std::string> sentences;
+  for (const SeedGroup& group : comparison.groups()) {
+    for (std::size_t i = 0; i < group.results.size(); ++i) {
+      if (const std::string& ranks = group.results[i].former_ranks; !ranks.empty())
+        sentences.push_back(
+            fmt::format("{}, seed {}, ran {}: its bits are those of no number of ranks alone.",
+                        name_of(group), comparison.first_seed() + i, ranks));
+    }
+  }
+  return sentences;
 }
 
 /// What the runs of all groups skipped, and what their scalers asked for.
@@ -226,8 +250,12 @@ std::optional<Estimate> Comparison::difference(const SeedGroup& group, std::stri
 std::string Comparison::setting() const {
   std::string text = fmt::format("{}; {} steps, seed{} {}", description(), setup_->steps(),
                                  seeds() == 1 ? "" : "s", first_seed_);
-  if (seeds() == 1) return text + ".";
-  return text + fmt::format(" to {}. ± and [ ]: 95 % t-intervals over the seeds.", first_seed_ + seeds() - 1);
+  text += seeds() == 1
+              ? "."
+              : fmt::format(" to {}. ± and [ ]: 95 % t-intervals over the seeds.", first_seed_ + seeds() - 1);
+  if (has_reference_ && groups_.size() > 1 && rounds_in_all_reduce(common_.parallel))
+    text += " The runs of fp32 were all-reduced in FP32.";
+  return text;
 }
 
 void write_verdict(RunRecord& record, const Comparison& comparison) {
@@ -245,6 +273,7 @@ void write_verdict(RunRecord& record, const Comparison& comparison) {
                                     static_cast<std::size_t>(result.value("steps")), result.abort_reason));
     }
   }
+  for (const std::string& sentence : changes_of_ranks(comparison)) record.verdict(sentence);
   record.verdict(comparison.setting());
 }
 

@@ -49,7 +49,8 @@ std::vector<SummaryRow<SeedGroup>> failure_rows(const std::string& prefix);
 class Comparison {
  public:
   /// Reads what the cells of `model` have written; the setup must outlive the comparison.
-  /// `common` is what its cells were chosen to have in common.
+  /// `common` is what its cells were chosen to have in common; the FP32 runs of several groups are all-reduced in FP32
+  /// whatever it says.
   Comparison(std::string model, const TrainingSetup& setup, std::span<const Cell> cells,
              RunChoice common = {});
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <span>
 #include <string_view>
 
@@ -36,6 +37,35 @@ void reject_contradictions(const DataParallelOptions& options) {
     throw UsageError(
         "--allreduce: 'mpi' is the library's own order; must come with --mpi or --allreduce-order, which "
         "training has");
+}
+
+/// What would have no effect is a mistake.
+void reject_without_effect(const DataParallelOptions& options) {
+  const DataParallelOptions usual;
+  const bool is_alone = options.ranks == 1 && !options.processes;
+  struct Given {
+    std::string_view option;
+    bool is_given;
+  };
+  for (const auto& [option, is_given] : {Given{"--allreduce", options.allreduce != usual.allreduce},
+                                         Given{"--found-inf", options.found_inf != usual.found_inf},
+                                         Given{"--sync-batch-norm", options.sync_batch_norm}}) {
+    if (is_given && is_alone)
+      throw UsageError(fmt::format(
+          "{}: is given with one rank, which exchanges nothing; must come with several --ranks", option));
+  }
+  for (const auto& [option, is_given] :
+       {Given{"--mpi-library", !options.mpi_library.empty()},
+        Given{"--compare-every", options.compare_every != usual.compare_every},
+        Given{"--mpi-timeout", options.allowed_silence != usual.allowed_silence}}) {
+    if (is_given && !options.processes)
+      throw UsageError(fmt::format("{}: is given without --mpi; must come with it", option));
+  }
+}
+
+/// "19 numbers of 4 ranks".
+std::string size_text(std::size_t numbers, std::size_t ranks) {
+  return fmt::format("{} numbers of {} ranks", numbers, ranks);
 }
 
 }  // namespace
@@ -84,6 +114,7 @@ sim::DataParallel DataParallelOptions::choice() const {
   if (found_inf != "after" && found_inf != "before")
     throw UsageError(fmt::format("--found-inf: '{}' is given; must be after or before", found_inf));
   sim::AllReduce how = from_option("--allreduce", [&] { return sim::make_all_reduce(allreduce); });
+  reject_without_effect(*this);
   if (how.algorithm == sim::AllReduceAlgorithm::mpi) how.revealed = &revealed;
   return {.ranks = processes ? processes->count() : static_cast<std::size_t>(ranks),
           .all_reduce = how,
@@ -105,6 +136,16 @@ void DataParallelOptions::read_order() {
       from_option("--allreduce-order", [&] { return sim::revealed_order_from(text.string()); })};
 }
 
+void DataParallelOptions::require_order_of(std::size_t weights) const {
+  if (order_file.empty()) return;
+  const sim::RevealedOrder& order = revealed.orders.front();
+  const auto wanted = static_cast<std::size_t>(ranks);
+  if (order.workers() == wanted && order.elements() == weights) return;
+  throw UsageError(fmt::format(
+      "--allreduce-order: file '{}' has the order of {}, and this run sums {}; must be of a run of as many",
+      order_file, size_text(order.elements(), order.workers()), size_text(weights, wanted)));
+}
+
 void DataParallelOptions::meet(const RunIdentity& run, std::size_t weights) {
   if (!processes) return;
   const sim::DataParallel parallel = choice();
@@ -112,24 +153,24 @@ void DataParallelOptions::meet(const RunIdentity& run, std::size_t weights) {
       parallel.all_reduce.algorithm == sim::AllReduceAlgorithm::mpi && parallel.ranks > 1;
   RunIdentity of_all = run;
   of_all.emplace_back("weights compared every", fmt::format("{}", compare_every));
+  of_all.emplace_back("seconds of silence", fmt::format("{}", allowed_silence));
   of_all.emplace_back("going on with other ranks", fmt::format("{}", with_other_ranks));
   processes->agree(of_all, compare_every);
   processes->allow_silence(static_cast<std::uint64_t>(allowed_silence));
   if (is_revealed) revealed.orders = {processes->reveal(weights, parallel.all_reduce.precision)};
 }
 
-void DataParallelOptions::add_to(RunIdentity& identity) const {
-  const sim::DataParallel parallel = choice();
+void DataParallelOptions::add_to(RunIdentity& identity, const sim::DataParallel& parallel) const {
   if (parallel.ranks == 1) return;
   std::string how = sim::spec_of(parallel.all_reduce);
   for (const sim::RevealedOrder& order : revealed.orders) {
     const std::string text = order.text();
     how += fmt::format(", order {:08x}", crc32(std::as_bytes(std::span(text))));
   }
-  identity.emplace_back("ranks", fmt::format("{}", parallel.ranks));
-  identity.emplace_back("all-reduce", how);
-  identity.emplace_back("found inf", found_inf);
-  identity.emplace_back("synchronised batch norm", fmt::format("{}", sync_batch_norm));
+  const std::array values{how, found_inf, fmt::format("{}", sync_batch_norm)};
+  identity.emplace_back(ranks_entry, fmt::format("{}", parallel.ranks));
+  for (std::size_t i = 0; i < values.size(); ++i)
+    identity.emplace_back(entries_of_several_ranks[i], values[i]);
 }
 
 void DataParallelOptions::describe(RunRecord& record) const {

@@ -11,7 +11,7 @@
 
 namespace experiments {
 
-/// How a training is spread over ranks, as its user says it. One rank exchanges nothing, whatever else is said.
+/// How a training is spread over ranks, as its user says it. One rank exchanges nothing.
 struct DataParallelOptions {
   int ranks = 1;
   std::string allreduce = "ring:precision=fp32";
@@ -32,7 +32,8 @@ struct DataParallelOptions {
   /// Adds --mpi and what belongs to it.
   void bind_mpi(CommandLine& command_line);
 
-  /// Throws std::invalid_argument, one line that names the option. It must not outlive the options.
+  /// Throws std::invalid_argument, one line that names the option, also for one that would have no effect. It must not
+  /// outlive the options.
   sim::DataParallel choice() const;
 
   bool keeps_files() const { return !processes || processes->is_first(); }
@@ -42,11 +43,13 @@ struct DataParallelOptions {
 
   /// What --allreduce-order names. Throws as choice() does.
   void read_order();
+  /// Throws where the order that was read is not that of so many numbers.
+  void require_order_of(std::size_t weights) const;
   /// Before the first step: where there are several processes, all have this run before them. Then finds the order of the
   /// library's sums of so many numbers, where they are asked for.
   void meet(const RunIdentity& run, std::size_t weights);
-  /// What a run's identity says of the ranks; nothing for one.
-  void add_to(RunIdentity& identity) const;
+  /// What the identity of a run with this choice, or what became of it, says of the ranks; nothing for one.
+  void add_to(RunIdentity& identity, const sim::DataParallel& parallel) const;
   /// Settings of the manifest.
   void describe(RunRecord& record) const;
 };

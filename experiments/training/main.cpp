@@ -17,6 +17,7 @@
 #include "experiments/frame/curve_table.h"
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/parallel.h"
+#include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/comparison.h"
 #include "experiments/training/data_parallel_options.h"
 #include "experiments/training/laboratory.h"
@@ -101,6 +102,13 @@ void reject_contradictions(const Options& options) {
   require_one("--seeds", static_cast<std::size_t>(options.seeds));
 }
 
+/// The FP32 that a sweep compares with is FP32 throughout.
+sim::DataParallel parallel_of(const experiments::Cell& cell, const Options& options) {
+  const bool compares = options.sweep && (options.policies.size() > 1 || options.scalers.size() > 1);
+  const sim::DataParallel parallel = options.parallel.choice();
+  return compares && cell.policy == "fp32" ? experiments::all_reduced_in_fp32(parallel) : parallel;
+}
+
 experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& options, int threads) {
   return {.policy = cell.policy,
           .scaler = cell.scaler,
@@ -112,7 +120,7 @@ experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& o
           .clipping = {.max_norm = options.clip_norm, .max_value = options.clip_value},
           .clip_before_unscale = options.clip_before_unscale,
           .threads = threads,
-          .parallel = options.parallel.choice(),
+          .parallel = parallel_of(cell, options),
           .exchange = options.parallel.exchange(),
           .keep_in = options.parallel.keeps_files() ? std::optional(cell.directory) : std::nullopt};
 }
@@ -149,8 +157,17 @@ experiments::RunIdentity identity_of(const experiments::Cell& cell, const Networ
   // Only where asked for: a run without them is the run that it was.
   if (training.record) identity.emplace_back("record every", fmt::format("{}", training.record_every));
   if (!training.dump_tensors.empty()) identity.emplace_back("dumped tensors", training.dump_tensors);
-  options.parallel.add_to(identity);
+  options.parallel.add_to(identity, choice.parallel);
   return identity;
+}
+
+/// What must be the same before each of several processes.
+experiments::RunIdentity run_of_all_ranks(const experiments::Cell& cell, const Network& network,
+                                          const Options& options, const fs::path& out) {
+  experiments::RunIdentity run = identity_of(cell, network, options);
+  run.emplace_back("checkpoint every", fmt::format("{}", options.checkpoint_every));
+  run.emplace_back("out", out.string());
+  return run;
 }
 
 std::vector<experiments::Cell> cells_of(const Options& options, const fs::path& out) {
@@ -192,7 +209,8 @@ void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, c
                            .checkpoint_every = options.checkpoint_every,
                            .require_claim = require_claim,
                            .ranks = options.parallel.processes,
-                           .with_other_ranks = options.parallel.with_other_ranks},
+                           .with_other_ranks = options.parallel.with_other_ranks,
+                           .replaces_others = !options.sweep},
                           run, progress);
   };
   try {
@@ -254,6 +272,7 @@ void run(experiments::Run& run, Options& options) {
   Networks networks;
   for (const std::string& model : options.models)
     networks.push_back(std::make_unique<Network>(options.training, model));
+  for (const auto& network : networks) options.parallel.require_order_of(network->weights());
   if (options.cells || !options.shard.empty()) {
     const std::vector<experiments::Cell> own =
         options.shard.empty() ? cells : experiments::cells_of(experiments::parse_shard(options.shard), cells);
@@ -267,7 +286,7 @@ void run(experiments::Run& run, Options& options) {
     record.setting("merged", fmt::format("{}", fmt::join(options.merged, ", ")));
   } else {
     reject_impossible(cells, networks, options, run.threads());
-    options.parallel.meet(identity_of(cells.front(), *networks.front(), options),
+    options.parallel.meet(run_of_all_ranks(cells.front(), *networks.front(), options, run.out()),
                           networks.front()->weights());
     train(run, cells, networks, options);
     if (options.parallel.processes) options.parallel.processes->set_trained();
@@ -276,8 +295,9 @@ void run(experiments::Run& run, Options& options) {
   }
 
   std::vector<experiments::Comparison> comparisons;
-  for (const auto& network : networks)
-    comparisons.emplace_back(network->spec, network->setup, cells, choice_of(cells.front(), options, 1));
+  experiments::RunChoice common = choice_of(cells.front(), options, 1);
+  common.parallel = options.parallel.choice();
+  for (const auto& network : networks) comparisons.emplace_back(network->spec, network->setup, cells, common);
   experiments::write_cells(record, cells);
   experiments::write_comparisons(record, comparisons);
   experiments::write_summary(record, comparisons, !options.sweep);

@@ -31,26 +31,20 @@ std::array<double, longest_name / sizeof(double)> numbers_of_host() {
   return std::bit_cast<std::array<double, longest_name / sizeof(double)>>(name);
 }
 
-std::string text_of(const RunIdentity& run) {
+std::uint32_t checksum_of(const RunIdentity& run) {
   std::string text;
-  for (const auto& [name, value] : run) text += fmt::format("{} '{}'\n", name, value);
-  return text;
+  for (const auto& [name, value] : run) text += fmt::format("{}\n{}\n", name, value);
+  return crc32(std::as_bytes(std::span(text)));
 }
 
-/// "has batch '8', and rank 0 has batch '16'": the first line in which they differ.
-std::string difference(const std::string& text, const std::string& of_rank_0) {
-  const auto first_line = [&](std::string_view lines) {
-    return lines.empty()
-               ? std::string(text.empty() || of_rank_0.empty() ? "nothing to train" : "nothing more")
-               : std::string(lines.substr(0, lines.find('\n')));
-  };
-  std::string_view a = text, b = of_rank_0;
-  while (!a.empty() && !b.empty() && first_line(a) == first_line(b)) {
-    a.remove_prefix(a.find('\n') + 1);
-    b.remove_prefix(b.find('\n') + 1);
-  }
-  return fmt::format("has {}, and rank 0 has {}; allowed: the same on all ranks", first_line(a),
-                     first_line(b));
+/// "has batch '8', and rank 0 has '16'": in what they differ first; empty where in nothing.
+std::string difference_in(const RunIdentity& run, const RunIdentity& of_rank_0) {
+  if (run.empty() != of_rank_0.empty())
+    return run.empty() ? "has nothing to train, and rank 0 has a run"
+                       : "has a run, and rank 0 nothing to train";
+  const auto difference = first_difference(run, of_rank_0);
+  if (!difference) return {};
+  return fmt::format("has {} {}, and rank 0 has {}", difference->name, difference->first, difference->second);
 }
 
 double checksum_of(const sim::Trainer& trainer) {
@@ -100,10 +94,9 @@ Ranks::Outcome Ranks::decline(int exit_code, const std::string& said) {
 }
 
 Ranks::Outcome Ranks::meet(int exit_code, const std::string& said, const RunIdentity& run) {
-  const std::string own = text_of(run);
-  const auto checksum = crc32(std::as_bytes(std::span(own)));
+  const std::string own = bytes_of(Checkpoint{.run = run});
   const std::vector<double> all =
-      wire_.gather(std::vector{static_cast<double>(exit_code), static_cast<double>(checksum)});
+      wire_.gather(std::vector{static_cast<double>(exit_code), static_cast<double>(checksum_of(run))});
   for (std::size_t rank = 0; rank < count(); ++rank) {
     if (all[2 * rank] <= 0) continue;
     const std::string problem = wire_.broadcast(said, rank);
@@ -113,7 +106,8 @@ Ranks::Outcome Ranks::meet(int exit_code, const std::string& said, const RunIden
   for (std::size_t rank = 1; rank < count(); ++rank) {
     if (all[2 * rank] == all[0] && all[2 * rank + 1] == all[1]) continue;
     const std::string others = wire_.broadcast(own, rank), first = wire_.broadcast(own, 0);
-    return {2, fmt::format("rank {} on {} {}", rank, host_of(rank), difference(others, first))};
+    return {2, fmt::format("rank {} on {} {}; allowed: the same on all ranks", rank, host_of(rank),
+                           difference_in(checkpoint_from(others, "").run, checkpoint_from(first, "").run))};
   }
   return {0, ""};
 }

@@ -59,10 +59,18 @@ void refuse_while_being_made(const CellToMerge& wanted, const std::string& folde
            "once all are done");
 }
 
+/// Copies are no harm, as long as they are the same: manifests alone tell times.
+void refuse_unlike(const std::string& name, const std::string& folder, const std::string& other) {
+  const auto cell_in = [&](const std::string& of) { return fs::path(of) / "cells" / name; };
+  if (checksums_of_cell(cell_in(folder)) != checksums_of_cell(cell_in(other)))
+    refuse(fmt::format("cell '{}' has other files in '{}' than in '{}'", name, other, folder),
+           "each cell once, or the same copies of it");
+}
+
 /// Where the cell is whole; none where it is in no folder.
 std::optional<FoundCell> find_cell(const CellToMerge& wanted, const std::vector<std::string>& folders) {
   const std::string name = name_of(wanted.cell);
-  std::vector<std::string> holders;
+  std::optional<std::string> holder;
   for (const std::string& folder : folders) {
     refuse_while_being_made(wanted, folder);
     const CellCheck check = check_cell(fs::path(folder) / "cells" / name, wanted.identity);
@@ -77,13 +85,12 @@ std::optional<FoundCell> find_cell(const CellToMerge& wanted, const std::vector<
                            name, folder, check.what),
                "to make it again");
       case CellCheck::State::finished:
-        holders.push_back(folder);
+        if (holder) refuse_unlike(name, *holder, folder);
+        if (!holder) holder = folder;
     }
   }
-  if (holders.size() > 1)
-    refuse(fmt::format("cell '{}' is in several folders: {}", name, some_of(holders)), "each cell once");
-  if (holders.empty()) return std::nullopt;
-  return FoundCell{&wanted.cell, fs::path(holders.front()) / "cells" / name};
+  if (!holder) return std::nullopt;
+  return FoundCell{&wanted.cell, fs::path(*holder) / "cells" / name};
 }
 
 /// The files of a finished run, and nothing that it went on from.
@@ -140,6 +147,8 @@ void make_claimed(std::span<const Cell> cells, const fs::path& directory, int th
         make(*left[i], [&] { claims.require(name); });
       } catch (const ClaimLost&) {
         is_others[i] = true;
+      } catch (const DirectoryInUse&) {  // its former owner is held up, and not yet done
+        is_others[i] = true;
       } catch (...) {
         claims.give_back(name);
         throw;
@@ -158,6 +167,9 @@ void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::s
   for (const std::string& folder : folders) {
     if (!fs::is_directory(fs::path(folder) / "cells"))
       refuse(fmt::format("'{}' holds no cells", folder), "folders that --out of shards named");
+    const auto is_same = [&](const std::string& other) { return fs::equivalent(folder, other); };
+    if (std::ranges::count_if(folders, is_same) > 1)
+      refuse(fmt::format("folder '{}' is given twice", folder), "each folder once");
   }
   std::vector<FoundCell> found;
   std::vector<std::string> gaps;

@@ -26,7 +26,8 @@ std::vector<Cell> cells_of(const SweepShard& shard, std::span<const Cell> all);
 
 /// Calls make(cell, require_claim) for every cell, up to `threads` at one time, each with a claim in `directory`
 /// (experiments/frame/claims.h). Those that other jobs work on come last, once they are given up or done; so all are done
-/// in the end, whoever has made them. `require_claim` throws ClaimLost, after which the cell is another job's.
+/// in the end, whoever has made them. A cell whose directory another process still writes into (DirectoryInUse) is waited for
+/// likewise. `require_claim` throws ClaimLost, after which the cell is another job's.
 void make_claimed(std::span<const Cell> cells, const std::filesystem::path& directory, int threads,
                   const std::function<void(const Cell&, const std::function<void()>& require_claim)>& make);
 
@@ -37,8 +38,8 @@ struct CellToMerge {
 };
 
 /// Copies the cells from the folders of shards, DIR/cells, into their own directories. Throws std::invalid_argument, in
-/// one line that names cells and folders, before anything is copied: where a cell is still being made, in two folders,
-/// of another run or revision, damaged, or in none.
+/// one line that names cells and folders, before anything is copied: where a folder is given twice, and where a cell is still
+/// being made, of another run or revision, damaged, in none, or in two folders and not the same in both.
 void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::string>& folders);
 
 }  // namespace experiments

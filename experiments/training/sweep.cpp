@@ -3,10 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <optional>
-#include <span>
-#include <string_view>
+#include <stdexcept>
 
 #include "experiments/frame/files.h"
 #include "experiments/frame/interrupt.h"
@@ -61,6 +59,8 @@ struct Totals {
   }
 };
 
+constexpr const char* former_ranks_entry = "former ranks";
+
 /// Once the run is finished.
 void remove_what_it_went_on_from(const fs::path& directory) {
   CheckpointDirectory(directory).clear();
@@ -73,6 +73,7 @@ struct Training {
   Totals totals{.parameters = std::vector<sim::UpdateCounts>(trainer.state().specs.size())};
   names::NamedValues earlier_peaks;  ///< of the memory, before the run was resumed
   std::string abort_reason;
+  std::string former_ranks;  ///< "to step 500 on 4 ranks, ", for each number that it went on from
 
   /// Over the whole run.
   names::NamedValues peaks() const {
@@ -95,24 +96,26 @@ Checkpoint checkpoint_of(Training& training, Journal& journal, const CellRun& pl
   });
   for (std::size_t i = 0; i < skip_kinds.size(); ++i)
     checkpoint.notes.emplace_back(first_key(skip_kinds[i]), training.totals.skips.kinds[i].first);
+  checkpoint.notes.emplace_back(former_ranks_entry, training.former_ranks);
   return checkpoint;
 }
 
 /// The marks of the files that go with the checkpoint; none where the run begins.
 std::vector<FileMark> resume(Training& training, const CellRun& plan, Run& run) {
   const auto warn = [&run](const std::string& problem) { run.warn(problem); };
-  static constexpr std::array<std::string_view, 4> of_ranks{"ranks", "all-reduce", "found inf",
-                                                            "synchronised batch norm"};
-  const auto may_differ = std::span(of_ranks).first(plan.with_other_ranks ? of_ranks.size() : 0);
   std::optional<Checkpoint> saved =
-      CheckpointDirectory(plan.cell.directory).latest(plan.identity, warn, may_differ);
+      CheckpointDirectory(plan.cell.directory).latest(plan.identity, warn, plan.with_other_ranks);
   if (plan.ranks) plan.ranks->share(saved ? std::optional(saved->trainer) : std::nullopt);
   if (!saved) return {};
-  if (saved->run != plan.identity)
+  training.former_ranks = saved->notes.at(skip_kinds.size()).second;
+  if (ranks_of(saved->run) != ranks_of(plan.identity)) {
+    training.former_ranks +=
+        fmt::format("to step {} on {} ranks, ", saved->trainer.steps_done, ranks_of(saved->run));
     run.warn(
         fmt::format("the run goes on from step {} with other ranks; its bits are from there on those of no "
                     "number of ranks alone",
                     saved->trainer.steps_done));
+  }
   training.trainer.restore(saved->trainer);
   std::size_t next = training.peaks().size();
   Totals::visit(training.totals, [&]<class Number>(const char*, Number& value) {
@@ -154,6 +157,12 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
   }
 }
 
+/// "to step 500 on 4 ranks, then on 3"; empty where it were as many throughout.
+std::string all_ranks_of(const Training& training, const CellRun& plan) {
+  if (training.former_ranks.empty()) return {};
+  return fmt::format("{}then on {}", training.former_ranks, ranks_of(plan.identity));
+}
+
 void write_results(RunRecord& record, const Training& training, const CellRun& plan) {
   const sim::Evaluation evaluation =
       while_doing(fmt::format("evaluating {} after its last step", plan.cell.model), [&] {
@@ -175,10 +184,13 @@ void write_results(RunRecord& record, const Training& training, const CellRun& p
   }
   for (const auto& [key, bytes] : training.peaks()) record.summary(key, bytes);
   record.summary(std::string(abort_key), training.abort_reason);
+  const std::string former_ranks = all_ranks_of(training, plan);
+  if (!former_ranks.empty()) record.summary(std::string(former_ranks_key), former_ranks);
   for (std::size_t i = 0; i < skip_kinds.size(); ++i)
     record.summary(first_key(skip_kinds[i]), totals.skips.kinds[i].first);
-  record.verdict(fmt::format("{}, policy {}, scaler {}, seed {}: {}.", plan.setup.description(plan.choice),
+  record.verdict(fmt::format("{}, policy {}, scaler {}, seed {}{}: {}.", plan.setup.description(plan.choice),
                              plan.choice.policy, plan.choice.scaler, plan.choice.seed,
+                             former_ranks.empty() ? "" : ", " + former_ranks,
                              plan.setup.quality(evaluation)));
   for (const auto& [kind, options] : {std::pair("optimizer", training.trainer.optimizer().options()),
                                       std::pair("scaler", training.trainer.scaler_options())}) {
@@ -197,25 +209,64 @@ Json read_json(const fs::path& file) {
   return Json::from_text(contents_of(file).value_or(""));
 }
 
+/// The identity that a finished run's manifest has; empty of what is none.
+RunIdentity identity_in(const fs::path& directory) {
+  RunIdentity identity;
+  const Json manifest = read_json(directory / "manifest.json");
+  const Json options = manifest.is_object() ? manifest.value("options") : Json();
+  if (!options.is_object()) return identity;
+  for (const auto& [name, value] : options.members())
+    identity.emplace_back(name, value.is_string() ? value.string() : "");
+  return identity;
+}
+
+/// That of the run, or where it may go on with other ranks that of one which has.
+RunIdentity expected_identity(const CellRun& plan) {
+  RunIdentity expected = plan.identity;
+  if (!plan.with_other_ranks) return expected;
+  for (const auto& [name, value] : identity_in(plan.cell.directory)) {
+    if (name == former_ranks_entry) expected.emplace_back(name, value);
+  }
+  return expected;
+}
+
 bool is_finished(const CellRun& plan, Run& run) {
-  const CellCheck check = check_cell(plan.cell.directory, plan.identity);
+  const CellCheck check = check_cell(plan.cell.directory, expected_identity(plan));
   if (check.state == CellCheck::State::damaged) {
     run.warn(fmt::format("file '{}' is missing or not what its run wrote; the run is made again",
                          (plan.cell.directory / check.what).string()));
   }
-  return check.state == CellCheck::State::finished;  // another run's cell is replaced without a word
+  if (check.state == CellCheck::State::of_another_run && !plan.replaces_others)
+    throw std::invalid_argument(
+        fmt::format("cell '{}' is of another run: {}; allowed: the same options, another directory, or to "
+                    "remove the cell",
+                    plan.cell.directory.string(), check.what));
+  return check.state == CellCheck::State::finished;
 }
 
-/// Where two runs differ first.
-std::string difference(const Json& found, const RunIdentity& identity) {
-  for (const auto& [name, value] : identity) {
-    const Json* const other = found.find(name);
-    if (other != nullptr && *other == Json(value)) continue;
-    return fmt::format("its {} is {}, and this one's '{}'", name,
-                       other != nullptr && other->is_string() ? fmt::format("'{}'", other->string()) : "none",
-                       value);
+/// Puts all of a trained run into its directory.
+void finish(RunRecord& record, const Training& training, Journal& journal, const CellRun& plan,
+            std::uint64_t resumed_at) {
+  journal.copy_to(record.staging());
+  for (const char* const kept : {"record", "tensors"}) {
+    if (fs::exists(plan.cell.directory / kept))
+      fs::copy(plan.cell.directory / kept, record.staging() / kept, fs::copy_options::recursive);
   }
-  return "it has options that this one has not";
+  write_parameters(record, plan.cell, training.trainer.state().specs, training.totals.parameters);
+  write_results(record, training, plan);
+  record.setting("resumed_at_step", resumed_at);
+  throw_if_interrupted();
+  RunIdentity identity = plan.identity;
+  if (const std::string ranks = all_ranks_of(training, plan); !ranks.empty())
+    identity.emplace_back(former_ranks_entry, ranks);
+  Json settings = Json::object({{"experiment", "training"},
+                                {"question", "One run of a sweep."},
+                                {"options", options_of(identity)},
+                                {"seed", plan.choice.seed},
+                                {"threads", plan.choice.threads}});
+  settings.update(arithmetic_of_this_process());
+  if (plan.require_claim) plan.require_claim();
+  record.commit(settings);
 }
 
 /// What ranks other than the first make of a cell.
@@ -235,20 +286,25 @@ void follow(const CellRun& plan) {
 CellCheck check_cell(const fs::path& directory, const RunIdentity& identity) {
   using enum CellCheck::State;
   if (!fs::exists(directory / "manifest.json")) return {unfinished};
-  const Json manifest = read_json(directory / "manifest.json");
-  if (manifest.is_object() && manifest.value("options") != options_of(identity))
-    return {of_another_run, difference(manifest.value("options"), identity)};
+  const bool has_manifest = read_json(directory / "manifest.json").is_object();
+  if (const auto difference = first_difference(identity, identity_in(directory)); has_manifest && difference)
+    return {of_another_run, fmt::format("its {} is {}, and here {}", difference->name, difference->second,
+                                        difference->first)};
   const std::vector<std::string> files = damaged_files(directory);
   if (!files.empty()) return {damaged, files.front()};
   return {finished};
 }
 
 std::vector<std::string> files_of_cell(const fs::path& directory) {
-  const Json manifest = read_json(directory / "manifest.json");
+  const Json checksums = checksums_of_cell(directory);
   std::vector<std::string> files;
-  for (const auto& [file, checksum] : manifest.at("checksums").members()) files.push_back(file);
+  for (const auto& [file, checksum] : checksums.members()) files.push_back(file);
   files.emplace_back("manifest.json");
   return files;
+}
+
+Json checksums_of_cell(const fs::path& directory) {
+  return read_json(directory / "manifest.json").at("checksums");
 }
 
 void run_cell(const CellRun& plan, Run& run, Progress& progress) {
@@ -259,10 +315,10 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
     remove_what_it_went_on_from(plan.cell.directory);
     return progress.tick(static_cast<std::size_t>(plan.setup.steps()));
   }
+  RunRecord record(plan.cell.directory);
   Training training{.trainer = plan.setup.trainer(plan.choice)};
   const std::vector<FileMark> marks = resume(training, plan, run);
   const std::uint64_t resumed_at = training.trainer.steps_done();
-  RunRecord record(plan.cell.directory);
   Journal journal(plan.cell, marks);
   progress.tick(resumed_at);
   try {
@@ -272,23 +328,7 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
     if (is_checkpoint_asked() && goes_on) save(training, journal, plan);
     throw;
   }
-  journal.copy_to(record.staging());
-  for (const char* const kept : {"record", "tensors"}) {
-    if (fs::exists(plan.cell.directory / kept))
-      fs::copy(plan.cell.directory / kept, record.staging() / kept, fs::copy_options::recursive);
-  }
-  write_parameters(record, plan.cell, training.trainer.state().specs, training.totals.parameters);
-  write_results(record, training, plan);
-  record.setting("resumed_at_step", resumed_at);
-  throw_if_interrupted();
-  Json settings = Json::object({{"experiment", "training"},
-                                {"question", "One run of a sweep."},
-                                {"options", options_of(plan.identity)},
-                                {"seed", plan.choice.seed},
-                                {"threads", plan.choice.threads}});
-  settings.update(arithmetic_of_this_process());
-  if (plan.require_claim) plan.require_claim();
-  record.commit(settings);
+  finish(record, training, journal, plan, resumed_at);
   remove_what_it_went_on_from(plan.cell.directory);
 }
 

@@ -97,6 +97,12 @@ void require_equal_parts(const TrainingBudget& budget, const sim::DataParallel& 
                   budget.batch, parallel.ranks, parallel.ranks));
 }
 
+void require_batch_norm(const sim::Model& model, std::string_view name, const sim::DataParallel& parallel) {
+  if (!parallel.sync_batch_norm || !model.buffers().empty()) return;
+  throw std::invalid_argument(fmt::format(
+      "--sync-batch-norm: model '{}' has no batch norm; must be left out, or with one that has", name));
+}
+
 /// What there was before any run of this process took some of it.
 const sim::AvailableMemory& memory_at_first() {
   static const sim::AvailableMemory available = sim::available_memory();
@@ -189,6 +195,7 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::Precisio
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
                                     sim::AnyScaler scaler, const TrainingBudget& budget) const {
   require_equal_parts(budget, choice.parallel);
+  require_batch_norm(*model_, row_.name, choice.parallel);
   require_memory(choice, policy, scaler, budget);
   sim::Trainer trainer = unchecked_trainer(choice, policy, std::move(scaler), budget);
   observe(trainer, choice, policy);

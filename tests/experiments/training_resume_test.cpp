@@ -202,6 +202,57 @@ TEST_CASE("training: a checkpoint of another run is refused with both values and
   }
 }
 
+TEST_CASE("training: a run that went on with other ranks says so for good, and is no run of either number") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  const std::string arguments =
+      "--model mlp:hidden1=16 --batch 12 --steps 400 --checkpoint-every 10 --twin-every 0 --ranks ";
+  leave_unfinished(arguments + "4", out);
+  const std::string steps = std::to_string(steps_of(checkpoints_in(out).back()));
+  const auto refusal = [&](const std::string& ranks) {
+    const Outcome outcome = run(arguments + ranks, out);
+    CHECK(outcome.exit_code == 2);
+    return outcome.output;
+  };
+  CHECK(contains(refusal("3"),
+                 "is of a run on 4 ranks, and this one has 3 ranks; allowed: as many, "
+                 "--resume-with-other-ranks, another directory, "));
+  CHECK(contains(refusal("1"), "is of a run on 4 ranks, and this one has 1 rank; allowed: "));
+  const std::string others = " --resume-with-other-ranks";
+  CHECK(contains(refusal("3 --allreduce ring:precision=fp16" + others), "is of a run with all-reduce '"));
+  const std::string said = "to step " + steps + " on 4 ranks, then on 3";
+  const Outcome resumed = run(arguments + "3" + others, out);
+  INFO(resumed.output);
+  REQUIRE(resumed.exit_code == 0);
+  CHECK(contains(resumed.output, "amp with dynamic, seed 0, ran " + said + ": its bits are those of no "));
+  CHECK(contains(content_of(out / "run" / "verdict.txt"), said));
+  CHECK(json_of(out / "run" / "manifest.json").at("options").at("former ranks") == said);
+
+  const std::string manifest = content_of(out / "run" / "manifest.json");
+  REQUIRE(run(arguments + "3" + others, out).exit_code == 0);
+  CHECK(content_of(out / "run" / "manifest.json") == manifest);  // it was finished
+  REQUIRE(run(arguments + "3", out).exit_code == 0);
+  CHECK(!json_of(out / "run" / "manifest.json").at("options").contains("former ranks"));
+}
+
+TEST_CASE("training: a finished cell of a sweep is not replaced by one of other options") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  const std::string sweep = "--sweep --model mlp:hidden1=8 --policy fp32,amp --batch 4 ";
+  REQUIRE(run(sweep + "--steps 6 --shard 1/1", out).exit_code == 0);
+  const Files before = results_of(out);
+  for (const char* other : {"--steps 7 --shard 1/1", "--steps 7"}) {
+    const Outcome outcome = run(sweep + other, out);
+    CHECK(outcome.exit_code == 2);
+    CHECK(std::ranges::count(outcome.output, '\n') == 1);
+    CHECK(contains(outcome.output, "cell '" + (out / "cells" / "mlp+hidden1=8-").string()));
+    CHECK(contains(outcome.output,
+                   "' is of another run: its steps is '6', and here '7'; allowed: the same "
+                   "options, another directory, or to remove the cell"));
+    check_equal(results_of(out), before);
+  }
+}
+
 TEST_CASE("training: of two checkpoints the older stands in for a damaged newer one") {
   const TemporaryDirectory directory;
   REQUIRE(run(small, directory / "whole").exit_code == 0);

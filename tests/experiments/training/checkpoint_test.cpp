@@ -337,10 +337,42 @@ TEST_CASE("checkpoint: one of another run is refused with both values, whole as 
   const std::string model = refusal({{"model", "cnn"}, {"policy", "fp16"}});
   CHECK(contains(model, "checkpoint-4"));
   CHECK(contains(model, "model 'mlp'"));
-  CHECK(contains(model, "model 'cnn'"));
+  CHECK(contains(model, "and this one has 'cnn'; allowed: the same run, another directory, or to remove "));
   CHECK(contains(refusal({{"model", "mlp"}, {"policy", "O2"}}), "policy 'amp'"));
-  CHECK(contains(refusal({{"model", "mlp"}}), "nothing more"));
-  CHECK(contains(refusal({{"model", "mlp"}, {"policy", "amp"}, {"seed", "1"}}), "seed '1'"));
+  CHECK(contains(refusal({{"model", "mlp"}}), "policy 'amp', and this one has none"));
+  CHECK(contains(refusal({{"model", "mlp"}, {"policy", "amp"}, {"seed", "1"}}),
+                 "seed none, and this one has '1'"));
+}
+
+TEST_CASE(
+    "checkpoint: one of other ranks is refused with the option that takes it, and nothing else passes") {
+  const TemporaryDirectory directory;
+  const experiments::CheckpointDirectory checkpoints(directory.path());
+  const auto on = [](const std::string& ranks, const std::string& all_reduce) {
+    return experiments::RunIdentity{{"model", "mlp"}, {"ranks", ranks}, {"all-reduce", all_reduce}};
+  };
+  const experiments::RunIdentity on_one{{"model", "mlp"}};
+  checkpoints.write({.run = on("4", "ring"), .trainer = {.steps_done = 4}});
+  const auto with_others = [&](const experiments::RunIdentity& run) {
+    return checkpoints
+        .latest(
+            run, [](const std::string&) {}, true)
+        ->trainer.steps_done;
+  };
+  const auto refusal = [&](const experiments::RunIdentity& run, bool with_other_ranks) {
+    return message_of([&] {
+      checkpoints.latest(
+          run, [](const std::string&) {}, with_other_ranks);
+    });
+  };
+  const std::string allowed =
+      "; allowed: as many, --resume-with-other-ranks, another directory, or to remove ";
+  CHECK(contains(refusal(on("3", "ring"), false), "a run on 4 ranks, and this one has 3 ranks" + allowed));
+  CHECK(contains(refusal(on_one, false), "a run on 4 ranks, and this one has 1 rank" + allowed));
+  CHECK(with_others(on("3", "ring")) == 4);
+  CHECK(with_others(on_one) == 4);
+  CHECK(contains(refusal(on("3", "direct"), true), "all-reduce 'ring', and this one has 'direct'"));
+  CHECK(contains(refusal({{"model", "cnn"}}, true), "model 'mlp', and this one has 'cnn'"));
 }
 
 TEST_CASE(

@@ -2,8 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
@@ -43,8 +45,20 @@ class Runs {
     return *this;
   }
 
+  Runs& with_common(const experiments::RunChoice& common) {
+    common_ = common;
+    return *this;
+  }
+  /// The newest run went on with other ranks.
+  Runs& went_on(const std::string& ranks) {
+    nlohmann::ordered_json summary = summary_of(0.5);
+    summary["former_ranks"] = ranks;
+    write(cells_.back(), summary);
+    return *this;
+  }
+
   std::vector<Cell>& cells() { return cells_; }
-  Comparison comparison() const { return Comparison("mlp", setup_, cells_); }
+  Comparison comparison() const { return Comparison("mlp", setup_, cells_, common_); }
   std::string verdict() const {
     experiments::RunRecord record(directory_ / "out");
     experiments::write_verdict(record, comparison());
@@ -53,13 +67,14 @@ class Runs {
 
  private:
   static nlohmann::ordered_json summary_of(double loss) {
-    return {{"final_loss", loss},
-            {"final_accuracy", loss},
+    return {{"final_loss", std::isfinite(loss) ? nlohmann::ordered_json(loss) : "nan"},
+            {"final_accuracy", std::isfinite(loss) ? loss : 0.1},
             {"steps", 500},
             {"skipped_steps", 0},
             {"skipped_for_scale", 0},
             {"skipped_at_any_scale", 0},
             {"skipped_by_rule", 0},
+            {"skipped_after_overflow", 0},
             {"final_scale_log2", 0},
             {"fraction_swallowed", 0},
             {"scaler_twins", 0},
@@ -76,6 +91,7 @@ class Runs {
   experiments::TrainingOptions options_{.model = "mlp:hidden1=8:hidden2=4"};
   experiments::TrainingSetup setup_;
   std::vector<Cell> cells_;
+  experiments::RunChoice common_;
 };
 
 }  // namespace
@@ -133,6 +149,35 @@ TEST_CASE(
   Runs reference;
   reference.add("fp32", {0.9, 0.91, 0.9}, "fairseq").ended_at(3).add("amp", {0.95, 0.97, 0.95});
   CHECK(!contains(reference.verdict(), " than fp32"));
+}
+
+TEST_CASE("comparison: a run without a finite loss has diverged") {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  Runs one, some;
+  CHECK(one.add("amp", {none})
+            .verdict()
+            .starts_with("mlp under amp with none: diverged, at no finite test loss and "));
+  CHECK(contains(some.add("amp", {none, 0.5}).verdict(), "mlp under amp with none: 1 of 2 diverged, at no "));
+}
+
+TEST_CASE("comparison: that fp32 is all-reduced in FP32 is said where others are not") {
+  const auto setting = [](const std::string& other, sim::AllReducePrecision precision) {
+    Runs runs;
+    runs.add("fp32", {0.5}).add(other, {0.5}, "dynamic");
+    runs.with_common({.parallel = {.ranks = 4, .all_reduce = {.precision = precision}}});
+    return runs.comparison().setting();
+  };
+  const std::string said = " The runs of fp32 were all-reduced in FP32.";
+  CHECK(setting("amp", sim::AllReducePrecision::fp16).ends_with(said));
+  CHECK(!contains(setting("amp", sim::AllReducePrecision::fp32), said));
+}
+
+TEST_CASE("comparison: a run that went on with other ranks is named") {
+  Runs runs;
+  runs.add("amp", {0.5}, "dynamic").went_on("to step 24 on 4 ranks, then on 3");
+  CHECK(
+      contains(runs.verdict(),
+               "amp with dynamic, seed 0, ran to step 24 on 4 ranks, then on 3: its bits are those of no "));
 }
 
 TEST_CASE("comparison: what the gradient lost against its twin stands in the table") {

@@ -41,13 +41,22 @@ TEST_CASE("ranks: those that have another revision, or more options, are named o
   for (const std::string& said : refusals({run, run, run})) CHECK(said.empty());
   for (const std::string& said : refusals({run, run, other_revision})) {
     CHECK(said.find("rank 2 on ") == 0);
-    CHECK(said.find("has halflab '0.1.0 77aa', and rank 0 has halflab '0.1.0 1f2e'") != std::string::npos);
+    CHECK(said.find("has halflab '0.1.0 77aa', and rank 0 has '0.1.0 1f2e'") != std::string::npos);
   }
   for (const std::string& said : refusals({run, more}))
-    CHECK(said.find("has record every '10', and rank 0 has nothing more; allowed: the same on all ranks") !=
+    CHECK(said.find("has record every '10', and rank 0 has none; allowed: the same on all ranks") !=
           std::string::npos);
   for (const std::string& said : refusals({more, run}))
-    CHECK(said.find("has nothing more, and rank 0 has record every '10'") != std::string::npos);
+    CHECK(said.find("has record every none, and rank 0 has '10'") != std::string::npos);
+  for (const std::string& said : refusals({run, {}}))
+    CHECK(said.find("has nothing to train, and rank 0 has a run; allowed: ") != std::string::npos);
+}
+
+TEST_CASE("ranks: what one has more is named, and not what stands in its place") {
+  const RunIdentity run{{"batch", "8"}, {"ranks", "2"}};
+  const RunIdentity more{{"batch", "8"}, {"record every", "10"}, {"ranks", "2"}};
+  for (const std::string& said : refusals({run, more}))
+    CHECK(said.find("has record every '10', and rank 0 has none") != std::string::npos);
 }
 
 TEST_CASE("ranks: where one cannot begin, the others do not") {
