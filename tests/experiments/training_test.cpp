@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "tests/data_directory.h"
+#include "tests/experiments/programs.h"
 #include "tests/experiments/training_process.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
@@ -261,6 +262,82 @@ TEST_CASE(
   CHECK(!json_of(directory / "one" / "run" / "manifest.json").at("options").contains("ranks"));
 }
 
+TEST_CASE(
+    "training: the fp32 that a sweep compares with is all-reduced in FP32, and a single run as asked for") {
+  const TemporaryDirectory directory;
+  const std::string ranks =
+      "--model mlp:hidden1=8 --batch 8 --steps 3 --ranks 2 --allreduce ring:precision=fp16 ";
+  const Outcome outcome = run(ranks + "--sweep --policy fp32,amp", directory / "sweep");
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  REQUIRE(run(ranks + "--policy fp32", directory / "single").exit_code == 0);
+  const auto all_reduce_of = [&](const fs::path& cell) {
+    return json_of(cell / "manifest.json").at("options").at("all-reduce").get<std::string>();
+  };
+  const fs::path cells = directory / "sweep" / "cells";
+  CHECK(contains(all_reduce_of(cells / "mlp+hidden1=8-fp32-none-0"), "precision=fp32"));
+  CHECK(contains(all_reduce_of(cells / "mlp+hidden1=8-amp-dynamic-0"), "precision=fp16"));
+  CHECK(contains(all_reduce_of(directory / "single" / "run"), "precision=fp16"));
+  CHECK(contains(outcome.output, "2 ranks, all-reduced by ring in fp16, divided before; 3 steps"));
+  CHECK(contains(outcome.output, " The runs of fp32 were all-reduced in FP32.\n"));
+}
+
+TEST_CASE("training: where a sum overflows that nobody looks into, later skips are laid to it") {
+  const TemporaryDirectory directory;
+  const Outcome outcome =
+      run("--model mlp:hidden1=32 --batch 24 --ranks 8 --steps 12 --twin-every 0 --allreduce "
+          "ring:precision=fp16:division=after --found-inf before",
+          directory / "out");
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(contains(outcome.output, " under amp with dynamic: diverged, at no finite test loss"));
+  CHECK(contains(outcome.output, "Step 0 at S = 2^16: the gradient of hidden1.weight is "));
+  CHECK(contains(outcome.output, "summed over 8 ranks whose own are finite, and was applied unseen"));
+  CHECK(!contains(outcome.output, "no scale would have saved"));
+  const nlohmann::json summary = json_of(directory / "out" / "summary.json");
+  CHECK(summary.at("skipped_after_overflow") == 11);
+  CHECK(summary.at("skipped_at_any_scale") == 0);
+}
+
+TEST_CASE("training: an order of another run's sums is refused with its file, and what that holds") {
+  const TemporaryDirectory directory;
+  const fs::path file = directory / "manifest.json";
+  std::ofstream(file) << R"json({"settings": {"allreduce.order": "0-2: ((0+1)+2); 3-4: (0+(1+2))"}})json";
+  const std::string arguments =
+      "--model mlp:hidden1=8 --batch 12 --steps 2 --allreduce mpi --allreduce-order " + file.string();
+  for (const char* ranks : {"3", "4"}) {
+    const Outcome outcome = run(arguments + " --ranks " + ranks, directory / "never");
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.output, "--allreduce-order: file '" + file.string() +
+                                       "' has the order of 5 numbers of 3 ranks, and this run sums "));
+    CHECK(contains(outcome.output,
+                   std::string(" numbers of ") + ranks + " ranks; must be of a run of as many\n"));
+    CHECK(!fs::exists(directory / "never"));
+  }
+}
+
+TEST_CASE("training: processes that a launcher started and that do not know of each other are refused") {
+  const TemporaryDirectory directory;
+  const auto under = [&](const std::string& variables, const std::string& more) {
+    return programs::run_command(variables + " " HALFLAB_BINARY_DIRECTORY "/training --model mlp:hidden1=8 " +
+                                 more + " --out " + (directory / "out").string());
+  };
+  const std::string open_mpi = "OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 OMPI_COMM_WORLD_LOCAL_RANK=0",
+                    srun = "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_LOCALID=0 SLURM_STEP_NUM_TASKS=4",
+                    batch_script = "SLURM_PROCID=0 SLURM_NTASKS=4 SLURM_LOCALID=0";
+  const auto refused = under(open_mpi, "--steps 2");
+  CHECK(refused.exit_code == 2);
+  CHECK(refused.output ==
+        "training: 2 processes were started by mpirun; must come with --mpi, or each with --shard, its own "
+        "part "
+        "of a sweep\n");
+  CHECK(contains(under(srun, "--steps 2").output, "4 processes were started by srun; must come with --mpi"));
+  CHECK(!fs::exists(directory / "out"));
+  CHECK(under(srun, "--help").exit_code == 0);
+  CHECK(under(srun, "--sweep --steps 2 --shard 1/2").exit_code == 0);
+  CHECK(under(batch_script, "--steps 2").exit_code == 0);
+}
+
 TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written") {
   const TemporaryDirectory directory;
   const std::pair<const char*, const char*> wrong[] = {
@@ -287,6 +364,13 @@ TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written"
       {"--allreduce direct:chunks=even", "allowed: precision, division"},
       {"--ranks 2 --found-inf never", "--found-inf"},
       {"--ranks 2 --scalers ada_loss", "allowed: 1 rank"},
+      {"--allreduce ring:precision=fp16", "--allreduce: is given with one rank, which exchanges nothing"},
+      {"--found-inf before", "--found-inf: is given with one rank"},
+      {"--model cnn --sync-batch-norm", "--sync-batch-norm: is given with one rank"},
+      {"--ranks 2 --sync-batch-norm", "--sync-batch-norm: model 'mlp' has no batch norm; must be left out"},
+      {"--ranks 2 --compare-every 3", "--compare-every: is given without --mpi; must come with it"},
+      {"--mpi-timeout 30", "--mpi-timeout: is given without --mpi"},
+      {"--mpi-library mpich", "--mpi-library: is given without --mpi"},
       {"--data /no/such/text", "/no/such/text"},
       {"--sweep --model mlp,transformer --data digits", "'digits' holds images"},
   };

@@ -56,6 +56,16 @@ for network in "$checkout"/experiments/networks/*.toml; do
   grep -qw "$(basename "$network" .toml)" help.txt || fail "$network is not offered"
 done
 
+for library in openmpi mpich; do
+  launcher=$(command -v "mpirun.$library") || continue
+  code=0
+  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1 \
+    "$launcher" -np 2 "$halflab" run training --mpi --batch 8 --model mlp:hidden1=8 --steps 2 \
+    --twin-every 0 --out "ranks-$library" >said.txt 2>&1 || code=$?
+  grep -q 'was not found when this Halflab was configured' said.txt || [ $code -eq 0 ] ||
+    fail "$library, of the installed modules: $(cat said.txt)"
+done
+
 bare "$experiments/cpu_status" >table.txt || fail "cpu_status finds no records"
 expect_in table.txt QEMU
 bare "$experiments/gpu_status" >table.txt || fail "gpu_status finds no records"

@@ -23,7 +23,8 @@ namespace {
 /// What the arguments ask for, which are read as a whole only once there are others to tell what is wrong with them.
 struct Request {
   bool is_made = false;
-  std::string library;  ///< empty: the launcher's
+  bool stands_alone = false;  ///< asks for what a process does by itself, whoever started others beside it
+  std::string library;        ///< empty: the launcher's
 };
 
 Request request_in(std::span<const char* const> arguments) {
@@ -32,11 +33,20 @@ Request request_in(std::span<const char* const> arguments) {
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--mpi") request.is_made = true;
+    for (const std::string_view option : {"--shard", "--cells", "--help", "--list"})
+      request.stands_alone |= argument.substr(0, argument.find('=')) == option;
     if (argument == library && i + 1 < arguments.size()) request.library = arguments[i + 1];
     if (argument.starts_with(library) && argument.substr(library.size()).starts_with('='))
       request.library = argument.substr(library.size() + 1);
   }
   return request;
+}
+
+/// Processes that do not know of each other would all train the same into one folder.
+[[noreturn]] void reject_strangers(const Launch& launch) {
+  throw UsageError(fmt::format(
+      "{} processes were started by {}; must come with --mpi, or each with --shard, its own part of a sweep",
+      launch.ranks, launch.launcher));
 }
 
 std::string library_of(const Request& request, const std::optional<Launch>& launch) {
@@ -131,11 +141,13 @@ class Job {
 int run_on_ranks(std::string_view program, int argc, const char* const* argv,
                  const std::function<int(Ranks*, Streams)>& run) {
   const Request request = request_in(std::span(argv, static_cast<std::size_t>(argc)));
-  if (!request.is_made) return run(nullptr, {});
   const std::optional<Launch> launch = launch_of_this_process();
+  const bool is_alone = request.stands_alone || !launch || launch->ranks == 1;
+  if (!request.is_made && is_alone) return run(nullptr, {});
   std::ostringstream unseen;
   std::ostream& err = launch && launch->rank_on_host != 0 ? unseen : std::cerr;  // one line a host
   return guarded(program, err, [&] {
+    if (!request.is_made) reject_strangers(*launch);
     const std::string library = library_of(request, launch);
     const auto line = [&](const std::string& what, const RankProgress& last) {
       return fmt::format("{}: rank {} {} {}", program, launch->rank, what,

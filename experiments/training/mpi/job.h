@@ -8,7 +8,8 @@
 
 namespace experiments {
 
-/// Calls `run`, which returns an exit code, with the processes that --mpi among the arguments asks for; null without. Only
+/// Calls `run`, which returns an exit code, with the processes that --mpi among the arguments asks for; null without, where
+/// no launcher has started several, unless each is to make a shard. Only
 /// rank 0 has streams that anybody sees: what ends all ranks alike is told once. What ends one alone ends all, with its line.
 /// Returns the exit code of this process.
 int run_on_ranks(std::string_view program, int argc, const char* const* argv,

@@ -11,14 +11,17 @@ namespace {
 /// The variables that a launcher sets.
 struct LauncherRow {
   const char* library;
+  const char* launcher;
   const char* rank;
   const char* ranks;
   const char* rank_on_host;
 };
 constexpr std::array rows{
-    LauncherRow{"openmpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
-    LauncherRow{"mpich", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
-    LauncherRow{"", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"},  // srun, for any library
+    LauncherRow{"openmpi", "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+                "OMPI_COMM_WORLD_LOCAL_RANK"},
+    LauncherRow{"mpich", "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    // For any library; a batch script has the number of tasks alone, and not that of a step.
+    LauncherRow{"", "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
 };
 
 std::optional<int> number_in(const char* variable) {
@@ -37,6 +40,7 @@ std::optional<Launch> launch_of_this_process() {
     const std::optional<int> rank = number_in(row.rank), ranks = number_in(row.ranks);
     if (!rank || !ranks) continue;
     return Launch{.library = row.library,
+                  .launcher = row.launcher,
                   .rank = *rank,
                   .ranks = *ranks,
                   .rank_on_host = number_in(row.rank_on_host).value_or(*rank)};

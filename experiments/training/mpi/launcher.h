@@ -8,7 +8,8 @@
 namespace experiments {
 
 struct Launch {
-  std::string library;  ///< "openmpi" or "mpich": whose launcher it was; empty where it may be either's
+  std::string library;   ///< "openmpi" or "mpich": whose launcher it was; empty where it may be either's
+  std::string launcher;  ///< "mpirun" or "srun"
   int rank = 0;
   int ranks = 1;
   int rank_on_host = 0;

@@ -1,6 +1,7 @@
 #pragma once
-/// What training asks of an MPI library: plain functions in a shared module, lib/halflab_mpi_<library>.so beside bin/, of which
-/// there is one for each library. Only the module knows the library's header, and is opened where --mpi asks for it.
+/// What training asks of an MPI library: plain functions in a shared module, lib/halflab_mpi_<library>.so beside bin/ and in
+/// lib/halflab/ where it is installed, of which there is one for each library. Only the module knows the library's header, and
+/// is opened where --mpi asks for it.
 
 #include <cstddef>
 #include <cstdint>

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include "experiments/frame/installation.h"
 #include "fp16/bulk.h"
 
 namespace experiments {
@@ -16,15 +17,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// lib/ beside the folder of this program.
+/// In lib/halflab/ below the prefix where it was installed, in a build in lib/.
 fs::path file_of_module(const std::string& library) {
-  return fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "lib" /
-         fmt::format("halflab_mpi_{}.so", library);
+  const fs::path libraries = prefix_of(program_folder()) / "lib";
+  const std::string name = fmt::format("halflab_mpi_{}.so", library);
+  const fs::path installed = libraries / "halflab" / name;
+  return fs::exists(installed) ? installed : libraries / name;
 }
 
 /// An MPI library looks its own symbols up in all that is loaded, and stays until the process ends.
 const MpiModule* open_module(const std::string& library) {
   const fs::path file = file_of_module(library);
+  if (!fs::exists(file))
+    throw std::runtime_error(
+        fmt::format("--mpi: {} cannot be loaded (there is no '{}'); must be a Halflab built in a checkout or "
+                    "installed from that build, as packages and wheels have no MPI",
+                    library, file.string()));
   void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
   if (handle == nullptr)
     throw std::runtime_error(fmt::format("--mpi: {} cannot be loaded ({})", library, ::dlerror()));

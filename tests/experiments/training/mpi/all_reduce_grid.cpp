@@ -1,16 +1,16 @@
 /// As one of several ranks: is what they all-reduce over MPI bit for bit what virtual ranks have? A row for each order,
 /// precision, division and number of elements, by rank 0. Exit code 1 where a rank has other bits.
-///
-/// all_reduce_grid openmpi|mpich ELEMENTS,ELEMENTS... [--all]
 
 #include <fmt/format.h>
 
 #include <bit>
+#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <exception>
 #include <random>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -84,13 +84,42 @@ std::vector<sim::AllReduce> all_reduces(bool all) {
   return every;
 }
 
-int run(const std::string& library, const std::string& elements, bool all) {
+constexpr const char* usage =
+    "mpirun -np 4 all_reduce_grid openmpi|mpich ELEMENTS,ELEMENTS... [--all]: whether sums over MPI have the "
+    "bits of virtual ranks, for each order; --all: for each division, too";
+
+struct Arguments {
+  std::string library;
+  std::vector<std::size_t> elements;
+  bool all;
+};
+
+std::size_t number_in(const std::string& text) {
+  std::size_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stop != end || number == 0)
+    throw std::invalid_argument(fmt::format("'{}' is given for ELEMENTS; must be as in {}", text, usage));
+  return number;
+}
+
+Arguments arguments_in(const std::vector<std::string>& words) {
+  const bool all = words.size() == 3 && words[2] == "--all";
+  const bool is_library = !words.empty() && (words[0] == "openmpi" || words[0] == "mpich");
+  if (!is_library || words.size() != (all ? 3 : 2))
+    throw std::invalid_argument(fmt::format("must be given as {}", usage));
+  Arguments arguments{.library = words[0], .all = all};
+  std::istringstream counts(words[1]);
+  for (std::string count; std::getline(counts, count, ',');) arguments.elements.push_back(number_in(count));
+  return arguments;
+}
+
+int run(const Arguments& arguments) {
   experiments::RankProgress progress;
-  experiments::MpiWire wire(library, progress);
+  experiments::MpiWire wire(arguments.library, progress);
   bool is_equal = true;
-  std::istringstream counts(elements);
-  for (std::string count; std::getline(counts, count, ',');) {
-    for (const sim::AllReduce& how : all_reduces(all)) is_equal &= check(wire, how, std::stoul(count));
+  for (const std::size_t count : arguments.elements) {
+    for (const sim::AllReduce& how : all_reduces(arguments.all)) is_equal &= check(wire, how, count);
   }
   return is_equal ? 0 : 1;
 }
@@ -98,9 +127,13 @@ int run(const std::string& library, const std::string& elements, bool all) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) return 2;
+  const std::vector<std::string> words(argv + 1, argv + argc);
+  if (words == std::vector<std::string>{"--help"}) {
+    fmt::print("{}\n", usage);
+    return 0;
+  }
   try {
-    return run(argv[1], argv[2], argc > 3 && std::string(argv[3]) == "--all");
+    return run(arguments_in(words));
   } catch (const std::exception& error) {
     fmt::print(stderr, "all_reduce_grid: {}\n", error.what());
     return 2;

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "tests/experiments/training/mpi/launches.h"
@@ -18,6 +19,23 @@ void check_grid(const Library& library, int ranks, const std::string& arguments,
   MESSAGE(library.name, "\n", outcome.output);
   CHECK(outcome.exit_code == 0);
   CHECK(test::contains(outcome.output, "equal"));
+}
+
+TEST_CASE("mpi grid: wrong arguments are one line with the usage, and --help is the usage") {
+  const std::string program = HALFLAB_BINARY_DIRECTORY "/all_reduce_grid ";
+  const std::string usage = "mpirun -np 4 all_reduce_grid openmpi|mpich ELEMENTS,ELEMENTS... [--all]: ";
+  const programs::Outcome help = programs::run_command(program + "--help");
+  CHECK(help.exit_code == 0);
+  CHECK(help.output.starts_with(usage));
+  for (const char* wrong :
+       {"", "openmpi", "lam 3", "openmpi x", "openmpi 3,0", "openmpi 3x", "mpich 3 --any"}) {
+    INFO(wrong);
+    const programs::Outcome outcome = programs::run_command(program + wrong);
+    CHECK(outcome.exit_code == 2);
+    CHECK(outcome.output.starts_with("all_reduce_grid: "));
+    CHECK(test::contains(outcome.output, usage));
+    CHECK(std::ranges::count(outcome.output, '\n') == 1);
+  }
 }
 
 #ifdef HALFLAB_FULL_GRID

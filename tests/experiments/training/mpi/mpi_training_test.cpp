@@ -50,10 +50,11 @@ void check_virtual(const Library& library, int ranks, const std::string& argumen
   INFO(outcome.output);
   REQUIRE(outcome.exit_code == 0);
   const bool is_librarys = contains(arguments, "--allreduce mpi");
-  const auto expected = training::run(
-      arguments + " --ranks " + std::to_string(ranks) +
-          (is_librarys && ranks > 1 ? " --allreduce-order " + (real / "manifest.json").string() : ""),
-      simulated);
+  const auto expected =
+      training::run((ranks == 1 ? arguments.substr(0, arguments.find(" --allreduce"))
+                                : arguments + " --ranks " + std::to_string(ranks)) +
+                        (is_librarys ? " --allreduce-order " + (real / "manifest.json").string() : ""),
+                    simulated);
   INFO(expected.output);
   REQUIRE(expected.exit_code == 0);
   training::check_equal(training::results_of(real), training::results_of(simulated));
@@ -241,13 +242,20 @@ TEST_CASE("mpi: bad input is one line and exit code 2 on all ranks, and nobody w
     check_end(alone(2, "--sweep"), 2, "--mpi: is given with --sweep");
     check_end(alone(2, "--ranks 3"), 2, "--ranks: 3 are given, and 2 processes were started");
     check_end(unlike("--batch 12", "--batch 24"), 2, "rank 1 on");
-    check_end(unlike("--batch 12", "--batch 24"), 2, "has batch '24', and rank 0 has batch '12'");
+    check_end(unlike("--batch 12", "--batch 24"), 2, "has batch '24', and rank 0 has '12'");
+    check_end(unlike("--batch 12 --ranks 3", "--batch 12 --ranks 3 --record"), 2,
+              "has record every '10', and rank 0 has none");
+    check_end(unlike("--batch 12 --checkpoint-every 3", "--batch 12"), 2,
+              "has checkpoint every '100', and rank 0 has '3'");
+    check_end(unlike("--batch 12 --mpi-timeout 60", "--batch 12"), 2, "has seconds of silence '0'");
     check_end(unlike("--batch 12 --compare-every 3", "--batch 12"), 2, "has weights compared every '10'");
     check_end(unlike("--batch 12", "--bach 12"), 2, "unknown option --bach");
     check_end(unlike("--batch 12", "--help"), 2, "has nothing to train");
     check_end(launch(library, processes(1, mpi::training, with_mpi("--batch 12", "/proc/nowhere")) + " : " +
                                   processes(1, mpi::training, with_mpi("--batch 12", out))),
               2, "/proc/nowhere");
+    check_end(launch(library, processes(2, mpi::training, "--batch 12 --out " + out.string())), 2,
+              "2 processes were started by mpirun; must come with --mpi");
     const std::string other = library.name == "mpich" ? "openmpi" : "mpich";
     check_end(alone(2, "--mpi-library " + other), 2, "--mpi-library: " + other + " is given");
     check_end(alone(2, "--mpi-library lam"), 2, "must be openmpi or mpich");
@@ -302,10 +310,12 @@ TEST_CASE("mpi: a killed run goes on with as many ranks to the same bytes, and w
     REQUIRE(training::run(arguments + " --ranks 3", whole).exit_code == 0);
     training::check_equal(training::results_of(out), training::results_of(whole));
     const Outcome refused = train(library, 2, arguments, directory / "other");
-    check_end(refused, 2, "ranks '3', and this one has ranks '2'");
+    check_end(refused, 2,
+              "a run on 3 ranks, and this one has 2 ranks; allowed: as many, --resume-with-other");
     const Outcome asked = train(library, 2, arguments + " --resume-with-other-ranks", directory / "other");
     INFO(asked.output);
     CHECK(asked.exit_code == 0);
     CHECK(contains(asked.output, "the run goes on from step 24 with other ranks; its bits are"));
+    CHECK(contains(asked.output, "ran to step 24 on 3 ranks, then on 2: its bits are those of no"));
   }
 }
