@@ -42,12 +42,21 @@ slurm_check_options() {
 
 # Finds --out in the command, and refuses what the batch files add.
 slurm_check_command() {  # WORDS...
-  local word previous=''
+  local word previous='' sweep='must be a sweep, whose runs have a process each (a run on ranks: docs/scale_out.md)'
   [ $# -gt 0 ] ||
     stop 2 "slurm: no command is given; must be such as ./lab slurm --time 60 -- build/bin/training --sweep --seeds 5"
-  command -v -- "$1" >/dev/null || stop 2 "slurm: '$1' is no program; must be such as build/bin/training"
+  case ${1##*/} in
+    mpirun* | mpiexec* | srun)
+      stop 2 "slurm: '${1##*/}' is in the command; $sweep"
+      ;;
+  esac
+  command -v -- "$1" >/dev/null ||
+    stop 2 "slurm: '$1' is no program; must be such as build/bin/training, which ./lab build makes: run it first"
   for word in "$@"; do
     case $word in
+      --mpi | --mpi-library | --mpi-library=*)
+        stop 2 "slurm: ${word%%=*}: is in the command; $sweep"
+        ;;
       --shard | --shard=* | --merge | --cells)
         stop 2 "slurm: ${word%%=*}: is in the command; must be left to the batch files"
         ;;
