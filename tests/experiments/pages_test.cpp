@@ -13,6 +13,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -377,6 +378,19 @@ TEST_CASE("pages: verdicts on claims are what the records bear out") {
   const auto claims = pages::read_claims(folder / "claims.toml");
   CHECK(claims.size() > 20);
   for (const std::string& broken : pages::broken_verdicts(claims, Records(folder))) FAIL_CHECK(broken);
+}
+
+TEST_CASE("pages: every verdict on a claim is a word that the page explains, and every word is used") {
+  const std::string page = content_of(checkout / "docs" / "claims.md");
+  std::istringstream before_the_claims(page.substr(0, page.find("<!-- claims:begin -->")));
+  std::set<std::string> explained, used;
+  for (std::string line; std::getline(before_the_claims, line);) {
+    if (line.starts_with("| ") && !line.starts_with("| verdict |"))
+      explained.insert(line.substr(2, line.find(" |") - 2));
+  }
+  const fs::path folder = checkout / "experiments" / "records" / "claims";
+  for (const pages::Claim& claim : pages::read_claims(folder / "claims.toml")) used.insert(claim.verdict);
+  CHECK(used == explained);
 }
 
 TEST_CASE("pages: rows of evidence name tests that exist, and when they run") {
