@@ -32,6 +32,7 @@ p { margin: 0.6rem 0; }
 .wide::-webkit-scrollbar { height: 0.5rem; }
 .wide::-webkit-scrollbar-thumb { border-radius: 0.25rem; background: var(--soft); }
 .wide th:first-child, .wide td:first-child { position: sticky; left: 0; background: var(--paper); }
+.label { display: inline-block; width: max-content; max-width: 14rem; overflow-wrap: break-word; }
 .note { margin: 0.2rem 0; color: var(--soft); font-size: 0.85rem; }
 table { margin: 0.8rem 0; border-collapse: collapse; font-size: 0.9rem; font-variant-numeric: tabular-nums; }
 th, td { padding: 0.25rem 0.9rem 0.25rem 0; border-bottom: 1px solid var(--line); text-align: left;
@@ -73,6 +74,14 @@ h3 { margin: 1.2rem 0 0; font-size: 0.95rem; }
 /// Begins what may be wider than the text, and scrolls where it is wider than the window; by the keyboard too.
 constexpr std::string_view wide = "<div class=\"wide\" tabindex=\"0\">";
 
+/// The first cell of a row: names of tensors are long, and may be broken behind their points.
+std::string label(std::string html) {
+  constexpr std::string_view chance = "<wbr>";
+  for (std::size_t point = html.find('.'); point != std::string::npos; point = html.find('.', point + 1))
+    html.insert(point + 1, chance);
+  return fmt::format("<span class=\"label\">{}</span>", html);
+}
+
 std::string html_table(const TextTable& table) {
   std::vector<std::string_view> classes;
   std::string html = std::string(wide) + "<table>\n<thead><tr>";
@@ -84,7 +93,8 @@ std::string html_table(const TextTable& table) {
   for (const std::vector<std::string>& row : table.rows) {
     html += "<tr>";
     for (std::size_t column = 0; column < row.size(); ++column) {
-      html += fmt::format("<td{}>{}</td>", classes[column], typeset(row[column]));
+      const std::string cell = typeset(row[column]);
+      html += fmt::format("<td{}>{}</td>", classes[column], column == 0 ? label(cell) : cell);
     }
     html += "</tr>\n";
   }

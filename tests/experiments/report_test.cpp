@@ -119,7 +119,7 @@ TEST_CASE("a page holds of each run verdict and figures, then details, with uniq
                            "<div class=\"name\">a (probe)</div>",
                            "FP16 loses 1 &amp; 2 below 2<sup>-25</sup>,",
                            "<div class=\"wide\" tabindex=\"0\"><table>",
-                           "<td>&lt;none&gt;</td><td class=\"number\">0.5</td>",
+                           "<td><span class=\"label\">&lt;none&gt;</span></td><td class=\"number\">0.5</td>",
                            "<p class=\"note\">swallowed: by 2<sup>-11</sup></p>",
                            "<figure>\n<div class=\"wide\" tabindex=\"0\"><svg",
                            "aria-label=\"A &lt;sketch&gt;\"",
