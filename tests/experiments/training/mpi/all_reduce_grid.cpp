@@ -7,13 +7,14 @@
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-#include <exception>
+#include <iostream>
 #include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
+#include "experiments/frame/experiment.h"
 #include "experiments/training/mpi/wire.h"
 #include "fp16/bulk.h"
 #include "sim/trainer/allreduce_registry.h"
@@ -128,14 +129,9 @@ int run(const Arguments& arguments) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + 1, argv + argc);
-  if (words == std::vector<std::string>{"--help"}) {
+  return experiments::guarded("all_reduce_grid", std::cerr, [&] {
+    if (words != std::vector<std::string>{"--help"}) return run(arguments_in(words));
     fmt::print("{}\n", usage);
     return 0;
-  }
-  try {
-    return run(arguments_in(words));
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "all_reduce_grid: {}\n", error.what());
-    return 2;
-  }
+  });
 }
