@@ -45,13 +45,9 @@ sim::DataParallel all_reduced_in_fp32(sim::DataParallel parallel) {
 }
 
 Estimate AllReduceCost::of(std::string_view quality) const {
-  Estimate difference = estimate_difference(in_fp32.values(quality), runs.values(quality));
-  if (quality == accuracy) return difference;
-  const double loss = in_fp32.estimate(quality).mean;
-  difference.mean /= loss;
-  difference.deviation /= loss;
-  difference.half_width /= loss;
-  return difference;
+  const std::vector<double> wide = in_fp32.values(quality), rounded = runs.values(quality);
+  return quality == accuracy ? estimate_difference(wide, rounded)
+                             : estimate_relative_difference(wide, rounded);
 }
 
 std::string all_reduce_cost_sentence(const sim::DataParallel& parallel, std::span<const AllReduceCost> costs,
@@ -61,8 +57,7 @@ std::string all_reduce_cost_sentence(const sim::DataParallel& parallel, std::spa
   const bool is_accuracy = quality == accuracy;
   return fmt::format(
       "What an all-reduce in {} over {} ranks costs: {}. {} against an all-reduce in FP32, in {}, in pairs "
-      "of the same "
-      "seed: {}.",
+      "of the same seed: {}.",
       sim::name_of(parallel.all_reduce.precision), parallel.ranks, judgement(costs, quality),
       is_accuracy ? "Test accuracy" : "Final test loss", is_accuracy ? "points" : "%",
       fmt::join(clauses, ", "));

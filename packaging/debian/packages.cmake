@@ -52,7 +52,7 @@ worth. Results are the same to the last bit on any number of threads.")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_RECOMMENDS "gnuplot-nox | gnuplot, fonts-dejavu-core")
 set(CPACK_DEBIAN_PROGRAMS_PACKAGE_SUGGESTS "libhalflab-dev, python3-halflab, qemu-user")
 halflab_debian_package(fp16 libhalflab-dev libdevel ""
-"half precision with exact rounding, for C++20
+"half precision with correct rounding, for C++20
 Formats from FP64 to FP4 with seven roundings, flags, arithmetic, correctly
 rounded functions, sums and products in stated orders, and arrays of them by
 the vector instructions of x86-64 and AArch64, with the same bits. There are
@@ -62,7 +62,7 @@ if(HALFLAB_PYTHON)
   string(REGEX MATCH "[0-9]+$" minor ${HALFLAB_PYTHON_VERSION})
   math(EXPR next "${minor} + 1")
   halflab_debian_package(python python3-halflab python "python3 (>= ${HALFLAB_PYTHON_VERSION}), python3 (<< 3.${next}), python3-numpy"
-"half precision with exact rounding, for Python
+"half precision with correct rounding, for Python
 Formats, roundings, operations, sums, loss scalers and the memory of described
 networks as functions over numpy's arrays, records of Halflab's experiments,
 and, where PyTorch is installed, a watch over a training loop that says which
