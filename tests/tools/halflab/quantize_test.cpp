@@ -304,7 +304,8 @@ TEST_CASE("halflab quantize: --out keeps tables and a page, --to nothing where s
   }
   CHECK(run_halflab({"quantize", file, "--to", to}).exit_code == 0);
   CHECK(run_halflab({"quantize", to, "--to", to}).err.find("is read") != std::string::npos);
-  CHECK(run_halflab({"quantize", file, "--decoded"}).err.find("allowed beside --to FILE") != std::string::npos);
+  CHECK(run_halflab({"quantize", file, "--decoded"}).err.find("allowed beside --to FILE") !=
+        std::string::npos);
   CHECK(run_halflab({"quantize", file, "--to", file}).err.find("allowed: names that end in .safetensors") !=
         std::string::npos);
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// Numbers of any length: exact sums and products, quotients and roots to as many bits as asked for; what a rounding discards of
-/// them, and their decimals.
+/// Numbers of any length: exact sums and products, quotients and roots to as many bits as asked for; what a rounding discards
+/// of them, and their decimals.
 
 #include <cstdint>
 #include <string>

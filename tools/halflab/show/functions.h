@@ -16,8 +16,8 @@ struct Function {
   /// At a finite x that is not zero: the exact value where it has at most 192 bits, else its leading 192 with `has_more`. None
   /// outside the domain. Throws std::invalid_argument where an exponential or an angle takes |x| > 65536.
   std::optional<ExactNumber> (*value)(double x);
-  /// At zeros and infinities, and outside the domain, as C23 annex F has it: a number that every format holds, an infinity, which
-  /// is a pole where x is finite, or NaN, which is an invalid operation.
+  /// At zeros and infinities, and outside the domain, as C23 annex F has it: a number that every format holds, an infinity,
+  /// which is a pole where x is finite, or NaN, which is an invalid operation.
   double (*limit)(double x);
 };
 
