@@ -208,7 +208,7 @@ void report(experiments::RunRecord& record, const Options& options, double weigh
 void run(experiments::Run& run, const Options& options) {
   if (!options.ranks || options.ranks->count() < 2)
     throw experiments::UsageError(
-        "mpi_scaling: there is nobody to exchange with; must be started as 'mpirun -np 2 "
+        "there is nobody to exchange with; must be started as 'mpirun -np 2 "
         "build/bin/mpi_scaling --mpi'");
   options.ranks->agree(
       {{"mpi_scaling", fmt::format("{} {} {} {} {} {} {}", options.model, options.policy, options.allreduce,
