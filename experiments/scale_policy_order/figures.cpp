@@ -81,13 +81,13 @@ Figure rate_figure(const Findings& found, const Options& options, const std::str
                         .y = "octaves(column('measured_factor'))",
                         .style = fmt::format("with points linetype {} pointsize 0.35", curves.size() + 1),
                         .title = i == 0 ? optimizer : ""});
-    for (const std::string& optimizer : options.optimizers)
+    for (std::size_t optimizer = 0; optimizer < options.optimizers.size(); ++optimizer)
       curves.push_back({.table = "steps",
-                        .where = rows_of(recipe, optimizer),
+                        .where = rows_of(recipe, options.optimizers[optimizer]),
                         .x = "column('step')",
                         .y = "octaves(column('predicted_factor'))",
-                        .style = "with lines linecolor rgb black linewidth 1 dashtype 2",
-                        .title = i == 0 && optimizer == options.optimizers.front() ? "predicted" : ""});
+                        .style = fmt::format("with lines linetype {} linewidth 1 dashtype 2", optimizer + 1),
+                        .title = i == 0 ? "predicted, " + options.optimizers[optimizer] : ""});
     script +=
         place(i, rows) + "unset label\n" + (i == 0 ? "eval draw_title\n" : "") +
         fmt::format("set label {} at graph 0, graph 1.06 left noenhanced font ',11'\n",
@@ -95,7 +95,8 @@ Figure rate_figure(const Findings& found, const Options& options, const std::str
         (i == 0
              ? "set label 'log₂ of the factor on the learning rate, over the steps' at screen "
                "0.018, screen 0.48 center rotate by 90 font ',13'\n"
-               "set key at screen 0.985, screen 0.992 right top vertical maxrows 3 samplen 1.5 font ',11'\n"
+               "set label 'step' at screen 0.53, screen 0.012 center font ',13'\n"
+               "set key at screen 0.985, screen 0.992 right top vertical maxrows 2 samplen 1.5 font ',11'\n"
              : "") +
         octaves_axis(found, options, recipe) +
         fmt::format("set xrange [0:{}]\nset xtics {}\n", steps, std::max<std::uint64_t>(steps / 4, 1)) +
