@@ -188,6 +188,7 @@ class Languages(Class):
         formats = [option.get_attribute("textContent") for option in self.all("#format option")]
         return re.findall(r"[A-Za-z]{2,}", " ".join(formats)) + [
             "sqrt",
+            "exp",
             "fma",
             "inf",
             "nan",
