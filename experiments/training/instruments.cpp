@@ -12,7 +12,7 @@
 namespace experiments {
 namespace {
 
-/// As an index of skip_kinds.
+/// The cause's index in skip_kinds.
 constexpr std::size_t after_overflow = 3;
 
 /// The kind of a skip as an index of skip_kinds, of a run in which an overflow had gone unseen or not.

@@ -66,7 +66,7 @@ SkipRecord record_of_sum(const std::string& name, const Tensor& sum);
 /// One sentence of what happened and whether backing off cures it.
 std::string describe(const SkipRecord& record);
 
-/// The same of a sum over ranks that was applied, as the ranks had looked into their own gradients alone.
+/// The sentence on a sum over ranks that was applied, as the ranks had looked into their own gradients alone.
 std::string describe_applied(const SkipRecord& sum);
 
 }  // namespace sim

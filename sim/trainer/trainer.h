@@ -65,7 +65,7 @@ struct StepRecord {
   /// Updates of loss scalers that asked for a twin, each of which cost one more backward pass.
   int scaler_twins = 0;
   std::optional<SkipRecord> skip;  ///< of a step without an update, where recorded
-  /// Of an update that was applied, where recorded: the sum over ranks that was not finite, and that nobody looked into.
+  /// The sum over ranks that was not finite, and that an update applied since nobody looked into it; where recorded.
   std::optional<SkipRecord> unseen_overflow;
 
   bool skipped() const { return decision != Decision::apply; }

@@ -150,7 +150,7 @@ Cost cost_of_parts(const Timings& timings, double numbers) {
   return {timings.of("latency"), 4 * per_byte + timings.of("addition") / numbers};
 }
 
-/// Of the ring that the training runs, which has taken so long.
+/// The cost of the ring that the training runs, from the time that it took.
 Cost cost_of_ring(const Timings& timings, double ranks, double weights) {
   const double latency = timings.of("latency"), alone = Cost{latency, 0}.ring(ranks, weights);
   return {latency, (timings.of("ring of gradients") - alone) / Cost{0, 1}.moved(ranks, weights)};

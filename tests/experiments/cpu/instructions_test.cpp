@@ -239,7 +239,7 @@ TEST_CASE(
       ++run;
 
       if (row.mode.rounding == fp16::Rounding::nearest_even) continue;
-      // As if the control register, in which other roundings are set, had been forgotten.
+      // The fault: the control register, in which other roundings are set, is forgotten.
       Instruction planted = row;
       planted.mode.rounding = fp16::Rounding::nearest_even;
       const std::vector<Outcome> otherwise = expected_outcomes(planted, shard);

@@ -17,7 +17,7 @@ using Limbs = std::vector<std::uint32_t>;
 /// ±(magnitude + something in (0, 1) where `has_more`) * 2^exponent.
 class ExactNumber {
  public:
-  /// Of numbers whose bits do not end.
+  /// As many bits have numbers whose bits do not end.
   static constexpr int leading_bit_count = 192;
 
   ExactNumber() = default;
@@ -68,7 +68,7 @@ class ExactNumber {
   friend ExactNumber operator/(const ExactNumber& a, const ExactNumber& b) {
     return quotient(a, b, leading_bit_count);
   }
-  /// Of what is not negative, to `bits` significant ones.
+  /// The root of what is not negative, to `bits` significant ones.
   friend ExactNumber square_root(const ExactNumber& a, int bits);
 
   /// a / b as a double, to a few units in its last place; b is not zero.

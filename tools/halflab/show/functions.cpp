@@ -203,7 +203,7 @@ ExactNumber silu(double x) {
 ExactNumber erf(double x) {
   if (std::fabs(x) > std::sqrt(saturated)) return next_to(std::copysign(1.0, x), false);
   const ExactNumber square = number(x) * number(x);
-  // Of a small x the sum's error is relative.
+  // The sum's error is relative, however small x is.
   const ExactNumber sum = series(number(1), number(2) * square, [](int k) { return 2.0 * k + 1; });
   const ExactNumber root = square_root(scaled(half_pi(), 1), fraction_bits);
   return leading_bits(over(number(2 * x) * sum * exponential(-square), root));
