@@ -157,8 +157,8 @@ std::vector<std::string> answers_of_nonzero(const Findings& found) {
 }
 
 std::string answer(const Findings& found) {
-  std::vector<std::string> sentences{answer_of_zero(found)};
-  if (found.one_rounding.nonzero > 0) sentences = answers_of_nonzero(found);
+  std::vector<std::string> sentences =
+      found.one_rounding.nonzero > 0 ? answers_of_nonzero(found) : std::vector{answer_of_zero(found)};
   for (const std::string& sentence :
        {flushed_sentence(found), inputs_sentence(found), passed_over_sentence(found.passed_over)})
     if (!sentence.empty()) sentences.push_back(sentence);

@@ -16,10 +16,10 @@ namespace files = experiments::tensor_files;
 constexpr std::size_t most_worst = 5;
 
 /// Finds the blocks that lose most, from values and what their codes stand for.
-class BlockCounter {
+class WorstBlockFinder {
  public:
-  BlockCounter(const files::StoredTensor& tensor, const fp16::BlockFormat& format,
-               std::vector<WorstBlock>& worst)
+  WorstBlockFinder(const files::StoredTensor& tensor, const fp16::BlockFormat& format,
+                   std::vector<WorstBlock>& worst)
       : tensor_(tensor),
         line_(tensor.shape.empty() ? 1 : std::max<std::uint64_t>(tensor.shape.back(), 1)),
         size_(static_cast<std::uint64_t>(format.block_size)),
@@ -68,11 +68,11 @@ class BlockCounter {
 
 BlockedTensor measure_tensor(const files::StoredTensor& tensor, const quantize::Recipe& recipe, int threads,
                              std::vector<WorstBlock>& worst) {
-  BlockCounter counter(tensor, *recipe.block, worst);
+  WorstBlockFinder finder(tensor, *recipe.block, worst);
   auto [found, quantized] = quantize::measure_tensor(
       tensor, recipe, threads,
-      [&](std::span<const double> values, std::span<const double> decoded) { counter.add(values, decoded); });
-  counter.finish();
+      [&](std::span<const double> values, std::span<const double> decoded) { finder.add(values, decoded); });
+  finder.finish();
   BlockedTensor blocked{.found = std::move(found), .blocks = quantized.scales.size()};
   for (const std::uint8_t scale : quantized.scales) ++blocked.scales[scale];
   return blocked;

@@ -17,7 +17,7 @@ using Limbs = std::vector<std::uint32_t>;
 /// ±(magnitude + something in (0, 1) where `has_more`) * 2^exponent.
 class ExactNumber {
  public:
-  /// As many bits have numbers whose bits do not end.
+  /// A number whose bits do not end is kept to so many.
   static constexpr int leading_bit_count = 192;
 
   ExactNumber() = default;

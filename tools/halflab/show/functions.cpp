@@ -209,7 +209,7 @@ ExactNumber erf(double x) {
   return leading_bits(over(number(2 * x) * sum * exponential(-square), root));
 }
 
-/// Of a function that is defined everywhere.
+/// The function as a Function has it, which is defined everywhere.
 template <ExactNumber (*function)(double)>
 std::optional<ExactNumber> everywhere(double x) {
   return function(x);

@@ -40,7 +40,7 @@ Rounded read(const fp16::Format& format, std::string_view text, const fp16::Attr
 /// Zeros keep the number's sign.
 Rounded round(const fp16::Format& format, const ExactNumber& number, const fp16::Attributes& attributes = {});
 
-/// Of a node that is no literal and of operands that are codes; `exact` is what exact_result says of these. Throws
+/// The result of a node that is no literal on operands that are codes; `exact` is what exact_result says of these. Throws
 /// std::invalid_argument for a format without arithmetic.
 Rounded apply(const fp16::Format& format, const Node& node, std::span<const std::uint64_t> operands,
               const std::optional<ExactNumber>& exact, const fp16::Attributes& attributes = {});

@@ -118,10 +118,7 @@ std::string share_of_way(double share) {
     const std::string text = fmt::format("{:.{}g}", 100 * share, digits);
     if (text != "100" && text != "50") return text + " %";
   }
-  return share == 0.5   ? "a little more than 50 %"
-         : share < 0.5  ? "almost 50 %"
-         : share < 0.75 ? "a little more than 50 %"
-                        : "almost 100 %";
+  return share < 0.5 ? "almost 50 %" : share < 0.75 ? "a little more than 50 %" : "almost 100 %";
 }
 
 /// The next number away from zero: beyond the largest one, that which would follow with more exponents.
