@@ -199,13 +199,6 @@ std::string value_text(const Estimate& value) {
   return text;
 }
 
-std::string excess_text(const Contender& contender) {
-  const Estimate& excess = contender.relative_excess;
-  if (!std::isfinite(excess.mean)) return "inf";
-  return (excess.is_judged() ? signed_with_interval(excess, 100, 1) : signed_text(100 * excess.mean, 1)) +
-         " %";
-}
-
 void add_rows(TextTable& table, const RegimeFindings& regime) {
   const std::size_t count = regime.contenders.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -214,7 +207,7 @@ void add_rows(TextTable& table, const RegimeFindings& regime) {
     std::vector<std::string> row{std::string(name_of(regime.regime)), fmt::format("{:g}", c.standing.rank),
                                  c.strategy->label, fmt::format("{:.1f}", c.standing.mean_of_ranks)};
     for (const Estimate& value : c.values) row.push_back(value_text(value));
-    row.push_back(excess_text(c));
+    row.push_back(std::isfinite(c.relative_excess.mean) ? excess_text(c.relative_excess) : "inf");
     row.push_back(fmt::format("{}", c.strategy->group.aborted_runs()));
     table.rows.push_back(std::move(row));
   }

@@ -134,14 +134,11 @@ void write_summary(RunRecord& record, const Findings& found) {
     costs_summary.write(record, costs[i], {found.strategies[i + 1].name});
 }
 
-/// A strategy's excess over FP32's final loss in per cent, with its 95 % t-interval where there are enough seeds:
-/// "+1.2 [-0.3, 2.7] %".
+/// A strategy's excess over FP32's final loss; "-" where it diverged.
 std::string excess(const Strategy& strategy, const Strategy& fp32) {
   const Estimate difference = relative_excess(strategy, fp32);
   if (!std::isfinite(difference.mean)) return "-";
-  return (difference.is_judged() ? signed_with_interval(difference, 100, 1)
-                                 : signed_text(100 * difference.mean, 1)) +
-         " %";
+  return excess_text(difference);
 }
 
 /// Where the strategies end beside FP32, by what the intervals of their differences tell.
@@ -291,6 +288,12 @@ void write_verdict(RunRecord& record, const Findings& found) {
 }
 
 }  // namespace
+
+std::string excess_text(const Estimate& relative_excess) {
+  return (relative_excess.is_judged() ? signed_with_interval(relative_excess, 100, 1)
+                                      : signed_text(100 * relative_excess.mean, 1)) +
+         " %";
+}
 
 double variance_of_pixels(const sim::ImageDataset& images) {
   const sim::Batch test = images.test_batch(0, images.test_size());

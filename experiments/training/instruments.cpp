@@ -12,8 +12,8 @@
 namespace experiments {
 namespace {
 
-/// The cause's index in skip_kinds.
-constexpr std::size_t after_overflow = 3;
+/// The last of skip_kinds.
+constexpr std::size_t after_overflow = skip_kinds.size() - 1;
 
 /// The kind of a skip as an index of skip_kinds, of a run in which an overflow had gone unseen or not.
 std::size_t kind_of(const sim::SkipRecord& skip, bool has_overflowed) {
