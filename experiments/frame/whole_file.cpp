@@ -19,9 +19,21 @@ fs::path path_of(int descriptor) {
   return fmt::format("/proc/self/fd/{}", descriptor);
 }
 
+/// Devices and pipes are written to. To take the name of one would destroy it: of /dev/null, for all programs.
+bool keeps_its_place(const fs::path& file) {
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  return fs::exists(status) && !fs::is_regular_file(status);
+}
+
 }  // namespace
 
 WholeFile::WholeFile(fs::path file) : file_(std::move(file)), temporary_(file_) {
+  errno = 0;
+  if (keeps_its_place(file_)) {
+    stream_.open(file_, std::ios::binary);
+    return;
+  }
   temporary_ += fmt::format(".partial-{}", ::getpid());
   const fs::path folder = file_.has_parent_path() ? file_.parent_path() : ".";
   nameless_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
@@ -30,6 +42,7 @@ WholeFile::WholeFile(fs::path file) : file_(std::move(file)), temporary_(file_) 
 }
 
 WholeFile::~WholeFile() {
+  if (temporary_ == file_) return;
   if (nameless_ >= 0) ::close(nameless_);
   std::error_code ignored;
   fs::remove(temporary_, ignored);
@@ -38,6 +51,7 @@ WholeFile::~WholeFile() {
 void WholeFile::publish() {
   stream_.close();
   if (!stream_) throw_not_written(file_, errno != 0 ? errno : EIO);
+  if (temporary_ == file_) return;
   if (nameless_ >= 0) {
     fs::remove(temporary_);  // of a process that had this number
     if (::linkat(AT_FDCWD, path_of(nameless_).c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0)

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,28 @@ TEST_CASE("of a file that a killed process was writing nothing is left, where fi
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
   CHECK(fs::is_empty(directory.path()));
+}
+
+TEST_CASE("a device or a pipe is written to and keeps its name") {
+  const TemporaryDirectory directory;
+  const fs::path pipe = directory / "pipe", link = directory / "null";
+  REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  REQUIRE(reader >= 0);
+  experiments::write_file(pipe, "through a pipe");
+  std::string read(14, ' ');
+  CHECK(::read(reader, read.data(), read.size()) == 14);
+  ::close(reader);
+  CHECK(read == "through a pipe");
+  CHECK(fs::is_fifo(pipe));
+  fs::create_symlink("/dev/null", link);
+  experiments::write_file(link, "x");
+  CHECK(fs::is_symlink(link));
+  CHECK(fs::is_character_file("/dev/null"));
+  fs::create_symlink("/dev/full", directory / "full");
+  CHECK_THROWS_WITH_AS(experiments::write_file(directory / "full", "x"),
+                       doctest::Contains("No space left on device"), std::runtime_error);
+  CHECK(fs::is_symlink(directory / "full"));
 }
 
 TEST_CASE("a whole file that cannot be written is named") {

@@ -502,6 +502,13 @@ class Arrays(Pages):
         report = halflab.report_gradients({"step": str(self.folder / "both.npz")}, self.folder / "page.html")
         self.assertEqual(set(report.tensors), {"step.first", "step.second"})
 
+    def test_a_device_keeps_its_place(self):
+        """Under root the page would else take the name of /dev/null from all programs."""
+        link = self.folder / "null"
+        link.symlink_to("/dev/null")
+        self.assertEqual(halflab.report_gradients(self.gradients, link).path, link)
+        self.assertTrue(link.is_symlink())
+
     def test_what_is_not_allowed(self):
         out = self.folder / "page.html"
         for fragment, tensors, options in (

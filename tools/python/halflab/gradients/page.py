@@ -74,11 +74,17 @@ td.name { min-width: min(var(--longest), 38vw); max-width: 22rem; white-space: n
 
 
 def write(page, out):
-    """Writes a page under a name of its own first, so that there is never half of one."""
+    """Writes a page under a name of its own first, so that there is never half of one. A device or pipe keeps its name."""
     out = Path(out)
+    if out.exists() and not out.is_file():
+        out.write_text(page, encoding="utf-8")
+        return out
     temporary = out.with_name(f".{out.name}.{os.getpid()}")
-    temporary.write_text(page, encoding="utf-8")
-    os.replace(temporary, out)
+    try:
+        temporary.write_text(page, encoding="utf-8")
+        os.replace(temporary, out)
+    finally:
+        temporary.unlink(missing_ok=True)
     return out
 
 
