@@ -75,7 +75,8 @@ const std::vector<Room>& rooms() {
         {"experiments/cpu/validate_cpu", with(validated, {"experiments/cpu/instructions"})},
         {"experiments/cpu/cpu_status", with(validated, {"experiments/cpu/instructions"})},
         {"experiments/explain_gemm", vendor},
-        {"tools/halflab", with(shared, {"experiments/explain_gemm", "experiments/report"})},
+        {"tools/halflab", with(shared, {"experiments/explain_gemm", "experiments/gradient_histogram/paper3.h",
+                                        "experiments/report"})},
     };
   }();
   return rooms;

@@ -40,7 +40,8 @@ std::string histogram_panels(std::string_view table, const Pooled& row, double l
                       .where = of_row + " && " + column_is("exponent_log2", "zero"),
                       .percent = 100 * row.fraction_zero(),
                       .title = row.name}) +
-         exponents_axes(lowest, 1.45 * tallest_bar(row), x_label) + fp16_zones(lowest) + fp16_edges() +
+         exponents_axes(lowest, fp16_overflow_log2, 1.45 * tallest_bar(row), x_label) + fp16_zones(lowest) +
+         fp16_edges() +
          plot({{.table = std::string(table),
                 .where = of_row,
                 .x = "column('exponent_log2') + 0.5",

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "experiments/gradient_histogram/findings.h"
+#include "experiments/gradient_histogram/paper3.h"
 #include "experiments/training/counted_gradients.h"
 #include "sim/precision/precision_policy.h"
 #include "sim/statistics/twin_comparison.h"
@@ -74,7 +75,7 @@ double Pooled::max_abs_log2() const {
 }
 
 double Pooled::percent_at(int exponent) const {
-  return 100 * static_cast<double>(exponents.octave(exponent).total) / static_cast<double>(exponents.total());
+  return percent_of(exponents, exponents.octave(exponent).total);
 }
 
 double Pooled::square_at(int exponent) const {

@@ -2,16 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <vector>
+
 #include "experiments/frame/figure.h"
 #include "experiments/frame/text_table.h"
 
 namespace experiments::gradient_histogram {
 
-std::string fp16_zones(double lowest) {
-  return zones({{lowest, -25, "zero in FP16", "vermillion"},
-                {-25, -14, "subnormal", "orange"},
-                {-14, 16, "FP16 normal range", "green"}}) +
-         "set offsets 0, 0, 0, 0\n";
+std::string fp16_zones(double lowest, double highest) {
+  std::vector<Zone> bands{{lowest, -25, "zero in FP16", "vermillion"},
+                          {-25, -14, "subnormal", "orange"},
+                          {-14, fp16_overflow_log2, "FP16 normal range", "green"}};
+  if (highest > fp16_overflow_log2) bands.push_back({fp16_overflow_log2, highest, "infinite", "vermillion"});
+  return zones(bands) + "set offsets 0, 0, 0, 0\n";
 }
 
 std::string fp16_edges() {
@@ -34,12 +37,12 @@ std::string zeros_panel(const ZerosPanel& zeros) {
                 .style = "with boxes linecolor rgb grey"}});
 }
 
-std::string exponents_axes(double lowest, double highest_percent, std::string_view x_label) {
+std::string exponents_axes(double lowest, double highest, double highest_percent, std::string_view x_label) {
   return fmt::format(
       "unset label\nset lmargin at screen 0.255\nset rmargin at screen 0.98\nset grid xtics\n"
-      "set xrange [{}:16]\nset yrange [0:{}]\nset xtics 4\nset ytics autofreq\nset ylabel \"\"\n"
+      "set xrange [{}:{}]\nset yrange [0:{}]\nset xtics {}\nset ytics autofreq\nset ylabel \"\"\n"
       "set xlabel \"{}\"\n",
-      lowest, highest_percent, x_label);
+      lowest, highest, highest_percent, octaves_between_tics(highest - lowest, 16), x_label);
 }
 
 }  // namespace experiments::gradient_histogram

@@ -9,8 +9,10 @@ namespace experiments::gradient_histogram {
 
 constexpr std::string_view exponent_label = "binary exponent of |gradient|, floor(log₂ |g|)";
 
-/// From `lowest` on: what FP16 makes of the magnitudes.
-std::string fp16_zones(double lowest);
+constexpr double fp16_overflow_log2 = 16;  ///< where the drawn normal range ends
+
+/// From `lowest` to `highest`: what FP16 makes of the magnitudes.
+std::string fp16_zones(double lowest, double highest = fp16_overflow_log2);
 /// The two edges at its lower end.
 std::string fp16_edges();
 
@@ -23,6 +25,6 @@ struct ZerosPanel {
 std::string zeros_panel(const ZerosPanel& zeros);
 
 /// Beside it the axes of the non-zero values.
-std::string exponents_axes(double lowest, double highest_percent, std::string_view x_label);
+std::string exponents_axes(double lowest, double highest, double highest_percent, std::string_view x_label);
 
 }  // namespace experiments::gradient_histogram

@@ -5,70 +5,28 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/gradient_histogram/panels.h"
+#include "experiments/gradient_histogram/paper3.h"
 #include "fp16/names.h"
 #include "sim/models/registry.h"
 
 namespace experiments::gradient_histogram {
 namespace {
 
-using fp16::ExponentHistogram;
-
 /// The loss scales shown: none, the one that trains, and the one that recovers nearly all.
 constexpr std::array paper_scales_log2{0, 3, 15};
 
-constexpr int fine_from = -24;  ///< from here on a bar is one octave wide
-
-/// The lower edge of the bar with this exponent: even below fine_from.
-int lower_edge(int exponent) {
-  return exponent >= fine_from ? exponent : 2 * static_cast<int>(std::floor(exponent / 2.0));
-}
-
-/// The share of all values, in per cent.
-double percent_of(const Pooled& gradients, std::uint64_t count) {
-  return 100 * static_cast<double>(count) / static_cast<double>(gradients.exponents.total());
-}
-
 double flushed_percent(const Pooled& gradients, int scale_log2) {
-  return percent_of(gradients, gradients.exponents.flushed_at_scale(scale_log2));
+  return percent_of(gradients.exponents, gradients.exponents.flushed_at_scale(scale_log2));
 }
 
 double percent_between(const Pooled& gradients, int lower, int upper) {
   std::uint64_t count = 0;
   for (int e = lower; e < upper; ++e) count += gradients.exponents.octave(e).total;
-  return percent_of(gradients, count);
-}
-
-std::string share(double percent) {
-  return experiments::percent(percent / 100);
-}
-
-std::string scale_text(int scale_log2) {
-  return scale_log2 <= 3 ? fmt::format("{}", 1 << scale_log2) : fmt::format("2^{{{}}}", scale_log2);
-}
-
-/// One row of figure 3: zeros at the left, bars over FP16's zones at the right.
-std::string shifted_panels(const Pooled& gradients, int scale_log2, double lowest, double tallest) {
-  const double flushed = flushed_percent(gradients, scale_log2), zero = 100 * gradients.fraction_zero();
-  return zeros_panel({.table = "paper3",
-                      .where = fmt::format("column('scale_log2') == {} && {}", scale_log2,
-                                           column_is("lower_log2", "zero")),
-                      .percent = zero,
-                      .title = fmt::format("S = {}: {} more become zero, {} are left", scale_text(scale_log2),
-                                           share(flushed), share(100 - zero - flushed))}) +
-         exponents_axes(lowest, 1.3 * tallest,
-                        fmt::format("log₂ of |gradient|{}", scale_log2 == 0 ? "" : " times S")) +
-         fp16_zones(lowest) +
-         fmt::format(
-             "plot \"paper3.csv\" using (column('scale_log2') == {} && strcol('lower_log2') ne 'zero' ? "
-             "(column('lower_log2') + column('upper_log2')) / 2 : "
-             "NaN):(column('share_percent') / 2):(column('lower_log2') + 0.06):(column('upper_log2') - "
-             "0.06):(0):(column('share_percent')) with boxxyerror linecolor rgb blue notitle\n",
-             scale_log2);
+  return percent_of(gradients.exponents, count);
 }
 
 constexpr const char *paper3 = "--figure paper3", *paper2b = "--figure paper2b";
@@ -87,28 +45,6 @@ const TableOf<Published> published_table{.name = "published",
                                                      {"guide", "%", &Published::guide},
                                                      {"ours_percent", "%", &Published::ours}},
                                          .when = paper3};
-
-/// A bar at one scale; that of the zeros has no bin.
-struct ScaledBin {
-  int scale_log2;
-  std::optional<Bin> bin;
-  double percent;
-
-  Value edge(int Bin::*which) const { return bin ? Value((*bin).*which) : Value("zero"); }
-};
-
-const TableOf<ScaledBin> paper3_table{
-    .name = "paper3",
-    .rows = "each bar at each scale",
-    .columns = {{"scale_log2", "log2", &ScaledBin::scale_log2},
-                {"lower_log2", "log2", [](auto& b) { return b.edge(&Bin::lower); }},
-                {"upper_log2", "log2", [](auto& b) { return b.edge(&Bin::upper); }},
-                {"share_percent", "%", &ScaledBin::percent}},
-    .when = paper3};
-
-const SummaryOf<double> paper3_summary{
-    {{"paper3_share_flushed_at_scale_<S>", "of all activation gradients, zeros included, become zero at S",
-      [](double share) { return share; }, paper3}}};
 
 struct OctaveShare {
   int exponent;
@@ -194,58 +130,25 @@ std::string normaliser_sentence(std::string_view model) {
       meanings.at(static_cast<std::size_t>(names::options_from<sim::SsdOptions>(given).normaliser)));
 }
 
-std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2) {
-  std::vector<Bin> bins;
-  const ExponentHistogram& exponents = gradients.exponents;
-  if (exponents.nonzero_finite() == 0) return bins;
-  for (int e = *exponents.lowest_exponent(); e <= *exponents.highest_exponent(); ++e) {
-    const int shifted = e + scale_log2, lower = lower_edge(shifted);
-    if (bins.empty() || bins.back().lower != lower)
-      bins.push_back({lower, lower >= fine_from ? lower + 1 : lower + 2, 0});
-    bins.back().percent += gradients.percent_at(e);
-  }
-  return bins;
-}
-
 Outputs paper_outputs() {
-  return outputs_of(paper3_table, published_table, paper2b_table, paper3_summary, paper2b_summary);
+  return outputs_of(paper3_outputs(), published_table, paper2b_table, paper2b_summary);
 }
 
-std::vector<std::string> draw_paper3(Run& run, const Findings& found, std::string_view model,
-                                     const std::string& setting) {
+std::vector<std::string> report_paper3(Run& run, const Findings& found, std::string_view model,
+                                       const std::string& setting) {
   const Pooled& gradients = found.activation_gradients;
-  const auto add = paper3_table.start(run.record());
-  double tallest = 0.1;
-  for (const int scale_log2 : paper_scales_log2) {
-    paper3_summary.write(run.record(),
-                         gradients.fraction_flushed(scale_log2) * (1 - gradients.fraction_zero()),
-                         {fmt::format("2^{}", scale_log2)});
-    add({scale_log2, std::nullopt, 100 * gradients.fraction_zero()});
-    for (const Bin& bin : paper_bins(gradients, scale_log2)) {
-      add({scale_log2, bin, bin.percent});
-      tallest = std::max(tallest, bin.percent);
-    }
-  }
   const std::vector<Published> published = published_rows(gradients);
   published_table.write(run.record(), published);
   TextTable text{.columns = {"activation gradients, % of all", "paper", "guide", "here"}, .rows = {}};
   for (const Published& row : published)
     text.rows.push_back({row.quantity, row.paper, row.guide, fmt::format("{:.3g}", row.ours)});
-  constexpr double lowest = -40;
-  std::string script = "set multiplot\nset boxwidth 0.9\nunset key\n";
-  int index = 0;
-  for (const int scale_log2 : paper_scales_log2)
-    script += panel(index++, static_cast<int>(paper_scales_log2.size())) +
-              shifted_panels(gradients, scale_log2, lowest, tallest);
-  run.figure(
-      {.name = "paper3",
-       .title = fmt::format("Activation gradients of {}, times a loss scale S", names::name_in(model)),
-       .caption = fmt::format(
-           "{} Gradients of the outputs of layers before the non-linearity, {} of them exact zeros. Bars "
-           "are two octaves wide below 2^-24 and one above, as in figure 3 of Micikevicius et al. (2018).",
-           setting, percent(gradients.fraction_zero())),
-       .script = script + "unset multiplot\n",
-       .height = 860});
+  draw_paper3(
+      run, {.gradients = gradients.exponents,
+            .scales_log2 = {paper_scales_log2.begin(), paper_scales_log2.end()},
+            .title = fmt::format("Activation gradients of {}, times a loss scale S", names::name_in(model)),
+            .caption = fmt::format(
+                "{} Gradients of the outputs of layers before the non-linearity, {} of them exact zeros.",
+                setting, percent(gradients.fraction_zero()))});
   std::vector<std::string> sentences{text.text()};
   if (std::string sentence = normaliser_sentence(model); !sentence.empty())
     sentences.push_back(std::move(sentence));
@@ -253,12 +156,12 @@ std::vector<std::string> draw_paper3(Run& run, const Findings& found, std::strin
   return joined<std::string>(std::move(sentences), mechanism_sentences(found));
 }
 
-std::vector<std::string> draw_paper2b(Run& run, const Findings& found, std::string_view model,
-                                      const std::string& setting) {
+std::vector<std::string> report_paper2b(Run& run, const Findings& found, std::string_view model,
+                                        const std::string& setting) {
   Pooled gradients{.name = "weight gradients"};
   for (const Moment& moment : found.moments) gradients += moment.weight_gradients;
   const auto add = paper2b_table.start(run.record());
-  const ExponentHistogram& exponents = gradients.exponents;
+  const fp16::ExponentHistogram& exponents = gradients.exponents;
   const int lowest = exponents.lowest_exponent().value_or(-40),
             highest = exponents.highest_exponent().value_or(0);
   for (int e = lowest; e <= highest; ++e) add({e, gradients.percent_at(e)});

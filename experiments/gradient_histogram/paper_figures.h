@@ -10,32 +10,21 @@
 
 namespace experiments::gradient_histogram {
 
-/// A bar of figure 3: the values with 2^lower <= |g| < 2^upper.
-struct Bin {
-  int lower;
-  int upper;
-  double percent;  ///< of all values, zeros included
-};
-
-/// Two octaves wide below 2^-24, one from there on, from the lowest to the highest with a value (figure 3 and
-/// its text); every value multiplied by 2^scale_log2 first.
-std::vector<Bin> paper_bins(const Pooled& gradients, int scale_log2);
-
 /// For --help.
 Outputs paper_outputs();
 
 /// Writes table and figure "paper3", activation gradients before and after a shift by S with the exact zeros in a bar
 /// apart, and a table of what the paper, NVIDIA's guide and this run have. Returns what to say of it. The model has its
 /// options with it.
-std::vector<std::string> draw_paper3(Run& run, const Findings& found, std::string_view model,
-                                     const std::string& setting);
+std::vector<std::string> report_paper3(Run& run, const Findings& found, std::string_view model,
+                                       const std::string& setting);
 
 /// What the loss of a detector with these options is divided by in training; empty of another model.
 std::string normaliser_sentence(std::string_view model);
 
 /// Writes table and figure "paper2b", exponents of all weight gradients over the moments of training with the line at -24
 /// below which the paper calls them lost. Returns what to say of it.
-std::vector<std::string> draw_paper2b(Run& run, const Findings& found, std::string_view model,
-                                      const std::string& setting);
+std::vector<std::string> report_paper2b(Run& run, const Findings& found, std::string_view model,
+                                        const std::string& setting);
 
 }  // namespace experiments::gradient_histogram

@@ -249,8 +249,8 @@ void report(Run& run, const Findings& found, const TrainingSetup& setup, const O
   write_tables(run.record(), found);
   write_summary(run.record(), found, setup.model().is_classifier());
   std::vector<std::string> paper;
-  if (options.figure == "paper3") paper = draw_paper3(run, found, options.training.model, setting);
-  if (options.figure == "paper2b") paper = draw_paper2b(run, found, model, setting);
+  if (options.figure == "paper3") paper = report_paper3(run, found, options.training.model, setting);
+  if (options.figure == "paper2b") paper = report_paper2b(run, found, model, setting);
   draw_figures(run, found, model, setting);
   write_verdict(run.record(), found, model, paper);
   run.record().verdict(setting);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/gradient_histogram/paper3.h"
 #include "experiments/gradient_histogram/paper_figures.h"
 
 namespace gradient_histogram = experiments::gradient_histogram;
@@ -37,7 +38,7 @@ TEST_CASE("gradient_histogram: bars are two octaves wide below 2^-24 and one abo
   const Pooled pooled = pooled_of(values);
   for (const int scale_log2 : {0, 1, 3, 15}) {
     CAPTURE(scale_log2);
-    const std::vector<Bin> bins = gradient_histogram::paper_bins(pooled, scale_log2);
+    const std::vector<Bin> bins = gradient_histogram::paper_bins(pooled.exponents, scale_log2);
     double sum = 100 * pooled.fraction_zero();
     for (std::size_t i = 0; i < bins.size(); ++i) {
       CAPTURE(bins[i].lower);
@@ -48,7 +49,7 @@ TEST_CASE("gradient_histogram: bars are two octaves wide below 2^-24 and one abo
     }
     CHECK(sum == doctest::Approx(100));
   }
-  CHECK(gradient_histogram::paper_bins(pooled_of({0, 0}), 0).empty());
+  CHECK(gradient_histogram::paper_bins(pooled_of({0, 0}).exponents, 0).empty());
 }
 
 TEST_CASE("gradient_histogram: a detector's figure names what its loss is divided by") {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -206,6 +207,41 @@ TEST_CASE("halflab hist: --out keeps tables, figures and a page of them") {
   CHECK(test::content_of(directory / "out" / "report.html").find("Without a scale") != std::string::npos);
 }
 
+TEST_CASE("halflab hist: --figure paper3 needs a directory") {
+  const TemporaryDirectory directory;
+  const CommandRun run =
+      run_halflab({"hist", write<float>(directory / "g.npy", "<f4", {1, 2}), "--figure", "paper3"});
+  CHECK(run.exit_code == 2);
+  CHECK(run.err.find("must come with --out") != std::string::npos);
+}
+
+TEST_CASE("halflab hist: --figure paper3 tells what FP16 leaves of all values at each scale that it draws") {
+  const TemporaryDirectory directory;
+  std::vector<float> values = gradients(4000);
+  const std::string file = write(directory / "g.npy", "<f4", values);
+  for (const int scaled_by : {0, 4}) {
+    const std::string scale = "2^" + std::to_string(9 + scaled_by);
+    const CommandRun run =
+        run_halflab({"hist", file, "--figure", "paper3", "--scale", scale, "--scaled-by",
+                     "2^" + std::to_string(scaled_by), "--json", "--out", directory / "out"});
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    CHECK(std::filesystem::exists(directory / "out" / "paper3.svg"));
+    const Json found = run.json();
+    std::map<std::int64_t, double> percent;
+    for (const Json& bar : found.at("tables").at("paper3").elements())
+      percent[bar.at("scale_log2").integer()] += bar.at("share_percent").number();
+    const std::vector<int> scales{0, 3, 9 + scaled_by};
+    CHECK(percent.size() == scales.size());
+    for (const int log2 : scales) {
+      const Expected counts = expected<fp16::binary16>(values, std::ldexp(1.0, log2 - scaled_by));
+      CHECK(found.at("summary").at("paper3_share_flushed_at_scale_2^" + std::to_string(log2)).number() ==
+            doctest::Approx(static_cast<double>(counts.flushed) / 4000));
+      CHECK(percent.at(log2) == doctest::Approx(100.0 * 3997 / 4000));  // what is not finite has no bar
+    }
+  }
+}
+
 TEST_CASE("halflab hist: what is empty, all zero or not finite is answered in words") {
   const TemporaryDirectory directory;
   CHECK(run_halflab({"hist", write<float>(directory / "e.npy", "<f4", {})}).out.find("nothing to lose") !=
@@ -302,6 +338,9 @@ TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothi
            {{"hist", file, "--format", "e8m0"}, "has no zero"},
            {{"hist", file, "--scale", "1000"}, "--scale: '1000' is no scale"},
            {{"hist", file, "--scaled-by", "0"}, "--scaled-by: '0' is no scale"},
+           {{"hist", file, "--figure", "paper3", "--format", "e4m3"}, "allowed: binary16"},
+           {{"hist", file, "--figure", "paper3", "--format", "mxfp4"}, "allowed: binary16"},
+           {{"hist", file, "--figure", "paper2"}, "must be one of magnitudes, paper3"},
            {{"hist", file, "--shape", "3"}, "--shape: is of raw files"},
            {{"hist", file, "--dtype", "tf32"}, "--dtype: 'tf32' lies in no file"},
            {{"hist", file, "--dtype", "float16", "--shape", "3,x"}, "'3,x' is no shape"},

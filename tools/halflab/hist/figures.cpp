@@ -7,6 +7,7 @@
 
 #include "experiments/frame/figure.h"
 #include "experiments/frame/text_table.h"
+#include "experiments/gradient_histogram/paper3.h"
 #include "tools/halflab/hist/findings.h"
 
 namespace halflab::hist {
@@ -133,10 +134,38 @@ Figure scales_figure(const Findings& found) {
       .height = heat_map_height(axes)};
 }
 
+/// The exponent below which less than one non-zero value in a thousand lies.
+int left_edge(const fp16::ExponentHistogram& exponents) {
+  int e = *exponents.lowest_exponent();
+  for (std::uint64_t below = exponents.octave(e).total; below * 1000 < exponents.nonzero_finite();)
+    below += exponents.octave(++e).total;
+  return e;
+}
+
+/// At no scale, at that which trains in the paper, and at the shown one.
+void draw_in_layout_of_paper(Run& run, const Findings& found) {
+  const fp16::ExponentHistogram& exponents = found.total.exponents;
+  std::vector<int> scales{0, 3, found.shown_log2};
+  std::ranges::sort(scales);
+  scales.erase(std::ranges::unique(scales).begin(), scales.end());
+  const double lowest = left_edge(exponents) - found.scaled_by_log2 + scales.front();
+  gradient_histogram::draw_paper3(
+      run, {.gradients = exponents,
+            .scaled_by_log2 = found.scaled_by_log2,
+            .scales_log2 = scales,
+            .lowest = std::min(-40.0, 2 * std::floor(lowest / 2)),
+            .title = "Values of all tensors, times a loss scale S",
+            .caption =
+                fmt::format("{} values of {} tensor{}; of the non-zero ones less than one in a thousand lies "
+                            "left of the axis.",
+                            exponents.total(), found.tensors.size(), found.tensors.size() == 1 ? "" : "s")});
+}
+
 }  // namespace
 
-void draw_figures(Run& run, const Findings& found) {
+void draw_figures(Run& run, const Findings& found, std::string_view figure) {
   if (found.total.exponents.nonzero_finite() == 0) return;
+  if (figure == paper3) draw_in_layout_of_paper(run, found);
   run.figure(histogram_figure(found));
   run.figure(tensors_figure(found));
   run.figure(scales_figure(found));

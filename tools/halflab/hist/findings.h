@@ -4,6 +4,7 @@
 #include <bitset>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/experiment.h"
@@ -57,7 +58,8 @@ Findings measure(const experiments::tensor_files::TensorSet& set, const Options&
 int first_scale_log2(const Findings& found);
 
 experiments::Outputs outputs();
-void report(experiments::Run& run, const Findings& found);
-void draw_figures(experiments::Run& run, const Findings& found);
+/// `figure`: what is asked for by --figure.
+void report(experiments::Run& run, const Findings& found, std::string_view figure);
+void draw_figures(experiments::Run& run, const Findings& found, std::string_view figure);
 
 }  // namespace halflab::hist

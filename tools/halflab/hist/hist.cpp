@@ -24,6 +24,7 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
        .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
        .body =
            [&](experiments::Run& run) {
+             require_figure(options, run.draws());
              const auto set = open(options.inputs, options.inputs.paths);
              require_numbers(set, options.inputs.paths.front());
              if (const fp16::BlockFormat* const blocks = block_format(options.format)) {
@@ -32,7 +33,7 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
                      "--scale, --scaled-by: block formats have scales of their own; allowed: neither");
                return report(run, measure_blocks(set, *blocks, run));
              }
-             report(run, measure(set, options, run));
+             report(run, measure(set, options, run), options.figure);
            }},
       streams);
 }

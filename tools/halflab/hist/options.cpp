@@ -22,6 +22,24 @@ void bind(experiments::CommandLine& command_line, Options& options) {
                    "S");
   command_line.add("--scaled-by", options.scaled_by,
                    "the files hold gradients still multiplied by this power of two", "S");
+  command_line.add_presets(
+      "--figure", options.figure,
+      {{"magnitudes", "values, tensors and scales by magnitude", {}},
+       {paper3,
+        "all values in the layout of figure 3 of Micikevicius et al. (2018), at S = 1, 8 and the shown scale",
+        {}}},
+      "what --out draws besides");
+}
+
+void require_figure(const Options& options, bool draws) {
+  if (options.figure != paper3) return;
+  if (!draws)
+    throw experiments::UsageError("--figure paper3: is drawn into a directory; must come with --out");
+  if (block_format(options.format) != nullptr ||
+      scalar_format_where_blocks_are(options.format).format != fp16::binary16)
+    throw experiments::UsageError(
+        fmt::format("--figure paper3: has the zones of FP16 and is given with --format {}; allowed: binary16",
+                    options.format));
 }
 
 int scale_log2(std::string_view option, const std::string& text) {

@@ -14,9 +14,15 @@ struct Options {
   std::string format = "binary16";
   std::string scale = "auto";
   std::string scaled_by = "1";
+  std::string figure = "magnitudes";
 };
 
+constexpr const char* paper3 = "paper3";  ///< of --figure
+
 void bind(experiments::CommandLine& command_line, Options& options);
+
+/// Throws experiments::UsageError where --figure goes with other options only.
+void require_figure(const Options& options, bool draws);
 
 /// The exponent of a scale that an option names. Throws std::invalid_argument where it is no power of two, "1024" or
 /// "2^10".

@@ -8,6 +8,7 @@
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
+#include "experiments/gradient_histogram/paper3.h"
 #include "tools/halflab/hist/findings.h"
 #include "tools/halflab/inputs.h"
 
@@ -309,13 +310,14 @@ int first_scale_log2(const Findings& found) {
 }
 
 Outputs outputs() {
-  return outputs_of(tensors_table, histogram_table, scales_table, summary());
+  return outputs_of(tensors_table, histogram_table, scales_table, summary(),
+                    gradient_histogram::paper3_outputs());
 }
 
-void report(Run& run, const Findings& found) {
+void report(Run& run, const Findings& found, std::string_view figure) {
   write_tables(run.record(), found);
   summary().write(run.record(), {found, found.total});
-  if (run.draws()) draw_figures(run, found);
+  if (run.draws()) draw_figures(run, found, figure);
   write_verdict(run.record(), found);
 }
 
