@@ -47,8 +47,8 @@ const SummaryOf<double> summary{
     {{"paper3_share_flushed_at_scale_<S>", "of all gradients drawn, zeros included, become zero at S",
       [](double share) { return share; }, when}}};
 
-std::string share(double percent) {
-  return experiments::percent(percent / 100);
+double share_of(const ExponentHistogram& gradients, std::uint64_t count) {
+  return static_cast<double>(count) / static_cast<double>(gradients.total());
 }
 
 std::string scale_text(int scale_log2) {
@@ -56,20 +56,20 @@ std::string scale_text(int scale_log2) {
                                             : fmt::format("2^{{{}}}", scale_log2);
 }
 
-/// What becomes of all values at one scale, in per cent.
+/// What becomes of all values at one scale.
 struct Shares {
   double zero, flushed, overflowed;
 
   Shares(const ExponentHistogram& gradients, int shift_log2)
-      : zero(percent_of(gradients, gradients.zero())),
-        flushed(percent_of(gradients, gradients.flushed_at_scale(shift_log2))),
-        overflowed(percent_of(
+      : zero(share_of(gradients, gradients.zero())),
+        flushed(share_of(gradients, gradients.flushed_at_scale(shift_log2))),
+        overflowed(share_of(
             gradients, gradients.overflowed_at_scale(shift_log2) + gradients.infinite() + gradients.nan())) {}
 
   std::string title(int scale_log2) const {
-    return fmt::format("S = {}: {} more become zero, {}{} are left", scale_text(scale_log2), share(flushed),
-                       overflowed > 0 ? fmt::format("{} are not finite, ", share(overflowed)) : "",
-                       share(100 - zero - flushed - overflowed));
+    return fmt::format("S = {}: {} more become zero, {}{} are left", scale_text(scale_log2), percent(flushed),
+                       overflowed > 0 ? fmt::format("{} are not finite, ", percent(overflowed)) : "",
+                       percent(1 - zero - flushed - overflowed));
   }
 };
 
@@ -79,7 +79,7 @@ std::string row_of_panels(const Paper3& figure, int scale_log2, double tallest, 
   return zeros_panel({.table = "paper3",
                       .where = fmt::format("column('scale_log2') == {} && {}", scale_log2,
                                            column_is("lower_log2", "zero")),
-                      .percent = shares.zero,
+                      .percent = 100 * shares.zero,
                       .title = shares.title(scale_log2)}) +
          exponents_axes(figure.lowest, highest, 1.3 * tallest,
                         fmt::format("log₂ of |gradient|{}", scale_log2 == 0 ? "" : " times S")) +
@@ -107,8 +107,7 @@ std::vector<Bin> paper_bins(const ExponentHistogram& gradients, int shift_log2) 
 }
 
 double percent_of(const ExponentHistogram& gradients, std::uint64_t count) {
-  return gradients.total() == 0 ? 0
-                                : 100 * static_cast<double>(count) / static_cast<double>(gradients.total());
+  return 100 * static_cast<double>(count) / static_cast<double>(gradients.total());
 }
 
 Outputs paper3_outputs() {
@@ -122,8 +121,8 @@ void draw_paper3(Run& run, const Paper3& figure) {
   for (const int scale_log2 : figure.scales_log2) {
     const int shift_log2 = scale_log2 - figure.scaled_by_log2;
     const Shares shares(gradients, shift_log2);
-    summary.write(run.record(), shares.flushed / 100, {fmt::format("2^{}", scale_log2)});
-    add({scale_log2, std::nullopt, shares.zero});
+    summary.write(run.record(), shares.flushed, {fmt::format("2^{}", scale_log2)});
+    add({scale_log2, std::nullopt, 100 * shares.zero});
     for (const Bin& bin : paper_bins(gradients, shift_log2)) {
       add({scale_log2, bin, bin.percent});
       tallest = std::max(tallest, bin.percent);

@@ -20,7 +20,7 @@ struct Bin {
 /// its text); every value multiplied by 2^shift_log2 first.
 std::vector<Bin> paper_bins(const fp16::ExponentHistogram& gradients, int shift_log2);
 
-/// The share of all values, in per cent; 0 of none.
+/// The share of all values, in per cent.
 double percent_of(const fp16::ExponentHistogram& gradients, std::uint64_t count);
 
 struct Paper3 {
