@@ -182,25 +182,3 @@ def unwrapped(model):
     while isinstance(model, tuple(wrappers)):
         model = model.module
     return model
-
-
-def parameter_names(model):
-    """(name by id of the parameter, the other names by the first of tied ones)."""
-    names, ties = {}, {}
-    for name, parameter in _all_parameters(unwrapped(model)):
-        name = name.replace("_orig_mod.", "")
-        first = names.setdefault(id(parameter), name)
-        if first != name:
-            ties.setdefault(first, []).append(name)
-    return names, ties
-
-
-def _all_parameters(model):
-    """named_parameters() with every name of tied ones, which torch before 2.0 leaves out."""
-    seen = set()
-    for prefix, module in model.named_modules(remove_duplicate=False):
-        for name, parameter in module._parameters.items():
-            full = f"{prefix}.{name}" if prefix else name
-            if parameter is not None and full not in seen:
-                seen.add(full)
-                yield full, parameter

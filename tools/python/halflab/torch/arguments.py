@@ -1,0 +1,68 @@
+"""What watch is given: what is refused, and what is made of it."""
+
+import os
+import re
+
+import torch
+
+from .. import _halflab
+from .errors import WatchError
+
+KINDS = {"activations": "activation", "weights": "weight", "updates": "update"}
+
+
+def check(model, optimizer, scaler, every, also, twin):
+    def refuse(what, allowed):
+        raise WatchError(f"watch: {what} is not allowed; allowed: {allowed}")
+
+    if not isinstance(model, torch.nn.Module):
+        refuse(f"model = a {type(model).__name__}", "a torch.nn.Module")
+    if optimizer is not None and not isinstance(getattr(optimizer, "param_groups", None), list):
+        refuse(f"optimizer = a {type(optimizer).__name__}", "a torch.optim.Optimizer")
+    if scaler is not None and not hasattr(scaler, "is_enabled"):
+        refuse(f"scaler = a {type(scaler).__name__}", "a torch.amp.GradScaler")
+    if optimizer is None and (scaler is None or not scaler.is_enabled()):
+        raise WatchError(
+            "watch: nothing says when a step ends; needed: optimizer=, whose step() ends one, or scaler=, one that is enabled"
+        )
+    if isinstance(every, bool) or not isinstance(every, int) or every < 1:
+        refuse(f"every = {_halflab.shown(every)}", "whole numbers from 1")
+    for name in (also,) if isinstance(also, str) else also:
+        if name not in KINDS or isinstance(also, str):
+            refuse(f"also = {_halflab.shown(also)}", f"a list of {', '.join(KINDS)}")
+    if twin is not None and not callable(twin):
+        refuse(f"twin = {_halflab.shown(twin)}", "a function that makes the loss of the batch again")
+    if optimizer is not None and not _are_of_one(model, optimizer):
+        refuse("an optimizer without any parameter of the model", "the one that trains it")
+
+
+def _are_of_one(model, optimizer):
+    own = set(map(id, model.parameters()))
+    return any(id(parameter) in own for options in optimizer.param_groups for parameter in options["params"])
+
+
+def pattern_of(select):
+    try:
+        return None if select is None else re.compile(select)
+    except (re.error, TypeError) as error:
+        raise WatchError(f"watch: select = {_halflab.shown(select)} is not allowed ({error}); allowed: a regular expression") from None
+
+
+def own_folder(folder):
+    """A folder for each rank of a distributed run."""
+    if torch.distributed.is_available() and torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
+        return os.path.join(str(folder), f"rank{torch.distributed.get_rank()}")
+    return str(folder)
+
+
+def spec_of(scaler):
+    """The GradScaler as halflab names it, with its options; empty of none."""
+    if scaler is None or not scaler.is_enabled():
+        return ""
+    options = {
+        "init_scale": scaler.get_scale(),
+        "growth_factor": scaler.get_growth_factor(),
+        "backoff_factor": scaler.get_backoff_factor(),
+        "growth_interval": scaler.get_growth_interval(),
+    }
+    return "dynamic:" + ":".join(f"{name}={value:.17g}" for name, value in options.items())
