@@ -30,6 +30,25 @@ files::Shape shape_of(const std::string& text) {
   return shape;
 }
 
+/// Refuses a type that no file was read by: the others say themselves what they hold.
+void require_use_of_dtype(const Inputs& inputs, std::span<const files::TensorSet> sets) {
+  const files::ElementType* const type = raw_layout(inputs).type;
+  const files::StoredTensor* other = nullptr;
+  for (const files::TensorSet& set : sets) {
+    for (const files::StoredTensor& tensor : set.tensors()) {
+      if (tensor.type == type) return;
+      if (other == nullptr) other = &tensor;
+    }
+  }
+  if (type != nullptr && other != nullptr)
+    throw std::invalid_argument(fmt::format("--dtype: {} is of the file's own type, {}; allowed: {}, or none",
+                                            other->place(), other->type->format, other->type->format));
+}
+
+void select(const Inputs& inputs, files::TensorSet& set) {
+  if (!inputs.select.empty()) experiments::from_option("--select", [&] { set.select(inputs.select); });
+}
+
 }  // namespace
 
 void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at_least) {
@@ -37,8 +56,10 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
                          ".npy, .npz, .safetensors (or its index.json), a folder of these, or raw numbers",
                          at_least);
   command_line.add("--select", inputs.select, "only tensors in whose names this is found", "REGEX");
-  command_line.add("--dtype", inputs.dtype,
-                   "what raw files hold, and arrays of a type that NumPy does not know", "FORMAT");
+  command_line.add(
+      "--dtype", inputs.dtype,
+      "what raw files hold, arrays of a type that NumPy does not know, and integers of as many bits",
+      "FORMAT");
   command_line.add("--shape", inputs.shape, "of a raw file, such as 128,64; a vector without", "SIZES");
 }
 
@@ -58,17 +79,30 @@ files::RawLayout raw_layout(const Inputs& inputs) {
   return raw;
 }
 
-files::TensorSet open(const Inputs& inputs, const std::vector<std::string>& paths) {
-  files::TensorSet set(paths, raw_layout(inputs));
-  if (!inputs.select.empty()) experiments::from_option("--select", [&] { set.select(inputs.select); });
+files::TensorSet open(const Inputs& inputs) {
+  files::TensorSet set(inputs.paths, raw_layout(inputs));
+  require_use_of_dtype(inputs, std::span(&set, 1));
+  select(inputs, set);
   return set;
+}
+
+std::vector<files::TensorSet> open_each(const Inputs& inputs) {
+  std::vector<files::TensorSet> sets;
+  for (const std::string& path : inputs.paths) sets.emplace_back(std::vector{path}, raw_layout(inputs));
+  require_use_of_dtype(inputs, sets);
+  for (files::TensorSet& set : sets) select(inputs, set);
+  return sets;
 }
 
 void require_numbers(const files::TensorSet& set, const std::string& path) {
   if (set.tensors().empty())
     throw std::invalid_argument(
-        fmt::format("'{}' holds no floating-point numbers; passed over: {}", path,
-                    set.passed_over().empty() ? "nothing" : set.passed_over().front().name));
+        set.passed_over().empty()
+            ? fmt::format("'{}' holds no numbers", path)
+            : fmt::format(
+                  "'{}' holds no floating-point numbers; passed over: {}, of {} (--dtype bfloat16 reads "
+                  "integers of 16 bits as its codes)",
+                  path, set.passed_over().front().name, set.passed_over().front().type->safetensors));
 }
 
 std::vector<std::string> names_passed_over(const files::TensorSet& set) {

@@ -22,8 +22,11 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
 /// How files without a header are read. Throws std::invalid_argument, naming the option.
 experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
 
-/// The selected tensors. Throws std::invalid_argument or std::runtime_error, naming option or file.
-experiments::tensor_files::TensorSet open(const Inputs& inputs, const std::vector<std::string>& paths);
+/// The selected tensors of all paths. Throws std::invalid_argument or std::runtime_error, naming option or file; where
+/// --dtype is given and every file says itself what it holds, too.
+experiments::tensor_files::TensorSet open(const Inputs& inputs);
+/// The same, a set for each path.
+std::vector<experiments::tensor_files::TensorSet> open_each(const Inputs& inputs);
 
 /// Throws std::invalid_argument, with what was passed over, where no tensor of the path is of floating-point numbers.
 void require_numbers(const experiments::tensor_files::TensorSet& set, const std::string& path);

@@ -47,11 +47,10 @@ struct Contents {
   std::vector<std::pair<std::string, std::string>> metadata;  ///< of safetensors
 };
 
-/// How files without a header are to be read.
+/// How files without a header are to be read, and integers that are codes.
 struct RawLayout {
-  const ElementType* type = nullptr;  ///< none: not allowed
+  const ElementType* type = nullptr;  ///< of integers of as many bits, too; none: raw files are not allowed
   std::optional<Shape> shape = {};    ///< without one: a vector as long as the file
-  bool reads_codes = false;           ///< unsigned integers as wide as the type are its codes
 };
 
 /// "(2, 3)", as NumPy writes it.

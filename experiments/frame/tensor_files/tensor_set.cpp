@@ -53,6 +53,11 @@ std::string file_of(const std::string& place) {
   return fs::exists(place) ? place : place.substr(0, place.rfind(':'));
 }
 
+/// PyTorch and NumPy hand on formats that the other does not know as integers of their codes.
+bool can_be_codes(const StoredTensor& tensor) {
+  return tensor.type->safetensors.starts_with('U') || tensor.type->safetensors.starts_with('I');
+}
+
 }  // namespace
 
 TensorSet::TensorSet(const std::vector<std::string>& paths, const RawLayout& raw) {
@@ -99,6 +104,8 @@ void TensorSet::read_file(const fs::path& file, const std::string& prefix, const
   Contents contents = format.parse(files_.back()->bytes(), file, raw);
   for (StoredTensor& tensor : contents.tensors) {
     tensor.name = format.holds_several ? joined(prefix, tensor.name) : prefix;
+    if (raw.type != nullptr && can_be_codes(tensor) && tensor.type->bits == raw.type->bits)
+      tensor.type = raw.type;
     (tensor.is_floating_point() ? tensors_ : passed_over_).push_back(std::move(tensor));
   }
   std::ranges::move(contents.metadata, std::back_inserter(metadata_));
@@ -126,21 +133,13 @@ std::uint64_t TensorSet::bytes() const {
 
 NamedTensor::NamedTensor(const std::string& place, const RawLayout& raw) : set_({file_of(place)}, raw) {
   const std::string file = file_of(place);
-  std::vector<StoredTensor> tensors = set_.tensors();
-  bool has_codes = false;
-  for (StoredTensor tensor : set_.passed_over()) {
-    if (!raw.reads_codes || !tensor.type->safetensors.starts_with('U')) continue;
-    has_codes = true;
-    if (raw.type == nullptr || raw.type->bits != tensor.type->bits) continue;
-    tensor.type = raw.type;
-    tensors.push_back(std::move(tensor));
-  }
+  const std::vector<StoredTensor>& tensors = set_.tensors();
   if (tensors.empty())
     throw std::runtime_error(fmt::format(
         "file '{}' holds no floating-point tensor{}", file,
-        has_codes ? ", but unsigned integers: codes as wide as a format are read with --dtype, such as "
-                    "--dtype bfloat16"
-                  : ""));
+        std::ranges::any_of(set_.passed_over(), can_be_codes)
+            ? ", but integers: codes as wide as a format are read with --dtype, such as --dtype bfloat16"
+            : ""));
   const bool names_one = file.size() < place.size();
   const auto found = names_one
                          ? std::ranges::find(tensors, place.substr(file.size() + 1), &StoredTensor::name)

@@ -169,8 +169,9 @@ TEST_CASE("halflab hist: files of halves, bfloat16, doubles and packed codes cou
   using Counts = std::vector<std::uint64_t>;
   CHECK(values_of(run_halflab({"hist", write(directory / "h.npy", "<f2", codes), "--json"})) ==
         Counts{65536, 2, 2048});
-  CHECK(values_of(run_halflab({"hist", write(directory / "b.npy", "|V2", codes), "--dtype", "bf16",
-                               "--json"})) == Counts{65536, 2, 256});
+  for (const char* const type : {"|V2", "<u2", "<i2"})
+    CHECK(values_of(run_halflab({"hist", write(directory / "b.npy", type, codes), "--dtype", "bf16",
+                                 "--json"})) == Counts{65536, 2, 256});
   CHECK(values_of(run_halflab({"hist", write<double>(directory / "d.npy", "<f8", {0, 1e-300, 1e300, NAN, 5}),
                                "--json"})) == Counts{5, 1, 1});
   const auto used =
@@ -334,7 +335,7 @@ TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothi
            {{"hist", file, "--select", "weights?"}, "--select: 'weights?' is found in none of the 1 names"},
            {{"hist", file, "--format", "float17"}, "--format: unknown format 'float17'"},
            {{"hist", file, "--format", "fp8"}, "mxfp4, nvfp4; FP8 is e4m3"},
-           {{"hist", integers}, "holds no floating-point numbers; passed over: i"},
+           {{"hist", integers}, "holds no floating-point numbers; passed over: i, of I32 (--dtype"},
            {{"hist", file, "--format", "e8m0"}, "has no zero"},
            {{"hist", file, "--scale", "1000"}, "--scale: '1000' is no scale"},
            {{"hist", file, "--scaled-by", "0"}, "--scaled-by: '0' is no scale"},
@@ -342,6 +343,7 @@ TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothi
            {{"hist", file, "--figure", "paper3", "--format", "mxfp4"}, "allowed: binary16"},
            {{"hist", file, "--figure", "paper2"}, "must be one of magnitudes, paper3"},
            {{"hist", file, "--shape", "3"}, "--shape: is of raw files"},
+           {{"hist", file, "--dtype", "bfloat16"}, "own type, binary32; allowed: binary32, or none"},
            {{"hist", file, "--dtype", "tf32"}, "--dtype: 'tf32' lies in no file"},
            {{"hist", file, "--dtype", "float16", "--shape", "3,x"}, "'3,x' is no shape"},
            {{"hits", file}, "unknown command 'hits'"},

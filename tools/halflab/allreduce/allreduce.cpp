@@ -24,11 +24,9 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
        .body =
            [&](experiments::Run& run) {
              const auto kinds = kinds_of(options);
-             std::vector<experiments::tensor_files::TensorSet> ranks;
-             for (const std::string& path : options.inputs.paths) {
-               ranks.push_back(open(options.inputs, {path}));
-               require_numbers(ranks.back(), path);
-             }
+             const auto ranks = open_each(options.inputs);
+             for (std::size_t i = 0; i < ranks.size(); ++i)
+               require_numbers(ranks[i], options.inputs.paths[i]);
              Findings found = measure(ranks, kinds, run);
              found.paths = options.inputs.paths;
              report(run, found);

@@ -34,8 +34,8 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
              if (inputs.paths.size() != 2)
                throw std::invalid_argument(
                    fmt::format("PATH: compares two files or folders, not {}", inputs.paths.size()));
-             const auto a = open(inputs, {inputs.paths[0]}), b = open(inputs, {inputs.paths[1]});
-             const Findings found = measure(a, b, options, run);
+             const auto sets = open_each(inputs);
+             const Findings found = measure(sets[0], sets[1], options, run);
              report(run, found);
              if (found.found == Class::different)
                run.fail(fmt::format("'{}' and '{}' are different", found.a, found.b));

@@ -25,7 +25,7 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
        .body =
            [&](experiments::Run& run) {
              require_figure(options, run.draws());
-             const auto set = open(options.inputs, options.inputs.paths);
+             const auto set = open(options.inputs);
              require_numbers(set, options.inputs.paths.front());
              if (const fp16::BlockFormat* const blocks = block_format(options.format)) {
                if (options.scale != "auto" || options.scaled_by != "1")

@@ -23,7 +23,7 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
        .body =
            [&](experiments::Run& run) {
              recipe_of(options);  // before files are read
-             const auto set = open(options.inputs, options.inputs.paths);
+             const auto set = open(options.inputs);
              require_numbers(set, options.inputs.paths.front());
              report(run, measure(set, options, run));
            }},

@@ -64,9 +64,7 @@ std::vector<std::byte> codes_in(std::string_view text, const std::string& file, 
 
 CodeFile::CodeFile(const std::string& place, const files::RawLayout& raw) {
   if (!is_hex(place)) {
-    files::RawLayout layout = raw;
-    layout.reads_codes = true;
-    file_.emplace(place, layout);
+    file_.emplace(place, raw);
     return;
   }
   const files::ElementType* const type = raw.type != nullptr ? raw.type : files::type_of_format("binary16");
