@@ -64,20 +64,17 @@ Figure error_figure(const Findings& found, const Options& options) {
     sim::AllReduce how;
     std::string title;
     std::string_view y = error_without_overflow;
-    std::string_view kind = "linespoints";
-    std::string_view dashes = "";
+    std::string_view style = {};  ///< none: of the next line type, with points
   };
-  std::vector<Line> lines;
+  std::vector<Line> lines{{.how = {},
+                           .title = "one rounding",
+                           .y = "column('relative_error_of_one_rounding')",
+                           .style = "with lines linecolor rgb grey linewidth 7"}};  // others may lie upon it
   for (const sim::AllReduceAlgorithm algorithm : measured_algorithms)
     lines.push_back({.how = {.algorithm = algorithm}, .title = words(sim::name_of(algorithm))});
   lines.push_back({.how = {.algorithm = sim::AllReduceAlgorithm::direct,
                            .precision = sim::AllReducePrecision::fp32_accumulation},
                    .title = "direct, FP32 sums"});
-  lines.push_back({.how = {},
-                   .title = "one rounding",
-                   .y = "column('relative_error_of_one_rounding')",
-                   .kind = "lines",
-                   .dashes = "dashtype 2"});
   std::vector<std::string> titles;
   for (const Line& line : lines) titles.push_back(line.title);
   const KeyColumn key(titles);
@@ -85,13 +82,14 @@ Figure error_figure(const Findings& found, const Options& options) {
   for (const Source source : sources) {
     std::vector<Curve> curves;
     for (const Line& line : lines) {
-      curves.push_back(
-          {.table = "allreduce",
-           .where = rows_of(source, line.how) + rows_at("scale_log2", found.scale_log2),
-           .x = "column('workers')",
-           .y = std::string(line.y),
-           .style = fmt::format("with {} linetype {} {}", line.kind, curves.size() + 1, line.dashes),
-           .title = source == sources.front() ? line.title : ""});
+      curves.push_back({.table = "allreduce",
+                        .where = rows_of(source, line.how) + rows_at("scale_log2", found.scale_log2),
+                        .x = "column('workers')",
+                        .y = std::string(line.y),
+                        .style = line.style.empty()
+                                     ? fmt::format("with linespoints linetype {}", curves.size())
+                                     : std::string(line.style),
+                        .title = source == sources.front() ? line.title : ""});
     }
     script += panel(static_cast<int>(source), static_cast<int>(sources.size())) + key.script() +
               log_axis(errors) + fmt::format("set ylabel \"relative error, {}\"\n", name_of(source)) +
@@ -103,6 +101,15 @@ Figure error_figure(const Findings& found, const Options& options) {
           .script = script + "unset multiplot\n",
           .width = key.figure_width(),
           .height = 640};
+}
+
+/// In the key alone: what dashed lines are. `below` lies under the y axis.
+Curve dashed_in_key(std::string below, std::string title) {
+  return {.table = "allreduce",
+          .x = "column('workers')",
+          .y = std::move(below),
+          .style = "with lines linecolor rgb black linewidth 2 dashtype 2",
+          .title = std::move(title)};
 }
 
 /// A share in % of the network's gradients at one scale, by the order of dividing.
@@ -137,6 +144,7 @@ std::string division_script(const Findings& found, const Options& options) {
   std::vector<Curve> vanished = share_curves("fraction_flushed", 0, "", true);
   std::ranges::move(share_curves("fraction_inputs_flushed", 0, "dashtype 2", false),
                     std::back_inserter(vanished));
+  vanished.push_back(dashed_in_key("1e-99", "of these the workers' own"));
   return "set multiplot\nset lmargin 10\n" + workers_axis(options) + panel(0, 2) + log_axis(flushed) +
          "set ylabel \"flushed at S = 1, %\"\n" + plot(vanished) + panel(1, 2) + log_axis(overflowed) +
          fmt::format("set ylabel \"overflow at S = 2^{{{}}}, %\"\n", found.scale_log2) +
@@ -169,7 +177,8 @@ std::string windows_script(const Findings& found, const Options& options) {
                     .y = "column('inputs_overflow_from_log2')",
                     .style = "with lines linecolor rgb black dashtype 3",
                     .title = "workers' own overflow"});
-  return workers_axis(options) + "set key maxcols 2\n" +
+  curves.push_back(dashed_in_key("-9", "the lowest"));
+  return workers_axis(options) + "set key maxcols 3\n" +
          fmt::format("set yrange [-0.5:{}]\nset ytics {}\nset ylabel \"log₂ of the loss scale S\"\n",
                      found.max_scale_log2 + 0.5, octaves_between_tics(found.max_scale_log2, 8)) +
          plot(curves);

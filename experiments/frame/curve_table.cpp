@@ -11,6 +11,8 @@
 namespace experiments {
 namespace {
 
+constexpr std::size_t most_stretches = 50;
+
 /// Adds the lowest and the highest of the stretch as they come, or of a stretch without a finite y its first point.
 void add_extremes(std::vector<Point>& kept, std::span<const Point> stretch) {
   const Point *lowest = nullptr, *highest = nullptr;
@@ -55,10 +57,27 @@ std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
 }
 
 std::vector<Point> excess_percent(const std::vector<Point>& curve, const std::vector<Point>& reference) {
+  const std::size_t steps = std::min(curve.size(), reference.size()),
+                    stretches = std::min(steps, most_stretches);
   std::vector<Point> excess;
-  for (std::size_t i = 0; i < std::min(curve.size(), reference.size()); ++i)
-    excess.push_back({curve[i].x, 100 * (curve[i].y / reference[i].y - 1)});
+  for (std::size_t i = 0; i < stretches; ++i) {
+    double x = 0, of_curve = 0, of_reference = 0;
+    const std::size_t begin = i * steps / stretches, end = (i + 1) * steps / stretches;
+    for (std::size_t step = begin; step < end; ++step) {
+      x += curve[step].x;
+      of_curve += curve[step].y;
+      of_reference += reference[step].y;
+    }
+    excess.push_back({x / static_cast<double>(end - begin), 100 * (of_curve / of_reference - 1)});
+  }
   return excess;
+}
+
+std::string stretch_text(std::size_t steps) {
+  const std::size_t shortest = steps / most_stretches;
+  if (steps <= most_stretches) return {};
+  return fmt::format(", each point the mean of {}{} steps", shortest,
+                     steps % most_stretches == 0 ? "" : fmt::format(" or {}", shortest + 1));
 }
 
 std::string line_style(std::size_t curve) {

@@ -21,8 +21,11 @@ struct Point {
 /// others. `most` is at least 4.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 
-/// By how many per cent of its own the reference is exceeded, over the steps that both have made.
+/// By how many per cent of its own the reference is exceeded, over the steps that both have made: the means of each of at
+/// most 50 equal stretches of these, as single batches differ by more than two runs do.
 std::vector<Point> excess_percent(const std::vector<Point>& curve, const std::vector<Point>& reference);
+/// How many of a run's steps a point stands for: ", each point the mean of 10 steps", or nothing where it is one.
+std::string stretch_text(std::size_t steps);
 
 /// The colour of the curve, counted from 0, in dashes that let those before be seen under it.
 std::string line_style(std::size_t curve);

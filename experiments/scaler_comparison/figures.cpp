@@ -151,8 +151,8 @@ void draw_figures(Run& run, const Findings& found) {
               .title = fmt::format("Training {} under each loss-scaling strategy", found.setup.model_name()),
               .caption = fmt::format(
                   "{} One line per seed; the thick black lines are the FP32 trajectories. Below the "
-                  "difference to FP32 with the same seed on the same batch, of FP32's loss.{}{}",
-                  found.setting(),
+                  "difference to FP32 with the same seed on the same batches, of FP32's loss{}.{}{}",
+                  found.setting(), stretch_text(static_cast<std::size_t>(found.setup.steps())),
                   found.puts_in_growth_interval()
                       ? " PyTorch's growth interval, 2000, would not move in so few steps."
                       : "",

@@ -181,11 +181,13 @@ Figure loss_figure(RunRecord& record, const Comparison& comparison, const std::s
   const KeyColumn key = key_of(comparison);
   return {.name = name,
           .title = fmt::format("Training {}", comparison.setup().model_name()),
-          .caption =
-              fmt::format("{} Drawn is seed {}{}.{}", comparison.setting(), comparison.first_seed(), which,
-                          panels.excesses.empty()
-                              ? ""
-                              : " In the middle the difference to FP32 on the same batch, of FP32's loss."),
+          .caption = fmt::format(
+              "{} Drawn is seed {}{}.{}", comparison.setting(), comparison.first_seed(), which,
+              panels.excesses.empty()
+                  ? ""
+                  : fmt::format(" In the middle the difference to FP32 on the same batches, of "
+                                "FP32's loss{}.",
+                                stretch_text(static_cast<std::size_t>(comparison.setup().steps())))),
           .script = loss_script(panels, key),
           .width = key.figure_width(),
           .height = 360 * panels.count()};

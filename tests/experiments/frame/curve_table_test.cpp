@@ -68,3 +68,20 @@ TEST_CASE("curve table: excesses are of the reference's own, over the steps that
   CHECK(excess[0].y == 50);
   CHECK(excess[1].y == -50);
 }
+
+TEST_CASE("curve table: excesses of long runs are those of the means of 50 stretches") {
+  std::vector<Point> curve, reference;
+  for (int step = 0; step < 120; ++step) {
+    curve.push_back({static_cast<double>(step), step % 2 == 0 ? 1.0 : 5.0});
+    reference.push_back({static_cast<double>(step), step % 2 == 0 ? 3.0 : 1.0});
+  }
+  const std::vector<Point> excess = experiments::excess_percent(curve, reference);
+  REQUIRE(excess.size() == 50);
+  CHECK(excess[0].x == 0.5);
+  CHECK(excess[0].y == 50);  // 1 + 5 over 3 + 1
+  CHECK(excess[49].x == 118);
+  CHECK(excess[49].y == doctest::Approx(100 * (11.0 / 5 - 1)));  // steps 117 to 119
+  CHECK(experiments::stretch_text(120) == ", each point the mean of 2 or 3 steps");
+  CHECK(experiments::stretch_text(500) == ", each point the mean of 10 steps");
+  CHECK(experiments::stretch_text(50).empty());
+}
