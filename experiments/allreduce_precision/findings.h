@@ -26,6 +26,10 @@ inline constexpr std::array measured_algorithms{sim::AllReduceAlgorithm::ring,
                                                 sim::AllReduceAlgorithm::direct_descending};
 static_assert(measured_algorithms.size() + 1 == sim::all_reduce_algorithms.size());
 
+/// Those of halves, which the gradients are.
+inline constexpr std::array measured_precisions{
+    sim::AllReducePrecision::fp16, sim::AllReducePrecision::fp32_accumulation, sim::AllReducePrecision::fp32};
+
 /// The gradients of one source at one loss scale, brought by so many workers.
 struct Setting {
   Source source;

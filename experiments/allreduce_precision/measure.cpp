@@ -44,7 +44,7 @@ struct Reference {
 std::vector<sim::AllReduce> all_kinds() {
   std::vector<sim::AllReduce> kinds;
   for (const sim::AllReduceAlgorithm algorithm : measured_algorithms) {
-    for (const sim::AllReducePrecision precision : sim::all_reduce_precisions) {
+    for (const sim::AllReducePrecision precision : measured_precisions) {
       for (const sim::AllReduceDivision division : sim::all_reduce_divisions)
         kinds.push_back({.algorithm = algorithm, .precision = precision, .division = division});
     }

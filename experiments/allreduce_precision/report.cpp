@@ -123,7 +123,7 @@ void write_summary(RunRecord& record, const Findings& found, const Options& opti
   for (const Source source : sources) {
     const Setting setting{.source = source, .scale_log2 = found.scale_log2, .workers = workers};
     for (const sim::AllReduceAlgorithm algorithm : measured_algorithms) {
-      for (const sim::AllReducePrecision precision : sim::all_reduce_precisions) {
+      for (const sim::AllReducePrecision precision : measured_precisions) {
         algorithms_summary.write(record, at(found, setting, {.algorithm = algorithm, .precision = precision}),
                                  {name_of(source), sim::name_of(algorithm), sim::name_of(precision)});
       }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <stdexcept>
@@ -198,6 +199,10 @@ std::string_view name_of(AllReducePrecision precision) {
       return "fp16";
     case AllReducePrecision::fp32_accumulation:
       return "fp32_accumulation";
+    case AllReducePrecision::bf16:
+      return "bf16";
+    case AllReducePrecision::bf16_fp32_accumulation:
+      return "bf16_fp32_accumulation";
     case AllReducePrecision::fp32:
       return "fp32";
   }
@@ -218,6 +223,50 @@ std::string_view name_of(AllReduceDivision division) {
 
 std::string_view name_of(RingChunks chunks) {
   return chunks == RingChunks::even ? "even" : "first_longer";
+}
+
+const fp16::Format& wire_format(AllReducePrecision precision) {
+  switch (precision) {
+    case AllReducePrecision::fp16:
+    case AllReducePrecision::fp32_accumulation:
+      return fp16::binary16;
+    case AllReducePrecision::bf16:
+    case AllReducePrecision::bf16_fp32_accumulation:
+      return fp16::bfloat16;
+    case AllReducePrecision::fp32:
+      break;
+  }
+  return fp16::binary32;
+}
+
+void round_to_wire(AllReducePrecision precision, std::span<float> values, fp16::RoundingCounts* counts) {
+  if (precision == AllReducePrecision::fp32) return;
+  std::array<std::uint16_t, 4096> codes;  // blocks that stay in a cache
+  while (!values.empty()) {
+    const std::span<float> block = values.first(std::min(values.size(), codes.size()));
+    const std::span<std::uint16_t> block_codes = std::span(codes).first(block.size());
+    encode_for_wire(precision, block, block_codes, counts);
+    decode_from_wire(precision, block_codes, block);
+    values = values.subspan(block.size());
+  }
+}
+
+void encode_for_wire(AllReducePrecision precision, std::span<const float> values,
+                     std::span<std::uint16_t> codes, fp16::RoundingCounts* counts) {
+  if (wire_format(precision) == fp16::bfloat16) {
+    fp16::encode<fp16::bfloat16>(values, codes, {}, {.counts = counts});
+  } else {
+    fp16::float_to_half(values, codes, {}, {.counts = counts});
+  }
+}
+
+void decode_from_wire(AllReducePrecision precision, std::span<const std::uint16_t> codes,
+                      std::span<float> values) {
+  if (wire_format(precision) == fp16::bfloat16) {
+    fp16::decode<fp16::bfloat16>(codes, values);
+  } else {
+    fp16::half_to_float(codes, values);
+  }
 }
 
 double predivisor(AllReduceDivision division, std::size_t workers) {

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -55,9 +56,11 @@ enum class RingChunks {
 
 /// What workers add in, and what they send.
 enum class AllReducePrecision {
-  fp16,               ///< each addition is one of binary16
-  fp32_accumulation,  ///< sums of binary32, rounded to binary16 where sent or kept for the next step
-  fp32,               ///< nothing is rounded to binary16
+  fp16,                    ///< each addition is one of binary16
+  fp32_accumulation,       ///< sums of binary32, rounded to binary16 where sent or kept for the next step
+  bf16,                    ///< each addition is one of bfloat16
+  bf16_fp32_accumulation,  ///< sums of binary32, rounded to bfloat16 where sent or kept for the next step
+  fp32,                    ///< nothing is rounded but to binary32
 };
 
 /// By what the gradients are divided before the sum, and by what the sum is divided after it. The product is
@@ -84,7 +87,8 @@ inline constexpr std::array all_reduce_algorithms{AllReduceAlgorithm::ring,
                                                   AllReduceAlgorithm::direct,
                                                   AllReduceAlgorithm::direct_descending};
 inline constexpr std::array all_reduce_precisions{
-    AllReducePrecision::fp16, AllReducePrecision::fp32_accumulation, AllReducePrecision::fp32};
+    AllReducePrecision::fp16, AllReducePrecision::fp32_accumulation, AllReducePrecision::bf16,
+    AllReducePrecision::bf16_fp32_accumulation, AllReducePrecision::fp32};
 inline constexpr std::array all_reduce_divisions{AllReduceDivision::before, AllReduceDivision::split,
                                                  AllReduceDivision::after};
 
@@ -93,6 +97,19 @@ std::string_view name_of(AllReduceAlgorithm algorithm);
 std::string_view name_of(AllReducePrecision precision);
 std::string_view name_of(AllReduceDivision division);
 std::string_view name_of(RingChunks chunks);
+
+/// What workers send: binary16, bfloat16 or binary32.
+const fp16::Format& wire_format(AllReducePrecision precision);
+
+/// Rounds values to what is sent, to nearest even.
+void round_to_wire(AllReducePrecision precision, std::span<float> values,
+                   fp16::RoundingCounts* counts = nullptr);
+
+/// The codes of 16 bits that are sent, but in fp32, of values that need not be rounded yet; and the values of such codes.
+void encode_for_wire(AllReducePrecision precision, std::span<const float> values,
+                     std::span<std::uint16_t> codes, fp16::RoundingCounts* counts = nullptr);
+void decode_from_wire(AllReducePrecision precision, std::span<const std::uint16_t> codes,
+                      std::span<float> values);
 
 /// The divisor before the sum; the one after it is workers / predivisor. At least one worker.
 double predivisor(AllReduceDivision division, std::size_t workers);
@@ -121,14 +138,15 @@ struct AllReducedMean {
 };
 
 /// The mean that every worker ends with. `workers`: an array of the same length from each, of values of
-/// binary16, infinities and NaNs included. All roundings are to nearest-even: of each quotient before the
+/// wire_format(), infinities and NaNs included. All roundings are to nearest-even: of each quotient before the
 /// sum, of sums as the precision says, of the quotient after it. In fp32 these are the quotients and sums of
 /// binary32. Every NaN is the quiet one without a sign.
 ///
 /// With two values at a time, fp16 and fp32_accumulation are the same, bit for bit: a sum or quotient of
 /// binary16 that is rounded to 24 digits, which are at least 2 * 11 + 2, and then to 11 is the one rounded to
-/// 11 at once (Figueroa, "When is double rounding innocuous?", 1995). So they differ only in `binary_tree`,
-/// where a worker adds up to three values, and in `direct` and `direct_descending`.
+/// 11 at once (Figueroa, "When is double rounding innocuous?", 1995), and so with the 8 digits of bfloat16, among its
+/// subnormal numbers for up to 2^16 workers. So they differ only in `binary_tree`, where a worker adds up to three values,
+/// and in `direct` and `direct_descending`.
 ///
 /// Throws std::invalid_argument without workers and when lengths differ, and for `mpi` where no order is revealed for so
 /// many workers and elements.

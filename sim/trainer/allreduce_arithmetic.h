@@ -1,10 +1,7 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <limits>
 #include <span>
 
@@ -18,6 +15,8 @@ class AllReduceArithmetic {
  public:
   AllReduceArithmetic(const AllReduce& how, std::size_t workers)
       : precision_(how.precision),
+        accumulates_(how.precision == AllReducePrecision::fp32_accumulation ||
+                     how.precision == AllReducePrecision::bf16_fp32_accumulation),
         divisor_(static_cast<float>(predivisor(how.division, workers))),
         divisor_after_(static_cast<float>(workers) / divisor_) {}
 
@@ -34,34 +33,23 @@ class AllReduceArithmetic {
 
   void add(std::span<float> sum, std::span<const float> term) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
-    if (precision_ == AllReducePrecision::fp16) round(sum);
+    if (!accumulates_) round_to_wire(precision_, sum);
   }
 
   /// To what a worker sends, or keeps for the next step.
   void round_for_sending(std::span<float> sum) {
-    if (precision_ == AllReducePrecision::fp32_accumulation) round(sum);
+    if (accumulates_) round_to_wire(precision_, sum);
   }
 
  private:
-  /// In blocks that stay in a cache.
-  static void round(std::span<float> values, fp16::RoundingCounts* counts = nullptr) {
-    std::array<std::uint16_t, 4096> codes;
-    while (!values.empty()) {
-      const std::span<float> block = values.first(std::min(values.size(), codes.size()));
-      const std::span<std::uint16_t> block_codes = std::span(codes).first(block.size());
-      fp16::float_to_half(block, block_codes, {}, {.counts = counts});
-      fp16::half_to_float(block_codes, block);
-      values = values.subspan(block.size());
-    }
-  }
-
   void divide(std::span<float> values, float divisor, fp16::RoundingCounts* counts) {
     if (divisor == 1) return;
     for (float& value : values) value /= divisor;
-    if (precision_ != AllReducePrecision::fp32) round(values, counts);
+    round_to_wire(precision_, values, counts);
   }
 
   AllReducePrecision precision_;
+  bool accumulates_;  ///< a worker's own sums in binary32
   float divisor_, divisor_after_;
 };
 

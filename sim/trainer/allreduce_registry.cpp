@@ -88,8 +88,8 @@ constexpr OptionRow option(std::string_view name, bool (*belongs_to)(AllReduceAl
 constexpr std::array options{
     option<&AllReduce::precision, all_reduce_precisions>(
         "precision", is_ours,
-        "fp16: each sum is rounded to FP16; fp32_accumulation: sent in FP16, a worker's sums in FP32; fp32: "
-        "all in FP32"),
+        "fp16, bf16: each sum is rounded to FP16 or bfloat16; fp32_accumulation, bf16_fp32_accumulation: "
+        "so is what is sent, and a worker's sums are in FP32; fp32: all in FP32"),
     option<&AllReduce::precision, precisions_of_mpi>("precision", is_mpi,
                                                      "fp16: each sum is rounded to FP16; fp32: all in FP32"),
     option<&AllReduce::division, all_reduce_divisions>("division", has_any,

@@ -35,11 +35,7 @@ std::vector<float> message_of(std::span<const GradientSite> sites, const SiteGra
         is_binary64(gradient) ? rounded(gradient, fp16::binary32).to_floats() : gradient.to_floats();
     message.insert(message.end(), values.begin(), values.end());
   });
-  if (precision != AllReducePrecision::fp32) {
-    std::vector<std::uint16_t> codes(message.size());
-    fp16::float_to_half(message, codes);
-    fp16::half_to_float(codes, message);
-  }
+  round_to_wire(precision, message);
   return message;
 }
 

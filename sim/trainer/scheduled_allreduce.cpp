@@ -78,9 +78,9 @@ class Schedule {
     }
     const std::span<std::uint16_t> sent_codes = first_of(sent_codes_, sent.size());
     const std::span<std::uint16_t> received_codes = first_of(received_codes_, received.size());
-    fp16::float_to_half(sent, sent_codes);
+    encode_for_wire(how_.precision, sent, sent_codes);
     wire_.send_receive(std::as_bytes(sent_codes), to, std::as_writable_bytes(received_codes), from);
-    fp16::half_to_float(received_codes, received);
+    decode_from_wire(how_.precision, received_codes, received);
     return received;
   }
   /// So many elements of an array that only grows.
@@ -221,9 +221,9 @@ class Schedule {
   void by_carrier() {
     if (how_.precision == AllReducePrecision::fp32) return wire_.sum(values_);
     const std::span<std::uint16_t> codes = first_of(sent_codes_, values_.size());
-    fp16::float_to_half(values_, codes);
+    encode_for_wire(how_.precision, values_, codes);
     wire_.sum(codes);
-    fp16::half_to_float(codes, values_);
+    decode_from_wire(how_.precision, codes, values_);
   }
 
   Wire& wire_;

@@ -53,8 +53,8 @@ TEST_CASE("all-reduce orders: what is not allowed is named with all that is") {
         "unknown order of an all-reduce 'rings'; did you mean 'ring'? allowed: ring, binary_tree, "
         "recursive_doubling, rabenseifner, recursive_halving_far_first, direct, direct_descending, mpi");
   CHECK(error("ring:precision=fp8") ==
-        "all-reduce 'ring': unknown precision 'fp8'; allowed: fp16, fp32_accumulation, "
-        "fp32");
+        "all-reduce 'ring': unknown precision 'fp8'; allowed: fp16, fp32_accumulation, bf16, "
+        "bf16_fp32_accumulation, fp32");
   CHECK(error("direct:chunks=even") ==
         "all-reduce 'direct': unknown option 'chunks'; allowed: precision, division");
   CHECK(error("ring:division") != "none");

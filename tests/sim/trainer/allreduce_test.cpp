@@ -74,15 +74,37 @@ float exact_add(float a, float b) {
   return value_of(oracle::add(half_of(a), half_of(b))[0].bits);
 }
 
+/// Of magnitudes whose sums binary64 holds.
+float rounded_to_bfloat16(double value) {
+  int exponent = 0;
+  const double significand = std::frexp(value, &exponent);
+  return static_cast<float>(std::ldexp(std::nearbyint(std::ldexp(significand, 8)), exponent - 8));
+}
+
+float bfloat16_add(float a, float b) {
+  return rounded_to_bfloat16(static_cast<double>(a) + b);
+}
+
 float float_add(float a, float b) {
   return a + b;
+}
+
+Workers in_bfloat16(Workers workers) {
+  for (std::vector<float>& worker : workers) {
+    for (float& value : worker) value = rounded_to_bfloat16(value);
+  }
+  return workers;
+}
+
+float rounded_to_wire(AllReducePrecision precision, float value) {
+  if (precision == AllReducePrecision::fp32) return value;
+  return sim::wire_format(precision) == fp16::bfloat16 ? rounded_to_bfloat16(value) : rounded(value);
 }
 
 void check_order(const Workers& workers, const AllReduce& how, const Add& add, const Order& order) {
   const std::size_t count = workers.size(), elements = workers[0].size();
   const std::vector<float> mean = mean_of(workers, how).values;
   REQUIRE(mean.size() == elements);
-  const bool fp32 = how.precision == AllReducePrecision::fp32;
   for (std::size_t chunk = 0, i = 0; chunk < count; ++chunk) {
     const std::size_t longer = chunk < elements % count ? 1 : 0;
     for (const std::size_t last = i + elements / count + longer; i < last; ++i) {
@@ -90,7 +112,7 @@ void check_order(const Workers& workers, const AllReduce& how, const Add& add, c
       for (const std::vector<float>& worker : workers) g.push_back(worker[i]);
       const float sum = order(add, g, chunk);
       const float expected =
-          fp32 ? sum / static_cast<float>(count) : rounded(rounded(sum) / static_cast<float>(count));
+          rounded_to_wire(how.precision, rounded_to_wire(how.precision, sum) / static_cast<float>(count));
       INFO(std::string(sim::name_of(how.algorithm)), " element ", i);
       if (std::isnan(expected)) {
         CHECK(std::isnan(mean[i]));
@@ -101,13 +123,16 @@ void check_order(const Workers& workers, const AllReduce& how, const Add& add, c
   }
 }
 
-/// In binary16 and, where the rounding of sums is left out, in binary32.
+/// In binary16, in bfloat16 and, where the rounding of sums is left out, in binary32.
 void check_order(AllReduceAlgorithm algorithm, const Workers& workers, const Order& order) {
   const AllReduce fp16{.algorithm = algorithm, .division = AllReduceDivision::after};
   check_order(workers, fp16, exact_add, order);
   AllReduce fp32 = fp16;
   fp32.precision = AllReducePrecision::fp32;
   check_order(workers, fp32, float_add, order);
+  AllReduce bf16 = fp16;
+  bf16.precision = AllReducePrecision::bf16;
+  check_order(in_bfloat16(workers), bf16, bfloat16_add, order);
 }
 
 template <class Visit>
@@ -227,7 +252,32 @@ TEST_CASE("all-reduce: where FP32 accumulation rounds") {
   });
 }
 
-TEST_CASE("all-reduce: with two values at a time FP32 accumulation is FP16's, bit for bit") {
+TEST_CASE("all-reduce: where FP32 accumulation rounds between messages in bfloat16") {
+  const AllReduce tree{.algorithm = AllReduceAlgorithm::binary_tree,
+                       .precision = AllReducePrecision::bf16_fp32_accumulation,
+                       .division = AllReduceDivision::after};
+  check_order(in_bfloat16(random_halves(8, 200)), tree, float_add,
+              [](const Add& add, const auto& g, std::size_t) {
+                const float two = rounded_to_bfloat16(add(add(g[2], g[1]), g[3])),
+                            six = rounded_to_bfloat16(add(add(g[6], g[5]), g[7]));
+                return add(g[0], rounded_to_bfloat16(add(add(g[4], two), six)));
+              });
+}
+
+TEST_CASE("all-reduce: bfloat16 keeps what FP16 flushes and what overflows it") {
+  const Workers small(4, std::vector<float>{0x1p-40f}), large(4, std::vector<float>{0x1p40f});
+  for (const Workers& workers : {small, large}) {
+    const auto mean = mean_of(workers, {.precision = AllReducePrecision::bf16});
+    CHECK(mean.values[0] == workers[0][0]);
+    CHECK(mean.predivision.flushed == 0);
+  }
+  const Workers smallest(4, std::vector<float>{0x1p-133f});  // a fourth of it is none of bfloat16's numbers
+  const auto mean = mean_of(smallest, {.precision = AllReducePrecision::bf16});
+  CHECK(mean.values[0] == 0);
+  CHECK(mean.predivision.flushed == 4);
+}
+
+TEST_CASE("all-reduce: with two values at a time FP32 accumulation changes no bit") {
   for (const std::size_t count : {2u, 5u, 8u, 64u}) {
     const Workers workers = random_halves(count, 1000, 10);
     for (const AllReduceAlgorithm algorithm :
@@ -238,6 +288,11 @@ TEST_CASE("all-reduce: with two values at a time FP32 accumulation is FP16's, bi
         AllReduce accumulated = fp16;
         accumulated.precision = AllReducePrecision::fp32_accumulation;
         CHECK(bits_of(mean_of(workers, fp16).values) == bits_of(mean_of(workers, accumulated).values));
+        AllReduce bf16 = fp16, bf16_accumulated = fp16;
+        bf16.precision = AllReducePrecision::bf16;
+        bf16_accumulated.precision = AllReducePrecision::bf16_fp32_accumulation;
+        CHECK(bits_of(mean_of(in_bfloat16(workers), bf16).values) ==
+              bits_of(mean_of(in_bfloat16(workers), bf16_accumulated).values));
       }
     }
   }
@@ -270,8 +325,9 @@ TEST_CASE("all-reduce: sums of integers that all formats hold are exact in every
 }
 
 TEST_CASE("all-reduce: the mean of one worker is its own gradient") {
-  const Workers workers = random_halves(1, 100);
+  const Workers halves = random_halves(1, 100);
   for_each_all_reduce([&](const AllReduce& how) {
+    const Workers workers = sim::wire_format(how.precision) == fp16::bfloat16 ? in_bfloat16(halves) : halves;
     const sim::AllReducedMean mean = mean_of(workers, how);
     CHECK(bits_of(mean.values) == bits_of(workers[0]));
     CHECK(mean.predivision == fp16::RoundingCounts{});

@@ -109,8 +109,11 @@ class RanksByHand {
 
  private:
   float sent(float value) const {
-    if (setup_.options.parallel.all_reduce.precision == sim::AllReducePrecision::fp32) return value;
-    return static_cast<float>(fp16::half(value));
+    const fp16::Format& format = sim::wire_format(setup_.options.parallel.all_reduce.precision);
+    if (format == fp16::binary32) return value;
+    if (format == fp16::binary16) return static_cast<float>(fp16::half(value));
+    return static_cast<float>(
+        fp16::decode<fp16::bfloat16>(fp16::encode<fp16::bfloat16>(static_cast<double>(value)).bits));
   }
 
   double add_gradients(std::vector<Tensor>& sums, std::uint64_t micro_batch, sim::Shard shard) {

@@ -42,7 +42,8 @@ std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
   return bits;
 }
 
-void check_all_ranks(const Workers& workers, const AllReduce& how) {
+void check_all_ranks(Workers workers, const AllReduce& how) {
+  for (std::vector<float>& worker : workers) sim::round_to_wire(how.precision, worker);
   INFO(sim::spec_of(how), " of ", workers.size(), " ranks, ", workers[0].size(), " elements");
   const std::vector<std::span<const float>> views(workers.begin(), workers.end());
   const std::vector<std::uint32_t> expected = bits_of(sim::all_reduce_mean(views, how).values);

@@ -64,18 +64,25 @@ const Json& row(const Json& table, const char* order, const char* precision) {
   return table;
 }
 
-/// Two values at a time in halves, in the order of recursive doubling over four ranks.
+template <const fp16::Format& F>
+double rounded(double value) {
+  return fp16::decode<F>(fp16::encode<F>(value).bits);
+}
+
+/// Two values at a time in a format, in the order of recursive doubling over four ranks.
+template <const fp16::Format& F>
 double error_of_doubling(const Ranks& ranks) {
   double error = 0, square = 0;
   for (std::size_t i = 0; i < ranks[0].size(); ++i) {
-    std::vector<fp16::half> quotients;
+    std::vector<double> quotients;
     double exact = 0;
     for (const auto& rank : ranks) {
-      quotients.push_back(fp16::half(rank[i]) / fp16::half(4.0f));
+      quotients.push_back(rounded<F>(rounded<F>(rank[i]) / 4));
       exact += static_cast<double>(rank[i]) / 4;
     }
-    const fp16::half sum = (quotients[0] + quotients[1]) + (quotients[2] + quotients[3]);
-    error += std::pow(static_cast<double>(static_cast<float>(sum)) - exact, 2);
+    const double sum =
+        rounded<F>(rounded<F>(quotients[0] + quotients[1]) + rounded<F>(quotients[2] + quotients[3]));
+    error += std::pow(sum - exact, 2);
     square += exact * exact;
   }
   return std::sqrt(error / square);
@@ -90,13 +97,16 @@ TEST_CASE("halflab allreduce: errors are those of the sums that an order forms")
     REQUIRE(run.exit_code == 0);
     const Json json = run.json();
     const Json& table = json.at("tables").at("allreduce");
-    CHECK(table.elements().size() == 21);
+    CHECK(table.elements().size() == 35);
     CHECK(row(table, "recursive_doubling", "fp16").at("relative_error").number() ==
-          doctest::Approx(error_of_doubling(ranks)).epsilon(1e-9));
+          doctest::Approx(error_of_doubling<fp16::binary16>(ranks)).epsilon(1e-9));
+    CHECK(row(table, "recursive_doubling", "bf16").at("relative_error").number() ==
+          doctest::Approx(error_of_doubling<fp16::bfloat16>(ranks)).epsilon(1e-9));
     CHECK(row(table, "ring", "fp32").at("relative_error").number() < 1e-7);
     CHECK(row(table, "rabenseifner", "fp16").at("relative_error") ==
           row(table, "recursive_doubling", "fp16").at("relative_error"));
-    CHECK((json.at("verdict").string().find("rounded to it first") == std::string::npos) == are_halves);
+    CHECK((json.at("verdict").string().find("hold more than BF16:") != std::string::npos) == are_halves);
+    CHECK((json.at("verdict").string().find("more than FP16 and BF16:") == std::string::npos) == are_halves);
   }
 }
 
@@ -130,9 +140,24 @@ TEST_CASE("halflab allreduce: what vanishes, overflows or is not finite is count
   CHECK(before.at("verdict").string().find("at some rank already: 1 of ") != std::string::npos);
 }
 
+TEST_CASE("halflab allreduce: it is said which of FP16 and BF16 is nearer to the exact mean") {
+  const TemporaryDirectory directory;
+  const auto out = [&](float scale) {
+    return reduce(write(directory, gradients(4, 500, scale, false)), {"--orders", "ring"}).out;
+  };
+  const auto says = [](const std::string& text, const char* what) {
+    return text.find(what) != std::string::npos;
+  };
+  CHECK(says(out(1), "FP16 is nearer than BF16, by "));
+  CHECK(says(out(0x1p-24f), "BF16 is nearer than FP16, by "));
+  CHECK(says(out(0x1p20f), "BF16 holds what overflows in FP16"));
+}
+
 TEST_CASE("halflab allreduce: a mean that is exactly zero, or nowhere finite, is told as such") {
   const TemporaryDirectory directory;
-  const auto out = [&](const Ranks& ranks) { return reduce(write(directory, ranks), {}).out; };
+  const auto out = [&](const Ranks& ranks) {
+    return reduce(write(directory, ranks), {"--precisions", "fp16,fp32_accumulation,fp32"}).out;
+  };
   CHECK(out({{0, 0}, {0, 0}}).starts_with("There is nothing to lose"));
   const std::string missed = out({{1}, {1000}, {-1001}});  // 0.33325 + 333.25 - 333.75 in FP16
   CHECK(missed.starts_with("The exact mean is zero everywhere, and "));
@@ -159,7 +184,7 @@ TEST_CASE("halflab allreduce: where to divide is named where that alone prevents
   const std::string hint = "overflows in every order, which --division before prevents.";
   CHECK(verdict(60000, "after").find(hint) != std::string::npos);
   CHECK(verdict(70000, "after").find("overflows in every order.") != std::string::npos);
-  CHECK(verdict(60000, "before").find("overflows") == std::string::npos);
+  CHECK(verdict(60000, "before").find("mean overflows in") == std::string::npos);
 }
 
 TEST_CASE("halflab allreduce: orders are chosen, threads change nothing, and --out keeps a page") {

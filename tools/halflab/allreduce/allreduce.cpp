@@ -18,7 +18,8 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
             .details =
                 "Each PATH is what one rank brings, in the order of ranks. Errors are those of the mean "
                 "against the exact one of the files' values. fp16: every sum is rounded to FP16; "
-                "fp32_accumulation: only what is sent; fp32: nothing is. Every tensor is a message of its "
+                "fp32_accumulation: only what is sent; bf16, bf16_fp32_accumulation: the same in bfloat16; "
+                "fp32: nothing is rounded further. Every tensor is a message of its "
                 "own, which a ring cuts into as many chunks as there are ranks."},
        .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },
        .body =

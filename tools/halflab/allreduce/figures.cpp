@@ -32,7 +32,7 @@ std::vector<sim::AllReduceAlgorithm> orders_of(const Findings& found) {
 void draw_figure(Run& run, const Findings& found) {
   const auto orders = orders_of(found);
   const std::size_t precisions = found.kinds.size() / orders.size();
-  std::vector<double> errors{found.one_rounding.relative_error()};
+  std::vector<double> errors{found.halves().one_rounding.relative_error()};
   std::vector<Curve> curves;
   for (const Reduced& kind : found.kinds) errors.push_back(kind.loss.relative_error());
   for (std::size_t i = 0; i < precisions; ++i) {
@@ -45,14 +45,15 @@ void draw_figure(Run& run, const Findings& found) {
          .style = fmt::format("with points pointtype {} pointsize 1.3 linetype {}", 5 + 2 * i, i + 1),
          .title = words(precision)});
   }
+  const sim::TwinComparison& once = found.halves().one_rounding;
   std::vector<std::string> tics;
   for (std::size_t i = 0; i < orders.size(); ++i)
     tics.push_back(fmt::format("{} {}", gnuplot_string(words(sim::name_of(orders[i]))), i));
   const std::string one_rounding = fmt::format(
       "set arrow from graph 0, first {0} to graph 1, first {0} nohead dashtype 2 linecolor rgb grey\n"
-      "set label \"one rounding\" at graph 0.01, first {0} offset 0, -0.6 textcolor rgb grey\n",
-      found.one_rounding.relative_error());
-  const bool is_drawn = found.one_rounding.nonfinite == 0 && found.one_rounding.relative_error() > 0;
+      "set label \"one rounding to FP16\" at graph 0.01, first {0} offset 0, -0.6 textcolor rgb grey\n",
+      once.relative_error());
+  const bool is_drawn = once.nonfinite == 0 && once.relative_error() > 0;
   run.figure({.name = "error",
               .title = "What each order and precision loses of the mean",
               .caption = "Error against the exact mean of the ranks' values. Dashed: the exact mean, rounded "

@@ -1,8 +1,10 @@
 #pragma once
 /// What `halflab allreduce` finds of the ranks' tensors.
 
+#include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/experiment.h"
@@ -17,8 +19,16 @@ struct Reduced {
   sim::AllReduce how;
   sim::TwinComparison loss = {};  ///< of the mean against the exact one
   std::uint64_t inputs_flushed =
-      0;  ///< ranks' non-zero values that rounding to binary16 or the division before the
-          ///< sum makes zero
+      0;  ///< ranks' non-zero values that rounding to what is sent or the division before the sum makes zero
+};
+
+/// What rounding to a format of 16 bits, which is sent, does before anything is added.
+struct Sent {
+  sim::AllReducePrecision precision;  ///< fp16 or bf16: each sum is of this format
+  std::string_view name;
+  std::uint64_t overflow = 0;             ///< ranks' finite values that it does not hold
+  bool holds_all = true;                  ///< all values are its numbers
+  sim::TwinComparison one_rounding = {};  ///< of the exact mean, rounded once to it
 };
 
 struct Findings {
@@ -28,12 +38,16 @@ struct Findings {
   std::uint64_t elements = 0;          ///< of one rank
   std::uint64_t nonzero_inputs = 0;    ///< of all ranks, finite
   std::uint64_t nonfinite_places = 0;  ///< elements that some rank has as NaN or infinity; they are left out
-  std::uint64_t inputs_overflow = 0;   ///< ranks' finite values that binary16 does not hold
-  bool are_halves = true;              ///< all values are numbers of binary16
-  std::vector<Reduced> kinds;
-  sim::TwinComparison one_rounding;  ///< of the exact mean, rounded once to binary16
-  std::vector<std::string> passed_over;
+  std::array<Sent, 2> sent{Sent{sim::AllReducePrecision::fp16, "FP16"},
+                           Sent{sim::AllReducePrecision::bf16, "BF16"}};
+  std::vector<Reduced> kinds = {};
+  std::vector<std::string> passed_over = {};
 
+  const Sent& halves() const { return sent.front(); }
+  /// What kinds of this precision send; null in fp32.
+  const Sent* sent_in(sim::AllReducePrecision precision) const;
+  /// Whether any kind sends it.
+  bool is_asked(const Sent& format) const;
   double share_of_inputs(std::uint64_t count) const {
     return nonzero_inputs == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero_inputs);
   }

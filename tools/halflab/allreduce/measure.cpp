@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "experiments/frame/parallel.h"
-#include "fp16/bulk.h"
 #include "fp16/exact_accumulator.h"
 #include "sim/tensor/tensor.h"
 #include "tools/halflab/allreduce/findings.h"
@@ -49,45 +48,54 @@ sim::Tensor tensor_of(std::span<const double> values) {
   return tensor;
 }
 
-Values rounded_to_half(const Values& values, fp16::RoundingCounts& counts) {
-  std::vector<std::uint16_t> codes(values.size());
-  Values halves(values.size());
-  fp16::float_to_half(values, codes, {}, {.counts = &counts});
-  fp16::half_to_float(codes, halves);
-  return halves;
-}
-
 /// One tensor of all ranks.
 class Reduction {
  public:
   Reduction(Ranks ranks, Findings& found, int threads) : ranks_(std::move(ranks)), threads_(threads) {
     leave_out_nonfinite(found);
-    fp16::RoundingCounts counts;
-    for (const Values& rank : ranks_) {
+    for (const Values& rank : ranks_)
       found.nonzero_inputs += static_cast<std::uint64_t>(rank.size()) -
                               static_cast<std::uint64_t>(std::ranges::count(rank, 0.0f));
-      halves_.push_back(rounded_to_half(rank, counts));
+    exact_ = tensor_of(exact_mean(ranks_, threads));
+    for (Sent& format : found.sent) {
+      if (found.is_asked(format) || &format == &found.halves()) cast_.push_back(cast_to(format));
     }
-    cast_flushed_ = counts.flushed;
-    found.inputs_overflow += counts.overflowed;
-    found.are_halves &= counts.inexact == 0 && counts.overflowed == 0;
-    const std::vector<double> mean = exact_mean(ranks_, threads);
-    exact_ = tensor_of(mean);
-    found.one_rounding += sim::compare(sim::rounded(exact_, fp16::binary16), 1, exact_, {});
   }
 
   void add_to(std::vector<Reduced>& kinds) const {
-    const auto values = spans_of(ranks_), halves = spans_of(halves_);
     experiments::parallel_for_each(kinds.size(), threads_, [&](std::size_t i) {
       Reduced& kind = kinds[i];
-      const bool in_binary32 = kind.how.precision == sim::AllReducePrecision::fp32;
-      const sim::AllReducedMean mean = sim::all_reduce_mean(in_binary32 ? values : halves, kind.how);
+      const fp16::Format& format = sim::wire_format(kind.how.precision);
+      const auto cast = std::ranges::find_if(
+          cast_, [&](const Cast& one) { return sim::wire_format(one.precision) == format; });
+      const bool is_cast = cast != cast_.end();
+      const sim::AllReducedMean mean =
+          sim::all_reduce_mean(spans_of(is_cast ? cast->ranks : ranks_), kind.how);
       kind.loss += sim::compare(sim::Tensor::from({mean.values.size()}, mean.values), 1, exact_, {});
-      if (!in_binary32) kind.inputs_flushed += cast_flushed_ + mean.predivision.flushed;
+      if (is_cast) kind.inputs_flushed += cast->flushed + mean.predivision.flushed;
     });
   }
 
  private:
+  /// The ranks' values as they are sent.
+  struct Cast {
+    sim::AllReducePrecision precision;
+    Ranks ranks;
+    std::uint64_t flushed = 0;
+  };
+
+  Cast cast_to(Sent& format) const {
+    Cast cast{.precision = format.precision, .ranks = ranks_};
+    fp16::RoundingCounts counts;
+    for (Values& rank : cast.ranks) sim::round_to_wire(format.precision, rank, &counts);
+    cast.flushed = counts.flushed;
+    format.overflow += counts.overflowed;
+    format.holds_all &= counts.inexact == 0 && counts.overflowed == 0;
+    format.one_rounding +=
+        sim::compare(sim::rounded(exact_, sim::wire_format(format.precision)), 1, exact_, {});
+    return cast;
+  }
+
   /// What is not finite at one rank becomes zero at all.
   void leave_out_nonfinite(Findings& found) {
     for (std::size_t i = 0; i < ranks_.front().size(); ++i) {
@@ -98,9 +106,9 @@ class Reduction {
     }
   }
 
-  Ranks ranks_, halves_;
+  Ranks ranks_;
   int threads_;
-  std::uint64_t cast_flushed_ = 0;
+  std::vector<Cast> cast_;
   sim::Tensor exact_;
 };
 
@@ -131,15 +139,22 @@ void require_as_many(const std::vector<files::TensorSet>& ranks) {
 
 }  // namespace
 
+const Sent* Findings::sent_in(sim::AllReducePrecision precision) const {
+  const auto found = std::ranges::find_if(sent, [&](const Sent& format) {
+    return sim::wire_format(format.precision) == sim::wire_format(precision);
+  });
+  return found == sent.end() ? nullptr : &*found;
+}
+
+bool Findings::is_asked(const Sent& format) const {
+  return std::ranges::any_of(kinds,
+                             [&](const Reduced& kind) { return sent_in(kind.how.precision) == &format; });
+}
+
 Findings measure(const std::vector<files::TensorSet>& ranks, const std::vector<sim::AllReduce>& kinds,
                  experiments::Run& run) {
   require_as_many(ranks);
-  Findings found{.paths = {},
-                 .ranks = ranks.size(),
-                 .tensors = ranks.front().tensors().size(),
-                 .kinds = {},
-                 .one_rounding = {},
-                 .passed_over = {}};
+  Findings found{.paths = {}, .ranks = ranks.size(), .tensors = ranks.front().tensors().size()};
   for (const sim::AllReduce& how : kinds) found.kinds.push_back({.how = how});
   experiments::Progress progress = run.progress("all-reduce", found.tensors);
   for (const files::StoredTensor& tensor : ranks.front().tensors()) {

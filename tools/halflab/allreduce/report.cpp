@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <span>
 #include <string>
@@ -42,9 +43,10 @@ const SummaryOf<Findings> summary{
      {"elements", "of each, of all tensors", &Findings::elements},
      {"nonfinite_places", "elements that some rank has as NaN or infinity, which are left out",
       &Findings::nonfinite_places},
-     {"inputs_overflow", "ranks' finite values that FP16 does not hold", &Findings::inputs_overflow},
+     {"inputs_overflow", "ranks' finite values that FP16 does not hold",
+      [](auto& f) { return f.halves().overflow; }},
      {"relative_error.one_rounding", "of the exact mean rounded once to FP16",
-      [](auto& f) { return f.one_rounding.relative_error(); }}}};
+      [](auto& f) { return f.halves().one_rounding.relative_error(); }}}};
 
 const SummaryOf<Reduced> kinds_summary{
     {{"relative_error.<order>.<precision>", "||mean - exact mean|| / ||exact mean||",
@@ -74,6 +76,10 @@ std::string_view words(sim::AllReducePrecision precision) {
       return "In FP16";
     case sim::AllReducePrecision::fp32_accumulation:
       return "With FP32 sums between FP16 messages";
+    case sim::AllReducePrecision::bf16:
+      return "In BF16";
+    case sim::AllReducePrecision::bf16_fp32_accumulation:
+      return "With FP32 sums between BF16 messages";
     case sim::AllReducePrecision::fp32:
       return "In FP32";
   }
@@ -88,9 +94,10 @@ std::string precision_sentence(const Findings& found, sim::AllReducePrecision pr
   const auto kinds = finite_by_error(found, precision);
   if (kinds.empty()) {
     const bool first_divided = found.kinds.front().how.division == sim::AllReduceDivision::before;
+    const Sent* const sent = found.sent_in(precision);
     return fmt::format(
         "{} the mean overflows in {}{}.", words(precision), all == 1 ? "this order" : "every order",
-        first_divided || found.inputs_overflow > 0 ? "" : ", which --division before prevents");
+        first_divided || (sent && sent->overflow > 0) ? "" : ", which --division before prevents");
   }
   const Reduced &best = *kinds.front(), &worst = *kinds.back();
   std::string sentence =
@@ -107,6 +114,32 @@ std::string precision_sentence(const Findings& found, sim::AllReducePrecision pr
   return sentence + ".";
 }
 
+/// Which of the two formats of 16 bits is nearer, each in its best order and accumulation; empty where one is not asked for.
+std::string nearer_sentence(const Findings& found) {
+  std::array<const Reduced*, 2> best{};
+  for (std::size_t i = 0; i < found.sent.size(); ++i) {
+    if (!found.is_asked(found.sent[i])) return {};
+    for (const sim::AllReducePrecision precision : sim::all_reduce_precisions) {
+      if (found.sent_in(precision) != &found.sent[i]) continue;
+      const auto kinds = finite_by_error(found, precision);
+      if (kinds.empty()) continue;
+      if (best[i] == nullptr || kinds.front()->loss.relative_error() < best[i]->loss.relative_error())
+        best[i] = kinds.front();
+    }
+  }
+  const auto& [fp16, bf16] = best;
+  if (fp16 == nullptr || bf16 == nullptr)
+    return fp16 == bf16 ? ""
+                        : fmt::format("{} holds what overflows in {}.", fp16 ? "FP16" : "BF16",
+                                      fp16 ? "BF16" : "FP16");
+  const double of_fp16 = fp16->loss.relative_error(), of_bf16 = bf16->loss.relative_error();
+  if (of_fp16 == of_bf16) return "FP16 and BF16 are as near.";
+  const bool is_fp16 = of_fp16 < of_bf16;
+  const double ratio = is_fp16 ? of_bf16 / of_fp16 : of_fp16 / of_bf16;
+  return fmt::format("{} is nearer than {}, {}.", is_fp16 ? "FP16" : "BF16", is_fp16 ? "BF16" : "FP16",
+                     std::isfinite(ratio) ? fmt::format("by {:.3g} times", ratio) : "and exact");
+}
+
 std::string flushed_sentence(const Findings& found) {
   double inputs = 0, results = 0;
   for (const Reduced& kind : found.kinds) {
@@ -115,7 +148,7 @@ std::string flushed_sentence(const Findings& found) {
   }
   if (inputs == 0 && results == 0) return {};
   return fmt::format(
-      "Rounding to FP16 and dividing make up to {} of the ranks' non-zero values zero, and up to {} "
+      "Rounding to what is sent and dividing make up to {} of the ranks' non-zero values zero, and up to {} "
       "of the means.",
       percent(inputs), percent(results));
 }
@@ -125,9 +158,11 @@ std::string inputs_sentence(const Findings& found) {
   if (found.nonfinite_places > 0)
     sentence = fmt::format("Left out, as NaN or infinite at some rank already: {} of {} elements.",
                            found.nonfinite_places, found.elements);
-  if (found.inputs_overflow > 0)
-    sentence += fmt::format("{}{} values of the ranks are beyond FP16 before anything is added.",
-                            sentence.empty() ? "" : " ", found.inputs_overflow);
+  for (const Sent& format : found.sent) {
+    if (found.is_asked(format) && format.overflow > 0)
+      sentence += fmt::format("{}{} values of the ranks are beyond {} before anything is added.",
+                              sentence.empty() ? "" : " ", format.overflow, format.name);
+  }
   return sentence;
 }
 
@@ -150,15 +185,23 @@ std::vector<std::string> answers_of_nonzero(const Findings& found) {
     if (std::string sentence = precision_sentence(found, precision); !sentence.empty())
       sentences.push_back(std::move(sentence));
   }
-  sentences.push_back(fmt::format(
-      "Rounding the exact mean once to FP16 costs {}.",
-      found.one_rounding.nonfinite > 0 ? "an overflow" : percent(found.one_rounding.relative_error())));
+  if (std::string sentence = nearer_sentence(found); !sentence.empty())
+    sentences.push_back(std::move(sentence));
+  std::vector<std::string> once;
+  for (const Sent& format : found.sent) {
+    if (!found.is_asked(format) && &format != &found.halves()) continue;
+    const sim::TwinComparison& loss = format.one_rounding;
+    once.push_back(fmt::format("to {} costs {}", format.name,
+                               loss.nonfinite > 0 ? "an overflow" : percent(loss.relative_error())));
+  }
+  sentences.push_back(fmt::format("Rounding the exact mean once {}.", fmt::join(once, ", ")));
   return sentences;
 }
 
 std::string answer(const Findings& found) {
-  std::vector<std::string> sentences =
-      found.one_rounding.nonzero > 0 ? answers_of_nonzero(found) : std::vector{answer_of_zero(found)};
+  std::vector<std::string> sentences = found.halves().one_rounding.nonzero > 0
+                                           ? answers_of_nonzero(found)
+                                           : std::vector{answer_of_zero(found)};
   for (const std::string& sentence :
        {flushed_sentence(found), inputs_sentence(found), passed_over_sentence(found.passed_over)})
     if (!sentence.empty()) sentences.push_back(sentence);
@@ -172,27 +215,61 @@ std::string ranks_in_order(const std::vector<std::string>& paths) {
   return fmt::format("{}, ..., {}", fmt::join(std::span(paths).first(most - 2), ", "), paths.back());
 }
 
-TextTable verdict_table(const Findings& found) {
+/// Those that were asked for, in the order of the table's columns.
+std::vector<sim::AllReducePrecision> precisions_of(const Findings& found) {
+  std::vector<sim::AllReducePrecision> precisions;
+  for (const Reduced& kind : found.kinds)
+    if (std::ranges::find(precisions, kind.how.precision) == precisions.end())
+      precisions.push_back(kind.how.precision);
+  return precisions;
+}
+
+TextTable error_table(const Findings& found) {
   TextTable table{
-      .columns = {"order of additions", "precision", "error", "mean flushed", "ranks' values flushed",
-                  "overflowed"},
+      .columns = {"error of the order"},
       .rows = {},
-      .notes = {fmt::format("The mean of {} ranks, {} elements in {} tensor{}, each its own message; "
-                            "division by {}: {}.",
+      .notes = {fmt::format("error: ||mean - exact mean|| / ||exact mean||, of {} ranks, {} elements "
+                            "in {} tensor{}, each its own message; division by {}: {}.",
                             found.ranks, found.elements, found.tensors, found.tensors == 1 ? "" : "s",
                             found.ranks, sim::name_of(found.kinds.front().how.division)),
-                fmt::format("Ranks, in this order: {}.", ranks_in_order(found.paths)),
-                "error: ||mean - exact mean|| / ||exact mean||; flushed: non-zero and becomes zero."}};
-  for (const Reduced& kind : found.kinds)
-    table.rows.push_back({fmt::format("{}", sim::name_of(kind.how.algorithm)),
-                          fmt::format("{}", sim::name_of(kind.how.precision)), error_text(kind),
-                          percent(kind.loss.fraction_flushed()),
-                          percent(found.share_of_inputs(kind.inputs_flushed)),
-                          fmt::format("{}", kind.loss.nonfinite)});
-  if (!found.are_halves)
-    table.notes.emplace_back(
-        "The files hold more than FP16 does: for fp16 and fp32_accumulation the ranks' values are "
-        "rounded to it first, as a compressing hook does, and that loss is counted.");
+                fmt::format("Ranks, in this order: {}.", ranks_in_order(found.paths))}};
+  const auto precisions = precisions_of(found);
+  for (const sim::AllReducePrecision precision : precisions)
+    table.columns.push_back(fmt::format("in {}", sim::name_of(precision)));
+  for (std::size_t i = 0; i < found.kinds.size(); ++i) {
+    if (i % precisions.size() == 0)
+      table.rows.push_back({std::string(sim::name_of(found.kinds[i].how.algorithm))});
+    table.rows.back().push_back(error_text(found.kinds[i]));
+  }
+  std::vector<std::string_view> lossy;
+  for (const Sent& format : found.sent)
+    if (found.is_asked(format) && !format.holds_all) lossy.push_back(format.name);
+  if (!lossy.empty())
+    table.notes.push_back(
+        fmt::format("The files hold more than {}: the ranks' values are rounded to what is sent first, as a "
+                    "compressing hook does, and that loss is counted.",
+                    fmt::join(lossy, " and ")));
+  return table;
+}
+
+/// What becomes of values by precision: in the order that loses most.
+TextTable loss_table(const Findings& found) {
+  TextTable table{
+      .columns = {"at most, in the worst order", "ranks' values flushed", "mean flushed", "mean overflows"},
+      .rows = {},
+      .notes = {"flushed: non-zero and becomes zero; overflows: elements of the mean."}};
+  for (const sim::AllReducePrecision precision : precisions_of(found)) {
+    double inputs = 0, mean = 0;
+    std::uint64_t overflowed = 0;
+    for (const Reduced& kind : found.kinds) {
+      if (kind.how.precision != precision) continue;
+      inputs = std::max(inputs, found.share_of_inputs(kind.inputs_flushed));
+      mean = std::max(mean, kind.loss.fraction_flushed());
+      overflowed = std::max<std::uint64_t>(overflowed, kind.loss.nonfinite);
+    }
+    table.rows.push_back({fmt::format("in {}", sim::name_of(precision)), percent(inputs), percent(mean),
+                          fmt::format("{}", overflowed)});
+  }
   return table;
 }
 
@@ -211,7 +288,8 @@ void report(Run& run, const Findings& found) {
     kinds_summary.write(record, kind, {sim::name_of(kind.how.algorithm), sim::name_of(kind.how.precision)});
   if (run.draws()) draw_figure(run, found);
   record.verdict(answer(found));
-  record.verdict(verdict_table(found).text());
+  record.verdict(error_table(found).text());
+  record.verdict(loss_table(found).text());
 }
 
 }  // namespace halflab::allreduce

@@ -55,7 +55,8 @@ bool check(sim::Wire& wire, sim::AllReduce how, std::size_t elements) {
     name += fmt::format(" = {} in {} pieces", sim::known_names(orders.orders.front()),
                         orders.orders.front().pieces.size());
   }
-  const std::vector<std::vector<float>> all = numbers_of_all(wire.ranks(), elements);
+  std::vector<std::vector<float>> all = numbers_of_all(wire.ranks(), elements);
+  for (std::vector<float>& numbers : all) sim::round_to_wire(how.precision, numbers);
   const std::vector<std::span<const float>> views(all.begin(), all.end());
   const std::vector<float> expected = sim::all_reduce_mean(views, how).values;
   sim::AllReduceSpace space;
@@ -77,7 +78,7 @@ std::vector<sim::AllReduce> all_reduces(bool all) {
     for (const sim::AllReducePrecision precision : sim::all_reduce_precisions) {
       for (const sim::AllReduceAlgorithm algorithm : sim::all_reduce_algorithms)
         every.push_back({.algorithm = algorithm, .precision = precision, .division = division});
-      if (precision != sim::AllReducePrecision::fp32_accumulation)
+      if (precision == sim::AllReducePrecision::fp16 || precision == sim::AllReducePrecision::fp32)
         every.push_back(
             {.algorithm = sim::AllReduceAlgorithm::mpi, .precision = precision, .division = division});
     }
