@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 
-#include "fp16/bulk.h"
 #include "sim/tape/gradients.h"
 #include "sim/tensor/tensor_contents.h"
 
