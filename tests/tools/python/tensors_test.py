@@ -101,6 +101,14 @@ class Tensors(Case):
         self.assert_same(halves, codes.view(np.float16))
         self.assert_same(halflab.read_tensors(self.folder / "codes.bin", dtype=halflab.binary32)["codes"], codes.view(np.float32))
 
+    def test_integers_as_codes(self):
+        codes = np.arange(65536, dtype=np.uint16).reshape(256, 256)
+        np.savez(self.folder / "x.npz", signed=codes.view(np.int16), wide=np.arange(3))
+        tensors = halflab.read_tensors(self.folder / "x.npz", dtype="bfloat16")
+        self.assert_same(tensors["signed"], halflab.decode(codes, "bfloat16").astype(np.float32))
+        self.assert_same(tensors["wide"], np.arange(3))
+        self.assertEqual(halflab.read_tensors(self.folder / "x.npz")["signed"].dtype, np.int16)
+
     def test_selection(self):
         np.savez(self.folder / "x.npz", w1=self.values, w2=self.values, bias=self.values, labels=np.arange(3))
         read = lambda select: list(halflab.read_tensors(self.folder / "x.npz", select=select))

@@ -17,7 +17,8 @@ def read_tensors(*paths, select=None, dtype=None, shape=None, codes=False):
     float16, float32, float64, integers and booleans are what they are, complex numbers are passed over.
 
     select  a regular expression: only tensors in whose names it is found
-    dtype   the format of files without a header, and of arrays whose type numpy does not know
+    dtype   the format of files without a header, of arrays whose type numpy does not know, and of integers of as many bits,
+            which are then its codes
     shape   of files without a header; a vector where none is given
     codes   True: pairs of a Format and codes, as decode() takes them, of floating-point tensors alone
 
