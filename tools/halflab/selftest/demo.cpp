@@ -59,7 +59,7 @@ Hashes run(std::string_view name) {
   const fs::path program = experiments::experiments_folder() / name;
   if (!fs::exists(program)) throw NotRun(fmt::format("{} is not installed with halflab", name));
   const TemporaryFolder folder;
-  constexpr double time_limit_s = 600;
+  constexpr double time_limit_s = 7200;  // an emulator takes a quarter of an hour
   // A PATH without gnuplot: nobody looks at the figures.
   const experiments::ChildResult result =
       experiments::run_child({.words = {program, "--quick", "--threads", "1", "--out", "."},
