@@ -144,7 +144,7 @@ std::string division_script(const Findings& found, const Options& options) {
   std::vector<Curve> vanished = share_curves("fraction_flushed", 0, "", true);
   std::ranges::move(share_curves("fraction_inputs_flushed", 0, "dashtype 2", false),
                     std::back_inserter(vanished));
-  vanished.push_back(dashed_in_key("1e-99", "of these the workers' own"));
+  vanished.push_back(dashed_in_key("1e-99", "the workers' own values"));
   return "set multiplot\nset lmargin 10\n" + workers_axis(options) + panel(0, 2) + log_axis(flushed) +
          "set ylabel \"flushed at S = 1, %\"\n" + plot(vanished) + panel(1, 2) + log_axis(overflowed) +
          fmt::format("set ylabel \"overflow at S = 2^{{{}}}, %\"\n", found.scale_log2) +

@@ -57,12 +57,12 @@ std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most) {
 }
 
 std::vector<Point> excess_percent(const std::vector<Point>& curve, const std::vector<Point>& reference) {
-  const std::size_t steps = std::min(curve.size(), reference.size()),
-                    stretches = std::min(steps, most_stretches);
+  const std::size_t steps = reference.size(), stretches = std::min(steps, most_stretches);
   std::vector<Point> excess;
-  for (std::size_t i = 0; i < stretches; ++i) {
+  for (std::size_t i = 0; i < stretches && i * steps / stretches < curve.size(); ++i) {
     double x = 0, of_curve = 0, of_reference = 0;
-    const std::size_t begin = i * steps / stretches, end = (i + 1) * steps / stretches;
+    const std::size_t begin = i * steps / stretches,
+                      end = std::min((i + 1) * steps / stretches, curve.size());
     for (std::size_t step = begin; step < end; ++step) {
       x += curve[step].x;
       of_curve += curve[step].y;

@@ -21,8 +21,9 @@ struct Point {
 /// others. `most` is at least 4.
 std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 
-/// By how many per cent of its own the reference is exceeded, over the steps that both have made: the means of each of at
-/// most 50 equal stretches of these, as single batches differ by more than two runs do.
+/// By how many per cent of its own the reference is exceeded: by the means over stretches, as single batches differ by more
+/// than two runs do. The reference is cut into at most 50 stretches, as equal as can be; of the last one that the curve
+/// reaches the steps count that both have made.
 std::vector<Point> excess_percent(const std::vector<Point>& curve, const std::vector<Point>& reference);
 /// How many of a run's steps a point stands for: ", each point the mean of 10 steps", or nothing where it is one.
 std::string stretch_text(std::size_t steps);

@@ -19,11 +19,18 @@ fs::path path_of(int descriptor) {
   return fmt::format("/proc/self/fd/{}", descriptor);
 }
 
-/// Devices and pipes are written to. To take the name of one would destroy it: of /dev/null, for all programs.
+/// Devices and pipes are written to, and what /dev/stdout leads to. To take the name of one would destroy it: of /dev/null, for
+/// all programs.
 bool keeps_its_place(const fs::path& file) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
-  return fs::exists(status) && !fs::is_regular_file(status);
+  if (!fs::exists(status) || !fs::is_regular_file(status)) return fs::exists(status);
+  fs::path link = fs::absolute(file);
+  for (int links = 0; links < 40 && fs::is_symlink(link, error); ++links) {
+    if (link.string().starts_with("/proc/")) return true;
+    link = link.parent_path() / fs::read_symlink(link, error);
+  }
+  return false;
 }
 
 }  // namespace

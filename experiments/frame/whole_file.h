@@ -9,7 +9,7 @@ namespace experiments {
 
 /// A file to be written, which takes its name, and the place of one that has it, in publish(). Of one that is not published
 /// nothing is left: where the file system has files without a name, not even by kill -9; elsewhere that leaves NAME.partial-PROCESS.
-/// A device or pipe keeps its name and is written to at once.
+/// A device or pipe keeps its name and is written to at once, as is what /dev/stdout leads to.
 class WholeFile {
  public:
   explicit WholeFile(std::filesystem::path file);

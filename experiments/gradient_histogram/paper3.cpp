@@ -16,7 +16,8 @@ namespace {
 
 using fp16::ExponentHistogram;
 
-constexpr int fine_from = -24;  ///< from here on a bar is one octave wide
+constexpr double right_edge = 64;  ///< what lies beyond it is told by its share alone
+constexpr int fine_from = -24;     ///< from here on a bar is one octave wide
 
 /// The lower edge of the bar with this exponent: even below fine_from.
 int lower_edge(int exponent) {
@@ -44,7 +45,7 @@ const TableOf<ScaledBin> table{
     .when = when};
 
 const SummaryOf<double> summary{
-    {{"paper3_share_flushed_at_scale_<S>", "of all gradients drawn, zeros included, become zero at S",
+    {{"paper3_share_flushed_at_scale_<S>", "of all values drawn, zeros included, become zero at S",
       [](double share) { return share; }, when}}};
 
 double share_of(const ExponentHistogram& gradients, std::uint64_t count) {
@@ -82,7 +83,7 @@ std::string row_of_panels(const Paper3& figure, int scale_log2, double tallest, 
                       .percent = 100 * shares.zero,
                       .title = shares.title(scale_log2)}) +
          exponents_axes(figure.lowest, highest, 1.3 * tallest,
-                        fmt::format("log₂ of |gradient|{}", scale_log2 == 0 ? "" : " times S")) +
+                        fmt::format("log₂ of |{}|{}", figure.noun, scale_log2 == 0 ? "" : " times S")) +
          fp16_zones(figure.lowest, highest) +
          fmt::format(
              "plot \"paper3.csv\" using (column('scale_log2') == {} && strcol('lower_log2') ne 'zero' ? "
@@ -126,7 +127,7 @@ void draw_paper3(Run& run, const Paper3& figure) {
     for (const Bin& bin : paper_bins(gradients, shift_log2)) {
       add({scale_log2, bin, bin.percent});
       tallest = std::max(tallest, bin.percent);
-      highest = std::max<double>(highest, bin.upper);
+      highest = std::clamp<double>(bin.upper, highest, right_edge);
     }
   }
   std::string script = "set multiplot\nset boxwidth 0.9\nunset key\n";

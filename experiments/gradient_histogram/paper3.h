@@ -28,6 +28,7 @@ struct Paper3 {
   int scaled_by_log2 = 0;        ///< the power of two that the gradients carry already
   std::vector<int> scales_log2;  ///< a row of panels for each
   double lowest = -40;           ///< left edge, an exponent
+  std::string noun = "gradient";
   std::string title = {};
   std::string caption = {};
 };

@@ -144,9 +144,9 @@ struct AllReducedMean {
 ///
 /// With two values at a time, fp16 and fp32_accumulation are the same, bit for bit: a sum or quotient of
 /// binary16 that is rounded to 24 digits, which are at least 2 * 11 + 2, and then to 11 is the one rounded to
-/// 11 at once (Figueroa, "When is double rounding innocuous?", 1995), and so with the 8 digits of bfloat16, among its
-/// subnormal numbers for up to 2^16 workers. So they differ only in `binary_tree`, where a worker adds up to three values,
-/// and in `direct` and `direct_descending`.
+/// 11 at once (Figueroa, "When is double rounding innocuous?", 1995). So are bf16 and bf16_fp32_accumulation, with 8 digits,
+/// among subnormal numbers for up to 2^16 workers. Each pair differs only in `binary_tree`, where a worker adds up to three
+/// values, and in `direct` and `direct_descending`.
 ///
 /// Throws std::invalid_argument without workers and when lengths differ, and for `mpi` where no order is revealed for so
 /// many workers and elements.

@@ -32,8 +32,8 @@ struct DataParallel {
 };
 
 /// Puts the mean over all ranks into the parameter gradients of the first of `own`, each an own rank's. What a rank sends
-/// are its gradients one after the other, in the order of the sites, every value rounded once to binary16, or to
-/// binary32 where the precision is fp32; what comes back is rounded once to the format of the gradient.
+/// are its gradients one after the other, in the order of the sites, every value rounded once to
+/// wire_format(); what comes back is rounded once to the format of the gradient.
 void all_reduce_gradients(std::span<const GradientSite> sites, std::span<SiteGradients* const> own,
                           const AllReduce& how, Exchange& exchange);
 

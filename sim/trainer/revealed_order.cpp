@@ -341,7 +341,14 @@ RevealedOrder reveal(const SumOfConstants& sum, std::size_t workers, std::size_t
   return order;
 }
 
+void require_carried(AllReducePrecision precision) {
+  if (wire_format(precision) == fp16::bfloat16)
+    throw std::invalid_argument(
+        fmt::format("a carrier's sums in {}; allowed: fp16, fp32", name_of(precision)));
+}
+
 RevealedOrder reveal(Wire& wire, std::size_t elements, AllReducePrecision precision) {
+  require_carried(precision);
   Questions questions(wire, elements, precision);
   std::string found, problem;
   if (wire.rank() == 0) {

@@ -65,6 +65,9 @@ struct NoOrder : std::runtime_error {
 /// all of them where there is none.
 RevealedOrder reveal(Wire& wire, std::size_t elements, AllReducePrecision precision);
 
+/// Throws std::invalid_argument for what no carrier adds: bfloat16.
+void require_carried(AllReducePrecision precision);
+
 /// "ring", "recursive_doubling, rabenseifner": the orders of sim that have these trees, in this succession; "another" where
 /// none has.
 std::string known_names(const RevealedOrder& order);

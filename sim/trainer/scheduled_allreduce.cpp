@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "sim/trainer/allreduce_arithmetic.h"
+#include "sim/trainer/revealed_order.h"
 
 namespace sim {
 namespace {
@@ -219,6 +220,7 @@ class Schedule {
   }
 
   void by_carrier() {
+    require_carried(how_.precision);
     if (how_.precision == AllReducePrecision::fp32) return wire_.sum(values_);
     const std::span<std::uint16_t> codes = first_of(sent_codes_, values_.size());
     encode_for_wire(how_.precision, values_, codes);

@@ -56,10 +56,7 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
                          ".npy, .npz, .safetensors (or its index.json), a folder of these, or raw numbers",
                          at_least);
   command_line.add("--select", inputs.select, "only tensors in whose names this is found", "REGEX");
-  command_line.add(
-      "--dtype", inputs.dtype,
-      "what raw files hold, arrays of a type that NumPy does not know, and integers of as many bits",
-      "FORMAT");
+  command_line.add("--dtype", inputs.dtype, dtype_help, "FORMAT");
   command_line.add("--shape", inputs.shape, "of a raw file, such as 128,64; a vector without", "SIZES");
 }
 
@@ -96,13 +93,12 @@ std::vector<files::TensorSet> open_each(const Inputs& inputs) {
 
 void require_numbers(const files::TensorSet& set, const std::string& path) {
   if (set.tensors().empty())
-    throw std::invalid_argument(
-        set.passed_over().empty()
-            ? fmt::format("'{}' holds no numbers", path)
-            : fmt::format(
-                  "'{}' holds no floating-point numbers; passed over: {}, of {} (--dtype bfloat16 reads "
-                  "integers of 16 bits as its codes)",
-                  path, set.passed_over().front().name, set.passed_over().front().type->safetensors));
+    throw std::invalid_argument(set.passed_over().empty()
+                                    ? fmt::format("'{}' holds no numbers", path)
+                                    : fmt::format("'{}' holds no floating-point numbers; passed over: {} "
+                                                  "(--dtype bfloat16 reads integers of 16 "
+                                                  "bits as its codes, e4m3 those of 8)",
+                                                  path, set.passed_over().front().name));
 }
 
 std::vector<std::string> names_passed_over(const files::TensorSet& set) {

@@ -16,6 +16,10 @@ struct Inputs {
   std::string shape;
 };
 
+/// Of --dtype.
+constexpr const char* dtype_help =
+    "what raw files hold, arrays of a type that NumPy does not know, and integers of as many bits, up to 16";
+
 /// Binds --select, --dtype and --shape, and the words as at least so many paths.
 void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at_least = 1);
 
@@ -23,7 +27,7 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
 experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
 
 /// The selected tensors of all paths. Throws std::invalid_argument or std::runtime_error, naming option or file; where
-/// --dtype is given and every file says itself what it holds, too.
+/// --dtype is given and every file says itself that it holds another type, too.
 experiments::tensor_files::TensorSet open(const Inputs& inputs);
 /// The same, a set for each path.
 std::vector<experiments::tensor_files::TensorSet> open_each(const Inputs& inputs);

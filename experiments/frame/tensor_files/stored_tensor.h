@@ -49,7 +49,7 @@ struct Contents {
 
 /// How files without a header are to be read, and integers that are codes.
 struct RawLayout {
-  const ElementType* type = nullptr;  ///< of integers of as many bits, too; none: raw files are not allowed
+  const ElementType* type = nullptr;  ///< of integers of as many bits, at most 16, too; none: no raw files
   std::optional<Shape> shape = {};    ///< without one: a vector as long as the file
 };
 

@@ -53,9 +53,12 @@ std::string file_of(const std::string& place) {
   return fs::exists(place) ? place : place.substr(0, place.rfind(':'));
 }
 
-/// PyTorch and NumPy hand on formats that the other does not know as integers of their codes.
+/// PyTorch and NumPy hand on formats that the other does not know as integers of their codes. Those of 32 and 64 bits both
+/// know; integers that wide are labels and counters.
 bool can_be_codes(const StoredTensor& tensor) {
-  return tensor.type->safetensors.starts_with('U') || tensor.type->safetensors.starts_with('I');
+  const bool is_integer =
+      tensor.type->safetensors.starts_with('U') || tensor.type->safetensors.starts_with('I');
+  return is_integer && tensor.type->bits <= 16;
 }
 
 }  // namespace
@@ -104,7 +107,7 @@ void TensorSet::read_file(const fs::path& file, const std::string& prefix, const
   Contents contents = format.parse(files_.back()->bytes(), file, raw);
   for (StoredTensor& tensor : contents.tensors) {
     tensor.name = format.holds_several ? joined(prefix, tensor.name) : prefix;
-    if (raw.type != nullptr && can_be_codes(tensor) && tensor.type->bits == raw.type->bits)
+    if (raw.type != nullptr && tensor.type->bits == raw.type->bits && can_be_codes(tensor))
       tensor.type = raw.type;
     (tensor.is_floating_point() ? tensors_ : passed_over_).push_back(std::move(tensor));
   }

@@ -81,6 +81,12 @@ TEST_CASE("curve table: excesses of long runs are those of the means of 50 stret
   CHECK(excess[0].y == 50);  // 1 + 5 over 3 + 1
   CHECK(excess[49].x == 118);
   CHECK(excess[49].y == doctest::Approx(100 * (11.0 / 5 - 1)));  // steps 117 to 119
+  curve.resize(53);                                              // a run that was ended
+  const std::vector<Point> ended = experiments::excess_percent(curve, reference);
+  REQUIRE(ended.size() == 23);
+  CHECK(ended[21].x == excess[21].x);
+  CHECK(ended[22].x == 52);  // step 52 alone
+  CHECK(experiments::stretch_text(51) == ", each point the mean of 1 or 2 steps");
   CHECK(experiments::stretch_text(120) == ", each point the mean of 2 or 3 steps");
   CHECK(experiments::stretch_text(500) == ", each point the mean of 10 steps");
   CHECK(experiments::stretch_text(50).empty());

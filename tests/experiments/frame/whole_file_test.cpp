@@ -74,6 +74,14 @@ TEST_CASE("a device or a pipe is written to and keeps its name") {
   experiments::write_file(link, "x");
   CHECK(fs::is_symlink(link));
   CHECK(fs::is_character_file("/dev/null"));
+  const fs::path redirected = directory / "redirected";
+  const int descriptor = ::open(redirected.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  REQUIRE(descriptor >= 0);
+  fs::create_symlink("/proc/self/fd/" + std::to_string(descriptor), directory / "stdout");
+  experiments::write_file(directory / "stdout", "as to /dev/stdout");
+  ::close(descriptor);
+  CHECK(fs::is_symlink(directory / "stdout"));
+  CHECK(content_of(redirected) == "as to /dev/stdout");
   fs::create_symlink("/dev/full", directory / "full");
   CHECK_THROWS_WITH_AS(experiments::write_file(directory / "full", "x"),
                        doctest::Contains("No space left on device"), std::runtime_error);

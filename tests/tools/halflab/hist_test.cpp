@@ -216,6 +216,24 @@ TEST_CASE("halflab hist: --figure paper3 needs a directory") {
   CHECK(run.err.find("must come with --out") != std::string::npos);
 }
 
+TEST_CASE(
+    "halflab hist: --figure paper3 is drawn of zeros, of the ends of binary64 and of NaNs, and not of "
+    "nothing") {
+  const TemporaryDirectory directory;
+  const auto draws = [&](const std::string& name, const std::vector<double>& values) {
+    const std::string out = directory / name;
+    const CommandRun run = run_halflab(
+        {"hist", write(directory / (name + ".npy"), "<f8", values), "--figure", "paper3", "--out", out});
+    CHECK(run.exit_code == 0);
+    return std::filesystem::exists(out + "/paper3.svg");
+  };
+  CHECK(draws("zeros", {0, 0}));
+  CHECK(draws("ends", {1e300, 1, 1e-300}));
+  CHECK(draws("small", {1e-300, 5e-324}));
+  CHECK(draws("nans", {NAN, INFINITY}));
+  CHECK(!draws("nothing", {}));
+}
+
 TEST_CASE("halflab hist: --figure paper3 tells what FP16 leaves of all values at each scale that it draws") {
   const TemporaryDirectory directory;
   std::vector<float> values = gradients(4000);
@@ -335,7 +353,7 @@ TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothi
            {{"hist", file, "--select", "weights?"}, "--select: 'weights?' is found in none of the 1 names"},
            {{"hist", file, "--format", "float17"}, "--format: unknown format 'float17'"},
            {{"hist", file, "--format", "fp8"}, "mxfp4, nvfp4; FP8 is e4m3"},
-           {{"hist", integers}, "holds no floating-point numbers; passed over: i, of I32 (--dtype"},
+           {{"hist", integers}, "holds no floating-point numbers; passed over: i (--dtype bfloat16 reads"},
            {{"hist", file, "--format", "e8m0"}, "has no zero"},
            {{"hist", file, "--scale", "1000"}, "--scale: '1000' is no scale"},
            {{"hist", file, "--scaled-by", "0"}, "--scaled-by: '0' is no scale"},

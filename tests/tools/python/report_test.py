@@ -508,6 +508,12 @@ class Arrays(Pages):
         link.symlink_to("/dev/null")
         self.assertEqual(halflab.report_gradients(self.gradients, link).path, link)
         self.assertTrue(link.is_symlink())
+        with open(self.folder / "redirected", "w") as file:
+            link = self.folder / "stdout"
+            link.symlink_to(f"/proc/self/fd/{file.fileno()}")
+            halflab.report_gradients(self.gradients, link)
+        self.assertTrue(link.is_symlink())
+        self.assertIn("</html>", (self.folder / "redirected").read_text())
 
     def test_what_is_not_allowed(self):
         out = self.folder / "page.html"

@@ -108,6 +108,9 @@ class Tensors(Case):
         self.assert_same(tensors["signed"], halflab.decode(codes, "bfloat16").astype(np.float32))
         self.assert_same(tensors["wide"], np.arange(3))
         self.assertEqual(halflab.read_tensors(self.folder / "x.npz")["signed"].dtype, np.int16)
+        np.savez(self.folder / "y.npz", w=np.ones(2, np.float32), labels=np.arange(3, dtype=np.int32))
+        labels = halflab.read_tensors(self.folder / "y.npz", dtype="float32")["labels"]
+        self.assert_same(labels, np.arange(3, dtype=np.int32))
 
     def test_selection(self):
         np.savez(self.folder / "x.npz", w1=self.values, w2=self.values, bias=self.values, labels=np.arange(3))

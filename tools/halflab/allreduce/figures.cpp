@@ -32,7 +32,7 @@ std::vector<sim::AllReduceAlgorithm> orders_of(const Findings& found) {
 void draw_figure(Run& run, const Findings& found) {
   const auto orders = orders_of(found);
   const std::size_t precisions = found.kinds.size() / orders.size();
-  std::vector<double> errors{found.halves().one_rounding.relative_error()};
+  std::vector<double> errors;
   std::vector<Curve> curves;
   for (const Reduced& kind : found.kinds) errors.push_back(kind.loss.relative_error());
   for (std::size_t i = 0; i < precisions; ++i) {
@@ -45,23 +45,26 @@ void draw_figure(Run& run, const Findings& found) {
          .style = fmt::format("with points pointtype {} pointsize 1.3 linetype {}", 5 + 2 * i, i + 1),
          .title = words(precision)});
   }
-  const sim::TwinComparison& once = found.halves().one_rounding;
   std::vector<std::string> tics;
   for (std::size_t i = 0; i < orders.size(); ++i)
     tics.push_back(fmt::format("{} {}", gnuplot_string(words(sim::name_of(orders[i]))), i));
-  const std::string one_rounding = fmt::format(
-      "set arrow from graph 0, first {0} to graph 1, first {0} nohead dashtype 2 linecolor rgb grey\n"
-      "set label \"one rounding to FP16\" at graph 0.01, first {0} offset 0, -0.6 textcolor rgb grey\n",
-      once.relative_error());
-  const bool is_drawn = once.nonfinite == 0 && once.relative_error() > 0;
+  std::string one_rounding;
+  for (const Sent& format : found.sent) {
+    const sim::TwinComparison& once = format.one_rounding;
+    if (!found.is_asked(format) || once.nonfinite > 0 || !(once.relative_error() > 0)) continue;
+    errors.push_back(once.relative_error());
+    one_rounding += fmt::format(
+        "set arrow from graph 0, first {0} to graph 1, first {0} nohead dashtype 2 linecolor rgb grey\n"
+        "set label \"one rounding to {1}\" at graph 0.01, first {0} offset 0, -0.6 textcolor rgb grey\n",
+        once.relative_error(), format.name);
+  }
   run.figure({.name = "error",
               .title = "What each order and precision loses of the mean",
               .caption = "Error against the exact mean of the ranks' values. Dashed: the exact mean, rounded "
-                         "once to FP16. A mean that overflows has no point.",
+                         "once to what is sent. A mean that overflows has no point.",
               .script = fmt::format("set xrange [-0.5:{}]\nset xtics ({}) rotate by -20\nset bmargin 6\n",
                                     orders.size() - 0.5, fmt::join(tics, ", ")) +
-                        log_axis(errors) + "set ylabel \"relative error\"\n" +
-                        (is_drawn ? one_rounding : "") + plot(curves)});
+                        log_axis(errors) + "set ylabel \"relative error\"\n" + one_rounding + plot(curves)});
 }
 
 }  // namespace halflab::allreduce

@@ -37,6 +37,8 @@ const TableOf<Row> kinds_table{
                 {"fraction_inputs_flushed", "1",
                  [](auto& r) { return r.found.share_of_inputs(r.kind.inputs_flushed); }}}};
 
+constexpr const char* in_bf16 = "where BF16 is asked for";
+
 const SummaryOf<Findings> summary{
     {{"ranks", "files or folders", &Findings::ranks},
      {"tensors", "of each", &Findings::tensors},
@@ -47,6 +49,11 @@ const SummaryOf<Findings> summary{
       [](auto& f) { return f.halves().overflow; }},
      {"relative_error.one_rounding", "of the exact mean rounded once to FP16",
       [](auto& f) { return f.halves().one_rounding.relative_error(); }}}};
+
+const SummaryOf<Sent> bfloat16_summary{
+    {{"inputs_overflow_in_bf16", "ranks' finite values that BF16 does not hold", &Sent::overflow, in_bf16},
+     {"relative_error.one_rounding_to_bf16", "of the exact mean rounded once to BF16",
+      [](auto& sent) { return sent.one_rounding.relative_error(); }, in_bf16}}};
 
 const SummaryOf<Reduced> kinds_summary{
     {{"relative_error.<order>.<precision>", "||mean - exact mean|| / ||exact mean||",
@@ -146,11 +153,14 @@ std::string flushed_sentence(const Findings& found) {
     inputs = std::max(inputs, found.share_of_inputs(kind.inputs_flushed));
     results = std::max(results, kind.loss.fraction_flushed());
   }
-  if (inputs == 0 && results == 0) return {};
-  return fmt::format(
-      "Rounding to what is sent and dividing make up to {} of the ranks' non-zero values zero, and up to {} "
-      "of the means.",
-      percent(inputs), percent(results));
+  std::vector<std::string> sentences;
+  if (inputs > 0)
+    sentences.push_back(
+        fmt::format("Rounding to what is sent and dividing make up to {} of the ranks' non-zero values zero.",
+                    percent(inputs)));
+  if (results > 0)
+    sentences.push_back(fmt::format("Up to {} of the means become zero that are not.", percent(results)));
+  return fmt::format("{}", fmt::join(sentences, " "));
 }
 
 std::string inputs_sentence(const Findings& found) {
@@ -168,6 +178,7 @@ std::string inputs_sentence(const Findings& found) {
 
 /// Where the exact mean is zero everywhere, so that no error has a share of it.
 std::string answer_of_zero(const Findings& found) {
+  if (found.elements == 0) return "There is nothing to lose: the tensors are empty.";
   if (found.nonfinite_places == found.elements)
     return "It cannot be told: every element is NaN or infinite at some rank already.";
   const auto norm = [](const Reduced& kind) { return kind.loss.run_norm(); };
@@ -276,7 +287,7 @@ TextTable loss_table(const Findings& found) {
 }  // namespace
 
 Outputs outputs() {
-  return outputs_of(kinds_table, summary, kinds_summary);
+  return outputs_of(kinds_table, summary, bfloat16_summary, kinds_summary);
 }
 
 void report(Run& run, const Findings& found) {
@@ -284,6 +295,7 @@ void report(Run& run, const Findings& found) {
   const auto add = kinds_table.start(record);
   for (const Reduced& kind : found.kinds) add({found, kind});
   summary.write(record, found);
+  if (found.is_asked(found.sent.back())) bfloat16_summary.write(record, found.sent.back());
   for (const Reduced& kind : found.kinds)
     kinds_summary.write(record, kind, {sim::name_of(kind.how.algorithm), sim::name_of(kind.how.precision)});
   if (run.draws()) draw_figure(run, found);

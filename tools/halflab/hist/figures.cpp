@@ -136,10 +136,22 @@ Figure scales_figure(const Findings& found) {
 
 /// The exponent below which less than one non-zero value in a thousand lies.
 int left_edge(const fp16::ExponentHistogram& exponents) {
+  if (exponents.nonzero_finite() == 0) return 0;
   int e = *exponents.lowest_exponent();
   for (std::uint64_t below = exponents.octave(e).total; below * 1000 < exponents.nonzero_finite();)
     below += exponents.octave(++e).total;
   return e;
+}
+
+/// What lies left of the axis, as a clause.
+std::string beyond_text(const fp16::ExponentHistogram& exponents, double lowest) {
+  std::uint64_t beyond = 0;
+  const int highest = exponents.highest_exponent().value_or(-1);
+  for (int e = exponents.lowest_exponent().value_or(0); e <= highest && e < lowest; ++e)
+    beyond += exponents.octave(e).total;
+  if (beyond == 0) return ".";
+  return fmt::format("; {} of them lie left of the axis.",
+                     percent(static_cast<double>(beyond) / static_cast<double>(exponents.total())));
 }
 
 /// At no scale, at that which trains in the paper, and at the shown one.
@@ -148,24 +160,27 @@ void draw_in_layout_of_paper(Run& run, const Findings& found) {
   std::vector<int> scales{0, 3, found.shown_log2};
   std::ranges::sort(scales);
   scales.erase(std::ranges::unique(scales).begin(), scales.end());
-  const double lowest = left_edge(exponents) - found.scaled_by_log2 + scales.front();
+  constexpr double paper_edge = -40, farthest = -80;
+  const int shift = scales.front() - found.scaled_by_log2;
+  const double lowest =
+      std::clamp(2 * std::floor((left_edge(exponents) + shift) / 2.0), farthest, paper_edge);
   gradient_histogram::draw_paper3(
-      run, {.gradients = exponents,
-            .scaled_by_log2 = found.scaled_by_log2,
-            .scales_log2 = scales,
-            .lowest = std::min(-40.0, 2 * std::floor(lowest / 2)),
-            .title = "Values of all tensors, times a loss scale S",
-            .caption =
-                fmt::format("{} values of {} tensor{}; of the non-zero ones less than one in a thousand lies "
-                            "left of the axis.",
-                            exponents.total(), found.tensors.size(), found.tensors.size() == 1 ? "" : "s")});
+      run,
+      {.gradients = exponents,
+       .scaled_by_log2 = found.scaled_by_log2,
+       .scales_log2 = scales,
+       .lowest = lowest,
+       .noun = "value",
+       .title = "Values of all tensors, times a loss scale S",
+       .caption = fmt::format("{} values of {} tensor{}{}", exponents.total(), found.tensors.size(),
+                              found.tensors.size() == 1 ? "" : "s", beyond_text(exponents, lowest - shift))});
 }
 
 }  // namespace
 
 void draw_figures(Run& run, const Findings& found, std::string_view figure) {
+  if (figure == paper3 && found.total.exponents.total() > 0) draw_in_layout_of_paper(run, found);
   if (found.total.exponents.nonzero_finite() == 0) return;
-  if (figure == paper3) draw_in_layout_of_paper(run, found);
   run.figure(histogram_figure(found));
   run.figure(tensors_figure(found));
   run.figure(scales_figure(found));

@@ -22,13 +22,13 @@ void bind(experiments::CommandLine& command_line, Options& options) {
                    "S");
   command_line.add("--scaled-by", options.scaled_by,
                    "the files hold gradients still multiplied by this power of two", "S");
-  command_line.add_presets(
-      "--figure", options.figure,
-      {{"magnitudes", "values, tensors and scales by magnitude", {}},
-       {paper3,
-        "all values in the layout of figure 3 of Micikevicius et al. (2018), at S = 1, 8 and the shown scale",
-        {}}},
-      "what --out draws besides");
+  command_line.add_presets("--figure", options.figure,
+                           {{"magnitudes", "values by magnitude, tensors by magnitude and by scale", {}},
+                            {paper3,
+                             "these, and all values in the layout of figure 3 of Micikevicius et al. (2018), "
+                             "at S = 1, 8 and the shown scale",
+                             {}}},
+                           "which figures --out draws");
 }
 
 void require_figure(const Options& options, bool draws) {

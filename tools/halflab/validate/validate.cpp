@@ -39,8 +39,7 @@ void bind(experiments::CommandLine& command_line, Options& options) {
                         "right is to read subnormal operands as zeros and to flush subnormal results");
   command_line.add_flag("--saturate", options.saturate,
                         "right is that what overflows becomes the largest finite number");
-  command_line.add("--dtype", options.dtype,
-                   "what raw files hold, and arrays of a type that NumPy does not know", "FORMAT");
+  command_line.add("--dtype", options.dtype, dtype_help, "FORMAT");
 }
 
 Findings measure_files(const Options& options, experiments::Run& run) {

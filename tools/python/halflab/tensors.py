@@ -14,11 +14,11 @@ def read_tensors(*paths, select=None, dtype=None, shape=None, codes=False):
 
     .npy, .npz, .safetensors (or its index.json) and folders of these are read as the command `halflab` reads them; .pt and
     .pth by PyTorch, as weights alone. Formats that numpy has not (bfloat16, FP8, FP6, FP4) are decoded to float32, exactly;
-    float16, float32, float64, integers and booleans are what they are, complex numbers are passed over.
+    float16, float32, float64, integers and booleans are what they are, but for dtype; complex numbers are passed over.
 
     select  a regular expression: only tensors in whose names it is found
     dtype   the format of files without a header, of arrays whose type numpy does not know, and of integers of as many bits,
-            which are then its codes
+            up to 16, which are then its codes
     shape   of files without a header; a vector where none is given
     codes   True: pairs of a Format and codes, as decode() takes them, of floating-point tensors alone
 

@@ -73,10 +73,22 @@ td.name { min-width: min(var(--longest), 38vw); max-width: 22rem; white-space: n
 """
 
 
+def _keeps_its_place(path):
+    """Devices and pipes are written to, and what /dev/stdout leads to: another file would take their name from all programs."""
+    if not path.exists() or not path.is_file():
+        return path.exists()
+    path = path.absolute()
+    while path.is_symlink():
+        if str(path).startswith("/proc/"):
+            return True
+        path = path.parent / os.readlink(path)
+    return False
+
+
 def write(page, out):
-    """Writes a page under a name of its own first, so that there is never half of one. A device or pipe keeps its name."""
+    """Writes a page under a name of its own first, so that there is never half of one. What is no file keeps its name."""
     out = Path(out)
-    if out.exists() and not out.is_file():
+    if _keeps_its_place(out):
         out.write_text(page, encoding="utf-8")
         return out
     temporary = out.with_name(f".{out.name}.{os.getpid()}")
