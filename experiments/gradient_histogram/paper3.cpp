@@ -16,7 +16,7 @@ namespace {
 
 using fp16::ExponentHistogram;
 
-constexpr double right_edge = 64;  ///< what lies beyond it is told by its share alone
+constexpr double right_edge = 40;  ///< what lies beyond it is told by its share alone
 constexpr int fine_from = -24;     ///< from here on a bar is one octave wide
 
 /// The lower edge of the bar with this exponent: even below fine_from.

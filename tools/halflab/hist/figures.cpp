@@ -160,7 +160,7 @@ void draw_in_layout_of_paper(Run& run, const Findings& found) {
   std::vector<int> scales{0, 3, found.shown_log2};
   std::ranges::sort(scales);
   scales.erase(std::ranges::unique(scales).begin(), scales.end());
-  constexpr double paper_edge = -40, farthest = -80;
+  constexpr double paper_edge = -40, farthest = -64;
   const int shift = scales.front() - found.scaled_by_log2;
   const double lowest =
       std::clamp(2 * std::floor((left_edge(exponents) + shift) / 2.0), farthest, paper_edge);
