@@ -27,8 +27,9 @@ bool keeps_its_place(const fs::path& file) {
   if (!fs::exists(status) || !fs::is_regular_file(status)) return fs::exists(status);
   fs::path link = fs::absolute(file);
   for (int links = 0; links < 40 && fs::is_symlink(link, error); ++links) {
-    if (link.string().starts_with("/proc/")) return true;
-    link = link.parent_path() / fs::read_symlink(link, error);
+    const fs::path folder = fs::canonical(link.parent_path(), error);  // /dev/fd is a link itself
+    if (folder.string().starts_with("/proc/")) return true;
+    link = folder / fs::read_symlink(link, error);
   }
   return false;
 }

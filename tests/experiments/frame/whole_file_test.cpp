@@ -79,9 +79,12 @@ TEST_CASE("a device or a pipe is written to and keeps its name") {
   REQUIRE(descriptor >= 0);
   fs::create_symlink("/proc/self/fd/" + std::to_string(descriptor), directory / "stdout");
   experiments::write_file(directory / "stdout", "as to /dev/stdout");
-  ::close(descriptor);
   CHECK(fs::is_symlink(directory / "stdout"));
   CHECK(content_of(redirected) == "as to /dev/stdout");
+  fs::create_directory_symlink("/proc/self/fd", directory / "fd");
+  experiments::write_file(directory / "fd" / std::to_string(descriptor), "as to /dev/fd");
+  ::close(descriptor);
+  CHECK(content_of(redirected) == "as to /dev/fd");
   fs::create_symlink("/dev/full", directory / "full");
   CHECK_THROWS_WITH_AS(experiments::write_file(directory / "full", "x"),
                        doctest::Contains("No space left on device"), std::runtime_error);

@@ -512,6 +512,8 @@ class Arrays(Pages):
             link = self.folder / "stdout"
             link.symlink_to(f"/proc/self/fd/{file.fileno()}")
             halflab.report_gradients(self.gradients, link)
+            (self.folder / "fd").symlink_to("/proc/self/fd")
+            halflab.report_gradients(self.gradients, self.folder / "fd" / str(file.fileno()))
         self.assertTrue(link.is_symlink())
         self.assertIn("</html>", (self.folder / "redirected").read_text())
 

@@ -79,9 +79,10 @@ def _keeps_its_place(path):
         return path.exists()
     path = path.absolute()
     while path.is_symlink():
-        if str(path).startswith("/proc/"):
+        folder = path.parent.resolve()  # /dev/fd is a link itself
+        if str(folder).startswith("/proc/"):
             return True
-        path = path.parent / os.readlink(path)
+        path = folder / os.readlink(path)
     return False
 
 
