@@ -8,6 +8,7 @@
 #include <ranges>
 #include <span>
 #include <stdexcept>
+#include <string_view>
 
 #include "tools/halflab/formats.h"
 
@@ -31,8 +32,7 @@ files::Shape shape_of(const std::string& text) {
 }
 
 /// Refuses a type that no file was read by: the others say themselves what they hold.
-void require_use_of_dtype(const Inputs& inputs, std::span<const files::TensorSet> sets) {
-  const files::ElementType* const type = raw_layout(inputs).type;
+void require_use_of(const files::ElementType* type, std::span<const files::TensorSet> sets) {
   const files::StoredTensor* other = nullptr;
   for (const files::TensorSet& set : sets) {
     for (const files::StoredTensor& tensor : set.tensors()) {
@@ -41,8 +41,14 @@ void require_use_of_dtype(const Inputs& inputs, std::span<const files::TensorSet
     }
   }
   if (type != nullptr && other != nullptr)
-    throw std::invalid_argument(fmt::format("--dtype: {} is of the file's own type, {}; allowed: {}, or none",
-                                            other->place(), other->type->format, other->type->format));
+    throw std::invalid_argument(fmt::format("--dtype: {} is of the file's own type, {}; allowed: none",
+                                            other->place(), other->type->format));
+}
+
+std::string some_of(std::span<const std::string_view> names) {
+  constexpr std::size_t most = 5;
+  return fmt::format("{}{}", fmt::join(names.first(std::min(most, names.size())), ", "),
+                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
 }
 
 void select(const Inputs& inputs, files::TensorSet& set) {
@@ -77,16 +83,18 @@ files::RawLayout raw_layout(const Inputs& inputs) {
 }
 
 files::TensorSet open(const Inputs& inputs) {
-  files::TensorSet set(inputs.paths, raw_layout(inputs));
-  require_use_of_dtype(inputs, std::span(&set, 1));
+  const files::RawLayout raw = raw_layout(inputs);
+  files::TensorSet set(inputs.paths, raw);
+  require_use_of(raw.type, std::span(&set, 1));
   select(inputs, set);
   return set;
 }
 
 std::vector<files::TensorSet> open_each(const Inputs& inputs) {
+  const files::RawLayout raw = raw_layout(inputs);
   std::vector<files::TensorSet> sets;
-  for (const std::string& path : inputs.paths) sets.emplace_back(std::vector{path}, raw_layout(inputs));
-  require_use_of_dtype(inputs, sets);
+  for (const std::string& path : inputs.paths) sets.emplace_back(std::vector{path}, raw);
+  require_use_of(raw.type, sets);
   for (files::TensorSet& set : sets) select(inputs, set);
   return sets;
 }
@@ -101,18 +109,20 @@ void require_numbers(const files::TensorSet& set, const std::string& path) {
                                                   path, set.passed_over().front().name));
 }
 
-std::vector<std::string> names_passed_over(const files::TensorSet& set) {
-  std::vector<std::string> names;
-  for (const files::StoredTensor& tensor : set.passed_over()) names.push_back(tensor.name);
-  return names;
-}
-
-std::string passed_over_sentence(const std::vector<std::string>& names) {
-  constexpr std::size_t most = 5;
-  if (names.empty()) return {};
-  return fmt::format("Passed over, as no floating-point numbers: {}{}.",
-                     fmt::join(std::span(names).first(std::min(most, names.size())), ", "),
-                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+std::string remark_on_integers(const files::TensorSet& set) {
+  std::vector<std::string_view> passed_over, codes;
+  for (const files::StoredTensor& tensor : set.passed_over()) passed_over.push_back(tensor.name);
+  std::string_view format;
+  for (const files::StoredTensor& tensor : set.tensors()) {
+    if (!tensor.is_codes) continue;
+    codes.push_back(tensor.name);
+    format = tensor.type->format;
+  }
+  std::vector<std::string> sentences;
+  if (!passed_over.empty())
+    sentences.push_back(fmt::format("Passed over, as no floating-point numbers: {}.", some_of(passed_over)));
+  if (!codes.empty()) sentences.push_back(fmt::format("Read as codes of {}: {}.", format, some_of(codes)));
+  return fmt::format("{}", fmt::join(sentences, " "));
 }
 
 }  // namespace halflab

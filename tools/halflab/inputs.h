@@ -16,7 +16,7 @@ struct Inputs {
   std::string shape;
 };
 
-/// Of --dtype.
+/// What --help says of --dtype.
 constexpr const char* dtype_help =
     "what raw files hold, arrays of a type that NumPy does not know, and integers of as many bits, up to 16";
 
@@ -29,15 +29,13 @@ experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
 /// The selected tensors of all paths. Throws std::invalid_argument or std::runtime_error, naming option or file; where
 /// --dtype is given and every file says itself that it holds another type, too.
 experiments::tensor_files::TensorSet open(const Inputs& inputs);
-/// The same, a set for each path.
+/// Those of each path in a set of its own. Throws as open() does.
 std::vector<experiments::tensor_files::TensorSet> open_each(const Inputs& inputs);
 
 /// Throws std::invalid_argument, with what was passed over, where no tensor of the path is of floating-point numbers.
 void require_numbers(const experiments::tensor_files::TensorSet& set, const std::string& path);
 
-std::vector<std::string> names_passed_over(const experiments::tensor_files::TensorSet& set);
-
-/// "Passed over, as no floating-point numbers: step, mask."; empty for no names.
-std::string passed_over_sentence(const std::vector<std::string>& names);
+/// "Passed over, as no floating-point numbers: step, mask. Read as codes of e4m3: labels."; empty where there is neither.
+std::string remark_on_integers(const experiments::tensor_files::TensorSet& set);
 
 }  // namespace halflab

@@ -30,6 +30,7 @@ struct StoredTensor {
   std::uint64_t skipped = 0;   ///< unpacked bytes before the first element
   bool columns_first = false;  ///< Fortran order: the first index runs fastest
   bool big_endian = false;
+  bool is_codes = false;  ///< integers in the file, which the reader was told are codes of the type
   bool is_mapped = true;  ///< false: `data` is memory of somebody who keeps it, and no file's pages
   std::filesystem::path file;
   std::uint64_t offset = 0;  ///< of `data` in the file

@@ -107,8 +107,8 @@ void TensorSet::read_file(const fs::path& file, const std::string& prefix, const
   Contents contents = format.parse(files_.back()->bytes(), file, raw);
   for (StoredTensor& tensor : contents.tensors) {
     tensor.name = format.holds_several ? joined(prefix, tensor.name) : prefix;
-    if (raw.type != nullptr && tensor.type->bits == raw.type->bits && can_be_codes(tensor))
-      tensor.type = raw.type;
+    tensor.is_codes = raw.type != nullptr && tensor.type->bits == raw.type->bits && can_be_codes(tensor);
+    if (tensor.is_codes) tensor.type = raw.type;
     (tensor.is_floating_point() ? tensors_ : passed_over_).push_back(std::move(tensor));
   }
   std::ranges::move(contents.metadata, std::back_inserter(metadata_));

@@ -216,6 +216,24 @@ TEST_CASE("halflab hist: --figure paper3 needs a directory") {
   CHECK(run.err.find("must come with --out") != std::string::npos);
 }
 
+TEST_CASE("halflab hist: integers beside floats are named, whether passed over or read as codes") {
+  const TemporaryDirectory directory;
+  const std::string w = write<float>(directory / "w.npy", "<f4", {1, 2}),
+                    labels = write<std::uint8_t>(directory / "labels.npy", "|u1", {1, 0x38});
+  CHECK(run_halflab({"hist", w, labels}).out.find("no floating-point numbers: labels.") != std::string::npos);
+  const std::string read = run_halflab({"hist", w, labels, "--dtype", "e4m3"}).out;
+  CHECK(read.find("Read as codes of e4m3: labels.") != std::string::npos);
+  CHECK(read.find("Passed over") == std::string::npos);
+}
+
+TEST_CASE("halflab hist: titles of --figure paper3 tell counted shares, not differences of rounded ones") {
+  const TemporaryDirectory directory;
+  const std::string file = write<float>(directory / "g.npy", "<f4", {1e-30f, 1e-30f, 0});
+  REQUIRE(run_halflab({"hist", file, "--figure", "paper3", "--out", directory / "out"}).exit_code == 0);
+  CHECK(test::content_of(directory / "out" / "paper3.gp")
+            .find("S = 1: 66.7 % more become zero, 0 % are left") != std::string::npos);
+}
+
 TEST_CASE(
     "halflab hist: --figure paper3 is drawn of zeros, of the ends of binary64 and of NaNs, and not of "
     "nothing") {
@@ -361,7 +379,7 @@ TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothi
            {{"hist", file, "--figure", "paper3", "--format", "mxfp4"}, "allowed: binary16"},
            {{"hist", file, "--figure", "paper2"}, "must be one of magnitudes, paper3"},
            {{"hist", file, "--shape", "3"}, "--shape: is of raw files"},
-           {{"hist", file, "--dtype", "bfloat16"}, "own type, binary32; allowed: binary32, or none"},
+           {{"hist", file, "--dtype", "bfloat16"}, "of the file's own type, binary32; allowed: none"},
            {{"hist", file, "--dtype", "tf32"}, "--dtype: 'tf32' lies in no file"},
            {{"hist", file, "--dtype", "float16", "--shape", "3,x"}, "'3,x' is no shape"},
            {{"hits", file}, "unknown command 'hits'"},

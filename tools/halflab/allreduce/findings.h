@@ -41,13 +41,15 @@ struct Findings {
   std::array<Sent, 2> sent{Sent{sim::AllReducePrecision::fp16, "FP16"},
                            Sent{sim::AllReducePrecision::bf16, "BF16"}};
   std::vector<Reduced> kinds = {};
-  std::vector<std::string> passed_over = {};
+  std::string remark = {};  ///< on integers in the files of the first rank
 
   const Sent& halves() const { return sent.front(); }
   /// What kinds of this precision send; null in fp32.
   const Sent* sent_in(sim::AllReducePrecision precision) const;
   /// Whether any kind sends it.
   bool is_asked(const Sent& format) const;
+  /// Whether one rounding to it is told: of what is asked for, and of FP16 to compare with.
+  bool is_told(const Sent& format) const { return is_asked(format) || &format == &halves(); }
   double share_of_inputs(std::uint64_t count) const {
     return nonzero_inputs == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero_inputs);
   }

@@ -58,7 +58,7 @@ class Reduction {
                               static_cast<std::uint64_t>(std::ranges::count(rank, 0.0f));
     exact_ = tensor_of(exact_mean(ranks_, threads));
     for (Sent& format : found.sent) {
-      if (found.is_asked(format) || &format == &found.halves()) cast_.push_back(cast_to(format));
+      if (found.is_told(format)) cast_.push_back(cast_to(format));
     }
   }
 
@@ -165,7 +165,7 @@ Findings measure(const std::vector<files::TensorSet>& ranks, const std::vector<s
     Reduction(std::move(values), found, run.threads()).add_to(found.kinds);
     progress.tick();
   }
-  found.passed_over = names_passed_over(ranks.front());
+  found.remark = remark_on_integers(ranks.front());
   return found;
 }
 

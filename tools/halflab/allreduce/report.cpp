@@ -200,7 +200,7 @@ std::vector<std::string> answers_of_nonzero(const Findings& found) {
     sentences.push_back(std::move(sentence));
   std::vector<std::string> once;
   for (const Sent& format : found.sent) {
-    if (!found.is_asked(format) && &format != &found.halves()) continue;
+    if (!found.is_told(format)) continue;
     const sim::TwinComparison& loss = format.one_rounding;
     once.push_back(fmt::format("to {} costs {}", format.name,
                                loss.nonfinite > 0 ? "an overflow" : percent(loss.relative_error())));
@@ -213,8 +213,7 @@ std::string answer(const Findings& found) {
   std::vector<std::string> sentences = found.halves().one_rounding.nonzero > 0
                                            ? answers_of_nonzero(found)
                                            : std::vector{answer_of_zero(found)};
-  for (const std::string& sentence :
-       {flushed_sentence(found), inputs_sentence(found), passed_over_sentence(found.passed_over)})
+  for (const std::string& sentence : {flushed_sentence(found), inputs_sentence(found), found.remark})
     if (!sentence.empty()) sentences.push_back(sentence);
   return fmt::format("{}", fmt::join(sentences, " "));
 }
@@ -226,7 +225,7 @@ std::string ranks_in_order(const std::vector<std::string>& paths) {
   return fmt::format("{}, ..., {}", fmt::join(std::span(paths).first(most - 2), ", "), paths.back());
 }
 
-/// Those that were asked for, in the order of the table's columns.
+/// The precisions that were asked for, in the order of the table's columns.
 std::vector<sim::AllReducePrecision> precisions_of(const Findings& found) {
   std::vector<sim::AllReducePrecision> precisions;
   for (const Reduced& kind : found.kinds)

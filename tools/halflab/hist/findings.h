@@ -40,7 +40,7 @@ struct Findings {
   TensorFound total;
   std::optional<int> recommended_log2;  ///< an octave below the headroom of all; none where all is zero
   int shown_log2 = 0;                   ///< beside S = 1: asked for, or the recommended one
-  std::vector<std::string> passed_over;
+  std::string remark;                   ///< on integers in the files
 
   CastForecast forecast(const TensorFound& tensor) const {
     return {tensor.exponents, format.format, scaled_by_log2};

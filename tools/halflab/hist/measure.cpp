@@ -250,7 +250,7 @@ Findings measure(const files::TensorSet& set, const Options& options, experiment
                  .scaled_by_log2 = scale_log2("--scaled-by", options.scaled_by),
                  .total = {.name = "all tensors"}};
   const std::optional<int> asked = shown_scale_log2(options);
-  found.passed_over = names_passed_over(set);
+  found.remark = remark_on_integers(set);
   for (const files::StoredTensor& tensor : set.tensors())
     found.tensors.push_back({.name = tensor.name,
                              .stored_as = std::string(tensor.type->format),

@@ -194,6 +194,7 @@ bool shows_scale(const Findings& found) {
 /// What the format keeps without a scale, and which would help.
 std::string answer(const Findings& found) {
   const Row all{found, found.total};
+  if (found.total.exponents.total() == 0) return "There is nothing to lose: the tensors are empty.";
   if (found.total.exponents.nonzero_finite() == 0)
     return found.total.nonfinite() > 0 ? "No value is finite and other than zero."
                                        : "There is nothing to lose: no value is other than zero.";
@@ -297,7 +298,7 @@ void write_verdict(RunRecord& record, const Findings& found) {
   std::vector<std::string> sentences{nonfinite_sentence(found), answer(found)};
   if (found.total.exponents.nonzero_finite() > 0 && shows_scale(found))
     sentences.push_back(shown_sentence(found));
-  sentences.push_back(passed_over_sentence(found.passed_over));
+  sentences.push_back(found.remark);
   std::erase(sentences, "");
   record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
   if (found.total.exponents.nonzero_finite() > 0) record.verdict(verdict_table(found).text());

@@ -59,7 +59,7 @@ struct Findings {
   Recipe recipe;
   std::vector<TensorFound> tensors;
   TensorFound total;
-  std::vector<std::string> passed_over;
+  std::string remark;          ///< on integers in the files
   bool from_binary64 = false;  ///< some tensor is, and a block format takes it as binary32
   std::string to;              ///< the file that was written; empty without
 };

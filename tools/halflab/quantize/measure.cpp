@@ -148,8 +148,7 @@ MeasuredTensor measure_tensor(const files::StoredTensor& tensor, const Recipe& r
 }
 
 Findings measure(const files::TensorSet& set, const Options& options, experiments::Run& run) {
-  Findings found{
-      .recipe = recipe_of(options), .tensors = {}, .total = {}, .passed_over = {}, .to = options.to};
+  Findings found{.recipe = recipe_of(options), .tensors = {}, .total = {}, .remark = {}, .to = options.to};
   found.total.name = "all";
   std::optional<OutputFile> output;
   if (!options.to.empty()) output.emplace(set, options, found.recipe);
@@ -170,7 +169,7 @@ Findings measure(const files::TensorSet& set, const Options& options, experiment
     }
     progress.tick();
   }
-  found.passed_over = names_passed_over(set);
+  found.remark = remark_on_integers(set);
   if (output) output->write();
   return found;
 }

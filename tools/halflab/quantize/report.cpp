@@ -161,7 +161,7 @@ void report(Run& run, const Findings& found) {
   recipe_summary.write(record, found);
   total_summary().write(record, found.total);
   std::vector<std::string> sentences{losses_in_words(found.total, found.recipe, worst_tensor(found)),
-                                     passed_over_sentence(found.passed_over)};
+                                     found.remark};
   if (!found.to.empty()) sentences.push_back(fmt::format("Written to {}.", found.to));
   std::erase(sentences, "");
   record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
