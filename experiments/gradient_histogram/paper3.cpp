@@ -59,18 +59,22 @@ std::string scale_text(int scale_log2) {
 
 /// What becomes of all values at one scale.
 struct Shares {
-  double zero, flushed, overflowed;
+  double zero, flushed, overflowed, left;
 
-  Shares(const ExponentHistogram& gradients, int shift_log2)
-      : zero(share_of(gradients, gradients.zero())),
-        flushed(share_of(gradients, gradients.flushed_at_scale(shift_log2))),
-        overflowed(share_of(
-            gradients, gradients.overflowed_at_scale(shift_log2) + gradients.infinite() + gradients.nan())) {}
+  Shares(const ExponentHistogram& gradients, int shift_log2) {
+    const std::uint64_t vanish = gradients.flushed_at_scale(shift_log2),
+                        not_finite = gradients.overflowed_at_scale(shift_log2) + gradients.infinite() +
+                                     gradients.nan();
+    zero = share_of(gradients, gradients.zero());
+    flushed = share_of(gradients, vanish);
+    overflowed = share_of(gradients, not_finite);
+    left = share_of(gradients, gradients.total() - gradients.zero() - vanish - not_finite);
+  }
 
   std::string title(int scale_log2) const {
     return fmt::format("S = {}: {} more become zero, {}{} are left", scale_text(scale_log2), percent(flushed),
                        overflowed > 0 ? fmt::format("{} are not finite, ", percent(overflowed)) : "",
-                       percent(1 - zero - flushed - overflowed));
+                       percent(left));
   }
 };
 

@@ -33,7 +33,7 @@ struct Paper3 {
   std::string caption = {};
 };
 
-/// Of table and summary, for --help.
+/// Table and summary of the figure, for --help.
 Outputs paper3_outputs();
 
 /// Writes table, summary and figure "paper3": the gradients times each scale over the zones of FP16, with the exact zeros

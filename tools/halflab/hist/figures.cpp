@@ -143,14 +143,14 @@ int left_edge(const fp16::ExponentHistogram& exponents) {
   return e;
 }
 
-/// What lies left of the axis, as a clause.
-std::string beyond_text(const fp16::ExponentHistogram& exponents, double lowest) {
+/// What lies left of the axis at the smallest scale, as a clause.
+std::string beyond_text(const fp16::ExponentHistogram& exponents, double lowest, int scale_log2) {
   std::uint64_t beyond = 0;
   const int highest = exponents.highest_exponent().value_or(-1);
   for (int e = exponents.lowest_exponent().value_or(0); e <= highest && e < lowest; ++e)
     beyond += exponents.octave(e).total;
   if (beyond == 0) return ".";
-  return fmt::format("; {} of them lie left of the axis.",
+  return fmt::format("; at S = 2^{} {} of them lie left of the axis.", scale_log2,
                      percent(static_cast<double>(beyond) / static_cast<double>(exponents.total())));
 }
 
@@ -165,15 +165,15 @@ void draw_in_layout_of_paper(Run& run, const Findings& found) {
   const double lowest =
       std::clamp(2 * std::floor((left_edge(exponents) + shift) / 2.0), farthest, paper_edge);
   gradient_histogram::draw_paper3(
-      run,
-      {.gradients = exponents,
-       .scaled_by_log2 = found.scaled_by_log2,
-       .scales_log2 = scales,
-       .lowest = lowest,
-       .noun = "value",
-       .title = "Values of all tensors, times a loss scale S",
-       .caption = fmt::format("{} values of {} tensor{}{}", exponents.total(), found.tensors.size(),
-                              found.tensors.size() == 1 ? "" : "s", beyond_text(exponents, lowest - shift))});
+      run, {.gradients = exponents,
+            .scaled_by_log2 = found.scaled_by_log2,
+            .scales_log2 = scales,
+            .lowest = lowest,
+            .noun = "value",
+            .title = "Values of all tensors, times a loss scale S",
+            .caption = fmt::format("{} values of {} tensor{}{}", exponents.total(), found.tensors.size(),
+                                   found.tensors.size() == 1 ? "" : "s",
+                                   beyond_text(exponents, lowest - shift, scales.front()))});
 }
 
 }  // namespace
