@@ -26,7 +26,7 @@ inline constexpr std::array measured_algorithms{sim::AllReduceAlgorithm::ring,
                                                 sim::AllReduceAlgorithm::direct_descending};
 static_assert(measured_algorithms.size() + 1 == sim::all_reduce_algorithms.size());
 
-/// Those of halves, which the gradients are.
+/// The precisions of sums of halves, which the gradients are.
 inline constexpr std::array measured_precisions{
     sim::AllReducePrecision::fp16, sim::AllReducePrecision::fp32_accumulation, sim::AllReducePrecision::fp32};
 

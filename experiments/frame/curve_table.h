@@ -23,7 +23,7 @@ std::vector<Point> thinned(const std::vector<Point>& points, std::size_t most);
 
 /// By how many per cent of its own the reference is exceeded: by the means over stretches, as single batches differ by more
 /// than two runs do. The reference is cut into at most 50 stretches, as equal as can be; of the last one that the curve
-/// reaches the steps count that both have made.
+/// reaches the steps count that both have made. A stretch with a loss that is not finite has no finite excess.
 std::vector<Point> excess_percent(const std::vector<Point>& curve, const std::vector<Point>& reference);
 /// How many of a run's steps a point stands for: ", each point the mean of 10 steps", or nothing where it is one.
 std::string stretch_text(std::size_t steps);

@@ -152,7 +152,7 @@ struct AllReducedMean {
 /// many workers and elements.
 AllReducedMean all_reduce_mean(std::span<const std::span<const float>> workers, const AllReduce& how);
 
-/// sum / N with an exact sum, rounded once, of at most 2^13 workers as above: values of binary16 are
+/// sum / N with an exact sum, rounded once, of at most 2^13 workers with values of binary16 alone: these are
 /// multiples of 2^-24 below 2^16, so that binary64 holds their sums. Throws std::invalid_argument as above,
 /// and for more workers.
 std::vector<double> exact_mean(std::span<const std::span<const float>> workers);

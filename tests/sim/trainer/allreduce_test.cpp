@@ -74,7 +74,7 @@ float exact_add(float a, float b) {
   return value_of(oracle::add(half_of(a), half_of(b))[0].bits);
 }
 
-/// Of magnitudes whose sums binary64 holds.
+/// By its definition, in the magnitudes of random_halves(), of which binary64 holds all sums.
 float rounded_to_bfloat16(double value) {
   int exponent = 0;
   const double significand = std::frexp(value, &exponent);

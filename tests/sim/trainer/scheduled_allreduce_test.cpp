@@ -116,6 +116,17 @@ TEST_CASE("all-reduce over wires: a tree sends long arrays in pieces") {
   check_all_ranks(workers, {.algorithm = sim::AllReduceAlgorithm::binary_tree});
 }
 
+TEST_CASE("all-reduce over wires: what no carrier adds is refused before anything is sent") {
+  sim::TrialWire wire(0, 2);
+  CHECK_THROWS_WITH_AS(sim::reveal(wire, 3, AllReducePrecision::bf16),
+                       "a carrier's sums in bf16; allowed: fp16, fp32", std::invalid_argument);
+  AllReduce how = sim::make_all_reduce("mpi");
+  how.precision = AllReducePrecision::bf16_fp32_accumulation;
+  sim::AllReduceSpace space;
+  const std::vector<float> own(3);
+  CHECK_THROWS_AS(sim::all_reduce_over(wire, own, how, space), std::invalid_argument);
+}
+
 TEST_CASE("revealed orders: each piece has its tree, and the bits of a replay are the carrier's") {
   const std::size_t ranks = 5, elements = 12, chunk = 3;
   Wires wires(ranks);
