@@ -88,6 +88,9 @@ class Pages(unittest.TestCase):
         built |= set(re.search(r"foreach\(reader ([\w ]+)\)", cmake)[1].split())
         rows = re.findall(r"^\| .* \| (.*) \|$", text_of("SECURITY.md"), re.MULTILINE)
         self.assertEqual({name for row in rows for name in re.findall(r"`(\w+)`", row)}, built)
+        counted = text_of("tests/fuzz/executions.csv").split()
+        self.assertEqual(counted[0], "target,executions")
+        self.assertLessEqual({row.split(",")[0] for row in counted[1:]}, built)
 
 
 class Citation(unittest.TestCase):

@@ -17,6 +17,5 @@ HALFLAB_FUZZ(input) {
   append(size);
   bytes.append(reinterpret_cast<const char*>(input.data()), input.size());
   append(experiments::crc32(std::as_bytes(std::span(bytes))));
-  fuzz::allow_refusal(
-      [&] { experiments::read_checkpoint(fuzz::as_file(std::as_bytes(std::span(bytes)), "checkpoint-1")); });
+  fuzz::allow_refusal([&] { experiments::checkpoint_from(bytes, "checkpoint-1"); });
 }

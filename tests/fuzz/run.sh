@@ -1,14 +1,18 @@
 #!/bin/sh
 # Fuzzes one reader for HALFLAB_FUZZ_SECONDS (60; without limit where HALFLAB_FUZZ_RUNS is given), at most until it has
 # HALFLAB_FUZZ_RUNS executions in all, by inputs of at most HALFLAB_FUZZ_LENGTH bytes (65536). It goes on from the inputs that
-# earlier runs have kept in HALFLAB_FUZZ_FOLDER (build/tests/fuzz), and adds up their executions there.
+# earlier runs have kept in HALFLAB_FUZZ_FOLDER (build/tests/fuzz), and adds up their executions there; what keep_counts.sh has
+# moved into executions.csv counts, too.
 # usage: run.sh NAME TARGET CORPUS
 set -eu
 name=$1 target=$2 corpus=$3
 kept=${HALFLAB_FUZZ_FOLDER:-fuzz}/$name
 mkdir -p "$kept/corpus"
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm # readers of files read them from memory
-executions() { cat "$kept/executions" 2>/dev/null || echo 0; }
+executions() {
+  committed=$(sed -n "s/^$name,//p" "${0%/*}/executions.csv")
+  echo $((${committed:-0} + $(cat "$kept/executions" 2>/dev/null || echo 0)))
+}
 runs=-1 seconds=${HALFLAB_FUZZ_SECONDS:-60}
 if [ -n "${HALFLAB_FUZZ_RUNS:-}" ]; then
   runs=$((HALFLAB_FUZZ_RUNS - $(executions))) seconds=${HALFLAB_FUZZ_SECONDS:-0}
@@ -20,7 +24,6 @@ status=0
   "$kept/corpus" "$corpus" >"$kept/log" 2>&1 || status=$?
 cat "$kept/log"
 executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$kept/log")
-total=$(($(executions) + ${executed:-0}))
-echo "$total" >"$kept/executions"
-echo "$name: ${executed:-0} executions, $total in all"
+echo $(($(cat "$kept/executions" 2>/dev/null || echo 0) + ${executed:-0})) >"$kept/executions"
+echo "$name: ${executed:-0} executions, $(executions) in all"
 exit "$status"
