@@ -31,20 +31,6 @@ files::Shape shape_of(const std::string& text) {
   return shape;
 }
 
-/// Refuses a type that no file was read by: the others say themselves what they hold.
-void require_use_of(const files::ElementType* type, std::span<const files::TensorSet> sets) {
-  const files::StoredTensor* other = nullptr;
-  for (const files::TensorSet& set : sets) {
-    for (const files::StoredTensor& tensor : set.tensors()) {
-      if (tensor.type == type) return;
-      if (other == nullptr) other = &tensor;
-    }
-  }
-  if (type != nullptr && other != nullptr)
-    throw std::invalid_argument(fmt::format("--dtype: {} is of the file's own type, {}; allowed: none",
-                                            other->place(), other->type->format));
-}
-
 std::string some_of(std::span<const std::string_view> names) {
   constexpr std::size_t most = 5;
   return fmt::format("{}{}", fmt::join(names.first(std::min(most, names.size())), ", "),
@@ -82,10 +68,17 @@ files::RawLayout raw_layout(const Inputs& inputs) {
   return raw;
 }
 
+void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTensor> tensors) {
+  if (raw.type == nullptr || tensors.empty()) return;
+  if (std::ranges::find(tensors, raw.type, &files::StoredTensor::type) != tensors.end()) return;
+  throw std::invalid_argument(fmt::format("--dtype: {} is of the file's own type, {}; allowed: none",
+                                          tensors.front().place(), tensors.front().type->format));
+}
+
 files::TensorSet open(const Inputs& inputs) {
   const files::RawLayout raw = raw_layout(inputs);
   files::TensorSet set(inputs.paths, raw);
-  require_use_of(raw.type, std::span(&set, 1));
+  require_use_of(raw, set.tensors());
   select(inputs, set);
   return set;
 }
@@ -93,8 +86,10 @@ files::TensorSet open(const Inputs& inputs) {
 std::vector<files::TensorSet> open_each(const Inputs& inputs) {
   const files::RawLayout raw = raw_layout(inputs);
   std::vector<files::TensorSet> sets;
-  for (const std::string& path : inputs.paths) sets.emplace_back(std::vector{path}, raw);
-  require_use_of(raw.type, sets);
+  std::vector<files::StoredTensor> tensors;
+  for (const std::string& path : inputs.paths)
+    std::ranges::copy(sets.emplace_back(std::vector{path}, raw).tensors(), std::back_inserter(tensors));
+  require_use_of(raw, tensors);
   for (files::TensorSet& set : sets) select(inputs, set);
   return sets;
 }

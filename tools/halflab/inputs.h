@@ -1,6 +1,7 @@
 #pragma once
 /// The files that subcommands read, as options.
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,11 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
 
 /// How files without a header are read. Throws std::invalid_argument, naming the option.
 experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
+
+/// Refuses the type of --dtype that no tensor was read by: their files say themselves what they hold. Throws
+/// std::invalid_argument.
+void require_use_of(const experiments::tensor_files::RawLayout& raw,
+                    std::span<const experiments::tensor_files::StoredTensor> tensors);
 
 /// The selected tensors of all paths. Throws std::invalid_argument or std::runtime_error, naming option or file; where
 /// --dtype is given and every file says itself that it holds another type, too.

@@ -408,6 +408,10 @@ TEST_CASE("halflab validate: other formats, results in floats, and casts") {
       run_halflab({"validate", "sqrt", y, y}).err.find("but integers: codes as wide as a format are read") !=
       std::string::npos);
   CHECK(run_halflab({"validate", "sqrt", y, y, "--dtype", "e4m3"}).exit_code == 2);
+  const std::string halves = directory / "halves.npy";
+  write(halves, {1, 2});
+  CHECK(run_halflab({"validate", "sqrt", halves, halves, "--dtype", "bf16"})
+            .err.find("of the file's own type, binary16; allowed: none") != std::string::npos);
   // Every function that is known in bfloat16 is known at every number.
   for (const char* const name : {"exp", "expm1", "log", "log1p", "sigmoid", "softplus", "tanh", "erf"}) {
     INFO(name);

@@ -56,8 +56,11 @@ Findings measure_files(const Options& options, experiments::Run& run) {
   for (std::size_t i = 1; i < wanted; ++i)
     tensors.push_back(std::make_unique<CodeFile>(options.words[i], raw));
   std::vector<files::StoredTensor> operands;
-  for (std::size_t i = 0; i + 1 < tensors.size(); ++i) operands.push_back(tensors[i]->tensor());
-  return measure(operands, tensors.back()->tensor(), function, options, run);
+  for (const auto& tensor : tensors) operands.push_back(tensor->tensor());
+  require_use_of(raw, operands);
+  const files::StoredTensor results = std::move(operands.back());
+  operands.pop_back();
+  return measure(operands, results, function, options, run);
 }
 
 }  // namespace
