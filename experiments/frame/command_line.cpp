@@ -16,6 +16,9 @@
 namespace experiments {
 namespace {
 
+constexpr const char* help_outputs = "--help-outputs";
+constexpr std::size_t help_width = 100;
+
 std::string shown(const Json& value) {
   if (value.is_string()) return value.string();
   if (!value.is_array()) return value.to_text();
@@ -52,12 +55,16 @@ CommandLine::CommandLine(Program program, Families families)
 CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::ostream& out) {
   require_values({argv + 1, argv + std::max(argc, 1)});
   const std::string separator = program_.details.empty() ? "" : "\n\n";
-  CLI::App app(program_.question + separator + program_.details, program_.name);
+  CLI::App app(wrapped(program_.question + separator + program_.details, help_width), program_.name);
   declare(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
     out << app.help();
+    return Outcome::answered;
+  }
+  if (has_outputs() && app.count(help_outputs) > 0) {
+    out << text_of(program_.outputs);
     return Outcome::answered;
   }
   collect(app);
@@ -141,16 +148,20 @@ std::vector<std::string> CommandLine::config_keys() const {
 /// CLI11 sees every option as text: it splits the command line and lays out --help, the bindings judge the
 /// values.
 void CommandLine::declare(CLI::App& app) const {
-  constexpr std::size_t help_column = 26, help_width = 100 - help_column;
+  constexpr std::size_t help_column = 26, width = help_width - help_column;
   app.set_help_flag("-h,--help", "print this and exit");
+  if (has_outputs())
+    app.add_flag(help_outputs)
+        ->description("print which tables and keys of summary.json are written, and exit");
   app.allow_extras();
   app.footer(footer());
   app.get_formatter()->column_width(help_column);
   // For --help only: an option that took the words would split "[a,b]" at the comma.
-  if (words_ != nullptr) app.add_option(words_type_name_)->expected(0, -1)->description(words_help_);
+  if (words_ != nullptr)
+    app.add_option(words_type_name_)->expected(0, -1)->description(wrapped(words_help_, width));
   for (const Binding& binding : bindings_) {
     if (binding.type_name.empty()) {
-      app.add_flag(binding.name)->description(wrapped(binding.help, help_width));
+      app.add_flag(binding.name)->description(wrapped(binding.help, width));
       continue;
     }
     const Json value = binding.value();
@@ -165,7 +176,7 @@ void CommandLine::declare(CLI::App& app) const {
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->description(wrapped(
             defaults.empty() ? binding.help : fmt::format("{}{}({})", binding.help, separator, defaults),
-            help_width));
+            width));
   }
 }
 
@@ -236,10 +247,9 @@ void CommandLine::require_distinct_seeds() const {
 
 std::string CommandLine::footer() const {
   const std::string example = fmt::format("Example:\n  {}\n", program_.example);
-  const std::string written = text_of(program_.outputs);
-  if (written.empty()) return example;
-  return example + written +
-         "\nExit code: 0 done, 1 a check failed, 2 wrong option or input, 130 interrupted.";
+  return has_outputs()
+             ? example + "\nExit code: 0 done, 1 a check failed, 2 wrong option or input, 130 interrupted."
+             : example;
 }
 
 }  // namespace experiments

@@ -32,7 +32,7 @@ struct UsageError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-/// A program as its --help presents it.
+/// A program as its --help presents it, and what it writes as its --help-outputs does.
 struct Program {
   std::string name;
   std::string question;  ///< the question it answers, or what it does, in one sentence
@@ -67,7 +67,7 @@ class CommandLine {
  public:
   enum class Outcome {
     parsed,    ///< the bound fields are set
-    answered,  ///< --help or --list was asked for and printed; there is nothing more to do
+    answered,  ///< --help, --help-outputs or --list was asked for and printed; there is nothing more to do
   };
 
   /// Choices and `--list` are of these families, which must outlive the object.
@@ -142,6 +142,9 @@ class CommandLine {
   void set_quick_defaults();
   void require_distinct_seeds() const;
   void set_preset();
+  bool has_outputs() const {
+    return !program_.outputs.tables.empty() || !program_.outputs.summary_keys.empty();
+  }
   std::string footer() const;
 
   Program program_;

@@ -51,21 +51,29 @@ std::string keys_text(const std::vector<SummaryKey>& keys) {
   return text;
 }
 
+/// Where what does not fit goes on: below the last column of a line with two or more spaces between columns, else below
+/// its first word.
+std::size_t hanging_indent(std::string_view line) {
+  const std::size_t first = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t gap = line.find("  ", first);
+  return gap == std::string_view::npos ? first : std::min(line.find_first_not_of(' ', gap), line.size());
+}
+
 }  // namespace
 
 std::string wrapped(std::string_view text, std::size_t width) {
   std::string result;
   for (const auto& line : std::views::split(text, '\n')) {
-    std::size_t length = 0;
-    for (const auto& word : std::views::split(std::string_view(line.begin(), line.end()), ' ')) {
-      const std::string_view letters(word.begin(), word.end());
-      if (letters.empty()) continue;
-      const bool fits = length == 0 || length + 1 + letters.size() <= width;
-      if (length > 0) result += fits ? ' ' : '\n';
-      length = fits && length > 0 ? length + 1 + letters.size() : letters.size();
-      result += letters;
+    std::string rest(line.begin(), line.end());
+    const std::size_t indent = hanging_indent(rest);
+    while (rest.size() > width) {
+      std::size_t end = rest.rfind(' ', width);
+      if (end == std::string::npos || end < indent) end = rest.find(' ', width);
+      if (end == std::string::npos) break;
+      result += rest.substr(0, rest.find_last_not_of(' ', end) + 1) + '\n';
+      rest = std::string(indent, ' ') + rest.substr(std::min(rest.find_first_not_of(' ', end), rest.size()));
     }
-    result += '\n';
+    result += rest + '\n';
   }
   result.pop_back();
   return result;
@@ -73,10 +81,10 @@ std::string wrapped(std::string_view text, std::size_t width) {
 
 std::string text_of(const Outputs& outputs) {
   std::string text;
-  if (!outputs.tables.empty()) text += "\nTables:\n";
+  if (!outputs.tables.empty()) text += "Tables:\n";
   for (const TableNote& table : outputs.tables) text += table_text(table);
-  if (!outputs.summary_keys.empty()) text += "\nKeys of summary.json:\n" + keys_text(outputs.summary_keys);
-  return text;
+  if (outputs.summary_keys.empty()) return text;
+  return text + (text.empty() ? "" : "\n") + "Keys of summary.json:\n" + keys_text(outputs.summary_keys);
 }
 
 }  // namespace experiments

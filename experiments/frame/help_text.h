@@ -1,5 +1,5 @@
 #pragma once
-/// What a program writes, as its --help tells it.
+/// What a program writes, as its --help-outputs tells it.
 
 #include <cstddef>
 #include <string>
@@ -36,11 +36,12 @@ struct Outputs {
   std::vector<SummaryKey> summary_keys;
 };
 
-/// Lines of at most `width` characters, as far as words allow, none of which ends in a space.
+/// Lines of at most `width` characters, as far as words allow. What a line is too long for goes on below it, as far to the
+/// right as its text, or its second column, begins.
 std::string wrapped(std::string_view text, std::size_t width);
 
-/// The files and keys in lines of up to 100 characters; empty where there are none. An entry begins after two spaces,
-/// what goes on after more; units stand in parentheses, what brings an entry in brackets.
+/// The files and keys in lines of up to 100 characters. An entry begins after two spaces, what goes on after more; units
+/// stand in parentheses, what brings an entry in brackets.
 std::string text_of(const Outputs& outputs);
 
 }  // namespace experiments

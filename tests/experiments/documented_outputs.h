@@ -1,5 +1,5 @@
 #pragma once
-/// What the --help of an experiment says that it writes, and whether a run's files agree with it.
+/// What the --help-outputs of an experiment says that it writes, and whether a run's files agree with it.
 
 #include <algorithm>
 #include <map>
@@ -49,12 +49,12 @@ struct Written {
   }
 };
 
-/// The entries of the help's part under a heading: each begins after two spaces and goes on after more.
-inline std::vector<std::string> entries_of(const std::string& help, const std::string& heading) {
+/// The entries under a heading: each begins after two spaces and goes on after more.
+inline std::vector<std::string> entries_of(const std::string& text, const std::string& heading) {
   std::vector<std::string> entries;
-  const std::size_t begin = help.find("\n" + heading + ":\n");
+  const std::size_t begin = text.find(heading + ":\n");
   if (begin == std::string::npos) return entries;
-  std::istringstream lines(help.substr(begin + heading.size() + 3));
+  std::istringstream lines(text.substr(begin + heading.size() + 2));
   for (std::string line; std::getline(lines, line) && !line.empty();) {
     if (line[2] != ' ')
       entries.push_back(line);
@@ -68,9 +68,9 @@ inline Documented documented(const std::string& text, std::size_t name_size) {
   return {text.substr(0, name_size), !text.ends_with(']')};
 }
 
-inline DocumentedOutputs parse_outputs(const std::string& help) {
+inline DocumentedOutputs parse_outputs(const std::string& printed) {
   DocumentedOutputs outputs;
-  for (const std::string& entry : entries_of(help, "Tables")) {
+  for (const std::string& entry : entries_of(printed, "Tables")) {
     const std::string head = entry.substr(2, entry.find('\n') - 2);
     DocumentedTable& table =
         outputs.tables.emplace_back(DocumentedTable{documented(head, head.find(", a row for"))});
@@ -82,7 +82,7 @@ inline DocumentedOutputs parse_outputs(const std::string& help) {
       table.columns.push_back(documented(column, std::min(column.find(" ("), column.find(" ["))));
     }
   }
-  for (const std::string& entry : entries_of(help, "Keys of summary.json")) {
+  for (const std::string& entry : entries_of(printed, "Keys of summary.json")) {
     const std::string text = entry.substr(2),
                       names = text.substr(0, std::min(text.find("  "), text.find('\n')));
     static const std::regex parts(", ");

@@ -89,11 +89,11 @@ TEST_CASE("columns: outputs name every key once, and last the spread of estimate
 }
 
 TEST_CASE(
-    "columns: help has units in parentheses, what brings an entry in brackets, lines of 100 characters") {
+    "columns: outputs have units in parentheses, what brings an entry in brackets, lines of 100 characters") {
   const std::string name(40, 'k'), a(80, 'a'), b(80, 'b');
   CHECK(text_of({.tables = {steps_table.note()},
                  .summary_keys = {{"loss", "the loss"}, {name, "has its meaning below", "--long"}}}) ==
-        "\nTables:\n"
+        "Tables:\n"
         "  steps.csv, a row for each layer of each step\n"
         "      step (steps), layer, loss_log2 (log2) [--losses]\n"
         "\nKeys of summary.json:\n"
@@ -101,5 +101,7 @@ TEST_CASE(
         "  " +
             name + "\n        has its meaning below [--long]\n");
   CHECK(text_of({.summary_keys = {{"k", a + " " + b}}}).find("\n     " + b) != std::string::npos);
-  CHECK(text_of({}).empty());
+  CHECK(wrapped("a line\n  of several words\n  of two  columns of words", 15) ==
+        "a line\n  of several\n  words\n  of two  columns\n          of\n          words");
+  CHECK(text_of({.summary_keys = {{"loss", "the loss"}}}).starts_with("Keys of summary.json:\n"));
 }

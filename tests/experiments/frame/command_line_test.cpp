@@ -317,13 +317,15 @@ TEST_CASE("effective options are what the body runs with") {
   CHECK_FALSE(effective.contains("config"));
 }
 
-TEST_CASE("--help shows question, options with defaults, example and summary keys") {
+TEST_CASE("--help shows question, options with defaults and example; --help-outputs what is written") {
   const std::string help = parse({"--help"}).out;
   for (const char* part : {"What?", "--steps N", "default 300; 20 with --quick", "probe --steps 3",
-                           "the loss", "loss", "--format NAME", "default binary16", "Exit code"}) {
+                           "--help-outputs", "--format NAME", "default binary16", "Exit code"}) {
     CHECK_MESSAGE(help.find(part) != std::string::npos, part);
   }
+  CHECK(help.find("the loss") == std::string::npos);
   CHECK(parse({"-h"}).out == help);
+  CHECK(parse({"--steps", "3", "--help-outputs"}).out == "Keys of summary.json:\n  loss  the loss\n");
 }
 
 TEST_CASE("--help keeps to 100 columns and puts the scalers of each kind on lines of their own") {

@@ -94,15 +94,18 @@ TEST_CASE("validate_gpu: an interrupted sweep keeps its shards, and the next run
   CHECK(files == others);
 }
 
-TEST_CASE("validate_gpu: --help shows an example, the summary keys and every operation") {
+TEST_CASE("validate_gpu: --help shows an example and every operation, --help-outputs the summary keys") {
   const Outcome help = run("validate_gpu --help");
   CHECK(help.exit_code == 0);
-  for (const char* text : {"Example:\n  validate_gpu --op ", "rows_not_run", "hadd_sat", "ull2half_ru",
-                           "mma_m16n8k16_f16_one_product", "recorded_steps",
-                           "\nminimum, maximum: hmax, hmin, hmax_nan, hmin_nan\n"}) {
+  for (const char* text :
+       {"Example:\n  validate_gpu --op ", "hadd_sat", "ull2half_ru", "mma_m16n8k16_f16_one_product",
+        "recorded_steps", "\nminimum, maximum: hmax, hmin, hmax_nan, hmin_nan\n"}) {
     INFO(std::string(text));
     CHECK(help.output.find(text) != std::string::npos);
   }
+  const Outcome outputs = run("validate_gpu --help-outputs");
+  CHECK(outputs.exit_code == 0);
+  CHECK(outputs.output.find("rows_not_run") != std::string::npos);
 }
 
 TEST_CASE("validate_gpu: families are chosen by the names that the verdict has for them") {
