@@ -54,8 +54,8 @@ CommandLine::CommandLine(Program program, Families families)
 
 CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::ostream& out) {
   require_values({argv + 1, argv + std::max(argc, 1)});
-  const std::string separator = program_.details.empty() ? "" : "\n\n";
-  CLI::App app(wrapped(program_.question + separator + program_.details, help_width), program_.name);
+  const std::string details = program_.details.empty() ? "" : fmt::format("\n\n{}\n", program_.details);
+  CLI::App app(wrapped(program_.question + details, help_width), program_.name);
   declare(app);
   try {
     app.parse(argc, argv);

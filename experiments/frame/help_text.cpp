@@ -73,7 +73,7 @@ std::string wrapped(std::string_view text, std::size_t width) {
       result += rest.substr(0, rest.find_last_not_of(' ', end) + 1) + '\n';
       rest = std::string(indent, ' ') + rest.substr(std::min(rest.find_first_not_of(' ', end), rest.size()));
     }
-    result += rest + '\n';
+    result += rest.substr(0, rest.find_last_not_of(' ') + 1) + '\n';
   }
   result.pop_back();
   return result;

@@ -101,7 +101,7 @@ TEST_CASE(
         "  " +
             name + "\n        has its meaning below [--long]\n");
   CHECK(text_of({.summary_keys = {{"k", a + " " + b}}}).find("\n     " + b) != std::string::npos);
-  CHECK(wrapped("a line\n  of several words\n  of two  columns of words", 15) ==
+  CHECK(wrapped("a line \n  of several words\n  of two  columns of words", 15) ==
         "a line\n  of several\n  words\n  of two  columns\n          of\n          words");
   CHECK(text_of({.summary_keys = {{"loss", "the loss"}}}).starts_with("Keys of summary.json:\n"));
 }
