@@ -262,11 +262,12 @@ void CommandLine::add_config() {
 void CommandLine::add_list() {
   std::vector<std::string> names;
   for (const Family& family : families_) names.emplace_back(family.name);
-  const std::string help =
-      fmt::format("print a family, or of one of its names the options, as models:mlp, and exit: {}",
-                  fmt::join(names, ", "));
+  const bool have_options = std::ranges::any_of(families_, [](auto& family) { return family.details; });
+  const std::string help = fmt::format(
+      "print a family{} and exit: {}",
+      have_options ? ", or the options of one of its names, as in models:mlp," : "", fmt::join(names, ", "));
   bind_choice("--list", listed_, std::move(names), help);
-  bindings_.back().type_name = "FAMILY[:NAME]";
+  bindings_.back().type_name = have_options ? "FAMILY[:NAME]" : "FAMILY";
   bindings_.back().in_manifest = false;
 }
 

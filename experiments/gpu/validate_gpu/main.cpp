@@ -229,19 +229,21 @@ Program program() {
           .example = "validate_gpu --op hadd,hfma --samples 100000000 --out results/bits",
           .outputs = outputs_of(device_summary, finding_outputs(), header_outputs(), function_outputs(),
                                 census_outputs(), agreement_outputs(), comparison_summary),
-          .details = fmt::format(
+          .details =
               "Finished shards are kept in shards.bin in --out, and a run goes on where an "
               "earlier one of the same revision stopped (where the source was modified, of the "
               "same build), on a GPU of the same name.\nTime and rate stand on the screen and "
               "in timing.csv alone; errors of functions in functions.csv, NaNs by NaNs in "
               "nan_census.csv.\n--device auto is all with a CUDA device, else cpu. A GPU takes "
               "whole domains of up to 2^32 inputs; of the 2^48 of a fused multiply-add 64 of "
-              "the 65,536 shards, of a tensor core up to 2^34 steps.\n\nFamilies and their operations:{}",
-              families_text())};
+              "the 65,536 shards, of a tensor core up to 2^34 steps."};
 }
 
 void add_options(CommandLine& command_line, Options& options) {
-  command_line.add("--op", options.operations, "operations or families, separated by commas, or all",
+  command_line.add("--op", options.operations,
+                   fmt::format("operations (--list operations) or families, separated by commas, or all. "
+                               "Families: {}",
+                               families_text()),
                    "NAMES");
   command_line.add("--device", options.device, "where the rows run: auto, cpu, cuda, all", "DEVICE");
   command_line.add("--samples", options.samples, "inputs of a row on the CPU, rounded up to whole shards",
@@ -272,7 +274,8 @@ int main(int argc, char** argv) {
       run(argc, argv,
           {.program = validate_gpu::program(),
            .options = [&](CommandLine& command_line) { validate_gpu::add_options(command_line, options); },
-           .body = [&](Run& r) { validate_gpu::run(r, options, for_screen); }});
+           .body = [&](Run& r) { validate_gpu::run(r, options, for_screen); }},
+          {.families = validate_gpu::operation_family(), .arithmetic = arithmetic_of_this_process});
   if (exit_code == 0 || exit_code == 1) std::cout << for_screen;
   return exit_code;
 }

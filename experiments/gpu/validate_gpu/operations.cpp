@@ -133,12 +133,21 @@ std::string first_name(std::string_view list) {
   return std::string(list.substr(0, list.find(',')));
 }
 
+std::vector<Variant> listed_operations() {
+  std::vector<Variant> listed;
+  for (const Family& family : families()) {
+    for (const std::string& operation : family.operations)
+      listed.push_back({.name = operation, .kind = family.name});
+  }
+  return listed;
+}
+
 [[noreturn]] void refuse_name(const std::string& name) {
   std::vector<std::string> known = operations_called("all");
   for (const Family& family : families()) known.push_back(family.name);
   const auto nearest = names::nearest_name(name, known);
   throw std::invalid_argument(
-      fmt::format("unknown operation '{}'; {}allowed: all, families, or names that --help lists", name,
+      fmt::format("unknown operation '{}'; {}allowed: all, families, or names of --list operations", name,
                   nearest ? "did you mean '" + *nearest + "'? " : ""));
 }
 
@@ -197,9 +206,13 @@ const std::vector<Operation>& operations() {
 
 std::string families_text() {
   std::string text;
-  for (const Family& family : families())
-    text += fmt::format("\n{}: {}", family.name, fmt::join(family.operations, ", "));
+  for (const Family& family : families()) text += (text.empty() ? "" : ", ") + family.name;
   return text;
+}
+
+Families operation_family() {
+  static constexpr experiments::Family family{"operations", listed_operations, nullptr};
+  return std::span(&family, 1);
 }
 
 std::vector<std::string> chosen_names(std::string_view list) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/frame/families.h"
 #include "experiments/validation/domains.h"
 #include "experiments/validation/numbers.h"
 
@@ -82,8 +83,11 @@ std::string_view cuda_header_version();
 /// The name of what no row stands for: recorded tensor-core steps.
 inline constexpr std::string_view recorded_steps = "recorded_steps";
 
-/// Every operation, a line for each family.
+/// "arithmetic, fused multiply-add, ...": the families as the verdict has them.
 std::string families_text();
+
+/// For --list: all operations, of which each has its family for kind.
+Families operation_family();
 
 /// From a list, separated by commas, of operations, families as the verdict has them, or "all". Throws
 /// std::invalid_argument, naming the nearest one, for a name that is none.
