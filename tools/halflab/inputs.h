@@ -35,7 +35,7 @@ void require_use_of(const experiments::tensor_files::RawLayout& raw,
 /// The selected tensors of all paths. Throws std::invalid_argument or std::runtime_error, naming option or file; where
 /// --dtype is given and every file says itself that it holds another type, too.
 experiments::tensor_files::TensorSet open(const Inputs& inputs);
-/// Those of each path in a set of its own. Throws as open() does.
+/// A set of the selected tensors for each path. Throws as open() does.
 std::vector<experiments::tensor_files::TensorSet> open_each(const Inputs& inputs);
 
 /// Throws std::invalid_argument, with what was passed over, where no tensor of the path is of floating-point numbers.
