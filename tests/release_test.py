@@ -4,8 +4,10 @@ release_test.py CHECKOUT BUILD
 """
 
 import json
+import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -91,6 +93,26 @@ class Pages(unittest.TestCase):
         counted = text_of("tests/fuzz/executions.csv").split()
         self.assertEqual(counted[0], "target,executions")
         self.assertLessEqual({row.split(",")[0] for row in counted[1:]}, built)
+
+    def test_counts_of_fuzzing_add_up_over_folders_that_end(self):
+        with tempfile.TemporaryDirectory() as directory:
+            folder = pathlib.Path(directory)
+            for script in ("run.sh", "keep_counts.sh"):
+                shutil.copy(CHECKOUT / "tests/fuzz" / script, folder)
+            (folder / "executions.csv").write_text("target,executions\njson,2\n")
+            target = folder / "target"
+            target.write_text("#!/bin/sh\necho stat::number_of_executed_units: 5\n")
+            target.chmod(0o755)
+            environment = os.environ | {"HALFLAB_FUZZ_FOLDER": str(folder / "kept"), "HALFLAB_FUZZ_RUNS": "12"}
+            call = lambda *command: subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+            fuzz = lambda: call(folder / "run.sh", "json", target, folder).splitlines()[-1]
+            (folder / "kept").mkdir()
+            self.assertIn("counted nothing", call(folder / "keep_counts.sh"))
+            self.assertEqual(fuzz(), "json: 5 executions, 7 in all")
+            self.assertEqual(call(folder / "keep_counts.sh"), "7 executions of 1 targets\n")
+            self.assertEqual(fuzz(), "json: 5 executions, 12 in all")
+            self.assertEqual(fuzz(), "json: 12 executions before this, of 12")
+            self.assertEqual((folder / "executions.csv").read_text(), "target,executions\njson,7\n")
 
 
 class Citation(unittest.TestCase):

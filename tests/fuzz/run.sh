@@ -9,10 +9,9 @@ name=$1 target=$2 corpus=$3
 kept=${HALFLAB_FUZZ_FOLDER:-fuzz}/$name
 mkdir -p "$kept/corpus"
 [ ! -w /dev/shm ] || export TMPDIR=/dev/shm # readers of files read them from memory
-executions() {
-  committed=$(sed -n "s/^$name,//p" "${0%/*}/executions.csv")
-  echo $((${committed:-0} + $(cat "$kept/executions" 2>/dev/null || echo 0)))
-}
+committed=$(sed -n "s/^$name,//p" "${0%/*}/executions.csv")
+counted() { cat "$kept/executions" 2>/dev/null || echo 0; }
+executions() { echo $((${committed:-0} + $(counted))); }
 runs=-1 seconds=${HALFLAB_FUZZ_SECONDS:-60}
 if [ -n "${HALFLAB_FUZZ_RUNS:-}" ]; then
   runs=$((HALFLAB_FUZZ_RUNS - $(executions))) seconds=${HALFLAB_FUZZ_SECONDS:-0}
@@ -24,6 +23,6 @@ status=0
   "$kept/corpus" "$corpus" >"$kept/log" 2>&1 || status=$?
 cat "$kept/log"
 executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$kept/log")
-echo $(($(cat "$kept/executions" 2>/dev/null || echo 0) + ${executed:-0})) >"$kept/executions"
+echo $(($(counted) + ${executed:-0})) >"$kept/executions"
 echo "$name: ${executed:-0} executions, $(executions) in all"
 exit "$status"
