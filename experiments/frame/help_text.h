@@ -36,8 +36,8 @@ struct Outputs {
   std::vector<SummaryKey> summary_keys;
 };
 
-/// Lines of at most `width` characters, as far as words allow. What a line is too long for goes on below it, as far to the
-/// right as its text, or its second column, begins.
+/// Lines of at most `width` characters, as far as words allow, none of which ends in a space. What a line is too long for
+/// goes on below it, as far to the right as its text, or its second column, begins.
 std::string wrapped(std::string_view text, std::size_t width);
 
 /// The files and keys in lines of up to 100 characters. An entry begins after two spaces, what goes on after more; units
