@@ -65,8 +65,9 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
 
 std::optional<std::string> nearest_name(std::string_view name, const std::vector<std::string>& candidates) {
   constexpr std::size_t fewest_letters = 3;
-  const auto is_longer = [name](const std::string& candidate) {
-    return candidate.starts_with(name) || candidate.ends_with("_" + std::string(name));
+  const std::string last_word = std::string("_").append(name);
+  const auto is_longer = [&](const std::string& candidate) {
+    return candidate.starts_with(name) || candidate.ends_with(last_word);
   };
   const auto longer = std::ranges::find_if(candidates, is_longer);
   if (name.size() >= fewest_letters && longer != candidates.end()) return *longer;

@@ -149,6 +149,25 @@ std::vector<std::string> unguarded_native_halves() {
   return unguarded;
 }
 
+/// ctest keeps names in a list of CMake, whose brackets and semicolons split or join them: such a test would not run.
+bool is_listed_by_ctest(std::string_view test_name) {
+  return test_name.find_first_of("[];") == std::string_view::npos;
+}
+
+std::vector<std::string> tests_unknown_to_ctest() {
+  std::vector<std::string> unknown;
+  constexpr std::string_view opening = "TEST_CASE(\"";
+  for (const std::string& file : sources_in("tests")) {
+    std::ifstream stream(root / file);
+    for (std::string line; std::getline(stream, line);) {
+      if (!line.starts_with(opening)) continue;
+      const std::string name = line.substr(opening.size(), line.rfind('"') - opening.size());
+      if (!is_listed_by_ctest(name)) unknown.push_back(file + ": " + line);
+    }
+  }
+  return unknown;
+}
+
 std::vector<std::string> arrows_against_the_house() {
   std::vector<std::string> wrong;
   for (const std::string_view top : {"fp16", "sim", "experiments", "tools/halflab"}) {
@@ -168,6 +187,12 @@ TEST_CASE("house: every include follows an arrow that is allowed") {
 
 TEST_CASE("house: _Float16 stands behind FP16_HAS_NATIVE_HALF alone") {
   for (const std::string& line : unguarded_native_halves()) FAIL_CHECK(line);
+}
+
+TEST_CASE("house: ctest can list every test by its name") {
+  for (const std::string& test : tests_unknown_to_ctest()) FAIL_CHECK(test);
+  CHECK_FALSE(is_listed_by_ctest("one; two"));
+  CHECK_FALSE(is_listed_by_ctest("m[0]"));
 }
 
 TEST_CASE("house: the rows refuse what points up") {

@@ -317,7 +317,7 @@ TEST_CASE("effective options are what the body runs with") {
   CHECK_FALSE(effective.contains("config"));
 }
 
-TEST_CASE("--help shows question, options with defaults and example; --help-outputs what is written") {
+TEST_CASE("--help shows question, options with defaults and example, --help-outputs what is written") {
   const std::string help = parse({"--help"}).out;
   for (const char* part : {"What?", "--steps N", "default 300; 20 with --quick", "probe --steps 3",
                            "--help-outputs", "--format NAME", "default binary16", "Exit code"}) {
