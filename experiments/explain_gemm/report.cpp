@@ -253,6 +253,43 @@ SummaryOf<Answer> summary() {
            {"first_real_bug.column", "or \"none\"", of_bug(&Place::column)}})};
 }
 
+constexpr const char* words =
+    R"(A hypothesis is an accumulator, how k is sliced, how the slices' sums are reduced, and an epilogue.
+
+Accumulators, in ascending k; in each the running sum is rounded after every step:
+  fp32_fma_chain, fp16_fma_chain  a fused multiply-add for each k, in FP32 or FP16
+  fp16_mul_add_chain              each product is rounded to FP16, then each sum
+  hopper/blackwell_fp32, ..._fp16 steps of these tensor cores, whose sums are FP32 or FP16
+  ..._step8, ..._step4            the same in steps of 8 or 4 products, fewer than usual
+  tree_fp32, tree_fp16            products and sums of two rounded in the order of --tree
+
+Slices of k:
+  k in 4 slices of 256            contiguous (split-K)
+  blocks of 32 k to 8 slices in turn  block 0 to slice 0, block 1 to slice 1, ... (warps)
+  k to 32 lanes in turn           likewise one by one (SIMD lanes, the threads of a warp)
+  k cut in two at 96              k = 0 to 95, and the rest (stream-K)
+
+Reductions of the slices' sums:
+  reduced by fp32                 they are added in FP32
+  reduced by fp16                 each is rounded to FP16, and every sum of them; of two slices this
+                                  stands for all that add halves
+  reduced by fp16_partials        each is rounded to FP16 as it is stored, then added in FP32
+  reduced by fp16_in_place        each is added to D, which is FP16, slice after slice
+in one of these orders: one after the other, from the last on (descending), neighbours first
+(pairwise), or the upper half to the lower one until one is left (halving).
+
+Epilogues, of the reduced sum s; float arithmetic, fl is a rounding, half_... is all in FP16:
+  scale                           fl(alpha s)
+  mul_add                         fl(fl(alpha s) + fl(beta c))
+  fma_on_product, fma_on_c        fma(alpha, s, fl(beta c)), fma(beta, c, fl(alpha s))
+  round_product_first             s is rounded to D's format before mul_add
+  round_c_first                   beta c is rounded to D's format before it is added
+  start_from_c                    the first slice's sum starts at c
+
+Bounds are those of Higham (2002, chapter 3) for every order of sums in fp32, in fp32 with
+fp16_reduction, or with fp16_accumulators.
+)";
+
 }  // namespace
 
 const std::vector<Column<Hypothesis>>& hypothesis_columns() {
@@ -272,7 +309,8 @@ std::string bits_text(const Problem& problem, std::uint32_t code) {
 }
 
 Outputs outputs() {
-  return outputs_of(hypotheses_table(), map_table, outputs_table, error_map_table, summary());
+  return outputs_of(Outputs{.words = words}, hypotheses_table(), map_table, outputs_table, error_map_table,
+                    summary());
 }
 
 void write_results(RunRecord& record, const Findings& found) {

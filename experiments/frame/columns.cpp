@@ -48,6 +48,7 @@ void add_to(Outputs& outputs, const std::vector<SummaryKey>& keys) {
 }
 
 void add_to(Outputs& outputs, const Outputs& more) {
+  outputs.words += more.words;
   for (const TableNote& table : more.tables) add_to(outputs, table);
   add_to(outputs, more.summary_keys);
 }

@@ -17,7 +17,6 @@ namespace experiments {
 namespace {
 
 constexpr const char* help_outputs = "--help-outputs";
-constexpr std::size_t help_width = 100;
 
 std::string shown(const Json& value) {
   if (value.is_string()) return value.string();
@@ -151,8 +150,7 @@ void CommandLine::declare(CLI::App& app) const {
   constexpr std::size_t help_column = 26, width = help_width - help_column;
   app.set_help_flag("-h,--help", "print this and exit");
   if (has_outputs())
-    app.add_flag(help_outputs)
-        ->description("print which tables and keys of summary.json are written, and exit");
+    app.add_flag(help_outputs)->description("print what the names in the results mean, and exit");
   app.allow_extras();
   app.footer(footer());
   app.get_formatter()->column_width(help_column);

@@ -8,12 +8,10 @@
 namespace experiments {
 namespace {
 
-constexpr std::size_t line_width = 100;
-
 /// The text in lines, those after the first after so many spaces.
 std::string indented(std::string_view text, std::size_t spaces) {
   std::string result;
-  for (const char c : wrapped(text, line_width - spaces)) {
+  for (const char c : wrapped(text, help_width - spaces)) {
     result += c;
     if (c == '\n') result.append(spaces, ' ');
   }
@@ -81,10 +79,15 @@ std::string wrapped(std::string_view text, std::size_t width) {
 
 std::string text_of(const Outputs& outputs) {
   std::string text;
-  if (!outputs.tables.empty()) text += "Tables:\n";
+  const auto begin_part = [&](std::string_view heading) {
+    if (!text.empty()) text += '\n';
+    text += heading;
+  };
+  if (!outputs.words.empty()) text += wrapped(outputs.words, help_width);
+  if (!outputs.tables.empty()) begin_part("Tables:\n");
   for (const TableNote& table : outputs.tables) text += table_text(table);
-  if (outputs.summary_keys.empty()) return text;
-  return text + (text.empty() ? "" : "\n") + "Keys of summary.json:\n" + keys_text(outputs.summary_keys);
+  if (!outputs.summary_keys.empty()) begin_part("Keys of summary.json:\n");
+  return text + keys_text(outputs.summary_keys);
 }
 
 }  // namespace experiments

@@ -32,15 +32,19 @@ struct SummaryKey {
 
 /// All that a program writes besides figures, verdict and manifest.
 struct Outputs {
+  std::string words;  ///< what the names in verdict and tables mean, in whole lines; told first
   std::vector<TableNote> tables;
   std::vector<SummaryKey> summary_keys;
 };
+
+/// Of --help and --help-outputs, in characters.
+inline constexpr std::size_t help_width = 100;
 
 /// Lines of at most `width` characters, as far as words allow, none of which ends in a space. What a line is too long for
 /// goes on below it, as far to the right as its text, or its second column, begins.
 std::string wrapped(std::string_view text, std::size_t width);
 
-/// The files and keys in lines of up to 100 characters. An entry begins after two spaces, what goes on after more; units
+/// The words, files and keys in lines of up to help_width characters. An entry begins after two spaces, what goes on after more; units
 /// stand in parentheses, what brings an entry in brackets.
 std::string text_of(const Outputs& outputs);
 

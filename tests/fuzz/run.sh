@@ -19,7 +19,7 @@ if [ -n "${HALFLAB_FUZZ_RUNS:-}" ]; then
 fi
 status=0
 "$target" -runs="$runs" -max_total_time="$seconds" -max_len="${HALFLAB_FUZZ_LENGTH:-65536}" \
-  -timeout=10 -malloc_limit_mb=64 -print_final_stats=1 -verbosity=0 -artifact_prefix="$kept/" \
+  -timeout=10 -malloc_limit_mb=64 -entropic=0 -print_final_stats=1 -verbosity=0 -artifact_prefix="$kept/" \
   "$kept/corpus" "$corpus" >"$kept/log" 2>&1 || status=$?
 cat "$kept/log"
 executed=$(sed -n 's/^stat::number_of_executed_units: *//p' "$kept/log")

@@ -104,4 +104,6 @@ TEST_CASE(
   CHECK(wrapped("a line \n  of several words\n  of two  columns of words", 15) ==
         "a line\n  of several\n  words\n  of two  columns\n          of\n          words");
   CHECK(text_of({.summary_keys = {{"loss", "the loss"}}}).starts_with("Keys of summary.json:\n"));
+  CHECK(text_of({.words = a + " " + b + "\n", .summary_keys = {{"loss", "the loss"}}}) ==
+        a + "\n" + b + "\n\nKeys of summary.json:\n  loss  the loss\n");
 }
