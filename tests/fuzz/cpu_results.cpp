@@ -9,7 +9,9 @@ namespace {
 
 std::string text_of(const ResultFile& file) {
   std::ostringstream text;
-  write_header(text, "model " + file.model + "\n", file.version);
+  std::string introduction = "model " + file.model + "\n";
+  for (const auto& [name, identity] : file.families) introduction += "family " + name + " " + identity + "\n";
+  write_header(text, introduction, file.version);
   for (const auto& [name, results] : file.rows) write_row(text, name.first, name.second, results);
   text << "end\n";
   return text.str();

@@ -36,6 +36,9 @@ class Reader {
       words_ >> file_.version;
     } else if (verb == "model") {
       std::getline(words_ >> std::ws, file_.model);
+    } else if (verb == "family") {
+      std::string family;
+      words_ >> family >> file_.families[family];
     } else if (verb == "row") {
       std::string family, name;
       words_ >> family;
@@ -52,7 +55,7 @@ class Reader {
       std::uint32_t shard = 0;
       row_->differences.emplace_back(shard, read_difference(shard));
       row_->differences.back().first = shard;
-    } else if (verb != "family" && verb != "without") {
+    } else if (verb != "without") {
       throw std::runtime_error("line " + std::to_string(number_) + ": '" + line + "' is not allowed");
     }
     if (!words_) throw std::runtime_error("line " + std::to_string(number_) + ": '" + line + "' is damaged");

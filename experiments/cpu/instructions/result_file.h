@@ -1,7 +1,7 @@
 #pragma once
 /// What a program found alone on its processor, as a file that validate_cpu makes a record of.
 ///
-/// Lines: "halflab cpu 1", "version" and Halflab's, the introduction as programs tell it; then for each row
+/// Lines: "halflab cpu 1", "version" and Halflab's, the introduction as programs tell it ("family" and a hash of its rows); then for each row
 /// "row FAMILY NAME" and below it either "without" and the reason, or for each shard "shard NUMBER DIGEST MISMATCHES
 /// DOCUMENTED" and for each of the first differences "difference SHARD INDEX VALUE EXCEPTIONS VALUE EXCEPTIONS",
 /// found and expected; "end". Codes and digests are hexadecimal.
@@ -37,7 +37,8 @@ void write_row(std::ostream& stream, std::string_view family, const std::string&
 
 struct ResultFile {
   std::string version;
-  std::string model;  ///< of the processor
+  std::string model;                            ///< of the processor
+  std::map<std::string, std::string> families;  ///< list_identity() by name
   std::map<std::pair<std::string, std::string>, RowResults>
       rows;  ///< by family and name; operands are left out
 };

@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -18,6 +20,8 @@
 
 namespace experiments::validate_cpu {
 namespace {
+
+namespace fs = std::filesystem;
 
 /// A row and what became of it.
 struct Trial {
@@ -141,14 +145,33 @@ void print_table(const std::vector<Group>& groups) {
   }
 }
 
-void write_results(const std::string& file, const std::vector<Trial>& rows) {
-  std::ofstream stream(file);
-  write_header(stream, introduction(), build_information().version);
-  for (const Trial& row : rows) write_row(stream, row.family->name, row.instruction->name, row.results);
-  stream << "end\n";
-  stream.close();
-  if (!stream) throw std::runtime_error("--out: file '" + file + "' cannot be written");
-}
+/// A file that is opened before the work, and has its name once it is whole; a device or pipe is written into.
+class ResultStream {
+ public:
+  explicit ResultStream(const std::string& file)
+      : file_(file),
+        written_(fs::exists(file) && !fs::is_regular_file(file) ? file : file + ".partial"),
+        stream_(written_) {
+    require_good();
+  }
+
+  void write(const std::vector<Trial>& rows) {
+    write_header(stream_, introduction(), build_information().version);
+    for (const Trial& row : rows) write_row(stream_, row.family->name, row.instruction->name, row.results);
+    stream_ << "end\n";
+    stream_.close();
+    require_good();
+    if (written_ != file_) fs::rename(written_, file_);
+  }
+
+ private:
+  void require_good() const {
+    if (!stream_) throw std::runtime_error("--out: file '" + file_ + "' cannot be written");
+  }
+
+  std::string file_, written_;
+  std::ofstream stream_;
+};
 
 }  // namespace
 
@@ -156,6 +179,8 @@ int validate_alone(const RunnerOptions& options) {
   std::vector<Trial> rows = chosen_rows(options.rows);
   if (rows.empty())
     throw std::runtime_error("--rows: '" + options.rows + "' is in no row; --list shows them");
+  std::optional<ResultStream> results;
+  if (!options.out.empty()) results.emplace(options.out);
   Runner(rows, options.samples).run(options.threads);
   const std::vector<Group> groups = groups_of(rows);
   std::size_t run = 0, wrong = 0;
@@ -176,7 +201,7 @@ int validate_alone(const RunnerOptions& options) {
                 model.c_str(), static_cast<unsigned long long>(mismatches), wrong);
   print_table(groups);
   print_differences(rows);
-  if (!options.out.empty()) write_results(options.out, rows);
+  if (results) results->write(rows);
   return mismatches == 0 ? 0 : 1;
 }
 

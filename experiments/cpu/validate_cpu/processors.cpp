@@ -49,6 +49,32 @@ std::string emulator_name(const std::string& emulator) {
   return fmt::format("QEMU {}, an emulator, not silicon", version);
 }
 
+/// Throws std::runtime_error, which says what follows "file 'FILE' ", for rows, shards and inputs that this version has not.
+void require_known(const ResultFile& results) {
+  if (const std::string_view version = build_information().version; results.version != version)
+    throw std::runtime_error(
+        fmt::format("is of version '{}' of Halflab; allowed: {}", results.version, version));
+  for (const auto& [place, row] : results.rows) {
+    const auto& [family_name, name] = place;
+    const Family* const family = family_called(family_name);
+    const auto identity = results.families.find(family_name);
+    if (family == nullptr || identity == results.families.end() || identity->second != list_identity(*family))
+      throw std::runtime_error(fmt::format(
+          "is of another list of the rows of '{}'; make it again by the program of this build", family_name));
+    const auto instruction = std::ranges::find(family->instructions(), name, &Instruction::name);
+    if (instruction == family->instructions().end())
+      throw std::runtime_error(fmt::format("has a row '{}', which {} has not", name, family_name));
+    const validation::Domain& domain = *instruction->domain;
+    const auto require = [&](std::uint32_t shard, std::uint64_t index) {
+      if (shard >= domain.shard_count || index >= domain.inputs_of(shard))
+        throw std::runtime_error(
+            fmt::format("has input {} of shard {} in row '{}', which ends before", index, shard, name));
+    };
+    for (const auto& [shard, result] : row.shards) require(shard, 0);
+    for (const auto& [shard, difference] : row.differences) require(shard, difference.index);
+  }
+}
+
 /// Starts the program once and takes down what it says of the processor.
 void introduce(Processor& processor, const std::string& emulated) {
   const Family& family = *processor.family;
@@ -108,12 +134,10 @@ std::vector<Processor> recorded_processors(const fs::path& file) {
   ResultFile results;
   try {
     results = read_results(stream);
+    require_known(results);
   } catch (const std::runtime_error& error) {
     throw std::runtime_error(fmt::format("file '{}' {}", file.string(), error.what()));
   }
-  if (results.version != build_information().version)
-    throw std::runtime_error(fmt::format("file '{}' is of version '{}' of Halflab; allowed: {}",
-                                         file.string(), results.version, build_information().version));
   std::vector<Processor> processors;
   for (const Family& family : families()) {
     const bool has_rows =

@@ -167,6 +167,39 @@ TEST_CASE("validate_cpu: a program alone gives the same verdict, and --from make
   CHECK(content_of(fs::path(from) / "summary.json") == content_of(fs::path(here) / "summary.json"));
 }
 
+TEST_CASE(
+    "validate_cpu: --from takes rows, shards and inputs that there are alone, and --out is tried before the "
+    "work") {
+  if (own_rows().empty()) return;
+  const TemporaryDirectory directory;
+  const std::string file = directory / "alone.txt";
+  const std::string command = own_program() + " --rows conversion --quick --out ";
+  REQUIRE(run(command + file, limit).exit_code == 0);
+  const std::string content = content_of(file), family(own_family()->name);
+  const auto refused = [&](const std::string& place, const std::string& text, const std::string& reason) {
+    std::string changed = content;
+    changed.replace(changed.find(place), place.size(), text);
+    std::ofstream(file) << changed;
+    const Outcome outcome =
+        run("validate_cpu --from " + file + " --out " + (directory / "out").string(), limit);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.output, reason));
+    CHECK_FALSE(fs::exists(directory / "out"));
+  };
+  refused("\nfamily " + family + " ", "\nfamily " + family + " 0",
+          "is of another list of the rows of '" + family);
+  refused("\nrow " + family + " ", "\nrow " + family + " no_", "has a row 'no_");
+  refused("\nshard ", "\nshard 4000", "which ends before");
+  refused("\nshard ", "\ndifference 0 4000000000 0 0 0 0\nshard ", "has input 4000000000 of shard 0");
+
+  const Outcome nowhere = run(command + "/nonexistent/x.txt --samples 4294967296", "timeout 60 ");
+  CHECK(nowhere.exit_code == 2);
+  CHECK(contains(nowhere.output, "--out: file '/nonexistent/x.txt' cannot be written"));
+  CHECK(run(command + "/dev/null", limit).exit_code == 0);
+  CHECK_FALSE(fs::is_regular_file("/dev/null"));
+}
+
 TEST_CASE("validate_cpu: the programs hold all that they need, in at most 5 MB") {
 #ifndef HALFLAB_STATIC_PROGRAMS
   MESSAGE("skipped: this build has no static C library, or sanitizers");
