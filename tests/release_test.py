@@ -155,6 +155,14 @@ class Packages(unittest.TestCase):
         for reader in readers:
             self.assertEqual(re.search(reader, text_of("CMakeLists.txt"))[1], self.version)
 
+    def test_conan_exports_what_is_installed(self):
+        recipe = text_of("packaging/conan/conanfile.py")
+        for lists in ("fp16/install.cmake", "tools/halflab/CMakeLists.txt"):
+            installed = re.findall(r"install\(FILES \$\{PROJECT_SOURCE_DIR\}/([\w.]+)", text_of(lists))
+            self.assertNotEqual(installed, [])
+            for file in installed:
+                self.assertIn(f'"{file}"', recipe)
+
     def test_recipes_in_python_are_python(self):
         for recipe in (CHECKOUT / "packaging").glob("**/*.py"):
             with self.subTest(recipe.name):

@@ -9,7 +9,7 @@ out=${1:-$build/packages}
 
 SOURCE_DATE_EPOCH=$(git -C "$root" log -1 --format=%ct 2>/dev/null || date +%s)
 export SOURCE_DATE_EPOCH
-cmake -S "$root" -B "$build" -G Ninja -USKBUILD -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
+cmake --fresh -S "$root" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_INSTALL_PREFIX=/usr \
   -DHALFLAB_PACKAGE=ON -DHALFLAB_PYTHON=ON -DHALFLAB_PYTHON_INSTALL_DIR=lib/python3/dist-packages \
   -DHALFLAB_TESTS=OFF -DHALFLAB_CUDA=OFF
 cmake --build "$build" --target experiments halflab python_package halflab_fp16_bulk halflab_manual
