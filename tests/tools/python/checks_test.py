@@ -33,6 +33,11 @@ class Products(Case):
             self.assertEqual(record.summary["unexplained"], 0)
             self.assertIn("hypotheses", record.tables)
 
+    def test_the_order_of_bytes_does_not_matter(self):
+        d = halflab.matmul(self.a, self.b, "fp16_fma").astype(">f2")
+        record = halflab.explain_gemm(self.a.astype(">f2"), self.b, d)
+        self.assertEqual(record.summary["best.accumulator"], "fp16_fma_chain")
+
     def test_several_products_and_an_epilogue(self):
         d = halflab.matmul(self.a, self.b, "fp16_fma").astype(np.float16)
         record = halflab.explain_gemm([self.a, self.a[::-1]], [self.b, self.b], [d, d[::-1]])

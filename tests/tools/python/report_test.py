@@ -203,6 +203,14 @@ class Records(Pages):
         report = halflab.report_gradients({"a": spread(-170)}, self.folder / "page.html")
         self.assertEqual(report.recommended_scale(), 2.0**127)
 
+    def test_products_beyond_the_range_of_doubles_are_lost(self):
+        values = {"a": np.array([1e300, 1e-300, 1.0, np.inf, 0.0])}
+        for scale, lost in ((2.0**-1000, "overflowed"), (2.0**200, "flushed")):
+            histogram = halflab.ExponentHistogram(values["a"])
+            forecast = halflab.gradients.arrays.CastForecast(histogram, "bfloat16", values.values(), int(np.log2(scale)))
+            zones = forecast.zones(0)
+            self.assertEqual((zones[lost], sum(zones.values())), (2, 5))
+
     def test_one_scaler_to_replay(self):
         record = self.record([2.0**16] * 3, {0: {("a", "output"): spread(-10)}})
         self.assertEqual(record.replay("dynamic").summary, record.replay(["dynamic"]).summary)

@@ -160,7 +160,8 @@ py::object matmul(const py::object& a, const py::object& b, const std::string& a
   if (!x.is_vector) shape.push_back(static_cast<py::ssize_t>(x.rows));
   if (!y.is_vector) shape.push_back(static_cast<py::ssize_t>(y.columns));
 
-  std::vector<float> sums(x.rows * y.columns);
+  py::array_t<double> product = new_array<double>(shape);  // refuses more elements than can be counted
+  std::vector<float> sums(static_cast<std::size_t>(product.size()));
   fp16::GemmOptions options;
   if (!c.is_none()) {
     fill_start(sums, c, shape, accumulation);
@@ -172,7 +173,6 @@ py::object matmul(const py::object& a, const py::object& b, const std::string& a
   } else {
     fp16::gemm(x.operand(), y.operand(), sums.data(), stride, accumulation.chain, options);
   }
-  py::array_t<double> product = new_array<double>(shape);
   std::ranges::copy(sums, product.mutable_data());
   return unwrapped(product);
 }

@@ -65,7 +65,7 @@ def write_safetensors(path, arrays):
     """A .safetensors file of (array, None) or (codes, Format) by name."""
     header, begin, held = {}, 0, []
     for name, (array, format) in arrays.items():
-        array = np.ascontiguousarray(array)
+        array = np.ascontiguousarray(array, array.dtype.newbyteorder("<"))
         format = format or _halflab.format_named(array.dtype.name)
         if format.name not in _SAFETENSORS:
             raise ValueError(f"{name}: {format.name} is not allowed; allowed: {', '.join(_SAFETENSORS)}")

@@ -8,6 +8,8 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+
 from .records import read_record
 
 
@@ -97,6 +99,8 @@ def _words(options):
     words = []
     for option, value in options.items():
         flag = "--" + option.replace("_", "-")
+        if isinstance(value, np.bool_):
+            value = bool(value)
         if value is True:
             words.append(flag)
         elif isinstance(value, Iterable) and not isinstance(value, str):

@@ -2,7 +2,9 @@
 
 import copy
 import io
+import json
 import unittest
+import unittest.mock
 
 from case import Case, Training, halflab, hooks_in, mixed_model, needs, nn, step_hooks_of, torch
 from torch.utils.checkpoint import checkpoint
@@ -387,6 +389,17 @@ class Loops(Case):
         training.run(1)
         self.assertEqual(len(watched.steps), 1)
 
+    def test_a_watch_that_cannot_begin_leaves_nothing(self):
+        training = plain(mixed_model)
+        out = self.folder / "r"
+        watched = halflab.torch.watch(training.model, training.optimizer, twin=lambda: None, out=out)
+        with unittest.mock.patch("halflab.torch.watch.OptimizerTap", side_effect=RuntimeError("planted")):
+            self.assertRaisesRegex(RuntimeError, "planted", watched.__enter__)
+        self.assertEqual(hooks_in(training.model), 0)
+        self.assertEqual(json.loads((out / "manifest.json").read_text())["ended"], "RuntimeError: planted")
+        with halflab.torch.watch(training.model, training.optimizer):
+            training.run(1)
+
     def test_a_selection_of_nothing(self):
         training = plain(mixed_model)
         watched = halflab.torch.watch(training.model, training.optimizer, select="no such layer")
@@ -417,11 +430,17 @@ class Loops(Case):
         training, other = plain(mixed_model), plain(mixed_model)
         model, optimizer = training.model, training.optimizer
         watch = halflab.torch.watch
+
+        class Partial:
+            def is_enabled(self):
+                return True
+
         for fragment, arguments, options in (
             ("model = a int is not allowed", (3,), {}),
             ("nothing says when a step ends", (model,), {}),
             ("optimizer = a Sequential", (model, model), {}),
             ("scaler = a float", (model, optimizer, 2.0), {}),
+            ("scaler = a Partial", (model, optimizer, Partial()), {}),
             ("every = 0 is not allowed; allowed: whole numbers from 1", (model, optimizer), {"every": 0}),
             ("every = True", (model, optimizer), {"every": True}),
             ("also = ['grads'] is not allowed; allowed: a list of activations, weights, updates",

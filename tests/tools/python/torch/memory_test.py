@@ -1,5 +1,6 @@
 """Memory found on fake tensors against what autograd really saves, and against the formula."""
 
+import collections
 import doctest
 import itertools
 import unittest
@@ -125,6 +126,16 @@ class MemoryOfModels(Case):
         by_place = memory(Two(), (x, mask), "fp32")
         self.assertEqual(by_place, memory(Two(), {"x": x, "mask": mask, "scale": 1}, "fp32"))
         self.assertEqual(by_place["parameters"], 0)
+
+    def test_arguments_in_named_tuples(self):
+        Batch = collections.namedtuple("Batch", "x mask")
+
+        class Named(nn.Module):
+            def forward(self, batch):
+                return (batch.x * batch.mask).sin()
+
+        x, mask = torch.zeros(4, 4, requires_grad=True), torch.zeros(4, 4)
+        self.assertEqual(memory(Named(), (Batch(x, mask),), "fp32")["parameters"], 0)
 
     def test_the_table(self):
         lines = str(memory(self.models()[0][0], torch.zeros(16, 20))).splitlines()

@@ -24,12 +24,21 @@ class CastForecast(Forecast):
 
     def zones(self, log2_scale):
         counts = _halflab.Counts()
+        flushed = overflowed = 0  # by the product with S, beyond the range of binary64
         for values in self._arrays:
             values = np.asarray(numbers(values), dtype=np.float64)
-            finite = values[np.isfinite(values)]
-            _halflab.round_to(np.ldexp(finite, log2_scale - self._scaled_by_log2), self.format, counts=counts)
+            finite = values[np.isfinite(values) & (values != 0)]
+            with np.errstate(over="ignore", under="ignore"):
+                scaled = np.ldexp(finite, log2_scale - self._scaled_by_log2)
+            flushed += np.count_nonzero(scaled == 0)
+            overflowed += np.count_nonzero(np.isinf(scaled))
+            _halflab.round_to(scaled[np.isfinite(scaled)], self.format, counts=counts)
         histogram = self.histogram
-        lost = {"flushed": counts.flushed, "subnormal": counts.subnormal, "overflowed": counts.overflowed}
+        lost = {
+            "flushed": counts.flushed + flushed,
+            "subnormal": counts.subnormal,
+            "overflowed": counts.overflowed + overflowed,
+        }
         normal = histogram.nonzero_finite - sum(lost.values())
         return {"zero": histogram.zero, **lost, "normal": normal, "infinite": histogram.infinite, "nan": histogram.nan}
 

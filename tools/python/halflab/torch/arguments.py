@@ -10,6 +10,10 @@ from .errors import WatchError
 
 KINDS = {"activations": "activation", "weights": "weight", "updates": "update"}
 
+# What a GradScaler is asked for.
+SCALER_METHODS = ("is_enabled", "scale", "unscale_", "step", "update", "get_scale", "get_growth_factor", "get_backoff_factor")
+SCALER_METHODS += ("get_growth_interval", "_get_growth_tracker")
+
 
 def check(model, optimizer, scaler, every, also, twin):
     def refuse(what, allowed):
@@ -19,7 +23,7 @@ def check(model, optimizer, scaler, every, also, twin):
         refuse(f"model = a {type(model).__name__}", "a torch.nn.Module")
     if optimizer is not None and not isinstance(getattr(optimizer, "param_groups", None), list):
         refuse(f"optimizer = a {type(optimizer).__name__}", "a torch.optim.Optimizer")
-    if scaler is not None and not hasattr(scaler, "is_enabled"):
+    if scaler is not None and not all(hasattr(scaler, name) for name in SCALER_METHODS):
         refuse(f"scaler = a {type(scaler).__name__}", "a torch.amp.GradScaler")
     if optimizer is None and (scaler is None or not scaler.is_enabled()):
         raise WatchError(

@@ -195,7 +195,8 @@ class _Forward:
         if isinstance(value, torch.Tensor):
             return self._fake(value)
         if isinstance(value, (list, tuple)):
-            return type(value)(map(self._fake_all, value))
+            parts = map(self._fake_all, value)
+            return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
         return {key: self._fake_all(each) for key, each in value.items()} if isinstance(value, dict) else value
 
     def _fake(self, tensor):

@@ -13,8 +13,6 @@ A listener hears, in this order and without a wait for the device:
 import functools
 import types
 
-from .errors import WatchError
-
 
 class OptimizerTap:
     """Without a scaler: each optimizer.step() is a step."""
@@ -43,9 +41,6 @@ class ScalerTap:
     METHODS = ("scale", "unscale_", "step", "update")
 
     def __init__(self, scaler, listener):
-        missing = [name for name in self.METHODS if not hasattr(scaler, name)]
-        if missing:
-            raise WatchError(f"scaler: a {type(scaler).__name__} has no {missing[0]}(); allowed: a torch.amp.GradScaler")
         self._scaler, self._listener = scaler, listener
         self._looked, self._applied, self._hooks = set(), set(), {}
         self.steps_past, self.updates = 0, 0  # optimizer steps that were not made by the scaler

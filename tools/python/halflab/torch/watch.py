@@ -83,16 +83,19 @@ class watch:
         notes = [f"{name} is compiled: outputs inside of it are not seen, its parameters are" for name in opaque]
         notes += [f"{name} is also {', '.join(others)}" for name, others in self._parameters.ties.items()]
         self._recorder = Recorder(self.folder, self._description(), self._parameters, notes)
-        self._begin()
+        try:
+            self._begin()
+        except BaseException as error:
+            self._end(error)
+            raise
         return self
 
     def __exit__(self, kind, error, trace):
-        ended = "finished" if kind is None else f"{kind.__name__}: {error}".splitlines()[0][:200]
         try:
             if self._step.norms:  # a step without its update()
                 self._write_step()
         finally:
-            self._end(ended)
+            self._end(error)
         if kind is None and isinstance(self._tap, ScalerTap) and self._tap.steps_past and not self._tap.updates:
             raise WatchError(
                 f"the scaler's update() was never called, and {self._tap.steps_past} optimizer steps went past it; "
@@ -101,12 +104,14 @@ class watch:
         return False
 
     def _begin(self):
+        self._tap = self._hooks = self._twin = None
         self._pending, self._number, self._look_closer, self._is_muted = [], 0, False, False
         self._sorted = {}  # id of an optimizer: what its parameters were, and these in backward order
         parameters = [parameter for parameter in self._model.parameters()]
         self._order = BackwardOrder(parameters)
         self._hooks = OutputHooks(self._modules, self._on_output, self._on_gradient, self._entrance, self._on_input)
-        self._twin = Twin(self._model, self._compute_loss) if self._compute_loss is not None else None
+        if self._compute_loss is not None:
+            self._twin = Twin(self._model, self._compute_loss)
         if self._scaler is not None and self._scaler.is_enabled():
             self._tap = ScalerTap(self._scaler, self)
             self._clean_steps = self._scaler._get_growth_tracker()
@@ -120,7 +125,8 @@ class watch:
         self._state = "open"
         self._begin_step()
 
-    def _end(self, ended):
+    def _end(self, error):
+        ended = "finished" if error is None else f"{type(error).__name__}: {error}".splitlines()[0][:200]
         for part in (self._tap, self._hooks, self._twin):
             if part is not None:
                 part.detach()
