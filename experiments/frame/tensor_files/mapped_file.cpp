@@ -12,7 +12,7 @@
 
 namespace experiments::tensor_files {
 
-MappedFile::MappedFile(const std::filesystem::path& file) {
+MappedFile::MappedFile(const std::filesystem::path& file) : path_(file) {
   require_regular(file);
   const std::uint64_t size = std::filesystem::file_size(file);
   const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);

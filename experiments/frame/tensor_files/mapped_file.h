@@ -17,9 +17,11 @@ class MappedFile {
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
+  const std::filesystem::path& path() const { return path_; }
   Bytes bytes() const { return bytes_; }
 
  private:
+  std::filesystem::path path_;
   Bytes bytes_;
 };
 

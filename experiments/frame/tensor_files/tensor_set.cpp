@@ -129,6 +129,12 @@ void TensorSet::select(const std::string& expression) {
   }
 }
 
+bool TensorSet::has_read(const fs::path& file) const {
+  std::error_code is_none;
+  return std::ranges::any_of(files_,
+                             [&](const auto& read) { return fs::equivalent(read->path(), file, is_none); });
+}
+
 std::uint64_t TensorSet::bytes() const {
   return std::accumulate(tensors_.begin(), tensors_.end(), std::uint64_t{0},
                          [](std::uint64_t sum, const StoredTensor& tensor) { return sum + tensor.bytes(); });

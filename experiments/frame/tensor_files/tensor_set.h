@@ -1,6 +1,7 @@
 #pragma once
 /// The tensors that a user names by files and folders.
 
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -30,6 +31,9 @@ class TensorSet {
   /// Keeps the tensors in whose names the regular expression (ECMAScript) is found. Throws std::invalid_argument where it
   /// is none, or finds nothing.
   void select(const std::string& expression);
+
+  /// Whether the file was read, whatever of its tensors is selected.
+  bool has_read(const std::filesystem::path& file) const;
 
   /// Sum of the tensors' bytes.
   std::uint64_t bytes() const;

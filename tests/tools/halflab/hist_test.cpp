@@ -297,6 +297,20 @@ TEST_CASE("halflab hist: what is empty, all zero or not finite is answered in wo
             .out.find("50.0 % of the values overflow") != std::string::npos);
 }
 
+TEST_CASE("halflab hist: products with a scale that leave the range of doubles are lost, too") {
+  const TemporaryDirectory directory;
+  const std::string file = write<double>(directory / "d.npy", "<f8", {1e300, 5e-324, 1, INFINITY});
+  const auto share = [&](const char* scale, const char* key) {
+    return run_halflab({"hist", file, "--format", "bfloat16", "--scale", scale, "--json"})
+        .json()
+        .at("summary")
+        .at(key)
+        .number();
+  };
+  CHECK(share("2^100", "fraction_overflow_at_shown") == doctest::Approx(1 / 3.0));
+  CHECK(share("2^-100", "fraction_flushed_at_shown") == doctest::Approx(1 / 3.0));
+}
+
 TEST_CASE("halflab hist: a scale is recommended where it helps alone") {
   const TemporaryDirectory directory;
   const auto verdict = [&](std::vector<float> values, const std::string& format) {

@@ -203,6 +203,27 @@ TEST_CASE("halflab quantize: scalar formats are one cast, or one of the quotient
   CHECK(summary.at("fraction_overflow").number() > 0);
 }
 
+TEST_CASE(
+    "halflab quantize: by the tensor's scale the largest value does not overflow, however it is rounded") {
+  const TemporaryDirectory directory;
+  for (const std::vector<float>& values : std::vector<std::vector<float>>{
+           {9.3e-43f, 1e-43f}, {-1e-45f, 0}, {0.1f, -0.1f}, {1e-3f, 0}, {-0.7f, 0.1f}, {3e38f, 1}}) {
+    const std::string file = write(directory / "w.npy", "<f4", "(2,)", values);
+    for (const char* const rounding : {"nearest_even", "toward_positive", "toward_negative", "stochastic"}) {
+      for (const char* const format : {"e4m3", "binary16"}) {
+        INFO(values[0], " ", rounding, " ", format);
+        const Json summary = run_halflab({"quantize", file, "--format", format, "--per-tensor-scale",
+                                          "--rounding", rounding, "--json"})
+                                 .json()
+                                 .at("summary");
+        CHECK(summary.at("fraction_overflow").number() == 0);
+        CHECK(summary.at("lost").integer() == 0);
+        CHECK(summary.at("relative_error").number() < 1);
+      }
+    }
+  }
+}
+
 TEST_CASE("halflab quantize: stochastic bits follow the seed alone") {
   const TemporaryDirectory directory;
   const std::string file = write(directory / "w.npy", "<f4", "(8, 64)", weights(512)),
@@ -304,6 +325,11 @@ TEST_CASE("halflab quantize: --out keeps tables and a page, --to nothing where s
   }
   CHECK(run_halflab({"quantize", file, "--to", to}).exit_code == 0);
   CHECK(run_halflab({"quantize", to, "--to", to}).err.find("is read") != std::string::npos);
+  const std::string folder = directory / "two", read = directory / "two/q.safetensors";
+  std::filesystem::copy(to, read);
+  CHECK(run_halflab({"quantize", folder, "--select", "^w$", "--to", read}).err.find("is read") !=
+        std::string::npos);
+  CHECK(test::content_of(read) == test::content_of(to));
   CHECK(run_halflab({"quantize", file, "--decoded"}).err.find("allowed beside --to FILE") !=
         std::string::npos);
   CHECK(run_halflab({"quantize", file, "--to", file}).err.find("allowed: names that end in .safetensors") !=

@@ -67,6 +67,17 @@ TEST_CASE("halflab replay: every global scaler, on a record of its own run, has 
   }
 }
 
+TEST_CASE("halflab replay: as many scalers as there are in all are each replayed") {
+  const TemporaryDirectory directory;
+  std::string asked;
+  for (std::size_t interval = 1; interval <= sim::scalers().size(); ++interval)
+    asked += (asked.empty() ? "" : ",") + ("dynamic:growth_interval=" + std::to_string(interval));
+  const auto run = run_halflab(
+      {"replay", write(directory / "r.csv", "step,max_abs\n1,1\n"), "--scalers", asked, "--json"});
+  REQUIRE(run.exit_code == 0);
+  CHECK(run.out.find("dynamic:growth_interval=28") != std::string::npos);
+}
+
 TEST_CASE("halflab replay: a scaler on another's record does what its own run does until the first skip") {
   const TemporaryDirectory one, two;
   record_run(one, "static:scale=1024", 1);
@@ -216,6 +227,11 @@ TEST_CASE("halflab replay: a log tells a scale that sinks from one that grows ba
             .string()
             .find("They came each at a smaller S than the one before: S "
                   "began too high, gradients grow") != std::string::npos);
+  CHECK(
+      run_halflab({"replay", write(directory / "apex.log",
+                                   "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to "
+                                   "6.103515625e-05\n")})
+          .out.find("at scales from 2^-13 to 2^-13") != std::string::npos);
   const auto growing = run({65536, 65536, 131072, 65536, 65536});
   CHECK(growing.at("summary").at("sinking_overflows").integer() == 1);
   CHECK(growing.at("verdict").string().find("on purpose") != std::string::npos);

@@ -498,6 +498,8 @@ TEST_CASE("halflab inputs and validate: bad input is one line and exit code 2") 
            {{"inputs", "tanh", "--to", x, "--format", "tf32"}, "--format: tf32"},
            {{"inputs", "add", "--to", x + "," + y},
             "such as --shard 1/16, or the boundary-weighted ones of --count"},
+           {{"inputs", "add", "--to", x + "," + x, "--count", "9"},
+            "x.npy' is given twice; allowed: a file for each"},
            {{"inputs", "mul", "--to", x}, "unknown operation 'mul'; did you mean 'multiply'?"},
            {{"inputs", "fma", "--to", "a.npy,b.npy,c.npy", "--count", "0"}, "--count"},
            {{"validate"}, "OP"},

@@ -100,13 +100,15 @@ Counted count(const files::Piece& piece) {
   return counted;
 }
 
+/// The product with the scale may leave the range of binary64.
 template <const fp16::Format& F>
-void add_outcome(double value, CastCounts& counts) {
+void add_outcome(double value, double scale, CastCounts& counts) {
   if (value == 0 || !std::isfinite(value)) return;
-  const fp16::Result<F> result = fp16::encode<F>(value);
+  const double scaled = value * scale;
+  const fp16::Result<F> result = fp16::encode<F>(scaled);
   counts.flushed += fp16::is_zero<F>(result.bits);
   counts.subnormal += fp16::is_subnormal<F>(result.bits);
-  counts.overflowed += result.flags.overflow;
+  counts.overflowed += result.flags.overflow || std::isinf(scaled);
 }
 
 /// The counts of a cast of floats, whose products with the scale are floats, too.
@@ -137,7 +139,7 @@ CastCounts cast(const files::Piece& piece, int scale_log2, double largest) {
   const bool scales_exactly =
       F.width() <= 19 && scale_log2 >= 0 && largest * scale <= std::numeric_limits<float>::max();
   const auto one_by_one = [&](auto values) {
-    for (const double value : values) add_outcome<F>(value * scale, counts);
+    for (const double value : values) add_outcome<F>(value, scale, counts);
   };
   const auto floats = [&](std::span<const float> values, std::uint64_t) {
     if (scales_exactly) {

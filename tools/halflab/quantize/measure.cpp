@@ -53,11 +53,8 @@ class OutputFile {
  public:
   OutputFile(const files::TensorSet& set, const Options& options, const Recipe& recipe)
       : options_(options), recipe_(recipe) {
-    std::error_code ignored;
-    for (const files::StoredTensor& tensor : set.tensors()) {
-      if (std::filesystem::equivalent(tensor.file, options.to, ignored))
-        throw std::invalid_argument(fmt::format("--to: '{}' is read; allowed: another file", options.to));
-    }
+    if (set.has_read(options.to))
+      throw std::invalid_argument(fmt::format("--to: '{}' is read; allowed: another file", options.to));
   }
 
   void add(const files::StoredTensor& tensor, Quantized quantized) {

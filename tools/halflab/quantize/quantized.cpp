@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <type_traits>
 
@@ -147,13 +148,28 @@ class BlockEncoding {
   std::size_t length_ = line_length(tensor_);
 };
 
-/// The scale that makes the largest finite magnitude the format's; 1 where all is zero.
-float scalar_scale(std::span<const double> values, const fp16::Format& format) {
-  double largest = 0;
-  for (const double value : values)
-    if (std::isfinite(value)) largest = std::max(largest, std::fabs(value));
-  const auto scale = static_cast<float>(largest / format.max());
-  return scale > 0 && std::isfinite(scale) ? scale : 1.0f;
+/// The scale that makes the largest finite magnitude the format's: the nearest binary32, or the next one where by the nearest
+/// one a value would overflow. 1 where all is zero.
+template <const fp16::Format& F>
+float scalar_scale(std::span<const double> values, fp16::Rounding rounding) {
+  double smallest = 0, largest = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    smallest = std::min(smallest, value);
+    largest = std::max(largest, value);
+  }
+  const auto scale = static_cast<float>(std::max(-smallest, largest) / F.max());
+  if (!std::isfinite(scale) || largest == smallest) return 1.0f;
+  // Stochastic rounding may go either way.
+  const bool is_random = rounding == fp16::Rounding::stochastic;
+  const auto overflows = [&](double value, fp16::Rounding outwards) {
+    const double scaled = value == 0 ? 0 : value / scale;
+    const auto flags = fp16::encode<F>(scaled, {.rounding = is_random ? outwards : rounding}).flags;
+    return flags.overflow || std::isinf(scaled);
+  };
+  const bool is_too_small = overflows(smallest, fp16::Rounding::toward_negative) ||
+                            overflows(largest, fp16::Rounding::toward_positive);
+  return is_too_small ? std::nextafter(scale, std::numeric_limits<float>::max()) : scale;
 }
 
 /// A cast of numbers that are read as `Number`.
@@ -172,7 +188,7 @@ class Cast {
   Quantized quantized(const ValueConsumer& consume) {
     Quantized result;
     if constexpr (std::is_same_v<Number, double>) {
-      if (recipe_.per_tensor_scale) result.tensor_scale = scalar_scale(values_, F);
+      if (recipe_.per_tensor_scale) result.tensor_scale = scalar_scale<F>(values_, recipe_.rounding);
     }
     const double scale = result.tensor_scale.value_or(1);
     std::vector<fp16::Bits<F>> codes(values_.size());

@@ -132,10 +132,12 @@ struct LogLine {
 };
 
 constexpr std::array log_lines{
-    LogLine{"DeepSpeed", R"(Attempted loss scale: ([0-9.e+]+))", 1},
+    LogLine{"DeepSpeed", R"(Attempted loss scale: ([0-9.e+-]+))", 1},
     LogLine{"Apex",
-            R"(overflow\.\s+Skipping step, (?:loss scaler (?:\d+ )?)?reducing loss scale to ([0-9.e+]+))", 2},
-    LogLine{"fairseq", R"(overflow detected, (?:ignoring gradient, )?setting loss scale to: ([0-9.e+]+))", 2},
+            R"(overflow\.\s+Skipping step, (?:loss scaler (?:\d+ )?)?reducing loss scale to ([0-9.e+-]+))",
+            2},
+    LogLine{"fairseq", R"(overflow detected, (?:ignoring gradient, )?setting loss scale to: ([0-9.e+-]+))",
+            2},
 };
 
 /// The folder itself, or the one record that a run left in it.

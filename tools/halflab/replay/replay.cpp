@@ -20,7 +20,7 @@ struct Options {
 
 /// Those that hold a scale of the whole loss; of `all`, which names every scaler, the others are left out.
 std::vector<std::string> global_scalers(const std::vector<std::string>& asked) {
-  if (asked.size() != sim::scalers().size()) return asked;
+  if (!std::ranges::equal(asked, sim::scalers(), {}, {}, &sim::ScalerRow::name)) return asked;
   std::vector<std::string> global;
   for (const sim::ScalerRow& row : sim::scalers()) {
     if (row.kind == sim::ScalerKind::global) global.emplace_back(row.name);

@@ -207,8 +207,9 @@ struct Digits {
   int exponent;
 };
 
-Digits digits_of(std::string_view text, std::string_view marks, int digits_weight) {
-  constexpr int largest = 5000;
+/// Errors quote `whole`, of which `text` is the part without sign and prefix.
+Digits digits_of(std::string_view text, std::string_view marks, int digits_weight, std::string_view whole) {
+  constexpr int largest = ExactNumber::largest_read;
   const std::string_view mantissa = text.substr(0, text.find_first_of(marks));
   std::int64_t exponent = 0;
   if (mantissa.size() < text.size()) {
@@ -227,8 +228,8 @@ Digits digits_of(std::string_view text, std::string_view marks, int digits_weigh
   }
   if (std::abs(exponent) > largest || mantissa.size() > largest)
     throw std::invalid_argument(
-        fmt::format("'{:.40}' is too long or too far from 1; allowed: {} digits and exponents up to {}", text,
-                    largest, largest));
+        fmt::format("'{:.40}' is too long or too far from 1; allowed: {} digits and exponents up to {}",
+                    whole, largest, largest));
   result.exponent = static_cast<int>(exponent);
   return result;
 }
@@ -239,13 +240,14 @@ ExactNumber::ExactNumber(const fp16::Unpacked<std::uint64_t>& number)
     : negative_(number.negative), magnitude_(limbs_of(number.significand)), exponent_(number.exponent) {}
 
 ExactNumber ExactNumber::from_text(std::string_view text) {
+  const std::string_view whole = text;
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
   if (text.starts_with("0x") || text.starts_with("0X")) {
-    const Digits hexadecimal = digits_of(text.substr(2), "pP", 4);
+    const Digits hexadecimal = digits_of(text.substr(2), "pP", 4, whole);
     return {negative, number_from(hexadecimal.digits, 16), hexadecimal.exponent};
   }
-  const Digits decimal = digits_of(text, "eE", 1);
+  const Digits decimal = digits_of(text, "eE", 1, whole);
   const ExactNumber digits(negative, number_from(decimal.digits, 10), 0);
   const ExactNumber scale(false, power(10, std::abs(decimal.exponent)), 0);
   return decimal.exponent < 0 ? digits / scale : digits * scale;

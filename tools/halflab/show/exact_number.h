@@ -19,6 +19,8 @@ class ExactNumber {
  public:
   /// A number whose bits do not end is kept to so many.
   static constexpr int leading_bit_count = 192;
+  /// Of powers of two and ten that are read, and the longest mantissa.
+  static constexpr int largest_read = 5000;
 
   ExactNumber() = default;
   ExactNumber(bool negative, Limbs magnitude, int exponent, bool has_more = false)
@@ -26,7 +28,7 @@ class ExactNumber {
   explicit ExactNumber(const fp16::Unpacked<std::uint64_t>& number);
 
   /// A decimal or hexadecimal number as fp16::parse reads it, no infinity and no NaN. Exact, but for a decimal fraction
-  /// that is no binary one. Throws std::invalid_argument for a power of ten or two beyond ±5000.
+  /// that is no binary one. Throws std::invalid_argument beyond largest_read.
   static ExactNumber from_text(std::string_view text);
 
   bool is_zero() const { return magnitude_.empty() && !has_more_; }

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
 
 #include "fp16/formats.h"
 #include "fp16/parse.h"
+#include "tools/halflab/show/exact_number.h"
 
 namespace halflab::show {
 namespace {
@@ -152,7 +155,9 @@ class Parser {
     int exponent = 0;
     const char* const begin = rest_.data() + 2;
     const auto [end, error] = std::from_chars(begin, rest_.data() + rest_.size(), exponent);
-    if (error != std::errc{}) fail("a power of two such as 2^-24");
+    constexpr int largest = ExactNumber::largest_read;
+    if (error != std::errc{} || std::abs(std::int64_t{exponent}) > largest)
+      fail(fmt::format("a power of two such as 2^-24, up to 2^{}", largest));
     rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
     return add({Operator::number, {}, fmt::format("{}0x1p{}", sign, exponent)});
   }

@@ -103,6 +103,9 @@ std::vector<std::string> paths_of(const std::string& to, int arity) {
   for (const std::string& path : paths) {
     if (!is_one && !path.ends_with(".npy") && !is_hex(path))
       throw std::invalid_argument(fmt::format("--to: '{}' is no .npy, .hex or .safetensors file", path));
+    if (std::ranges::count(paths, path) > 1)
+      throw std::invalid_argument(
+          fmt::format("--to: '{}' is given twice; allowed: a file for each operand", path));
   }
   return paths;
 }
