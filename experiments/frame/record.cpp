@@ -143,9 +143,9 @@ Table::Table(std::string name, Target target, const std::vector<std::string>& co
     : name_(std::move(name)), target_(std::move(target)), columns_(columns) {
   if (!target_.file) return;
   errno = 0;
-  stream_.open(*target_.file, std::ios::binary);
+  stream_.open(*target_.file, std::ios::binary | (target_.goes_on ? std::ios::app : std::ios::trunc));
   if (!stream_) throw_not_written(*target_.file, errno);
-  write(columns);
+  if (!target_.goes_on) write(columns);
 }
 
 void Table::row(const std::vector<Value>& cells) {

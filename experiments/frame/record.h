@@ -65,6 +65,7 @@ class Table {
   struct Target {
     std::optional<std::filesystem::path> file;  ///< of the CSV
     bool keeps_json = false;
+    bool goes_on = false;  ///< the file is there, with its header; rows are added
   };
 
   /// `columns` carry their units, as in "time_ms". Throws std::runtime_error when the file cannot be created.

@@ -23,7 +23,7 @@ struct AllReduceCost {
   const SeedGroup& runs;
   const SeedGroup& in_fp32;
 
-  /// In pairs of the same seed: of final_accuracy the difference, of final_loss as a share of the others' mean.
+  /// In pairs of the same seed: of final_accuracy the difference, of final_loss the mean of the pairs' ratios less 1.
   Estimate of(std::string_view quality) const;
 };
 

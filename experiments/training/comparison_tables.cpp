@@ -1,11 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
 #include <limits>
+#include <string_view>
 #include <system_error>
 
 #include "experiments/frame/files.h"
+#include "experiments/frame/growing_file.h"
 #include "experiments/training/cell_tables.h"
 #include "experiments/training/comparison.h"
 #include "experiments/training/instruments.h"
@@ -26,15 +27,12 @@ void merge(const std::filesystem::path& file, std::span<const Cell> cells) {
     if (problem) throw_not_written(file, problem.value());
     return;
   }
-  std::string merged;
+  GrowingFile merged(file);
   for (const Cell& cell : cells) {
-    std::ifstream table(cell.directory / file.filename(), std::ios::binary);
-    std::string line;
-    std::getline(table, line);
-    if (&cell == &cells.front()) merged += line + '\n';
-    while (std::getline(table, line)) merged += line + '\n';
+    const std::string table = read_file(cell.directory / file.filename());
+    merged.append(std::string_view(table).substr(&cell == &cells.front() ? 0 : table.find('\n') + 1));
   }
-  write_contents(file, merged);
+  merged.mark();
 }
 
 const sim::TextDataset* text_of(const Comparison& comparison) {

@@ -1,6 +1,7 @@
 #include "experiments/training/gradient_record.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -109,7 +110,8 @@ void read_steps(const fs::path& folder, GradientRecord& record) {
 
 /// The counts of one step of the run or its twin.
 struct Counts {
-  std::vector<ExponentHistogram::Octave> octaves = std::vector<ExponentHistogram::Octave>(277);
+  std::vector<ExponentHistogram::Octave> octaves = std::vector<ExponentHistogram::Octave>(
+      ExponentHistogram::max_exponent - ExponentHistogram::min_exponent + 1);
   ExponentHistogram::Rest rest;
 };
 
@@ -168,11 +170,29 @@ void add_step(Table& steps, Table& exponents, const StepGradients& step) {
   exponents.flush();
 }
 
-/// The folder with the record so far, for more steps.
+/// Leaves the rows of the steps before `step` alone, and no half of a row that a kill left behind; false where the file does
+/// not begin with the header.
+bool cut_before(const fs::path& file, const std::vector<std::string>& columns, std::uint64_t step) {
+  const std::optional<std::string> text = contents_of(file);
+  const std::string header = fmt::format("{}\n", fmt::join(columns, ","));
+  if (!text || !text->starts_with(header)) return false;
+  std::size_t begin = header.size();
+  for (std::size_t end = text->find('\n', begin); end != std::string::npos; end = text->find('\n', begin)) {
+    std::uint64_t found = 0;
+    const auto [after, error] = std::from_chars(text->data() + begin, text->data() + end, found);
+    if (error != std::errc{} || found >= step) break;
+    begin = end + 1;
+  }
+  fs::resize_file(file, begin);
+  return true;
+}
+
+/// The folder of a record, for more steps.
 struct OpenRecord {
-  OpenRecord(const fs::path& folder, const GradientRecord& record)
-      : steps("steps", {.file = created(folder) / "steps.csv"}, step_columns),
-        exponents("exponents", {.file = folder / "exponents.csv"}, exponent_columns) {
+  /// Goes on behind what is there of the steps before `step`.
+  OpenRecord(const fs::path& folder, const GradientRecord& record, std::uint64_t step)
+      : steps(opened(folder, "steps", step_columns, step)),
+        exponents(opened(folder, "exponents", exponent_columns, step)) {
     write_contents(folder / "manifest.json", Json::object({{"format", format_name},
                                                            {"version", version},
                                                            {"source", record.source},
@@ -180,12 +200,13 @@ struct OpenRecord {
                                                            {"exponents_every", record.exponents_every}})
                                                      .to_text(2) +
                                                  "\n");
-    for (const StepGradients& step : record.steps) add(step);
   }
 
-  static const fs::path& created(const fs::path& folder) {
+  static Table opened(const fs::path& folder, const std::string& name,
+                      const std::vector<std::string>& columns, std::uint64_t step) {
     fs::create_directories(folder);
-    return folder;
+    const fs::path file = folder / (name + ".csv");
+    return {name, {.file = file, .goes_on = step > 0 && cut_before(file, columns, step)}, columns};
   }
 
   void add(const StepGradients& step) { add_step(steps, exponents, step); }
@@ -195,27 +216,49 @@ struct OpenRecord {
 
 class GradientRecorder final : public sim::StepObserver {
  public:
-  GradientRecorder(fs::path folder, GradientRecord described)
-      : folder_(std::move(folder)), described_(std::move(described)) {}
+  GradientRecorder(std::optional<fs::path> folder, GradientRecord described, bool has_several_passes)
+      : folder_(std::move(folder)),
+        described_(std::move(described)),
+        has_several_passes_(has_several_passes) {}
 
-  sim::BackwardNeeds needs(std::size_t) const override { return {}; }
+  /// Of several passes all must be asked for before it is known whether their sum is finite.
+  sim::BackwardNeeds needs(std::size_t step) const override {
+    return {.twin = has_several_passes_ || is_sampled(step)};
+  }
 
   void after_decision(const sim::ObservedDecision& decision, sim::StepRecord& step) override {
+    if (!folder_) return;
     const sim::AllocationScope uncounted(nullptr);
     if (!step_) step_ = {.step = step.step, .scale = decision.loss_scale, .max_abs = 0, .max_abs_all = 0};
-    const bool is_sampled = step.step % static_cast<std::uint64_t>(described_.exponents_every) == 0;
-    add_run(decision, is_sampled, *step_);
-    if (is_sampled || step_->found_nonfinite) add_twin(decision, *step_);
+    add_run(decision, *step_);
+    if (decision.twin) {
+      add_twin(decision.gradients.sites, *decision.twin, *step_);
+    } else if (step_->found_nonfinite) {
+      add_twin(decision.gradients.sites,
+               decision.tape.backward(decision.loss, {.loss_scale = 1, .twin = fp16::binary32}), *step_);
+    }
   }
 
   void after_last_decision(sim::StepRecord&) override {
-    if (!file_) open();
+    if (!folder_) return;
+    const bool is_sampled = this->is_sampled(step_->step);
+    if (!is_sampled) step_->exponents.reset();
+    if (!is_sampled && !step_->found_nonfinite) {
+      step_->twin_exponents.reset();
+      step_->twin_max_abs = step_->twin_max_abs_all = StepGradients::unknown;
+    }
+    if (!file_) file_.emplace(*folder_, described_, step_->step);
     file_->add(*step_);
     step_.reset();
   }
 
  private:
-  static void add_run(const sim::ObservedDecision& decision, bool is_sampled, StepGradients& kept) {
+  bool is_sampled(std::size_t step) const {
+    return step % static_cast<std::size_t>(described_.exponents_every) == 0;
+  }
+
+  /// A step may have a decision for each of several losses or passes; it is told of them together.
+  void add_run(const sim::ObservedDecision& decision, StepGradients& kept) const {
     Largest largest{kept.max_abs, kept.max_abs_all};
     ExponentHistogram exponents;
     const sim::ScaledGradients& scaled = decision.gradients;
@@ -223,38 +266,38 @@ class GradientRecorder final : public sim::StepObserver {
       const sim::Extremes extremes = sim::extremes_of(scaled.values.gradients[i]);
       largest.add(scaled.sites[i], extremes.max_abs / scaled.values.scales[i]);
       kept.found_nonfinite |= extremes.found_nonfinite && sim::is_weight(scaled.sites[i]);
-      if (is_sampled) sim::add_exponents(exponents, scaled.values.gradients[i]);
+      if (is_sampled(kept.step)) sim::add_exponents(exponents, scaled.values.gradients[i]);
     }
     kept.max_abs = largest.weights;
     kept.max_abs_all = largest.all;
-    if (const auto log2 = log2_of_power(decision.loss_scale); is_sampled && log2)
-      kept.exponents = fp16::scaled(exponents, -*log2);
+    if (const auto log2 = log2_of_power(decision.loss_scale))
+      add(kept.exponents, fp16::scaled(exponents, -*log2));
   }
 
-  static void add_twin(const sim::ObservedDecision& decision, StepGradients& kept) {
-    const sim::SiteGradients twin = decision.tape.backward(
-        decision.loss, {.loss_scale = 1, .mean_over = decision.mean_over, .twin = fp16::binary32});
+  static void add_twin(const std::vector<sim::GradientSite>& sites, const sim::SiteGradients& twin,
+                       StepGradients& kept) {
     Largest largest;
-    kept.twin_exponents.emplace();
+    ExponentHistogram exponents;
     for (std::size_t i = 0; i < twin.gradients.size(); ++i) {
-      largest.add(decision.gradients.sites[i], sim::extremes_of(twin.gradients[i]).max_abs);
-      sim::add_exponents(*kept.twin_exponents, twin.gradients[i]);
+      largest.add(sites[i], sim::extremes_of(twin.gradients[i]).max_abs);
+      sim::add_exponents(exponents, twin.gradients[i]);
     }
-    kept.twin_max_abs = largest.weights;
-    kept.twin_max_abs_all = largest.all;
+    kept.twin_max_abs = std::fmax(kept.twin_max_abs, largest.weights);
+    kept.twin_max_abs_all = std::fmax(kept.twin_max_abs_all, largest.all);
+    add(kept.twin_exponents, exponents);
   }
 
-  /// A run that goes on after a kill keeps the steps before.
-  void open() {
-    GradientRecord record = described_;
-    if (step_->step > 0 && fs::exists(folder_ / "manifest.json"))
-      record.steps = read_gradient_record(folder_).steps;
-    std::erase_if(record.steps, [this](const StepGradients& step) { return step.step >= step_->step; });
-    file_.emplace(folder_, record);
+  static void add(std::optional<ExponentHistogram>& kept, const ExponentHistogram& more) {
+    if (kept) {
+      *kept += more;
+    } else {
+      kept = more;
+    }
   }
 
-  fs::path folder_;
+  std::optional<fs::path> folder_;
   GradientRecord described_;
+  bool has_several_passes_;
   std::optional<StepGradients> step_;
   std::optional<OpenRecord> file_;
 };
@@ -268,7 +311,8 @@ std::optional<int> log2_of_power(double scale) {
 }
 
 void write_gradient_record(const fs::path& folder, const GradientRecord& record) {
-  OpenRecord(folder, record);
+  OpenRecord file(folder, record, 0);
+  for (const StepGradients& step : record.steps) file.add(step);
 }
 
 GradientRecord read_gradient_record(const fs::path& folder) {
@@ -295,8 +339,9 @@ GradientRecord read_gradient_record(const fs::path& folder) {
   return record;
 }
 
-std::unique_ptr<sim::StepObserver> make_gradient_recorder(fs::path folder, GradientRecord described) {
-  return std::make_unique<GradientRecorder>(std::move(folder), std::move(described));
+std::unique_ptr<sim::StepObserver> make_gradient_recorder(std::optional<fs::path> folder,
+                                                          GradientRecord described, bool has_several_passes) {
+  return std::make_unique<GradientRecorder>(std::move(folder), std::move(described), has_several_passes);
 }
 
 }  // namespace experiments

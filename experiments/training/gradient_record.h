@@ -51,8 +51,11 @@ void write_gradient_record(const std::filesystem::path& folder, const GradientRe
 GradientRecord read_gradient_record(const std::filesystem::path& folder);
 
 /// Records the steps that it is shown into the folder, as they come; a run that goes on after a kill goes on there. A
-/// step that is not finite is made once more in FP32, and so is every `exponents_every`-th one, whose exponents are kept.
-std::unique_ptr<sim::StepObserver> make_gradient_recorder(std::filesystem::path folder,
-                                                          GradientRecord described);
+/// step that is not finite is made once more in FP32, and so is every `exponents_every`-th one, whose exponents are kept;
+/// of a step of several backward passes (micro-batches, ranks, losses) each is made once more as it comes, since only the
+/// last one tells whether their sum is finite. Without a folder nothing is recorded: a process that computes other ranks of
+/// the run joins in their twins.
+std::unique_ptr<sim::StepObserver> make_gradient_recorder(std::optional<std::filesystem::path> folder,
+                                                          GradientRecord described, bool has_several_passes);
 
 }  // namespace experiments

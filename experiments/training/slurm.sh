@@ -34,10 +34,12 @@ slurm_check_options() {
     seconds=$(slurm_seconds "$time") || slurm_refuse time "$time" 'such as 30, 1:30:00 or 2-12'
     [ "$seconds" -ge $slurm_shortest_s ] || slurm_refuse time "$time" 'at least 3, which is minutes'
   fi
-  for name in $slurm_passed out; do
-    [[ ${option[$name]:-} != *[[:cntrl:]\"\\]* ]] ||
-      slurm_refuse "$name" "${option[$name]//[[:cntrl:]]/ }" 'without quotes, backslashes and line breaks'
-  done
+  for name in $slurm_passed out; do slurm_check_text "$name" "${option[$name]:-}"; done
+}
+
+# What stands in a batch file between quotes.
+slurm_check_text() {  # NAME VALUE
+  [[ $2 != *[[:cntrl:]\"\\]* ]] || slurm_refuse "$1" "${2//[[:cntrl:]]/ }" 'without quotes, backslashes and line breaks'
 }
 
 # Finds --out in the command, and refuses what the batch files add.
@@ -68,6 +70,7 @@ slurm_check_command() {  # WORDS...
     [ "$previous" != --out ] || option[own-out]=$word
     previous=$word
   done
+  slurm_check_text out "${option[own-out]:-}"
   [ -z "${option[own-out]:-}" ] || [ -z "${option[out]:-}" ] || stop 2 'slurm: --out: is given twice; must be given once'
 }
 

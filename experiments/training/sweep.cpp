@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <stdexcept>
 
@@ -244,11 +245,14 @@ bool is_finished(const CellRun& plan, Run& run) {
   return check.state == CellCheck::State::finished;
 }
 
+/// What observers of the run write beside its directory's tables.
+constexpr std::array kept_folders{"record", "tensors"};
+
 /// Puts all of a trained run into its directory.
 void finish(RunRecord& record, const Training& training, Journal& journal, const CellRun& plan,
             std::uint64_t resumed_at) {
   journal.copy_to(record.staging());
-  for (const char* const kept : {"record", "tensors"}) {
+  for (const char* const kept : kept_folders) {
     if (fs::exists(plan.cell.directory / kept))
       fs::copy(plan.cell.directory / kept, record.staging() / kept, fs::copy_options::recursive);
   }
@@ -320,6 +324,9 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   const std::vector<FileMark> marks = resume(training, plan, run);
   const std::uint64_t resumed_at = training.trainer.steps_done();
   Journal journal(plan.cell, marks);
+  if (resumed_at == 0) {  // those of another run that is replaced
+    for (const char* const kept : kept_folders) fs::remove_all(plan.cell.directory / kept);
+  }
   progress.tick(resumed_at);
   try {
     train(training, journal, plan, progress);

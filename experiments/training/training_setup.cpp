@@ -168,6 +168,9 @@ TrainingSetup::TrainingSetup(TrainingOptions& options)
   const auto [optimizer, optimizer_options] =
       from_option("--optimizer", [&] { return names::parse_numeric_spec(options.optimizer); });
   if (const auto given = optimizer_options.find("learning_rate"); given != optimizer_options.end()) {
+    if (options.learning_rate && *options.learning_rate != given->second)
+      throw UsageError(fmt::format("--lr: {} is given beside --optimizer {}; must be given once",
+                                   *options.learning_rate, options.optimizer));
     options.learning_rate = given->second;
   } else if (!options.learning_rate) {
     options.learning_rate =
@@ -176,8 +179,11 @@ TrainingSetup::TrainingSetup(TrainingOptions& options)
   if (!options.batch) options.batch = row_.batch;
   if (!options.steps) options.steps = row_.steps;
   if (schedule_given) from_option("--schedule", [&] { reject_endless_warmup(options); });
-  if (!options.dump_tensors.empty())
-    dumped_steps(options.dump_tensors);  // rejected before anything is computed
+  if (options.dump_tensors.empty()) return;
+  if (const std::uint64_t last = dumped_steps(options.dump_tensors).back();
+      last >= static_cast<std::uint64_t>(*options.steps))
+    throw UsageError(fmt::format("--dump-tensors: step {} is given; allowed: 0 to {}, by --steps {}", last,
+                                 *options.steps - 1, *options.steps));
 }
 
 sim::Trainer TrainingSetup::trainer(const RunChoice& choice) const {
@@ -206,15 +212,19 @@ void TrainingSetup::observe(sim::Trainer& trainer, const RunChoice& choice,
                             const sim::PrecisionPolicy& policy) const {
   const std::vector<std::uint64_t> dumped =
       options_.dump_tensors.empty() ? std::vector<std::uint64_t>() : dumped_steps(options_.dump_tensors);
-  if (!choice.keep_in) return;
-  const std::filesystem::path directory = options_.directory / *choice.keep_in;
-  if (options_.record)
+  const auto folder = [&](const char* name) { return options_.directory / *choice.keep_in / name; };
+  const bool has_several_passes =
+      choice.accumulation_steps > 1 || choice.parallel.ranks > 1 || model_->num_losses() > 1;
+  const bool joins_in = !choice.keep_in && choice.exchange != nullptr;
+  if (options_.record && (choice.keep_in || joins_in))
     trainer.observe(make_gradient_recorder(
-        directory / "record", {.source = fmt::format("{}, policy {}, scaler {}, seed {}", description(choice),
-                                                     policy.name, choice.scaler, choice.seed),
-                               .scaler = choice.scaler,
-                               .exponents_every = options_.record_every}));
-  if (!dumped.empty()) trainer.observe(make_tensor_dump(directory / "tensors", dumped));
+        joins_in ? std::nullopt : std::optional(folder("record")),
+        {.source = fmt::format("{}, policy {}, scaler {}, seed {}", description(choice), policy.name,
+                               choice.scaler, choice.seed),
+         .scaler = choice.scaler,
+         .exponents_every = options_.record_every},
+        has_several_passes));
+  if (choice.keep_in && !dumped.empty()) trainer.observe(make_tensor_dump(folder("tensors"), dumped));
 }
 
 void TrainingSetup::require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,

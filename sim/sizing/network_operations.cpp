@@ -373,10 +373,6 @@ std::span<const OperatorSize> operator_sizes() {
   return sizes;
 }
 
-std::span<const NetworkOperation> network_operations() {
-  return rows;
-}
-
 const NetworkOperation& find_network_operation(std::string_view name) {
   return names::find_by_name(rows, "operation", name);
 }

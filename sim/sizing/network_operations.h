@@ -87,9 +87,6 @@ struct NetworkOperation {
   bool passes_gradient_on = false;
 };
 
-/// Every operation.
-std::span<const NetworkOperation> network_operations();
-
 /// Throws std::invalid_argument, naming the known ones, for an unknown name.
 const NetworkOperation& find_network_operation(std::string_view name);
 

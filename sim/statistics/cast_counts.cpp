@@ -59,28 +59,6 @@ FP16_VECTOR_CLONES CastCounts count_chunk(std::span<const float> values, const E
           .nonfinite_before = nonfinite};
 }
 
-template <const fp16::Format& F, class Stored>
-FP16_VECTOR_CLONES std::uint32_t count_chunk_above(std::span<const Stored> values, fp16::Bits<F> edge) {
-  std::uint32_t count = 0;
-  for (const Stored value : values) {
-    count += fp16::magnitude<F>(std::bit_cast<fp16::Bits<F>>(value)) >= edge;
-  }
-  return count;
-}
-
-// The sum of `count` over pieces in which a 32-bit counter cannot wrap: narrow counters vectorise best.
-template <class Counts, class Stored, class Count>
-Counts sum_over_chunks(std::span<const Stored> values, Count count) {
-  constexpr std::size_t chunk_size = std::size_t{1} << 30;
-  Counts counts{};
-  while (!values.empty()) {
-    const std::span<const Stored> chunk = values.first(std::min(values.size(), chunk_size));
-    counts += count(chunk);
-    values = values.subspan(chunk.size());
-  }
-  return counts;
-}
-
 }  // namespace
 
 CastCounts& CastCounts::operator+=(const CastCounts& other) {
@@ -94,23 +72,15 @@ CastCounts& CastCounts::operator+=(const CastCounts& other) {
 }
 
 CastCounts count_casts(std::span<const float> values, int log2_scale) {
-  return sum_over_chunks<CastCounts>(
-      values, [edges = edges_at(log2_scale)](auto chunk) { return count_chunk(chunk, edges); });
-}
-
-std::uint64_t count_above(std::span<const float> values, float edge) {
-  assert(edge >= 0);
-  const std::uint32_t edge_bits = fp16::magnitude<fp16::binary32>(std::bit_cast<std::uint32_t>(edge));
-  return sum_over_chunks<std::uint64_t>(
-      values, [=](auto chunk) { return count_chunk_above<fp16::binary32>(chunk, edge_bits); });
-}
-
-std::uint64_t count_above(std::span<const std::uint16_t> codes, float edge) {
-  assert(edge >= 0);
-  const std::uint16_t edge_code = fp16::magnitude<fp16::binary16>(
-      fp16::encode<fp16::binary16>(edge, {fp16::Rounding::toward_positive}).bits);
-  return sum_over_chunks<std::uint64_t>(
-      codes, [=](auto chunk) { return count_chunk_above<fp16::binary16>(chunk, edge_code); });
+  constexpr std::size_t chunk_size = std::size_t{1} << 30;  // in which a 32-bit counter cannot wrap
+  const auto edges = edges_at(log2_scale);
+  CastCounts counts{};
+  while (!values.empty()) {
+    const std::span<const float> chunk = values.first(std::min(values.size(), chunk_size));
+    counts += count_chunk(chunk, edges);
+    values = values.subspan(chunk.size());
+  }
+  return counts;
 }
 
 }  // namespace sim

@@ -27,11 +27,4 @@ struct CastCounts {
 /// numbers for all scales.
 CastCounts count_casts(std::span<const float> values, int log2_scale);
 
-/// How many values are not below `edge` in magnitude: |x| >= edge, infinite or NaN. That is the upper bin of
-/// the two that Graphcore's loss scalers keep (popops::histogram counts |x| < edge and takes the difference).
-/// edge >= 0.
-std::uint64_t count_above(std::span<const float> values, float edge);
-/// Counts binary16 codes whose magnitude is not below the edge.
-std::uint64_t count_above(std::span<const std::uint16_t> codes, float edge);
-
 }  // namespace sim

@@ -4,6 +4,9 @@
 #include <exception>
 #include <mutex>
 #include <optional>
+#include <stdexcept>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "sim/tensor/allocation_trace.h"
@@ -16,6 +19,7 @@ struct LockStep::Turn {
   std::condition_variable changed;
   std::optional<std::size_t> rank;
   std::exception_ptr error;
+  bool is_given_up = false;  ///< before any rank began, as not all can
 };
 
 LockStep::LockStep(std::size_t ranks) : ranks_(ranks), turn_(std::make_unique<Turn>()) {}
@@ -25,16 +29,22 @@ LockStep::~LockStep() = default;
 void LockStep::run(const std::function<void(std::size_t)>& compute) {
   turn_->rank = 0;
   turn_->error = nullptr;
+  turn_->is_given_up = false;
   {
     AllocationTrace* const trace = AllocationTrace::innermost();
     std::vector<std::jthread> others;
     for (std::size_t rank = 1; rank < ranks_; ++rank) {
-      others.emplace_back([this, rank, trace, &compute] {
-        const AllocationTrace::Continued continued(trace);
-        run_rank(rank, compute);
-      });
+      try {
+        others.emplace_back([this, rank, trace, &compute] {
+          const AllocationTrace::Continued continued(trace);
+          run_rank(rank, compute);
+        });
+      } catch (const std::system_error& error) {
+        give_up(rank, error);
+        break;
+      }
     }
-    run_rank(0, compute);
+    if (!turn_->is_given_up) run_rank(0, compute);
   }
   turn_->rank.reset();
   if (turn_->error) std::rethrow_exception(turn_->error);
@@ -64,6 +74,15 @@ void LockStep::run_rank(std::size_t rank, const std::function<void(std::size_t)>
   pass_on(rank);
 }
 
+void LockStep::give_up(std::size_t started, const std::system_error& error) {
+  const std::scoped_lock lock(turn_->mutex);
+  turn_->error = std::make_exception_ptr(std::runtime_error(
+      std::to_string(ranks_) + " ranks that gather need as many threads at once, and the system starts " +
+      std::to_string(started) + " (" + error.code().message() + "); allowed: fewer ranks"));
+  turn_->is_given_up = true;
+  turn_->changed.notify_all();
+}
+
 void LockStep::pass_on(std::size_t rank) {
   const std::scoped_lock lock(turn_->mutex);
   turn_->rank = (rank + 1) % ranks_;
@@ -72,7 +91,7 @@ void LockStep::pass_on(std::size_t rank) {
 
 void LockStep::wait_for(std::size_t rank) {
   std::unique_lock lock(turn_->mutex);
-  turn_->changed.wait(lock, [&] { return turn_->rank == rank; });
+  turn_->changed.wait(lock, [&] { return turn_->rank == rank || turn_->is_given_up; });
   if (turn_->error) throw Stopped{};
 }
 

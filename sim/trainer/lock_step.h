@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <system_error>
 #include <vector>
 
 namespace sim {
@@ -17,7 +18,7 @@ class LockStep {
   ~LockStep();
 
   /// Calls compute(rank) for every rank. Rethrows what one of them has thrown, after which the others end where they
-  /// wait.
+  /// wait. Throws std::runtime_error where the system starts fewer threads than there are ranks.
   void run(const std::function<void(std::size_t)>& compute);
   bool is_running() const;
 
@@ -29,6 +30,7 @@ class LockStep {
   struct Turn;
 
   void run_rank(std::size_t rank, const std::function<void(std::size_t)>& compute);
+  void give_up(std::size_t started, const std::system_error& error);
   void pass_on(std::size_t rank);
   void wait_for(std::size_t rank);
 

@@ -262,7 +262,7 @@ void Trainer::add_unscaled(std::optional<Gradients>& sum, const LossTerm& term, 
   const double divisor_ratio = layer_ ? 1 : term.scaler.unscale_scale() / static_cast<double>(pending.scale);
   if (options_.clip_before_unscale) {
     const ClippingResult result = clip(pending.scaled, options_.clipping);
-    if (result.norm.norm >= record.clipping.norm.norm) record.clipping.norm = result.norm;
+    if (!(result.norm.norm < record.clipping.norm.norm)) record.clipping.norm = result.norm;  // NaN, too
     record.clipping.clipped_values += result.clipped_values;
   }
   const AllocationScope scope(memory_.get(), MemoryRole::gradients);

@@ -129,6 +129,7 @@ TEST_CASE("lab slurm: bad values are one line and exit code 2, and leave nothing
       {"--time 1:2:3:4 -- " + sweep, "--time: '1:2:3:4' is given; must be such as"},
       {"--cpus-per-task 0 -- " + sweep, "--cpus-per-task: '0' is given; must be 1 to 9999"},
       {"--account 'a\"b' -- " + sweep, "--account: 'a\"b' is given; must be without quotes"},
+      {"-- " + sweep + " --out 'a\"b'", "--out: 'a\"b' is given; must be without quotes"},
       {"--fast -- " + sweep, "unknown option '--fast'"},
       {"--out a -- " + sweep + " --out b", "--out: is given twice"},
       {"--out /dev/null/out -- " + sweep, "--out: '/dev/null/out/slurm' cannot be made"},

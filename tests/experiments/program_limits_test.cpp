@@ -110,6 +110,20 @@ TEST_CASE("programs: a run that does not fit into memory is refused before its f
   CHECK(!fs::exists(directory / "never"));
 }
 
+TEST_CASE("programs: ranks for which no threads can be started are one line, and nobody waits for them") {
+  if (!addresses_can_be_limited) {
+    MESSAGE("skipped: the address sanitizer leaves no limit of addresses to set");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const std::string line =
+      refusal("training --model cnn --ranks 512 --batch 512 --sync-batch-norm --steps 1 --threads 1 --out " +
+                  (directory / "never").string(),
+              "ulimit -v 2500000; timeout 60 ");
+  CHECK(
+      contains(line, "training: 512 ranks that gather need as many threads at once, and the system starts "));
+}
+
 TEST_CASE("programs: a limit on the size of files is one line, and the same command goes on from there") {
   const TemporaryDirectory directory;
   const std::string command =

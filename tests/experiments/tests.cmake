@@ -22,6 +22,7 @@ halflab_test(experiments_common_test
   experiments/frame/curve_table_test.cpp
   experiments/frame/experiment_test.cpp
   experiments/frame/figure_test.cpp
+  experiments/training/gradient_record_test.cpp
   experiments/training/gradient_sites_test.cpp
   experiments/training/instruments_test.cpp
   experiments/training/memory_need_test.cpp

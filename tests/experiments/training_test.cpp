@@ -316,6 +316,18 @@ TEST_CASE("training: an order of another run's sums is refused with its file, an
   }
 }
 
+TEST_CASE("training: a run that replaces another keeps nothing of its record and dumps") {
+  const TemporaryDirectory directory;
+  const std::string options = "--model mlp:hidden1=8:hidden2=8 --steps 3 ", out = directory / "out";
+  REQUIRE(run(options + "--batch 4 --record --dump-tensors 0,2", out).exit_code == 0);
+  REQUIRE(run(options + "--batch 8 --dump-tensors 1", out).exit_code == 0);
+  std::vector<std::string> kept;
+  for (const auto& [file, content] : test::contents_of(fs::path(out) / "run")) {
+    if (file.starts_with("record/") || file.starts_with("tensors/")) kept.push_back(file);
+  }
+  CHECK(kept == std::vector<std::string>{"tensors/", "tensors/step_1.safetensors"});
+}
+
 TEST_CASE("training: processes that a launcher started and that do not know of each other are refused") {
   const TemporaryDirectory directory;
   const auto under = [&](const std::string& variables, const std::string& more) {
@@ -333,7 +345,8 @@ TEST_CASE("training: processes that a launcher started and that do not know of e
         "of a sweep\n");
   CHECK(contains(under(srun, "--steps 2").output, "4 processes were started by srun; must come with --mpi"));
   CHECK(!fs::exists(directory / "out"));
-  CHECK(under(srun, "--help").exit_code == 0);
+  for (const char* const question : {"--help", "-h", "--help-outputs", "--list models"})
+    CHECK(under(srun, question).exit_code == 0);
   CHECK(under(srun, "--sweep --steps 2 --shard 1/2").exit_code == 0);
   CHECK(under(batch_script, "--steps 2").exit_code == 0);
 }
@@ -353,6 +366,9 @@ TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written"
       {"--scalers dynamic:growth_factor=1", "growth_factor = 1"},
       {"--optimizer adamm", "adamm"},
       {"--accumulation-steps 0", "--accumulation-steps"},
+      {"--lr 0.1 --optimizer sgd:learning_rate=0.5",
+       "--lr: 0.1 is given beside --optimizer sgd:learning_rate=0.5"},
+      {"--steps 3 --dump-tensors 0,3", "--dump-tensors: step 3 is given; allowed: 0 to 2, by --steps 3"},
       {"--clip-norm 0", "--clip-norm"},
       {"--clip-before-unscale", "--clip-norm"},
       {"--checkpoint-every -1", "--checkpoint-every"},

@@ -20,10 +20,6 @@ constexpr std::array formats{
 
 }  // namespace
 
-std::vector<FileFormat> file_formats() {
-  return {formats.begin(), formats.end()};
-}
-
 const FileFormat& file_format_of(const std::filesystem::path& file) {
   const auto found = std::ranges::find(formats, file.extension().string(), &FileFormat::extension);
   return found == formats.end() ? formats.back() : *found;

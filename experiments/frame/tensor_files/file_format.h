@@ -15,9 +15,6 @@ struct FileFormat {
   Contents (*parse)(Bytes bytes, const std::filesystem::path& file, const RawLayout& raw);
 };
 
-/// All of them.
-std::vector<FileFormat> file_formats();
-
 /// The format of a file with that name; raw where no other claims its extension.
 const FileFormat& file_format_of(const std::filesystem::path& file);
 

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "experiments/frame/crc32.h"
 #include "experiments/frame/printable.h"
 #include "experiments/frame/tensor_files/inflate.h"
 #include "experiments/frame/tensor_files/npy.h"
@@ -42,6 +45,7 @@ struct Member {
   std::string name;
   Packing packing;
   std::uint64_t packed_bytes, unpacked_bytes, local_offset;
+  std::uint64_t checksum;  ///< CRC-32 of the unpacked bytes
 };
 
 class Archive {
@@ -119,7 +123,8 @@ class Archive {
                   .packing = Packing::none,
                   .packed_bytes = fields.at(20, 4),
                   .unpacked_bytes = fields.at(24, 4),
-                  .local_offset = fields.at(42, 4)};
+                  .local_offset = fields.at(42, 4),
+                  .checksum = fields.at(16, 4)};
     read_zip64(take(fields.at(30, 2)), member);
     take(fields.at(32, 2));
     const std::uint64_t method = fields.at(10, 2);
@@ -156,6 +161,21 @@ class Archive {
   const std::filesystem::path& file_;
 };
 
+/// CRC-32 and number of the unpacked bytes.
+std::pair<std::uint32_t, std::uint64_t> checksum_of(const Member& member, Bytes data,
+                                                    const std::filesystem::path& place) {
+  if (member.packing == Packing::none) return {crc32(data), data.size()};
+  std::uint32_t checksum = 0;
+  std::uint64_t size = 0;
+  Inflater inflater(data, place);
+  std::vector<std::byte> piece(std::size_t{1} << 16);
+  while (const std::size_t count = inflater.read(piece)) {
+    checksum = crc32(std::span(piece).first(count), checksum);
+    size += count;
+  }
+  return {checksum, size};
+}
+
 StoredTensor tensor_of(const Member& member, Bytes data, Bytes whole, const std::filesystem::path& file,
                        const RawLayout& raw) {
   const std::filesystem::path place = fmt::format("{}:{}", file.string(), one_line(member.name));
@@ -188,6 +208,9 @@ StoredTensor tensor_of(const Member& member, Bytes data, Bytes whole, const std:
     throw std::runtime_error(fmt::format("{} has {} bytes where its shape {}, type and header want {}",
                                          tensor.place(), member.unpacked_bytes, text_of(tensor.shape),
                                          header.bytes + tensor.bytes()));
+  const std::pair told(static_cast<std::uint32_t>(member.checksum), member.unpacked_bytes);
+  if (checksum_of(member, data, place) != told)
+    refuse(place, "is damaged: its checksum is that of other bytes");
   if (member.packing == Packing::none) {
     tensor.data = data.subspan(header.bytes);
     tensor.offset += header.bytes;

@@ -26,7 +26,7 @@ struct TensorToWrite {
   Bytes data;
 };
 
-/// Writes all under a temporary name, then renames. Elements begin at multiples of eight bytes. Throws
+/// Writes all under a temporary name, then renames. The first tensor begins at a multiple of eight bytes. Throws
 /// std::runtime_error, naming the file.
 void write_safetensors(const std::filesystem::path& file, const std::vector<TensorToWrite>& tensors,
                        const std::vector<std::pair<std::string, std::string>>& metadata = {});

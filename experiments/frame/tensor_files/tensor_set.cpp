@@ -89,6 +89,7 @@ void TensorSet::read_folder(const fs::path& folder, const std::string& prefix, c
   if (files.empty())
     throw std::runtime_error(
         fmt::format("folder '{}' has no .npy, .npz or .safetensors file", folder.string()));
+  std::ranges::for_each(shards, require_regular);  // one that is missing is no file of the folder
   // Numbers in names count as numbers: step_2 comes before step_10.
   std::ranges::sort(files, [](const fs::path& a, const fs::path& b) {
     return std::ranges::lexicographical_compare(

@@ -33,7 +33,7 @@ Request request_in(std::span<const char* const> arguments) {
   for (std::size_t i = 1; i < arguments.size(); ++i) {
     const std::string_view argument = arguments[i];
     if (argument == "--mpi") request.is_made = true;
-    for (const std::string_view option : {"--shard", "--cells", "--help", "--list"})
+    for (const std::string_view option : {"--shard", "--cells", "-h", "--help", "--help-outputs", "--list"})
       request.stands_alone |= argument.substr(0, argument.find('=')) == option;
     if (argument == library && i + 1 < arguments.size()) request.library = arguments[i + 1];
     if (argument.starts_with(library) && argument.substr(library.size()).starts_with('='))

@@ -497,6 +497,17 @@ TEST_CASE("trainer: clipping bounds the step, on scaled gradients it bounds it S
   CHECK(before_clipping.norm == doctest::Approx(scale * norm).epsilon(1e-9));
 }
 
+TEST_CASE("trainer: the norm of gradients that are no numbers is none, where it is clipped by scaled, too") {
+  for (const bool before_unscale : {false, true}) {
+    Setup setup{.policy = "amp", .scaler = "static:scale=1e38:skip_nonfinite=0"};
+    setup.options.clipping.max_norm = 1;
+    setup.options.clip_before_unscale = before_unscale;
+    Run r = training_runs::start(setup);
+    r.train(1);
+    CHECK(std::isnan(r.steps[0].clipping.norm.norm));
+  }
+}
+
 TEST_CASE("trainer: clipping by value is counted, and binary16 gradients are clipped too") {
   Setup setup{.policy = "O3", .scaler = "none", .optimizer = "sgd:learning_rate=1"};
   setup.options.clipping.max_value = 0x1p-10;

@@ -68,17 +68,21 @@ inline std::string zip_file(const std::vector<ZipMember>& members, bool zip64 = 
     const std::string data = member.is_deflated ? deflated(member.contents) : member.contents;
     const std::uint64_t offset = file.size(), none = 0xffffffff;
     const std::string method = little_endian(member.is_deflated ? 8 : 0, 2);
+    const std::string checksum =
+        little_endian(::crc32(0, reinterpret_cast<const Bytef*>(member.contents.data()),
+                              static_cast<uInt>(member.contents.size())),
+                      4);
     const std::string extra = !zip64 ? ""
                                      : little_endian(1, 2) + little_endian(24, 2) +
                                            little_endian(member.contents.size(), 8) +
                                            little_endian(data.size(), 8) + little_endian(offset, 8);
     const std::string sizes = little_endian(zip64 ? none : data.size(), 4) +
                               little_endian(zip64 ? none : member.contents.size(), 4);
-    file += "PK\3\4" + little_endian(45, 2) + little_endian(0, 2) + method + little_endian(0, 8) + sizes +
-            little_endian(member.name.size(), 2) + little_endian(extra.size(), 2) + member.name + extra +
-            data;
+    file += "PK\3\4" + little_endian(45, 2) + little_endian(0, 2) + method + little_endian(0, 4) + checksum +
+            sizes + little_endian(member.name.size(), 2) + little_endian(extra.size(), 2) + member.name +
+            extra + data;
     directory += "PK\1\2" + little_endian(45, 2) + little_endian(45, 2) + little_endian(0, 2) + method +
-                 little_endian(0, 8) + sizes + little_endian(member.name.size(), 2) +
+                 little_endian(0, 4) + checksum + sizes + little_endian(member.name.size(), 2) +
                  little_endian(extra.size(), 2) + little_endian(0, 10) +
                  little_endian(zip64 ? none : offset, 4) + member.name + extra;
   }

@@ -276,6 +276,11 @@ TEST_CASE("tensor_files: .npz files that are damaged are refused") {
   };
   const std::string long_array =
       test::npy_file(test::npy_dictionary("<f4", "False", "(5,)"), test::bytes_of(six));
+  const auto flipped = [&](bool is_deflated) {  // a bit of the checksum, which is as good as one of the data
+    std::string bytes = test::zip_file({{"a.npy", array, is_deflated}});
+    bytes[bytes.size() - 22 - 5 - 46 + 16] ^= 1;
+    return bytes;
+  };
   std::string damaged = good;
   for (std::size_t i = 120; i < 140; ++i) damaged[i] = '\xff';
   for (const auto& [bytes, message] : std::vector<std::pair<std::string, std::string>>{
@@ -287,6 +292,8 @@ TEST_CASE("tensor_files: .npz files that are damaged are refused") {
            {changed(22 + 5 + 4, 1), "does not begin where"},
            {damaged, "damaged"},
            {test::zip_file({{"a.npy", long_array, true}}), "want"},
+           {flipped(false), "a.npy' is damaged: its checksum is that of other bytes"},
+           {flipped(true), "a.npy' is damaged: its checksum is that of other bytes"},
            {test::zip_file({{"a.npy", "no array"}}), "does not begin with"},
        })
     check_refused(write(directory / "bad.npz", bytes), message);
@@ -326,6 +333,12 @@ TEST_CASE("tensor_files: safetensors that are damaged are refused before anythin
   check_refused((directory / "empty").string(), "cannot be read");
   std::filesystem::create_directory(directory / "empty");
   check_refused((directory / "empty").string(), "has no .npy, .npz or .safetensors file");
+  std::filesystem::create_directory(directory / "half");
+  write(directory / "half/m.safetensors.index.json",
+        R"({"weight_map":{"v":"m-1.safetensors","w":"m-2.safetensors"}})");
+  write(directory / "half/m-1.safetensors",
+        test::safetensors_file("{" + entry("F32", "[4]", "[0,16]") + "}", data));
+  check_refused((directory / "half").string(), "m-2.safetensors' cannot be read");
 }
 
 TEST_CASE("tensor_files: elements that lie misaligned, packed or beyond one piece arrive in order") {
