@@ -23,10 +23,6 @@ double rank_of(const SeedGroup& group) {
   return std::isfinite(loss) ? loss : std::numeric_limits<double>::infinity();
 }
 
-const sim::TextDataset* text_of(const Comparison& comparison) {
-  return dynamic_cast<const sim::TextDataset*>(&comparison.setup().dataset());
-}
-
 std::string difference_text(const std::optional<Estimate>& difference, double factor, int decimals) {
   return difference ? signed_with_interval(*difference, factor, decimals) : "-";
 }
@@ -145,7 +141,7 @@ std::string headline(const Comparison& comparison) {
     if (&group != &first && group.aborted_runs() > 0)
       text += fmt::format(" Under {}: {}.", name_of(group), group.ending(steps));
   }
-  if (const sim::TextDataset* data = text_of(comparison)) {
+  if (const sim::TextDataset* data = comparison.text()) {
     text += fmt::format(
         " Losses are in nats per character; without looking at the context none below {:.4f} is possible "
         "(unigram entropy)",

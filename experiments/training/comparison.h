@@ -62,6 +62,8 @@ class Comparison {
   std::size_t seeds() const { return groups_.front().results.size(); }
   bool has_reference() const { return has_reference_; }
   bool is_reference(const SeedGroup& group) const { return has_reference_ && &group == &groups_.front(); }
+  /// What the network learns; null where that is no text.
+  const sim::TextDataset* text() const { return dynamic_cast<const sim::TextDataset*>(&setup_->dataset()); }
   bool is_classifier() const { return setup_->model().is_classifier(); }
   /// By what the groups are judged: "final_accuracy" or "final_loss".
   std::string_view quality() const { return is_classifier() ? "final_accuracy" : "final_loss"; }

@@ -35,10 +35,6 @@ void merge(const std::filesystem::path& file, std::span<const Cell> cells) {
   merged.mark();
 }
 
-const sim::TextDataset* text_of(const Comparison& comparison) {
-  return dynamic_cast<const sim::TextDataset*>(&comparison.setup().dataset());
-}
-
 /// What a cell comes to, in the order of its summary.
 std::vector<std::string> cell_results() {
   return joined<std::string>(
@@ -200,7 +196,7 @@ void write_summary(RunRecord& record, std::span<const Comparison> comparisons, b
       quality_summary(prefix).write(record, {comparison, group});
       means_summary(prefix).write(record, group);
     }
-    if (const sim::TextDataset* text = text_of(comparison)) text_summary(of_network).write(record, *text);
+    if (const sim::TextDataset* text = comparison.text()) text_summary(of_network).write(record, *text);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "fp16/bulk.h"
 #include "fp16/exponent_histogram.h"
 #include "fp16/names.h"
 
@@ -23,7 +22,6 @@ struct GradientSummary {
   float max_abs = 0;             ///< largest finite magnitude among the weight gradients
   /// Exponents of weight and activation gradients; present whenever the scaler says needs_exponents().
   const fp16::ExponentHistogram* exponents = nullptr;
-  fp16::RoundingCounts rounding = {};  ///< taken at the roundings of the backward pass
   /// Null when no twin was run at this step; present whenever wants_twin() said so.
   const TwinSummary* twin = nullptr;
 };

@@ -100,7 +100,6 @@ GradientSummary summarise(const ScaledGradients& scaled, fp16::ExponentHistogram
     }
     if (exponents) add_exponents(*exponents, values);
   }
-  for (const fp16::RoundingCounts& counts : scaled.values.rounding) summary.rounding += counts;
   return summary;
 }
 

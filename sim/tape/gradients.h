@@ -48,9 +48,8 @@ struct UnscaleOptions {
 /// subnormal in the format.
 Gradients unscale(const ScaledGradients& scaled, const UnscaleOptions& options = {});
 
-/// What a loss scaler may know of a step, still scaled, but for the twin: what rounding did at all sites, as
-/// far as it was counted, and, if asked for, the exponents of all sites' values, which are counted into
-/// `exponents`.
+/// What a loss scaler may know of a step, still scaled, but for the twin; if asked for, with the exponents of all
+/// sites' values, which are counted into `exponents`.
 GradientSummary summarise(const ScaledGradients& scaled, fp16::ExponentHistogram* exponents);
 
 /// Limits on gradients; what is absent does not limit.

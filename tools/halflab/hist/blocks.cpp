@@ -27,9 +27,10 @@ class WorstBlockFinder {
 
   void add(std::span<const double> values, std::span<const double> decoded) {
     for (std::size_t i = 0; i < values.size(); ++i, ++next_) {
-      const std::uint64_t place = next_ % line_;
-      if (place % size_ == 0) end_block();
-      if (place % size_ == 0) first_ = next_;
+      if (next_ % line_ % size_ == 0) {
+        end_block();
+        first_ = next_;
+      }
       add(values[i], decoded[i]);
     }
   }
