@@ -137,7 +137,8 @@ void TrainingOptions::bind_without_model(CommandLine& command_line, int quick_st
   command_line.add("--context", context, "tokens in a window of text", {.minimum = 2, .maximum = 65536});
   command_line.add_seed(seed);
   command_line.add_flag("--record", record,
-                        "keep scale, overflow and largest gradient of every step, for halflab replay");
+                        "keep scale, overflow and largest gradient of every step, for halflab replay; with "
+                        "micro-batches, ranks or several losses each backward pass is made in FP32, too");
   command_line.add(
       "--record-every", record_every,
       "steps from one to the next whose exponents a record keeps, at the cost of a backward pass in FP32",
