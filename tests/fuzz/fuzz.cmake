@@ -18,7 +18,7 @@ function(halflab_fuzz name)
     endforeach()
     list(TRANSFORM arg_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE sources)
     add_custom_command(OUTPUT ${target}
-      COMMAND ${HALFLAB_FUZZ_COMPILER} -std=c++20 -O1 -g -DNDEBUG -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
+      COMMAND ${HALFLAB_FUZZ_COMPILER} -std=c++20 -O1 -g -DNDEBUG -DFUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined
         -ffp-contract=off -I${PROJECT_SOURCE_DIR} ${CMAKE_CURRENT_SOURCE_DIR}/fuzz/${name}.cpp ${sources} ${libraries} -lfmt -lz -pthread -o ${target}
       DEPENDS fuzz/${name}.cpp fuzz/fuzz.h fuzz/tensors.h ${sources} ${arg_LIBRARIES}
       COMMENT "Building the fuzz target ${name}" VERBATIM)
