@@ -67,34 +67,30 @@ void run_explanation(Run& run, const Options& options) {
 }
 
 constexpr const char* details =
-    "The files are .npy, or FILE:NAME of .npz and .safetensors; float16, bfloat16 or float32:\n"
-    "  import numpy as np\n"
-    "  np.save('a.npy', a.astype(np.float16))  # m x k\n"
-    "  np.save('b.npy', b.astype(np.float16))  # k x n\n"
-    "  np.save('d.npy', d)                     # m x n, as the kernel stored it\n"
-    "Numbers of float32 that are all bfloat16's, or all FP16's, are taken as such; of D only where the sums "
-    "are not. For A and B in FP32 and bfloat16 no tensor cores are tried, and slices of bfloat16 products "
-    "are "
-    "reduced by fp32, bfloat16, bfloat16_partials or bfloat16_in_place.\n"
-    "Several products of one kernel and shape are explained together: --a A1.npy,A2.npy --b "
-    "B1.npy,B2.npy --d D1.npy,D2.npy.\n"
-    "\n"
-    "A small D in FP16 tells little: about 1 of 1000 of its outputs differs between two orders of FP32 sums, "
-    "so "
-    "that a wrong order may reproduce all of them. D in FP32 tells with far fewer outputs. How many "
-    "hypotheses "
-    "would fit by chance is estimated from those that do not fit: one that misses m of all outputs counts "
-    "(2/3)^(m + 1), the chance that an order half as far off misses none. This takes all rates of misses as "
-    "equally likely beforehand, and outputs of other operands as independent. An order that is nearer still "
-    "to a "
-    "listed one may pass for it.\n"
-    "\n"
-    "The names in the answer are explained by --help-outputs.\n"
-    "With --cublas D is made on the current GPU by cuBLAS and cuBLASLt, whose libraries are "
-    "looked for when it starts.\n"
-    "NaNs explain each other whatever their payload; everything else is compared bit for bit. "
-    "The exit code is 1 when an output is beyond the error bound of every order of summation, or "
-    "a mistake is named; otherwise 0, whatever the verdict.";
+    R"(The files are .npy, or FILE:NAME of .npz and .safetensors; float16, bfloat16 or float32:
+  import numpy as np
+  np.save('a.npy', a.astype(np.float16))  # m x k
+  np.save('b.npy', b.astype(np.float16))  # k x n
+  np.save('d.npy', d)                     # m x n, as the kernel stored it
+Numbers of float32 that are all bfloat16's, or all FP16's, are taken as such; of D only where the
+sums are not. For A and B in FP32 and bfloat16 no tensor cores are tried, and slices of bfloat16
+products are reduced by fp32, bfloat16, bfloat16_partials or bfloat16_in_place.
+Several products of one kernel and shape are explained together: --a A1.npy,A2.npy --b B1.npy,B2.npy
+--d D1.npy,D2.npy.
+
+A small D in FP16 tells little: about 1 of 1000 of its outputs differs between two orders of FP32
+sums, so that a wrong order may reproduce all of them. D in FP32 tells with far fewer outputs. How
+many hypotheses would fit by chance is estimated from those that do not fit: one that misses m of
+all outputs counts (2/3)^(m + 1), the chance that an order half as far off misses none. This takes
+all rates of misses as equally likely beforehand, and outputs of other operands as independent. An
+order that is nearer still to a listed one may pass for it.
+
+The names in the answer are explained by --help-outputs.
+With --cublas D is made on the current GPU by cuBLAS and cuBLASLt, whose libraries are looked for
+when it starts.
+NaNs explain each other whatever their payload; everything else is compared bit for bit. The exit
+code is 1 when an output is beyond the error bound of every order of summation, or a mistake is
+named; otherwise 0, whatever the verdict.)";
 
 void run(Run& run, const Options& options) {
   options.inputs.by_cublas ? run_census(run, options) : run_explanation(run, options);

@@ -44,8 +44,8 @@ inline constexpr std::size_t help_width = 100;
 /// goes on below it, as far to the right as its text, or its second column, begins.
 std::string wrapped(std::string_view text, std::size_t width);
 
-/// The words, files and keys in lines of up to help_width characters. An entry begins after two spaces, what goes on after more; units
-/// stand in parentheses, what brings an entry in brackets.
+/// The words, files and keys in lines of up to help_width characters. An entry begins after two spaces, what goes on after
+/// more; units stand in parentheses, what brings an entry in brackets.
 std::string text_of(const Outputs& outputs);
 
 }  // namespace experiments

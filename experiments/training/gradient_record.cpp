@@ -241,9 +241,7 @@ class GradientRecorder final : public sim::StepObserver {
 
   void after_last_decision(sim::StepRecord&) override {
     if (!folder_) return;
-    const bool is_sampled = this->is_sampled(step_->step);
-    if (!is_sampled) step_->exponents.reset();
-    if (!is_sampled && !step_->found_nonfinite) {
+    if (!is_sampled(step_->step) && !step_->found_nonfinite) {
       step_->twin_exponents.reset();
       step_->twin_max_abs = step_->twin_max_abs_all = StepGradients::unknown;
     }
@@ -259,6 +257,7 @@ class GradientRecorder final : public sim::StepObserver {
 
   /// A step may have a decision for each of several losses or passes; it is told of them together.
   void add_run(const sim::ObservedDecision& decision, StepGradients& kept) const {
+    const auto log2 = is_sampled(kept.step) ? log2_of_power(decision.loss_scale) : std::nullopt;
     Largest largest{kept.max_abs, kept.max_abs_all};
     ExponentHistogram exponents;
     const sim::ScaledGradients& scaled = decision.gradients;
@@ -266,12 +265,11 @@ class GradientRecorder final : public sim::StepObserver {
       const sim::Extremes extremes = sim::extremes_of(scaled.values.gradients[i]);
       largest.add(scaled.sites[i], extremes.max_abs / scaled.values.scales[i]);
       kept.found_nonfinite |= extremes.found_nonfinite && sim::is_weight(scaled.sites[i]);
-      if (is_sampled(kept.step)) sim::add_exponents(exponents, scaled.values.gradients[i]);
+      if (log2) sim::add_exponents(exponents, scaled.values.gradients[i]);
     }
     kept.max_abs = largest.weights;
     kept.max_abs_all = largest.all;
-    if (const auto log2 = log2_of_power(decision.loss_scale))
-      add(kept.exponents, fp16::scaled(exponents, -*log2));
+    if (log2) add(kept.exponents, fp16::scaled(exponents, -*log2));
   }
 
   static void add_twin(const std::vector<sim::GradientSite>& sites, const sim::SiteGradients& twin,

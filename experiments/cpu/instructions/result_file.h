@@ -1,9 +1,9 @@
 #pragma once
 /// What a program found alone on its processor, as a file that validate_cpu makes a record of.
 ///
-/// Lines: "halflab cpu 1", "version" and Halflab's, the introduction as programs tell it ("family" and a hash of its rows); then for each row
-/// "row FAMILY NAME" and below it either "without" and the reason, or for each shard "shard NUMBER DIGEST MISMATCHES
-/// DOCUMENTED" and for each of the first differences "difference SHARD INDEX VALUE EXCEPTIONS VALUE EXCEPTIONS",
+/// Lines: "halflab cpu 1", "version" and Halflab's, the introduction as programs tell it, with a hash of each family's rows;
+/// then for each row "row FAMILY NAME" and below it either "without" and the reason, or for each shard "shard NUMBER DIGEST
+/// MISMATCHES DOCUMENTED" and for each of the first differences "difference SHARD INDEX VALUE EXCEPTIONS VALUE EXCEPTIONS",
 /// found and expected; "end". Codes and digests are hexadecimal.
 
 #include <cstdint>
