@@ -37,7 +37,7 @@ struct Outputs {
   std::vector<SummaryKey> summary_keys;
 };
 
-/// Of --help and --help-outputs, in characters.
+/// The longest line of --help and --help-outputs, in characters.
 inline constexpr std::size_t help_width = 100;
 
 /// Lines of at most `width` characters, as far as words allow, none of which ends in a space. What a line is too long for

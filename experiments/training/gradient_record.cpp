@@ -221,7 +221,7 @@ class GradientRecorder final : public sim::StepObserver {
         described_(std::move(described)),
         has_several_passes_(has_several_passes) {}
 
-  /// Of several passes all must be asked for before it is known whether their sum is finite.
+  /// A step of several passes tells after the last one whether their sum is finite; the twins of all are made before that.
   sim::BackwardNeeds needs(std::size_t step) const override {
     return {.twin = has_several_passes_ || is_sampled(step)};
   }

@@ -19,7 +19,7 @@ class ExactNumber {
  public:
   /// A number whose bits do not end is kept to so many.
   static constexpr int leading_bit_count = 192;
-  /// Of powers of two and ten that are read, and the longest mantissa.
+  /// The largest exponent of two or ten that is read, and the longest mantissa.
   static constexpr int largest_read = 5000;
 
   ExactNumber() = default;
