@@ -17,7 +17,8 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
             .outputs = outputs(),
             .details =
                 "Each PATH is what one rank brings, in the order of ranks. Errors are those of the mean "
-                "against the exact one of the files' values. fp16: every sum is rounded to FP16; "
+                "against the exact one of the files' values, those of binary64 rounded to FP32 first. fp16: "
+                "every sum is rounded to FP16; "
                 "fp32_accumulation: only what is sent; bf16, bf16_fp32_accumulation: the same in bfloat16; "
                 "fp32: nothing is rounded further. Every tensor is a message of its "
                 "own, which a ring cuts into as many chunks as there are ranks."},
