@@ -8,12 +8,15 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <ctime>
+#include <functional>
 #include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <system_error>
+#include <thread>
 #include <type_traits>
 
 #include "experiments/frame/build_information.h"
@@ -177,6 +180,20 @@ void Table::flush() {
   if (target_.file && !stream_.flush()) throw_not_written(*target_.file, errno);
 }
 
+namespace {
+
+/// Whether the attempt succeeds within half a second: a program that a killed run has started, such as gnuplot, may hold its
+/// lock and write into its folder for a moment longer.
+bool succeeds_soon(const std::function<bool()>& attempt) {
+  for (int tries = 0; tries < 10; ++tries) {
+    if (attempt()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return attempt();
+}
+
+}  // namespace
+
 RunRecord::RunRecord() = default;
 
 RunRecord::RunRecord(fs::path directory)
@@ -197,13 +214,17 @@ RunRecord::RunRecord(fs::path directory)
   lock_ = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (lock_ < 0) refuse(std::generic_category().message(errno));
   // Only a lock held by another run counts: a file system without locks is no reason to refuse.
-  if (::flock(lock_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  const auto is_locked = [this] { return ::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; };
+  if (!succeeds_soon(is_locked)) {
     clear_away();
     throw DirectoryInUse(refusal_of(directory_, "another run is writing there"));
   }
-  fs::remove_all(staging_, error);
-  if (!error) fs::create_directory(staging_, error);
-  if (error) refuse(error.message());
+  const auto is_staged = [&] {
+    fs::remove_all(staging_, error);
+    if (!error) fs::create_directory(staging_, error);
+    return !error;
+  };
+  if (!succeeds_soon(is_staged)) refuse(error.message());
 }
 
 RunRecord::~RunRecord() {

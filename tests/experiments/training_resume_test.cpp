@@ -87,6 +87,7 @@ TEST_CASE("training: killed again and again, at any moment, a run ends with the 
       CHECK(outcome.output == whole.output);
       break;
     }
+    INFO(outcome.output);
     REQUIRE(outcome.exit_code == -SIGKILL);
     ++kills;
   }

@@ -1,7 +1,11 @@
 #include "experiments/frame/record.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/file_contents.h"
@@ -42,6 +47,19 @@ std::string message_of(const fs::path& directory) {
 }
 
 }  // namespace
+
+TEST_CASE("record: what a killed run has started may hold its folder for a moment longer") {
+  const test::TemporaryDirectory directory;
+  const std::string folder = directory / "run";
+  std::filesystem::create_directory(folder);
+  const int held = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  REQUIRE(::flock(held, LOCK_EX) == 0);
+  std::jthread orphan([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(120));
+    ::close(held);
+  });
+  CHECK_NOTHROW(experiments::RunRecord{folder});
+}
 
 TEST_CASE("damaged and missing files of a committed run are named") {
   const TemporaryDirectory temporary;
