@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/file_contents.h"
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -154,15 +156,22 @@ bool is_listed_by_ctest(std::string_view test_name) {
   return test_name.find_first_of("[];") == std::string_view::npos;
 }
 
+/// The names of a file's tests, of which long ones go over several lines.
+std::vector<std::string> test_names_in(const std::string& text) {
+  std::vector<std::string> names;
+  constexpr std::string_view opening = "\nTEST_CASE(", end = ") {\n";
+  for (std::size_t at = text.find(opening); at != std::string::npos; at = text.find(opening, at + 1)) {
+    const std::size_t begin = at + opening.size();
+    names.push_back(text.substr(begin, text.find(end, begin) - begin));
+  }
+  return names;
+}
+
 std::vector<std::string> tests_unknown_to_ctest() {
   std::vector<std::string> unknown;
-  constexpr std::string_view opening = "TEST_CASE(\"";
   for (const std::string& file : sources_in("tests")) {
-    std::ifstream stream(root / file);
-    for (std::string line; std::getline(stream, line);) {
-      if (!line.starts_with(opening)) continue;
-      const std::string name = line.substr(opening.size(), line.rfind('"') - opening.size());
-      if (!is_listed_by_ctest(name)) unknown.push_back(file + ": " + line);
+    for (const std::string& name : test_names_in(test::content_of(root / file))) {
+      if (!is_listed_by_ctest(name)) unknown.push_back(file + ": " + name);
     }
   }
   return unknown;
@@ -193,6 +202,8 @@ TEST_CASE("house: ctest can list every test by its name") {
   for (const std::string& test : tests_unknown_to_ctest()) FAIL_CHECK(test);
   CHECK_FALSE(is_listed_by_ctest("one; two"));
   CHECK_FALSE(is_listed_by_ctest("m[0]"));
+  const std::string two = "\nTEST_CASE(\"a\") {\n}\n\nTEST_CASE(\n    \"b; \"\n    \"c\") {\n}\n";
+  CHECK(test_names_in(two) == std::vector<std::string>{"\"a\"", "\n    \"b; \"\n    \"c\""});
 }
 
 TEST_CASE("house: the rows refuse what points up") {

@@ -120,7 +120,7 @@ TEST_CASE("programs: every policy runs, with overrides too") {
 }
 
 TEST_CASE(
-    "programs: every scaler of every kind runs; two of the same with other options stand side by side") {
+    "programs: every scaler of every kind runs, and two of the same with other options stand side by side") {
   const TemporaryDirectory directory;
   const std::vector<std::string> scalers = listed("scalers");
   const Outcome all =

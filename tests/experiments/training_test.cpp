@@ -175,7 +175,8 @@ TEST_CASE("training: a loss scaler for each of two losses, their scales side by 
 }
 
 TEST_CASE(
-    "training: a character model is told against the unigram entropy; options come from a TOML file too") {
+    "training: a character model is told against the unigram entropy, and options come from a TOML file "
+    "too") {
   const TemporaryDirectory directory;
   std::ofstream(directory / "run.toml") << "model = 'transformer:layers=1:width=16:heads=2:dropout=0.1'\n"
                                            "policy = ['fp32', 'bf16']\nsweep = true\nsteps = 6\nbatch = 4\n"

@@ -2,10 +2,12 @@
 
 #include <doctest/doctest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "experiments/training/training_setup.h"
 #include "tests/file_contents.h"
@@ -31,10 +33,6 @@ class RecordedRun {
     choice_.keep_in = "";
   }
 
-  /// From the step that another trainer has come to.
-  void go_on(sim::Trainer& trainer, int steps) {
-    for (int step = 0; step < steps; ++step) trainer.step();
-  }
   sim::Trainer trainer() { return setup().trainer(choice_); }
   GradientRecord record() const { return experiments::read_gradient_record(folder()); }
   std::filesystem::path folder() const { return directory_ / "record"; }
@@ -51,6 +49,10 @@ class RecordedRun {
   std::optional<experiments::TrainingSetup> setup_;
 };
 
+void train(sim::Trainer& trainer, int steps) {
+  for (int step = 0; step < steps; ++step) trainer.step();
+}
+
 const std::string mlp = "mlp:hidden1=16:hidden2=8";
 
 }  // namespace
@@ -66,7 +68,7 @@ TEST_CASE("gradient record: in FP32 a run is its own twin, over micro-batches, r
       CAPTURE(choice.parallel.ranks);
       RecordedRun run(model, choice);
       sim::Trainer trainer = run.trainer();
-      run.go_on(trainer, 3);
+      train(trainer, 3);
       const GradientRecord record = run.record();
       REQUIRE(record.steps.size() == 3);
       CHECK(std::isnan(record.steps[1].twin_max_abs));
@@ -87,10 +89,10 @@ TEST_CASE(
   RunChoice choice{.policy = "amp", .scaler = "dynamic:init_scale=1e30", .accumulation_steps = 4};
   RecordedRun skipped(mlp, choice);
   sim::Trainer trainer = skipped.trainer();
-  skipped.go_on(trainer, 2);
+  train(trainer, 2);
   RecordedRun fp32(mlp, {.accumulation_steps = 4});
   sim::Trainer wide = fp32.trainer();
-  fp32.go_on(wide, 1);
+  train(wide, 1);
   const GradientRecord record = skipped.record();
   for (const StepGradients& step : record.steps) {
     CHECK(step.found_nonfinite);
@@ -104,28 +106,28 @@ TEST_CASE(
 TEST_CASE("gradient record: a run goes on in what a kill left of it, half a row included") {
   RecordedRun whole(mlp, {.policy = "amp"}), killed(mlp, {.policy = "amp"});
   sim::Trainer trainer = whole.trainer();
-  whole.go_on(trainer, 6);
+  train(trainer, 6);
   sim::TrainerState saved;
   {
     sim::Trainer first = killed.trainer();
-    killed.go_on(first, 3);
+    train(first, 3);
     saved = first.save();
-    killed.go_on(first, 2);
+    train(first, 2);
   }
   for (const char* const name : {"steps.csv", "exponents.csv"})
     std::ofstream(killed.folder() / name, std::ios::app) << "5,0.1";
   sim::Trainer second = killed.trainer();
   second.restore(saved);
-  killed.go_on(second, 3);
+  train(second, 3);
   CHECK(test::contents_of(killed.folder()) == test::contents_of(whole.folder()));
 }
 
 TEST_CASE("gradient record: a new run begins anew in the folder of another") {
   RecordedRun run(mlp, {.policy = "amp"}), fresh(mlp, {.policy = "amp"});
   sim::Trainer trainer = run.trainer();
-  run.go_on(trainer, 4);
+  train(trainer, 4);
   sim::Trainer again = run.trainer(), alone = fresh.trainer();
-  run.go_on(again, 2);
-  fresh.go_on(alone, 2);
+  train(again, 2);
+  train(alone, 2);
   CHECK(test::contents_of(run.folder()) == test::contents_of(fresh.folder()));
 }

@@ -189,7 +189,7 @@ void check_operations() {
 }
 
 TEST_CASE(
-    "operations: arrays of any length and place, an output that is an operand; overlapping ones are "
+    "operations: arrays of any length and place, an output that is an operand, overlapping ones are "
     "refused") {
   check_operations<binary16>();
   check_operations<bfloat16>();

@@ -131,7 +131,8 @@ void check_convolution(const Convolution& c, const Setting& setting, bool with_b
 }  // namespace
 
 TEST_CASE(
-    "conv2d: patches in the order channel, row, column; images in order, whatever is gathered at a time") {
+    "conv2d: patches in the order channel, row, column, and images in order, whatever is gathered at a "
+    "time") {
   constexpr Convolution shapes[] = {
       {2, 3, 6, 5, 4, 3, 1, 1},    // no square
       {3, 2, 7, 7, 3, 3, 2, 0},    // a stride that skips nothing

@@ -94,7 +94,8 @@ TEST_CASE("linear: the bias gradient is a sum down the rows, in FP16 only under 
 }
 
 TEST_CASE(
-    "conv2d: patches in the order channel, row, column; the weight gradient runs through images in order") {
+    "conv2d: patches in the order channel, row, column, and the weight gradient runs through images in "
+    "order") {
   constexpr std::size_t batch = 2, channels = 3, side = 5, filters = 2, kernel = 3;
   const std::vector<float> x = halves(batch * channels * side * side, "x"),
                            w = halves(filters * channels * kernel * kernel, "w"), b = halves(filters, "b");

@@ -30,7 +30,8 @@ sim::Network two_layers() {
 }  // namespace
 
 TEST_CASE(
-    "tape memory: every value and what losses save; gradients of parameters twice and of layers' outputs") {
+    "tape memory: every value and what losses save, and gradients of parameters twice and of layers' "
+    "outputs") {
   const sim::Network network = two_layers();
   const sim::TapeMemory memory = sim::tape_memory(sim::typed(network, sim::find_precision_policy("fp32")));
   // Input 15, hidden 12, relu 12, output 6, loss 1; probabilities 6.
