@@ -7,22 +7,11 @@
 #include "experiments/frame/tensor_files/element_type.h"
 #include "fp16/names.h"
 #include "fp16/rounding_names.h"
+#include "fp16/scale_rule_names.h"
 #include "tools/halflab/formats.h"
 
 namespace halflab::quantize {
 namespace {
-
-struct NamedRule {
-  std::string_view name;
-  fp16::ScaleRule rule;
-};
-
-constexpr std::array rules = [] {
-  std::array<NamedRule, fp16::scale_rules.size()> named{};
-  for (std::size_t i = 0; i < named.size(); ++i)
-    named[i] = {fp16::name_of(fp16::scale_rules[i]), fp16::scale_rules[i]};
-  return named;
-}();
 
 [[noreturn]] void refuse(std::string_view option, std::string_view format, std::string_view why) {
   throw std::invalid_argument(fmt::format("{}: {} {}", option, format, why));
@@ -94,8 +83,9 @@ Recipe recipe_of(const Options& options) {
                 .saturate = options.saturate};
   require_meaning(options, recipe);
   if (!options.scale_rule.empty())
-    recipe.scale_rule = experiments::from_option(
-        "--scale-rule", [&] { return names::find_by_name(rules, "scale rule", options.scale_rule).rule; });
+    recipe.scale_rule = experiments::from_option("--scale-rule", [&] {
+      return names::find_by_name(fp16::named_scale_rules, "scale rule", options.scale_rule).rule;
+    });
   return recipe;
 }
 

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cmath>
 #include <stdexcept>
-#include <tuple>
 
 #include "fp16/arithmetic.h"
 #include "fp16/codec.h"
@@ -28,164 +27,65 @@ using fp16::Format;
 using fp16::Result;
 using fp16::Rounding;
 
-// Operations by their names, for every format with arithmetic.
+constexpr std::string_view reciprocal = "rcp";
 
-struct Add {
-  static constexpr std::string_view name = "add";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::add<F>(a, b, attributes);
-  }
-};
-
-struct Subtract {
-  static constexpr std::string_view name = "subtract";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::subtract<F>(a, b, attributes);
-  }
-};
-
-struct Multiply {
-  static constexpr std::string_view name = "multiply";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::multiply<F>(a, b, attributes);
-  }
-};
-
-struct Divide {
-  static constexpr std::string_view name = "divide";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::divide<F>(a, b, attributes);
-  }
-};
-
-struct FusedMultiplyAdd {
-  static constexpr std::string_view name = "fma";
-  static constexpr int arity = 3;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F> c, const Attributes& attributes) {
-    return fp16::fma<F>(a, b, c, attributes);
-  }
-};
-
-struct SquareRoot {
-  static constexpr std::string_view name = "sqrt";
-  static constexpr int arity = 1;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F>, Bits<F>, const Attributes& attributes) {
-    return fp16::sqrt<F>(a, attributes);
-  }
-};
-
-struct Reciprocal {
-  static constexpr std::string_view name = "rcp";
-  static constexpr int arity = 1;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F>, Bits<F>, const Attributes& attributes) {
-    return fp16::divide<F>(fp16::encode<F>(1.0f).bits, a, attributes);
-  }
-};
-
-struct Fmod {
-  static constexpr std::string_view name = "fmod";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::fmod<F>(a, b, attributes);
-  }
-};
-
-struct Remainder {
-  static constexpr std::string_view name = "remainder";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::remainder<F>(a, b, attributes);
-  }
-};
-
-struct Minimum {
-  static constexpr std::string_view name = "minimum";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::minimum<F>(a, b, attributes);
-  }
-};
-
-struct Maximum {
-  static constexpr std::string_view name = "maximum";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::maximum<F>(a, b, attributes);
-  }
-};
-
-struct MinimumNumber {
-  static constexpr std::string_view name = "minimum_number";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::minimum_number<F>(a, b, attributes);
-  }
-};
-
-struct MaximumNumber {
-  static constexpr std::string_view name = "maximum_number";
-  static constexpr int arity = 2;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F> b, Bits<F>, const Attributes& attributes) {
-    return fp16::maximum_number<F>(a, b, attributes);
-  }
-};
-
-struct RoundToIntegral {
-  static constexpr std::string_view name = "round_to_integral";
-  static constexpr int arity = 1;
-  template <const Format& F>
-  static Result<F> of(Bits<F> a, Bits<F>, Bits<F>, const Attributes& attributes) {
-    return fp16::round_to_integral<F>(a, attributes);
-  }
-};
-
-using Operations = std::tuple<Add, Subtract, Multiply, Divide, FusedMultiplyAdd, SquareRoot, Reciprocal, Fmod,
-                              Remainder, Minimum, Maximum, MinimumNumber, MaximumNumber, RoundToIntegral>;
-
-template <class Operation, const Format& F>
-std::uint64_t apply(const Operands& codes, const Attributes& attributes) {
-  const auto code = [&](std::size_t i) { return static_cast<Bits<F>>(codes[i]); };
-  return Operation::template of<F>(code(0), code(1), code(2), attributes).bits;
+/// `of`, called as of<F>(a, b, c, attributes) with codes of F.
+template <const Format& F, class Of>
+Evaluate applied(Of of) {
+  return [of](const Operands& codes, const Attributes& attributes) -> std::uint64_t {
+    const auto code = [&](std::size_t i) { return static_cast<Bits<F>>(codes[i]); };
+    return of.template operator()<F>(code(0), code(1), code(2), attributes).bits;
+  };
 }
 
 /// Operands of F, which are binary32 numbers, too, and the result in binary32.
-template <class Operation, const Format& F>
-std::uint64_t apply_in_binary32(const Operands& codes, const Attributes& attributes) {
-  Operands wide{};
-  for (std::size_t i = 0; i < wide.size(); ++i)
-    wide[i] = fp16::detail::widened<fp16::binary32, F>(static_cast<Bits<F>>(codes[i]), attributes).bits;
-  return apply<Operation, fp16::binary32>(wide, attributes);
+template <const Format& F, class Of>
+Evaluate applied_in_binary32(Of of) {
+  return [wide_of = applied<fp16::binary32>(of)](const Operands& codes, const Attributes& attributes) {
+    Operands wide{};
+    for (std::size_t i = 0; i < wide.size(); ++i)
+      wide[i] = fp16::detail::widened<fp16::binary32, F>(static_cast<Bits<F>>(codes[i]), attributes).bits;
+    return wide_of(wide, attributes);
+  };
 }
 
-template <class Operation>
-Evaluate operation_in(const Format& operands, const Format& result, Rounding) {
-  return with_format(operands, [&]<const Format & F>() -> Evaluate {
-    if constexpr (F.has_arithmetic()) {
-      if (result == F) return apply<Operation, F>;
-      if constexpr (F.width() <= 16) {
-        if (result == fp16::binary32) return apply_in_binary32<Operation, F>;
-      }
-    }
-    return {};
-  });
+/// An operation of every format with arithmetic.
+template <class Of>
+Function operation(std::string_view name, int arity, Of of) {
+  return {.name = name, .arity = arity, .in = [of](const Format& operands, const Format& result, Rounding) {
+            return with_format(operands, [&]<const Format & F>() -> Evaluate {
+              if constexpr (F.has_arithmetic()) {
+                if (result == F) return applied<F>(of);
+                if constexpr (F.width() <= 16) {
+                  if (result == fp16::binary32) return applied_in_binary32<F>(of);
+                }
+              }
+              return {};
+            });
+          }};
 }
+
+// clang-format off
+std::vector<Function> operations() {
+  return {
+      operation("add", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::add<F>(a, b, to); }),
+      operation("subtract", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::subtract<F>(a, b, to); }),
+      operation("multiply", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::multiply<F>(a, b, to); }),
+      operation("divide", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::divide<F>(a, b, to); }),
+      operation("fma", 3, []<const Format& F>(auto a, auto b, auto c, auto& to) { return fp16::fma<F>(a, b, c, to); }),
+      operation("sqrt", 1, []<const Format& F>(auto a, auto, auto, auto& to) { return fp16::sqrt<F>(a, to); }),
+      operation(reciprocal, 1, []<const Format& F>(auto a, auto, auto, auto& to) {
+        return fp16::divide<F>(fp16::encode<F>(1.0f).bits, a, to);
+      }),
+      operation("fmod", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::fmod<F>(a, b, to); }),
+      operation("remainder", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::remainder<F>(a, b, to); }),
+      operation("minimum", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::minimum<F>(a, b, to); }),
+      operation("maximum", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::maximum<F>(a, b, to); }),
+      operation("minimum_number", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::minimum_number<F>(a, b, to); }),
+      operation("maximum_number", 2, []<const Format& F>(auto a, auto b, auto, auto& to) { return fp16::maximum_number<F>(a, b, to); }),
+      operation("round_to_integral", 1, []<const Format& F>(auto a, auto, auto, auto& to) { return fp16::round_to_integral<F>(a, to); })};
+}
+// clang-format on
 
 Evaluate cast_in(const Format& operands, const Format& result, Rounding) {
   return with_format(operands, [&]<const Format & From>() -> Evaluate {
@@ -303,13 +203,10 @@ Evaluate in_bfloat16(const InDoubles& row, const Format& operands, const Format&
 }
 
 std::vector<Function> all_functions() {
-  std::vector<Function> all;
-  [&]<class... Operation>(std::type_identity<std::tuple<Operation...>>) {
-    (all.push_back({Operation::name, Operation::arity, operation_in<Operation>}), ...);
-  }(std::type_identity<Operations>{});
+  std::vector<Function> all = operations();
   all.push_back({"cast", 1, cast_in});
   for (const fp16::math::UnaryFunction* const function : fp16::math::unary_functions()) {
-    if (function->name() == Reciprocal::name) continue;  // of every format
+    if (function->name() == reciprocal) continue;  // of every format
     Function row = of_halves(*function);
     for (const InDoubles& wide : in_doubles) {
       if (wide.name != row.name) continue;

@@ -9,7 +9,9 @@
 #include "fp16/block.h"
 #include "fp16/codec.h"
 #include "fp16/formats.h"
+#include "fp16/names.h"
 #include "fp16/philox.h"
+#include "fp16/scale_rule_names.h"
 #include "tools/halflab/show/numbers.h"
 #include "tools/page/engine/answer.h"
 #include "tools/page/engine/engine.h"
@@ -33,18 +35,9 @@ Json of(const BlockFormat& format) {
 }
 
 Json formats() {
-  Json rows = Json::array(), rules = Json::array();
+  Json rows = Json::array();
   for (const BlockFormat* format : fp16::block_formats) rows.push_back(of(*format));
-  for (const fp16::ScaleRule rule : fp16::scale_rules) rules.push_back(fp16::name_of(rule));
-  return {{"formats", rows}, {"rules", rules}};
-}
-
-fp16::ScaleRule rule_named(std::string_view name) {
-  const auto found =
-      std::ranges::find(fp16::scale_rules, name, [](auto rule) { return fp16::name_of(rule); });
-  if (found == fp16::scale_rules.end())
-    throw std::invalid_argument(fmt::format("there is no scale rule '{}'", name));
-  return *found;
+  return {{"formats", rows}, {"rules", names::names_of(fp16::named_scale_rules)}};
 }
 
 std::vector<float> read_values(std::string_view row) {
@@ -145,7 +138,7 @@ struct Encoded {
 };
 
 Json blocks(std::string_view format, std::string_view rule_name, const Row& row) {
-  const fp16::ScaleRule rule = rule_named(rule_name);
+  const fp16::ScaleRule rule = names::find_by_name(fp16::named_scale_rules, "scale rule", rule_name).rule;
   Json found, all = Json::array();
   fp16::for_each_block_format([&]<const BlockFormat & B>() {
     const Encoded<B> encoded(row.values, rule);

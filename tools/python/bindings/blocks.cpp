@@ -6,22 +6,12 @@
 #include "fp16/block.h"
 #include "fp16/block_arrays.h"
 #include "fp16/names.h"
+#include "fp16/scale_rule_names.h"
 #include "tools/python/bindings/arguments.h"
 #include "tools/python/bindings/bindings.h"
 
 namespace halflab_python {
 namespace {
-
-struct NamedRule {
-  std::string_view name;
-  fp16::ScaleRule rule;
-};
-
-fp16::ScaleRule rule_named(std::string_view name) {
-  std::vector<NamedRule> rules;
-  for (const fp16::ScaleRule rule : fp16::scale_rules) rules.push_back({name_of(rule), rule});
-  return names::find_by_name(std::span<const NamedRule>(rules), "scale_rule", name).rule;
-}
 
 /// The row by its name.
 template <class Visit>
@@ -41,7 +31,7 @@ void with_block_format(std::string_view name, Visit&& visit) {
 template <const fp16::BlockFormat& B>
 fp16::ScaleRule checked_rule(const std::optional<std::string>& name) {
   if (!name) return fp16::ScaleRule::floor;
-  const fp16::ScaleRule rule = rule_named(*name);
+  const fp16::ScaleRule rule = names::find_by_name(fp16::named_scale_rules, "scale_rule", *name).rule;
   if constexpr (B.has_tensor_scale) {
     throw std::invalid_argument("scale_rule = '" + *name + "' is not allowed with " + std::string(B.name) +
                                 ", whose scales are no powers of two; allowed: None");
