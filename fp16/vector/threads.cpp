@@ -1,5 +1,7 @@
 #include "fp16/vector/threads.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <condition_variable>
 #include <exception>
@@ -83,10 +85,13 @@ class Pool {
   std::vector<Worker*> idle_;  ///< has room for all
 };
 
-/// Never destroyed: its threads sleep until the process ends.
+/// Never destroyed: its threads sleep until the process ends. A process that fork() has made begins with an empty pool, since
+/// no thread but the one that called fork() exists in it.
 Pool& pool() {
-  static Pool& workers = *new Pool;
-  return workers;
+  static Pool* workers = new Pool;
+  [[maybe_unused]] static const int registered =
+      ::pthread_atfork(nullptr, nullptr, [] { workers = new Pool; });
+  return *workers;
 }
 
 /// The workers of one call, until all are done.

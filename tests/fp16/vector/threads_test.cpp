@@ -3,6 +3,8 @@
 #include "fp16/vector/threads.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -44,6 +46,19 @@ TEST_CASE("for_each_part: every element once, parts begin at multiples of the gr
   }
   CHECK_THROWS_WITH_AS(for_each_part(1, 0, 1, [](std::size_t, std::size_t) {}),
                        "threads: 0 is not allowed; at least 1", std::invalid_argument);
+}
+
+TEST_CASE("for_each_part: a process that fork() has made has threads of its own") {
+  visits(64, 3, 1);  // from now on there are workers, which the child has not
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::alarm(20);  // a child that waits for the parent's workers is killed
+    ::_exit(visits(64, 3, 1) == std::vector<int>(64, 1) ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
 }
 
 TEST_CASE("for_each_part: the parts of one call run at the same time, the first on the caller's thread") {

@@ -1,7 +1,9 @@
 """Numbers, arrays and formats against exact rationals, the standard library and numpy's own halves."""
 
+import copy
 import itertools
 import math
+import pickle
 import random
 import struct
 import unittest
@@ -117,6 +119,41 @@ class Formats(Case):
         self.assert_same(halflab.round_to(1e6, saturate=True), 65504)
         self.assert_same(halflab.round_to(-(2.0**-15), flush_to_zero=True), -0.0)
         self.assert_same(halflab.add(2.0**-24, 0.0, denormals_are_zero=True), 0.0)
+
+    def test_counting_changes_no_result(self):
+        values = [0.0, 6e-8, 1e-40, 1e-310, 0.1, 65504.0, np.inf, np.nan]
+        with np.errstate(all="ignore"):
+            arrays = [np.array(values, dtype) for dtype in ("float16", "float32", "float64")]
+        for array in arrays:
+            for format in ("binary16", "bfloat16", "tf32", "binary32", "binary64"):
+                for attributes in ({}, {"denormals_are_zero": True}, {"rounding": "stochastic", "seed": 7}):
+                    with self.subTest(dtype=array.dtype, format=format, **attributes):
+                        plain = halflab.encode(array, format, **attributes)
+                        counted = halflab.encode(array, format, counts=halflab.Counts(), **attributes)
+                        self.assertTrue(np.array_equal(plain, counted))
+
+    def test_subnormal_operands_of_every_dtype_are_read_as_zeros(self):
+        for dtype in ("float16", "float32", "float64"):
+            smallest = np.array(np.finfo(dtype).smallest_subnormal)
+            self.assert_same(halflab.round_to(smallest, "binary64", denormals_are_zero=True), 0.0)
+
+    def test_signalling_nans_of_every_dtype_are_invalid(self):
+        for width, code in ((16, 0x7C01), (32, 0x7F800001), (64, 0x7FF0000000000001)):
+            signalling = np.array([code], f"uint{width}").view(f"float{width}")
+            counts = halflab.Counts()
+            halflab.encode(signalling, counts=counts)
+            self.assertEqual(counts.invalid, 1, width)
+            halflab.add(signalling, 1.0, format=f"binary{width}", counts=counts)
+            self.assertEqual(counts.invalid, 2, width)
+
+    def test_results_go_through_pickle(self):
+        counts, histogram = halflab.Counts(), halflab.ExponentHistogram([0.75, -3.0, 0.0, np.inf, np.nan])
+        halflab.add([1.0, 1e-8], [6e-5, 1.0], counts=counts)
+        for made in (pickle.loads(pickle.dumps(counts)), copy.deepcopy(counts)):
+            self.assertEqual(made.as_dict(), counts.as_dict())
+        self.assertEqual(pickle.loads(pickle.dumps(histogram)), histogram)
+        for format in halflab.formats.values():
+            self.assertIs(pickle.loads(pickle.dumps(format)), format)
 
     def test_fields_make_up_the_value(self):
         codes = np.arange(2**16)

@@ -147,15 +147,23 @@ Array<Bits<F>> codes(const py::object& bits) {
   return Array<Bits<F>>(given);
 }
 
+/// The codes of numpy's floats of F; NaNs keep all their bits.
+template <const Format& F>
+Array<Bits<F>> codes_of(const py::array& floats) {
+  return Array<Bits<F>>(floats.attr("view")(py::dtype::of<Bits<F>>()));
+}
+
 /// The codes of reals that are numbers of F; throws, naming the operand, where one is not.
 template <const Format& F>
 std::vector<Bits<F>> exact_codes(const py::array& reals, std::string_view operand) {
   const auto size = static_cast<std::size_t>(reals.size());
   std::vector<Bits<F>> result(size);
-  if (F == fp16::binary16 && are_floats(reals, sizeof(std::uint16_t))) {
-    const Array<std::uint16_t> halves = reals.attr("view")("uint16");  // NaNs keep all their bits
-    std::ranges::copy(span_of(halves), result.begin());
-    return result;
+  if constexpr (F == fp16::binary16 || F == fp16::binary32 || F == fp16::binary64) {
+    if (are_floats(reals, sizeof(Bits<F>))) {
+      const Array<Bits<F>> given = codes_of<F>(reals);
+      std::ranges::copy(span_of(given), result.begin());
+      return result;
+    }
   }
   const Array<double> doubles = as_doubles(reals);
   for (std::size_t i = 0; i < size; ++i) {

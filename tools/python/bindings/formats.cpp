@@ -46,14 +46,6 @@ py::array_t<double> numbers_of(const NamedFormat& named) {
 }
 
 template <const Format& F>
-py::array_t<Bits<F>> encoded_floats(const Array<float>& values, const RoundingArguments& rounding) {
-  py::array_t<Bits<F>> bits = empty_like<Bits<F>>(values);
-  const std::vector<std::uint32_t> random = rounding.random_bits(span_of(values).size());
-  fp16::encode<F>(span_of(values), writable(bits), rounding.attributes, {.random_bits_32 = random});
-  return bits;
-}
-
-template <const Format& F>
 py::array_t<Bits<F>> encoded_doubles(const Array<double>& values, const RoundingArguments& rounding) {
   py::array_t<Bits<F>> bits = empty_like<Bits<F>>(values);
   // What a float rounds to with the same 32 bits, its double does with these 64.
@@ -65,10 +57,29 @@ py::array_t<Bits<F>> encoded_doubles(const Array<double>& values, const Rounding
   return bits;
 }
 
+/// Of numpy's float16 or float32, whose codes say what is subnormal or a signalling NaN, which wider numbers do not.
+template <const Format& F, const Format& From>
+py::array_t<Bits<F>> encoded_codes(const py::array& values, const RoundingArguments& rounding) {
+  const Array<Bits<From>> given = codes_of<From>(values);
+  py::array_t<Bits<F>> bits = empty_like<Bits<F>>(values);
+  const std::vector<std::uint32_t> random = rounding.random_bits(span_of(given).size());
+  const fp16::ArrayOptions options{.random_bits_32 = random};
+  if (rounding.counts == nullptr && From == fp16::binary32) {
+    fp16::encode<F>(span_of(Array<float>(values)), writable(bits), rounding.attributes, options);
+  } else if (rounding.counts == nullptr) {
+    fp16::convert<F, From>(span_of(given), writable(bits), rounding.attributes, options);
+  } else {
+    transform_elements<F>(
+        [](Bits<From> code, const fp16::Attributes& a) { return fp16::convert<F, From>(code, a); },
+        writable(bits), rounding, options, span_of(given));
+  }
+  return bits;
+}
+
 template <const Format& F>
 py::array_t<Bits<F>> encoded(const py::array& values, const RoundingArguments& rounding) {
-  const bool fit_floats = are_floats(values, sizeof(std::uint16_t)) || are_floats(values, sizeof(float));
-  if (fit_floats && rounding.counts == nullptr) return encoded_floats<F>(Array<float>(values), rounding);
+  if (are_floats(values, sizeof(std::uint16_t))) return encoded_codes<F, fp16::binary16>(values, rounding);
+  if (are_floats(values, sizeof(float))) return encoded_codes<F, fp16::binary32>(values, rounding);
   return encoded_doubles<F>(as_doubles(values), rounding);
 }
 
@@ -193,7 +204,13 @@ void bind_format_class(py::module_& module) {
       module, "Format",
       "A binary floating-point format: a row of halflab.formats. Everything is computed from its width of\n"
       "exponent, its precision and its encoding.");
-  format.def_property_readonly("name", [](const NamedFormat& named) { return named.name; })
+  format
+      .def("__reduce__",
+           [](const NamedFormat& named) {
+             return py::make_tuple(py::module_::import("halflab._halflab").attr("format_named"),
+                                   py::make_tuple(named.name));
+           })
+      .def_property_readonly("name", [](const NamedFormat& named) { return named.name; })
       .def_property_readonly(
           "encoding",
           [](const NamedFormat& named) { return encodings[static_cast<std::size_t>(named.format.encoding)]; },

@@ -253,6 +253,16 @@ void bind_histogram(py::module_& module) {
                              "The largest m for which 2^m keeps every finite value within 65504, or None.")
       .def_property_readonly("recommended_log2_scale", recommended_log2_scale,
                              "log2 of the loss scale an octave below the largest without overflow, or None.")
+      .def(py::pickle(
+          [](const ExponentHistogram& own) {
+            return py::make_tuple(octave_counts(own), own.max_abs(), own.zero(), own.infinite(), own.nan());
+          },
+          [](const py::tuple& state) {
+            ExponentHistogram histogram;
+            add_counts(histogram, state[0], py::cast<double>(state[1]), py::cast<std::uint64_t>(state[2]),
+                       py::cast<std::uint64_t>(state[3]), py::cast<std::uint64_t>(state[4]));
+            return histogram;
+          }))
       .def("__repr__", [](const ExponentHistogram& own) {
         return "ExponentHistogram of " + std::to_string(own.total()) + " values";
       });

@@ -40,6 +40,23 @@ void bind_rounding(py::module_& module) {
       .def_readonly("divide_by_zero", &Counts::divide_by_zero, "Raised the flag of that name.")
       .def_readonly("invalid", &Counts::invalid, "Raised the invalid flag.")
       .def_property_readonly("total", &Counts::total, "Elements counted.")
+      .def(py::pickle(
+          [](const Counts& c) {
+            const fp16::RoundingCounts& r = c.rounding;
+            return py::make_tuple(r.exact, r.inexact, r.subnormal, r.flushed, r.overflowed, c.underflow,
+                                  c.divide_by_zero, c.invalid);
+          },
+          [](const py::tuple& state) {
+            const auto count = [&](std::size_t i) { return py::cast<std::uint64_t>(state[i]); };
+            return Counts{.rounding = {.exact = count(0),
+                                       .inexact = count(1),
+                                       .subnormal = count(2),
+                                       .flushed = count(3),
+                                       .overflowed = count(4)},
+                          .underflow = count(5),
+                          .divide_by_zero = count(6),
+                          .invalid = count(7)};
+          }))
       .def("__repr__",
            [](const Counts& c) { return "Counts(" + py::cast<std::string>(py::str(c.as_dict())) + ")"; });
 }
