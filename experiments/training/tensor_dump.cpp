@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstddef>
 #include <deque>
+#include <functional>
+#include <optional>
 #include <ranges>
 #include <span>
 #include <stdexcept>
@@ -34,13 +36,9 @@ class Dump {
                         .data = bytes_.back()});
   }
 
-  /// The values divided by `scale`, each rounded once.
-  void add(std::string name, const sim::Tensor& tensor, double scale = 1) {
-    files::Shape shape(tensor.shape().begin(), tensor.shape().end());
-    std::vector<double> values = sim::values_of<double>(tensor);
-    for (double& value : values) value /= scale;
-    if (tensor.format() == fp16::binary64)
-      return add<double>(std::move(name), "F64", std::move(shape), values);
+  /// Rounded once to binary32, but for what comes from binary64.
+  void add(std::string name, files::Shape shape, bool in_binary64, const std::vector<double>& values) {
+    if (in_binary64) return add<double>(std::move(name), "F64", std::move(shape), values);
     const std::vector<float> floats(values.begin(), values.end());
     add<float>(std::move(name), "F32", std::move(shape), floats);
   }
@@ -75,32 +73,115 @@ class Dump {
   std::vector<files::TensorToWrite> tensors_;
 };
 
+files::Shape shape_of(const sim::Tensor& tensor) {
+  return {tensor.shape().begin(), tensor.shape().end()};
+}
+
+/// What is to be known of a step once its last decision has been made.
+struct StepTensors {
+  /// A gradient with S divided out, of the decisions so far.
+  struct Gradient {
+    std::string name;
+    files::Shape shape;
+    bool in_binary64;
+    std::vector<double> values;
+  };
+
+  Dump weights;
+  std::string policy;
+  std::vector<Gradient> gradients;
+
+  explicit StepTensors(const sim::ObservedDecision& first) : policy(first.tape.policy().name) {
+    for (std::size_t i = 0; i < first.state.weights.size(); ++i) {
+      const sim::Tensor& weight = first.state.weights[i];
+      weights.add("weights/" + first.state.specs[i].name, shape_of(weight), weight.format() == fp16::binary64,
+                  sim::values_of<double>(weight));
+    }
+    for (std::size_t i = 0; i < first.gradients.sites.size(); ++i) {
+      const sim::Tensor& gradient = first.gradients.values.gradients[i];
+      gradients.push_back({.name = "gradients/" + first.gradients.sites[i].name,
+                           .shape = shape_of(gradient),
+                           .in_binary64 = gradient.format() == fp16::binary64,
+                           .values = unscaled(first.gradients, i)});
+    }
+  }
+
+  /// Parameters alone have gradients that add up over micro-batches.
+  void add(const sim::ScaledGradients& next) {
+    for (std::size_t i = 0; i < next.sites.size(); ++i) {
+      if (!sim::is_weight(next.sites[i])) continue;
+      std::ranges::transform(gradients[i].values, unscaled(next, i), gradients[i].values.begin(),
+                             std::plus<>());
+    }
+  }
+
+ private:
+  static std::vector<double> unscaled(const sim::ScaledGradients& scaled, std::size_t site) {
+    std::vector<double> values = sim::values_of<double>(scaled.values.gradients[site]);
+    for (double& value : values) value /= scaled.values.scales[site];
+    return values;
+  }
+};
+
+/// The examples of both, in order.
+sim::Batch joined(sim::Batch batch, const sim::Batch& next) {
+  const auto append = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+  batch.size += next.size;
+  append(batch.inputs, next.inputs);
+  append(batch.tokens, next.tokens);
+  append(batch.labels, next.labels);
+  append(batch.boxes, next.boxes);
+  return batch;
+}
+
 class TensorDump final : public sim::StepObserver {
  public:
-  TensorDump(fs::path folder, std::vector<std::uint64_t> steps)
-      : folder_(std::move(folder)), steps_(std::move(steps)) {}
+  TensorDump(fs::path folder, std::vector<std::uint64_t> steps, sim::BatchSampler micro_batches,
+             std::size_t accumulation_steps)
+      : folder_(std::move(folder)),
+        steps_(std::move(steps)),
+        micro_batches_(std::move(micro_batches)),
+        accumulation_steps_(accumulation_steps) {}
 
   sim::BackwardNeeds needs(std::size_t) const override { return {}; }
 
   void after_decision(const sim::ObservedDecision& decision, sim::StepRecord& step) override {
     if (!std::ranges::binary_search(steps_, step.step)) return;
-    Dump dump;
-    for (std::size_t i = 0; i < decision.state.weights.size(); ++i)
-      dump.add("weights/" + decision.state.specs[i].name, decision.state.weights[i]);
-    const sim::ScaledGradients& scaled = decision.gradients;
-    for (std::size_t i = 0; i < scaled.sites.size(); ++i)
-      dump.add("gradients/" + scaled.sites[i].name, scaled.values.gradients[i], scaled.values.scales[i]);
-    dump.add(decision.batch);
+    if (tensors_) {
+      tensors_->add(decision.gradients);
+    } else {
+      tensors_.emplace(decision);
+    }
+  }
+
+  void after_last_decision(sim::StepRecord& step) override {
+    if (!tensors_) return;
+    Dump dump = std::move(tensors_->weights);
+    for (const StepTensors::Gradient& gradient : tensors_->gradients)
+      dump.add(gradient.name, gradient.shape, gradient.in_binary64, gradient.values);
+    dump.add(batch_of(step.step));
     dump.write(folder_ / fmt::format("step_{}.safetensors", step.step),
                {{"step", fmt::format("{}", step.step)},
-                {"loss_scale", fmt::format("{}", decision.loss_scale)},
-                {"policy", std::string(decision.tape.policy().name)},
+                {"loss_scale", fmt::format("{}", step.scale)},
+                {"policy", tensors_->policy},
                 {"decision", std::string(sim::name_of(step.decision))}});
+    tensors_.reset();
   }
 
  private:
+  sim::Batch batch_of(std::uint64_t step) {
+    const std::uint64_t first = step * accumulation_steps_;
+    sim::Batch batch = micro_batches_.batch(first);
+    for (std::uint64_t i = 1; i < accumulation_steps_; ++i)
+      batch = joined(std::move(batch), micro_batches_.batch(first + i));
+    return batch;
+  }
+
   fs::path folder_;
   std::vector<std::uint64_t> steps_;
+  sim::BatchSampler micro_batches_;
+  std::size_t accumulation_steps_;
+  std::optional<StepTensors> tensors_;  ///< of the step that is being made, where it is one of `steps_`
 };
 
 }  // namespace
@@ -120,8 +201,11 @@ std::vector<std::uint64_t> dumped_steps(const std::string& option) {
   return steps;
 }
 
-std::unique_ptr<sim::StepObserver> make_tensor_dump(fs::path folder, std::vector<std::uint64_t> steps) {
-  return std::make_unique<TensorDump>(std::move(folder), std::move(steps));
+std::unique_ptr<sim::StepObserver> make_tensor_dump(fs::path folder, std::vector<std::uint64_t> steps,
+                                                    sim::BatchSampler micro_batches,
+                                                    std::size_t accumulation_steps) {
+  return std::make_unique<TensorDump>(std::move(folder), std::move(steps), std::move(micro_batches),
+                                      accumulation_steps);
 }
 
 }  // namespace experiments

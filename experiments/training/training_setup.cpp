@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <stdexcept>
 #include <vector>
@@ -152,10 +153,18 @@ sim::PrecisionPolicy policy_from_option(const std::string& policy) {
   return from_option("--policy", [&] { return sim::make_precision_policy(policy); });
 }
 
+void reject_loss_scale(const std::string& policy) {
+  if (from_option("--policy", [&] { return names::parse_spec(policy); }).options.contains("loss_scale"))
+    throw UsageError(fmt::format(
+        "--policy: '{}' has a loss_scale, and --scalers is in force; must be one of them", policy));
+}
+
 TrainingSetup::TrainingSetup(TrainingOptions& options)
     : options_(options),
       model_spec_(from_option(options.model_option, [&] { return names::parse_spec(options.model); })),
       row_(*from_option(options.model_option, [&] { return &sim::find_model(model_spec_.name); })) {
+  if (!options.record && options.record_every != TrainingOptions{}.record_every)
+    throw UsageError("--record-every: is given without --record; must come with it");
   const names::GivenOptions model_options = from_option(options.model_option, [&] {
     names::GivenOptions given = names::numeric_options(model_spec_);
     row_.options(given);  // rejects them before data are loaded
@@ -205,12 +214,12 @@ sim::Trainer TrainingSetup::trainer(const RunChoice& choice, const sim::Precisio
   require_batch_norm(*model_, row_.name, choice.parallel);
   require_memory(choice, policy, scaler, budget);
   sim::Trainer trainer = unchecked_trainer(choice, policy, std::move(scaler), budget);
-  observe(trainer, choice, policy);
+  observe(trainer, choice, policy, budget);
   return trainer;
 }
 
 void TrainingSetup::observe(sim::Trainer& trainer, const RunChoice& choice,
-                            const sim::PrecisionPolicy& policy) const {
+                            const sim::PrecisionPolicy& policy, const TrainingBudget& budget) const {
   const std::vector<std::uint64_t> dumped =
       options_.dump_tensors.empty() ? std::vector<std::uint64_t>() : dumped_steps(options_.dump_tensors);
   const auto folder = [&](const char* name) { return options_.directory / *choice.keep_in / name; };
@@ -225,7 +234,11 @@ void TrainingSetup::observe(sim::Trainer& trainer, const RunChoice& choice,
          .scaler = choice.scaler,
          .exponents_every = options_.record_every},
         has_several_passes));
-  if (choice.keep_in && !dumped.empty()) trainer.observe(make_tensor_dump(folder("tensors"), dumped));
+  if (choice.keep_in && !dumped.empty())
+    trainer.observe(
+        make_tensor_dump(folder("tensors"), dumped,
+                         sim::BatchSampler(*dataset_, choice.seed, static_cast<std::size_t>(budget.batch)),
+                         choice.accumulation_steps));
 }
 
 void TrainingSetup::require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,
@@ -276,7 +289,11 @@ sim::Trainer TrainingSetup::unchecked_trainer(const RunChoice& choice, const sim
     return sim::make_optimizer(name, given, policy.update_arithmetic(choice.seed, choice.threads));
   });
   auto schedule = from_option("--schedule", [&] {
-    const auto [name, given] = names::parse_numeric_spec(options_.schedule);
+    auto [name, given] = names::parse_numeric_spec(options_.schedule);
+    if (const auto warmup = given.find("warmup_steps"); warmup != given.end())
+      warmup->second = std::round(warmup->second * budget.schedule_stretch);
+    if (const auto period = given.find("period"); period != given.end())
+      period->second = std::max(1.0, std::round(period->second * budget.schedule_stretch));
     return sim::make_schedule(name, given);
   });
   return sim::Trainer(*model_, *dataset_, policy, std::move(scaler), std::move(optimizer),

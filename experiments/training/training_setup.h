@@ -74,10 +74,15 @@ struct TrainingBudget {
   int batch;  ///< examples of a micro-batch, on all ranks together
   int steps;
   double learning_rate;  ///< at the schedule's factor of 1
+  /// What the schedule's own numbers of steps (warm-up, period) are multiplied with, and rounded.
+  double schedule_stretch = 1;
 };
 
 /// What --policy names. Throws std::invalid_argument, one line that names the option.
 sim::PrecisionPolicy policy_from_option(const std::string& policy);
+
+/// Throws UsageError where the policy's override loss_scale would have no effect, as --scalers says what scales.
+void reject_loss_scale(const std::string& policy);
 
 /// Data and network of a run. Built once; every trainer made from it starts from the same weights and sees
 /// the same batches for the same seed.
@@ -118,7 +123,8 @@ class TrainingSetup {
 
  private:
   /// What the options ask to be kept of a run.
-  void observe(sim::Trainer& trainer, const RunChoice& choice, const sim::PrecisionPolicy& policy) const;
+  void observe(sim::Trainer& trainer, const RunChoice& choice, const sim::PrecisionPolicy& policy,
+               const TrainingBudget& budget) const;
   sim::Trainer unchecked_trainer(const RunChoice& choice, const sim::PrecisionPolicy& policy,
                                  sim::AnyScaler scaler, const TrainingBudget& budget) const;
   void require_memory(const RunChoice& choice, const sim::PrecisionPolicy& policy,

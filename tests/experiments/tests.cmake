@@ -23,6 +23,7 @@ halflab_test(experiments_common_test
   experiments/frame/experiment_test.cpp
   experiments/frame/figure_test.cpp
   experiments/training/gradient_record_test.cpp
+  experiments/training/tensor_dump_test.cpp
   experiments/training/gradient_sites_test.cpp
   experiments/training/instruments_test.cpp
   experiments/training/memory_need_test.cpp
