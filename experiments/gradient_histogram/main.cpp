@@ -17,8 +17,11 @@ namespace {
 void run(Run& run, Options& options) {
   options.training.directory = run.record().staging();
   const TrainingSetup setup(options.training);
+  TrainingBudget budget = setup.budget();
+  budget.steps += options.pool;  // a schedule that ends at 0 would leave no update to count
   sim::Trainer trainer =
-      setup.trainer({.seed = options.training.seed, .threads = run.threads(), .keep_in = ""});
+      setup.trainer({.seed = options.training.seed, .threads = run.threads(), .keep_in = ""},
+                    sim::find_precision_policy("fp32"), sim::make_any_scaler("none"), budget);
   record_settings(run.record(), "optimizer", trainer.optimizer().name(), trainer.optimizer().options());
   const Findings found = measure(setup, trainer, options, run);
   report(run, found, setup, options,

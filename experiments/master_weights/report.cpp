@@ -270,19 +270,37 @@ std::string harm_of_masters(const std::vector<ConditionFindings>& findings) {
   return harmed.empty() ? "nowhere" : fmt::format("under {}", fmt::join(harmed, "; "));
 }
 
+/// "adam 0.001; sgd 0.1": where some of the runs with this storage, which others are judged by, diverged.
+std::string diverged_conditions(const std::vector<ConditionFindings>& findings, std::size_t storage) {
+  std::vector<std::string> diverged;
+  for (const ConditionFindings& found : findings) {
+    if (!std::isfinite(found.outcomes[storage].test_loss.mean)) diverged.push_back(found.condition->label());
+  }
+  return fmt::format("{}", fmt::join(diverged, "; "));
+}
+
 /// Where FP16 weights need masters.
 std::string answer(const std::vector<ConditionFindings>& findings) {
   if (findings.front().runs.front().size() < Estimate::enough_values)
     return fmt::format("Where FP16 weights need FP32 masters is judged from {} seeds on.",
                        Estimate::enough_values);
+  if (std::ranges::none_of(findings, [](const ConditionFindings& found) {
+        return std::isfinite(found.outcomes[masters].test_loss.mean);
+      }))
+    return "Where FP16 weights need FP32 masters cannot be said: training with masters diverged, too.";
+  std::string unjudged;
+  if (const std::string where = diverged_conditions(findings, masters); !where.empty())
+    unjudged += fmt::format(" Not judged under {}, where training with FP32 masters diverged.", where);
+  if (const std::string where = diverged_conditions(findings, reference); !where.empty())
+    unjudged += fmt::format(" Masters are not judged under {}, where training in FP32 diverged.", where);
   return fmt::format(
       "FP16 weights without FP32 masters end with a higher test loss, beyond what the seeds explain, {}. "
       "bfloat16 weights "
       "do so {}. Rounded stochastically, FP16 weights do so {}, bfloat16 weights {}. FP32 masters with FP16 "
       "copies end "
-      "above training all in FP32 {}.",
+      "above training all in FP32 {}.{}",
       harm(findings, fp16_nearest), harm(findings, bf16_nearest), harm(findings, fp16_stochastic),
-      harm(findings, bf16_stochastic), harm_of_masters(findings));
+      harm(findings, bf16_stochastic), harm_of_masters(findings), unjudged);
 }
 
 /// Why: from which size on FP16 weights take updates.

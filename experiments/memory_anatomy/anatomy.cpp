@@ -50,9 +50,9 @@ sim::Card card_of(const Options& options, const sim::PrecisionPolicy& policy) {
     card.memory_bytes = static_cast<std::uint64_t>(std::llround(*options.memory_gib * 0x1p30));
   if (options.bandwidth_gb_per_s) card.bytes_per_s = *options.bandwidth_gb_per_s * 1e9;
   if (options.peak_tflops) {
-    const auto row =
-        std::ranges::find(card.contractions, policy.lower_precision, &sim::ContractionPeak::operands);
-    row->flop_per_s = *options.peak_tflops * 1e12;
+    const fp16::Format multiplied = policy.operands.narrows() ? fp16::e4m3 : policy.lower_precision;
+    std::ranges::find(card.contractions, multiplied, &sim::ContractionPeak::operands)->flop_per_s =
+        *options.peak_tflops * 1e12;
   }
   return card;
 }

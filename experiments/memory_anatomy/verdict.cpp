@@ -59,13 +59,17 @@ std::string parameter_table(const std::vector<ParameterCost>& costs, const std::
   return table.text();
 }
 
+std::string batch_text(std::uint64_t batch) {
+  if (batch == 0) return "none; 1 takes";
+  return fmt::format("{}{}", batch, batch == sim::largest_tried_batch ? " or more" : "");
+}
+
 std::string batch_table(const std::vector<Fit>& fits) {
   TextTable table{.columns = {"policy", "recomputation", "largest batch", "GiB", "of these activations"},
                   .rows = {}};
   for (const Fit& fit : fits) {
-    table.rows.push_back({fit.policy, std::string(name_of(fit.recomputation)),
-                          fmt::format("{}", fit.found.batch), gib(fit.found.memory.total()),
-                          gib(fit.found.memory.activations)});
+    table.rows.push_back({fit.policy, std::string(name_of(fit.recomputation)), batch_text(fit.found.batch),
+                          gib(fit.found.memory.total()), gib(fit.found.memory.activations)});
   }
   return table.text();
 }

@@ -70,8 +70,8 @@ struct Findings {
 };
 
 /// A run's length and learning rate with another batch: as many examples, or with `equal_steps` as many steps;
-/// the learning rate in proportion to the batch (Goyal et al. 2017, arXiv:1706.02677), or kept. At least one
-/// step.
+/// the learning rate in proportion to the batch (Goyal et al. 2017, arXiv:1706.02677), or kept; the schedule's
+/// numbers of steps in proportion to the run's. At least one step.
 TrainingBudget with_batch(const TrainingBudget& given, int batch, const Options& options);
 
 /// The earliest step, counted from 1, at which the loss of any of the runs is not finite; 0 without such a step.

@@ -171,6 +171,7 @@ TrainingBudget with_batch(const TrainingBudget& given, int batch, const Options&
   TrainingBudget budget = given;
   budget.batch = batch;
   if (!options.equal_steps) budget.steps = std::max(1, static_cast<int>(std::lround(given.steps / ratio)));
+  budget.schedule_stretch = static_cast<double>(budget.steps) / given.steps;
   if (!options.keep_learning_rate) budget.learning_rate = given.learning_rate * ratio;
   return budget;
 }

@@ -13,6 +13,7 @@
 #include "experiments/opt_levels/findings.h"
 #include "experiments/training/glossary.h"
 #include "experiments/training/judgements.h"
+#include "experiments/training/reference_check.h"
 
 namespace experiments::opt_levels {
 namespace {
@@ -29,6 +30,8 @@ double factor(const Findings& found) {
 void judge(Judgements& judgements, const Findings& found, const SeedGroup& group, const SeedGroup& other) {
   if (group.diverged_runs() > 0)
     judgements.diverged.push_back(group.policy);
+  else if (other.diverged_runs() > 0)
+    judgements.incomparable.push_back(group.policy);
   else
     judgements.add(group.policy, found.difference(group, other), !found.is_classifier());
 }
@@ -37,22 +40,10 @@ bool has_enough_seeds(const Findings& found) {
   return static_cast<std::size_t>(found.options.seeds) >= Estimate::enough_values;
 }
 
-/// Whether the reference's accuracy is one that guessing reaches.
-bool has_learnt_nothing(const Findings& found) {
-  const auto* images = dynamic_cast<const sim::ImageDataset*>(&found.setup.dataset());
-  if (!found.is_classifier() || images == nullptr) return false;
-  return found.at_default(0).estimate("final_accuracy").mean <=
-         guessing_bound(1.0 / images->classes(), images->test_size());
-}
-
 /// Which recipes cost accuracy, or loss.
 std::string answer(const Findings& found) {
-  if (has_learnt_nothing(found)) {
-    return fmt::format(
-        "What the recipes cost cannot be said: FP32 answers as guessing does: in {} steps it has learnt "
-        "nothing.",
-        found.setup.budget().steps);
-  }
+  if (const std::string reason = reason_not_to_compare(found.at_default(0), found.setup); !reason.empty())
+    return fmt::format("What the recipes cost cannot be said: {}.", reason);
   if (found.recipes.size() == 1) return fmt::format("There is nothing to compare: {} ran alone.", reference);
   if (!has_enough_seeds(found))
     return fmt::format("Whether a recipe costs anything is judged from {} seeds on.",
@@ -117,14 +108,18 @@ std::string bytes_paragraph(const Findings& found) {
   const std::span<const Recipe> others = std::span(found.recipes).subspan(1);
   const Recipe& least = *std::ranges::min_element(others, {}, share_of);
   const Recipe& most = *std::ranges::max_element(others, {}, share_of);
+  const std::string held =
+      share_of(least) == share_of(most)
+          ? fmt::format("{} {} {} of the bytes of FP32.", others.size() == 1 ? least.name : "All recipes",
+                        others.size() == 1 ? "holds" : "hold", percent(share_of(least)))
+          : fmt::format("{} holds the fewest bytes and {} the most: {} and {} of those of FP32.", least.name,
+                        most.name, percent(share_of(least)), percent(share_of(most)));
   const bool narrows =
       std::ranges::any_of(others, [](const Recipe& recipe) { return recipe.policy.operands.narrows(); });
-  return fmt::format(
-      "{} saves the most memory and {} the least: they hold {} and {} of the bytes of FP32.{}", least.name,
-      most.name, percent(share_of(least)), percent(share_of(most)),
-      narrows ? " FP8 and FP4 save nothing more than bfloat16: these recipes narrow what is multiplied, "
-                "and keep tensors in bfloat16."
-              : "");
+  return held +
+         (narrows ? " FP8 and FP4 save nothing more than bfloat16: these recipes narrow what is multiplied, "
+                    "and keep tensors in bfloat16."
+                  : "");
 }
 
 std::string equal_bytes_paragraph(const Findings& found) {
@@ -140,8 +135,10 @@ std::string equal_bytes_paragraph(const Findings& found) {
   }
   if (batches.empty()) return {};
   const auto [least, most] = std::ranges::minmax(batches);
-  std::string text = fmt::format("Batches of {} to {} fit in the bytes of FP32.", least, most);
-  if (has_enough_seeds(found)) {
+  std::string text = least == most
+                         ? fmt::format("A batch of {} fits in the bytes of FP32.", least)
+                         : fmt::format("Batches of {} to {} fit in the bytes of FP32.", least, most);
+  if (has_enough_seeds(found) && reason_not_to_compare(found.at_default(0), found.setup).empty()) {
     text += fmt::format(" With these, trained {}, {}; {}.", found.equal_bytes_rule(), to_default.text("FP32"),
                         to_same_batch.text("FP32 with the same batch"));
   }

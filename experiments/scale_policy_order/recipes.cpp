@@ -36,10 +36,10 @@ double scaled(const StepFacts& facts) {
   return facts.normalises ? 1 : facts.scales[0];
 }
 
-/// S g, clipped: both are of norm C where N > C, and where not the wrong one still is.
+/// S g, clipped: of norm min(S N, C) in the place of min(N, C).
 double scaled_and_clipped(const StepFacts& facts) {
   if (facts.normalises) return 1;
-  return facts.max_norm / std::min(facts.norm, facts.max_norm);
+  return std::min(facts.scales[0] * facts.norm, facts.max_norm) / std::min(facts.norm, facts.max_norm);
 }
 
 /// g / S. Adam's epsilon is in effect epsilon S.
@@ -74,9 +74,11 @@ double steps_of_each_micro_batch(const StepFacts& facts) {
 
 /// What was clipped before is at most C long, and the next S g is far longer: the result is C / S along the
 /// last micro-batch's gradient. The least-squares factor is the ratio of lengths times the cosine, which is
-/// taken as measured.
+/// taken as measured. NaN where a micro-batch's S g, about S N / n long, is not clipped.
 double clipped_at_each_micro_batch(const StepFacts& facts) {
   if (facts.normalises) return 1;
+  if (facts.scales[0] * facts.norm / static_cast<double>(facts.micro_batches) <= facts.max_norm)
+    return std::numeric_limits<double>::quiet_NaN();
   return facts.cosine * facts.max_norm / facts.divisor / std::min(facts.norm, facts.max_norm);
 }
 

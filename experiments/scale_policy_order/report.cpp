@@ -249,6 +249,7 @@ bool decays(const std::string& optimizer) {
 /// step, at any of their steps.
 struct Predictions {
   std::size_t every_step = 0, on_average = 0, none = 0;
+  std::size_t unmeasured = 0;  ///< predicted at every step, but no step had two updates to compare
   double largest_disagreement = 0;
 
   Predictions(const Findings& found, const std::string& optimizer) {
@@ -259,24 +260,35 @@ struct Predictions {
       } else if (recipe.on_average) {
         ++on_average;
       } else {
-        ++every_step;
         const Spread agreement = agreement_of(found.of(recipe.name, optimizer));
-        if (!std::isfinite(agreement.median)) continue;
+        if (!std::isfinite(agreement.median)) {
+          ++unmeasured;
+          continue;
+        }
+        ++every_step;
         largest_disagreement = std::max({largest_disagreement, agreement.highest - 1, 1 - agreement.lowest});
       }
     }
   }
+
+  std::size_t mistakes() const { return every_step + unmeasured + on_average + none; }
 };
 
 std::string linear_sentence(const Findings& found, const std::string& optimizer) {
   const Predictions predictions(found, optimizer);
+  if (predictions.every_step == 0)
+    return fmt::format(
+        "With {} no mistake's factor was measured: at no step did both recipes have an update to compare.",
+        optimizer);
   return fmt::format(
       "With {} {} of the {} mistakes multiply the learning rate at every step by the factor that follows "
-      "from "
-      "their calls, within {:.1g} of it; of {} it is predicted on average only, of {} not at all. Clipping "
-      "while S is on hides that unscaling was forgotten.",
-      optimizer, predictions.every_step, predictions.every_step + predictions.on_average + predictions.none,
-      predictions.largest_disagreement, predictions.on_average, predictions.none);
+      "from their calls, within {:.1g} of it; of {} it is predicted on average only, of {} not at all{}. "
+      "Clipping while S is on hides that unscaling was forgotten.",
+      optimizer, predictions.every_step, predictions.mistakes(), predictions.largest_disagreement,
+      predictions.on_average, predictions.none,
+      predictions.unmeasured > 0
+          ? fmt::format(", and {} had no step to measure it at", predictions.unmeasured)
+          : "");
 }
 
 std::string normalised_sentence(const std::string& optimizer) {

@@ -81,10 +81,6 @@ std::vector<Strategy> by_strategy(std::span<const TrainingRun> runs);
 /// An excess over FP32's loss, with its 95 % t-interval where there are enough seeds: "+1.2 [-0.3, 2.7] %".
 std::string excess_text(const Estimate& relative_excess);
 
-/// The mean squared error, over the test images, of their mean: the least that an answer without a look at the image
-/// can have.
-double variance_of_pixels(const sim::ImageDataset& images);
-
 /// Into the manifest: the options in force of the optimizer and of every scaler.
 void write_settings(RunRecord& record, const Findings& found);
 

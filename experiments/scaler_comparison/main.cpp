@@ -4,7 +4,10 @@
 /// Every n-th step is also measured against its backward twin: the same forward values, differentiated in
 /// FP32. In other regimes than calm training, runs are disturbed and the strategies ranked.
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/columns.h"
@@ -18,8 +21,24 @@
 namespace experiments::scaler_comparison {
 namespace {
 
+/// What would have no effect is a mistake.
+void reject_without_effect(const Options& options, const std::vector<Regime>& regimes) {
+  const Disturbances usual;
+  const auto require = [&](std::string_view option, bool is_given, Regime regime) {
+    if (is_given && std::ranges::find(regimes, regime) == regimes.end())
+      throw UsageError(fmt::format("{}: is given without {} runs; must come with --regimes {}", option,
+                                   name_of(regime), name_of(regime)));
+  };
+  require("--outlier-factor", options.disturbances.outlier_factor != usual.outlier_factor, Regime::spiky);
+  require("--drift-factor", options.disturbances.drift_factor != usual.drift_factor, Regime::drifting);
+  if (options.statistics_every != 0 && regimes != std::vector{Regime::calm})
+    throw UsageError("--statistics-every: is given with --regimes; must be of calm runs alone");
+  reject_loss_scale(options.policy);
+}
+
 void run(Run& run, Options& options) {
   const std::vector<Regime> regimes = parse_regimes(options.regimes);
+  reject_without_effect(options, regimes);
   options.training.directory = run.record().staging();
   const TrainingSetup setup(options.training);
   const RegimeSetups setups(setup, options.training, regimes, options.disturbances);

@@ -7,6 +7,7 @@
 #include "experiments/frame/columns.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/scaler_comparison/ranking.h"
+#include "experiments/training/reference_check.h"
 #include "fp16/names.h"
 #include "sim/loss_scaling/registry.h"
 #include "sim/tensor/log2.h"
@@ -262,19 +263,24 @@ std::string equals_of(const Contender& contender, const RegimeFindings& regime) 
 }
 
 /// Who comes first and last in a regime, and what became of the last.
-std::string answer(const RegimeFindings& regime, const Disturbances& disturbances) {
+std::string answer(const RegimeFindings& regime, const RankingFindings& found) {
   const Contender &first = regime.contenders.front(), &last = regime.contenders.back();
   const std::string where =
-      fmt::format("In {} runs ({}),", name_of(regime.regime), description_of(regime.regime, disturbances));
+      fmt::format("In {} runs ({}),", name_of(regime.regime),
+                  description_of(regime.regime, found.options.disturbances, found.options.training.schedule));
+  const std::string reason = reason_not_to_compare(regime.fp32().group, found.setup);
+  if (regime.fp32().group.diverged_runs() > 0)
+    return fmt::format("{} what a strategy is worth cannot be said: {}.", where, reason);
+  const std::string doubt = reason.empty() ? "" : fmt::format(" Final losses say nothing here: {}.", reason);
   if (first.standing.rank == last.standing.rank)
-    return fmt::format("{} no strategy stands out: {}.", where, equals_of(first, regime));
-  return fmt::format("{} {} comes first, {} last. {} ({}): {}.", where, equals_of(first, regime),
-                     equals_of(last, regime), last.strategy->label, rule_of(*last.strategy), conduct(last));
+    return fmt::format("{} no strategy stands out: {}.{}", where, equals_of(first, regime), doubt);
+  return fmt::format("{} {} comes first, {} last. {} ({}): {}.{}", where, equals_of(first, regime),
+                     equals_of(last, regime), last.strategy->label, rule_of(*last.strategy), conduct(last),
+                     doubt);
 }
 
 void write_verdict(RunRecord& record, const RankingFindings& found) {
-  for (const RegimeFindings& regime : found.regimes)
-    record.verdict(answer(regime, found.options.disturbances));
+  for (const RegimeFindings& regime : found.regimes) record.verdict(answer(regime, found));
   record.verdict(ends_of(found.regimes).text());
   record.verdict(fmt::format(
       "The {} at either end of each regime; all are in ranking.csv. Rank: by the mean of the ranks in "

@@ -85,7 +85,7 @@ std::string drifting_schedule(const std::string& schedule, int steps, double fac
                      option("counts_skipped_steps"), period, factor);
 }
 
-std::string description_of(Regime regime, const Disturbances& disturbances) {
+std::string description_of(Regime regime, const Disturbances& disturbances, const std::string& schedule) {
   switch (regime) {
     case Regime::calm:
       return "nothing disturbs the run";
@@ -93,8 +93,10 @@ std::string description_of(Regime regime, const Disturbances& disturbances) {
       return fmt::format("the last batch of every {} steps counts {:g}-fold in the loss", disturbances.every,
                          disturbances.outlier_factor);
     case Regime::drifting:
-      return fmt::format("the learning rate is {:g}-fold from the middle of the run on",
-                         disturbances.drift_factor);
+      return fmt::format(
+          "the learning rate is {:g}-fold from the middle of the run on{}", disturbances.drift_factor,
+          names::name_in(schedule) == "constant" ? ""
+                                                 : fmt::format(", in place of the schedule {}", schedule));
     case Regime::poisoned:
       return fmt::format(
           "the loss of the last of every {} steps is NaN, which no scale cures; FP32 leaves these out",

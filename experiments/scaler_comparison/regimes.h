@@ -45,8 +45,8 @@ float loss_factor(Regime regime, std::size_t step, const Disturbances& disturban
 /// a scaler that skips, the drop comes that much later.
 std::string drifting_schedule(const std::string& schedule, int steps, double factor);
 
-/// What a regime does, in a sentence.
-std::string description_of(Regime regime, const Disturbances& disturbances);
+/// What a regime does to runs of this schedule, in a clause.
+std::string description_of(Regime regime, const Disturbances& disturbances, const std::string& schedule);
 
 /// Data and network of the runs of each regime.
 class RegimeSetups {

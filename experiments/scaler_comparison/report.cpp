@@ -12,6 +12,7 @@
 #include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/glossary.h"
 #include "experiments/training/judgements.h"
+#include "experiments/training/reference_check.h"
 #include "experiments/training/step_tables.h"
 
 namespace experiments::scaler_comparison {
@@ -187,29 +188,10 @@ struct Ends {
   }
 };
 
-/// Whether FP32 ends no better than the best answer that does not look at its input does: guessed classes, the mean of
-/// all images, the frequencies of single characters. Of scenes it is not known.
-bool has_learnt_nothing(const Findings& found) {
-  const sim::Dataset& data = found.setup.dataset();
-  const double loss = found.fp32().estimate("final_loss").mean;
-  if (const auto* text = dynamic_cast<const sim::TextDataset*>(&data)) return loss >= text->unigram_entropy();
-  const auto* images = dynamic_cast<const sim::ImageDataset*>(&data);
-  if (images == nullptr) return false;
-  if (!found.is_classifier()) return loss >= variance_of_pixels(*images);
-  return found.fp32().estimate("final_accuracy").mean <=
-         guessing_bound(1.0 / images->classes(), images->test_size());
-}
-
 /// Which strategies end where FP32 does.
 std::string answer(const Findings& found) {
-  if (!std::isfinite(found.fp32().estimate("final_loss").mean))
-    return "There is nothing to compare with: FP32 ends without a finite test loss.";
-  if (has_learnt_nothing(found))
-    return fmt::format(
-        "What a strategy is worth cannot be said: in {} steps FP32 has learnt nothing that an answer without "
-        "a "
-        "look at the input would not give.",
-        found.setup.steps());
+  if (const std::string reason = reason_not_to_compare(found.fp32().group, found.setup); !reason.empty())
+    return fmt::format("What a strategy is worth cannot be said: {}.", reason);
   if (found.options.seeds < static_cast<int>(Estimate::enough_values) &&
       std::ranges::all_of(found.strategies, [](auto& s) { return s.group.diverged_runs() == 0; }))
     return fmt::format("Whether a strategy ends where FP32 does is judged from {} seeds on.",
@@ -293,21 +275,6 @@ std::string excess_text(const Estimate& relative_excess) {
   return (relative_excess.is_judged() ? signed_with_interval(relative_excess, 100, 1)
                                       : signed_text(100 * relative_excess.mean, 1)) +
          " %";
-}
-
-double variance_of_pixels(const sim::ImageDataset& images) {
-  const sim::Batch test = images.test_batch(0, images.test_size());
-  const std::size_t pixels = images.image_shape().size();
-  double squares = 0;
-  for (std::size_t pixel = 0; pixel < pixels; ++pixel) {
-    double sum = 0, sum_of_squares = 0;
-    for (std::size_t i = pixel; i < test.inputs.size(); i += pixels) {
-      sum += test.inputs[i];
-      sum_of_squares += double{test.inputs[i]} * test.inputs[i];
-    }
-    squares += sum_of_squares - sum * sum / static_cast<double>(test.size);
-  }
-  return squares / static_cast<double>(test.inputs.size());
 }
 
 void write_settings(RunRecord& record, const Findings& found) {

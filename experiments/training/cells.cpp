@@ -33,7 +33,11 @@ std::vector<Cell> cells_of(const Grid& grid) {
   for (const std::string& model : grid.models) {
     for (const std::string& policy : grid.policies) {
       std::vector<std::string> scalers = grid.scalers;
-      if (scalers.empty()) scalers.push_back(policy_from_option(policy).scaler_spec());
+      if (scalers.empty()) {
+        scalers.push_back(policy_from_option(policy).scaler_spec());
+      } else {
+        reject_loss_scale(policy);
+      }
       for (const std::string& scaler : scalers) {
         const std::string name =
             fmt::format("{}-{}-{}", in_file_name(model), in_file_name(policy), in_file_name(scaler));

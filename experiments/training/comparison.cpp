@@ -13,6 +13,7 @@
 #include "experiments/training/glossary.h"
 #include "experiments/training/instruments.h"
 #include "experiments/training/judgements.h"
+#include "experiments/training/reference_check.h"
 
 namespace experiments {
 namespace {
@@ -93,12 +94,16 @@ std::string answer(const Comparison& comparison) {
   if (comparison.seeds() < Estimate::enough_values)
     return fmt::format("Whether anything differs from fp32 is judged from {} seeds on.",
                        Estimate::enough_values);
+  const SeedGroup& fp32 = comparison.groups().front();
+  if (const std::string reason = reason_not_to_compare(fp32, comparison.setup());
+      is_whole(fp32) && !reason.empty())
+    return fmt::format("Nothing is judged: {}.", reason);
   Judgements judgements;
   std::vector<std::string> unjudged;  // with the reason
   for (const SeedGroup& group : comparison.groups()) {
     const std::optional<Estimate> difference = comparison.difference(group, comparison.quality());
     if (!difference) continue;
-    if (!is_whole(group) || !is_whole(comparison.groups().front())) {
+    if (!is_whole(group) || !is_whole(fp32)) {
       unjudged.push_back(name_of(group) + ", where runs were ended or diverged");
     } else if (!difference->is_judged()) {
       unjudged.push_back(name_of(group) + ", the same in every pair");

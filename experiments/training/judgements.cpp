@@ -28,6 +28,7 @@ std::string Judgements::text(std::string_view others) const {
   const std::string from = fmt::format(" from {}", others);
   add(worse, "ends", "end", fmt::format(" worse than {}", others));
   add(diverged, "leaves", "leave", " no finite loss");
+  add(incomparable, "has", "have", fmt::format(" no finite loss of {} to be held against", others));
   add(open, "cannot be told", "cannot be told", from);
   add(better, "ends", "end", fmt::format(" better than {}", others));
   return fmt::format("{}", fmt::join(clauses, "; "));

@@ -14,6 +14,7 @@ std::string listed(const std::vector<std::string>& names);
 
 struct Judgements {
   std::vector<std::string> worse = {}, better = {}, open = {}, diverged = {};
+  std::vector<std::string> incomparable = {};  ///< whose others diverged
 
   /// Adds a name by the interval of its difference to the others; without evidence it is open.
   void add(const std::string& name, const Estimate& difference, bool less_is_better);

@@ -265,7 +265,10 @@ void run(experiments::Run& run, Options& options) {
   reject_contradictions(options);
   options.parallel.read_order();
   if (!options.accumulation.empty()) {
-    for (std::string& policy : options.policies) policy += ":accumulation=" + options.accumulation;
+    for (std::string& policy : options.policies) {
+      if (policy != "fp32")
+        policy += ":accumulation=" + options.accumulation;  // what others are held against
+    }
   }
   experiments::RunRecord& record = run.record();
   const std::vector<experiments::Cell> cells = cells_of(options, run.out());

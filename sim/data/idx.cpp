@@ -21,7 +21,6 @@ namespace fs = std::filesystem;
 constexpr std::uint8_t unsigned_byte_type = 0x08;
 constexpr std::uint32_t max_count = 1'000'000'000;
 constexpr std::uint32_t max_side = 4096;
-constexpr int max_label = 9;
 
 /// Magic number and dimensions.
 std::vector<std::uint32_t> read_header(GzipFile& reader, std::size_t dimensions) {
@@ -103,9 +102,6 @@ ImageFiles read_set(const fs::path& directory, std::string_view set) {
   if (images.dimensions[0] != labels.dimensions[0]) {
     throw_about(label_path, fmt::format("{} labels found, {} needed for the images of {}",
                                         labels.dimensions[0], images.dimensions[0], image_path.string()));
-  }
-  if (const int largest = *std::ranges::max_element(labels.values); largest > max_label) {
-    throw_about(label_path, fmt::format("label {} found, allowed are 0 .. {}", largest, max_label));
   }
   return {.shape = {.channels = 1,
                     .height = static_cast<int>(images.dimensions[1]),

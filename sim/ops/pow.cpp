@@ -15,6 +15,7 @@ Tensor forward(OperationCall& call) {
 void backward(const OperationGradient& g) {
   map_backward<1>(g, 0, {g.inputs[0]}, [exponent = g.options.get<PowOptions>().exponent](auto x, auto dy) {
     using Real = decltype(x);
+    if (exponent == 0) return Real{0};  // not 0 times infinity at x = 0
     return dy * (static_cast<Real>(exponent) * elementary::pow(x, static_cast<Real>(exponent - 1)));
   });
 }

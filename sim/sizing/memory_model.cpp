@@ -9,8 +9,6 @@
 namespace sim {
 namespace {
 
-constexpr std::uint64_t largest_tried_batch = std::uint64_t{1} << 20;
-
 std::uint64_t bytes_of(std::uint64_t elements, fp16::Format format) {
   return elements * static_cast<std::uint64_t>(format.size_bytes());
 }

@@ -106,8 +106,11 @@ std::span<const MemoryRoleOfStep> step_roles();
 StepMemory step_memory(const TypedNetwork& network, const names::Spec& optimizer,
                        Recomputation recomputation = Recomputation::none);
 
-/// The largest value of the symbol `batch` whose step fits into so many bytes, up to 2^20; 0: not even one
-/// example does.
+/// The largest batch that is tried.
+inline constexpr std::uint64_t largest_tried_batch = std::uint64_t{1} << 20;
+
+/// The largest value of the symbol `batch` whose step fits into so many bytes, up to largest_tried_batch; 0: not even
+/// one example does.
 struct LargestBatch {
   std::uint64_t batch = 0;
   StepMemory memory = {};  ///< at that batch, or at one example where none fits

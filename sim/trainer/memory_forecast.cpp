@@ -25,18 +25,19 @@ std::vector<std::int64_t> levels_at(std::size_t batch, const std::function<Train
 
 MemoryForecast::MemoryForecast(const std::function<Trainer(std::size_t batch)>& make, std::uint64_t ranks)
     : ranks_(ranks) {
-  std::vector<std::int64_t> one = levels_at(ranks, make), two = levels_at(2 * ranks, make);
-  if (one.size() != two.size()) {
-    one = {std::ranges::max(one)};
+  std::vector<std::int64_t> two = levels_at(2 * ranks, make), three = levels_at(3 * ranks, make);
+  if (two.size() != three.size()) {
     two = {std::ranges::max(two)};
+    three = {std::ranges::max(three)};
   }
-  for (std::size_t i = 0; i < one.size(); ++i) levels_.push_back({.at_1 = one[i], .slope = two[i] - one[i]});
+  for (std::size_t i = 0; i < two.size(); ++i)
+    levels_.push_back({.at_2 = two[i], .slope = three[i] - two[i]});
 }
 
 std::uint64_t MemoryForecast::peak_bytes(std::uint64_t batch) const {
   std::int64_t peak = 0;
-  for (const auto& [at_1, slope] : levels_)
-    peak = std::max(peak, at_1 + slope * (static_cast<std::int64_t>(batch / ranks_) - 1));
+  for (const auto& [at_2, slope] : levels_)
+    peak = std::max(peak, at_2 + slope * (static_cast<std::int64_t>(batch / ranks_) - 2));
   return static_cast<std::uint64_t>(peak);
 }
 

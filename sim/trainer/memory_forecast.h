@@ -8,8 +8,8 @@
 
 namespace sim {
 
-/// The bytes that the tensors of a run take at most, for every batch, from a step with one example and one with
-/// two; of several ranks, with as many on each.
+/// The bytes that the tensors of a run take at most, for every batch, from a step with two examples and one with
+/// three; of several ranks, with as many on each. (Of one example alone batch norm may have no statistics.)
 ///
 /// Every tensor of a step has as many elements for each example as for another, or as many for any batch. And what a
 /// step allocates and frees, in which order, does not depend on the batch. So the bytes in use after its n-th
@@ -29,7 +29,7 @@ class MemoryForecast {
 
  private:
   struct Line {
-    std::int64_t at_1, slope;
+    std::int64_t at_2, slope;
   };
   std::uint64_t ranks_;
   std::vector<Line> levels_;  ///< by the examples of a rank

@@ -10,10 +10,12 @@
 #include "experiments/scaler_comparison/findings.h"
 #include "experiments/scaler_comparison/ranking.h"
 #include "experiments/scaler_comparison/regimes.h"
+#include "experiments/training/reference_check.h"
 #include "fp16/names.h"
 #include "sim/schedules/registry.h"
 
 using namespace experiments::scaler_comparison;
+using experiments::variance_of_pixels;
 
 namespace {
 

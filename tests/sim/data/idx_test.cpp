@@ -186,7 +186,6 @@ TEST_CASE("bad files are refused with one line: file, found, allowed") {
             "count 4294967295 found, allowed are 1 .. 1000000000"},
            {images, idx_bytes({1000000000, 4096, 4096}, counting(18)),
             "truncated: 18 data bytes found, its header says 16777216000000000"},
-           {labels, idx_bytes({2}, {1, 10}), "label 10 found, allowed are 0 .. 9"},
            {labels, idx_bytes({3}, {1, 2, 3}),
             "3 labels found, 2 needed for the images of DIR/t10k-images-idx3-ubyte"},
        }) {
@@ -194,6 +193,15 @@ TEST_CASE("bad files are refused with one line: file, found, allowed") {
     write_data_set(directory.path(), write_plain);
     write_plain(directory / bad.name, bad.bytes);
     CHECK(error_of(directory.path()) == std::string("DIR/") + bad.name + ": " + bad.error);
+  }
+}
+
+TEST_CASE("there are as many classes as the largest label says, up to 256") {
+  const TemporaryDirectory directory;
+  write_data_set(directory.path(), write_plain);
+  for (const std::uint8_t largest : {std::uint8_t{26}, std::uint8_t{255}}) {
+    write_plain(directory / "t10k-labels-idx1-ubyte", idx_bytes({2}, {1, largest}));
+    CHECK(read_idx_directory(directory.path()).classes() == largest + 1);
   }
 }
 
