@@ -244,11 +244,17 @@ TextTable verdict_table(const std::vector<ConditionFindings>& findings) {
   return table;
 }
 
+/// Whether there are losses to judge storages by.
+bool has_standard(const ConditionFindings& found) {
+  return std::isfinite(found.outcomes[reference].test_loss.mean) &&
+         std::isfinite(found.outcomes[masters].test_loss.mean);
+}
+
 /// "under adam 0.001 (+12.3 [9.1, 15.5] %)", or "nowhere": where a storage is worse than masters, and by how much.
 std::string harm(const std::vector<ConditionFindings>& findings, std::size_t storage) {
   std::vector<std::string> harmed;
   for (const ConditionFindings& found : findings) {
-    if (!found.outcomes[storage].is_harmed()) continue;
+    if (!has_standard(found) || !found.outcomes[storage].is_harmed()) continue;
     const Outcome& outcome = found.outcomes[storage];
     harmed.push_back(fmt::format(
         "{} ({})", found.condition->label(),
@@ -270,29 +276,21 @@ std::string harm_of_masters(const std::vector<ConditionFindings>& findings) {
   return harmed.empty() ? "nowhere" : fmt::format("under {}", fmt::join(harmed, "; "));
 }
 
-/// "adam 0.001; sgd 0.1": where some of the runs with this storage, which others are judged by, diverged.
-std::string diverged_conditions(const std::vector<ConditionFindings>& findings, std::size_t storage) {
-  std::vector<std::string> diverged;
-  for (const ConditionFindings& found : findings) {
-    if (!std::isfinite(found.outcomes[storage].test_loss.mean)) diverged.push_back(found.condition->label());
-  }
-  return fmt::format("{}", fmt::join(diverged, "; "));
-}
-
 /// Where FP16 weights need masters.
 std::string answer(const std::vector<ConditionFindings>& findings) {
   if (findings.front().runs.front().size() < Estimate::enough_values)
     return fmt::format("Where FP16 weights need FP32 masters is judged from {} seeds on.",
                        Estimate::enough_values);
-  if (std::ranges::none_of(findings, [](const ConditionFindings& found) {
-        return std::isfinite(found.outcomes[masters].test_loss.mean);
-      }))
-    return "Where FP16 weights need FP32 masters cannot be said: training with masters diverged, too.";
-  std::string unjudged;
-  if (const std::string where = diverged_conditions(findings, masters); !where.empty())
-    unjudged += fmt::format(" Not judged under {}, where training with FP32 masters diverged.", where);
-  if (const std::string where = diverged_conditions(findings, reference); !where.empty())
-    unjudged += fmt::format(" Masters are not judged under {}, where training in FP32 diverged.", where);
+  std::vector<std::string> unjudged;
+  for (const ConditionFindings& found : findings) {
+    if (!has_standard(found)) unjudged.push_back(found.condition->label());
+  }
+  if (unjudged.size() == findings.size())
+    return "Where FP16 weights need FP32 masters cannot be said: training in FP32 or with masters diverged.";
+  const std::string doubt =
+      unjudged.empty() ? ""
+                       : fmt::format(" Not judged under {}, where training in FP32 or with masters diverged.",
+                                     fmt::join(unjudged, "; "));
   return fmt::format(
       "FP16 weights without FP32 masters end with a higher test loss, beyond what the seeds explain, {}. "
       "bfloat16 weights "
@@ -300,7 +298,7 @@ std::string answer(const std::vector<ConditionFindings>& findings) {
       "copies end "
       "above training all in FP32 {}.{}",
       harm(findings, fp16_nearest), harm(findings, bf16_nearest), harm(findings, fp16_stochastic),
-      harm(findings, bf16_stochastic), harm_of_masters(findings), unjudged);
+      harm(findings, bf16_stochastic), harm_of_masters(findings), doubt);
 }
 
 /// Why: from which size on FP16 weights take updates.

@@ -231,9 +231,14 @@ std::string shape_of(const MatrixOperand& m) {
   return std::to_string(m.rows) + "x" + std::to_string(m.columns);
 }
 
-void require_valid(const MatrixOperand& a, const MatrixOperand& b, Format output) {
+void require_valid(const MatrixOperand& a, const MatrixOperand& b, std::size_t row_stride, Format output) {
   if (a.columns != b.rows) {
     throw std::invalid_argument("gemm: shapes " + shape_of(a) + " and " + shape_of(b) + " do not multiply");
+  }
+  if (a.rows > 1 && row_stride < b.columns) {
+    throw std::invalid_argument("gemm: row_stride: " + std::to_string(row_stride) +
+                                " is not allowed; at least the " + std::to_string(b.columns) +
+                                " columns of C");
   }
   for (const MatrixOperand* m : {&a, &b}) {
     if (m->storage != binary16 && m->storage != bfloat16 && m->storage != binary32 &&
@@ -303,14 +308,14 @@ std::string name_of(const TensorCoreAccumulation& accumulation) {
 
 void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t row_stride,
           Accumulation accumulation, const GemmOptions& options) {
-  require_valid(a, b, binary32);
+  require_valid(a, b, row_stride, binary32);
   const Kernels kernels = kernels_of(options.path);
   run<float>({a, b, c, row_stride, options, kernels.widen_halves}, kernel_of(accumulation, kernels.tiles));
 }
 
 void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t row_stride,
           const TensorCoreAccumulation& accumulation, const GemmOptions& options) {
-  require_valid(a, b, binary32);
+  require_valid(a, b, row_stride, binary32);
   require_valid(accumulation);
   const TensorCore& core = accumulation.core;
   const Kernels kernels = kernels_of(options.path);
@@ -328,7 +333,7 @@ void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t 
 
 void gemm(const MatrixOperand& a, const MatrixOperand& b, double* c, std::size_t row_stride,
           const GemmOptions& options) {
-  require_valid(a, b, binary64);
+  require_valid(a, b, row_stride, binary64);
   const Kernels kernels = kernels_of(options.path);
   run<double>({a, b, c, row_stride, options, kernels.widen_halves}, kernels.tiles.fp64_fma_chain);
 }

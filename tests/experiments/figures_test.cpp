@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/experiments/programs.h"
+#include "tests/shard.h"
 #include "tests/temporary_directory.h"
 
 namespace {
@@ -123,7 +124,8 @@ TEST_CASE("figures: SVG and PNG have the same ink, and none of it on an edge") {
       return;
     }
   }
-  for (const std::string& run : runs) {
+  for (std::size_t i = 0; const std::string& run : runs) {
+    if (!test::is_in_shard(i++)) continue;
     const test::TemporaryDirectory directory;
     const programs::Outcome outcome = programs::run(run + " --quick --out " + (directory / "run").string());
     INFO(run, "\n", outcome.output);

@@ -196,6 +196,56 @@ TEST_CASE("programs: recipes of a network that has learnt nothing are not compar
   CHECK(verdict("--model mlp --steps 20 ").find("learnt nothing") == std::string::npos);
 }
 
+TEST_CASE("programs: nothing is held against an FP32 that diverged or has learnt nothing") {
+  const TemporaryDirectory directory;
+  const auto verdict = [&](const std::string& arguments) {
+    const Outcome outcome = run(arguments + " --quick --out " + (directory / "out").string());
+    INFO(arguments, "\n", outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    return outcome.output;
+  };
+  const std::string autoencoder =
+      verdict("opt_levels --recipes amp,fp64 --model autoencoder --steps 4 --seeds 3 --lr 900");
+  CHECK(autoencoder.find("What the recipes cost cannot be said: ") != std::string::npos);
+  CHECK(autoencoder.find("cannot be told from") == std::string::npos);
+  CHECK(
+      verdict("training --sweep --model autoencoder --policy fp32,amp --steps 4 --seeds 3 --scalers dynamic")
+          .find("Nothing is judged: in 4 steps FP32 has learnt nothing") != std::string::npos);
+  const std::string spiky = verdict(
+      "scaler_comparison --model mlp --regimes spiky --outlier-factor 1e9 --scalers dynamic,static --seeds "
+      "1");
+  CHECK(spiky.find(" comes first") == std::string::npos);
+  CHECK(verdict("master_weights --seeds 3 --steps 40 --model mlp:hidden1=8:hidden2=8 --lr 1000 --optimizer "
+                "sgd:weight_decay=1")
+            .find("nowhere") == std::string::npos);
+}
+
+TEST_CASE("programs: images so small that one of them has no batch statistics are trained on") {
+  const TemporaryDirectory directory;
+  write_equal_images(directory);
+  const Outcome outcome = run("training --model cnn --batch 2 --steps 2 --data " + directory.path().string() +
+                              " --out " + (directory / "out").string());
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+}
+
+TEST_CASE("programs: an update is counted at a learning rate that a schedule has not ended at 0") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  REQUIRE(run("gradient_histogram --quick --steps 6 --batch 8 --model cnn:channels=2 --out " + out.string())
+              .exit_code == 0);
+  CHECK(summary_of(out).at("updates.max_abs_log2").is_number());
+}
+
+TEST_CASE("programs: memory_anatomy says where its answers end") {
+  const TemporaryDirectory directory;
+  const auto verdict = [&](const std::string& arguments) {
+    return run("memory_anatomy " + arguments + " --out " + (directory / "out").string()).output;
+  };
+  CHECK(verdict("--network mlp --card h100").find(" 1048576 or more ") != std::string::npos);
+  CHECK(verdict("--network llama2_7b --card v100").find(" none; 1 takes ") != std::string::npos);
+}
+
 TEST_CASE("programs: where nothing was measured, nothing is said of the gradient") {
   const TemporaryDirectory directory;
   const std::string out = directory / "out";
@@ -326,6 +376,19 @@ TEST_CASE("programs: scale_policy_order says of how many mistakes the factor is 
   const std::size_t table = outcome.output.find("\nnever_unscaled");
   CHECK(outcome.output.substr(table, outcome.output.find("\n* predicted") - table).find('[') ==
         std::string::npos);
+}
+
+TEST_CASE("programs: scale_policy_order counts no factor that it has not measured") {
+  const TemporaryDirectory directory;
+  const auto verdict = [&](const std::string& arguments) {
+    return run("scale_policy_order --quick --seeds 1 --detector-steps 1 " + arguments + " --out " +
+               (directory / "out").string())
+        .output;
+  };
+  CHECK(verdict("--scale-log2 60 --steps 6").find("no mistake's factor was measured") != std::string::npos);
+  const std::string unclipped = verdict("--clip-norm 1e6 --steps 8");
+  CHECK(unclipped.find(", within ") != std::string::npos);
+  CHECK(unclipped.find(", within 0.9 ") == std::string::npos);
 }
 
 TEST_CASE("programs: the sweep's figure tells points that were measured from lines that were predicted") {

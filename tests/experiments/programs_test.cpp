@@ -17,6 +17,7 @@
 
 #include "tests/experiments/documented_outputs.h"
 #include "tests/file_contents.h"
+#include "tests/shard.h"
 #include "tests/temporary_directory.h"
 
 namespace {
@@ -137,8 +138,13 @@ std::vector<std::string> experiments() {
 }  // namespace
 
 TEST_CASE("programs: --quick writes every promised file and key, the same bytes with 1 and 2 threads") {
+  const std::vector<std::string> all = experiments();
+  const auto is_looked_at = [&](const std::string& name) {
+    return test::is_in_shard(static_cast<std::size_t>(std::ranges::find(all, name) - all.begin()));
+  };
   std::map<std::string, programs::Written> written;
   for (const Program& program : all_programs()) {
+    if (!is_looked_at(program.name)) continue;
     const std::string command = program.name + program.arguments + " --quick";
     INFO(command);
     const TemporaryDirectory directory;
@@ -178,7 +184,8 @@ TEST_CASE("programs: --quick writes every promised file and key, the same bytes 
   const std::string held = directory / "held";
   REQUIRE(run("validate_cpu --emulator never --rows conversion --quick --out " + held).exit_code == 0);
   written["validate_cpu"].add(contents_of(held));
-  for (const std::string& experiment : experiments()) {
+  for (const std::string& experiment : all) {
+    if (!is_looked_at(experiment)) continue;
     INFO(experiment);
     REQUIRE(written.contains(experiment));
     const auto outputs = programs::parse_outputs(run(experiment + " --help-outputs").output);
@@ -375,6 +382,11 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
       {"scaler_comparison --regimes spiky,spiky --out {}", "twice"},
       {"scaler_comparison --regimes spiky --steps 10 --out {}", "--disturb-every"},
       {"scaler_comparison --outlier-factor 1 --out {}", "--outlier-factor"},
+      {"scaler_comparison --outlier-factor 40 --out {}",
+       "--outlier-factor: is given without spiky runs; must come with --regimes spiky"},
+      {"scaler_comparison --regimes all --statistics-every 5 --out {}", "--statistics-every"},
+      {"scaler_comparison --policy amp:loss_scale=128 --out {}",
+       "--policy: 'amp:loss_scale=128' has a loss_scale, and --scalers is in force; must be one of them"},
       {"formats --rows 0 --out {}", "--rows"},
       {"formats --spread 9 --out {}", "--spread"},
       {"accumulation --lengths-log2 4 --out {}", "--lengths-log2"},

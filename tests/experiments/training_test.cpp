@@ -329,6 +329,17 @@ TEST_CASE("training: a run that replaces another keeps nothing of its record and
   CHECK(kept == std::vector<std::string>{"tensors/", "tensors/step_1.safetensors"});
 }
 
+TEST_CASE("training: an FP32 that is compared with keeps its name under --accumulation") {
+  const TemporaryDirectory directory;
+  const Outcome outcome =
+      run("--sweep --quick --model mlp:hidden1=8 --policy fp32,amp --accumulation volta_fp16 --scalers none "
+          "--seeds 1",
+          directory / "out");
+  INFO(outcome.output);
+  CHECK(outcome.exit_code == 0);
+  CHECK(!contains(outcome.output, "which --policy does not name"));
+}
+
 TEST_CASE("training: processes that a launcher started and that do not know of each other are refused") {
   const TemporaryDirectory directory;
   const auto under = [&](const std::string& variables, const std::string& more) {
@@ -370,6 +381,8 @@ TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written"
       {"--lr 0.1 --optimizer sgd:learning_rate=0.5",
        "--lr: 0.1 is given beside --optimizer sgd:learning_rate=0.5"},
       {"--steps 3 --dump-tensors 0,3", "--dump-tensors: step 3 is given; allowed: 0 to 2, by --steps 3"},
+      {"--policy amp:loss_scale=128 --scalers dynamic", "must be one of them"},
+      {"--record-every 3", "--record-every: is given without --record; must come with it"},
       {"--clip-norm 0", "--clip-norm"},
       {"--clip-before-unscale", "--clip-norm"},
       {"--checkpoint-every -1", "--checkpoint-every"},

@@ -23,8 +23,12 @@ using Dumped = std::map<std::string, std::vector<float>>;
 
 Dumped dumped(const std::string& model, int micro_batch, RunChoice choice) {
   const test::TemporaryDirectory directory;
-  experiments::TrainingOptions options{
-      .model = model, .batch = micro_batch, .steps = 2, .dump_tensors = "1", .directory = directory / "."};
+  experiments::TrainingOptions options{.model = model,
+                                       .optimizer = "sgd",
+                                       .batch = micro_batch,
+                                       .steps = 2,
+                                       .dump_tensors = "1",
+                                       .directory = directory / "."};
   choice.keep_in = "";
   const experiments::TrainingSetup setup(options);
   sim::Trainer trainer = setup.trainer(choice);

@@ -403,6 +403,9 @@ TEST_CASE("gemm: what cannot be multiplied is refused") {
       one_by_three{x, fp16::binary32, 1, 3, 3, 1};
   CHECK_THROWS_AS(fp16::gemm(two_by_two, one_by_three, c, 2, Accumulation::fp32_fma_chain),
                   std::invalid_argument);
+  CHECK_THROWS_WITH_AS(fp16::gemm(two_by_two, two_by_two, c, 1, Accumulation::fp32_fma_chain),
+                       "gemm: row_stride: 1 is not allowed; at least the 2 columns of C",
+                       std::invalid_argument);
   CHECK_THROWS_AS(fp16::gemm(two_by_two, two_by_two, c, 2, Accumulation::fp64_fma_chain),
                   std::invalid_argument);
   const fp16::MatrixOperand doubles{d, fp16::binary64, 2, 2, 2, 1};

@@ -157,6 +157,11 @@ TEST_CASE("elementwise: special values") {
   CHECK(std::isnan(value_of(sim::pow, -8, sim::PowOptions{.exponent = 0.5})));
   CHECK(value_of(sim::pow, not_a_number, sim::PowOptions{.exponent = 0}) == 1);
   CHECK(value_of(sim::pow, -3, sim::PowOptions{.exponent = 3}) == -27);
+  Evaluation constant(sim::pow, {tensor_of({2}, {0, 3}, fp16::binary32)}, sim::PowOptions{.exponent = 0}, {});
+  for (const Tensor& gradient : constant.backward(tensor_of({2}, {1, 1}, fp16::binary32))) {
+    CHECK(gradient.element(0) == 0);
+    CHECK(gradient.element(1) == 0);
+  }
 }
 
 TEST_CASE("elementwise: overflow and underflow of binary16 are counted where they happen") {

@@ -148,7 +148,7 @@ class Formats(Case):
 
     def test_results_go_through_pickle(self):
         counts, histogram = halflab.Counts(), halflab.ExponentHistogram([0.75, -3.0, 0.0, np.inf, np.nan])
-        halflab.add([1.0, 1e-8], [6e-5, 1.0], counts=counts)
+        halflab.add([1.0, 2.0**-24], [0.5, 1.0], counts=counts)
         for made in (pickle.loads(pickle.dumps(counts)), copy.deepcopy(counts)):
             self.assertEqual(made.as_dict(), counts.as_dict())
         self.assertEqual(pickle.loads(pickle.dumps(histogram)), histogram)

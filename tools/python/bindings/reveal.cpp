@@ -51,7 +51,8 @@ Kind torch_kind(const std::string& name) {
   py::object torch;
   try {
     torch = py::module_::import("torch");
-  } catch (const py::error_already_set&) {
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_ImportError) && !error.matches(PyExc_OSError)) throw;
     reject_dtype("torch." + name, "needs PyTorch, which cannot be imported");
   }
   if (!py::hasattr(torch, name.c_str())) reject_dtype("torch." + name, "is no dtype");
