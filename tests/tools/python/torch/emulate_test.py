@@ -277,6 +277,24 @@ class Emulation(Case):
         with emulate(model, "e4m3", select="^b") as emulated:
             self.assertEqual(emulated.names, ("b.0",))
 
+    def test_a_second_derivative_is_refused(self):
+        """Not dropped: a gradient penalty would train other weights."""
+        model = nn.Sequential(nn.Linear(4, 4), nn.Tanh(), nn.Linear(4, 1)).double()
+        x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+        for select, layer in (("2", "2"), ("0", "0")):
+            with emulate(model, "binary64", select=select):
+                y = model(x).sum()
+                torch.autograd.grad(y, x, retain_graph=True)
+                what = f"layer '{layer}' has no second derivative; allowed: backward passes without create_graph=True"
+                self.assert_refused(what, torch.autograd.grad, y, x, create_graph=True)
+
+    def test_layers_take_their_input_by_name(self):
+        model = nn.ModuleList([nn.Linear(4, 4), nn.Conv1d(4, 4, 1)])
+        x = torch.randn(4, 4)
+        for layer in model:
+            with emulate(layer, "e4m3"):
+                self.assertTrue(torch.equal(layer(input=x), layer(x)))
+
     def test_the_example_holds(self):
         globals_ = {"halflab": halflab, "torch": torch}
         (example,) = doctest.DocTestFinder(recurse=False).find(emulate, "emulate", globs=globals_)

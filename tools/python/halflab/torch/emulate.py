@@ -44,7 +44,8 @@ class emulate:
     never called. A copy of the model, and one that was saved whole, is not emulated.
 
     ValueError, in one line, for what is not allowed: unknown formats and roundings, a model without such a layer, one that
-    is compiled or emulated already and, when a layer is called, tensors that are not on the CPU.
+    is compiled or emulated already and, when a layer is called, tensors that are not on the CPU; and a backward pass with
+    create_graph=True, since the products have no second derivative.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(32, 8), torch.nn.ReLU(), torch.nn.Linear(8, 2))
     >>> with halflab.torch.emulate(model, "nvfp4", gradient_rounding="stochastic", seed=1) as emulated:
@@ -175,8 +176,8 @@ class _Layer:
     def __reduce__(self):
         return _method_of_the_class, (self.module,)
 
-    def __call__(self, x):
-        tensors = [x, self.module.weight, self.module.bias]
+    def __call__(self, input):
+        tensors = [input, self.module.weight, self.module.bias]
         lower = autocast_dtype("cpu")
         if lower is not None:
             tensors = [t if t is None or t.dtype == torch.float64 else t.to(lower) for t in tensors]
@@ -196,14 +197,14 @@ class _Layer:
         x, weight = tensors
         got = next((tensor.device for tensor in tensors if tensor.device.type != "cpu"), None)
         if got is not None:
-            self._refuse(f"got a tensor on {got}; allowed: the CPU, where halflab casts")
+            self.refuse(f"got a tensor on {got}; allowed: the CPU, where halflab casts")
         got = next((tensor.dtype for tensor in tensors if tensor.dtype not in FORMATS), None)
         if got is not None:
-            self._refuse(f"got {got}; allowed: {', '.join(map(str, FORMATS))}")
+            self.refuse(f"got {got}; allowed: {', '.join(map(str, FORMATS))}")
         if x.dtype != weight.dtype:
-            self._refuse(f"got an input of {x.dtype} and has weights of {weight.dtype}; allowed: one type")
+            self.refuse(f"got an input of {x.dtype} and has weights of {weight.dtype}; allowed: one type")
 
-    def _refuse(self, what):
+    def refuse(self, what):
         raise ValueError(f"emulate: layer '{self.name}' {what}")
 
 
@@ -212,6 +213,7 @@ class _Linear:
 
     def __init__(self, layer, key):
         self._layer, self._key = layer, key
+        self.refuse = layer.refuse
 
     def apply(self, x, weight, bias):
         return _Products.apply(x, weight, bias, self)
@@ -309,9 +311,10 @@ class _Products(torch.autograd.Function):
         return products.output(x, weight, bias).to(x.dtype)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx, dy):
         products, (x, weight) = ctx.products, ctx.saved_tensors
+        if torch.is_grad_enabled():
+            products.refuse("has no second derivative; allowed: backward passes without create_graph=True")
         forms = (products.input_gradient, products.weight_gradient, products.bias_gradient)
         with torch.autocast("cpu", enabled=False):
             gradients = [
