@@ -3,7 +3,7 @@
 import math
 import unittest
 
-from case import Case, Training, needs, nn, torch
+from case import Case, Training, halflab, needs, nn, torch
 
 
 class Plant(torch.autograd.Function):
@@ -196,6 +196,35 @@ class Skipped(Case):
         (skip, *_) = training.watch(1, every=1, twin=broken).skips
         self.assertIn("none: KeyError", skip["twin"])
         self.assertIsNone(skip["cured_by"])
+
+    def test_a_twin_sees_the_parameters_of_all_optimizers(self):
+        """The gradients of the second optimizer's parameters are the larger ones."""
+        for scale in (2.0**4, 2.0**30):
+            training = Training(scale=scale)
+            parameters = list(training.model.parameters())
+            optimizers = [torch.optim.SGD(own, 0.0) for own in (parameters[:4], parameters[4:])]
+
+            def loss(training=training):
+                with torch.autocast("cpu", dtype=torch.float16):
+                    return (training.model(training.x) * training.model[4].bias.exp() * 300).float().mean()
+
+            with halflab.torch.watch(training.model, scaler=training.scaler, every=1, twin=loss) as watched:
+                training.scaler.scale(loss()).backward()
+                for optimizer in optimizers:
+                    training.scaler.step(optimizer)
+                training.scaler.update()
+            repeated = {name for name, kind in watched.tensors if kind == "gradient in FP32"}
+            self.assertEqual(repeated, {name for name, _ in training.model.named_parameters()})
+            largest = watched.tensors["4.bias", "gradient in FP32"].max_abs
+            self.assertLess(watched.recommended_scale() * largest, 65504)
+            self.assertEqual(len({skip["cured_by"] for skip in watched.skips}), int(scale > 2.0**20))
+
+    def test_a_twin_where_the_optimizer_holds_frozen_parameters(self):
+        training = Training(scale=2.0**30)
+        training.model[0].requires_grad_(False)
+        (skip, *_) = training.watch(1, every=1, twin=training.loss).skips
+        self.assertEqual(skip["twin"], "finite")
+        self.assertLess(skip["cured_by"], 2.0**30)
 
     def test_the_twin_is_the_step_itself(self):
         """Dropout and batch normalisation: with the random state and buffers of the step, the same gradient but for FP16."""

@@ -32,6 +32,11 @@ class Parameters:
             for place, parameter in enumerate(options["params"])
         ]
 
+    def trained(self, optimizer):
+        """(name, parameter) of all that need a gradient: the model's, whichever optimizer steps them, and its own others."""
+        others = [(name, parameter) for name, parameter in self.of(optimizer) if id(parameter) not in self._names]
+        return [(name, parameter) for name, parameter in self.named() + others if parameter.requires_grad]
+
 
 def _names_and_ties(model):
     """(name by id of the parameter, the other names by the first of tied ones)."""

@@ -221,7 +221,7 @@ class watch:
                 self._recorder.note("an optimizer with a closure: its steps are not repeated in FP32")
             else:
                 with self._muted():
-                    step.twin = self._twin.sample(self._sorted_parameters_of(optimizer))
+                    step.twin = self._twin.sample(self._trained_parameters(optimizer))
         if step.tally is not None and "update" in self._also:
             self._before = [(name, p, p.detach().clone()) for name, p in self._parameters.of(optimizer)]
 
@@ -288,7 +288,7 @@ class watch:
         skip.update(step.first_modules(), weight_before=first_infinite(self._parameters.largest()))
         if self._twin is not None:
             place = None if suspect is None else (suspect.parameter, suspect.index)
-            twin = step.twin = self._twin.run(parameters, scale, place)
+            twin = step.twin = self._twin.run(self._trained_parameters(optimizer), scale, place)
             skip.update(
                 twin=twin.verdict, twin_value=twin.value, twin_exponent=twin.exponent, cured_by=twin.cured_by
             )
@@ -301,6 +301,9 @@ class watch:
             yield
         finally:
             self._is_muted = False
+
+    def _trained_parameters(self, optimizer):
+        return self._order.sorted(self._parameters.trained(optimizer))
 
     def _sorted_parameters_of(self, optimizer):
         """In backward order; sorted again only where the optimizer has other parameters, or the order was learnt."""
