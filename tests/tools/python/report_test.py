@@ -382,6 +382,46 @@ class Ledgers(Pages):
         self.assertEqual(page.title, "1 of 10 steps was skipped")
         self.assert_says(page, "it is not recorded which gradient was the first")
 
+    def test_ranks_of_another_run_are_not_mixed_in(self):
+        """Ranks that this run has not, a folder that is none, a record of one process beside them, and other runs."""
+        read = lambda: halflab.read_gradients(self.folder / "ranks")
+        for rank, scales in ((0, [1.0] * 3), (1, [1.0] * 3), (2, [1.0] * 9)):
+            about = {"rank": rank, "ranks": 2, "run": "a"} if rank < 2 else {}
+            self.record(scales, folder=f"ranks/rank{rank}", **about)
+        (self.folder / "ranks" / "rank_old").mkdir()
+        (self.folder / "ranks" / "rank_old" / "manifest.json").write_text("{}")
+        self.assertEqual([part.name for part in read().parts], ["rank0", "rank1"])
+        self.record([1.0] * 3, folder="ranks/rank1", rank=1, ranks=2, run="b")
+        with self.assertRaisesRegex(halflab.RecordError, "ranks: rank1 is of another run than rank0; allowed: one run$"):
+            read()
+        (self.folder / "ranks" / "manifest.json").write_text("{}")
+        with self.assertRaisesRegex(halflab.RecordError, "holds a record beside those of ranks"):
+            read()
+
+    def test_rank_0_clears_what_older_runs_left(self):
+        self.record([1.0] * 9, folder="ranks")
+        self.record([1.0] * 9, folder="old/rank2")
+        (self.folder / "old" / "rank2").rename(self.folder / "ranks" / "rank2")
+        (self.folder / "ranks" / "notes.txt").write_text("my own")
+        for rank in (1, 0):
+            self.record([1.0] * 3, folder=f"ranks/rank{rank}", rank=rank, ranks=2, run="a")
+        record = halflab.read_gradients(self.folder / "ranks")
+        self.assertEqual(([part.name for part in record.parts], len(record.steps)), (["rank0", "rank1"], 3))
+        self.assertEqual([path.name for path in (self.folder / "ranks").iterdir() if path.is_file()], ["notes.txt"])
+
+    def test_a_replay_is_that_of_all_ranks(self):
+        """A step that one rank lost; the largest gradients are those of the other."""
+        for rank, log2 in ((0, -10), (1, 2)):
+            samples = {step: {("a", "output"): spread(log2)} for step in range(6)}
+            skips = [{"step": 2, "scale": 2.0**16}] if rank else []
+            self.record([2.0**16] * 3 + [2.0**15] * 3, samples, skips=skips, folder=f"ranks/rank{rank}")
+        merged = halflab.read_gradients(self.folder / "ranks")
+        replayed = merged.replay("dynamic")
+        alone = halflab.read_gradients(self.folder / "ranks" / "rank1").replay("dynamic")
+        self.assertEqual(str(replayed.steps), str(alone.steps))  # texts: they hold NaNs
+        other = halflab.read_gradients(self.folder / "ranks" / "rank0").replay("dynamic")
+        self.assertNotEqual(str(replayed.steps), str(other.steps))
+
     def test_ranks_that_lose_a_step_together_lose_it_once(self):
         for rank in (0, 1):
             skips = [{"step": 2, "scale": 2.0**16, "parameter": "b.weight"}, {"step": 5 + rank, "scale": 2.0**15}]

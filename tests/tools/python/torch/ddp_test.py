@@ -47,10 +47,14 @@ class Ranks(Case):
         return [halflab.read_gradients(run / f"rank{rank}") for rank in range(RANKS)], halflab.read_gradients(run)
 
     def test_each_rank_has_a_record_and_reading_merges_them(self):
+        Training(scale=None, autocast=None).watch(STEPS + 1, out=self.folder / "run")  # an older one, on one process
         (first, second), merged = self.records(scale=None)
         for record in (first, second, merged):
             self.assertEqual(record.steps["step"].tolist(), list(range(STEPS)))
             self.assertEqual(set(record.tensors), set(first.tensors))
+        self.assertEqual([record.manifest["rank"] for record in (first, second)], [0, 1])
+        self.assertEqual(first.manifest["ranks"], RANKS)
+        self.assertTrue(first.manifest["run"])
         for key, histogram in merged.tensors.items():
             total = halflab.ExponentHistogram()
             total += first.tensors[key]

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import os
+import re
 
 import numpy as np
 
@@ -58,6 +59,8 @@ class Writer:
 
     def __init__(self, folder, description):
         _refuse_what_is_not_ours(folder)
+        if description.get("rank") == 0:
+            _clear_what_older_runs_left(os.path.dirname(folder), description["ranks"])
         os.makedirs(folder, exist_ok=True)
         self.folder = str(folder)
         self._description, self._described = description, ""
@@ -124,7 +127,22 @@ def _refuse_what_is_not_ours(folder):
     strange = sorted(set(os.listdir(folder)) - OWN_FILES) or ([] if _is_record(folder) else sorted(os.listdir(folder)))
     if strange:
         allowed = "another folder: a new or empty one, or that of a record"
-        raise ValueError(f"{folder}: holds {strange[0]}, which is not of a gradient record; allowed: {allowed}")
+        what = "is of a run on several ranks" if rank_of(strange[0]) is not None else "is not of a gradient record"
+        raise ValueError(f"{folder}: holds {strange[0]}, which {what}; allowed: {allowed}")
+
+
+def rank_of(name):
+    """The rank whose record a folder of this name holds; None of other folders."""
+    return int(name[4:]) if re.fullmatch("rank[0-9]+", name) else None
+
+
+def _clear_what_older_runs_left(folder, ranks):
+    """Beside the ranks of this run: the record of a run on one process, and those of ranks that this run has not."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    beyond = [os.path.join(folder, name) for name in names if (rank_of(name) or 0) >= ranks]
+    for old in filter(_is_record, [folder, *beyond]):
+        for name in OWN_FILES.intersection(os.listdir(old)):
+            os.remove(os.path.join(old, name))
 
 
 def _is_record(folder):

@@ -314,7 +314,12 @@ def most_often(skips, column):
 
 
 def nearest_log2(scale):
+    """The exponent of a power of two; of another scale the nearest one, and 0 of what is no scale."""
     return round(math.log2(scale)) if scale > 0 and math.isfinite(scale) else 0
+
+
+def is_power_of_two(scale):
+    return scale > 0 and math.isfinite(scale) and math.frexp(scale)[0] == 0.5
 
 
 def _log2_used(steps):

@@ -3,6 +3,8 @@
 import csv
 import json
 import math
+import operator
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +12,10 @@ import numpy as np
 from .._columns import structured
 from .. import _halflab
 from .._halflab import ExponentHistogram
-from ..experiments import run_command
+from ..experiments import ExperimentError, run_command
 from ..records import RecordError
 from . import findings, page
-from .files import FORMAT, GRADIENTS, STEPS, VERSION, fp32_parameters, histogram_of
+from .files import FORMAT, GRADIENTS, STEPS, VERSION, Writer, fp32_parameters, histogram_of, rank_of
 
 
 def read_gradients(folder):
@@ -25,10 +27,24 @@ def read_gradients(folder):
     folder = Path(folder)
     if (folder / "run" / "record").is_dir():
         folder = folder / "run" / "record"
-    ranks = sorted(folder.glob("rank*/manifest.json"), key=lambda path: int(path.parent.name[4:] or 0))
-    if (folder / "manifest.json").is_file() or not ranks:
-        return GradientRecord(folder, _read_part(folder))
-    return GradientRecord(folder, *(_read_part(path.parent) for path in ranks))
+    return GradientRecord(folder, *map(_read_part, _parts_of(folder)))
+
+
+def _parts_of(folder):
+    """The folders of the ranks of one run, or the folder itself."""
+    ranks = {rank_of(path.parent.name): path.parent for path in folder.glob("rank*/manifest.json")}
+    ranks.pop(None, None)
+    if not ranks:
+        return [folder]
+    if (folder / "manifest.json").is_file():
+        raise RecordError(f"{folder}: holds a record beside those of ranks; allowed: that of one run")
+    manifests = {rank: _read_manifest(part) for rank, part in sorted(ranks.items())}
+    first, *_ = manifests.values()
+    manifests = {rank: manifest for rank, manifest in manifests.items() if rank < first.get("ranks", math.inf)}
+    for rank, manifest in manifests.items():
+        if any(manifest.get(key) != first.get(key) for key in ("run", "ranks")):
+            raise RecordError(f"{folder}: {ranks[rank].name} is of another run than {ranks[min(ranks)].name}; allowed: one run")
+    return [ranks[rank] for rank in manifests]
 
 
 class GradientRecord:
@@ -64,7 +80,7 @@ class GradientRecord:
         for (_, name, kind), histogram in self.samples.items():
             self.tensors.setdefault((name, kind), ExponentHistogram()).__iadd__(histogram)
         scales = dict(zip(self.steps["step"].tolist(), self.steps["scale"].tolist()))
-        self.exact = all(_is_power_of_two(scales.get(step, 1.0)) for step, _, _ in self.samples)
+        self.exact = all(findings.is_power_of_two(scales.get(step, 1.0)) for step, _, _ in self.samples)
 
     @property
     def source(self):
@@ -106,7 +122,26 @@ class GradientRecord:
         >>> halflab.read_gradients("run.halflab").replay(["dynamic", "adaptive"]).summary
         """
         scalers = [scalers] if isinstance(scalers, str) else list(scalers)
-        return run_command("replay", self.parts[0], out=out, scalers=scalers)
+        if len(self.parts) == 1:
+            return run_command("replay", self.parts[0], out=out, scalers=scalers)
+        with tempfile.TemporaryDirectory() as folder:
+            self._write_merged(folder)
+            try:
+                return run_command("replay", folder, out=out, scalers=scalers)
+            except ExperimentError as error:
+                raise ExperimentError(str(error).replace(folder, str(self.folder))) from None
+
+    def _write_merged(self, folder):
+        """What replay reads, of all ranks."""
+        about = ("source", "scaler", "exponents_every")
+        writer = Writer(folder, {key: self.manifest[key] for key in about if key in self.manifest})
+        for row in self.steps.tolist():
+            writer.step(**dict(zip(STEPS, row)))
+        scales = dict(zip(self.steps["step"].tolist(), self.steps["scale"].tolist()))
+        for (step, of), histogram in sorted(self.exponents.items(), key=operator.itemgetter(0)):
+            if of == "twin" or findings.is_power_of_two(scales.get(step, 0.0)):
+                writer.exponents(step, of, histogram)
+        writer.close(self.manifest["ended"])
 
 
 class Tensors(dict):
@@ -222,7 +257,3 @@ def _merged_skips(parts):
         return parts[0]
     skips = [dict(skip, rank=rank) for rank, part in enumerate(parts) for skip in part]
     return sorted(skips, key=lambda skip: (skip["step"], skip["rank"]))
-
-
-def _is_power_of_two(scale):
-    return math.isfinite(scale) and scale > 0 and math.frexp(scale)[0] == 0.5

@@ -3,7 +3,7 @@
 import html
 import math
 
-from .findings import INPUT, LARGEST_LOG2_SCALE, NOTICEABLE, most_often
+from .findings import INPUT, LARGEST_LOG2_SCALE, NOTICEABLE, is_power_of_two, most_often, nearest_log2
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -27,8 +27,7 @@ def power(log2):
 
 def scale(value):
     """S as a power of two where it is one."""
-    is_power = value > 0 and math.isfinite(value) and math.frexp(value)[0] == 0.5
-    return power(math.frexp(value)[1] - 1) if is_power else number(value)
+    return power(nearest_log2(value)) if is_power_of_two(value) else number(value)
 
 
 def s_is(text):

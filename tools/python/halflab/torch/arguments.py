@@ -2,6 +2,7 @@
 
 import os
 import re
+import uuid
 
 import torch
 
@@ -54,9 +55,25 @@ def pattern_of(select):
 
 def own_folder(folder):
     """A folder for each rank of a distributed run."""
-    if torch.distributed.is_available() and torch.distributed.is_initialized() and torch.distributed.get_world_size() > 1:
-        return os.path.join(str(folder), f"rank{torch.distributed.get_rank()}")
-    return str(folder)
+    rank = rank_in_run().get("rank")
+    return str(folder) if rank is None else os.path.join(str(folder), f"rank{rank}")
+
+
+def rank_in_run():
+    """For the manifest of a distributed run: rank, how many ranks, and a word that the ranks of one run share; else empty."""
+    group = torch.distributed
+    if not (group.is_available() and group.is_initialized() and group.get_world_size() > 1):
+        return {}
+    return {"rank": group.get_rank(), "ranks": group.get_world_size(), "run": _word_of_the_run()}
+
+
+def _word_of_the_run():
+    """What the first rank to ask leaves in the store that the ranks met in; nobody waits. Empty where there is no such store."""
+    try:
+        store = torch.distributed.distributed_c10d._get_default_store()
+        return store.compare_set("halflab.torch.watch", "", uuid.uuid4().hex).decode()
+    except (AttributeError, RuntimeError, ValueError):
+        return ""
 
 
 def spec_of(scaler):

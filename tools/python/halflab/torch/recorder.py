@@ -6,7 +6,7 @@ import torch
 
 from .._halflab import ExponentHistogram
 from ..gradients.files import Writer, fp32_parameters
-from ..gradients.findings import PARTLY
+from ..gradients.findings import PARTLY, is_power_of_two, nearest_log2
 from .counts import read_together
 from .errors import WatchError
 from .ledger import first_infinite
@@ -80,7 +80,7 @@ class Recorder:
     def _write_counts(self, step, scale, cells):
         self._look_at_types()
         in_fp32 = self._fp32_parameters()
-        shift = -_nearest_log2(scale)
+        shift = -nearest_log2(scale)
         run, weights = ExponentHistogram(), ExponentHistogram()
         for (name, kind), histogram in step.tally.read().items():
             if kind in ("output", "gradient"):
@@ -93,7 +93,7 @@ class Recorder:
         cells["max_abs_all"] = run.max_abs
         if self._parameters.are_all_selected:
             cells["max_abs"] = weights.max_abs
-        if math.frexp(scale)[0] == 0.5:
+        if is_power_of_two(scale):
             self._writer.exponents(step.number, "run", run)
 
     def _write_twin(self, step, cells):
@@ -130,8 +130,3 @@ def _type_of(tensor):
 
 def _note_of_complex(name):
     return f"{name} is complex: the real and the imaginary part of a number count as two values"
-
-
-def _nearest_log2(scale):
-    """The exponent of a power of two; of another scale the nearest one."""
-    return round(math.log2(scale)) if scale > 0 and math.isfinite(scale) else 0

@@ -10,7 +10,7 @@ import torch
 from .. import _halflab
 from ..gradients.findings import INPUT
 from ..gradients.record import read_gradients
-from .arguments import KINDS, check, own_folder, pattern_of, spec_of
+from .arguments import KINDS, check, own_folder, pattern_of, rank_in_run, spec_of
 from .counts import Tally, largest_above_zero, largest_magnitude
 from .errors import WatchError
 from .hooks import OutputHooks, visible_modules
@@ -142,7 +142,8 @@ class watch:
     def _description(self):
         parts = [f"PyTorch {torch.__version__}", type(self._model).__name__]
         parts += [type(thing).__name__ for thing in (self._optimizer, self._scaler) if thing is not None]
-        return {"source": ", ".join(parts), "scaler": spec_of(self._scaler), "exponents_every": self._every}
+        source = {"source": ", ".join(parts), "scaler": spec_of(self._scaler), "exponents_every": self._every}
+        return {**source, **rank_in_run()}
 
     # What the record says.
 
