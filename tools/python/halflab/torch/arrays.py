@@ -13,7 +13,7 @@ def codes_of(tensor):
     if tensor.layout is not torch.strided or tensor.is_complex():
         kind = tensor.dtype if tensor.is_complex() else tensor.layout
         raise ValueError(f"a tensor of {kind} is not allowed; allowed: dense real ones")
-    values = tensor.detach()
+    values = tensor.detach().resolve_neg()
     if values.device.type != "cpu":
         values = values.cpu()
     if not values.is_floating_point() or values.dtype in (torch.float16, torch.float32, torch.float64):

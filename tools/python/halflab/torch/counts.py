@@ -55,14 +55,14 @@ def stored_values(tensor):
     tensor = tensor.detach()
     if tensor.layout is not torch.strided:
         tensor = tensor.coalesce().values() if tensor.layout is torch.sparse_coo else tensor.values()
-    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+    return torch.view_as_real(tensor.resolve_conj().resolve_neg()) if tensor.is_complex() else tensor
 
 
 def as_array(values):
     """A numpy array of a tensor on the host, a copy only where numpy has no such type."""
     if values.dtype not in (torch.float16, torch.float32, torch.float64):
         values = values.float()
-    return values.numpy()
+    return values.resolve_neg().numpy()
 
 
 def device_counts(values):
