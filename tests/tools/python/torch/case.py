@@ -77,6 +77,8 @@ class Training:
         options = {"optimizer": self.optimizer, "scaler": self.scaler, **options}
         with halflab.torch.watch(self.model, **options) as watched:
             self.run(steps)
+        notes = watched.record.manifest["notes"]
+        assert not any(note.startswith("not seen any more") for note in notes), notes
         return watched
 
 

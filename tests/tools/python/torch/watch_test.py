@@ -39,6 +39,66 @@ class Undisturbed(Case):
         self.assertEqual(alone.losses, watched.losses)
 
 
+    def test_a_disk_that_is_full(self):
+        """The training goes on, and one line says where its record ends."""
+        alone, training = Training(scale=None, autocast=None).run(), Training(scale=None, autocast=None)
+        watch = halflab.torch.watch(training.model, training.optimizer, every=1, out=self.folder / "r", twin=training.loss)
+        full = "the record .*r cannot be written (No space left on device); it ends at step 3, the training goes on"
+        with watch as watched, self.assertWarnsRegex(RuntimeWarning, full.replace("(", r"\(").replace(")", r"\)")) as caught:
+            training.run(3)
+            watched._recorder._writer._files["tensors"] = open("/dev/full", "w")
+            training.run(9)
+            self.assertEqual(hooks_in(training.model), 0)
+        self.assertEqual(len(caught.warnings), 1)
+        self.assertEqual(alone.losses, training.losses)
+        record = halflab.read_gradients(self.folder / "r")
+        self.assertEqual(record.steps["step"].tolist()[:3], [0, 1, 2])
+        self.assertEqual(record.manifest["ended"], "stopped at step 3: No space left on device")
+
+    def test_what_cannot_be_looked_at(self):
+        """Nested tensors; and a mapping that does not like to be read."""
+
+        class Odd(dict):
+            def values(self):
+                raise LookupError("two\nlines")
+
+        class Nested(nn.Module):
+            def forward(self, x):
+                return torch.nested.nested_tensor([x.detach()[:2], x.detach()[:1]]).requires_grad_(), Odd(x=x)
+
+        class Model(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.nested, self.last = Nested(), nn.Linear(8, 3)
+
+            def forward(self, x):
+                nested, odd = self.nested(x)
+                return self.last(odd["x"] + sum(part.sum() for part in nested.unbind()) / 99)
+
+        alone, training = (Training(model=Model, scale=None, autocast=None) for _ in range(2))
+        with halflab.torch.watch(training.model, training.optimizer, every=1, also=["activations"]) as watched:
+            training.run()
+        self.assertEqual(alone.run().losses, training.losses)
+        (note,) = watched.record.manifest["notes"]
+        self.assertRegex(note, r"^not seen any more: nested \([A-Za-z]+Error: .*\)$")
+        self.assertIn(("last", "output"), watched.tensors)
+
+    def test_tensors_with_a_bit_for_minus(self):
+        class Imaginary(nn.Module):
+            def forward(self, x):
+                return torch.view_as_complex(x.reshape(32, 2, 2)).conj().imag
+
+        def model():
+            return nn.Sequential(nn.Linear(8, 4), Imaginary(), nn.Tanh(), nn.Linear(2, 3))
+
+        record = self.assert_undisturbed({"model": model, "scale": None, "autocast": None}, every=1, also=["activations"])
+        self.assertEqual(record.tensors["1", "activation"].total, 12 * 64)
+        negated = torch.view_as_complex(torch.ones(3, 2)).conj().imag
+        self.assertTrue(negated.is_neg())
+        self.assertEqual(halflab.ExponentHistogram(negated), halflab.ExponentHistogram([1.0] * 3))
+        np.testing.assert_array_equal(halflab.round_to(negated), [-1.0] * 3)
+
+
 class Recorded(Case):
     @needs(2, 3)
     def test_counts_are_those_of_the_gradients(self):
@@ -113,6 +173,39 @@ class Recorded(Case):
         self.assertEqual(record.tensors["0.weight", "weight"], halflab.ExponentHistogram(before.numpy()))
         self.assertEqual(record.tensors["0.weight", "update"], halflab.ExponentHistogram((after - before).numpy()))
         self.assertEqual(record.tensors["4", "activation"].total, 32 * 3)
+
+    @needs(2, 3)
+    def test_updates_of_two_optimizers_that_are_unscaled_first(self):
+        training = Training(scale=2.0**10)
+        before = {name: p.detach().clone() for name, p in training.model.named_parameters()}
+        parameters = list(training.model.parameters())
+        optimizers = [torch.optim.SGD(own, 0.1) for own in (parameters[:4], parameters[4:])]
+        with halflab.torch.watch(training.model, scaler=training.scaler, every=1, also=["updates"]) as watched:
+            training.scaler.scale(training.loss()).backward()
+            for do in (training.scaler.unscale_, training.scaler.step):
+                for optimizer in optimizers:
+                    do(optimizer)
+            training.scaler.update()
+        for name, parameter in training.model.named_parameters():
+            expected = halflab.ExponentHistogram((parameter.detach() - before[name]).numpy())
+            self.assertEqual(watched.tensors[name, "update"], expected, name)
+
+    def test_updates_of_an_optimizer_with_a_closure(self):
+        training = Training(scale=None, autocast=None)
+        training.optimizer = torch.optim.LBFGS(training.model.parameters(), max_iter=2)
+
+        def closure():
+            training.optimizer.zero_grad()
+            loss = training.loss()
+            loss.backward()
+            return loss
+
+        before = training.model[4].weight.detach().clone()
+        with halflab.torch.watch(training.model, training.optimizer, every=1, also=["updates"]) as watched:
+            training.optimizer.step(closure)
+        update = training.model[4].weight.detach() - before
+        self.assertTrue(update.any())
+        self.assertEqual(watched.tensors["4.weight", "update"], halflab.ExponentHistogram(update.numpy()))
 
     @needs(2, 3)
     def test_types_are_those_of_each_tensor(self):

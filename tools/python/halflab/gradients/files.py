@@ -1,6 +1,7 @@
 """The files of a gradient record. manifest.json, steps.csv and exponents.csv are what `halflab replay` reads;
 tensors.csv holds counts tensor by tensor, skips.csv the ledger."""
 
+import contextlib
 import csv
 import io
 import json
@@ -113,8 +114,12 @@ class Writer:
         self._write_manifest("running")
 
     def close(self, ended):
-        for file in self._files.values():
-            file.close()
+        try:
+            self.flush()
+        finally:
+            for file in self._files.values():
+                with contextlib.suppress(OSError):  # of what flush() could not write
+                    file.close()
         self._write_manifest(ended)
 
 

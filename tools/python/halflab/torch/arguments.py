@@ -68,7 +68,7 @@ def rank_in_run():
 
 
 def _word_of_the_run():
-    """What the first rank to ask leaves in the store that the ranks met in; nobody waits. Empty where there is no such store."""
+    """What the first rank to ask leaves in the store that the ranks met in; nobody waits. Empty without such a store."""
     try:
         store = torch.distributed.distributed_c10d._get_default_store()
         return store.compare_set("halflab.torch.watch", "", uuid.uuid4().hex).decode()

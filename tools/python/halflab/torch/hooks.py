@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import torch
 from torch.utils import checkpoint
 
+from ..gradients.findings import INPUT
 
 is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", lambda: False)
 
@@ -44,12 +45,13 @@ class OutputHooks:
     on_output(name, tensor)     in the forward pass, outputs that need no gradient too
     on_gradient(name, tensor)   in the backward pass
     on_input(tensor)            what the entrance, a module or none, is given
+    guard                       a Guard, which keeps errors of these three from the training
     """
 
-    def __init__(self, modules, on_output, on_gradient, entrance=None, on_input=None):
+    def __init__(self, modules, on_output, on_gradient, guard, entrance=None, on_input=None):
         self._modules, self._on_output, self._on_gradient = modules, on_output, on_gradient
         self._entrance, self._on_input = entrance, on_input
-        self._handles, self._seen = [], {}
+        self._guard, self._handles, self._seen = guard, [], {}
 
     def attach(self):
         if self._entrance is not None:
@@ -63,20 +65,28 @@ class OutputHooks:
         self._handles, self._seen = [], {}
 
     def _show_inputs(self, inputs):
-        for tensor in tensors_in(inputs):
-            if _has_gradients(tensor):
-                self._on_input(tensor)
+        with self._guard.over(INPUT):
+            for tensor in tensors_in(inputs):
+                if _has_gradients(tensor):
+                    self._on_input(tensor)
 
     def _show_outputs(self, name, _module, _inputs, outputs):
-        for tensor in tensors_in(outputs):
-            if _has_gradients(tensor) and self._is_new(tensor):
-                self._show(name, tensor)
+        if self._guard.is_blind(name):
+            return
+        with self._guard.over(name):
+            for tensor in tensors_in(outputs):
+                if _has_gradients(tensor) and self._is_new(tensor):
+                    self._show(name, tensor)
 
     def _show(self, name, tensor):
         if not is_in_backward():  # else activation checkpointing repeats a forward pass
             self._on_output(name, tensor)
         if tensor.requires_grad:
-            self._handles.append(hook_of_gradient(tensor, lambda gradient: self._on_gradient(name, gradient)))
+            self._handles.append(hook_of_gradient(tensor, functools.partial(self._show_gradient, name)))
+
+    def _show_gradient(self, name, gradient):
+        with self._guard.over(name):
+            self._on_gradient(name, gradient)
 
     def _is_new(self, tensor):
         """Whether no module inside of this one has returned the tensor, as it is now."""

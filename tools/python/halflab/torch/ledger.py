@@ -55,6 +55,23 @@ class BackwardOrder:
         return note
 
 
+def skip_of(step, parameters, weights, repeat):
+    """The ledger's row of a skipped step, whose gradients have been unscaled. `parameters` are the optimizer's, `weights`
+    (name, largest magnitude) of all; repeat(scale, suspect) is the twin's, or None."""
+    suspect = first_suspect(parameters)
+    scale = float(step.scale)
+    step.largest = largest_finite(parameters)
+    skip = {"step": step.number, "scale": scale, "outcome": "skipped", "largest_finite": step.largest}
+    if suspect is not None:
+        index = " ".join(map(str, suspect.index))
+        skip.update(parameter=suspect.name, index=index, value=suspect.value)
+    skip.update(step.first_modules(), weight_before=first_infinite(weights))
+    if repeat is not None:
+        twin = step.twin = repeat(scale, None if suspect is None else (suspect.parameter, suspect.index))
+        skip.update(twin=twin.verdict, twin_value=twin.value, twin_exponent=twin.exponent, cured_by=twin.cured_by)
+    return skip
+
+
 def first_suspect(named_parameters):
     """Of parameters in backward order. Waits for the device: for skipped steps alone."""
     with_gradient = [(name, p) for name, p in named_parameters if p.grad is not None and p.grad.numel()]

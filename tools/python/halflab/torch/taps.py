@@ -5,6 +5,7 @@ A listener hears, in this order and without a wait for the device:
     loss_scaled()                            the loss was multiplied with S
     gradients_ready(optimizer, S)            gradients are complete, and still times S; has_stepped=True where an optimizer
                                              that makes them itself has used them already
+    steps_now(optimizer)                     right before its step()
     stepped(optimizer, found, was_applied)   found: tensors that are not 0 where a gradient was not finite; was_applied is
                                              None where the optimizer itself decides on the device
     step_ended()
@@ -27,6 +28,7 @@ class OptimizerTap:
     def _before(self, has_closure):
         if not has_closure:  # else the step itself makes the gradients
             self._listener.gradients_ready(self._optimizer, 1.0)
+        self._listener.steps_now(self._optimizer)
 
     def _after(self, has_closure):
         if has_closure:
@@ -60,12 +62,13 @@ class ScalerTap:
     def follow(self, optimizer):
         """Hears of the optimizer's steps, whoever calls for them."""
         if id(optimizer) not in self._hooks:
-            before = functools.partial(self._optimizer_steps, id(optimizer))
+            before = functools.partial(self._optimizer_steps, optimizer)
             self._hooks[id(optimizer)] = StepHooks(optimizer, before, lambda has_closure: None)
 
-    def _optimizer_steps(self, key, has_closure):
-        self._applied.add(key)
-        self.steps_past += self._stepping != key
+    def _optimizer_steps(self, optimizer, has_closure):
+        self._applied.add(id(optimizer))
+        self.steps_past += self._stepping != id(optimizer)
+        self._listener.steps_now(optimizer)
 
     def _scale(self, original, outputs):
         scaled = original(outputs)

@@ -7,6 +7,7 @@ import math
 import torch
 
 from .counts import Tally, largest_magnitude, read_together, stored_values
+from .guard import in_one_line
 from .hooks import Hook, OutputHooks, unwrapped, visible_modules
 
 LARGEST = 65504.0  # of binary16
@@ -31,8 +32,8 @@ class Twin:
     """Repeats a step with the random state and the buffers that its forward pass began with, and puts back those that
     were there. `compute_loss` makes the loss of the batch again."""
 
-    def __init__(self, model, compute_loss):
-        self._model, self._compute_loss = model, compute_loss
+    def __init__(self, model, compute_loss, guard):
+        self._model, self._compute_loss, self._guard = model, compute_loss, guard
         self._began, self._is_running = None, False
         self._handle = model.register_forward_pre_hook(Hook(self._forward_begins))
 
@@ -48,8 +49,9 @@ class Twin:
 
     def _forward_begins(self, module, _inputs):
         if self._is_next and not self._is_running and is_training(module):
-            self._is_next = False
-            self._began = _State(self._model)
+            self._is_next, self._began = False, None
+            with self._guard.over("the state that a step begins with"):
+                self._began = _State(self._model)
 
     def sample(self, named_parameters):
         """The step's gradients in FP32."""
@@ -68,7 +70,7 @@ class Twin:
         try:
             return examine()
         except Exception as error:  # the training goes on, whatever the user's function does when called again
-            return TwinResult(f"none: {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"[:160])
+            return TwinResult(f"none: {in_one_line(error)}")
         finally:
             now.put_back(self._model)
             self._is_running = False
@@ -112,6 +114,7 @@ class Twin:
             visible_modules(self._model)[0],
             lambda name, tensor: None,
             lambda name, gradient: tally.count((name, "output"), gradient),
+            self._guard,
         )
         parameters = [parameter for _, parameter in named_parameters]
         precision = self._began.autocast() if as_it_was else autocast_off()

@@ -3,18 +3,20 @@
 import contextlib
 import shutil
 import tempfile
+import warnings
 import weakref
 
 import torch
 
 from .. import _halflab
 from ..gradients.findings import INPUT
-from ..gradients.record import read_gradients
+from .answers import Answers
 from .arguments import KINDS, check, own_folder, pattern_of, rank_in_run, spec_of
 from .counts import Tally, largest_above_zero, largest_magnitude
 from .errors import WatchError
+from .guard import Guard
 from .hooks import OutputHooks, visible_modules
-from .ledger import BackwardOrder, first_infinite, first_suspect, largest_finite
+from .ledger import BackwardOrder, skip_of
 from .parameters import Parameters
 from .recorder import Recorder
 from .step import Step
@@ -26,7 +28,7 @@ LONGEST_WAIT = 256  # steps whose S and found_inf wait on the device to be writt
 _watched = {}  # id of a model, optimizer or scaler: the watch that it is in
 
 
-class watch:
+class watch(Answers):
     """Watches the training inside of a `with`: which gradients FP16 loses, at which scale, and why steps are skipped.
 
     model      the module that is trained
@@ -105,13 +107,17 @@ class watch:
 
     def _begin(self):
         self._tap = self._hooks = self._twin = None
+        self._ended_early = None  # why, where the record could not be written
         self._pending, self._number, self._look_closer, self._is_muted = [], 0, False, False
         self._sorted = {}  # id of an optimizer: what its parameters were, and these in backward order
         parameters = [parameter for parameter in self._model.parameters()]
         self._order = BackwardOrder(parameters)
-        self._hooks = OutputHooks(self._modules, self._on_output, self._on_gradient, self._entrance, self._on_input)
+        guard = self._guard = Guard(self._recorder.note)
+        self._hooks = OutputHooks(
+            self._modules, self._on_output, self._on_gradient, guard, self._entrance, self._on_input
+        )
         if self._compute_loss is not None:
-            self._twin = Twin(self._model, self._compute_loss)
+            self._twin = Twin(self._model, self._compute_loss, guard)
         if self._scaler is not None and self._scaler.is_enabled():
             self._tap = ScalerTap(self._scaler, self)
             self._clean_steps = self._scaler._get_growth_tracker()
@@ -137,7 +143,8 @@ class watch:
         try:
             self._flush()
         finally:
-            self._recorder.close(ended)
+            with self._ending_early():
+                self._recorder.close(self._ended_early or ended)
 
     def _description(self):
         parts = [f"PyTorch {torch.__version__}", type(self._model).__name__]
@@ -145,40 +152,12 @@ class watch:
         source = {"source": ", ".join(parts), "scaler": spec_of(self._scaler), "exponents_every": self._every}
         return {**source, **rank_in_run()}
 
-    # What the record says.
-
-    @property
-    def record(self):
-        """The halflab.GradientRecord so far."""
-        if self._state == "new":
-            raise WatchError("this watch has not begun; allowed: its answers inside of its with, and after it")
-        if self._state == "open":
-            self._flush()
-        if self._state == "open" or not hasattr(self, "_read"):
-            self._read = read_gradients(self.folder)
-        return self._read
-
-    tensors = property(lambda self: self.record.tensors, doc="As of halflab.GradientRecord.")
-    skips = property(lambda self: self.record.skips, doc="As of halflab.GradientRecord.")
-    steps = property(lambda self: self.record.steps, doc="As of halflab.GradientRecord.")
-
-    def recommended_scale(self):
-        """As of halflab.GradientRecord."""
-        return self.record.recommended_scale()
-
-    def report(self, out):
-        """As of halflab.GradientRecord."""
-        return self.record.report(out)
-
-    def replay(self, scalers, out=None):
-        """As of halflab.GradientRecord."""
-        return self.record.replay(scalers, out)
-
     # What happens in a step.
 
     def _begin_step(self):
-        is_sampled = self._number % self._every == 0
-        self._step = Step(self._number, is_sampled, Tally() if is_sampled or self._look_closer else None)
+        is_sampled = self._number % self._every == 0 and self._ended_early is None
+        self._before = {}  # id of an optimizer: (name, parameter, what it was before the step)
+        self._step = Step(self._number, is_sampled, Tally() if is_sampled or self._look_closer and not self._ended_early else None)
         if self._step.tally is not None:
             self._hooks.attach()
             if not self._order.is_known:
@@ -205,43 +184,55 @@ class watch:
             self._twin.loss_scaled()
 
     def gradients_ready(self, optimizer, scale, has_stepped=False):
+        if self._ended_early is not None:
+            return
         step = self._step
         step.scale = scale
         if step.tally is not None and not step.weights and not has_stepped:
-            step.weights = self._parameters.largest()
+            with self._guard.over("the weights"):
+                step.weights = self._parameters.largest()
         for name, parameter in self._sorted_parameters_of(optimizer):
-            if parameter.grad is None:
-                continue
-            step.norms.append((name, largest_magnitude(parameter.grad)))
-            if step.tally is not None and self._parameters.is_selected(name):
-                step.tally.count((name, "gradient"), parameter.grad)
-                if "weight" in self._also:
-                    step.tally.count((name, "weight"), parameter)
+            if parameter.grad is not None and not self._guard.is_blind(name):
+                try:
+                    self._see_parameter(step, name, parameter)
+                except Exception as error:  # at every step, for which a `with` is slow
+                    self._guard.see_error(name, error)
         if step.is_sampled and self._twin is not None and step.twin is None:
             if has_stepped:
                 self._recorder.note("an optimizer with a closure: its steps are not repeated in FP32")
             else:
-                with self._muted():
+                with self._muted(), self._guard.over("the repeat in FP32"):
                     step.twin = self._twin.sample(self._trained_parameters(optimizer))
-        if step.tally is not None and "update" in self._also:
-            self._before = [(name, p, p.detach().clone()) for name, p in self._parameters.of(optimizer)]
+
+    def _see_parameter(self, step, name, parameter):
+        step.norms.append((name, largest_magnitude(parameter.grad)))
+        if step.tally is not None and self._parameters.is_selected(name):
+            step.tally.count((name, "gradient"), parameter.grad)
+            if "weight" in self._also:
+                step.tally.count((name, "weight"), parameter)
+
+    def steps_now(self, optimizer):
+        if self._step.tally is not None and "update" in self._also:
+            selected = [(n, p) for n, p in self._parameters.of(optimizer) if self._parameters.is_selected(n)]
+            self._before[id(optimizer)] = [(name, p, p.detach().clone()) for name, p in selected]
 
     def stepped(self, optimizer, found, was_applied):
+        if self._ended_early is not None:
+            return
         step = self._step
         step.found += found
         step.decides_itself |= was_applied is None
         step.was_applied |= was_applied is True
-        if step.tally is not None and "update" in self._also:
-            for name, parameter, before in self._before:
-                if self._parameters.is_selected(name):
-                    step.tally.count((name, "update"), parameter.detach() - before)
-            self._before = []
+        with self._guard.over("an update"):
+            for name, parameter, before in self._before.pop(id(optimizer), ()):
+                step.tally.count((name, "update"), parameter.detach() - before)
         if was_applied is False:
             with self._muted():
                 self._examine(step, optimizer)
 
     def step_ended(self):
-        self._write_step()
+        with self._guard.over("the record of a step"):
+            self._write_step()
         self._number += 1
         if self._twin is not None:
             self._twin.loss_scaled()
@@ -262,7 +253,24 @@ class watch:
 
     def _flush(self):
         pending, self._pending = self._pending, []
-        self._recorder.write(pending)
+        if self._ended_early is None:
+            with self._ending_early():
+                self._recorder.write(pending)
+
+    @contextlib.contextmanager
+    def _ending_early(self):
+        """Where the record cannot be written, the training goes on, and it alone."""
+        try:
+            yield
+        except OSError as error:
+            if self._ended_early is not None:
+                return
+            self._ended_early = f"stopped at step {self._number}: {error.strerror}"
+            if self._twin is not None:
+                self._twin.detach()
+            self._twin = None
+            where = f"watch: the record {self.folder} cannot be written ({error.strerror})"
+            warnings.warn(f"{where}; it ends at step {self._number}, the training goes on", RuntimeWarning)
 
     def _has_just_grown(self):
         """Whether S is larger now than it ever was proved to be: after as many clean steps as the scaler waits for."""
@@ -274,26 +282,18 @@ class watch:
         self._clean_steps = 0
         return True
 
-    # The ledger.
-
     def _examine(self, step, optimizer):
-        """Looks into a step that was skipped. Its gradients have been unscaled."""
-        parameters = self._sorted_parameters_of(optimizer)
-        suspect = first_suspect(parameters)
-        scale = float(step.scale)
-        step.largest = largest_finite(parameters)
-        skip = {"step": step.number, "scale": scale, "outcome": "skipped", "largest_finite": step.largest}
-        if suspect is not None:
-            index = " ".join(map(str, suspect.index))
-            skip.update(parameter=suspect.name, index=index, value=suspect.value)
-        skip.update(step.first_modules(), weight_before=first_infinite(self._parameters.largest()))
-        if self._twin is not None:
-            place = None if suspect is None else (suspect.parameter, suspect.index)
-            twin = step.twin = self._twin.run(self._trained_parameters(optimizer), scale, place)
-            skip.update(
-                twin=twin.verdict, twin_value=twin.value, twin_exponent=twin.exponent, cured_by=twin.cured_by
-            )
-        step.skips.append(skip)
+        """Looks into a step that was skipped."""
+
+        def repeat(scale, suspect):
+            return self._twin.run(self._trained_parameters(optimizer), scale, suspect)
+
+        with self._guard.over("a skipped step"):
+            own = [(n, p) for n, p in self._sorted_parameters_of(optimizer) if not self._guard.is_blind(n)]
+            row = skip_of(step, own, self._parameters.largest(), None if self._twin is None else repeat)
+            step.skips.append(row)
+            return
+        step.skips.append({"step": step.number, "scale": float(step.scale), "outcome": "skipped"})
 
     @contextlib.contextmanager
     def _muted(self):
