@@ -117,6 +117,36 @@ class MemoryOfModels(Case):
         self.assertTrue(torch.equal(torch.get_rng_state(), random))
         self.assertEqual((hooks_in(model), torch.is_autocast_enabled("cpu")), (0, enabled))
 
+    def test_what_a_forward_pass_keeps_is_taken_out_again(self):
+        class Keeps(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.linear, self.seen, self.calls = nn.Linear(4, 4), {"outputs": []}, 0
+                self.register_buffer("last", torch.zeros(4))
+
+            def forward(self, x):
+                y = self.linear(x)
+                if not hasattr(self, "more"):
+                    self.more = nn.Linear(4, 4)
+                    self.register_buffer("mask", torch.ones(4))
+                self.cached, self.last, self.calls = y, y[0], self.calls + 1
+                self.seen["outputs"].append(y)
+                return self.more(y) * self.mask
+
+        for x in (torch.zeros(2, 4), torch.zeros(2, 5)):
+            model = nn.Sequential(Keeps())
+            own, last, seen = model[0], model[0].last, model[0].seen
+            before = set(vars(own))
+            try:
+                memory(model, x)
+            except ValueError:
+                self.assertEqual(x.shape[1], 5)
+            self.assertEqual((set(vars(own)), own.calls, seen), (before, 0, {"outputs": []}))
+            self.assertEqual((list(own._modules), list(own._buffers)), (["linear"], ["last"]))
+            self.assertIs(own.last, last)
+            self.assertIs(own.seen, seen)
+            self.assertIs(type(model(torch.zeros(2, 4))), torch.Tensor)
+
     def test_arguments_of_models(self):
         class Two(nn.Module):
             def forward(self, x, mask=None, scale=1):

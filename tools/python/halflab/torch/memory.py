@@ -1,5 +1,6 @@
 """What a training step of a user's own model takes, found without taking it: the model runs on tensors without values."""
 
+import collections
 import contextlib
 import functools
 import itertools
@@ -51,7 +52,8 @@ def memory(model, example, policy="amp", optimizer="adamw", loss=None, device=No
     torch.autograd.Function keeps as attributes. On the CPU PyTorch's fake norms under autocast have statistics of
     16 bits, which really are float32.
 
-    The model is not changed. ValueError, in one line, for what is not allowed, a model that needs values to run, and a
+    The model is not changed: what its forward() puts into attributes, and lists, dicts and sets in them, is taken out again.
+    ValueError, in one line, for what is not allowed, a model that needs values to run, and a
     PyTorch before 2.4.
 
     >>> model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
@@ -161,7 +163,7 @@ class _Forward:
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         mode = FakeTensorMode(allow_non_fake_inputs=True)
-        with mode, self._named_modules(), _autocast(self._device.type, self._lower):
+        with _unchanged(self._model), mode, self._named_modules(), _autocast(self._device.type, self._lower):
             state = self._fake_state()
             arguments, options = self._fake_example(example)
             saving = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
@@ -240,12 +242,32 @@ class _Forward:
             for handle in handles:
                 handle.remove()
 
-
     def _enter(self, name, _module, _inputs):
         self._modules.append(name)
 
     def _leave(self, _module, _inputs, _outputs):
         self._modules.pop()
+
+
+@contextlib.contextmanager
+def _unchanged(model):
+    """Gives the modules the attributes that they had, and the lists, dicts and sets in these what they held."""
+    held = {}  # by id: a container and a copy of it
+
+    def keep(container):
+        if isinstance(container, (list, dict, set, collections.deque)) and id(container) not in held:
+            held[id(container)] = container, container.copy()
+            for part in container.values() if isinstance(container, dict) else container:
+                keep(part)
+
+    for module in model.modules():
+        keep(module.__dict__)
+    try:
+        yield
+    finally:
+        for container, before in held.values():
+            container.clear()
+            (container.extend if isinstance(container, (list, collections.deque)) else container.update)(before)
 
 
 def _address(tensor):
