@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import pickle
 import unittest
 import unittest.mock
 
@@ -251,6 +252,21 @@ class Models(Case):
             mixed_model()
             training.run(2)
         self.assertEqual(dict(watched.tensors), dict(alone.tensors))
+
+    @needs(2, 3)
+    def test_copies_of_the_scaler_inside(self):
+        """They scale by themselves, and are not watched."""
+        training = Training(scale=2.0**8)
+        with halflab.torch.watch(training.model, training.optimizer, training.scaler, every=1) as watched:
+            copies = [copy.deepcopy(training.scaler), pickle.loads(pickle.dumps(training.scaler))]
+            for scaler in copies:
+                self.assertEqual(scaler.scale(torch.ones(())).item(), 2.0**8)
+                other = Training(scale=2.0**8)
+                other.scaler = scaler
+                other.run(2)
+            training.run(1)
+        self.assertEqual(len(watched.steps), 1)
+        self.assertNotIn("step", vars(training.scaler))
 
     def test_an_optimizer_with_a_closure(self):
         training = plain(mixed_model)

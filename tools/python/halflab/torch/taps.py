@@ -50,7 +50,7 @@ class ScalerTap:
         self._own = {name: scaler.__dict__[name] for name in self.METHODS if name in scaler.__dict__}
         for name in self.METHODS:
             original = getattr(scaler, name)
-            setattr(scaler, name, functools.wraps(original)(functools.partial(getattr(self, "_" + name), original)))
+            setattr(scaler, name, _Tapped(original, getattr(self, "_" + name)))
 
     def detach(self):
         for name in self.METHODS:
@@ -110,6 +110,24 @@ class ScalerTap:
     def _found(self, optimizer):
         state = self._scaler._per_optimizer_states[id(optimizer)]
         return list(state["found_inf_per_device"].values())
+
+
+class _Tapped:
+    """A method of a scaler that is listened to. In a copy of the scaler, and in one that was saved, it is the method itself."""
+
+    def __init__(self, original, tap):
+        functools.update_wrapper(self, original)
+        self._original, self._tap = original, tap
+
+    def __call__(self, *arguments, **options):
+        return self._tap(self._original, *arguments, **options)
+
+    def __reduce__(self):
+        return _method_itself, (self._original,)
+
+
+def _method_itself(method):
+    return method
 
 
 def current_scale(scaler):
