@@ -34,8 +34,53 @@ def train(rank, folder, scale):
     torch.distributed.destroy_process_group()
 
 
+def repeat_with_buffers(rank, folder):
+    """Of one rank: each adds its own number to a buffer, so that ranks with and without rank 0's buffers differ."""
+    torch.distributed.init_process_group("gloo", init_method=(folder / "store").as_uri(), rank=rank, world_size=RANKS)
+    found = {}
+    for is_watched in (False, True):
+        torch.manual_seed(1)
+        model = nn.parallel.DistributedDataParallel(Counted())
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        loss = lambda: model(torch.full((2, 4), 1.0 + rank)).sum()
+
+        def train():
+            for _ in range(4):
+                optimizer.zero_grad()
+                loss().backward()
+                optimizer.step()
+
+        if is_watched:
+            with halflab.torch.watch(model, optimizer, every=1, twin=loss if rank else None):
+                train()
+        else:
+            train()
+        found[is_watched] = model.module.seen
+    (folder / f"{rank}.json").write_text(json.dumps([found[False], found[True]]))
+    torch.distributed.destroy_process_group()
+
+
+class Counted(nn.Linear):
+    def __init__(self):
+        super().__init__(4, 3)
+        self.register_buffer("count", torch.zeros(()))
+        self.seen = []
+
+    def forward(self, x):
+        self.seen.append(self.count.item())
+        self.count += x[0, 0].item()
+        return super().forward(x)
+
+
 @unittest.skipUnless(torch.distributed.is_available(), "this PyTorch has no torch.distributed")
 class Ranks(Case):
+    def test_a_twin_of_one_rank_sends_nothing_and_sees_the_buffers_of_the_step(self):
+        torch.multiprocessing.spawn(repeat_with_buffers, (self.folder,), nprocs=RANKS)
+        for rank in range(RANKS):
+            alone, watched = json.loads((self.folder / f"{rank}.json").read_text())
+            self.assertEqual(alone, [0.0, 1.0, 2.0, 3.0])  # those of rank 0
+            self.assertEqual(watched, [each for each in alone for _ in range(1 + rank)])
+
     def records(self, scale):
         """Of each rank, and of both."""
         torch.multiprocessing.spawn(train, (self.folder, scale), nprocs=RANKS)

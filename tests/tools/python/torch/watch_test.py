@@ -1,6 +1,7 @@
 """halflab.torch.watch: what it records, and that the training does not notice."""
 
 import math
+import random
 import subprocess
 import sys
 import unittest
@@ -38,6 +39,29 @@ class Undisturbed(Case):
         self.assertGreater(len(record.skips), 5)
         self.assertEqual(alone.losses, watched.losses)
 
+
+    def test_a_twin_draws_the_same_random_numbers_of_python_and_numpy(self):
+        def model():
+            class Noisy(nn.Sequential):
+                def forward(self, x):
+                    drawn.append((random.random(), np.random.random()))
+                    return super().forward(x * (0.5 + drawn[-1][0]) + drawn[-1][1])
+
+            return Noisy(nn.Linear(8, 3))
+
+        losses, draws = [], []
+        for is_watched in (False, True):
+            drawn = []
+            random.seed(1)
+            np.random.seed(1)
+            training = Training(model=model, scale=None, autocast=None)
+            training.watch(4, every=2, twin=training.loss) if is_watched else training.run(4)
+            losses.append(training.losses)
+            draws.append(drawn)
+        self.assertEqual(*losses)
+        alone, (first, again, second, third, third_again, fourth) = draws
+        self.assertEqual((first, third), (again, third_again))
+        self.assertEqual(alone, [first, second, third, fourth])
 
     def test_a_disk_that_is_full(self):
         """The training goes on, and one line says where its record ends."""

@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import math
+import random
 
+import numpy as np
 import torch
 
 from .counts import Tally, largest_magnitude, read_together, stored_values
@@ -35,7 +37,8 @@ class Twin:
     def __init__(self, model, compute_loss, guard):
         self._model, self._compute_loss, self._guard = model, compute_loss, guard
         self._began, self._is_running = None, False
-        self._handle = model.register_forward_pre_hook(Hook(self._forward_begins))
+        # Of the module inside of DistributedDataParallel, which is called when buffers have come from rank 0.
+        self._handle = unwrapped(model).register_forward_pre_hook(Hook(self._forward_begins))
 
     def detach(self):
         self._handle.remove()
@@ -72,7 +75,7 @@ class Twin:
         except Exception as error:  # the training goes on, whatever the user's function does when called again
             return TwinResult(f"none: {in_one_line(error)}")
         finally:
-            now.put_back(self._model)
+            now.put_back()
             self._is_running = False
 
     def _sample(self, named_parameters):
@@ -109,7 +112,7 @@ class Twin:
 
     def _gradients(self, named_parameters, scale, as_it_was, tally=None):
         """[(parameter, gradient)] of the loss times the scale, in FP32 or in the precision of the forward pass."""
-        self._began.put_back(self._model)
+        self._began.put_back()
         hooks = OutputHooks(
             visible_modules(self._model)[0],
             lambda name, tensor: None,
@@ -118,7 +121,7 @@ class Twin:
         )
         parameters = [parameter for _, parameter in named_parameters]
         precision = self._began.autocast() if as_it_was else autocast_off()
-        with torch.enable_grad(), precision, _without_all_reduce(self._model):
+        with torch.enable_grad(), precision, _without_other_ranks(self._model):
             if tally is not None:
                 hooks.attach()
             try:
@@ -148,15 +151,18 @@ def _element(gradients, suspect):
 
 
 class _State:
-    """Random state, buffers and autocast, as they are now."""
+    """Random state of PyTorch, Python and numpy, buffers and autocast, as they are now."""
 
     def __init__(self, model):
+        self._python, self._numpy = random.getstate(), np.random.get_state()
         self._cpu = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
         self._buffers = [(buffer, buffer.detach().clone()) for buffer in unwrapped(model).buffers()]
         self._autocast = {device: autocast_dtype(device) for device in ("cpu", "cuda")}
 
-    def put_back(self, _model):
+    def put_back(self):
+        random.setstate(self._python)
+        np.random.set_state(self._numpy)
         torch.set_rng_state(self._cpu)
         if self._cuda is not None:
             torch.cuda.set_rng_state_all(self._cuda)
@@ -183,7 +189,8 @@ def autocast_dtype(device):
 
 @contextlib.contextmanager
 def autocast_off():
-    """No autocast, not even where what is called enters it."""
+    """No autocast, not even where what is called enters it; in no thread, since DataParallel and the backward pass of a
+    GPU, which repeats what activation checkpointing left out, have threads of their own."""
     enter = torch.autocast.__enter__
 
     def enter_disabled(self):
@@ -204,5 +211,18 @@ def autocast_off():
         torch.autocast.__enter__ = enter
 
 
-def _without_all_reduce(model):
-    return model.no_sync() if hasattr(model, "no_sync") else contextlib.nullcontext()
+@contextlib.contextmanager
+def _without_other_ranks(model):
+    """Neither gradients nor buffers are sent; and the next forward pass sends what it would have sent."""
+    with contextlib.ExitStack() as stack:
+        if hasattr(model, "no_sync"):
+            stack.enter_context(model.no_sync())
+        sends_buffers = getattr(model, "require_forward_param_sync", None)
+        if sends_buffers is None:
+            yield
+            return
+        model.require_forward_param_sync = False
+        try:
+            yield
+        finally:
+            model.require_forward_param_sync = sends_buffers
