@@ -182,7 +182,28 @@ class MemoryOfModels(Case):
             model = nn.Sequential(kind(16, 32))
             what = f"module '0' is a nn.{kind.__name__}, of which cuDNN alone knows"
             self.assert_refused(what, memory, model, torch.zeros(4, 6, 16), device="cuda")
-            self.assertGreater(memory(model, torch.zeros(4, 6, 16), device="cpu")["activations"], 0)
+
+    def test_recurrent_layers_on_the_cpu(self):
+        """oneDNN's LSTM keeps what its fake does not tell."""
+
+        class Output(nn.Module):
+            def __init__(self, layer):
+                super().__init__()
+                self.layer = layer
+
+            def forward(self, x):
+                return self.layer(x)[0]
+
+        x = torch.randn(4, 6, 16)
+        lstm = Output(nn.LSTM(16, 32))
+        if torch.backends.mkldnn.is_available():
+            what = "module 'layer' is a nn.LSTM, of which oneDNN alone knows what it keeps; allowed: the call, and the"
+            self.assert_refused(what, memory, lstm, x)
+        with torch.backends.mkldnn.flags(enabled=False):
+            self.assertEqual(memory(lstm, x, "fp32")["activations"], really_saved(lstm, x, None, lambda y: y))
+        for layer in (nn.GRU(16, 32), nn.RNN(16, 32), nn.LSTM(16, 32, proj_size=5)):
+            model = Output(layer)
+            self.assertEqual(memory(model, x, "fp32")["activations"], really_saved(model, x, None, lambda y: y))
 
     def test_buffers_are_of_inference_too(self):
         model = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8))

@@ -136,11 +136,23 @@ def _device_of(model, wanted):
 
 
 def _refuse_recurrent_layers(model, device):
-    """On a GPU they keep a buffer whose size cuDNN alone knows; PyTorch's fake of it calls the driver."""
+    """cuDNN, and oneDNN of an LSTM, keep a buffer whose size they alone know; PyTorch's fakes of it call the driver, or are
+    empty."""
     for name, module in model.named_modules():
-        if device.type == "cuda" and isinstance(module, torch.nn.RNNBase):
-            what = f"module '{name}' is a nn.{type(module).__name__}, of which cuDNN alone knows what it keeps"
-            raise ValueError(f"memory: {what}; allowed: device='cpu'")
+        if not isinstance(module, torch.nn.RNNBase):
+            continue
+        if device.type == "cuda":
+            library, allowed = "cuDNN", "device='cpu'"
+        elif isinstance(module, torch.nn.LSTM) and not module.proj_size and _has_onednn():
+            library, allowed = "oneDNN", "the call, and the training, in torch.backends.mkldnn.flags(enabled=False)"
+        else:
+            continue
+        what = f"module '{name}' is a nn.{type(module).__name__}, of which {library} alone knows what it keeps"
+        raise ValueError(f"memory: {what}; allowed: {allowed}")
+
+
+def _has_onednn():
+    return torch.backends.mkldnn.is_available() and torch._C._get_mkldnn_enabled()
 
 
 def _bytes(tensors):
