@@ -129,6 +129,34 @@ class RevealedOrders(Case):
                     terms = np.random.default_rng(seed).normal(size=n).astype(dtype)
                     self.assertEqual(evaluate(tree, terms), np.sum(terms))
 
+    def test_flat_orders(self):
+        for order, flat in ((0, []), ((0, 1), [(0, 1)]), ((0, (1, 2)), [(1, 2), (0, 3)]), ((2, (3, 0), 1), [(3, 0), (2, 4, 1)])):
+            self.assertEqual(halflab.flat_order(order), flat)
+        for name in ("sequential", "pairwise"):
+            order = halflab.reveal_order(lambda x: halflab.sum(x, order=name, format="binary32"), 40)
+            values = [2**term for term in range(40)]
+            for places in halflab.flat_order(order):
+                values.append(sum(values[place] for place in places))
+            self.assertEqual(values[-1], 2**40 - 1)
+
+    def test_flat_orders_of_many_terms(self):
+        order = 0
+        for term in range(1, 20000):
+            order = (order, term)
+        flat = halflab.flat_order(order)
+        self.assertEqual(flat, [(0, 1)] + [(20000 + i, i + 2) for i in range(19998)])
+        self.assertIn("(20000, 2)", repr(flat))
+
+    def test_what_is_no_order(self):
+        deep = 1
+        for _ in range(20000):
+            deep = (deep,)
+        for what, order in (
+            ("None is", None), ("True is", (True, 0)), ("-1 is", (0, -1)), ("place 0 twice is", (0, 0)), ("a tuple of 1 is", (0, deep)),
+            ("a tuple of 0 is", ()), ("[0, 1] is", [0, 1]), ("place 3 of 2 is", (0, 3)), ("0.0 is", (0.0, 1)),
+        ):  # fmt: skip
+            self.assert_refused(f"flat_order: {what} not allowed; allowed: what reveal_order gives", halflab.flat_order, order)
+
     def test_refusals(self):
         refused = self.assert_refused
         refused("no sum in a fixed order", halflab.reveal_order, lambda x: x[0] * 2, 3)

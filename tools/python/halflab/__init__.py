@@ -37,7 +37,7 @@ a TypeError of one line with an example.
 Formats:     formats, Format, encode, decode, round_to, fields, text, ulp, ulp_distance, next_up, next_down, next_after,
              block_formats, round_to_blocks, Counts, roundings
 Operations:  add, subtract, multiply, divide, fma, sqrt, remainder, fmod, scalb, compare, total_order, predicates
-Sums:        sum, partial_sums, sum_orders, dot, dot_orders, matmul, accumulations, tensor_cores, reveal_order
+Sums:        sum, partial_sums, sum_orders, dot, dot_orders, matmul, accumulations, tensor_cores, reveal_order, flat_order
 Functions:   math, the correctly rounded functions of binary16: math.exp, math.tanh, ...; math.functions
 Kernels:     explain_gemm, validate, Validation
 Gradients:   ExponentHistogram, Scaler, scalers, report_gradients
@@ -99,10 +99,11 @@ from ._networks import activations, kernels, memory, networks
 from .checks import Validation, explain_gemm, validate
 from .experiments import ExperimentError, run_command, run_experiment
 from .gradients import GradientRecord, GradientReport, read_gradients, report_gradients
+from .orders import flat_order
 from .records import Record, RecordError, read_record
 from .tensors import read_tensors
 
-_submodules = ("checks", "experiments", "gradients", "records", "tensors")
+_submodules = ("checks", "experiments", "gradients", "orders", "records", "tensors")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _submodules]
 
 # The formats come last: a new row of the table is an attribute by itself.
