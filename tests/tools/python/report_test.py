@@ -398,6 +398,14 @@ class Ledgers(Pages):
         with self.assertRaisesRegex(halflab.RecordError, "holds a record beside those of ranks"):
             read()
 
+    def test_names_of_any_characters(self):
+        names = ["a\rb", "a\nb", "a\r\nb", 'a"b', "a,b", " a", ""]
+        samples = {0: {(name, "output"): spread(-10) for name in names}}
+        skips = [{"step": step, "scale": 1.0, "parameter": name} for step, name in enumerate(names)]
+        record = self.record([1.0] * len(names), samples, skips=skips)
+        self.assertEqual([name for name, _ in record.tensors], names)
+        self.assertEqual([skip["parameter"] or "" for skip in record.skips], names)
+
     def test_rank_0_clears_what_older_runs_left(self):
         self.record([1.0] * 9, folder="ranks")
         self.record([1.0] * 9, folder="old/rank2")

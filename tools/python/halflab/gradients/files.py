@@ -74,7 +74,7 @@ class Writer:
 
     def _open(self, name, columns):
         self._files[name] = open(os.path.join(self.folder, name + ".csv"), "w", newline="", encoding="utf-8")
-        table = csv.writer(self._files[name], lineterminator="\n")
+        table = csv.writer(_Lines(self._files[name]))
         table.writerow(columns)
         return table
 
@@ -101,9 +101,9 @@ class Writer:
     def _write_rows(self, table, begin, rows):
         """Rows of numbers that begin alike: csv takes twice as long, which a watch of every step would feel."""
         quoted = io.StringIO()
-        csv.writer(quoted, lineterminator=",").writerow(begin)
-        begin = quoted.getvalue()
-        self._files[table].write("".join([f"{begin}{place},{a},{b},{c},{d}\n" for place, a, b, c, d in rows]))
+        csv.writer(quoted).writerow(begin)
+        begin = quoted.getvalue().removesuffix("\r\n")
+        self._files[table].write("".join([f"{begin},{place},{a},{b},{c},{d}\n" for place, a, b, c, d in rows]))
 
     def skip(self, **cells):
         self._tables["skips"].writerow([_text(cells.get(column)) for column in SKIPS])
@@ -121,6 +121,16 @@ class Writer:
                 with contextlib.suppress(OSError):  # of what flush() could not write
                     file.close()
         self._write_manifest(ended)
+
+
+class _Lines:
+    """Ends the rows of csv's writer by \\n alone. With that as its own line end it would quote no \\r."""
+
+    def __init__(self, file):
+        self._file = file
+
+    def write(self, row):
+        self._file.write(row.removesuffix("\r\n") + "\n")
 
 
 def _refuse_what_is_not_ours(folder):
