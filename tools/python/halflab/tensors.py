@@ -82,7 +82,7 @@ def _read_pickle(path, wanted, codes):
     for name in wanted(list(tensors)):
         tensor = tensors[name].detach().to_dense() if tensors[name].is_sparse else tensors[name].detach()
         try:
-            arrays[name] = _codes(tensor, torch) if codes else _values(tensor, torch)
+            arrays[name] = _codes_of(tensor) if codes else _values_of(tensor)
         except (RuntimeError, TypeError, ValueError):  # quantized, or two elements in each
             raise ValueError(
                 f"tensor '{name}' in file '{path}' is of {tensor.dtype}, which is no array; allowed: floating-point and integers"
@@ -106,13 +106,17 @@ def _collect(held, name, tensors, torch):
         _collect(part, f"{name}.{key}" if name else str(key), tensors, torch)
 
 
-def _values(tensor, torch):
-    known = not tensor.is_floating_point() or tensor.dtype in (torch.float16, torch.float32, torch.float64)
-    return (tensor if known else tensor.float()).numpy()
+def _values_of(tensor):
+    from .torch.arrays import codes_of
+
+    array, format = codes_of(tensor)
+    return array if format is None else tensor.float().numpy()
 
 
-def _codes(tensor, torch):
-    size = tensor.element_size()
-    integers = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[size]
-    format = _halflab.format_named(str(tensor.dtype).removeprefix("torch."))
-    return format, tensor.contiguous().view(integers).numpy().view(f"u{size}")
+def _codes_of(tensor):
+    from .torch.arrays import codes_of
+
+    array, format = codes_of(tensor)
+    if format is None:
+        array, format = array.view(f"u{array.itemsize}"), _halflab.format_named(array.dtype.name)
+    return format, array
