@@ -57,6 +57,7 @@ class Products(Case):
         for fragment, arrays in (
             ("explain_gemm: d = 3 is not allowed; allowed: arrays of two dimensions", (self.a, self.b, 3)),
             ("d = array([0., ", (self.a, self.b, d[0])),
+            ("allowed: arrays of two dimensions, of float16, bfloat16 or float32", (np.ones((24, 40), dtype=int), self.b, d)),
             ("a = array([[1, 1, 1,", (np.ones((24, 40), dtype=int), self.b, d)),
         ):
             self.assert_refused(fragment, halflab.explain_gemm, *arrays)
@@ -113,6 +114,22 @@ class Kernels(Case):
                         np.testing.assert_allclose(cell, other, rtol=1e-3)
         first = whole.counterexamples
         self.assertEqual((first["index"][0], first["expected"][0]), (1, "6e-08 (0x0001)"))
+
+    def test_formats_by_all_names(self):
+        kernel = through_float(np.tanh)
+        for format in ("float16", np.float16, np.dtype("f2"), halflab.binary16):
+            self.assertEqual(halflab.validate(kernel, "tanh", format, shards=(1, 256), nan="any").verdict, "equal")
+        self.assert_refused("unknown format 'float99'", halflab.validate, kernel, "tanh", "float99")
+
+    def test_results_of_other_types(self):
+        """Of arithmetic in float32, of a cast in any type; of functions in that of the operands alone."""
+        add = lambda a, b: a.astype(np.float32) + b
+        with np.errstate(all="ignore"):
+            self.assertEqual(halflab.validate(add, "add", nan="any", count=1000).verdict, "equal")
+        cast = lambda a: a.astype(np.float64)
+        self.assertEqual(halflab.validate(cast, "cast", nan="any").verdict, "equal")
+        with self.assertRaisesRegex(halflab.ExperimentError, "allowed: results of binary16"):
+            halflab.validate(cast, "tanh")
 
     def test_one_shard_of_all_pairs(self):
         found = halflab.validate(through_float(np.multiply), "multiply", nan="any", shards=(3, 1 << 16))

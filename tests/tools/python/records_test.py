@@ -86,6 +86,7 @@ class Records(Case):
             ("did you mean --quick", "formats", {"quck": True}),
             ("formats: left no record", "formats", {"help": True}),
             ("'3,4' is not allowed", "formats", {"rows": np.array([3, 4])}),
+            ("'e4m3' is not allowed", "formats", {"rows": np.array("e4m3")}),
             ("'3,4' is not allowed", "formats", {"quick": np.True_, "help": np.False_, "rows": [3, 4]}),
         ):
             with self.assertRaises(halflab.ExperimentError) as caught:

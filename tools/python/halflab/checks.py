@@ -50,7 +50,8 @@ def explain_gemm(a, b, d, c=None, **options):
 def _matrix(name, given):
     array, format = array_and_format(given)
     if not isinstance(array, np.ndarray) or array.ndim != 2 or (format is None and array.dtype.kind != "f"):
-        raise ValueError(f"explain_gemm: {name} = {_halflab.shown(given)} is not allowed; allowed: arrays of two dimensions")
+        allowed = "arrays of two dimensions, of float16, bfloat16 or float32"
+        raise ValueError(f"explain_gemm: {name} = {_halflab.shown(given)} is not allowed; allowed: {allowed}")
     return array, format
 
 
@@ -110,9 +111,10 @@ def validate(
 ):
     """Holds an array function, such as a GPU kernel behind torch or cupy, to the exact results, rounded once.
 
-    f          is called with an array for each operand and returns as many results, of any floating-point type
+    f          is called with an array for each operand and returns as many results, of the format; of arithmetic ("add",
+               "fma", "sqrt", ...) on formats of up to 16 bits in float32, too, and of "cast" in any floating-point type
     operation  "tanh", "add", "fma", ...: those of `halflab validate`
-    format     of the operands: of 8, 16, 32 or 64 bits
+    format     of the operands: of 8, 16, 32 or 64 bits; also a dtype of numpy or PyTorch
     arrays     that f gets: "numpy" (ml_dtypes for what numpy has not), "torch" on the CPU, "cupy"
     shards     one operand of up to 32 bits and two of up to 16 take all values, in so many calls of f; by default
                of 2^24 operands at most: 256 calls for all 2^32 pairs. (i, n): the i-th of n alone, from 1 on
@@ -128,7 +130,7 @@ def validate(
     equal: 0 of 65536 results of tanh differ
     """
     to_arrays = _maker(arrays)
-    drawn = {"format": getattr(format, "name", format), "count": count, "seed": seed}
+    drawn = {"format": _halflab.format_named(format).name, "count": count, "seed": seed}
     first, last, total = _shards(operation, drawn, shards)
     parts = []
     for shard in range(first, last + 1):

@@ -99,6 +99,8 @@ def _words(options):
     words = []
     for option, value in options.items():
         flag = "--" + option.replace("_", "-")
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value[()]
         if isinstance(value, np.bool_):
             value = bool(value)
         if value is True:

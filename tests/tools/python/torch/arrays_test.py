@@ -69,6 +69,18 @@ class Values(Case):
         self.assert_refused("torch.complex64 is not allowed", halflab.round_to, torch.ones(2, dtype=torch.complex64))
         self.assert_refused("unknown format 'int8'", halflab.round_to, [1.0], torch.int8)
 
+    def test_what_has_no_dense_values(self):
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(1)])
+        for what, tensor in (
+            ("torch.quint8", torch.quantize_per_tensor(torch.ones(3), 0.1, 0, torch.quint8)),
+            ("no values (meta)", torch.ones(2, device="meta")),
+            ("nested tensors", nested),
+        ):
+            refusal = f"a tensor of {what} is not allowed; allowed: dense real ones"
+            for function in (halflab.round_to, halflab.decode, halflab.sum):
+                self.assert_refused(refusal, function, tensor)
+            self.assert_refused(refusal, halflab.explain_gemm, tensor, tensor, tensor)
+
     def test_gradients_of_any_type(self):
         gradients = {"a": torch.full((9,), 2.0**-20).bfloat16(), "b": torch.nn.Parameter(torch.ones(3))}
         for format in ("binary16", "e4m3"):
@@ -107,6 +119,11 @@ class Checks(Case):
 
         found = halflab.validate(root, "sqrt", "bfloat16", "torch", nan="any")
         self.assertEqual((found.verdict, found.explanation), ("different", "it reads subnormal operands as zeros"))
+
+    @unittest.skipUnless(hasattr(torch, "float8_e4m3fn"), "needs FP8")
+    def test_a_format_by_its_dtype(self):
+        found = halflab.validate(lambda x: x.float(), "cast", torch.float8_e4m3fn, "torch", nan="any")
+        self.assertEqual((found.verdict, found.results), ("equal", 256))
 
     def test_formats_that_pytorch_has_not(self):
         from halflab.torch.arrays import tensor_of

@@ -10,8 +10,8 @@ _INTEGERS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 def codes_of(tensor):
     """(array, None) of a tensor of a type that numpy has, else (codes, Format); on the host without a copy."""
-    if tensor.layout is not torch.strided or tensor.is_complex():
-        kind = tensor.dtype if tensor.is_complex() else tensor.layout
+    kind = _unlike_an_array(tensor)
+    if kind is not None:
         raise ValueError(f"a tensor of {kind} is not allowed; allowed: dense real ones")
     values = tensor.detach().resolve_neg()
     if values.device.type != "cpu":
@@ -20,6 +20,15 @@ def codes_of(tensor):
         return values.numpy(), None
     size = values.element_size()
     return values.view(_INTEGERS[size]).numpy().view(f"u{size}"), _halflab.format_named(_name(values.dtype))
+
+
+def _unlike_an_array(tensor):
+    """The type or layout of which there is no array; or None."""
+    if tensor.is_complex() or tensor.is_quantized:
+        return tensor.dtype
+    if tensor.layout is not torch.strided:
+        return tensor.layout
+    return "nested tensors" if tensor.is_nested else "no values (meta)" if tensor.is_meta else None
 
 
 def tensor_of(codes, format):
