@@ -130,7 +130,12 @@ class RevealedOrders(Case):
                     self.assertEqual(evaluate(tree, terms), np.sum(terms))
 
     def test_flat_orders(self):
-        for order, flat in ((0, []), ((0, 1), [(0, 1)]), ((0, (1, 2)), [(1, 2), (0, 3)]), ((2, (3, 0), 1), [(3, 0), (2, 4, 1)])):
+        for order, flat in (
+            (0, []),
+            ((0, 1), [(0, 1)]),
+            ((0, (1, 2)), [(1, 2), (0, 3)]),
+            ((2, (3, 0), 1), [(3, 0), (2, 4, 1)]),
+        ):
             self.assertEqual(halflab.flat_order(order), flat)
         for name in ("sequential", "pairwise"):
             order = halflab.reveal_order(lambda x: halflab.sum(x, order=name, format="binary32"), 40)
@@ -152,8 +157,8 @@ class RevealedOrders(Case):
         for _ in range(20000):
             deep = (deep,)
         for what, order in (
-            ("None is", None), ("True is", (True, 0)), ("-1 is", (0, -1)), ("place 0 twice is", (0, 0)), ("a tuple of 1 is", (0, deep)),
-            ("a tuple of 0 is", ()), ("[0, 1] is", [0, 1]), ("place 3 of 2 is", (0, 3)), ("0.0 is", (0.0, 1)),
+            ("None is", None), ("True is", (True, 0)), ("-1 is", (0, -1)), ("place 0 twice is", (0, 0)), ("0.0 is", (0.0, 1)),
+            ("a tuple of 0 is", ()), ("a tuple of 1 is", (0, deep)), ("[0, 1] is", [0, 1]), ("place 3 of 2 is", (0, 3)),
         ):  # fmt: skip
             self.assert_refused(f"flat_order: {what} not allowed; allowed: what reveal_order gives", halflab.flat_order, order)
 

@@ -1,6 +1,7 @@
 """halflab.torch.watch: what it records, and that the training does not notice."""
 
 import math
+import os
 import random
 import subprocess
 import sys
@@ -63,6 +64,7 @@ class Undisturbed(Case):
         self.assertEqual((first, third), (again, third_again))
         self.assertEqual(alone, [first, second, third, fourth])
 
+    @unittest.skipUnless(os.path.exists("/dev/full"), "needs /dev/full")
     def test_a_disk_that_is_full(self):
         """The training goes on, and one line says where its record ends."""
         alone, training = Training(scale=None, autocast=None).run(), Training(scale=None, autocast=None)
@@ -79,6 +81,7 @@ class Undisturbed(Case):
         self.assertEqual(record.steps["step"].tolist()[:3], [0, 1, 2])
         self.assertEqual(record.manifest["ended"], "stopped at step 3: No space left on device")
 
+    @needs(2, 3)
     def test_what_cannot_be_looked_at(self):
         """Nested tensors; and a mapping that does not like to be read."""
 

@@ -155,9 +155,10 @@ class watch(Answers):
     # What happens in a step.
 
     def _begin_step(self):
-        is_sampled = self._number % self._every == 0 and self._ended_early is None
+        is_recorded = self._ended_early is None
+        is_sampled = is_recorded and self._number % self._every == 0
         self._before = {}  # id of an optimizer: (name, parameter, what it was before the step)
-        self._step = Step(self._number, is_sampled, Tally() if is_sampled or self._look_closer and not self._ended_early else None)
+        self._step = Step(self._number, is_sampled, Tally() if is_sampled or is_recorded and self._look_closer else None)
         if self._step.tally is not None:
             self._hooks.attach()
             if not self._order.is_known:
