@@ -10,6 +10,7 @@
 
 #include "experiments/frame/tensor_files/element_reader.h"
 #include "experiments/frame/tensor_files/tensor_set.h"
+#include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/training_setup.h"
 #include "tests/temporary_directory.h"
 
@@ -79,11 +80,14 @@ TEST_CASE("tensor dump: a step in micro-batches, on ranks, or decided pass by pa
   const Dumped whole = dumped(mlp, 8, {});
   CHECK(whole.at("batch/labels").size() == 8);
   require_same_step(dumped(mlp, 4, {.accumulation_steps = 2}), whole);
-  require_same_step(dumped(mlp, 8, {.parallel = {.ranks = 2}}), whole);
+  require_same_step(dumped(mlp, 8, {.parallel = experiments::all_reduced_in_fp32({.ranks = 2})}), whole);
   const std::string each_backward = "apex_amp:init_scale=64";
   require_same_step(dumped(mlp, 4, {.scaler = each_backward, .accumulation_steps = 2}), whole);
-  require_same_step(
-      dumped(mlp, 4, {.scaler = each_backward, .accumulation_steps = 2, .parallel = {.ranks = 2}}), whole);
+  require_same_step(dumped(mlp, 4,
+                           {.scaler = each_backward,
+                            .accumulation_steps = 2,
+                            .parallel = experiments::all_reduced_in_fp32({.ranks = 2})}),
+                    whole);
 }
 
 TEST_CASE("tensor dump: the gradients of several losses are added up") {

@@ -207,7 +207,7 @@ void bind_format_class(py::module_& module) {
   format
       .def("__reduce__",
            [](const NamedFormat& named) {
-             return py::make_tuple(py::module_::import("halflab._halflab").attr("format_named"),
+             return py::make_tuple(py::module_::import("halflab._arrays").attr("format_of"),
                                    py::make_tuple(named.name));
            })
       .def_property_readonly("name", [](const NamedFormat& named) { return named.name; })

@@ -40,6 +40,11 @@ def array_and_format(values):
     return values.view(f"u{values.dtype.itemsize}"), format
 
 
+def format_of(name):
+    """The row of that name: what unpickles a Format."""
+    return _halflab.format_named(name)
+
+
 def numbers(values):
     """What numpy takes for numbers: of types that it lacks their values."""
     array, format = array_and_format(values)
