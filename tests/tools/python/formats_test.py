@@ -153,7 +153,7 @@ class Formats(Case):
             self.assertEqual(made.as_dict(), counts.as_dict())
         self.assertEqual(pickle.loads(pickle.dumps(histogram)), histogram)
         for format in halflab.formats.values():
-            self.assertIs(pickle.loads(pickle.dumps(format)), format)
+            self.assertEqual(pickle.loads(pickle.dumps(format)), format)
 
     def test_fields_make_up_the_value(self):
         codes = np.arange(2**16)
