@@ -1,5 +1,6 @@
 # What the engine of the page is made of, beside what stands for threads and exceptions in a browser.
 set(engine_sources
+  fp16/names.cpp
   fp16/vector/bulk.cpp
   fp16/vector/bulk_portable.cpp
   fp16/vector/borders.cpp
