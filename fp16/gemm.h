@@ -73,8 +73,8 @@ struct GemmOptions {
 ///
 /// C must share no element with an operand. That is not looked into: matrices may lie between each other's rows.
 ///
-/// Throws std::invalid_argument when shapes do not match, an operand is stored wider than C, an accumulation
-/// is not one of C's, core.products_per_step is not in 1 .. 256, the accumulator of a tensor core is neither
+/// Throws std::invalid_argument when shapes do not match, rows of C overlap, an operand is stored wider than C, an
+/// accumulation is not one of C's, core.products_per_step is not in 1 .. 256, the accumulator of a tensor core is neither
 /// binary32 nor binary16, options.threads is less than 1, or this processor cannot run options.path.
 void gemm(const MatrixOperand& a, const MatrixOperand& b, float* c, std::size_t row_stride,
           Accumulation accumulation, const GemmOptions& options = {});
