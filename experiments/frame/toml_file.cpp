@@ -78,6 +78,9 @@ class Scan {
       if (!begins_as_name(toml_, i))
         return "a table's name must begin with a letter, a digit, _, - or a quote";
     }
+    if ((character == '[' || character == '{') && !is_at_line_start_ &&
+        std::string_view(" \t=[{,").find(toml_[i - 1]) == std::string_view::npos)
+      return "a bracket within a word is not allowed";
     if (is_beyond_ascii(character))
       return "a letter beyond ASCII is not allowed outside of strings and comments";
     if (character > ' ') is_at_line_start_ = false;

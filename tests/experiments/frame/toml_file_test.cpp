@@ -102,6 +102,12 @@ TEST_CASE("toml: what makes the parser's behaviour undefined is refused before i
     CHECK(error_of(text) == "FILE:1: a quote within a word is not allowed outside of strings");
 }
 
+TEST_CASE("toml: a bracket within a word is refused before it is read, as what follows has no bounds") {
+  for (const std::string text : {"x = 4051-11-[[\"z\xEF\xB9\xBF\"\n", "x = 1{a = 1}\n", "x = true[1]\n"})
+    CHECK(error_of(text) == "FILE:1: a bracket within a word is not allowed");
+  CHECK(error_of("x=[[1],[2, [3]]]\ny={a=[{b=1},{}]}\n[[z]]\n [w]\n") == "");
+}
+
 TEST_CASE("toml: quoted parts of keys follow dots, wherever keys stand") {
   CHECK(error_of("a.\"b\" = 1\nc.'d' = {a.\"b\" = 1, c.\"d\" = [1, 2], e.\"f\" = 2}\ng.\"h\" = "
                  "[\n1,\n2]\ni.\"j\" = 3\n") == "");
