@@ -50,7 +50,8 @@ sim::Card card_of(const Options& options, const sim::PrecisionPolicy& policy) {
     card.memory_bytes = static_cast<std::uint64_t>(std::llround(*options.memory_gib * 0x1p30));
   if (options.bandwidth_gb_per_s) card.bytes_per_s = *options.bandwidth_gb_per_s * 1e9;
   if (options.peak_tflops) {
-    const fp16::Format multiplied = policy.operands.narrows() ? fp16::e4m3 : policy.lower_precision;
+    const fp16::Format multiplied =
+        policy.operands.narrows() ? sim::narrowed_products : policy.lower_precision;
     std::ranges::find(card.contractions, multiplied, &sim::ContractionPeak::operands)->flop_per_s =
         *options.peak_tflops * 1e12;
   }

@@ -144,7 +144,7 @@ std::vector<Recipe> make_recipes() {
            .at_boundary = {clip_norm, step, update}},
           {.name = "clipped_never_unscaled",
            .right = "right_clipped",
-           .formula = "C/min(N, C)",
+           .formula = "min(S N, C)/min(N, C)",
            .predicted = scaled_and_clipped,
            .each_micro_batch = {backward},
            .at_boundary = {clip_norm, optimizer_step}},

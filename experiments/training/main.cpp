@@ -266,8 +266,8 @@ void run(experiments::Run& run, Options& options) {
   options.parallel.read_order();
   if (!options.accumulation.empty()) {
     for (std::string& policy : options.policies) {
-      if (policy != "fp32")
-        policy += ":accumulation=" + options.accumulation;  // what others are held against
+      const bool is_reference = policy == "fp32" && options.policies.size() > 1;
+      if (!is_reference) policy += ":accumulation=" + options.accumulation;
     }
   }
   experiments::RunRecord& record = run.record();

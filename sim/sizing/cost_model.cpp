@@ -100,7 +100,7 @@ class KernelList {
     const OperandFormat& narrow = network_.policy->operands.activations;
     const Operation* operation = this->operation().operation;
     if (narrow.kind != OperandFormat::Kind::as_stored && (operation == &linear || operation == &conv2d))
-      return fp16::e4m3;
+      return narrowed_products;
     return typed().inputs.empty() ? value(typed().output).format : value(typed().inputs.front()).format;
   }
 

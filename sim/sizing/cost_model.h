@@ -41,6 +41,9 @@ struct Kernel {
 /// Forward in the order of the operators, then backward. The update of the weights is left out.
 std::vector<Kernel> kernels_of(const TypedNetwork& network);
 
+/// What cards multiply where a policy narrows operands to FP8 or fewer bits.
+inline constexpr fp16::Format narrowed_products = fp16::e4m3;
+
 /// FLOP per second that a card multiplies at, in contractions of operands of a format.
 struct ContractionPeak {
   fp16::Format operands;

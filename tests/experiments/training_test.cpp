@@ -382,6 +382,7 @@ TEST_CASE("training: bad usage is one line, exit code 2, and nothing is written"
        "--lr: 0.1 is given beside --optimizer sgd:learning_rate=0.5"},
       {"--steps 3 --dump-tensors 0,3", "--dump-tensors: step 3 is given; allowed: 0 to 2, by --steps 3"},
       {"--policy amp:loss_scale=128 --scalers dynamic", "must be one of them"},
+      {"--policy fp32 --accumulation volta_fp16", "needs operands in binary16"},
       {"--record-every 3", "--record-every: is given without --record; must come with it"},
       {"--clip-norm 0", "--clip-norm"},
       {"--clip-before-unscale", "--clip-norm"},

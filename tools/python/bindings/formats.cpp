@@ -57,7 +57,7 @@ py::array_t<Bits<F>> encoded_doubles(const Array<double>& values, const Rounding
   return bits;
 }
 
-/// Of numpy's float16 or float32, whose codes say what is subnormal or a signalling NaN, which wider numbers do not.
+/// Rounds numpy's float16 or float32 by its codes, which say what is subnormal or a signalling NaN; wider numbers do not.
 template <const Format& F, const Format& From>
 py::array_t<Bits<F>> encoded_codes(const py::array& values, const RoundingArguments& rounding) {
   const Array<Bits<From>> given = codes_of<From>(values);

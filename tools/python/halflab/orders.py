@@ -19,15 +19,15 @@ def flat_order(order):
     >>> halflab.flat_order(order)
     [(0, 1), (2, 3), (4, 5)]
     """
-    todo, values, sums, places = [(order, 0)], [], [], set()  # values: places of terms, and -1 - i of addition i
-    while todo:
-        part, terms = todo.pop()
+    pending, values, sums, places = [(order, 0)], [], [], set()  # values: places of terms, and -1 - i of addition i
+    while pending:
+        part, terms = pending.pop()
         if terms:
             sums.append(tuple(values[-terms:]))
             values[-terms:] = [-len(sums)]
         elif isinstance(part, tuple) and len(part) > 1:
-            todo.append((part, len(part)))
-            todo += [(each, 0) for each in reversed(part)]
+            pending.append((part, len(part)))
+            pending += [(each, 0) for each in reversed(part)]
         else:
             _require_place(part, places)
             places.add(part)
