@@ -20,8 +20,9 @@ std::uint64_t elements_in(std::uint64_t bytes, const StoredTensor& tensor) {
   return bytes * 8 / static_cast<std::uint64_t>(tensor.type->bits) / 8 * 8;
 }
 
-/// Bytes of so many elements from a whole byte on.
+/// Bytes that so many elements take in the file, from a whole byte on.
 std::uint64_t bytes_of(std::uint64_t elements, const StoredTensor& tensor) {
+  if (tensor.byte_each) return elements;
   return (elements * static_cast<std::uint64_t>(tensor.type->bits) + 7) / 8;
 }
 
@@ -38,6 +39,20 @@ void swap_bytes(std::span<std::byte> bytes, std::size_t width) {
 }
 
 }  // namespace
+
+void pack_codes(Bytes codes, const StoredTensor& tensor, std::vector<std::byte>& packed) {
+  const auto width = static_cast<std::size_t>(tensor.type->bits);
+  packed.assign((codes.size() * width + 7) / 8, {});
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    const auto code = static_cast<unsigned>(codes[i]);
+    if (code >> width != 0)
+      throw std::runtime_error(fmt::format("{} has the byte {:#04x} where a code of {} bits is needed",
+                                           tensor.place(), code, width));
+    const std::size_t place = i * width / 8, shift = i * width % 8;
+    packed[place] |= static_cast<std::byte>(code << shift);
+    if (shift + width > 8) packed[place + 1] |= static_cast<std::byte>(code >> (8 - shift));
+  }
+}
 
 std::vector<Piece> pieces_of(const StoredTensor& tensor) {
   std::vector<Piece> pieces;
@@ -63,7 +78,7 @@ ElementStream::~ElementStream() {
 }
 
 bool ElementStream::is_ready() const {
-  return !inflater_ && !tensor_.big_endian && is_aligned(rest_, width_of(tensor_));
+  return !inflater_ && !tensor_.big_endian && !tensor_.byte_each && is_aligned(rest_, width_of(tensor_));
 }
 
 void ElementStream::fill(std::span<std::byte> part) {
@@ -85,7 +100,8 @@ Bytes ElementStream::next(std::uint64_t count) {
     copy_.resize(size);
     fill(copy_);
     if (tensor_.big_endian) swap_bytes(copy_, width_of(tensor_));
-    elements = copy_;
+    if (tensor_.byte_each) pack_codes(copy_, tensor_, packed_);
+    elements = tensor_.byte_each ? packed_ : copy_;
   }
   if (!inflater_) rest_ = rest_.subspan(size);
   return elements;

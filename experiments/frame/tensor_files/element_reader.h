@@ -30,7 +30,8 @@ std::vector<Piece> pieces_of(const StoredTensor& tensor);
 
 /// Calls `consume` with all elements of the piece, in order, at most 16 MiB at a time and a multiple of 8 elements but for
 /// the last; without a copy where the file has them as they are needed. The mapping's pages are given back. Different
-/// pieces may be read at one time. Throws std::runtime_error where deflated bytes are damaged or too few.
+/// pieces may be read at one time. Throws std::runtime_error where deflated bytes are damaged or too few, or a byte
+/// holds no code.
 void read_piece(const Piece& piece, const ElementConsumer& consume);
 
 /// The elements of a piece in order, as many at a time as are asked for, so that two tensors can be read side by side.
@@ -57,7 +58,12 @@ class ElementStream {
   Bytes rest_;    ///< of these, what comes next
   std::unique_ptr<Inflater> inflater_;
   std::vector<std::byte> copy_;
+  std::vector<std::byte> packed_;  ///< of a copy with a byte for each element
 };
+
+/// Packs the codes of fewer than 8 bits that a tensor has in a byte each, as read_piece() gives them. Throws
+/// std::runtime_error, naming the tensor, where a byte has more bits.
+void pack_codes(Bytes codes, const StoredTensor& tensor, std::vector<std::byte>& packed);
 
 /// The tensor's elements as read_piece() gives them, at one time.
 std::vector<std::byte> read_elements(const StoredTensor& tensor);

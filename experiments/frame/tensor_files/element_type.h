@@ -11,7 +11,7 @@ namespace experiments::tensor_files {
 struct ElementType {
   std::string_view
       format;  ///< as fp16's table of formats names it; empty for what is no floating-point number
-  int bits;    ///< of one element; those below 8 lie packed, the first in the lowest bits
+  int bits;    ///< of one element; those below 8 are read packed, the first in the lowest bits
   std::string_view safetensors;  ///< its dtype; empty where the format has none
   std::string_view npy;          ///< its descr without the byte order; empty where the format has none
 };

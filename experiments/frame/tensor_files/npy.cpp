@@ -184,13 +184,14 @@ Contents parse_npy(Bytes bytes, const std::filesystem::path& file, const RawLayo
                       .type = header.type,
                       .columns_first = header.columns_first,
                       .big_endian = header.big_endian,
+                      .byte_each = header.type->bits < 8,
                       .file = file,
                       .offset = header.bytes};
   tensor.elements = element_count(tensor.shape, fmt::format("file '{}'", file.string()));
   tensor.data = bytes.subspan(header.bytes);
-  if (tensor.data.size() != tensor.bytes())
+  if (tensor.data.size() != tensor.stored_bytes())
     refuse(file, fmt::format("has {} bytes of data where its shape {} and type want {}", tensor.data.size(),
-                             text_of(tensor.shape), tensor.bytes()));
+                             text_of(tensor.shape), tensor.stored_bytes()));
   return {.tensors = {std::move(tensor)}, .metadata = {}};
 }
 

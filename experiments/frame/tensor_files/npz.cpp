@@ -214,13 +214,14 @@ StoredTensor tensor_of(const Member& member, Bytes data, Bytes whole, const std:
                       .packing = member.packing,
                       .columns_first = header.columns_first,
                       .big_endian = header.big_endian,
+                      .byte_each = header.type->bits < 8,
                       .file = file,
                       .offset = static_cast<std::uint64_t>(data.data() - whole.data())};
   tensor.elements = element_count(tensor.shape, tensor.place());
-  if (member.unpacked_bytes < header.bytes || member.unpacked_bytes - header.bytes != tensor.bytes())
+  if (member.unpacked_bytes < header.bytes || member.unpacked_bytes - header.bytes != tensor.stored_bytes())
     throw std::runtime_error(fmt::format("{} has {} bytes where its shape {}, type and header want {}",
                                          tensor.place(), member.unpacked_bytes, text_of(tensor.shape),
-                                         header.bytes + tensor.bytes()));
+                                         header.bytes + tensor.stored_bytes()));
   if (!has_told_bytes(member, data, place)) refuse(place, "is damaged: its checksum is that of other bytes");
   if (member.packing == Packing::none) {
     tensor.data = data.subspan(header.bytes);

@@ -2,6 +2,7 @@
 /// Safetensors files: eight bytes of length, a JSON header, the tensors' bytes (huggingface/safetensors, "Format").
 
 #include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -14,9 +15,19 @@ namespace experiments::tensor_files {
 /// and the tensor, where a length, an offset or the header does not fit the file, or two tensors overlap.
 Contents parse_safetensors(Bytes bytes, const std::filesystem::path& file, const RawLayout& raw);
 
+/// A file of an index, and the tensors that this puts into it, by names of one printable line.
+struct Shard {
+  std::filesystem::path file;
+  std::vector<std::string> tensors;
+};
+
 /// The files that a *.safetensors.index.json distributes its tensors over, in the order of their names. Throws
 /// std::runtime_error where it is no such index, or names files outside its directory.
-std::vector<std::filesystem::path> shards_of(const std::filesystem::path& index);
+std::vector<Shard> shards_of(const std::filesystem::path& index);
+
+/// Throws std::runtime_error, naming the index, where the shard's file does not hold one of those.
+void require_tensors(const std::filesystem::path& index, const Shard& shard,
+                     const std::set<std::string>& held);
 
 /// A tensor to be written; `data` are its little-endian elements in C order, `type` one that safetensors names.
 struct TensorToWrite {

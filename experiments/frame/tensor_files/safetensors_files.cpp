@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <map>
 #include <ostream>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "experiments/frame/files.h"
 #include "experiments/frame/json.h"
@@ -41,22 +43,30 @@ std::string header_text(const std::vector<TensorToWrite>& tensors,
 
 }  // namespace
 
-std::vector<fs::path> shards_of(const fs::path& index) {
+std::vector<Shard> shards_of(const fs::path& index) {
   const Json json = Json::from_text(read_file(index, longest_header));
   const Json* const map = json.find("weight_map");
   if (map == nullptr || !map->is_object())
     refuse(index, "is no safetensors index: it has no object 'weight_map'");
-  std::set<std::string> names;
+  std::map<std::string, std::vector<std::string>> by_file;
   for (const auto& [tensor, shard] : map->members()) {
     const std::string name = shard.is_string() ? shard.string() : "";
     if (name.empty() || fs::path(name).filename() != name)
       refuse(index, fmt::format("puts tensor '{}' into '{}'; a file beside the index is needed",
                                 one_line(tensor), one_line(name)));
-    names.insert(name);
+    by_file[name].push_back(one_line(tensor));
   }
-  std::vector<fs::path> files;
-  for (const std::string& name : names) files.push_back(index.parent_path() / name);
-  return files;
+  std::vector<Shard> shards;
+  for (auto& [name, tensors] : by_file) shards.push_back({index.parent_path() / name, std::move(tensors)});
+  return shards;
+}
+
+void require_tensors(const fs::path& index, const Shard& shard, const std::set<std::string>& held) {
+  for (const std::string& tensor : shard.tensors) {
+    if (!held.contains(tensor))
+      refuse(index, fmt::format("puts tensor '{}' into '{}', which does not hold it", tensor,
+                                one_line(shard.file.filename().string())));
+  }
 }
 
 void write_safetensors(const fs::path& file, const std::vector<TensorToWrite>& tensors,

@@ -30,14 +30,17 @@ struct StoredTensor {
   std::uint64_t skipped = 0;   ///< unpacked bytes before the first element
   bool columns_first = false;  ///< Fortran order: the first index runs fastest
   bool big_endian = false;
-  bool is_codes = false;  ///< integers in the file, which the reader was told are codes of the type
-  bool is_mapped = true;  ///< false: `data` is memory of somebody who keeps it, and no file's pages
+  bool byte_each = false;  ///< elements of fewer than 8 bits have a byte each, which reading packs
+  bool is_codes = false;   ///< integers in the file, which the reader was told are codes of the type
+  bool is_mapped = true;   ///< false: `data` is memory of somebody who keeps it, and no file's pages
   std::filesystem::path file;
   std::uint64_t offset = 0;  ///< of `data` in the file
 
   bool is_floating_point() const { return !type->format.empty(); }
-  /// Bytes of the elements once they are unpacked.
+  /// Bytes of the elements as they are read.
   std::uint64_t bytes() const { return elements / 8 * type->bits + (elements % 8 * type->bits + 7) / 8; }
+  /// Bytes of the elements in the file, inflated.
+  std::uint64_t stored_bytes() const { return byte_each ? elements : bytes(); }
   /// "tensor 'w' in file 'FILE'", for errors.
   std::string place() const;
 };

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <regex>
 #include <set>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 
 #include "experiments/frame/files.h"
 #include "experiments/frame/printable.h"
@@ -26,6 +29,12 @@ bool is_index(const fs::path& file) {
   return file.filename().string().ends_with(index_ending);
 }
 
+/// Whatever else cannot be read is no folder: reading it as a file says why.
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
 std::string joined(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : name.empty() ? prefix : fmt::format("{}/{}", prefix, name);
 }
@@ -34,7 +43,7 @@ std::string joined(const std::string& prefix, const std::string& name) {
 std::string own_name(const std::string& path) {
   fs::path name = fs::path(path).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
-  return one_line((fs::is_directory(name) ? name.filename() : name.stem()).string());
+  return one_line((is_folder(name) ? name.filename() : name.stem()).string());
 }
 
 /// What the tensors of each path begin with.
@@ -50,7 +59,33 @@ std::vector<std::string> prefixes(const std::vector<std::string>& paths) {
 
 /// What stands before the last colon, unless the whole is a file.
 std::string file_of(const std::string& place) {
-  return fs::exists(place) ? place : place.substr(0, place.rfind(':'));
+  std::error_code error;
+  return fs::exists(place, error) ? place : place.substr(0, place.rfind(':'));
+}
+
+/// Whether a folder's entry is a file to be read, by its name and kind. Throws std::runtime_error, naming it, where it has
+/// such a name and cannot be read.
+bool is_file_of_tensors(const fs::directory_entry& entry) {
+  if (!is_index(entry.path()) && !has_known_extension(entry.path())) return false;
+  std::error_code error;
+  const fs::file_status status = entry.status(error);
+  if (error) throw_not_read(entry.path(), error.message());
+  return fs::is_regular_file(status);
+}
+
+/// Those below the folder, and the indices. Throws std::runtime_error, naming the folder or file that cannot be read.
+std::vector<fs::path> files_below(const fs::path& folder) {
+  std::vector<fs::path> files;
+  std::error_code error;
+  fs::path place = folder;
+  for (auto entry = fs::recursive_directory_iterator(folder, error);
+       !error && entry != fs::recursive_directory_iterator(); entry.increment(error)) {
+    place = entry->path();
+    if (is_file_of_tensors(*entry)) files.push_back(place);
+  }
+  if (error)
+    throw std::runtime_error(fmt::format("folder '{}' cannot be read ({})", place.string(), error.message()));
+  return files;
 }
 
 /// PyTorch and NumPy hand on formats that the other does not know as integers of their codes. Those of 32 and 64 bits both
@@ -69,10 +104,11 @@ TensorSet::TensorSet(const std::vector<std::string>& paths, const RawLayout& raw
 }
 
 void TensorSet::read_path(const fs::path& path, const std::string& prefix, const RawLayout& raw) {
-  if (fs::is_directory(path)) {
+  if (is_folder(path)) {
     read_folder(path, prefix, raw);
   } else if (is_index(path)) {
-    for (const fs::path& shard : shards_of(path)) read_file(shard, prefix, raw);
+    for (const Shard& shard : shards_of(path))
+      require_tensors(path, shard, read_file(shard.file, prefix, raw));
   } else {
     const bool has_own_names = file_format_of(path).holds_several;
     read_file(path, has_own_names ? prefix : prefix.empty() ? own_name(path.string()) : prefix, raw);
@@ -80,39 +116,50 @@ void TensorSet::read_path(const fs::path& path, const std::string& prefix, const
 }
 
 void TensorSet::read_folder(const fs::path& folder, const std::string& prefix, const RawLayout& raw) {
-  std::vector<fs::path> files, shards;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    if (is_index(entry.path())) std::ranges::copy(shards_of(entry.path()), std::back_inserter(shards));
-    if (has_known_extension(entry.path())) files.push_back(entry.path());
+  std::vector<fs::path> files = files_below(folder);
+  const auto indices = std::ranges::partition(files, std::not_fn(is_index));
+  std::vector<std::pair<fs::path, Shard>> shards;  // with their index
+  for (const fs::path& index : indices) {
+    for (Shard& shard : shards_of(index)) shards.emplace_back(index, std::move(shard));
   }
+  files.erase(indices.begin(), indices.end());
   if (files.empty())
     throw std::runtime_error(
         fmt::format("folder '{}' has no .npy, .npz or .safetensors file", folder.string()));
-  std::ranges::for_each(shards, require_regular);  // one that is missing is no file of the folder
+  for (const auto& [index, shard] : shards) require_regular(shard.file);  // else it is no file of the folder
   // Numbers in names count as numbers: step_2 comes before step_10.
   std::ranges::sort(files, [](const fs::path& a, const fs::path& b) {
     return std::ranges::lexicographical_compare(
         a, b, [](const fs::path& x, const fs::path& y) { return strverscmp(x.c_str(), y.c_str()) < 0; });
   });
+  std::map<fs::path, std::set<std::string>> held;
+  const auto is_shard = [&](const fs::path& file) {
+    return std::ranges::any_of(shards, [&](const auto& each) { return each.second.file == file; });
+  };
   for (const fs::path& file : files) {
     fs::path place = file.lexically_relative(folder);
-    place = std::ranges::count(shards, file) ? place.parent_path() : place.replace_extension();
-    read_file(file, joined(prefix, one_line(place.string())), raw);
+    place = is_shard(file) ? place.parent_path() : place.replace_extension();
+    held[file] = read_file(file, joined(prefix, one_line(place.string())), raw);
   }
+  for (const auto& [index, shard] : shards) require_tensors(index, shard, held[shard.file]);
 }
 
-void TensorSet::read_file(const fs::path& file, const std::string& prefix, const RawLayout& raw) {
+std::set<std::string> TensorSet::read_file(const fs::path& file, const std::string& prefix,
+                                           const RawLayout& raw) {
   const FileFormat& format = file_format_of(file);
   files_.push_back(std::make_unique<MappedFile>(file));
   Contents contents = format.parse(files_.back()->bytes(), file, raw);
+  std::set<std::string> names;
   for (StoredTensor& tensor : contents.tensors) {
+    names.insert(tensor.name);
     tensor.name = format.holds_several ? joined(prefix, tensor.name) : prefix;
     tensor.is_codes = raw.type != nullptr && tensor.type->bits == raw.type->bits && can_be_codes(tensor);
     if (tensor.is_codes) tensor.type = raw.type;
     (tensor.is_floating_point() ? tensors_ : passed_over_).push_back(std::move(tensor));
   }
+  tensors_of_files_ += contents.tensors.size();
   std::ranges::move(contents.metadata, std::back_inserter(metadata_));
+  return names;
 }
 
 void TensorSet::select(const std::string& expression) {

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,9 @@ class TensorSet {
   /// is none, or finds nothing.
   void select(const std::string& expression);
 
+  /// Whether the files hold one tensor alone, of numbers or not, whatever is selected.
+  bool holds_one() const { return tensors_of_files_ == 1; }
+
   /// Whether the file was read, whatever of its tensors is selected.
   bool has_read(const std::filesystem::path& file) const;
 
@@ -39,13 +43,16 @@ class TensorSet {
   std::uint64_t bytes() const;
 
  private:
-  void read_file(const std::filesystem::path& file, const std::string& prefix, const RawLayout& raw);
+  /// The names that the tensors have within the file.
+  std::set<std::string> read_file(const std::filesystem::path& file, const std::string& prefix,
+                                  const RawLayout& raw);
   void read_folder(const std::filesystem::path& folder, const std::string& prefix, const RawLayout& raw);
   void read_path(const std::filesystem::path& path, const std::string& prefix, const RawLayout& raw);
 
   std::vector<std::unique_ptr<MappedFile>> files_;
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> passed_over_;
+  std::size_t tensors_of_files_ = 0;
   std::vector<std::pair<std::string, std::string>> metadata_;
 };
 

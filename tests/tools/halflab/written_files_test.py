@@ -73,6 +73,19 @@ class WrittenFiles(unittest.TestCase):
         for name in ("plain", "packed"):
             self.check(self.folder / f"{name}.npz", arrays)
 
+    def test_formats_of_ml_dtypes(self):
+        try:
+            import ml_dtypes
+        except ImportError:
+            self.skipTest("needs ml_dtypes")
+        finite = np.nan_to_num(self.values, posinf=1, nan=2).clip(-400, 400)
+        for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float6_e2m3fn", "float6_e3m2fn", "float4_e2m1fn"):
+            for array in (finite.astype(getattr(ml_dtypes, name)), np.asfortranarray(finite).astype(getattr(ml_dtypes, name))):
+                np.save(self.folder / "m.npy", array)
+                self.check(self.folder / "m.npy", {"m": array}, "--dtype", name)
+                np.savez_compressed(self.folder / "m.npz", m=array)
+                self.check(self.folder / "m.npz", {"m": array}, "--dtype", name)
+
     def test_objects_are_refused(self):
         np.save(self.folder / "o.npy", np.array([{}, 1], dtype=object), allow_pickle=True)
         run = subprocess.run([program, "hist", str(self.folder / "o.npy")], capture_output=True, text=True)

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include "tools/halflab/elements.h"
+
 namespace halflab::compare {
 namespace {
 
@@ -16,15 +18,15 @@ bool orders_differ(const files::StoredTensor& a, const files::StoredTensor& b) {
   return a.columns_first != b.columns_first && a.shape.size() > 1;
 }
 
-/// Elements in C order of a tensor whose first index runs fastest in the file.
+/// Elements in C order of a tensor whose first index runs fastest in the file, a .npy array, whose elements have whole bytes.
 class Gatherer {
  public:
   Gatherer(const files::StoredTensor& tensor, std::uint64_t first)
       : tensor_(tensor),
-        width_(static_cast<std::size_t>(tensor.type->bits / 8)),
+        width_(static_cast<std::size_t>(std::max(tensor.type->bits / 8, 1))),
         indices_(tensor.shape.size()) {
     if (tensor.packing == files::Packing::deflate) {
-      unpacked_ = files::read_elements(tensor);
+      unpacked_ = byte_each(files::read_elements(tensor));
       stored_ = unpacked_;
     } else {
       stored_ = tensor.data;
@@ -49,10 +51,21 @@ class Gatherer {
       if (tensor_.big_endian && unpacked_.empty()) std::reverse(element, element + width_);
       step();
     }
-    return elements_;
+    if (tensor_.type->bits >= 8) return elements_;
+    files::pack_codes(elements_, tensor_, packed_);
+    return packed_;
   }
 
  private:
+  /// The elements as they are read, those of fewer than 8 bits in a byte each.
+  std::vector<std::byte> byte_each(std::vector<std::byte> elements) const {
+    if (tensor_.type->bits >= 8) return elements;
+    std::vector<std::byte> codes(tensor_.elements);
+    for (std::uint64_t i = 0; i < codes.size(); ++i)
+      codes[i] = static_cast<std::byte>(code_at(elements, *tensor_.type, i));
+    return codes;
+  }
+
   void step() {
     for (std::size_t i = indices_.size(); i-- > 0;) {
       place_ += strides_[i];
@@ -68,7 +81,7 @@ class Gatherer {
   files::Bytes stored_;
   std::vector<std::uint64_t> strides_, indices_;
   std::uint64_t place_ = 0;
-  std::vector<std::byte> elements_;
+  std::vector<std::byte> elements_, packed_;
 };
 
 }  // namespace

@@ -231,6 +231,57 @@ TEST_CASE("tensor_files: raw files and arrays of unnamed types are read as told"
   CHECK(NamedTensor(voids, {.type = type_of_format("bfloat16")}).tensor().type->format == "bfloat16");
 }
 
+TEST_CASE(
+    "tensor_files: arrays of formats below 8 bits have a byte for each element, as ml_dtypes saves them") {
+  const TemporaryDirectory directory;
+  const auto bytes_of = [](const StoredTensor& tensor) {
+    std::string bytes;
+    for (const std::byte byte : read_elements(tensor)) bytes += static_cast<char>(byte);
+    return bytes;
+  };
+  const auto array = [](const std::string& codes) {
+    return test::npy_file(test::npy_dictionary("<V1", "False", "(" + std::to_string(codes.size()) + ",)"),
+                          codes);
+  };
+  const RawLayout four{.type = type_of_format("e2m1")}, six_bits{.type = type_of_format("e2m3")};
+  // Of float4_e2m1fn and float6_e2m3fn, from 0 to 6, and -6: as numpy.save writes them.
+  const std::string fours("\x00\x02\x04\x05\x06\x06\x07\x0f", 8),
+      sixes("\x00\x08\x10\x14\x18\x1a\x1c\x3c", 8);
+  const std::string of_fours("\x20\x54\x66\xf7", 4), of_sixes("\x00\x02\x51\x98\xc6\xf1", 6);
+  for (const bool is_deflated : {false, true}) {
+    const auto packed = [&](const std::string& codes, const RawLayout& raw) {
+      const std::string file =
+          is_deflated ? write(directory / "v.npz", test::zip_file({{"v.npy", array(codes), true}}))
+                      : write(directory / "v.npy", array(codes));
+      const NamedTensor named(file, raw);
+      CHECK(named.tensor().elements == codes.size());
+      return bytes_of(named.tensor());
+    };
+    CHECK(packed(fours, four) == of_fours);
+    CHECK(packed(fours.substr(0, 7), four) == std::string("\x20\x54\x66\x07", 4));
+    CHECK(packed(sixes, six_bits) == of_sixes);
+    CHECK(packed("", four) == "");
+    CHECK_THROWS_WITH(packed("\x01\x10", four),
+                      doctest::Contains("has the byte 0x10 where a code of 4 bits is needed"));
+    CHECK_THROWS_WITH(packed("\x3f\xbf", six_bits),
+                      doctest::Contains("has the byte 0xbf where a code of 6 bits is needed"));
+  }
+  check_refused(
+      write(directory / "short.npy", test::npy_file(test::npy_dictionary("<V1", "False", "(7,)"), "1234")),
+      "has 4 bytes of data where its shape (7,) and type want 7", four);
+  // More than a copy at a time holds.
+  std::string many;
+  for (std::size_t i = 0; i < 5'000'001; ++i) many += static_cast<char>(i % 61);
+  const NamedTensor named(write(directory / "many.npy", array(many)), six_bits);
+  std::string expected((many.size() * 6 + 7) / 8, '\0');
+  for (std::size_t bit = 0; bit < many.size() * 6; ++bit)
+    expected[bit / 8] |= static_cast<char>((many[bit / 6] >> bit % 6 & 1) << bit % 8);
+  CHECK(bytes_of(named.tensor()) == expected);
+  CHECK(pieces_of(
+            NamedTensor(write(directory / "long.npy", array(std::string(40'000'000, '\3'))), four).tensor())
+            .size() == 2);
+}
+
 TEST_CASE("tensor_files: .npy files that are damaged are refused before anything is allocated") {
   const TemporaryDirectory directory;
   const std::string good = test::npy_dictionary("<f2", "False", "(2, 3)"), data = test::bytes_of(six_halves);
@@ -339,6 +390,45 @@ TEST_CASE("tensor_files: safetensors that are damaged are refused before anythin
   write(directory / "half/m-1.safetensors",
         test::safetensors_file("{" + entry("F32", "[4]", "[0,16]") + "}", data));
   check_refused((directory / "half").string(), "m-2.safetensors' cannot be read");
+  // An index that puts a tensor into a shard without it: asked for by itself, and in its folder.
+  const std::string index = write(directory / "less/m.safetensors.index.json",
+                                  R"({"weight_map":{"v":"m-1.safetensors","w":"m-1.safetensors"}})");
+  write(directory / "less/m-1.safetensors",
+        test::safetensors_file("{" + entry("F32", "[4]", "[0,16]") + "}", data));
+  const std::string missing =
+      "m.safetensors.index.json' puts tensor 'v' into 'm-1.safetensors', which does not hold it";
+  check_refused(index, missing);
+  CHECK_THROWS_WITH(TensorSet({directory / "less"}), doctest::Contains(missing.c_str()));
+  write(index, R"({"weight_map":{"w":"m-1.bin"}})");
+  write(directory / "less/m-1.bin", data);
+  CHECK_THROWS_WITH(TensorSet({directory / "less"}), doctest::Contains("puts tensor 'w' into 'm-1.bin'"));
+}
+
+TEST_CASE(
+    "tensor_files: an entry of a folder that cannot be read stops it where its name is that of tensors") {
+  const TemporaryDirectory directory;
+  const std::string one = test::npy_file(test::npy_dictionary("<f2", "False", "(1,)"), "\1\2");
+  write(directory / "t/a.npy", one);
+  const auto link = [&](const std::string& name, const std::string& target) {
+    std::filesystem::create_symlink(target, directory / "t" / name);
+  };
+  link("loop", "loop");
+  link("gone", "nothing");
+  link("b.npy", "a.npy");
+  std::filesystem::create_directory(directory / "t/folder.npy");
+  CHECK(names_of(TensorSet({directory / "t"})) == std::vector<std::string>{"a", "b"});
+  for (const std::string name : {"loop.npy", "loop.safetensors.index.json", "loop.npz"}) {
+    link(name, name);
+    CHECK_THROWS_WITH(TensorSet({directory / "t"}), ("file '" + (directory / "t" / name).string() +
+                                                     "' cannot be read (Too many levels of symbolic links)")
+                                                        .c_str());
+    std::filesystem::remove(directory / "t" / name);
+  }
+  link("gone.npy", "nothing");
+  CHECK_THROWS_WITH(TensorSet({directory / "t"}),
+                    doctest::Contains("gone.npy' cannot be read (No such file"));
+  check_refused((directory / "t/loop").string(), "cannot be read (Too many levels");
+  CHECK_THROWS_WITH(NamedTensor((directory / "t/loop").string()), doctest::Contains("cannot be read"));
 }
 
 TEST_CASE("tensor_files: elements that lie misaligned, packed or beyond one piece arrive in order") {
