@@ -26,9 +26,7 @@ halflab_test(fp16_elementary_tests fp16/elementary_test.cpp fp16/elementary_bits
 halflab_test(fp16_elementary_unoptimised_tests fp16/elementary_bits_test.cpp LIBRARIES halflab::fp16)
 target_compile_options(fp16_elementary_unoptimised_tests PRIVATE -O0)
 halflab_test(fp16_elementary_native_tests fp16/elementary_bits_test.cpp LIBRARIES halflab::fp16)
-# A cross compiler knows no machine at hand: QEMU's has these.
-target_compile_options(fp16_elementary_native_tests PRIVATE -O3
-  -march=$<IF:$<BOOL:${CMAKE_CROSSCOMPILING}>,armv8.2-a+fp16,native>)
+target_compile_options(fp16_elementary_native_tests PRIVATE -O3 -march=${instruction_set})
 halflab_test(fp16_elementary_exhaustive_tests fp16/elementary_exhaustive_test.cpp LIBRARIES oracle LABEL exhaustive)
 
 halflab_test(fp16_gemm_tests fp16/vector/gemm_test.cpp fp16/vector/gemm_tensor_core_test.cpp

@@ -27,7 +27,8 @@ else()
 endif()
 install_test("wrong calls are refused with a reason" refusals -D COMPILER=${CMAKE_CXX_COMPILER})
 set(consumer -D SOURCE=${CMAKE_CURRENT_SOURCE_DIR}/install/consumer -D GENERATOR=${CMAKE_GENERATOR}
-  -D COMPILER=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE} "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers}")
+  -D COMPILER=${CMAKE_CXX_COMPILER} -D BUILD_TYPE=${CMAKE_BUILD_TYPE} -D INSTRUCTION_SET=${instruction_set}
+  "-DFLAGS=${CMAKE_CXX_FLAGS} ${sanitizers}")
 install_test("a project finds, builds and runs" consumer ${consumer}
   -D BINARY=${CMAKE_CURRENT_BINARY_DIR}/install/consumer "-DPROGRAMS=headers_only$<SEMICOLON>arrays$<SEMICOLON>coexistence")
 set_tests_properties("install:a project finds, builds and runs" PROPERTIES FIXTURES_SETUP consumer)
