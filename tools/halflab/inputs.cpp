@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "experiments/frame/tensor_files/file_format.h"
 #include "tools/halflab/formats.h"
 
 namespace halflab {
@@ -69,6 +70,11 @@ files::RawLayout raw_layout(const Inputs& inputs) {
 }
 
 void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTensor> tensors) {
+  const auto is_raw = [](const files::StoredTensor& tensor) {
+    return !files::has_known_extension(tensor.file);
+  };
+  if (raw.shape && std::ranges::none_of(tensors, is_raw))
+    throw std::invalid_argument("--shape: no raw file is read; allowed beside one");
   if (raw.type == nullptr || tensors.empty()) return;
   if (std::ranges::find(tensors, raw.type, &files::StoredTensor::type) != tensors.end()) return;
   throw std::invalid_argument(fmt::format("--dtype: {} is of the file's own type, {}; allowed: none",

@@ -14,7 +14,7 @@ struct Inputs {
   std::vector<std::string> paths;
   std::string select;  ///< empty: all
   std::string dtype;   ///< empty: files say themselves what they hold
-  std::string shape;
+  std::string shape;   ///< of raw files
 };
 
 /// What --help says of --dtype.
@@ -27,13 +27,13 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
 /// How files without a header are read. Throws std::invalid_argument, naming the option.
 experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
 
-/// Refuses the type of --dtype that no tensor was read by: their files say themselves what they hold. Throws
-/// std::invalid_argument.
+/// Refuses the type of --dtype, and the size of --shape, that no tensor was read by: their files say themselves what they
+/// hold. Throws std::invalid_argument.
 void require_use_of(const experiments::tensor_files::RawLayout& raw,
                     std::span<const experiments::tensor_files::StoredTensor> tensors);
 
 /// The selected tensors of all paths. Throws std::invalid_argument or std::runtime_error, naming option or file; where
-/// --dtype is given and every file says itself that it holds another type, too.
+/// --dtype or --shape is given and every file says itself what it holds, too.
 experiments::tensor_files::TensorSet open(const Inputs& inputs);
 /// A set of the selected tensors for each path. Throws as open() does.
 std::vector<experiments::tensor_files::TensorSet> open_each(const Inputs& inputs);

@@ -17,6 +17,7 @@ expect() {  # WORDS..., the last one unfinished, then = and the completions
 
 expect halflab his = hist
 expect halflab rep = replay
+expect halflab hal =
 expect halflab hist --sel = --select
 expect halflab hist --scale = --scale --scaled-by
 expect halflab nothing --x =
