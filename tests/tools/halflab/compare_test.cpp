@@ -306,6 +306,45 @@ TEST_CASE("halflab compare: tensors that are no floating-point numbers must have
             .out.starts_with("equal: A and B have the same bits, 1 value."));
 }
 
+TEST_CASE("halflab compare: tensors of two names are compared where each side holds one in all") {
+  const TemporaryDirectory directory;
+  const auto archive = [&](const std::string& name, const std::vector<test::ZipMember>& members) {
+    std::ofstream(directory / name, std::ios::binary) << test::zip_file(members);
+    return (directory / name).string();
+  };
+  const std::string one = npy<float>({1, 2}, {}), two = npy<float>({2, 3}, {}),
+                    step = npy<std::int64_t>({7}, {.type = "<i8"});
+  const std::string a = archive("a.npz", {{"w.npy", one}, {"step.npy", step}}),
+                    b = archive("b.npz", {{"v.npy", one}, {"count.npy", step}});
+  CHECK(class_of({a, b}) == "different");
+  CHECK(run_halflab({"compare", a, b})
+            .out.starts_with("different: 2 tensors in A alone: w, step; 2 tensors in B alone: v, count."));
+  CHECK(class_of({archive("w.npz", {{"w.npy", one}}), archive("v.npz", {{"v.npy", one}})}) == "equal");
+  const std::string e = archive("e.npz", {{"a.npy", one}, {"b.npy", one}}),
+                    f = archive("f.npz", {{"a.npy", two}, {"c.npy", one}});
+  CHECK(run_halflab({"compare", e, f, "--select", "[bc]"})
+            .out.starts_with("different: 1 tensor in A alone: b; 1 tensor in B alone: c."));
+  CHECK(class_of({e, archive("g.npz", {{"a.npy", two}, {"b.npy", one}}), "--select", "b"}) == "equal");
+}
+
+TEST_CASE("halflab compare: a number and an infinity are infinitely far apart, as two infinities are") {
+  const TemporaryDirectory directory;
+  const auto largest = [&](const std::vector<std::uint16_t>& a, const std::vector<std::uint16_t>& b) {
+    const std::string x = write(directory / "a.npy", a, {.type = "<f2"}),
+                      y = write(directory / "b.npy", b, {.type = "<f2"});
+    CHECK(summary_of({x, y}).at("largest_difference") == summary_of({y, x}).at("largest_difference"));
+    return summary_of({x, y}).at("largest_difference").to_text();
+  };
+  const std::string infinite = "\"inf\"";
+  CHECK(largest({0x7c00, 0x3c00}, {0x7bff, 0x4000}) == infinite);
+  CHECK(largest({0xfc00}, {0x7c00}) == infinite);
+  CHECK(largest({0x7c00, 0x3c00}, {0x7c00, 0x4000}) == "1.0");
+  CHECK(largest({0x7e00, 0x3c00}, {0x7c00, 0x4000}) == "1.0");  // a NaN is no distance away
+  const std::string x = write<float>(directory / "a.npy", {INFINITY}),
+                    y = write<double>(directory / "b.npy", {65504}, {.type = "<f8"});
+  CHECK(summary_of({x, y}).at("largest_difference").to_text() == infinite);
+}
+
 TEST_CASE("halflab compare: packed codes") {
   const TemporaryDirectory directory;
   std::ofstream(directory / "a.bin", std::ios::binary) << std::string("\x10\x32\x54\x76\x98\xba\xdc\xfe", 8);
@@ -316,6 +355,35 @@ TEST_CASE("halflab compare: packed codes") {
   CHECK(summary.at("values").unsigned_integer() == 16);
   CHECK(summary.at("differing").unsigned_integer() == 1);
   CHECK(summary.at("most_ulp").unsigned_integer() == 1);
+}
+
+TEST_CASE(
+    "halflab compare: codes of fewer than 8 bits in arrays with a byte each, in every order and packing") {
+  const TemporaryDirectory directory;
+  std::vector<std::uint8_t> codes;
+  for (int i = 0; i < 300 * 31; ++i) codes.push_back(static_cast<std::uint8_t>(i * 7 % 64));
+  std::vector<std::uint8_t> columns;
+  for (int j = 0; j < 31; ++j) {
+    for (int i = 0; i < 300; ++i) columns.push_back(codes[static_cast<std::size_t>(i * 31 + j)]);
+  }
+  const Array rows{"|V1", "(300, 31)", "False"}, fortran{"|V1", "(300, 31)", "True"};
+  std::vector<std::string> files{write(directory / "c.npy", codes, rows),
+                                 write(directory / "f.npy", columns, fortran), directory / "c.npz",
+                                 directory / "f.npz"};
+  std::ofstream(files[2], std::ios::binary) << test::zip_file({{"a.npy", npy(codes, rows), true}});
+  std::ofstream(files[3], std::ios::binary) << test::zip_file({{"a.npy", npy(columns, fortran), true}});
+  for (const std::string format : {"e3m2", "e2m3"}) {
+    for (const std::string& a : files) {
+      for (const std::string& b : files) CHECK(class_of({a, b, "--dtype", format}) == "equal");
+    }
+  }
+  codes[31 * 5 + 4] ^= 32;  // the sign
+  const std::string other = write(directory / "d.npy", codes, rows);
+  for (const std::string& a : files) {
+    const Json json = run_halflab({"compare", a, other, "--dtype", "e2m3", "--json"}).json();
+    CHECK(json.at("summary").at("differing").unsigned_integer() == 1);
+    CHECK(json.at("tables").at("differences").at(0).at("index").string() == "(5, 4)");
+  }
 }
 
 TEST_CASE(
@@ -338,7 +406,8 @@ TEST_CASE(
 
 TEST_CASE("halflab compare: bad input is one line and exit code 2") {
   const TemporaryDirectory directory;
-  const std::string file = write<float>(directory / "g.npy", {1, 2});
+  const std::string file = write<float>(directory / "g.npy", {1, 2}), empty = directory / "empty.npz";
+  std::ofstream(empty, std::ios::binary) << test::zip_file({});
   for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
            {{}, "PATH"},
            {{file}, "PATH"},
@@ -348,7 +417,9 @@ TEST_CASE("halflab compare: bad input is one line and exit code 2") {
            {{file, file, "--as", "float17"}, "--as: unknown format 'float17'"},
            {{file, file, "--as", "e8m0"}, "--as: e8m0 has no zero"},
            {{file, file, "--ulp", "-1"}, "--ulp"},
-           {{file, file, "--select", "weights?"}, "is found in none"}}) {
+           {{file, file, "--select", "weights?"}, "is found in none"},
+           {{file, file, "--dtype", "binary32", "--shape", "7,9"}, "--shape: no raw file is read"},
+           {{empty, empty}, "empty.npz' holds no tensor, and neither does '"}}) {
     std::vector<std::string> all{"compare"};
     all.insert(all.end(), words.begin(), words.end());
     const CommandRun run = run_halflab(all);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 
 #include "tools/halflab/command.h"
@@ -35,6 +36,12 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
                throw std::invalid_argument(
                    fmt::format("PATH: compares two files or folders, not {}", inputs.paths.size()));
              const auto sets = open_each(inputs);
+             const auto is_empty = [](const auto& set) {
+               return set.tensors().empty() && set.passed_over().empty();
+             };
+             if (std::ranges::all_of(sets, is_empty))
+               throw std::invalid_argument(fmt::format("'{}' holds no tensor, and neither does '{}'",
+                                                       inputs.paths[0], inputs.paths[1]));
              const Findings found = measure(sets[0], sets[1], options, run);
              report(run, found);
              if (found.found == Class::different)

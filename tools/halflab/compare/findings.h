@@ -45,7 +45,7 @@ struct Counts {
   std::uint64_t flushed_a = 0;     ///< a zero in A where B is subnormal
   std::uint64_t flushed_b = 0;
   std::uint64_t beyond = 0;       ///< farther apart than --ulp allows (0 without); a NaN and a number always
-  double largest = 0;             ///< |a - b| of finite numbers
+  double largest = 0;             ///< |a - b|, infinite where one of them is; without NaNs
   UlpHistogram by_ulp;            ///< in the format of comparison, of all but one_nan
   std::vector<Difference> first;  ///< of the differing, by index
 
@@ -53,7 +53,7 @@ struct Counts {
   void add_first(const Difference& difference);
 };
 
-/// Two tensors of one name, or of any where there is but one on each side.
+/// Two tensors of one name, or of any where A and B hold but one each.
 struct PairFound {
   std::string name;
   const experiments::tensor_files::StoredTensor* a;
@@ -75,9 +75,10 @@ struct OtherFound {
 };
 
 struct Findings {
-  std::string a, b;       ///< the paths
-  std::uint64_t ulp = 0;  ///< allowed
-  bool asks_bits = true;  ///< neither --as nor --ulp is given
+  std::string a, b;           ///< the paths
+  std::uint64_t ulp = 0;      ///< allowed
+  bool asks_bits = true;      ///< neither --as nor --ulp is given
+  bool has_one_each = false;  ///< A and B hold one tensor each, whatever is selected
   std::vector<PairFound> pairs;
   std::vector<OtherFound> others;
   std::vector<std::string> only_a, only_b;

@@ -81,8 +81,7 @@ void add_difference(Bits<F> a, Bits<F> b, Counts& counts) {
   counts.flushed_a += zero_a && fp16::is_subnormal<F>(b);
   counts.flushed_b += zero_b && fp16::is_subnormal<F>(a);
   counts.one_infinite += infinite_a || infinite_b;
-  if (!infinite_a && !infinite_b)
-    counts.largest = std::max(counts.largest, std::fabs(fp16::decode<F>(a) - fp16::decode<F>(b)));
+  counts.largest = std::max(counts.largest, std::fabs(fp16::decode<F>(a) - fp16::decode<F>(b)));
 }
 
 /// How far apart numbers are, as codes of the format of comparison.
@@ -255,11 +254,12 @@ ByName by_name(const std::vector<files::StoredTensor>& all, const std::string& p
   return tensors;
 }
 
-/// Calls add(tensor of A, tensor of B) for those of one name, or where each has one alone; the others' names go to the lists.
+/// Calls add(tensor of A, tensor of B) for those of one name, whatever it is where each side holds one alone; the others'
+/// names go to the lists.
 template <class Add>
 void match(const std::vector<files::StoredTensor>& a, const std::vector<files::StoredTensor>& b,
            Findings& found, Add&& add) {
-  if (a.size() == 1 && b.size() == 1) return add(a.front(), b.front());
+  if (found.has_one_each && a.size() == 1 && b.size() == 1) return add(a.front(), b.front());
   const ByName of_a = by_name(a, found.a), of_b = by_name(b, found.b);
   for (const files::StoredTensor& tensor : a) {
     const auto other = of_b.find(tensor.name);
@@ -348,6 +348,7 @@ Findings measure(const files::TensorSet& a, const files::TensorSet& b, const Opt
   Findings found{.a = options.inputs.paths[0], .b = options.inputs.paths[1]};
   found.ulp = static_cast<std::uint64_t>(options.ulp.value_or(0));
   found.asks_bits = options.as.empty() && !options.ulp;
+  found.has_one_each = a.holds_one() && b.holds_one();
   match_numbers(a, b, found);
   if (options.inputs.select.empty()) compare_others(a, b, found);
   if (!options.as.empty()) {
