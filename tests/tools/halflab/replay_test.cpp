@@ -237,6 +237,42 @@ TEST_CASE("halflab replay: a log tells a scale that sinks from one that grows ba
   CHECK(growing.at("verdict").string().find("on purpose") != std::string::npos);
 }
 
+TEST_CASE("halflab replay: a log in which S sinks to 0 has the bounds of the scales before") {
+  const TemporaryDirectory directory;
+  const auto run = [&](const std::vector<std::string>& scales) {
+    std::string text;
+    for (const std::string& scale : scales)
+      text += "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to " + scale + "\n";
+    return run_halflab({"replay", write(directory / "log.txt", text), "--json"}).json();
+  };
+  const auto sunk = run({"32768.0", "1.0", "0.5", "0.0", "0.0", "0.0"});
+  CHECK(sunk.at("verdict").string().starts_with(
+      "This Apex log tells of 6 overflows, in lines 1 to 6, at scales from 2^0 to 2^16: gradients reached at "
+      "least 6.55e+04, or were NaN. S sank to 0, first in line 4: such gradients are not finite at any S."));
+  CHECK(sunk.at("verdict").string().find("S grew back") == std::string::npos);
+  CHECK(sunk.at("summary").at("overflows").integer() == 6);
+  CHECK(sunk.at("summary").at("zero_scale_overflows").integer() == 3);
+  CHECK(sunk.at("summary").at("lowest_overflow_scale_log2").number() == 0);
+  CHECK(sunk.at("summary").at("sinking_overflows").integer() == 3);
+  CHECK(run({"0.0"}).at("verdict").string().starts_with(
+      "This Apex log tells of 1 overflow, in lines 1 to 1. S sank to 0, first in line 1:"));
+  CHECK(run({"1.0", "5e-324"})
+            .at("verdict")
+            .string()
+            .find("at scales from 2^-1073 to 2^1: gradients were infinite, or were NaN.") !=
+        std::string::npos);
+}
+
+TEST_CASE("halflab replay: a CSV file may begin with a byte-order mark") {
+  const TemporaryDirectory directory;
+  for (const std::string header : {"\xef\xbb\xbfstep,max_abs", "\xef\xbb\xbf\"step\",\"max_abs\""})
+    CHECK(run_halflab({"replay", write(directory / "r.csv", header + "\r\n0,1.5\r\n"), "--json"})
+              .json()
+              .at("summary")
+              .at("steps")
+              .integer() == 1);
+}
+
 TEST_CASE("halflab replay: what is no record is one line and exit code 2") {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "r");
@@ -258,7 +294,13 @@ TEST_CASE("halflab replay: what is no record is one line and exit code 2") {
   check(write(directory / "d.csv", "step,max_abs\n3,1\n2,1\n"), "line 3: steps must ascend");
   check(write(directory / "n.csv", "step,max_abs\n3,-1\n"), "line 2: max_abs is -1; must be at least 0");
   check(write(directory / "s.csv", "step,max_abs\n-3,1\n"), "line 2: step is -3; must be an integer from 0");
-  check(write(directory / "z.csv", "step,max_abs,scale\n3,1,0\n"), "line 2: scale is 0; must be more");
+  for (const std::string step : {"0.5", "nan", "inf", "1e16"})
+    check(write(directory / "h.csv", "step,max_abs\n" + step + ",1\n"), "; must be an integer from 0");
+  for (const std::string scale : {"0", "-1", "inf", "nan"})
+    check(write(directory / "z.csv", "step,max_abs,scale\n3,1," + scale + "\n"),
+          "line 2: scale is " + scale + "; must be more than 0, and finite");
+  std::filesystem::create_symlink("loop", directory / "loop");
+  check((directory / "loop").string(), "loop' cannot be read (Too many levels of symbolic links)");
   check(write(directory / "e.csv", "step,max_abs\n"), "has no steps");
   CHECK(run_halflab({"replay", write(directory / "f.csv", "step,max_abs\n1,1\n"), "--scalers", "delayed"})
             .exit_code == 2);

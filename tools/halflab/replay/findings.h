@@ -43,15 +43,19 @@ struct Replay {
 struct LogBounds {
   struct Overflow {
     std::size_t line;  ///< from 1
-    double scale;
+    double scale;      ///< 0 where S was 0, or sank to it: this bounds nothing
   };
 
   std::string kind;  ///< "DeepSpeed"
   std::vector<Overflow> overflows;
 
+  /// Those at scales above 0.
+  std::vector<Overflow> bounding() const;
+  /// Of the bounding ones; NaN where there are none.
   double lowest_scale() const;
   double highest_scale() const;
-  /// How many of the last ones came each at a smaller scale than the one before; 1 where S had grown in between.
+  /// How many of the last bounding ones came each at a smaller scale than the one before; 1 where S had grown in between, 0
+  /// where there are none.
   std::size_t sinking() const;
 };
 

@@ -5,9 +5,12 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <regex>
 #include <sstream>
 #include <stdexcept>
+#include <string_view>
+#include <system_error>
 
 #include "experiments/frame/files.h"
 #include "experiments/frame/printable.h"
@@ -21,6 +24,7 @@ using experiments::StepGradients;
 namespace fs = std::filesystem;
 
 constexpr std::uint64_t longest_file = std::uint64_t{1} << 30;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";  // of UTF-8, as spreadsheets write it
 
 /// Without blanks and quotes around it.
 std::string bare(const std::string& cell) {
@@ -75,9 +79,20 @@ bool truth(const std::string& text, const std::string& place) {
   return text != "False" && text != "false" && number(text, place) != 0;
 }
 
-double at_least_0(double value, const char* column, const std::string& place) {
-  if (value < 0)
-    throw std::runtime_error(fmt::format("{}: {} is {}; must be at least 0", place, column, value));
+std::uint64_t step_number(double value, const std::string& place) {
+  if (!(value >= 0 && value < 0x1p53 && value == std::floor(value)))
+    throw std::runtime_error(fmt::format("{}: step is {}; must be an integer from 0", place, value));
+  return static_cast<std::uint64_t>(value);
+}
+
+double magnitude(double value, const std::string& place) {
+  if (value < 0) throw std::runtime_error(fmt::format("{}: max_abs is {}; must be at least 0", place, value));
+  return value;
+}
+
+double scale(double value, const std::string& place) {
+  if (!(value > 0 && std::isfinite(value)))
+    throw std::runtime_error(fmt::format("{}: scale is {}; must be more than 0, and finite", place, value));
   return value;
 }
 
@@ -85,15 +100,14 @@ double at_least_0(double value, const char* column, const std::string& place) {
 /// known.
 StepGradients step_of(const std::vector<std::string>& cells, const Columns& columns,
                       const std::string& place) {
-  const auto value = [&](const std::optional<std::size_t>& column, const char* name) {
-    return column && !cells[*column].empty() ? at_least_0(number(cells[*column], place), name, place)
+  const auto value = [&](const std::optional<std::size_t>& column, const auto& check) {
+    return column && !cells[*column].empty() ? check(number(cells[*column], place), place)
                                              : StepGradients::unknown;
   };
-  const double max_abs = value(columns.max_abs, "max_abs");
-  StepGradients step{.step = static_cast<std::uint64_t>(number(cells[*columns.step], place)),
-                     .scale = value(columns.scale, "scale"),
+  const double max_abs = value(columns.max_abs, magnitude);
+  StepGradients step{.step = step_number(number(cells[*columns.step], place), place),
+                     .scale = value(columns.scale, scale),
                      .max_abs = max_abs};
-  if (step.scale == 0) throw std::runtime_error(place + ": scale is 0; must be more");
   const bool looked = !cells[*columns.max_abs].empty();
   step.found_nonfinite =
       columns.found_inf ? truth(cells[*columns.found_inf], place) : looked && !std::isfinite(max_abs);
@@ -106,6 +120,7 @@ GradientRecord read_csv(const std::string& file) {
   std::istringstream lines(experiments::read_file(file, longest_file));
   std::string line;
   std::getline(lines, line);
+  if (line.starts_with(byte_order_mark)) line.erase(0, byte_order_mark.size());
   const std::size_t width = cells_of(line).size();
   const Columns columns = columns_of(line, file);
   GradientRecord record{.source = file, .scaler = ""};
@@ -115,8 +130,6 @@ GradientRecord read_csv(const std::string& file) {
     const std::vector<std::string> cells = cells_of(line);
     if (cells.size() != width)
       throw std::runtime_error(fmt::format("{}: {} cells under a header of {}", place, cells.size(), width));
-    if (const double step = number(cells[*columns.step], place); !(step >= 0 && step < 0x1p53))
-      throw std::runtime_error(fmt::format("{}: step is {}; must be an integer from 0", place, step));
     record.steps.push_back(step_of(cells, columns, place));
     if (record.steps.size() > 1 && record.steps.back().step <= record.steps.rbegin()[1].step)
       throw std::runtime_error(place + ": steps must ascend");
@@ -140,6 +153,12 @@ constexpr std::array log_lines{
             2},
 };
 
+/// Whatever else cannot be read is none: reading it as a file says why.
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
 /// The folder itself, or the one record that a run left in it.
 fs::path record_in(const fs::path& folder) {
   if (fs::exists(folder / "exponents.csv")) return folder;
@@ -162,30 +181,37 @@ fs::path record_in(const fs::path& folder) {
 }  // namespace
 
 GradientRecord read_record(const std::string& path) {
-  GradientRecord record = std::filesystem::is_directory(path)
-                              ? experiments::read_gradient_record(record_in(path))
-                              : read_csv(path);
+  GradientRecord record =
+      is_folder(path) ? experiments::read_gradient_record(record_in(path)) : read_csv(path);
   if (record.steps.empty()) throw std::runtime_error(fmt::format("record '{}' has no steps", path));
   return record;
 }
 
+std::vector<LogBounds::Overflow> LogBounds::bounding() const {
+  std::vector<Overflow> found;
+  std::ranges::copy_if(overflows, std::back_inserter(found), [](auto& each) { return each.scale > 0; });
+  return found;
+}
+
 double LogBounds::lowest_scale() const {
-  return std::ranges::min(overflows, {}, &Overflow::scale).scale;
+  const std::vector<Overflow> bounds = bounding();
+  return bounds.empty() ? NAN : std::ranges::min(bounds, {}, &Overflow::scale).scale;
 }
 
 double LogBounds::highest_scale() const {
-  return std::ranges::max(overflows, {}, &Overflow::scale).scale;
+  const std::vector<Overflow> bounds = bounding();
+  return bounds.empty() ? NAN : std::ranges::max(bounds, {}, &Overflow::scale).scale;
 }
 
 std::size_t LogBounds::sinking() const {
-  std::size_t count = 1;
-  while (count < overflows.size() && overflows.rbegin()[count].scale > overflows.rbegin()[count - 1].scale)
-    ++count;
+  const std::vector<Overflow> bounds = bounding();
+  std::size_t count = std::min<std::size_t>(bounds.size(), 1);
+  while (count < bounds.size() && bounds.rbegin()[count].scale > bounds.rbegin()[count - 1].scale) ++count;
   return count;
 }
 
 std::optional<LogBounds> read_log(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return std::nullopt;
+  if (is_folder(path)) return std::nullopt;
   const std::string text = experiments::read_file(path, longest_file);
   for (const LogLine& kind : log_lines) {
     const std::regex pattern(kind.pattern);

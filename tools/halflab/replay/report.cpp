@@ -96,13 +96,15 @@ const TableOf<LogBounds::Overflow> overflows_table{
     .name = "overflows",
     .rows = "each line that tells of an overflow",
     .columns = {{"line", "", [](auto& row) { return row.line; }},
-                {"scale_log2", "log2", [](auto& row) { return std::log2(row.scale); }}},
+                {"scale_log2", "log2", [](auto& row) { return row.scale > 0 ? std::log2(row.scale) : NAN; }}},
     .when = in_a_log};
 
 const SummaryOf<LogBounds> log_summary{
     {{"overflows", "lines that tell of one", [](const LogBounds& bounds) { return bounds.overflows.size(); },
       in_a_log},
-     {"lowest_overflow_scale_log2", "the smallest S that overflowed",
+     {"zero_scale_overflows", "of these, lines where S was 0 or sank to 0",
+      [](const LogBounds& bounds) { return bounds.overflows.size() - bounds.bounding().size(); }, in_a_log},
+     {"lowest_overflow_scale_log2", "the smallest S above 0 that overflowed",
       [](const LogBounds& bounds) { return std::log2(bounds.lowest_scale()); }, in_a_log},
      {"sinking_overflows", "the last ones, each at a smaller S than the one before",
       [](const LogBounds& bounds) { return bounds.sinking(); }, in_a_log}}};
@@ -204,6 +206,32 @@ TextTable verdict_table(const Findings& found) {
   return table;
 }
 
+/// ", at scales from 2^10 to 2^16: gradients reached at least 64, or were NaN."
+std::string bounds_clause(const LogBounds& bounds) {
+  const double reached = 65520 / bounds.lowest_scale();
+  return fmt::format(
+      ", at scales from 2^{:.4g} to 2^{:.4g}: gradients {}, or were NaN.", std::log2(bounds.lowest_scale()),
+      std::log2(bounds.highest_scale()),
+      std::isfinite(reached) ? fmt::format("reached at least {:.3g}", reached) : "were infinite");
+}
+
+/// Which way S went; empty where few lines tell of it.
+std::string course_sentence(const LogBounds& bounds) {
+  constexpr std::size_t many = 3;
+  const std::size_t count = bounds.overflows.size(), sinking = bounds.sinking();
+  const auto zero = std::ranges::find(bounds.overflows, 0, &LogBounds::Overflow::scale);
+  if (zero != bounds.overflows.end())
+    return fmt::format(" S sank to 0, first in line {}: such gradients are not finite at any S.", zero->line);
+  if (sinking >= many)
+    return fmt::format(
+        " {} came each at a smaller S than the one before: {}gradients grow, or are not finite at any S.",
+        sinking == count ? "They" : fmt::format("The last {}", sinking),
+        sinking == count ? "S began too high, " : "");
+  return count < many ? ""
+                      : " S grew back between the last ones, and so overflowed again: a dynamic scaler skips "
+                        "such steps on purpose.";
+}
+
 }  // namespace
 
 Outputs outputs() {
@@ -232,24 +260,14 @@ void report(Run& run, const Findings& found) {
 }
 
 void report(Run& run, const LogBounds& bounds) {
-  constexpr std::size_t many = 3;
   overflows_table.write(run.record(), bounds.overflows);
   log_summary.write(run.record(), bounds);
-  const std::size_t count = bounds.overflows.size(), sinking = bounds.sinking();
-  std::string text = fmt::format(
-      "This {} log tells of {} overflow{}, in lines {} to {}, at scales from 2^{:.4g} to 2^{:.4g}: gradients "
-      "reached at least {:.3g}, or were NaN.",
-      bounds.kind, count, count == 1 ? "" : "s", bounds.overflows.front().line, bounds.overflows.back().line,
-      std::log2(bounds.lowest_scale()), std::log2(bounds.highest_scale()), 65520 / bounds.lowest_scale());
-  if (sinking >= many)
-    text += fmt::format(
-        " {} came each at a smaller S than the one before: {}gradients grow, or are not finite at any S.",
-        sinking == count ? "They" : fmt::format("The last {}", sinking),
-        sinking == count ? "S began too high, " : "");
-  else if (count >= many)
-    text +=
-        " S grew back between the last ones, and so overflowed again: a dynamic scaler skips such steps on "
-        "purpose.";
+  const std::size_t count = bounds.overflows.size();
+  std::string text =
+      fmt::format("This {} log tells of {} overflow{}, in lines {} to {}", bounds.kind, count,
+                  count == 1 ? "" : "s", bounds.overflows.front().line, bounds.overflows.back().line);
+  text += bounds.bounding().empty() ? "." : bounds_clause(bounds);
+  text += course_sentence(bounds);
   text +=
       " What another scaler would have done cannot be told from it, as it says nothing of the steps between.";
   run.record().verdict(text);
