@@ -116,11 +116,11 @@ const ElementType* type_of(std::string_view descr, bool& big_endian, const std::
         file,
         "holds Python objects (a pickle), which can run code and are not read; allowed: arrays of numbers");
   if (const ElementType* const type = type_of_npy(kind)) return type;
-  if (kind == "V1" || kind == "V2") {
+  if (kind == "V1" || kind == "V2" || kind == "f1") {  // f1 is what ml_dtypes makes of float8_e5m2
     if (raw.type != nullptr && (raw.type->bits + 7) / 8 == kind[1] - '0') return raw.type;
     refuse(file, fmt::format("has elements of {} that name no type, as ml_dtypes' arrays are saved; halflab "
                              "reads them with --dtype",
-                             kind == "V1" ? "one byte" : "two bytes"));
+                             kind == "V2" ? "two bytes" : "one byte"));
   }
   refuse(file, fmt::format("has elements of type '{}'; allowed: f2, f4, f8 (float16, float32, float64), and "
                            "V1 or V2 with --dtype",

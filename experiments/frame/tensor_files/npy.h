@@ -19,8 +19,8 @@ struct NpyHeader {
   std::uint64_t bytes = 0;  ///< of the header, so that the elements begin here
 };
 
-/// Reads it through `read`, which gives the next so many bytes, or fewer at the end. A void type of one or two bytes
-/// ('V1', 'V2'), as ml_dtypes' arrays have it, is what `raw` says; elements of fewer than 8 bits have a byte each. Throws
+/// Reads it through `read`, which gives the next so many bytes, or fewer at the end. A type of one or two bytes
+/// ('V1', 'f1', 'V2'), as ml_dtypes' arrays have it, is what `raw` says; elements of fewer than 8 bits have a byte each. Throws
 /// std::runtime_error, naming the file, what was found and what is allowed; objects (pickles) are refused.
 NpyHeader read_npy_header(const std::function<std::string(std::size_t)>& read,
                           const std::filesystem::path& file, const RawLayout& raw);

@@ -229,6 +229,10 @@ TEST_CASE("tensor_files: raw files and arrays of unnamed types are read as told"
             test::npy_file(test::npy_dictionary("|V2", "False", "(6,)"), test::bytes_of(six_halves)));
   check_refused(voids, "elements of two bytes that name no type");
   CHECK(NamedTensor(voids, {.type = type_of_format("bfloat16")}).tensor().type->format == "bfloat16");
+  const std::string bytes =  // as ml_dtypes' float8_e5m2
+      write(directory / "f1.npy", test::npy_file(test::npy_dictionary("<f1", "False", "(2,)"), "12"));
+  check_refused(bytes, "elements of one byte that name no type");
+  CHECK(NamedTensor(bytes, {.type = type_of_format("e5m2")}).tensor().type->format == "e5m2");
 }
 
 TEST_CASE(
