@@ -91,10 +91,12 @@ bool may_be_beyond_range(const Problem& problem, const Difference& difference, d
          std::fabs(difference.exact.value) + bound >= overflow_threshold(problem.d.format);
 }
 
-/// Whether some sum of the products leaves its range in some order.
-bool may_overflow(const Problem& problem, const Difference& difference) {
-  const double bound = difference.bounds.back();
-  return difference.exact.magnitudes + bound >= overflow_threshold(narrowest_sum(problem));
+/// Whether some sum of the products, before alpha or after it, leaves its range in some order. The bound is that of the
+/// arithmetic that allows for most roundings.
+bool may_overflow(const Problem& problem, std::size_t output, const ExactOutput& exact, double bound) {
+  const double c = std::fabs(double{problem.beta} * problem.c_at(output));
+  const double products = (exact.magnitudes - c + bound) / std::fabs(double{problem.alpha});
+  return std::max(exact.magnitudes + bound, products) >= overflow_threshold(narrowest_sum(problem));
 }
 
 bool is_within(const Problem& problem, const Difference& difference, Arithmetic arithmetic) {
@@ -110,7 +112,9 @@ Kind kind_of(const Problem& problem, const Difference& difference, const Classif
   if (is_within(problem, difference, all.arithmetic))
     return !all.majority && beyond_fp32 ? Kind::undecided : Kind::rounding;
   const bool finite = std::isfinite(observed_value(problem, difference.output));
-  return !finite && may_overflow(problem, difference) ? Kind::overflow : Kind::real_bug;
+  return !finite && may_overflow(problem, difference.output, difference.exact, difference.bounds.back())
+             ? Kind::overflow
+             : Kind::real_bug;
 }
 
 /// The arithmetic that allows for most roundings, of those that operands are added in.
@@ -134,26 +138,29 @@ Arithmetic deciding_arithmetic(const Problem& problem, const Classification& fou
 }
 
 /// Why outputs are not finite.
-void find_overflows(const Problem& problem, const Slices& slices, const Run& run, Classification& found) {
+void find_overflows(const Problem& problem, const Slices& slices, int most_slices, const Run& run,
+                    Classification& found) {
   struct Row {
     std::size_t count = 0;
     std::optional<std::size_t> output, at;
     Tally beyond_range = {}, from_operands = {};
   };
+  const auto last = static_cast<Arithmetic>(arithmetic_count - 1);
   std::vector<Row> rows(problem.rows);
   Progress progress = run.progress("overflows", problem.rows);
   parallel_for_each(problem.rows, run.threads(), [&](std::size_t i) {
     for (std::size_t output = i * problem.columns; output < (i + 1) * problem.columns; ++output) {
       if (std::isfinite(observed_value(problem, output))) continue;
-      const double exact = exact_output(problem, output).value;
-      if (!std::isfinite(exact)) {
+      const ExactOutput exact = exact_output(problem, output);
+      if (!std::isfinite(exact.value)) {
         rows[i].from_operands.add(output);
         continue;
       }
-      if (std::fabs(exact) >= overflow_threshold(problem.d.format)) {
+      if (std::fabs(exact.value) >= overflow_threshold(problem.d.format)) {
         rows[i].beyond_range.add(output);
         continue;
       }
+      if (!may_overflow(problem, output, exact, error_bound(problem, last, exact, most_slices))) continue;
       ++rows[i].count;
       const std::optional<std::size_t> at = first_overflow(problem, output, slices);
       if (at && (!rows[i].at || *at < *rows[i].at)) rows[i].at = at, rows[i].output = output;
@@ -336,7 +343,7 @@ Classification classify(const Problem& problem, const Explanation& found, int mo
   std::ranges::stable_sort(all.differences, std::greater{}, &Difference::kind);
   if (!all.differences.empty())
     measure_errors(problem, predicted(problem, found.tried.front().hypothesis, run), all);
-  find_overflows(problem, slices, run, all);
+  find_overflows(problem, slices, most_slices, run, all);
   return all;
 }
 

@@ -89,7 +89,8 @@ struct Classification {
   Arithmetic arithmetic;                ///< whose bound decides
   bool majority;                        ///< the best hypothesis explains more than half of the outputs
   std::vector<Difference> differences;  ///< worst kind first, then by their place
-  /// Outputs that are not finite though the exact value would be, whether a hypothesis explains them or not.
+  /// Outputs that are not finite though the exact value would be, where sums can overflow, whether a hypothesis explains
+  /// them or not.
   std::size_t overflowed = 0;
   std::optional<std::size_t> first_overflow_output;
   std::optional<std::size_t> first_overflow_at;  ///< the smallest k of them

@@ -1,5 +1,7 @@
 #include "experiments/explain_gemm/explain.h"
 
+#include <fmt/format.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -27,6 +29,26 @@ void write_files(const RunRecord& record, const Problem& problem) {
   write_halves(record.staging() / "a.npy", problem.rows, problem.depth, problem.a);
   write_halves(record.staging() / "b.npy", problem.depth, problem.columns, problem.b);
   write_matrix(record.staging() / "d.npy", problem.d);
+}
+
+/// Options that nothing would come of.
+void require_heeded(const Options& options) {
+  const Inputs& inputs = options.inputs;
+  const auto refuse = [](const char* option, const char* reason) {
+    throw UsageError(fmt::format("{}: {}", option, reason));
+  };
+  if (!inputs.any_file()) {
+    constexpr const char* needs_files = "is of matrices from files, and none are given (--a, --b, --d)";
+    if (inputs.alpha != 1 && !inputs.by_cublas) refuse("--alpha", needs_files);
+    if (inputs.beta) refuse("--beta", needs_files);
+    if (!inputs.tree.empty()) refuse("--tree", needs_files);
+  }
+  if (inputs.by_cublas) return;
+  constexpr const char* needs_cublas = "goes with --cublas";
+  const int most = options.census.most_algorithms;
+  if (options.census.budget_s) refuse("--budget", needs_cublas);
+  if (most != CensusOptions{}.most_algorithms && most != quick_algorithms)
+    refuse("--most-algorithms", needs_cublas);
 }
 
 Problem problem_of(const Options& options) {
@@ -93,6 +115,7 @@ code is 1 when an output is beyond the error bound of every order of summation, 
 named; otherwise 0, whatever the verdict.)";
 
 void run(Run& run, const Options& options) {
+  require_heeded(options);
   options.inputs.by_cublas ? run_census(run, options) : run_explanation(run, options);
 }
 

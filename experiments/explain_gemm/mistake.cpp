@@ -70,9 +70,10 @@ Wrongs sampled(const Wrongs& wrong) {
   return sample;
 }
 
-/// The bound allows for rounding the exact value to D, which another value takes more of.
+/// The bound allows for rounding the exact value to D, of which a larger value takes more.
 double bound_around(const Problem& problem, const Wrong& wrong, double value) {
-  return wrong.bound + std::ldexp(std::fabs(value), -problem.d.format.precision);
+  const double beyond = std::fabs(value) - std::fabs(wrong.exact);
+  return wrong.bound + std::ldexp(std::max(0.0, beyond), -problem.d.format.precision);
 }
 
 /// Nothing fits where an operand is infinite: within that bound everything would.
@@ -81,44 +82,128 @@ bool fits(const Problem& problem, const Wrong& wrong, double value) {
   return std::isfinite(bound) && std::fabs(wrong.observed - value) <= bound;
 }
 
+/// Whether a value is another one than is right, so that it can explain what is wrong.
+bool is_another(const Wrong& wrong, double value) {
+  return std::fabs(value - wrong.exact) > wrong.bound;
+}
+
+/// Whether a formula gives all of them, and is not the right one on these operands, as that of a transposed A on a
+/// symmetric one is.
 template <class Value>
-bool all_fit(const Problem& problem, const Wrongs& wrong, const Value& value) {
-  return std::ranges::all_of(wrong, [&](const Wrong& w) { return fits(problem, w, value(w)); });
+bool explains_all(const Problem& problem, const Wrongs& wrong, const Value& value) {
+  bool changes = false;
+  for (const Wrong& w : wrong) {
+    const double other = value(w);
+    if (!fits(problem, w, other)) return false;
+    changes = changes || is_another(w, other);
+  }
+  return changes;
 }
 
 double added_c(const Problem& problem, std::size_t output) {
   return double{problem.beta} * problem.c_at(output);
 }
 
-/// Whether D holds the last number toward zero from the exact value; nothing where errors of FP32 sums hide it, and where
-/// the next number is infinite.
-std::optional<bool> is_cut_off(const fp16::Format& format, const Difference& difference) {
-  const double observed = std::fabs(value_of(format, difference.observed));
-  const double next = std::fabs(value_of(format, difference.observed + 1));
-  const double exact = std::fabs(difference.exact.value);
+/// A way of storing sums in D that goes one way, where rounding to nearest goes both.
+struct OneWay {
+  std::string_view name;
+  std::string_view what;  ///< such outputs are of their exact values
+  std::string_view so;
+  fp16::Rounding positive, negative;  ///< of exact values of that sign
+  int positive_step = 0, negative_step = 0;
+};
+
+constexpr fp16::Rounding nearest = fp16::Rounding::nearest_even, up = fp16::Rounding::toward_positive,
+                         down = fp16::Rounding::toward_negative;
+
+constexpr std::array<OneWay, 8> one_ways{{
+    {"truncated", "the last numbers toward 0 from", "D is cut off, not rounded", down, up},
+    {"rounded_away", "the next numbers away from 0 from", "D is rounded away from 0", up, down},
+    {"rounded_up", "the next numbers up from", "D is rounded up", up, up},
+    {"rounded_down", "the last numbers down from", "D is rounded down", down, down},
+    {"next_away", "one number farther from 0 than the nearest ones to",
+     "D is off by one unit in the last place", nearest, nearest, 1, -1},
+    {"next_toward_zero", "one number nearer to 0 than the nearest ones to",
+     "D is off by one unit in the last place", nearest, nearest, -1, 1},
+    {"next_up", "one number above the nearest ones to", "D is off by one unit in the last place", nearest,
+     nearest, 1, 1},
+    {"next_down", "one number below the nearest ones to", "D is off by one unit in the last place", nearest,
+     nearest, -1, -1},
+}};
+
+/// The place of a code of 16 bits among its format's numbers.
+int ordinal_of(std::uint32_t code) {
+  const auto magnitude = static_cast<int>(code & 0x7fff);
+  return (code & 0x8000) != 0 ? -magnitude : magnitude;
+}
+
+int ordinal_by(const OneWay& way, const fp16::Format& format, double exact) {
+  const bool is_negative = exact < 0;
+  const fp16::Rounding rounding = is_negative ? way.negative : way.positive;
+  const std::uint32_t code = format == fp16::bfloat16
+                                 ? fp16::encode<fp16::bfloat16>(exact, {.rounding = rounding}).bits
+                                 : fp16::encode<fp16::binary16>(exact, {.rounding = rounding}).bits;
+  return ordinal_of(code) + (is_negative ? way.negative_step : way.positive_step);
+}
+
+/// Whether D holds what is stored in that way; nothing where errors of FP32 sums hide it, and where the next number is
+/// infinite.
+std::optional<bool> is_stored_by(const OneWay& way, const fp16::Format& format, std::uint32_t code,
+                                 double exact, double bound_in_fp32) {
+  const double observed = std::fabs(value_of(format, code)), next = std::fabs(value_of(format, code + 1));
   const double error =
-      difference.bounds.front() - std::ldexp(exact, -format.precision);  // without D's rounding
-  if (!std::isfinite(next) || error >= (next - observed) / 8) return {};
-  return observed <= exact + error && exact <= next + error;
+      bound_in_fp32 - std::ldexp(std::fabs(exact), -format.precision);  // without D's rounding
+  if (!std::isfinite(next) || !(error < (next - observed) / 8)) return {};
+  const int ordinal = ordinal_of(code);
+  return ordinal_by(way, format, exact - error) <= ordinal &&
+         ordinal <= ordinal_by(way, format, exact + error);
+}
+
+/// Whether it can be that outputs which a hypothesis explains are stored in that way, too: ties, for one, go one way where
+/// all else is rounded to nearest. Of a sample, evenly spread.
+bool suits_explained(const OneWay& way, const Problem& problem, const Classification& classes) {
+  constexpr int slices_at_most = 16;
+  std::vector<bool> is_explained(problem.outputs(), true);
+  for (const Difference& difference : classes.differences) is_explained[difference.output] = false;
+  const std::size_t tried = std::min(most_sampled, problem.outputs());
+  for (std::size_t i = 0; i < tried; ++i) {
+    const std::size_t output = i * problem.outputs() / tried;
+    if (!is_explained[output]) continue;
+    const ExactOutput exact = exact_output(problem, output);
+    if (!std::isfinite(exact.value)) continue;
+    const double bound = error_bound(problem, Arithmetic::fp32, exact, slices_at_most);
+    if (is_stored_by(way, problem.d.format, problem.d.codes[output], exact.value, bound) == false)
+      return false;
+  }
+  return true;
+}
+
+bool is_all_stored_by(const OneWay& way, const Problem& problem, const Classification& classes,
+                      std::size_t& told) {
+  told = 0;
+  for (const Difference& difference : classes.differences) {
+    const std::optional<bool> is_one = is_stored_by(way, problem.d.format, difference.observed,
+                                                    difference.exact.value, difference.bounds.front());
+    if (is_one == false) return false;
+    told += is_one.has_value();
+  }
+  return told >= 2 * least_outputs && suits_explained(way, problem, classes);
 }
 
 /// Rounding in another place makes differences in both directions.
-std::optional<Mistake> truncated(const Problem& problem, const Classification& classes) {
+std::optional<Mistake> stored_one_way(const Problem& problem, const Classification& classes) {
   if (problem.d.format == fp16::binary32) return {};
-  std::size_t cut_off = 0;
-  for (const Difference& difference : classes.differences) {
-    const std::optional<bool> is_one = is_cut_off(problem.d.format, difference);
-    if (is_one == false) return {};
-    cut_off += is_one.has_value();
+  for (const OneWay& way : one_ways) {
+    std::size_t told = 0;
+    if (!is_all_stored_by(way, problem, classes, told)) continue;
+    return Mistake{
+        way.name,
+        fmt::format("{} unexplained outputs are {} their exact values among the numbers of {}, and no "
+                    "other is told not to be: {}",
+                    told, way.what, short_name(problem.d.format), way.so),
+        "let the kernel round its sums to the nearest number as it stores D"};
   }
-  if (cut_off < 2 * least_outputs) return {};
-  return Mistake{
-      "truncated",
-      fmt::format(
-          "{} unexplained outputs are the last numbers of {} toward 0 from their exact values, and no "
-          "other is told not to be: D is cut off, not rounded",
-          cut_off, short_name(problem.d.format)),
-      "let the kernel round its sums to the nearest number as it stores D"};
+  return {};
 }
 
 std::optional<Mistake> cut_off_below_zero(const Problem& problem, const Wrongs& wrong) {
@@ -159,7 +244,7 @@ std::optional<Mistake> same_value(const Problem& problem, const Wrongs& wrong) {
 
 std::optional<Mistake> without_c(const Problem& problem, const Wrongs& wrong) {
   if (problem.beta == 0 || wrong.size() < least_outputs) return {};
-  if (!all_fit(problem, wrong, [&](const Wrong& w) { return w.exact - added_c(problem, w.output); }))
+  if (!explains_all(problem, wrong, [&](const Wrong& w) { return w.exact - added_c(problem, w.output); }))
     return {};
   return Mistake{"without_c", "each wrong output is alpha A B alone: beta C was not added",
                  "look at the epilogue's reading of C and at beta"};
@@ -254,7 +339,7 @@ std::optional<Mistake> misread(const Problem& problem, const Wrongs& sample) {
   const bool is_square = problem.rows_each() == problem.depth && problem.depth == problem.columns;
   for (const Reading& reading : readings) {
     if (reading.swaps && !is_square) continue;
-    if (all_fit(problem, sample, [&](const Wrong& w) { return value_by(problem, reading, w.output); }))
+    if (explains_all(problem, sample, [&](const Wrong& w) { return value_by(problem, reading, w.output); }))
       return Mistake{reading.name, fmt::format("the wrong outputs are those of {}", reading.what),
                      "look at the layouts and leading dimensions of the call, or at the files' shapes"};
   }
@@ -300,7 +385,7 @@ double value_by(const Problem& problem, const Narrowing& narrowing, std::size_t 
 std::optional<Mistake> narrowed(const Problem& problem, const Wrongs& sample) {
   if (problem.operands != fp16::binary32) return {};
   for (const Narrowing& narrowing : narrowings) {
-    if (all_fit(problem, sample, [&](const Wrong& w) { return value_by(problem, narrowing, w.output); }))
+    if (explains_all(problem, sample, [&](const Wrong& w) { return value_by(problem, narrowing, w.output); }))
       return Mistake{narrowing.name,
                      fmt::format("the wrong outputs are those of A and B rounded to {}", narrowing.what),
                      std::string(narrowing.next)};
@@ -312,6 +397,7 @@ std::optional<Mistake> narrowed(const Problem& problem, const Wrongs& sample) {
 struct Span {
   Range range;
   bool is_repeated = false;
+  bool changes = false;  ///< some output, beyond its bound: products of padding do not
 };
 
 std::vector<Span> spans(std::size_t depth) {
@@ -334,12 +420,15 @@ std::optional<Mistake> miscounted(const Problem& problem, const Wrongs& sample) 
   std::vector<double> sums(problem.depth + 1);  // of the products before k
   for (const Wrong& w : sample) {
     for (std::size_t k = 0; k < problem.depth; ++k) sums[k + 1] = sums[k] + product_at(problem, w.output, k);
-    std::erase_if(left, [&](const Span& span) {
+    const auto value_by = [&](const Span& span) {
       const auto [first, length] = span.range;
       const double part = problem.alpha * (sums[first + length] - sums[first]);
-      return !fits(problem, w, w.exact + (span.is_repeated ? part : -part));
-    });
+      return w.exact + (span.is_repeated ? part : -part);
+    };
+    std::erase_if(left, [&](const Span& span) { return !fits(problem, w, value_by(span)); });
+    for (Span& span : left) span.changes = span.changes || is_another(w, value_by(span));
   }
+  std::erase_if(left, [](const Span& span) { return !span.changes; });
   if (left.empty()) return {};
   const Span& span = left.front();
   const auto [first, length] = span.range;
@@ -357,6 +446,7 @@ std::optional<Mistake> miscounted(const Problem& problem, const Wrongs& sample) 
 bool has_bias(const Problem& problem, const Wrongs& wrong, bool by_columns) {
   struct Group {
     double lower = -std::numeric_limits<double>::infinity(), upper = -lower;
+    double bound = upper;  // the least of its outputs
     std::size_t outputs = 0;
   };
   std::map<std::size_t, Group> groups;
@@ -367,11 +457,15 @@ bool has_bias(const Problem& problem, const Wrongs& wrong, bool by_columns) {
     if (!std::isfinite(offset)) return false;
     group.lower = std::max(group.lower, offset - bound);
     group.upper = std::min(group.upper, offset + bound);
+    group.bound = std::min(group.bound, w.bound);
     ++group.outputs;
   }
+  const auto has_one = [](const auto& entry) { return entry.second.lower <= entry.second.upper; };
+  const auto has_more_than_rounding = [](const auto& entry) {
+    return std::fabs(entry.second.lower + entry.second.upper) / 2 > entry.second.bound;
+  };
   return wrong.size() >= std::max(least_outputs, least_outputs_of_bias * groups.size()) &&
-         std::ranges::all_of(groups,
-                             [](const auto& entry) { return entry.second.lower <= entry.second.upper; });
+         std::ranges::all_of(groups, has_one) && std::ranges::any_of(groups, has_more_than_rounding);
 }
 
 std::optional<Mistake> biased(const Problem& problem, const Wrongs& wrong) {
@@ -403,7 +497,7 @@ std::optional<Mistake> mistake_in(const Problem& problem, const Wrongs& wrong) {
 }  // namespace
 
 std::optional<Mistake> mistake_of(const Problem& problem, const Classification& classes) {
-  if (auto mistake = truncated(problem, classes)) return mistake;
+  if (auto mistake = stored_one_way(problem, classes)) return mistake;
   const Wrongs wrong = wrong_outputs(problem, classes);
   if (!wrong.empty()) {
     if (auto mistake = mistake_in(problem, wrong)) return mistake;

@@ -10,6 +10,8 @@
 
 namespace experiments::explain_gemm {
 
+inline constexpr int quick_algorithms = 100;
+
 struct Options {
   Inputs inputs;
   SearchOptions search;
@@ -35,7 +37,7 @@ inline void bind(CommandLine& command_line, Options& options) {
                         "every way, instead of a D from a file");
   command_line.add("--most-algorithms", options.census.most_algorithms,
                    "of cuBLASLt that are tried for each compute and output type, an even part of all",
-                   {.minimum = 1, .maximum = 100000, .quick = 100});
+                   {.minimum = 1, .maximum = 100000, .quick = quick_algorithms});
   command_line.add("--budget", options.census.budget_s,
                    "seconds after which --cublas asks for nothing more and explains no further result",
                    {.minimum = 0});

@@ -157,10 +157,10 @@ Problem read_triple(const Inputs& inputs, const Files& files, std::size_t triple
   if (!inputs.by_cublas) problem.d = read_matrix(files.d[triple]);
   require_depth(a, b);
   require_shape("--d", problem.d, problem.rows, problem.columns);
-  if (problem.beta == 0) return problem;
+  if (files.c.empty()) return problem;
   const Matrix c = read_matrix(files.c[triple]);
   require_shape("--c", c, problem.rows, problem.columns);
-  problem.c = values_of(c);
+  if (problem.beta != 0) problem.c = values_of(c);
   return problem;
 }
 

@@ -242,7 +242,8 @@ SummaryOf<Answer> summary() {
             classes([](auto& c) { return c.beyond_range.count; })},
            {"from_operands", "not finite, as an element of A, B or C is not",
             classes([](auto& c) { return c.from_operands.count; })},
-           {"overflowed", "infinite or NaN though the exact value is within the range",
+           {"overflowed",
+            "infinite or NaN though the exact value is within the range, where sums can overflow",
             classes([](auto& c) { return c.overflowed; })},
            {"first_overflow_k",
             "the smallest k at which an exact partial sum of them leaves the range of FP16, or of FP32 with "

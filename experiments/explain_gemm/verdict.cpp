@@ -37,6 +37,13 @@ std::string untried_sentence(const Problem& problem) {
       short_name(problem.operands), problem.operands == fp16::binary32 ? "TF32" : "bfloat16");
 }
 
+/// "99.9 %" at most where it is not all.
+std::string share_text(std::size_t count, std::size_t all) {
+  constexpr double most_of_all = 0.999;
+  const double share = static_cast<double>(count) / static_cast<double>(all);
+  return percent(count < all ? std::min(share, most_of_all) : share);
+}
+
 /// A matrix, of which triple where there are several: D, or D2.
 std::string matrix_text(const Problem& problem, char name, std::size_t triple) {
   return problem.triples == 1 ? std::string(1, name) : fmt::format("{}{}", name, triple + 1);
@@ -122,9 +129,7 @@ std::string explanation_sentence(const Explanation& explanation) {
     return fmt::format("None of {} hypotheses reproduces any of the {} outputs.", all, best.outputs);
   std::string text = fmt::format(
       "None of {} hypotheses reproduces D: the best leaves {} of {} outputs ({}) unexplained. It is {}", all,
-      best.unexplained(), best.outputs,
-      percent(static_cast<double>(best.unexplained()) / static_cast<double>(best.outputs)),
-      best.hypothesis.text());
+      best.unexplained(), best.outputs, share_text(best.unexplained(), best.outputs), best.hypothesis.text());
   if (const std::size_t others = as_good_as_best(explanation); others > 0)
     text += fmt::format(", but {} other{} as good within chance", others, others == 1 ? " is" : "s are");
   return text + ".";
@@ -132,16 +137,16 @@ std::string explanation_sentence(const Explanation& explanation) {
 
 std::string overflow_sentence(const Findings& found) {
   const Classification& classes = found.classification;
+  const bool is_one = classes.overflowed == 1;
   std::string text = fmt::format(
-      "Accumulator overflow: {} outputs are infinite or NaN though their exact values are within the range.",
-      classes.overflowed);
+      "Accumulator overflow: {} output{} infinite or NaN though {} within the range.", classes.overflowed,
+      is_one ? " is" : "s are", is_one ? "its exact value is" : "their exact values are");
   if (classes.first_overflow_at)
     return text + fmt::format(" The exact partial sums leave {}'s range first at k = {}, for {}.",
                               found.problem.operands == fp16::binary16 ? "FP16" : "FP32",
                               *classes.first_overflow_at,
                               place_text(found.problem, *classes.first_overflow_output));
-  return text + fmt::format(" No exact partial sum in ascending k does so: rounding or another order did{}.",
-                            classes.count(Kind::real_bug) > 0 ? ", or they are real bugs" : "");
+  return text + " No exact partial sum in ascending k leaves the range: rounding or another order did.";
 }
 
 std::string range_sentence(const Findings& found) {

@@ -180,8 +180,21 @@ TEST_CASE("explain_gemm: an infinity that no order of sums makes is a real bug")
   problem.d.codes[3] = 0xfc00;
   const Answer result = answer(problem);
   CHECK(result.classes.name() == "real_bug");
-  CHECK(result.classes.overflowed == 1);
+  CHECK(result.classes.overflowed == 0);
   CHECK(!result.classes.first_overflow_at);
+}
+
+TEST_CASE("explain_gemm: products that overflow before a small alpha are no bug") {
+  Problem problem = random_problem(binary16, 128, 2, 3);
+  std::ranges::fill(problem.a, test::half_of(0x5000));  // 32
+  std::ranges::fill(problem.b, test::half_of(0x5000));  // sums of 131072, which no half is
+  problem.alpha = 0.25f;
+  std::ranges::fill(problem.d.codes, 0x7800);  // 32768
+  problem.d.codes[4] = 0x7e00;
+  const Answer result = answer(problem);
+  CHECK(result.classes.count(Kind::real_bug) == 0);
+  CHECK(result.classes.count(Kind::overflow) == 1);
+  CHECK(result.classes.overflowed == 1);
 }
 
 /// Contiguous slices of k.

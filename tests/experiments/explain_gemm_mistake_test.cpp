@@ -65,6 +65,12 @@ struct Case {
     }
   }
 
+  /// D's codes of the exact outputs.
+  void write_codes(const std::function<std::uint32_t(double)>& code) {
+    for (std::size_t i = 0; i < problem.outputs(); ++i)
+      problem.d.codes[i] = code(exact_output(problem, i).value);
+  }
+
   std::optional<Mistake> mistake() const {
     test::SilentRun silent(1);
     const SearchOptions options{.most_slices = 2};
@@ -123,6 +129,85 @@ TEST_CASE("explain_gemm: an order of FP16 sums that is not in the list is no mis
     return sum;
   });
   CHECK(reversed.name() == "none");
+}
+
+TEST_CASE(
+    "explain_gemm: stochastic rounding is no mistake of a formula that changes nothing on the operands") {
+  const auto stochastic = [](Case& wrong) {
+    std::uint32_t draw = 1;
+    wrong.write_codes([&](double exact) {
+      draw = draw * 1664525 + 1013904223;
+      const fp16::Attributes attributes{.rounding = fp16::Rounding::stochastic,
+                                        .random_bits = std::uint64_t{draw} << 32};
+      return wrong.problem.d.format == binary16
+                 ? std::uint32_t{fp16::encode<binary16>(exact, attributes).bits}
+                 : std::uint32_t{fp16::encode<fp16::bfloat16>(exact, attributes).bits};
+    });
+  };
+  Case padded(binary16, 32, 64, 32);
+  for (std::size_t i = 0; i < padded.problem.rows; ++i) {
+    for (std::size_t k = 60; k < 64; ++k) padded.problem.a[i * 64 + k] = 0;
+  }
+  for (std::size_t k = 60; k < 64; ++k) {
+    for (std::size_t j = 0; j < padded.problem.columns; ++j) padded.problem.b[k * 32 + j] = 0;
+  }
+  stochastic(padded);
+  CHECK(padded.name() == "none");
+
+  Case gram(binary16, 32, 64, 32);  // D = A A^T
+  for (std::size_t k = 0; k < 64; ++k) {
+    for (std::size_t j = 0; j < 32; ++j) gram.problem.b[k * 32 + j] = gram.problem.a[j * 64 + k];
+  }
+  stochastic(gram);
+  CHECK(gram.name() == "none");
+
+  Case floats(fp16::bfloat16, 32, 64, 32);
+  floats.problem.operands = binary32;
+  for (auto* const values : {&floats.problem.a, &floats.problem.b}) {
+    for (std::size_t i = 0; i < values->size(); ++i)
+      (*values)[i] = 1 + 0x1p-23f * static_cast<float>(i * 2654435761 % 8388593);
+  }
+  stochastic(floats);
+  CHECK(floats.name() == "none");
+}
+
+TEST_CASE("explain_gemm: numbers that are all stored on one side of the exact ones are told, ties are not") {
+  Case wrong(binary16);
+  const auto rounded_by = [&](fp16::Rounding rounding) {
+    wrong.write_codes([&](double exact) {
+      return std::uint32_t{fp16::encode<binary16>(exact, {.rounding = rounding}).bits};
+    });
+    return wrong.name();
+  };
+  const auto stepped = [&](std::int32_t positive, std::int32_t negative) {
+    wrong.write_codes([&](double exact) {
+      const std::uint32_t nearest = fp16::encode<binary16>(exact).bits;
+      return nearest + static_cast<std::uint32_t>(exact < 0 ? negative : positive);
+    });
+    return wrong.name();
+  };
+  CHECK(rounded_by(fp16::Rounding::toward_zero) == "truncated");
+  CHECK(rounded_by(fp16::Rounding::toward_positive) == "rounded_up");
+  CHECK(rounded_by(fp16::Rounding::toward_negative) == "rounded_down");
+  CHECK(stepped(1, 1) == "next_away");
+  CHECK(stepped(-1, -1) == "next_toward_zero");
+  CHECK(stepped(1, -1) == "next_up");
+  CHECK(stepped(-1, 1) == "next_down");
+  CHECK(stepped(0, 0) == "none");
+  wrong.write_codes([](double exact) {
+    const bool is_up = exact > 0;
+    return std::uint32_t{fp16::encode<binary16>(exact, {.rounding = is_up ? fp16::Rounding::toward_positive
+                                                                          : fp16::Rounding::toward_negative})
+                             .bits};
+  });
+  CHECK(wrong.name() == "rounded_away");
+  CHECK(wrong.mistake()->what.find("D is rounded away from 0") != std::string::npos);
+
+  // Whole numbers whose sums are odd in half of all places: ties, which alone leave the nearest even one.
+  for (auto* const values : {&wrong.problem.a, &wrong.problem.b}) {
+    for (std::size_t i = 0; i < values->size(); ++i) (*values)[i] = static_cast<float>(1 + i * 7 % 13);
+  }
+  CHECK(rounded_by(fp16::Rounding::nearest_away) == "none");
 }
 
 TEST_CASE("explain_gemm: a transposed operand is wrong however far FP16 sums of that depth may be off") {

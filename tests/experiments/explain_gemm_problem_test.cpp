@@ -82,6 +82,10 @@ TEST_CASE("explain_gemm: matrices and factors that do not fit together are refus
   CHECK(read_problem({.a = a, .b = b, .d = wide, .c = d}).beta == 1);
   CHECK(read_problem({.a = a, .b = b, .d = d, .c = wide}).c.size() == 8);
   CHECK(read_problem({.a = a, .b = b, .d = d, .c = wide, .beta = 0.0f}).c.empty());
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .c = b, .beta = 0.0f}),
+                    doctest::Contains("--c: the matrix"));
+  CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = d, .c = directory / "none.npy", .beta = 0.0f}),
+                    doctest::Contains("none.npy"));
   CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = ""}), doctest::Contains("--a, --b and --d"));
   CHECK_THROWS_WITH(read_problem({.a = a, .b = a, .d = d}), doctest::Contains("--b: the matrix is 2 x 3"));
   CHECK_THROWS_WITH(read_problem({.a = a, .b = b, .d = a}), doctest::Contains("--d: the matrix is 2 x 3"));

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fp16/half_functions.h"
@@ -22,6 +23,39 @@ TEST_CASE("halflab explain: is the engine of explain_gemm, and leaves nothing un
   CHECK(run.exit_code == 0);
   CHECK(run.json().at("summary").at("classification").is_string());
   CHECK(std::filesystem::is_empty(directory.path()));
+}
+
+TEST_CASE("halflab explain: options that nothing would come of are refused") {
+  for (const auto& [option, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--alpha", "2"},
+                                                        {"--beta", "0"},
+                                                        {"--tree", "t.json"},
+                                                        {"--budget", "1"},
+                                                        {"--most-algorithms", "7"}}) {
+    const test::CommandRun run = test::run_halflab({"explain", option, value});
+    INFO(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.err.starts_with("halflab explain: " + option + ": "));
+  }
+}
+
+TEST_CASE("halflab explain: most of D is never all of it") {
+  const test::TemporaryDirectory directory;
+  const auto write = [&](const char* name, const std::string& shape,
+                         const std::vector<std::uint16_t>& codes) {
+    std::ofstream(directory / name, std::ios::binary)
+        << test::npy_file(test::npy_dictionary("<f2", "False", shape), test::bytes_of(codes));
+  };
+  std::vector<std::uint16_t> a(64), b(64), d(64 * 64, 0x5640);  // 100
+  for (std::size_t i = 0; i < 64; ++i) a[i] = b[i] = fp16::float_to_half_bits(1 + static_cast<float>(i) / 64);
+  d[0] = 0x3c00;  // 1 x 1
+  write("a.npy", "(64, 1)", a);
+  write("b.npy", "(1, 64)", b);
+  write("d.npy", "(64, 64)", d);
+  const std::string out = test::run_halflab({"explain", "--a", directory / "a.npy", "--b",
+                                             directory / "b.npy", "--d", directory / "d.npy"})
+                              .out;
+  CHECK(out.find("4095 of 4096 outputs (99.9 %) unexplained") != std::string::npos);
 }
 
 TEST_CASE(
