@@ -4,7 +4,9 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "fp16/reveal_order.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 #include "tests/tools/halflab/command.h"
@@ -50,6 +52,32 @@ TEST_CASE("halflab reveal: each of our orders is found by its name, with its ari
       CHECK(summary.at("arithmetic").string() == arithmetic);
     }
   }
+}
+
+TEST_CASE("halflab reveal: a tree is known by the orders whose own trees are the same, and by no other") {
+  const fp16::NamedFormat binary64{"binary64", fp16::binary64};
+  const std::vector<std::string> orders = halflab::reveal::order_names();
+  for (const std::size_t terms : {1, 2, 3, 8, 9, 17, 33, 40, 130}) {
+    std::vector<fp16::SummationTree> trees;
+    for (const std::string& order : orders)
+      trees.push_back(fp16::reveal_order(halflab::reveal::order_box(order, binary64), terms,
+                                         fp16::masks_for(fp16::binary64)));
+    for (std::size_t i = 0; i < orders.size(); ++i) {
+      std::string known;
+      for (std::size_t j = 0; j < orders.size(); ++j) {
+        if (trees[j] == trees[i]) known += (known.empty() ? "" : ", ") + orders[j];
+      }
+      INFO(orders[i], " of ", terms);
+      CHECK(summary_of({"--order", orders[i], "--terms", std::to_string(terms), "--trials", "1"})
+                .at("known_as")
+                .string() == known);
+    }
+  }
+}
+
+TEST_CASE("halflab reveal: many terms take about as many sums of each order of ours, not one for each pair") {
+  CHECK(summary_of({"--order", "sequential", "--terms", "2000", "--trials", "1"}).at("known_as").string() ==
+        "sequential");
 }
 
 TEST_CASE("halflab reveal: the tree is text and a figure") {

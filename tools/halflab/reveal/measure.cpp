@@ -4,8 +4,10 @@
 #include <array>
 #include <bit>
 #include <cmath>
+#include <span>
 #include <stdexcept>
 
+#include "experiments/frame/interrupt.h"
 #include "fp16/arithmetic.h"
 #include "fp16/codec.h"
 #include "fp16/reveal_order.h"
@@ -86,7 +88,61 @@ std::vector<Candidate> candidates_for(const Format& format) {
   return candidates;
 }
 
-void replay(const Options& options, const Box& box, Findings& found) {
+fp16::SummationTree tree_of(const Box& box, std::size_t terms, const fp16::NamedFormat& format,
+                            experiments::Run& run) {
+  experiments::Progress progress = run.progress("probe", terms * (terms - 1) / 2);
+  const Box watched = [&](std::span<const double> values) {
+    progress.tick();
+    return box(values);
+  };
+  return fp16::reveal_order(watched, terms, fp16::masks_for(format.format));
+}
+
+/// Whether one of our orders sums by this tree. Each node is a node of the order, too, if the first leaves of its children
+/// meet there below a node of as many leaves, for it holds these children whole, which are nodes of the order before it.
+/// That takes a sum for each child, where revealing the order would take one for each pair of leaves.
+bool is_summed_by(const fp16::SummationTree& tree, const std::string& order) {
+  const Box box = order_box(order, {"binary64", fp16::binary64});
+  const fp16::RevealMasks masks = fp16::masks_for(fp16::binary64);
+  struct Part {
+    std::size_t first, leaves;
+  };
+  std::vector<Part> nodes;
+  const auto part_of = [&](std::size_t child) {
+    return child < tree.leaves ? Part{child, 1} : nodes[child - tree.leaves];
+  };
+  std::vector<double> terms(tree.leaves, masks.one);
+  const auto leaves_below = [&](std::size_t i, std::size_t j) {
+    experiments::throw_if_interrupted();
+    terms[i] = masks.large;
+    terms[j] = -masks.large;
+    const double counted = box(terms) / masks.one;
+    terms[i] = terms[j] = masks.one;
+    return static_cast<double>(tree.leaves) - counted;
+  };
+  for (const std::vector<std::size_t>& children : tree.nodes) {
+    Part whole{part_of(children.front()).first, 0};
+    for (const std::size_t child : children) whole.leaves += part_of(child).leaves;
+    for (const std::size_t child : std::span(children).subspan(1)) {
+      if (leaves_below(whole.first, part_of(child).first) != static_cast<double>(whole.leaves)) return false;
+    }
+    nodes.push_back(whole);
+  }
+  return true;
+}
+
+std::vector<std::string> orders_of(const fp16::SummationTree& tree, experiments::Run& run) {
+  const std::vector<std::string> names = order_names();
+  experiments::Progress progress = run.progress("known orders", names.size());
+  std::vector<std::string> orders;
+  for (const std::string& name : names) {
+    if (is_summed_by(tree, name)) orders.push_back(name);
+    progress.tick();
+  }
+  return orders;
+}
+
+void replay(const Options& options, const Box& box, experiments::Run& run, Findings& found) {
   const std::vector<Candidate> candidates = candidates_for(found.format.format);
   std::vector<Replay> replays;
   for (const auto& [arithmetic, is_rounded] : candidates)
@@ -95,6 +151,7 @@ void replay(const Options& options, const Box& box, Findings& found) {
                                                               found.format.name)});
   std::vector<std::vector<double>> results;
   std::vector<double> expected;
+  experiments::Progress progress = run.progress("replay", static_cast<std::size_t>(options.trials));
   for (int trial = 0; trial < options.trials; ++trial) {
     const std::vector<double> terms = random_terms(options, found.format, trial);
     expected.push_back(box(terms));
@@ -106,6 +163,7 @@ void replay(const Options& options, const Box& box, Findings& found) {
       results.back().push_back(candidates[i].is_rounded ? rounded_to(found.format, value) : value);
       replays[i].equal += same(results.back().back(), expected.back());
     }
+    progress.tick();
   }
   const auto best =
       static_cast<std::size_t>(std::ranges::max_element(replays, {}, &Replay::equal) - replays.begin());
@@ -134,21 +192,10 @@ Findings measure(const Options& options, experiments::Run& run) {
   const std::string name = options.box();
   const Box box = is_own ? experiments::from_option("--order", [&] { return order_box(name, format); })
                          : python_box(options.interpreter, name, format);
-  const auto terms = static_cast<std::size_t>(options.terms);
-  const fp16::RevealMasks masks = fp16::masks_for(format.format);
-  experiments::Progress progress = run.progress("probe", terms * (terms - 1) / 2);
-  const Box watched = [&](std::span<const double> values) {
-    progress.tick();
-    return box(values);
-  };
   Findings found{.box = name, .format = format, .trials = options.trials};
-  found.tree = fp16::reveal_order(watched, terms, masks);
-  for (const std::string& order : order_names()) {
-    if (fp16::reveal_order(order_box(order, {"binary64", fp16::binary64}), terms,
-                           fp16::masks_for(fp16::binary64)) == found.tree)
-      found.known_as.push_back(order);
-  }
-  replay(options, box, found);
+  found.tree = tree_of(box, static_cast<std::size_t>(options.terms), format, run);
+  found.known_as = orders_of(found.tree, run);
+  replay(options, box, run, found);
   return found;
 }
 
