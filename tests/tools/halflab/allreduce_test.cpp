@@ -137,7 +137,9 @@ TEST_CASE("halflab allreduce: what vanishes, overflows or is not finite is count
   CHECK(row(before.at("tables").at("allreduce"), "ring", "fp16").at("overflowed").integer() == 0);
   CHECK(row(before.at("tables").at("allreduce"), "ring", "fp16").at("fraction_inputs_flushed").number() ==
         doctest::Approx(4.0 / 6));
-  CHECK(before.at("verdict").string().find("at some rank already: 1 of ") != std::string::npos);
+  CHECK(before.at("verdict").string().starts_with(
+      "This is of the 3 of 4 elements that are finite at every rank. Left out, as NaN or "
+      "infinite at some rank already: 1. "));
 }
 
 TEST_CASE("halflab allreduce: it is said which of FP16 and BF16 is nearer to the exact mean") {
@@ -163,7 +165,37 @@ TEST_CASE("halflab allreduce: a mean that is exactly zero, or nowhere finite, is
   CHECK(missed.starts_with("The exact mean is zero everywhere, and "));
   CHECK(missed.find("has the norm 0.25") != std::string::npos);
   CHECK(out({{NAN, 1}, {1, NAN}}).starts_with("It cannot be told: every element is NaN or infinite"));
-  CHECK(out({{NAN, 1}, {1, 1}}).find("already: 1 of 2 elements") != std::string::npos);
+  CHECK(out({{NAN, 1}, {1, 1}}).starts_with("This is of the 1 of 2 elements"));
+}
+
+TEST_CASE("halflab allreduce: what only the rounding of binary64 to FP32 loses is told apart") {
+  const TemporaryDirectory directory;
+  const auto reduced = [&](const std::vector<double>& values, const std::vector<std::string>& more = {}) {
+    const auto file = (directory / "d.npy").string();
+    std::ofstream(file, std::ios::binary)
+        << test::npy_file(test::npy_dictionary("<f8", "False", "(" + std::to_string(values.size()) + ",)"),
+                          test::bytes_of(values));
+    const CommandRun run = reduce({file, file}, more);
+    CHECK(run.exit_code == 0);
+    return run;
+  };
+  const std::string beyond = reduced({1e300, 1, NAN}).out;
+  CHECK(
+      beyond.starts_with("This is of the 1 of 3 elements that are finite at every rank. Left out, as NaN or "
+                         "infinite at some rank already: 1, and as beyond FP32, to which values are rounded "
+                         "first: 1. "));
+  CHECK(reduced({1e300}).out.starts_with("It cannot be told: no element is finite at every rank, 1 of 1 since FP32"));
+  const std::string tiny = reduced({3e-200, -4e-200}).out;
+  CHECK(tiny.starts_with("It cannot be told: of what FP32 holds"));
+  CHECK(tiny.find("to FP32 first loses 100.0 % of their norm") != std::string::npos);
+  CHECK(tiny.find(": 4 of 4 non-zero values become zero.") != std::string::npos);
+
+  const Json summary = reduced({1e300, 1 + 0x1p-24, 3e-200}, {"--json"}).json().at("summary");
+  CHECK(summary.at("nonfinite_places").integer() == 0);
+  CHECK(summary.at("places_beyond_fp32").integer() == 1);
+  CHECK(summary.at("inputs_flushed_in_fp32").integer() == 2);
+  CHECK(summary.at("relative_error.inputs_in_fp32").number() == doctest::Approx(0x1p-24));
+  CHECK(reduced({1, 2}).out.find("to FP32 first") == std::string::npos);
 }
 
 TEST_CASE("halflab allreduce: tensors of integers are named and passed over") {

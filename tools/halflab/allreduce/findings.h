@@ -31,6 +31,16 @@ struct Sent {
   sim::TwinComparison one_rounding = {};  ///< of the exact mean, rounded once to it
 };
 
+/// What rounding the files' values of binary64 to FP32 does, before all else.
+struct FirstRounding {
+  std::uint64_t places_beyond = 0;  ///< elements that it alone makes infinite at some rank; they are left out
+  std::uint64_t flushed = 0;  ///< ranks' non-zero values that become zero, here and below at the places left
+  double norm = 0;            ///< of all ranks' values as the files have them
+  double error_norm = 0;      ///< of what they lose
+
+  double relative_error() const { return norm == 0 ? 0 : error_norm / norm; }
+};
+
 struct Findings {
   std::vector<std::string> paths;  ///< in the order of ranks
   std::size_t ranks = 0;
@@ -38,12 +48,14 @@ struct Findings {
   std::uint64_t elements = 0;          ///< of one rank
   std::uint64_t nonzero_inputs = 0;    ///< of all ranks, finite
   std::uint64_t nonfinite_places = 0;  ///< elements that some rank has as NaN or infinity; they are left out
+  FirstRounding first_rounding = {};
   std::array<Sent, 2> sent{Sent{sim::AllReducePrecision::fp16, "FP16"},
                            Sent{sim::AllReducePrecision::bf16, "BF16"}};
   std::vector<Reduced> kinds = {};
   std::string remark = {};  ///< on integers in the files of the first rank
 
   const Sent& halves() const { return sent.front(); }
+  std::uint64_t places_left() const { return elements - nonfinite_places - first_rounding.places_beyond; }
   /// What kinds of this precision send; null in fp32.
   const Sent* sent_in(sim::AllReducePrecision precision) const;
   /// Whether any kind sends it.

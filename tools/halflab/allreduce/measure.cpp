@@ -21,6 +21,7 @@ namespace files = experiments::tensor_files;
 
 using Values = std::vector<float>;
 using Ranks = std::vector<Values>;
+using Doubles = std::vector<std::vector<double>>;  // by rank; none of a rank whose file holds no binary64
 
 std::vector<std::span<const float>> spans_of(const Ranks& ranks) {
   return {ranks.begin(), ranks.end()};
@@ -51,8 +52,10 @@ sim::Tensor tensor_of(std::span<const double> values) {
 /// One tensor of all ranks.
 class Reduction {
  public:
-  Reduction(Ranks ranks, Findings& found, int threads) : ranks_(std::move(ranks)), threads_(threads) {
-    leave_out_nonfinite(found);
+  /// `stored` is what the files hold of the ranks, where that is more.
+  Reduction(Ranks ranks, const Doubles& stored, Findings& found, int threads)
+      : ranks_(std::move(ranks)), threads_(threads) {
+    leave_out_nonfinite(stored, found);
     for (const Values& rank : ranks_)
       found.nonzero_inputs += static_cast<std::uint64_t>(rank.size()) -
                               static_cast<std::uint64_t>(std::ranges::count(rank, 0.0f));
@@ -97,12 +100,37 @@ class Reduction {
   }
 
   /// What is not finite at one rank becomes zero at all.
-  void leave_out_nonfinite(Findings& found) {
+  void leave_out_nonfinite(const Doubles& stored, Findings& found) {
     for (std::size_t i = 0; i < ranks_.front().size(); ++i) {
       const auto is_finite = [i](const Values& rank) { return std::isfinite(rank[i]); };
-      if (std::ranges::all_of(ranks_, is_finite)) continue;
-      ++found.nonfinite_places;
+      if (std::ranges::all_of(ranks_, is_finite)) {
+        add_first_rounding(stored, i, found.first_rounding);
+        continue;
+      }
+      ++(is_finite_in_files(stored, i) ? found.first_rounding.places_beyond : found.nonfinite_places);
       for (Values& rank : ranks_) rank[i] = 0;
+    }
+  }
+
+  double stored_at(const Doubles& stored, std::size_t rank, std::size_t i) const {
+    return stored[rank].empty() ? double{ranks_[rank][i]} : stored[rank][i];
+  }
+
+  bool is_finite_in_files(const Doubles& stored, std::size_t i) const {
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      if (!std::isfinite(stored_at(stored, rank, i))) return false;
+    }
+    return true;
+  }
+
+  /// By hypotenuses, since squares of such values may be beyond the range.
+  void add_first_rounding(const Doubles& stored, std::size_t i, FirstRounding& sum) const {
+    if (std::ranges::all_of(stored, &std::vector<double>::empty)) return;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
+      const double value = stored_at(stored, rank, i), rounded = ranks_[rank][i];
+      sum.norm = std::hypot(sum.norm, value);
+      sum.error_norm = std::hypot(sum.error_norm, value - rounded);
+      sum.flushed += value != 0 && rounded == 0;
     }
   }
 
@@ -158,11 +186,16 @@ Findings measure(const std::vector<files::TensorSet>& ranks, const std::vector<s
   for (const sim::AllReduce& how : kinds) found.kinds.push_back({.how = how});
   experiments::Progress progress = run.progress("all-reduce", found.tensors);
   for (const files::StoredTensor& tensor : ranks.front().tensors()) {
-    Ranks values{floats_of(tensor)};
-    for (std::size_t rank = 1; rank < ranks.size(); ++rank)
-      values.push_back(floats_of(counterpart(tensor, ranks.front(), ranks[rank], rank)));
+    Ranks values;
+    Doubles stored;
+    for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+      const files::StoredTensor& part =
+          rank == 0 ? tensor : counterpart(tensor, ranks.front(), ranks[rank], rank);
+      values.push_back(floats_of(part));
+      stored.push_back(format_of(part) == fp16::binary64 ? doubles_of(part) : std::vector<double>());
+    }
     found.elements += tensor.elements;
-    Reduction(std::move(values), found, run.threads()).add_to(found.kinds);
+    Reduction(std::move(values), stored, found, run.threads()).add_to(found.kinds);
     progress.tick();
   }
   found.remark = remark_on_integers(ranks.front());

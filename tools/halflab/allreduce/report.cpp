@@ -45,6 +45,12 @@ const SummaryOf<Findings> summary{
      {"elements", "of each, of all tensors", &Findings::elements},
      {"nonfinite_places", "elements that some rank has as NaN or infinity, which are left out",
       &Findings::nonfinite_places},
+     {"places_beyond_fp32", "further elements that are left out, as some rank's value is beyond FP32",
+      [](auto& f) { return f.first_rounding.places_beyond; }},
+     {"inputs_flushed_in_fp32", "ranks' non-zero values that FP32 makes zero",
+      [](auto& f) { return f.first_rounding.flushed; }},
+     {"relative_error.inputs_in_fp32", "of the ranks' values, rounded to FP32 before all else",
+      [](auto& f) { return f.first_rounding.relative_error(); }},
      {"inputs_overflow", "ranks' finite values that FP16 does not hold",
       [](auto& f) { return f.halves().overflow; }},
      {"relative_error.one_rounding", "of the exact mean rounded once to FP16",
@@ -163,11 +169,34 @@ std::string flushed_sentence(const Findings& found) {
   return fmt::format("{}", fmt::join(sentences, " "));
 }
 
+/// What the others are said of, where elements are left out of it.
+std::string exclusion_sentence(const Findings& found) {
+  const std::uint64_t nonfinite = found.nonfinite_places, beyond = found.first_rounding.places_beyond;
+  if (nonfinite + beyond == 0 || found.places_left() == 0) return {};
+  std::vector<std::string> reasons;
+  if (nonfinite > 0) reasons.push_back(fmt::format("NaN or infinite at some rank already: {}", nonfinite));
+  if (beyond > 0)
+    reasons.push_back(fmt::format("beyond FP32, to which values are rounded first: {}", beyond));
+  return fmt::format("This is of the {} of {} elements that are finite at every rank. Left out, as {}.",
+                     found.places_left(), found.elements, fmt::join(reasons, ", and as "));
+}
+
+/// What FP32 does not hold of the files' values.
+std::string first_rounding_sentence(const Findings& found) {
+  const FirstRounding& first = found.first_rounding;
+  if (first.error_norm == 0) return {};
+  std::string sentence = fmt::format(
+      "Rounding the files' values to FP32 first loses {} of their norm, which no "
+      "error above counts",
+      percent(first.relative_error()));
+  if (first.flushed > 0)
+    sentence += fmt::format(": {} of {} non-zero values become zero", first.flushed,
+                            found.nonzero_inputs + first.flushed);
+  return sentence + ".";
+}
+
 std::string inputs_sentence(const Findings& found) {
   std::string sentence;
-  if (found.nonfinite_places > 0)
-    sentence = fmt::format("Left out, as NaN or infinite at some rank already: {} of {} elements.",
-                           found.nonfinite_places, found.elements);
   for (const Sent& format : found.sent) {
     if (found.is_asked(format) && format.overflow > 0)
       sentence += fmt::format("{}{} values of the ranks are beyond {} before anything is added.",
@@ -181,8 +210,15 @@ std::string answer_of_zero(const Findings& found) {
   if (found.elements == 0) return "There is nothing to lose: the tensors are empty.";
   if (found.nonfinite_places == found.elements)
     return "It cannot be told: every element is NaN or infinite at some rank already.";
+  if (found.places_left() == 0)
+    return fmt::format(
+        "It cannot be told: no element is finite at every rank, {} of {} since FP32, to which values are "
+        "rounded first, does not hold them.",
+        found.first_rounding.places_beyond, found.elements);
   const auto norm = [](const Reduced& kind) { return kind.loss.run_norm(); };
   const Reduced& worst = *std::ranges::max_element(found.kinds, {}, norm);
+  if (norm(worst) == 0 && found.first_rounding.flushed > 0)
+    return "It cannot be told: of what FP32 holds of the ranks' values the mean is zero everywhere.";
   if (norm(worst) == 0) return "There is nothing to lose: the mean is zero everywhere, in every order.";
   return fmt::format(
       "The exact mean is zero everywhere, and {} of {} orders miss it: {} in {} has the norm {:.3g}.",
@@ -213,7 +249,10 @@ std::string answer(const Findings& found) {
   std::vector<std::string> sentences = found.halves().one_rounding.nonzero > 0
                                            ? answers_of_nonzero(found)
                                            : std::vector{answer_of_zero(found)};
-  for (const std::string& sentence : {flushed_sentence(found), inputs_sentence(found), found.remark})
+  if (const std::string sentence = exclusion_sentence(found); !sentence.empty())
+    sentences.insert(sentences.begin(), sentence);
+  for (const std::string& sentence :
+       {flushed_sentence(found), first_rounding_sentence(found), inputs_sentence(found), found.remark})
     if (!sentence.empty()) sentences.push_back(sentence);
   return fmt::format("{}", fmt::join(sentences, " "));
 }
