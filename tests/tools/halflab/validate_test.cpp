@@ -10,6 +10,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fp16/arithmetic.h"
@@ -20,6 +21,7 @@
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 #include "tests/tools/halflab/command.h"
+#include "tools/halflab/validate/deviations.h"
 #include "tools/halflab/validate/functions.h"
 
 namespace {
@@ -290,6 +292,60 @@ TEST_CASE("halflab validate: a kernel in floats has a rule of NaNs besides") {
     return std::isnan(x) ? std::uint16_t{0x7fff} : as_half(std::nextafter(std::tanh(x), 2.0f));
   }) == "its NaNs are all 0x7fff (NVIDIA's rule); it computes in floats that are wrong by at most 4 ulp, and "
         "rounds those");
+}
+
+TEST_CASE("halflab validate: a rule that right results contradict is said not to hold everywhere") {
+  const std::string but = " But not everywhere: some right results would be other ones then";
+  const auto says = [&](const std::string& text, const std::string& rule) {
+    INFO(text);
+    CHECK(text.find(rule + "." + but) != std::string::npos);
+  };
+  Trial multiply("multiply", {"--count", "100000"});
+  bool is_first = true;
+  says(multiply.text([&](const Operands& x) {
+    const std::uint16_t product = fp16::multiply<fp16::binary16>(x[0], x[1]).bits;
+    const bool is_turned = (product & 0x7fff) == 0 && std::exchange(is_first, false);
+    return static_cast<std::uint16_t>(is_turned ? product ^ 0x8000 : product);
+  }),
+       "its zeros have the wrong sign");
+  const std::string all_turned = multiply.text([](const Operands& x) {
+    const std::uint16_t product = fp16::multiply<fp16::binary16>(x[0], x[1]).bits;
+    return static_cast<std::uint16_t>((product & 0x7fff) == 0 ? product ^ 0x8000 : product);
+  });
+  CHECK(all_turned.find("its zeros have the wrong sign.") != std::string::npos);
+  CHECK(all_turned.find(but) == std::string::npos);
+
+  Trial exp("exp");
+  says(exp.text([](const Operands& x) {
+    return x[0] == 0x7e01 ? std::uint16_t{0x7fff} : fp16::math::exp(x[0], {}).bits;
+  }),
+       "its NaNs are all 0x7fff (NVIDIA's rule)");
+  says(exp.text([](const Operands& x) {
+    return x[0] == 0x7e01 ? std::uint16_t{0x7e02} : fp16::math::exp(x[0], {}).bits;
+  }),
+       "its NaNs have bits of their own");
+
+  says(Trial("add", {"--count", "100000"}).text([](const Operands& x) {
+    const bool is_second = is_nan(x[0]) && x[0] % 2 == 1;
+    return fp16::add<fp16::binary16>(x[is_second ? 1 : 0], x[is_second ? 0 : 1]).bits;
+  }),
+       "of two NaNs it takes the second");
+
+  says(Trial("gelu").text([](const Operands& operands) {
+    const float x = as_float(operands[0]);
+    return operands[0] == 0xc200  // -3
+               ? as_half(0.5f * x * (1 + std::tanh(0.7978845608f * (x + 0.044715f * x * x * x))))
+               : fp16::math::gelu(operands[0], {}).bits;
+  }),
+       "it is gelu's approximation by tanh, in floats");
+}
+
+TEST_CASE("halflab validate: every function's deviations are no more than their sets hold") {
+  using namespace halflab::validate;
+  for (const Function& function : functions()) {
+    for (const fp16::Format& format : {fp16::binary16, fp16::bfloat16, fp16::binary32})
+      CHECK(deviations_of(function, format, format, {}).size() <= most_deviations);
+  }
 }
 
 TEST_CASE("halflab validate: knows gelu's approximations from gelu") {

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 #include <numbers>
+#include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "fp16/arithmetic.h"
@@ -26,8 +28,12 @@ using fp16::Rounding;
 class Collector {
  public:
   Collector(const Function& function, const Format& operands, const Format& result,
-            const Attributes& attributes)
-      : function_(function), operands_(operands), result_(result), attributes_(attributes) {}
+            const Attributes& attributes, bool any_nan)
+      : function_(function),
+        operands_(operands),
+        result_(result),
+        attributes_(attributes),
+        any_nan_(any_nan) {}
 
   std::vector<Deviation> deviations() && { return std::move(deviations_); }
 
@@ -50,16 +56,19 @@ class Collector {
                                         (is_nan(found) && is_nan(result) && !is_nan(expected));
                                },
                            .contradicts =
-                               [=](const Operands& codes, std::uint64_t result) {
+                               [=, any_nan = any_nan_](const Operands& codes, std::uint64_t result) {
                                  const std::uint64_t found = other(codes, attributes);
-                                 return found != result && !(is_nan(found) && is_nan(result));
+                                 return found != result && !(any_nan && is_nan(found) && is_nan(result));
                                },
                            .is_rounding = is_rounding});
   }
 
-  void add(std::string text, decltype(Deviation::explains) explains, bool is_rounding = false) {
-    deviations_.push_back(
-        {.text = std::move(text), .explains = std::move(explains), .is_rounding = is_rounding});
+  void add(std::string text, decltype(Deviation::explains) explains,
+           decltype(Deviation::contradicts) contradicts, bool is_rounding = false) {
+    deviations_.push_back({.text = std::move(text),
+                           .explains = std::move(explains),
+                           .contradicts = std::move(contradicts),
+                           .is_rounding = is_rounding});
   }
 
   void add_subnormals() {
@@ -104,27 +113,40 @@ class Collector {
         if constexpr (F.has_nan()) return fp16::default_nan<F>(policy);
         return 0;
       });
-      add(fmt::format("its NaNs are all 0x{:x} ({} rule)", nan, name),
+      add(
+          fmt::format("its NaNs are all 0x{:x} ({} rule)", nan, name),
           [nan, is_nan](const Operands&, std::uint64_t expected, std::uint64_t result) {
             return is_nan(expected) && is_nan(result) && result == nan;
-          });
+          },
+          [nan, is_nan](const Operands&, std::uint64_t result) { return is_nan(result) && result != nan; });
     }
     if (function_.arity == 2 && operands_ == result_) {
-      add("of two NaNs it takes the second",
-          [evaluate = in(function_.name), is_nan, attributes = attributes_](
-              const Operands& codes, std::uint64_t, std::uint64_t result) {
-            return is_nan(codes[0]) && is_nan(codes[1]) && result == evaluate(swapped(codes), attributes);
+      const auto are_nans = [is_nan](const Operands& codes) { return is_nan(codes[0]) && is_nan(codes[1]); };
+      const auto second = [evaluate = in(function_.name), attributes = attributes_](const Operands& codes) {
+        return evaluate(swapped(codes), attributes);
+      };
+      add(
+          "of two NaNs it takes the second",
+          [=](const Operands& codes, std::uint64_t, std::uint64_t result) {
+            return are_nans(codes) && result == second(codes);
+          },
+          [=](const Operands& codes, std::uint64_t result) {
+            return are_nans(codes) && result != second(codes);
           });
     }
-    add("its NaNs have bits of their own",
+    add(
+        "its NaNs have bits of their own",
         [is_nan](const Operands&, std::uint64_t expected, std::uint64_t result) {
           return is_nan(expected) && is_nan(result);
-        });
+        },
+        [is_nan](const Operands&, std::uint64_t result) { return is_nan(result); });
     const auto is_zero = questions_of(result_).is_zero;
-    add("its zeros have the wrong sign",
+    add(
+        "its zeros have the wrong sign",
         [is_zero](const Operands&, std::uint64_t expected, std::uint64_t result) {
           return is_zero(expected) && is_zero(result);
-        });
+        },
+        [is_zero](const Operands&, std::uint64_t result) { return is_zero(result); });
   }
 
   /// What programs make of the function.
@@ -240,28 +262,56 @@ class Collector {
 
   static constexpr std::uint64_t most_float_ulp = 4;
 
+  /// The results between which that of a kernel in floats lies.
+  struct Reach {
+    std::int64_t low = std::numeric_limits<std::int64_t>::max(), high = -low;
+    bool has_nan = false;  ///< the float is one
+    bool is_known = true;  ///< not beyond the range of floats, or of the format where that has no infinity
+    std::optional<std::uint64_t> zero = {};  ///< what it is where it is zero, if its sign is sure
+
+    bool holds(std::int64_t ordinal, std::uint64_t code) const {
+      if (ordinal == 0 && zero && (low == 0 || high == 0)) return code == zero;
+      return low <= ordinal && ordinal <= high;
+    }
+  };
+
   /// The result is a float between `from` and `to`, which are given to odd, or a few ulp beyond, and rounded then.
   void add_in_floats(std::string text, const Evaluate& from, const Evaluate& to, const Evaluate& narrow) {
     const CodeQuestions wide = questions_of(fp16::binary32), questions = questions_of(result_);
+    // An error of a float may turn a zero of a function, but sums and products are rounded once.
+    const bool is_signed_right = function_.arity > 1;
+    const auto reach_of = [=, attributes = attributes_](const Operands& codes) {
+      Reach reach;
+      for (const Evaluate& bound : {from, to}) {
+        const std::uint64_t value = bound(codes, {.rounding = Rounding::to_odd});
+        reach.has_nan = reach.has_nan || wide.is_nan(value);
+        reach.is_known = reach.is_known && !reach.has_nan && !wide.is_infinite(value);
+        if (!reach.is_known) return reach;
+        const std::uint64_t sign = value & 0x80000000u, magnitude = value & 0x7fffffffu;
+        const std::uint64_t error = wide.is_zero(value) ? 0 : most_float_ulp;
+        for (const std::uint64_t end : {magnitude - std::min(magnitude, error), magnitude + error}) {
+          const std::uint64_t code = narrow({sign | end}, attributes);
+          reach.is_known = reach.is_known && !questions.is_nan(code);
+          if (!reach.is_known) return reach;
+          if (is_signed_right && questions.is_zero(code)) reach.zero = code;
+          reach.low = std::min(reach.low, questions.ordinal(code));
+          reach.high = std::max(reach.high, questions.ordinal(code));
+        }
+      }
+      return reach;
+    };
     add(
         std::move(text),
-        [=, attributes = attributes_](const Operands& codes, std::uint64_t expected, std::uint64_t result) {
-          std::int64_t low = std::numeric_limits<std::int64_t>::max(), high = -low;
-          for (const Evaluate& bound : {from, to}) {
-            const std::uint64_t value = bound(codes, {.rounding = Rounding::to_odd});
-            if (wide.is_nan(value) || questions.is_nan(result))
-              return wide.is_nan(value) && questions.is_nan(result) && !questions.is_nan(expected);
-            if (wide.is_infinite(value)) return false;
-            const std::uint64_t sign = value & 0x80000000u, magnitude = value & 0x7fffffffu;
-            const std::uint64_t error = wide.is_zero(value) ? 0 : most_float_ulp;
-            for (const std::uint64_t end : {magnitude - std::min(magnitude, error), magnitude + error}) {
-              const std::uint64_t code = narrow({sign | end}, attributes);
-              if (questions.is_nan(code)) return false;
-              low = std::min(low, questions.ordinal(code));
-              high = std::max(high, questions.ordinal(code));
-            }
-          }
-          return low <= questions.ordinal(result) && questions.ordinal(result) <= high;
+        [=](const Operands& codes, std::uint64_t expected, std::uint64_t result) {
+          const Reach reach = reach_of(codes);
+          if (reach.has_nan || questions.is_nan(result))
+            return reach.has_nan && questions.is_nan(result) && !questions.is_nan(expected);
+          return reach.is_known && reach.holds(questions.ordinal(result), result);
+        },
+        [=](const Operands& codes, std::uint64_t result) {
+          if (questions.is_nan(result)) return false;
+          const Reach reach = reach_of(codes);
+          return reach.is_known && !reach.holds(questions.ordinal(result), result);
         },
         true);
   }
@@ -307,20 +357,25 @@ class Collector {
   const Function& function_;
   const Format operands_, result_;
   const Attributes attributes_;
+  const bool any_nan_;
   std::vector<Deviation> deviations_;
 };
 
 }  // namespace
 
 std::vector<Deviation> deviations_of(const Function& function, const Format& operands, const Format& result,
-                                     const Attributes& attributes) {
-  Collector collector(function, operands, result, attributes);
+                                     const Attributes& attributes, bool any_nan) {
+  Collector collector(function, operands, result, attributes, any_nan);
   collector.add_nans();
   collector.add_subnormals();
   collector.add_roundings();
   collector.add_wide();
   collector.add_formulas();
-  return std::move(collector).deviations();
+  std::vector<Deviation> deviations = std::move(collector).deviations();
+  if (deviations.size() > most_deviations)
+    throw std::logic_error(fmt::format("{}: {} deviations are known, of which sets hold {}", function.name,
+                                       deviations.size(), most_deviations));
+  return deviations;
 }
 
 }  // namespace halflab::validate

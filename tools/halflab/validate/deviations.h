@@ -13,8 +13,8 @@ struct Deviation {
   std::string text;  ///< "it rounds toward zero"
   /// Whether it makes this result of what is expected instead.
   std::function<bool(const Operands& operands, std::uint64_t expected, std::uint64_t result)> explains;
-  /// Whether it would not give this result; none where it tells nothing of results that are right.
-  std::function<bool(const Operands& operands, std::uint64_t result)> contradicts = {};
+  /// Whether it would not give this result, which is right.
+  std::function<bool(const Operands& operands, std::uint64_t result)> contradicts;
   /// Whether it says how results are rounded, so that a kernel has one such deviation and no second.
   bool is_rounding = false;
 };
@@ -22,8 +22,10 @@ struct Deviation {
 /// At most this many, so that a set of them fits into a word.
 inline constexpr std::size_t most_deviations = 32;
 
-/// Those that the function can have in these formats. `attributes` are what was asked for.
+/// Those that the function can have in these formats. `attributes` are what was asked for, where any NaN will do with
+/// `any_nan`. Throws std::logic_error for more than most_deviations.
 std::vector<Deviation> deviations_of(const Function& function, const fp16::Format& operands,
-                                     const fp16::Format& result, const fp16::Attributes& attributes);
+                                     const fp16::Format& result, const fp16::Attributes& attributes,
+                                     bool any_nan = false);
 
 }  // namespace halflab::validate

@@ -103,7 +103,7 @@ class Counter {
   void add_contradictions(const Operands& codes, std::uint64_t result) {
     for (std::size_t i = 0; i < question_.deviations.size(); ++i) {
       const Deviation& deviation = question_.deviations[i];
-      counts_.contradictions[i] += deviation.contradicts && deviation.contradicts(codes, result);
+      counts_.contradictions[i] += deviation.contradicts(codes, result);
     }
   }
 
@@ -195,8 +195,7 @@ AllContradictions contradictions(const Results& results, const Question& questio
     results.for_each(first, count, [&](std::uint64_t index, const Operands& codes, std::uint64_t result) {
       if (!is_right(question, question.evaluate(codes, question.attributes), result)) return;
       for (const std::size_t i : named) {
-        const Deviation& deviation = question.deviations[i];
-        if (deviation.contradicts && deviation.contradicts(codes, result)) found.of[i].add(index);
+        if (question.deviations[i].contradicts(codes, result)) found.of[i].add(index);
       }
     });
     return found;
@@ -258,7 +257,8 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
                         ? fmt::format("; allowed: results of {0}, to which the kernel rounds them itself",
                                       operand_format->name)
                         : ""));
-  found.deviations = deviations_of(function, operand_format->format, result_format->format, attributes);
+  found.deviations =
+      deviations_of(function, operand_format->format, result_format->format, attributes, nan.any);
   const Question question{.function = function,
                           .evaluate = evaluate,
                           .attributes = attributes,
