@@ -31,7 +31,7 @@ class Blocks(Page):
                 self.assertEqual(len(self.all("tbody")[1].find_elements("css selector", "tr")), 32, format + rule)
 
     def test_codes_and_values(self):
-        self.open("#blocks&format=mxfp4&row=6,-1.4,0.26,0.2&place=0")
+        self.open("#blocks&format=mxfp4&row=6,-1.4 0.26, 0.2&place=0")
         rows = [self.cells(row) for row in self.all("tbody")[1].find_elements("css selector", "tr")]
         self.assertEqual(
             rows,
@@ -54,3 +54,5 @@ class Blocks(Page):
         self.assertIn("'two', number 2 of the row, is no number", self.alert())
         self.find("#row").send_keys(Keys.CONTROL, "a", Keys.NULL, "1 " * 65, Keys.TAB)
         self.assertIn("at most 64 numbers are allowed", self.alert())
+        self.find("#row").send_keys(Keys.CONTROL, "a", Keys.NULL, "1,5 2,5", Keys.TAB)
+        self.assertEqual(self.alert(), "Decimals are written with a point: 0.1.")

@@ -20,7 +20,7 @@ const asked = [
   ["sums", "e8m0", "ones", "", 4, 0, 4], ["sum_curve", "binary16", "random", "", 4096, 9, "mma_binary16", "hopper"],
   ["sum_curve", "e2m1", "ones", "", 5, 0, "sum", "kahan"], ["random_row", 3], ["quiz", 1], ["quiz", 2], ["quiz", 3],
   ["block_formats"], ["blocks", "mxfp4", "floor", "1 -2.5 3e-3 100", 0, 3],
-  ["blocks", "nvfp4", "floor", "0.1,0.2;-0.3 1e30", 9, 0], ["blocks", "mxfp8_e4m3", "even", "1 nan 2", 0, 0],
+  ["blocks", "nvfp4", "floor", "0.1, 0.2;-0.3 1e30", 9, 0], ["blocks", "mxfp8_e4m3", "even", "1 nan 2", 0, 0],
   ["blocks", "mxfp6_e3m2", "rceil", "0 -0 1e-40", 2, -3], ["blocks", "mxfp5", "floor", "1", 0, 0],
   ["blocks", "mxfp4", "up", "1", 0, 0], ["blocks", "mxfp4", "floor", "1 2 drei", 0, 0],
   ["ways", "binary16", "fma(245.375, 19.953125, 28688)"], ["ways", "binary64", "1/3"], ["ways", "e5m2", "0.1"],

@@ -72,5 +72,11 @@ class Sum(Page):
             self.open(f"#sum&terms=own&own={wrong}")
             self.assertIn(why, self.alert())
             self.assertTrue(self.find("#own"))
-        self.open("#sum&terms=own&own=65504,65504,-inf&count=4")
+        self.open("#sum&terms=own&own=65504, 65504,-inf&count=4")
         self.assertIn("nan", self.text())
+
+    def test_a_decimal_comma_is_not_two_numbers(self):
+        self.open("#sum&terms=own&own=0%2C5&language=de")
+        self.assertEqual(self.alert(), "Dezimalzahlen werden mit einem Punkt geschrieben: 0.1.")
+        self.open("#sum&terms=own&own=0.5, 1;2,-1&count=4")
+        self.assertIn("4 terms, chain: 2.5, which is exact.", self.text())

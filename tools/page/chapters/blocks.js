@@ -1,6 +1,7 @@
 /// Eight and four bits: a row of numbers in blocks that share a scale, and what an outlier does to its neighbours.
 
-import { area, choice, coloredFields, drawn, element, isWhole, rounded, slider, table, tried } from "../elements.js";
+import { area, choice, coloredFields, drawn, element, isWhole, numberSaid, rounded, slider, table,
+  tried } from "../elements.js";
 
 export const name = "blocks";
 /// row: the numbers; place and outlier: which of them is multiplied by 2^outlier; seed: of the next row that is drawn.
@@ -21,7 +22,8 @@ export function allowed(parameter, value, engine) {
 }
 
 export function show(engine, state, texts, go) {
-  return element("div", {}, asked(engine, state, texts, go), tried(() => answer(engine, state, texts, go)));
+  return element("div", {}, asked(engine, state, texts, go),
+    tried(() => answer(engine, state, texts, go), (message) => numberSaid(message, texts)));
 }
 
 function asked(engine, state, texts, go) {

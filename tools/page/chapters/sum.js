@@ -1,6 +1,6 @@
 /// A sum: the same terms added up in every order the library has, where a chain stagnates, and what each order loses.
 
-import { area, choice, drawn, element, isFormat, isWhole, rounded, slider, table, tried } from "../elements.js";
+import { area, choice, drawn, element, isFormat, isWhole, numberSaid, rounded, slider, table, tried } from "../elements.js";
 
 export const name = "sum";
 /// terms: the series; own: a text of terms; step: how many terms are added up, empty: all; way: that is drawn.
@@ -20,7 +20,8 @@ export function allowed(parameter, value, engine) {
 }
 
 export function show(engine, state, texts, go) {
-  return element("div", {}, asked(engine, state, texts, go), tried(() => answer(engine, state, texts, go)));
+  return element("div", {}, asked(engine, state, texts, go),
+    tried(() => answer(engine, state, texts, go), (message) => numberSaid(message, texts)));
 }
 
 function asked(engine, state, texts, go) {
