@@ -23,6 +23,8 @@ const asked = [
   ["blocks", "nvfp4", "floor", "0.1, 0.2;-0.3 1e30", 9, 0], ["blocks", "mxfp8_e4m3", "even", "1 nan 2", 0, 0],
   ["blocks", "mxfp6_e3m2", "rceil", "0 -0 1e-40", 2, -3], ["blocks", "mxfp5", "floor", "1", 0, 0],
   ["blocks", "mxfp4", "up", "1", 0, 0], ["blocks", "mxfp4", "floor", "1 2 drei", 0, 0],
+  ["blocks", "mxfp4", "floor", "1 2,5", 0, 0], ["sums", "bfloat16", "own", "1 1e-30", 4, 0, 4],
+  ["sums", "binary64", "own", "-1e308", 64, 0, 64], ["sums", "e4m3", "own", "100", 64, 0, 64],
   ["ways", "binary16", "fma(245.375, 19.953125, 28688)"], ["ways", "binary64", "1/3"], ["ways", "e5m2", "0.1"],
 ];
 

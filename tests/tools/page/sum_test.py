@@ -80,3 +80,28 @@ class Sum(Page):
         self.assertEqual(self.alert(), "Dezimalzahlen werden mit einem Punkt geschrieben: 0.1.")
         self.open("#sum&terms=own&own=0.5, 1;2,-1&count=4")
         self.assertIn("4 terms, chain: 2.5, which is exact.", self.text())
+
+    def said(self, state):
+        self.open(f"#sum&{state}")
+        return self.find(".answer").text
+
+    def test_what_binary64_does_not_hold_is_not_called_exact(self):
+        said = self.said("terms=own&own=1 1e-30&format=bfloat16&count=4&step=2")
+        self.assertIn("2 terms, chain: 1, the binary64 number that is nearest to the exact sum.", said)
+        self.assertIn("exact: ≈ 1\n", self.text())
+        said = self.said("terms=tenths&format=binary64&count=4&step=3")
+        self.assertIn("3 terms, chain: 0.30000000000000004, the binary64 number that is nearest to the exact sum.", said)
+        self.assertIn("which is exact", self.said("terms=tenths&format=binary64&count=4&step=2"))
+
+    def test_an_overflow_is_no_standstill(self):
+        said = self.said("terms=own&own=100")
+        self.assertIn("4096 terms, chain: inf in place of 409600. With 679 terms the chain has overflowed", said)
+        self.assertNotIn("stands still", said)
+        for state in ("terms=own&own=100&format=e4m3&count=64", "terms=own&own=6&format=e2m1&count=64",
+                      "terms=own&own=-1e308&format=binary64"):
+            said = self.said(state)
+            self.assertIn("the chain has overflowed", said, state)
+            self.assertNotIn("stands still", said, state)
+        self.assertIn("chain: -inf in place of < -1.79e308.", said)
+        for own in ("nan", "inf"):
+            self.assertEqual(self.said(f"terms=own&own=1 {own}"), f"4096 terms, chain: {own}, which is exact.")

@@ -69,11 +69,12 @@ function wayText(way, texts) {
 
 function sentence(found, chosen, texts) {
   const values = { way: wayText(chosen, texts), terms: found.terms, result: chosen.result, exact: found.exact,
-    error: chosen.relative_error === null ? "-" : rounded(100 * Math.abs(chosen.relative_error)),
-      after: found.stagnates_after };
-  const sentences = [texts(chosen.error === 0 ? "sum.is_exact" : "sum.is_off", values)];
-  if (key(chosen) === "sum.sequential" && found.stagnates_after !== null) sentences.push(texts("sum.stagnates", values));
-  return sentences.join(" ");
+    error: rounded(100 * Math.abs(chosen.relative_error)) };
+  const is = chosen.is_exact ? "is_exact" : chosen.error === 0 ? "is_nearest" : chosen.relative_error === null ? "is_other"
+    : "is_off";
+  const befell = key(chosen) === "sum.sequential" ? ["overflows", "stagnates"].filter((what) => found[`${what}_after`]) : [];
+  return [texts(`sum.${is}`, values),
+    ...befell.map((what) => texts(`sum.${what}`, { after: found[`${what}_after`] }))].join(" ");
 }
 
 function rounded6(value) {

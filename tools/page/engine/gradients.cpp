@@ -170,14 +170,13 @@ Json cast(const Counts& counts, int scale_log2) {
                       overflowed = exponents.overflowed_at_scale(scale_log2);
   double square = 0;
   for (const double each : counts.squares) square += each;
-  const std::optional<int> greatest = greatest_without_overflow(exponents);
   return {{"nonzero", exponents.nonzero_finite()},
           {"flushed", flushed},
           {"subnormal", subnormal},
           {"normal", exponents.nonzero_finite() - flushed - subnormal - overflowed},
           {"overflowed", overflowed},
           {"norm_flushed", square == 0 ? 0 : std::sqrt(flushed_square(counts, scale_log2) / square)},
-          {"greatest", greatest ? Json(*greatest) : Json()}};
+          {"greatest", optional(greatest_without_overflow(exponents))}};
 }
 
 }  // namespace

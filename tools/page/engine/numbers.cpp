@@ -17,11 +17,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-template <class Value>
-Json optional(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
-}
-
 Json of(const show::Description& number) {
   return {{"code", number.code_text},    {"fields", number.fields}, {"kind", number.kind},
           {"shortest", number.shortest}, {"exact", number.exact},   {"hexadecimal", number.hexadecimal},

@@ -115,57 +115,80 @@ void for_each_way(Visit visit) {
   }
 }
 
-template <const fp16::Format& F>
-double exact(std::span<const fp16::Bits<F>> terms) {
-  return std::bit_cast<double>(fp16::sum_exact<binary64, F>(terms).bits);
-}
+/// The exact sum, rounded to binary64.
+struct Exact {
+  double value;
+  bool is_rounded, has_overflowed;
 
-/// Its digits where they are few, else about, to twelve.
-std::string in_digits(double value) {
-  constexpr std::size_t few = 20;
-  const std::string exact = show::describe(binary64, std::bit_cast<std::uint64_t>(value)).exact;
-  return exact.size() <= few ? exact : fmt::format("≈ {:.12g}", value);
-}
-
-/// The last number of terms at which a chain of additions still changed, if an eighth of them or more follows unnoticed.
-template <const fp16::Format& F>
-std::optional<std::size_t> stagnates_after(std::span<const fp16::Bits<F>> terms) {
-  std::array<fp16::Bits<F>, 2> step{terms[0], 0};
-  std::size_t last_change = 0, last_term = 0;
-  for (std::size_t i = 1; i < terms.size(); ++i) {
-    step[1] = terms[i];
-    const fp16::Bits<F> next = fp16::sum_sequential<F>(step).bits;
-    if (!fp16::is_zero<F>(terms[i])) last_term = i;
-    if (next != step[0]) last_change = i;
-    step[0] = next;
+  template <const fp16::Format& F>
+  static Exact of(std::span<const fp16::Bits<F>> terms) {
+    const fp16::Result<binary64> sum = fp16::sum_exact<binary64, F>(terms);
+    return {std::bit_cast<double>(sum.bits), sum.flags.inexact, sum.flags.overflow};
   }
-  return last_change + 1 + terms.size() / 8 <= last_term ? std::optional(last_change + 1) : std::nullopt;
-}
+
+  bool is(double other) const {
+    return (value == other || (std::isnan(value) && std::isnan(other))) && !is_rounded;
+  }
+
+  /// Its digits where they are all and few, else about, to twelve.
+  std::string text() const {
+    constexpr std::size_t few = 20;
+    if (has_overflowed) return value > 0 ? "> 1.79e308" : "< -1.79e308";
+    const std::string digits = show::describe(binary64, std::bit_cast<std::uint64_t>(value)).exact;
+    return digits.size() <= few && !is_rounded ? digits : fmt::format("≈ {:.12g}", value);
+  }
+};
+
+/// What befalls a chain of additions, each by the number of terms that it had.
+struct Chain {
+  std::optional<std::size_t> overflows_after;
+  /// When it last changed, if it is finite and an eighth of the terms or more follows unnoticed.
+  std::optional<std::size_t> stagnates_after;
+
+  template <const fp16::Format& F>
+  static Chain of(std::span<const fp16::Bits<F>> terms) {
+    std::array<fp16::Bits<F>, 2> step{terms[0], 0};
+    std::size_t last_change = 0, last_term = 0;
+    for (std::size_t i = 1; i < terms.size(); ++i) {
+      step[1] = terms[i];
+      const fp16::Result<F> next = fp16::sum_sequential<F>(step);
+      if (next.flags.overflow) return {.overflows_after = i + 1, .stagnates_after = {}};
+      if (!fp16::is_zero<F>(terms[i])) last_term = i;
+      if (next.bits != step[0]) last_change = i;
+      step[0] = next.bits;
+    }
+    const bool stands = fp16::is_finite<F>(step[0]) && last_change + 1 + terms.size() / 8 <= last_term;
+    return {.overflows_after = {}, .stagnates_after = stands ? std::optional(last_change + 1) : std::nullopt};
+  }
+};
 
 template <const fp16::Format& F>
 Json sums(const Question& question, std::size_t prefix) {
   const std::vector<fp16::Bits<F>> all = terms_of<F>(question);
   const std::span<const fp16::Bits<F>> terms =
       std::span(all).first(std::clamp<std::size_t>(prefix, 1, all.size()));
-  const double wanted = exact<F>(terms);
+  const Exact exact = Exact::of<F>(terms);
+  const double wanted = exact.value;
   Json ways = Json::array();
   for_each_way<F>([&](std::string_view family, std::string_view name, const auto& way) {
     const Summed found = way(terms);
     const show::Description number = show::describe(*found.format, found.code);
     Json row{{"family", family}, {"name", name}, {"result", number.brief}, {"code", number.code_text}};
+    row["is_exact"] = exact.is(found.value);
     row["error"] = found.value - wanted;
     row["relative_error"] = wanted == 0 ? Json() : Json((found.value - wanted) / wanted);
     ways.push_back(std::move(row));
   });
-  const auto stagnation = stagnates_after<F>(terms);
+  const Chain chain = Chain::of<F>(terms);
   Json texts = Json::array();
   for (const fp16::Bits<F> term : terms.first(std::min<std::size_t>(terms.size(), 8)))
     texts.push_back(show::describe(F, term).brief);
   return {{"terms", terms.size()},
           {"first", texts},
           {"last", show::describe(F, terms.back()).brief},
-          {"exact", in_digits(wanted)},
-          {"stagnates_after", stagnation ? Json(*stagnation) : Json()},
+          {"exact", exact.text()},
+          {"overflows_after", optional(chain.overflows_after)},
+          {"stagnates_after", optional(chain.stagnates_after)},
           {"ways", ways}};
 }
 
@@ -178,7 +201,7 @@ Json curve(const Question& question, std::string_view family, std::string_view n
   const auto prefix = [&](std::size_t i) { return std::span(terms).first((i + 1) * terms.size() / points); };
   for (std::size_t i = 0; i < points; ++i) {
     numbers.push_back(prefix(i).size());
-    exacts.push_back(exact<F>(prefix(i)));
+    exacts.push_back(Exact::of<F>(prefix(i)).value);
   }
   for_each_way<F>([&](std::string_view its_family, std::string_view its_name, const auto& way) {
     if (its_family != family || its_name != name) return;
