@@ -25,6 +25,7 @@ const asked = [
   ["blocks", "mxfp4", "up", "1", 0, 0], ["blocks", "mxfp4", "floor", "1 2 drei", 0, 0],
   ["blocks", "mxfp4", "floor", "1 2,5", 0, 0], ["sums", "bfloat16", "own", "1 1e-30", 4, 0, 4],
   ["sums", "binary64", "own", "-1e308", 64, 0, 64], ["sums", "e4m3", "own", "100", 64, 0, 64],
+  ["draws", "binary16", "1/3", 1, 10],
   ["ways", "binary16", "fma(245.375, 19.953125, 28688)"], ["ways", "binary64", "1/3"], ["ways", "e5m2", "0.1"],
 ];
 

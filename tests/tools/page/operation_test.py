@@ -70,6 +70,12 @@ class Operation(Page):
         self.assertFalse(self.all("#draws"))
         self.assertIn("Stochastic rounding is not drawn here", self.text())
 
+    def test_a_long_number_is_about_in_no_language(self):
+        self.open("#operation&value=1/3&language=de")
+        said = self.find("[aria-live=polite]").text
+        self.assertIn("genau: ≈ 0.33", said)
+        self.assertNotIn("about", self.text())
+
     def test_nothing_is_drawn_where_nothing_is_rounded(self):
         for value in ("1%2B1", "0x3c00", "1/0", "0*inf", "-(1)"):
             self.open(f"#operation&value={value}")

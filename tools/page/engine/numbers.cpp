@@ -10,6 +10,7 @@
 #include "tools/halflab/show/findings.h"
 #include "tools/page/engine/answer.h"
 #include "tools/page/engine/engine.h"
+#include "tools/page/engine/exact_text.h"
 #include "tools/page/engine/named.h"
 
 namespace halflab::page {
@@ -44,13 +45,6 @@ Json each(const Elements& elements, Of of) {
   Json rows = Json::array();
   for (const auto& element : elements) rows.push_back(of(element));
   return rows;
-}
-
-/// "about 0.333", in no language.
-std::string exact_text(const show::Findings& found) {
-  constexpr std::string_view about = "about ";
-  return found.exact_text.starts_with(about) ? fmt::format("≈ {}", found.exact_text.substr(about.size()))
-                                             : found.exact_text;
 }
 
 Json of(const show::Findings& found) {

@@ -12,6 +12,7 @@
 #include "tools/halflab/show/findings.h"
 #include "tools/page/engine/answer.h"
 #include "tools/page/engine/engine.h"
+#include "tools/page/engine/exact_text.h"
 #include "tools/page/engine/named.h"
 
 namespace halflab::page {
@@ -65,7 +66,7 @@ Json draws(std::string_view text, const fp16::NamedFormat& format, std::uint64_t
           {"numbers", numbers},
           {"away", counts},
           {"mean", mean_of(*near_value, *far_value, count - away, away)},
-          {"exact", found.exact_text}};
+          {"exact", exact_text(found)}};
 }
 
 Json way(std::string_view name, std::string_view step, const show::Description& result) {
