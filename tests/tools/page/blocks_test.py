@@ -56,3 +56,20 @@ class Blocks(Page):
         self.assertIn("at most 64 numbers are allowed", self.alert())
         self.find("#row").send_keys(Keys.CONTROL, "a", Keys.NULL, "1,5 2,5", Keys.TAB)
         self.assertEqual(self.alert(), "Decimals are written with a point: 0.1.")
+
+    def test_the_outlier_of_a_short_row_is_its_last_number(self):
+        self.open("#blocks&row=1 2 3&outlier=10")
+        self.assertIn("1024 times as large, 3072", self.text())
+        self.assertIn("Of the 2 neighbours in the outlier's block 2 become 0", self.find(".answer").text)
+        self.assertEqual(len(self.all("svg rect.outlier")), 1)
+        self.open("#blocks&place=40&row=1 2")
+        self.assertIn("Of the 1 neighbours in the outlier's block 0 become 0; together they are off by 0 %", self.text())
+
+    def test_what_has_no_neighbours_or_broken_ones(self):
+        self.open("#blocks&row=7")
+        self.assertIn("The outlier has no neighbours in its block.", self.find(".answer").text)
+        self.open("#blocks&row=1 2 0 nan&place=0")
+        self.assertIn("Of the 3 neighbours in the outlier's block 2 are no longer numbers: a NaN", self.find(".answer").text)
+        self.assertIn("2 / 3", self.cells(self.all("tbody tr")[0]))
+        self.open("#blocks&row=1 0 0&place=0")
+        self.assertIn("0 become 0; together they are off by 0 %", self.find(".answer").text)

@@ -42,8 +42,7 @@ function asked(engine, state, texts, go) {
 
 function answer(engine, state, texts, go) {
   const found = engine.blocks(state.format, state.rule, state.row, Number(state.place), Number(state.outlier));
-  const place = Math.min(Number(state.place), found.numbers.length - 1);
-  const block = Math.floor(place / found.format.block_size);
+  const { place } = found, block = Math.floor(place / found.format.block_size);
   return element("div", {},
     element("div", { class: "asked" },
       slider("outlier", texts("blocks.outlier"), { min: 0, max: MOST_LOG2, value: state.outlier,
@@ -62,8 +61,10 @@ function lossText(neighbours) {
 
 function sentence(found, block, texts) {
   const { neighbours, format } = found, scale = found.scales[block];
-  return texts(format.has_tensor_scale ? "blocks.said_tensor" : "blocks.said", { scale: scale.value, code: scale.code,
-    tensor_scale: found.tensor_scale, count: neighbours.count, zeros: neighbours.zeros, error: lossText(neighbours) });
+  const values = { scale: scale.value, code: scale.code, tensor_scale: found.tensor_scale, ...neighbours,
+    error: lossText(neighbours) };
+  const became = neighbours.count === 0 ? "alone" : neighbours.broken > 0 ? "broken" : "neighbours";
+  return [format.has_tensor_scale ? "scale_tensor" : "scale_is", became].map((key) => texts(`blocks.${key}`, values)).join(" ");
 }
 
 /// Each number as it was given and as it comes back, to the scale of the outlier's neighbours, with the numbers that its block
@@ -99,7 +100,7 @@ function comparison(found, texts, go) {
       element("button", { class: "plain", "aria-pressed": String(format.name === found.format.name), onclick: () =>
         go({ format: format.name }) },
         format.name),
-      `${neighbours.zeros} / ${neighbours.count}`, lossText(neighbours), String(format.bits_per_value),
+      `${neighbours.zeros + neighbours.broken} / ${neighbours.count}`, lossText(neighbours), String(format.bits_per_value),
       `${format.element} × ${format.scale}`, String(format.block_size)]));
 }
 

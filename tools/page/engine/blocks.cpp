@@ -47,7 +47,7 @@ std::vector<float> read_values(std::string_view row) {
   return values;
 }
 
-/// A row, one number of which is made an outlier.
+/// A row, one number of which is made an outlier: the last one where it is too short.
 struct Row {
   std::vector<float> values;
   std::size_t place;
@@ -55,7 +55,8 @@ struct Row {
 
 Row row_of(std::string_view text, std::size_t place, int exponent) {
   Row row{read_values(text), place};
-  if (place < row.values.size()) row.values[place] = std::ldexp(row.values[place], exponent);
+  row.place = std::min(place, row.values.size() - 1);
+  row.values[row.place] = std::ldexp(row.values[row.place], exponent);
   return row;
 }
 
@@ -82,23 +83,27 @@ struct Encoded {
     fp16::decode_blocks<B>(elements, scales, decoded, options.tensor_scale);
   }
 
-  /// What became of the others in the block of the outlier.
+  /// What became of the others in the block of the outlier: how many of the finite ones are now zero and no number, and what
+  /// they lost.
   Json neighbours(const Row& row) const {
     const std::size_t first = row.place / B.block_size * B.block_size;
     const std::size_t end = std::min(first + B.block_size, row.values.size());
-    int count = 0, zeros = 0;
+    int count = 0, zeros = 0, broken = 0;
     double errors = 0, squares = 0;
     for (std::size_t i = first; i < end; ++i) {
       if (i == row.place) continue;
       const double wanted = row.values[i];
       ++count;
+      if (!std::isfinite(wanted)) continue;
       zeros += decoded[i] == 0 && wanted != 0;
+      broken += !std::isfinite(decoded[i]);
       errors += (decoded[i] - wanted) * (decoded[i] - wanted);
       squares += wanted * wanted;
     }
     return {{"count", count},
             {"zeros", zeros},
-            {"relative_error", squares == 0 ? Json() : Json(std::sqrt(errors / squares))}};
+            {"broken", broken},
+            {"relative_error", errors == 0 ? 0 : std::sqrt(errors / squares)}};
   }
 
   /// The numbers that a block can hold, without their signs, where they are few.
@@ -133,6 +138,7 @@ struct Encoded {
             {"tensor_scale", show::describe(fp16::binary32, bits_of(options.tensor_scale)).brief},
             {"scales", blocks},
             {"numbers", numbers},
+            {"place", row.place},
             {"neighbours", neighbours(row)}};
   }
 };

@@ -43,8 +43,8 @@ const char* engine_sum_curve(const char* format, const char* terms, const char* 
 /// The block formats and the rules for their scales.
 const char* engine_block_formats();
 
-/// A row of numbers, of which number `place` is multiplied by 2^exponent, in a block format: scales, codes
-/// and values, and in every block format what became of the others in that number's block.
+/// A row of numbers in a block format: scales, codes and values, and in every block format what became of the others in the
+/// block of number `place`, or of the last one where there are fewer, which is multiplied by 2^exponent.
 const char* engine_blocks(const char* format, const char* rule, const char* row, double place,
                           double exponent);
 
