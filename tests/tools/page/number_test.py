@@ -63,6 +63,10 @@ class Number(Page):
         self.press("bfloat16")
         self.assertIn("bfloat16 (bf16) has no 1/3, it lies between", self.text())
 
+    def test_half_of_the_smallest_number_is_lost(self):
+        self.open("#number&value=2^-25")
+        self.assertIn("and what is at most half of it becomes 0.", self.find(".answer").text)
+
     def test_words_are_explained(self):
         self.open()
         self.assertNotIn("so that 10 bits hold 11", self.text())
@@ -114,9 +118,12 @@ class NumberLine(Page):
 
     def test_the_whole_range_and_what_lies_beyond(self):
         self.open("#number&value=1e6&centre=65504&zoom=10")
-        self.assertIn("1e6 is more than binary16 (fp16) holds: the largest number is 65504", self.find(".answer").text)
+        said = "is beyond what binary16 (fp16) holds: in magnitude the largest number is 65504, and so it becomes"
+        self.assertIn(f"1e6 {said} inf.", self.find(".answer").text)
         self.assertEqual(self.ticks(), 17)  # 65504 - 512 = 64992 and every 32 from there
         self.assertTrue(self.find(".numberline rect.beyond"))
+        self.open("#number&value=-1e6")
+        self.assertIn(f"-1e6 {said} -inf.", self.find(".answer").text)
         self.open("#number&value=1")
         self.press("All")
         self.assertIn("binary16: 63,490 here", self.window())

@@ -65,10 +65,17 @@ class Operation(Page):
         self.assertNotEqual(self.text(), before)
         self.wait(lambda: "draws=2048&seed=8" in self.browser.current_url)
 
-    def test_an_infinite_result_is_not_drawn(self):
-        self.open("#operation&value=65504%2B16")
-        self.assertFalse(self.all("#draws"))
-        self.assertIn("Stochastic rounding is not drawn here", self.text())
+    def test_it_says_why_nothing_is_drawn(self):
+        for state, why in (
+            ("value=65504%2B16", "one of its two results is inf, and draws of it have no mean."),
+            ("value=65504%2B8", "one of its two results is inf, and draws of it have no mean."),
+            ("value=448%2B24&format=e4m3", "one of its two results is nan, and draws of it have no mean."),
+            ("value=448%2B64&format=e4m3", "its only result is nan."),
+            ("value=6%2B1&format=e2m1", "its only result is 6."),
+        ):
+            self.open(f"#operation&{state}")
+            self.assertFalse(self.all("#draws"), state)
+            self.assertIn(f"Stochastic rounding is not drawn here: {why}", self.text())
 
     def test_a_long_number_is_about_in_no_language(self):
         self.open("#operation&value=1/3&language=de")

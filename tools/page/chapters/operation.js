@@ -29,8 +29,15 @@ function answer(engine, state, texts, go) {
   const isRounded = found.roundings.length > 0;
   return element("div", {}, result(found, texts), why(found, texts), aligned(found, texts), fallen(found, texts),
     roundings(found, texts),
-    isRounded ? ways(engine.ways(state.format, state.value), texts) : null, isRounded ? draws(engine, state, texts, go) : null,
-    found.flags.includes("overflow") ? element("p", {}, texts("draws.none")) : null);
+    isRounded ? ways(engine.ways(state.format, state.value), texts) : null,
+    isRounded ? draws(engine, state, texts, go) ?? notDrawn(found, texts) : null);
+}
+
+/// Why nothing is drawn of what was rounded: stochastic rounding has one result, or one that has no value.
+function notDrawn(found, texts) {
+  if (!found.flags.includes("inexact")) return null;
+  const results = found.roundings.filter(({ rounding }) => rounding === "stochastic").map(({ result }) => result.brief);
+  return element("p", {}, texts(results.length === 1 ? "draws.same" : "draws.none", { result: results.at(-1) }));
 }
 
 function result(found, texts) {
