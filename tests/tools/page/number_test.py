@@ -154,6 +154,15 @@ class NumberLine(Page):
         self.assertEqual(self.browser.switch_to.active_element.get_attribute("id"), "zoom")
         WebDriverWait(self.browser, 5).until(lambda b: "centre=0&" in b.current_url)
 
+    def test_shortcuts_of_the_browser_stay_its_own(self):
+        self.open("#number&value=1&centre=1&zoom=0")
+        swallowed = self.browser.execute_script("""
+            const line = document.querySelector(".numberline svg[role]");
+            return ["ctrlKey", "metaKey", "altKey"].flatMap((held) => ["0", "+", "-", "ArrowLeft"].map((key) =>
+              !line.dispatchEvent(new KeyboardEvent("keydown", { key, [held]: true, cancelable: true }))))""")
+        self.assertEqual(swallowed, [False] * 12)
+        self.assertEqual(self.zoom(), 0)
+
     def test_the_wheel_and_a_pointer_that_drags(self):
         self.open("#number&value=1&centre=0&zoom=1")
         drawing = self.find(".numberline svg[role]")

@@ -176,7 +176,7 @@ export function numberLine(engine, state, found, texts, go) {
     drawn("svg", { role: "img", tabindex: 0, "aria-label": alternative, width: "100%",
       height: MAIN.total + lines.length * ROW.height,
       ...listeners, onkeydown: (event) => {
-        if (!(event.key in keys)) return;
+        if (event.ctrlKey || event.metaKey || event.altKey || !(event.key in keys)) return;
         event.preventDefault();
         keys[event.key]();
       } },
