@@ -89,8 +89,8 @@ function go(change, { replace = false } = {}) {
 }
 
 function translator(language) {
-  return (key, values = {}) => Object.entries(values).reduce((text, [name, value]) => text.replaceAll(`{${name}}`, value),
-    LANGUAGES[language][key] ?? `?${key}?`);
+  return (key, values = {}) =>
+    (LANGUAGES[language][key] ?? `?${key}?`).replace(/\{(\w+)\}/g, (all, name) => values[name] ?? all);
 }
 
 function render(state) {

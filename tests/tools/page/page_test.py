@@ -42,6 +42,10 @@ class Whole(Page):
         self.open("#number&format=posit8&value=448")
         self.assertIn("0x5f00", self.text())
 
+    def test_what_stands_in_a_text_is_left_as_it_is(self):
+        self.open("#number&$%26=1&{parts}=$'")
+        self.assertIn("($&=1, {parts}=$')", self.find("[role=status]").text)
+
     def test_back_is_what_was_seen_before(self):
         self.open("#number&value=1")
         self.enter("2")
