@@ -1,12 +1,11 @@
 /// The page: a chapter at a time. All that is seen follows from the address: #number&format=binary16&value=0.1&language=de
 ///
-/// A chapter exports its `name`; `defaults`, all its parameters of the address, which are texts; the `words` it explains; where not every text will do,
-/// allowed(name, value, engine); and show(engine, state, texts, go), which gives an element. go({ value: "1" }) changes
-/// parameters and makes an entry of the browser's history, go(change, { replace: true }) changes the present one, as sliders
-/// and animations should. The chapter is then shown anew and the elements in the page are made equal to the new ones
-/// (patch.js),
-/// so that focus, a pointer that drags and what scrolls stay. Where that is too slow, show gives its element a function
-/// update(state), which is called instead. leave() ends what runs when the chapter is left.
+/// A chapter exports its `name`; `defaults`, all its parameters of the address, which are texts; the `words` it explains; where
+/// not every text will do, allowed(name, value, engine); and show(engine, state, texts, go), which gives an element.
+/// go({ value: "1" }) changes parameters and makes an entry of the browser's history, go(change, { replace: true }) changes the
+/// present one, as sliders and animations should. The chapter is then
+/// shown anew and the elements in the page are made equal to the new ones (patch.js), so that focus, a pointer that drags and
+/// what scrolls stay. leave() ends what runs when the chapter is left.
 
 import packedEngine from "engine.wasm.gz";
 import * as blocks from "./chapters/blocks.js";
@@ -94,12 +93,10 @@ function translator(language) {
 }
 
 function render(state) {
-  const before = present, shown = document.querySelector("#chapter > *");
+  const before = present;
   present = state;
   const isSame = before?.chapter === state.chapter && before.language === state.language;
   if (!isSame) before?.chapter.leave?.();
-  if (isSame && shown?.update && state.unknown.length === 0 && before.unknown.length === 0)
-    return shown.update({ ...state.parameters, language: state.language });
   const texts = translator(state.language);
   document.documentElement.lang = state.language;
   document.title = `${texts(`${state.chapter.name}.title`)} - ${texts("title")}`;
