@@ -108,6 +108,33 @@ class Gradients(Page):
         self.assertIn("fc.weight (3,) binary32", self.find("figcaption").text)
         self.assertIn("rounds 100 % of", self.find(".answer").text)
 
+    def wait_for(self, text):
+        WebDriverWait(self.browser, 20).until(lambda _: text in self.text(), text)
+
+    def test_what_is_zero_or_not_finite_is_told(self):
+        self.open_gradients("")
+        self.give("a.npy", npy([1.0, 0.0, 0.0, 0.0, float("nan"), float("inf")]))
+        self.wait_for("a.npy")
+        self.assertIn("exactly zero from the start 3", self.rows().values())
+        self.assertIn("NaN or infinite from the start 2", self.rows().values())
+        self.assertIn("NaN or infinite from the start (2): such a step is skipped with every S.", self.find(".answer").text)
+        self.give("b.npy", npy([float("nan")]))
+        self.wait_for("b.npy")
+        self.assertIn("No value is finite and other than zero. There are values that are NaN", self.find(".answer").text)
+
+    def test_the_largest_scale_beyond_the_slider(self):
+        self.open_gradients("")
+        for value, said in ((2.0**-60, "The largest S without an infinity is 2^75, beyond the slider."),
+                            (2.0**50, "The largest S without an infinity is 2^-35, beyond the slider."),
+                            (2.0**-24, "largest S without an infinity: 2^39")):
+            self.give(f"{value}.npy", npy([value]))
+            self.wait_for(f"{value}.npy")
+            self.assertIn(said, self.text())
+            self.assertEqual(len([b for b in self.all("main button") if "largest S" in b.text]), int(value == 2.0**-24))
+        self.give("tiny.npy", npy([2.0**-140]))
+        self.wait_for("tiny.npy")
+        self.assertNotIn("argest S", self.text())
+
     def test_dropped(self):
         self.open_gradients("")
         self.browser.execute_script("""

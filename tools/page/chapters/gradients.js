@@ -97,23 +97,30 @@ function chosen(module, state, texts) {
 function answer(module, state, texts, go) {
   const found = chosen(module, state, texts), log2 = Number(state.scale);
   if (!found) return element("p", { class: "answer" }, texts("gradients.no_file"));
-  const counts = module.counts(found.number);
+  const counts = module.counts(found.number), { zeros, nonfinite } = counts;
   const at = module.castCounts(found.number, log2), before = module.castCounts(found.number, 0);
-  const said = sentence(log2, at, before, texts);
+  const said = sentence(log2, at, before, nonfinite, texts);
   return element("div", {}, scale(log2, at, texts, go), element("p", { class: "answer" }, said),
-    histogram(found, counts, log2, said, texts), outcomes(log2, at, before, texts),
+    histogram(found, counts, log2, said, texts), outcomes(log2, at, before, { zeros, nonfinite }, texts),
     element("p", { class: "note" }, texts("gradients.rule")));
 }
 
 function scale(log2, at, texts, go) {
   const button = (to, text) =>
     element("button", { "aria-pressed": String(to === log2), onclick: () => go({ scale: String(to) }) }, text);
-  const greatest = at.greatest === null ? null : Math.max(LEAST_LOG2, Math.min(MOST_LOG2, at.greatest));
   return element("div", {}, element("div", { class: "asked" },
     slider("scale", texts("gradients.scale"), { min: LEAST_LOG2, max: MOST_LOG2, value: log2, text: `2^${log2}` },
       (to) => go({ scale: to }, { replace: true }))),
   element("div", { class: "buttons" }, button(0, "S = 1"), button(EXAMPLE_LOG2, `S = 2^${EXAMPLE_LOG2}`),
-    greatest === null ? null : button(greatest, texts("gradients.greatest", { scale: `2^${greatest}` }))));
+    greatest(at.greatest, button, texts)));
+}
+
+/// The largest scale without an infinity: to choose, or told alone where the slider ends before it; null where there is none.
+function greatest(log2, button, texts) {
+  if (log2 === null) return null;
+  const isOnSlider = LEAST_LOG2 <= log2 && log2 <= MOST_LOG2, values = { scale: `2^${log2}` };
+  return isOnSlider ? button(log2, texts("gradients.greatest", values))
+    : element("span", { class: "note" }, texts("gradients.greatest_beyond", values));
 }
 
 /// To three digits, and what is not all or nothing never as all or nothing.
@@ -122,16 +129,16 @@ function percent(part, whole) {
   return `${share < 100 && Number(rounded(share)) === 100 ? "> 99.9" : rounded(share)} %`;
 }
 
-function sentence(log2, at, before, texts) {
+function sentence(log2, at, before, nonfinite, texts) {
   const values = { scale: `2^${log2}`, flushed: percent(at.flushed, at.nonzero),
     before: percent(before.flushed, before.nonzero), saved: percent(before.flushed - at.flushed, at.nonzero),
     more: percent(at.flushed - before.flushed, at.nonzero),
     norm: percent(at.norm_flushed, 1), norm_before: percent(before.norm_flushed, 1), infinite: at.overflowed,
-    greatest: `2^${at.greatest}` };
-  if (at.nonzero === 0) return texts("gradients.none");
-  const kind = log2 === 0 ? "at_one" : at.flushed <= before.flushed ? "saves" : "loses";
+    greatest: `2^${at.greatest}`, nonfinite };
+  const kind = at.nonzero === 0 ? "none" : log2 === 0 ? "at_one" : at.flushed <= before.flushed ? "saves" : "loses";
   const said = [texts(`gradients.${kind}`, values)];
-  if (at.overflowed > 0) said.push(texts("gradients.overflow", values));
+  if (at.overflowed > 0) said.push(texts(`gradients.${at.greatest === null ? "overflow_always" : "overflow"}`, values));
+  if (nonfinite > 0) said.push(texts("gradients.nonfinite_skip", values));
   return said.join(" ");
 }
 
@@ -156,13 +163,15 @@ function histogram(found, counts, log2, label, texts) {
         "text-anchor": "middle" }, `2^${octave}`))));
 }
 
-function outcomes(log2, at, before, texts) {
+function outcomes(log2, at, before, others, texts) {
   const kinds = [["zero", "flushed"], ["subnormal", "subnormal"], ["even", "normal"], ["beyond", "overflowed"]];
   const casts = log2 === 0 ? [{ said: "S = 1", ...at }] : [{ said: "S = 1", ...before }, { said: `S = 2^${log2}`, ...at }];
   const rows = kinds.map(([color, kind]) => [
     element("span", {}, element("span", { class: `key ${color}` }), texts(`gradients.${kind}`)),
     ...casts.map((cast) => percent(cast[kind], cast.nonzero)), String(at[kind])]);
   rows.push([texts("gradients.norm_flushed"), ...casts.map((cast) => percent(cast.norm_flushed, 1)), ""]);
+  for (const [kind, count] of Object.entries(others))
+    rows.push([texts(`gradients.${kind}`), ...casts.map(() => ""), String(count)]);
   const { said } = casts.at(-1);
   return table([texts("gradients.becomes"), ...casts.map((cast) => cast.said), texts("gradients.values", { said })], rows);
 }

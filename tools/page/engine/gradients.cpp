@@ -152,11 +152,12 @@ double flushed_square(const Counts& counts, int scale_log2) {
   return sum + std::ldexp(static_cast<double>(counts.exponents.octave(border).powers_of_two), 2 * border);
 }
 
+/// None where no allowed scale is the last one without an infinity.
 std::optional<int> greatest_without_overflow(const ExponentHistogram& exponents) {
-  if (exponents.nonzero_finite() == 0) return std::nullopt;
   int scale_log2 = greatest_scale_log2;
-  while (scale_log2 > least_scale_log2 && exponents.overflowed_at_scale(scale_log2) > 0) --scale_log2;
-  return scale_log2;
+  while (scale_log2 >= least_scale_log2 && exponents.overflowed_at_scale(scale_log2) > 0) --scale_log2;
+  const bool is_last = least_scale_log2 <= scale_log2 && scale_log2 < greatest_scale_log2;
+  return is_last ? std::optional(scale_log2) : std::nullopt;
 }
 
 Json cast(const Counts& counts, int scale_log2) {

@@ -21,6 +21,7 @@ void engine_forget_counts(int first);
 const char* engine_counts(int number);
 
 /// What the cast to binary16 makes of the values times 2^scale_log2, to nearest-even: values that are flushed to zero, become
-/// subnormal, normal, infinite; the flushed part of the norm; and the largest scale without an infinity.
+/// subnormal, normal, infinite; the flushed part of the norm; and the largest scale without an infinity, null where none from
+/// 2^-112 to 2^122 is.
 const char* engine_cast_counts(int number, int scale_log2);
 }
