@@ -92,7 +92,7 @@ export async function loadTraining(bytes) {
     end: (training) => call("end_training", training),
     keepCounts: (recorded) => call("keep_counts", JSON.stringify(recorded)),
     countFile: (name, bytes) => ask("count_file", name, bytes, bytes.length),
-    forgetCounts: (first) => call("forget_counts", first),
+    forgetCounts: (number) => call("forget_counts", number),
     counts: (number) => ask("counts", number),
     castCounts: (number, scaleLog2) => ask("cast_counts", number, scaleLog2),
     productHash: (seed) => BigInt.asUintN(64, call("product_hash", BigInt(seed))),

@@ -3,9 +3,9 @@
 /// A chapter exports its `name`; `defaults`, all its parameters of the address, which are texts; the `words` it explains; where
 /// not every text will do, allowed(name, value, engine); and show(engine, state, texts, go), which gives an element.
 /// go({ value: "1" }) changes parameters and makes an entry of the browser's history, go(change, { replace: true }) changes the
-/// present one, as sliders and animations should. The chapter is then
+/// present one, as sliders and animations should; neither does anything once another chapter is shown. The chapter is then
 /// shown anew and the elements in the page are made equal to the new ones (patch.js), so that focus, a pointer that drags and
-/// what scrolls stay. leave() ends what runs when the chapter is left.
+/// what scrolls stay. leave() ends what runs when the chapter is left, drop(file) takes a file dropped on the page.
 
 import packedEngine from "engine.wasm.gz";
 import * as blocks from "./chapters/blocks.js";
@@ -127,13 +127,27 @@ function glossary({ words = [] }, texts) {
 
 /// The chapter, or the library's own sentence on what is wrong with what it was asked.
 function main({ chapter, language, parameters, unknown }, texts) {
+  const goHere = (change, options) => {
+    if (present.chapter === chapter) go(change, options);
+  };
   return element("main", {}, element("h2", {}, texts(`${chapter.name}.title`)),
     element("p", { class: "notice" }, texts(`${chapter.name}.notice`)), glossary(chapter, texts),
     unknown.length > 0 ? element("p", { class: "wrong", role: "status" },
       texts("unknown", { parts: unknown.join(", ").slice(0, 200) })) : null,
-    element("div", { id: "chapter" }, tried(() => chapter.show(engine, { ...parameters, language }, texts, go))),
+    element("div", { id: "chapter" }, tried(() => chapter.show(engine, { ...parameters, language }, texts, goHere))),
     element("p", { class: "note" }, texts("copy")),
     element("p", { class: "printed" }, texts("printed", { state: address({ chapter, language, parameters }) })));
+}
+
+/// A file that falls beside what takes it would else be opened in the place of the page.
+function takeFiles() {
+  const isOfFiles = ({ dataTransfer }) => dataTransfer.types.includes("Files");
+  addEventListener("dragover", (event) => isOfFiles(event) && event.preventDefault());
+  addEventListener("drop", (event) => {
+    if (!isOfFiles(event)) return;
+    event.preventDefault();
+    present.chapter.drop?.(event.dataTransfer.files[0]);
+  });
 }
 
 async function start() {
@@ -149,6 +163,7 @@ async function start() {
     written = undefined;
     if (location.hash !== address(present)) render(readState());
   });
+  takeFiles();
   render(readState());
   performance.mark("answered");
   document.documentElement.dataset.ready = "yes";

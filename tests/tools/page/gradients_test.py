@@ -108,8 +108,59 @@ class Gradients(Page):
         self.assertIn("fc.weight (3,) binary32", self.find("figcaption").text)
         self.assertIn("rounds 100 % of", self.find(".answer").text)
 
+    def drop(self, selector, name, content):
+        """Whether the browser leaves the file to the page."""
+        return self.browser.execute_script("""
+            const [selector, name, content] = arguments, dataTransfer = new DataTransfer();
+            dataTransfer.items.add(new File([new Uint8Array(content)], name));
+            return ["dragover", "drop"].every((kind) => !document.querySelector(selector).dispatchEvent(
+              new DragEvent(kind, { dataTransfer, bubbles: true, cancelable: true })))""", selector, name, list(content))
+
     def wait_for(self, text):
         WebDriverWait(self.browser, 20).until(lambda _: text in self.text(), text)
+
+    def test_dropped_anywhere(self):
+        self.open_gradients("")
+        for place in (".answer", "h1", "html"):
+            self.assertTrue(self.drop(place, f"on_{place[-1]}.npy", npy([1.0, 0.5])), place)
+            self.wait_for(f"on_{place[-1]}.npy")
+        self.find("a[href^='#number']").click()
+        self.assertTrue(self.drop("h1", "elsewhere.npy", npy([1.0])))
+        self.assertIn("#number", self.browser.current_url)
+
+    def test_a_file_that_is_read_when_another_chapter_is_shown(self):
+        self.open_gradients("")
+        self.browser.execute_script("""
+            const read = File.prototype.arrayBuffer;
+            File.prototype.arrayBuffer = async function () {
+              await new Promise((resolve) => { globalThis.goOn = resolve; });
+              return read.call(this);
+            }""")
+        self.drop(".answer", "late.npy", npy([1.0, 0.5]))
+        self.find("a[href^='#number']").click()
+        self.wait(lambda: self.all("#value"))
+        address = self.browser.current_url
+        self.browser.execute_async_script("goOn(); setTimeout(arguments[0], 500)")
+        self.assertEqual(self.browser.current_url, address)
+        self.choose("#format", "e4m3")
+        self.assertNotIn("network", self.browser.current_url)
+
+    def test_what_cannot_be_read_takes_no_other_file_away(self):
+        self.open_gradients("")
+        self.give("good.npy", npy([1.0, 2.0**-30]))
+        self.wait_for("good.npy")
+        self.give("bad.npy", b"abc")
+        self.wait_for("'bad.npy'")
+        self.assertIn("good.npy", self.find("figcaption").text)
+        self.assertIn("rounds 50 % of", self.find(".answer").text)
+        self.find("a[href^='#number']").click()
+        self.wait(lambda: self.all("#value"))
+        self.browser.back()
+        self.wait_for("good.npy")
+        self.assertFalse(self.all("[role=alert]"))
+        self.give("next.npy", npy([2.0**-30]))
+        self.wait_for("next.npy")
+        self.assertIn("rounds 100 % of", self.find(".answer").text)
 
     def test_what_is_zero_or_not_finite_is_told(self):
         self.open_gradients("")
@@ -135,15 +186,6 @@ class Gradients(Page):
         self.wait_for("tiny.npy")
         self.assertNotIn("argest S", self.text())
 
-    def test_dropped(self):
-        self.open_gradients("")
-        self.browser.execute_script("""
-            const transfer = new DataTransfer();
-            transfer.items.add(new File([new Uint8Array(arguments[0])], "dropped.npy"));
-            document.querySelector(".answer").dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }))""",
-            list(npy([1.0, 0.5])))
-        WebDriverWait(self.browser, 20).until(lambda _: "dropped.npy" in self.find("figcaption").text)
-
     def test_what_cannot_be_read_gets_a_sentence(self):
         self.open_gradients("")
         for name, content, said in (("a.txt", b"1 2 3", "'a.txt' is not read here; allowed: .npy and .safetensors"), ("a.npz", b"PK", "'a.npz'"),
@@ -156,7 +198,7 @@ class Gradients(Page):
             WebDriverWait(self.browser, 20).until(lambda _: self.all("[role=alert]") and said in self.alert(), name)
             self.assertTrue(self.find(".answer").text, name)
         self.browser.execute_script("""
-            const file = new File([], "huge.safetensors"), transfer = { files: [file] };
+            const file = new File([], "huge.safetensors"), transfer = { files: [file], types: ["Files"] };
             Object.defineProperty(file, "size", { value: 2 ** 31 });
             const event = new Event("drop", { bubbles: true, cancelable: true });
             event.dataTransfer = transfer;

@@ -14,7 +14,8 @@ const LEAST_LOG2 = -20, MOST_LOG2 = 40, EXAMPLE_LOG2 = 10, MOST_BYTES = 2 ** 28,
 /// Of binary16: up to 2^flushed all becomes zero, from 2^normal on numbers are normal, from 2^infinite on infinite.
 const BORDERS = { flushed: -25, normal: -14, infinite: 16 };
 
-let file, problem;  // the reader's file, { name, tensors }, and why the last one was not read
+/// The reader's file, { name, tensors }, why the last one was not read, and what reads one while the chapter is shown.
+let file, problem, open;
 
 export function allowed(parameter, value) {
   if (parameter === "network") return value === FILE || NETWORKS.includes(value);
@@ -24,18 +25,23 @@ export function allowed(parameter, value) {
   return isWhole(value.replace(/^-/, ""), 0, value.startsWith("-") ? -LEAST_LOG2 : MOST_LOG2);
 }
 
+export function leave() {
+  problem = open = undefined;
+}
+
+export function drop(dropped) {
+  open?.(dropped);
+}
+
 export function show(engine, state, texts, go) {
   const module = trainingModule(texts, () => go({}, { replace: true }));
   if (!module) return element("p", { role: "status", "data-loading": true }, texts("training.loading"));
-  const open = (opened) => read(opened, module, texts, go);
-  return element("div", { ondragover: (event) => event.preventDefault(), ondrop: (event) => {
-    event.preventDefault();
-    open(event.dataTransfer.files[0]);
-  } }, asked(state, texts, go, open), problem ? element("p", { class: "wrong", role: "alert" }, problem) : null,
-  answer(module, state, texts, go));
+  open = (opened) => read(opened, module, texts, go);
+  return element("div", {}, asked(state, texts, go),
+    problem ? element("p", { class: "wrong", role: "alert" }, problem) : null, answer(module, state, texts, go));
 }
 
-function asked(state, texts, go, open) {
+function asked(state, texts, go) {
   const names = NETWORKS.map((network) => [network, texts(`gradients.${network}`)]);
   const ask = (change) => {
     problem = undefined;
@@ -67,14 +73,13 @@ function tensorText({ name, shape, format }, texts) {
 async function read(opened, module, texts, go) {
   if (!opened) return;
   problem = undefined;
-  const first = file?.tensors[0].number;
   try {
     const size = rounded(opened.size / 1e9);
     if (opened.size > MOST_BYTES) throw new Error(texts("gradients.too_large", { name: opened.name, size }));
     const bytes = new Uint8Array(await opened.arrayBuffer());
-    if (first !== undefined) module.forgetCounts(first);
-    file = undefined;
-    file = { name: opened.name, tensors: module.countFile(opened.name, bytes) };
+    const tensors = module.countFile(opened.name, bytes), before = file?.tensors ?? [];
+    file = { name: opened.name, tensors };
+    for (const { number } of before) module.forgetCounts(number);
   } catch (error) {
     const { name } = opened, { message } = error;
     problem = message.includes(name) ? message : texts("gradients.broken", { name, message });

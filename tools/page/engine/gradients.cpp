@@ -193,8 +193,8 @@ const char* engine_count_file(const char* name, const char* bytes, std::size_t s
   return answer(count_file(name, {reinterpret_cast<const std::byte*>(bytes), size}));
 }
 
-void engine_forget_counts(int first) {
-  kept().erase(kept().lower_bound(first), kept().end());
+void engine_forget_counts(int number) {
+  kept().erase(number);
 }
 
 const char* engine_counts(int number) {

@@ -14,8 +14,8 @@ int engine_keep_counts(const char* recorded);
 /// tensor, and of all together first where there are several, its number, name, shape, format, and counts.
 const char* engine_count_file(const char* name, const char* bytes, std::size_t size);
 
-/// Forgets what has these and all later numbers.
-void engine_forget_counts(int first);
+/// Forgets what has this number.
+void engine_forget_counts(int number);
 
 /// What is drawn of counts: the lowest octave, values of each octave, and those that are in none.
 const char* engine_counts(int number);
