@@ -5,9 +5,10 @@ import re
 import struct
 import tempfile
 
-from case import Keys, Page, WebDriverWait
+from case import Keys, Page, Select, WebDriverWait
 
 RECORDS = pathlib.Path(__file__).parents[3] / "experiments/records/claims"
+NETWORKS = sorted(record.name.removeprefix("gradients_") for record in RECORDS.glob("gradients_*"))
 
 
 def npy(values, kind="f4", shape=None):
@@ -38,7 +39,7 @@ class Gradients(Page):
         return re.findall(r"([\d.e+-]+) %", next(text for name, text in self.rows().items() if name.startswith(row)))
 
     def test_what_a_scale_saves_is_what_the_records_say(self):
-        for network in ("mlp", "autoencoder", "cnn", "ssd", "transformer", "lstm"):
+        for network in NETWORKS:
             with open(RECORDS / f"gradients_{network}/over_training.csv", encoding="utf-8") as file:
                 rows = [row for row in csv.DictReader(file) if row["quantity"] == "weight gradients"]
             with open(RECORDS / f"gradients_{network}/moments.csv", encoding="utf-8") as file:
@@ -76,7 +77,9 @@ class Gradients(Page):
 
     def test_every_moment_and_kind(self):
         self.open_gradients("")
-        for network in ("mlp", "cnn", "ssd", "transformer", "lstm", "autoencoder"):
+        networks = [option.get_attribute("value") for option in Select(self.find("#network")).options]
+        self.assertEqual(sorted(networks), sorted([*NETWORKS, "file"]))
+        for network in NETWORKS:
             self.choose("#network", network)
             for moment in ("0", "1", "2"):
                 self.choose("#moment", moment)
