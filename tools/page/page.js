@@ -5,7 +5,7 @@
 /// go({ value: "1" }) changes parameters and makes an entry of the browser's history, go(change, { replace: true }) changes the
 /// present one, as sliders and animations should; neither does anything once another chapter is shown. The chapter is then
 /// shown anew and the elements in the page are made equal to the new ones (patch.js), so that focus, a pointer that drags and
-/// what scrolls stay. leave() ends what runs when the chapter is left, drop(file) takes a file dropped on the page.
+/// what scrolls stay. leave() ends what runs when another chapter is chosen, drop(file) takes a file dropped on the page.
 
 import packedEngine from "engine.wasm.gz";
 import * as blocks from "./chapters/blocks.js";
@@ -93,15 +93,14 @@ function translator(language) {
 }
 
 function render(state) {
-  const before = present;
+  const before = present, isChapter = before?.chapter === state.chapter;
   present = state;
-  const isSame = before?.chapter === state.chapter && before.language === state.language;
-  if (!isSame) before?.chapter.leave?.();
+  if (!isChapter) before?.chapter.leave?.();
   const texts = translator(state.language);
   document.documentElement.lang = state.language;
   document.title = `${texts(`${state.chapter.name}.title`)} - ${texts("title")}`;
   const fresh = [header(state, texts), main(state, texts)];
-  if (isSame) fresh.forEach((part, i) => patch(document.body.children[i], part));
+  if (isChapter && before.language === state.language) fresh.forEach((part, i) => patch(document.body.children[i], part));
   else document.body.replaceChildren(...fresh);
 }
 

@@ -40,7 +40,7 @@ export class TrainingPair {
   }
 
   begin(policy, scaler) {
-    return { number: this.module.begin(this.network, policy, spec(scaler), this.seed), scaler, followed: [], steps: [] };
+    return { number: this.module.begin(this.network, policy, spec(scaler), this.seed), scaler, made: 0, steps: [] };
   }
 
   end() {
@@ -50,9 +50,19 @@ export class TrainingPair {
   /// Sets the course. What was trained stays, as far as it followed this course, too.
   follow(course) {
     this.course = course;
-    if (this.narrow?.followed.every((scaler, step) => scaler === scalerAt(course, step))) return;
-    if (this.narrow) this.module.end(this.narrow.number);
-    this.narrow = this.begin(POLICIES.narrow, scalerAt(course, 0));
+    this.narrow ??= this.begin(POLICIES.narrow, scalerAt(course, 0));
+    const other = this.narrow.steps.findIndex(({ scaler }, step) => scaler !== scalerAt(course, step));
+    if (other >= 0) this.rewind(other);
+  }
+
+  /// Forgets what FP16 made from this step on. Those before it are made again, unseen, when one is wanted that is not there.
+  rewind(step) {
+    const steps = this.narrow.steps.slice(0, step);
+    if (this.narrow.made > step) {
+      this.module.end(this.narrow.number);
+      this.narrow = this.begin(POLICIES.narrow, scalerAt(this.course, 0));
+    }
+    this.narrow.steps = steps;
   }
 
   /// S that such a scaler begins with.
@@ -67,12 +77,11 @@ export class TrainingPair {
 
   /// One step of the training that is behind.
   advance() {
-    const { wide, narrow } = this, step = narrow.steps.length;
-    if (step > wide.steps.length) return this.step(wide);
-    const scaler = scalerAt(this.course, step);
+    const { wide, narrow } = this;
+    if (narrow.steps.length > wide.steps.length) return this.step(wide);
+    const scaler = scalerAt(this.course, narrow.made);
     if (scaler !== narrow.scaler) this.module.replaceScaler(narrow.number, spec(scaler));
     narrow.scaler = scaler;
-    narrow.followed.push(scaler);
     return this.step(narrow);
   }
 
@@ -82,6 +91,7 @@ export class TrainingPair {
     const layers = gradients.filter(({ name }) => name.endsWith(".weight")).map(({ name, values, zero }) =>
       ({ name: name.replace(/\.weight$/, ""), zero: zero / values }));
     performance.measure(training === this.wide ? "FP32 step" : "FP16 step", { start });
-    training.steps.push({ loss, scale, next: next_scale, skipped: decision !== "apply", layers });
+    const step = { scaler: training.scaler, loss, scale, next: next_scale, skipped: decision !== "apply", layers };
+    training.steps[training.made++] = step;
   }
 }

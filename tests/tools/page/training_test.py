@@ -44,6 +44,54 @@ class Training(Page):
         self.press("Restart")
         self.assertIn("Nothing is trained yet", self.text())
 
+    def go_and_come_back(self):
+        self.find("a[href^='#number']").click()
+        self.wait(lambda: self.all("#value"))
+        self.find("a[href^='#training']").click()
+        self.wait(lambda: self.all("#play"))
+
+    def test_it_goes_on_from_the_step_that_is_shown(self):
+        self.wait_for_steps("network=autoencoder&course=0:none", 30)
+        self.go_and_come_back()
+        self.assertIn("Nothing is trained yet", self.text())
+        self.press("One step")
+        self.wait(lambda: self.steps() == 1)
+        self.press("static")
+        self.assertIn("course=0%3Anone%2C1%3Astatic.0&step=1", self.wait_for_address("static.0&step=1"))
+        self.find("#scale").send_keys(*[Keys.ARROW_RIGHT] * 10)
+        self.assertIn("course=0%3Anone%2C1%3Astatic.10&step=1", self.wait_for_address("static.10&step=1"))
+        self.open_step(20)
+        again = self.find(".answer").text
+        self.wait_for_steps("network=autoencoder&course=0:none,1:static.10", 20)
+        self.assertEqual(self.find(".answer").text, again)
+        self.press("Restart")
+        self.browser.execute_script("""
+            globalThis.seen = [];
+            new MutationObserver(() => seen.push(document.querySelector(".answer").textContent)).observe(
+              document.querySelector("main"), { subtree: true, childList: true, characterData: true })""")
+        self.press("Run")
+        seen = lambda: re.findall(r"After (\d+) steps", " ".join(self.browser.execute_script("return seen")))
+        WebDriverWait(self.browser, 60).until(lambda _: seen())
+        self.assertLess(int(seen()[0]), 20)
+        self.press("Pause")
+
+    def open_step(self, step):
+        """Another address of the same page, as one that is typed."""
+        address = re.sub(r"step=\d+", f"step={step}", self.browser.current_url)
+        self.browser.execute_script("location.href = arguments[0]", address)
+        WebDriverWait(self.browser, 60).until(lambda _: f"After {step} steps" in self.text())
+
+    def test_another_language_does_not_end_it(self):
+        self.open("#training&network=mlp")
+        self.press("Run")
+        WebDriverWait(self.browser, 60).until(lambda _: re.search(r"After \d+ steps", self.text()))
+        self.choose("#language", "de")
+        self.wait(lambda: re.search(r"Nach \d+ Schritten", self.text()))
+        self.assertEqual(self.find("#play").text, "Pause")
+        steps = int(re.search(r"Nach (\d+) Schritten", self.text())[1])
+        WebDriverWait(self.browser, 20).until(lambda _: f"Nach {steps} " not in self.text())
+        self.press("Pause")
+
     def test_the_last_step_is_told(self):
         self.open("#training&network=mlp&step=1990")
         WebDriverWait(self.browser, 120).until(lambda _: "After 1990 steps" in self.text())
@@ -59,6 +107,8 @@ class Training(Page):
     def test_every_scaler_and_a_scale_that_overflows(self):
         self.wait_for_steps("network=mlp&course=0:static.30", 12)
         self.assertIn("Steps skipped because a gradient overflowed: 12.", self.text())
+        self.assertIn("With S = 2^30 the gradient overflowed in FP16, and the last step was skipped.", self.text())
+        self.assertNotIn("no layer has lost", self.text())
         self.press("dynamic")
         self.assertIn("12:dynamic", self.wait_for_address("12%3Adynamic").replace("%3A", ":"))
         self.assertEqual(self.find(".buttons [aria-pressed=true]").text, "dynamic")

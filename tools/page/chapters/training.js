@@ -37,12 +37,28 @@ export function show(engine, state, texts, go) {
     pair = new TrainingPair(module, state.network, SEED);
   }
   pair.follow(readCourse(state.course));
-  redraw = (step) => go(step === undefined ? {} : { step: String(step) }, { replace: true });
+  redraw = () => {
+    const change = playing ? { step: String(pair.done) } : {};
+    playing &&= pair.done < MOST_STEPS;
+    go(change, { replace: true });
+  };
   if (!playing) wanted = Number(state.step);
   work();
-  const shown = playing ? pair.done : Math.min(pair.done, Number(state.step));
+  const shown = shownStep(state);
   return element("div", {}, controls(state, texts, go, shown), sentence(shown, texts), losses(shown, texts),
     stairs(shown, texts), layers(shown, texts), sizes(module, state, texts));
+}
+
+/// A step that was asked for may lie before those that were made.
+function shownStep(state) {
+  return playing ? pair.done : Math.min(pair.done, Number(state.step));
+}
+
+/// The step that is shown, from which the next one goes on: FP16 forgets those that it made after it.
+function returned(state) {
+  const shown = shownStep(state);
+  if (shown < pair.done) pair.rewind(shown);
+  return shown;
 }
 
 /// Trains on in slices, between which the page does what else is asked of it.
@@ -55,9 +71,7 @@ function work() {
     isWorking = pair.done < wanted;
     if (isWorking) port2.postMessage(null);
     else port1.close();
-    const step = playing ? pair.done : undefined;
-    if (pair.done >= MOST_STEPS) playing = false;
-    draw(step);
+    draw();
   };
   port2.postMessage(null);
 }
@@ -75,21 +89,23 @@ function slice() {
 }
 
 /// Shows the chapter anew, at a step where it has moved on, now and then, and at the end.
-function draw(step) {
+function draw() {
   const now = performance.now(), isCalm = matchMedia("(prefers-reduced-motion: reduce)").matches;
   if (isWorking && now - drawnAt < (isCalm ? CALM_PAUSE : PAUSE)) return;
   drawnAt = now;
-  requestAnimationFrame(() => redraw?.(step));
+  requestAnimationFrame(() => redraw?.());
 }
 
 function controls(state, texts, go, shown) {
   const present = scalerAt(pair.course, shown), [kind] = present.split("."), log2 = scaleLog2(shown);
-  const choose = (scaler, options) =>
-    go({ course: courseText(withScaler(pair.course, pair.narrow.steps.length, scaler)), step: String(pair.done) }, options);
+  const choose = (scaler, options) => {
+    const step = String(returned(state));
+    go({ course: courseText(withScaler(pair.course, pair.narrow.steps.length, scaler)), step }, options);
+  };
   const scale = { min: 0, max: MOST_LOG2, value: Math.min(MOST_LOG2, Math.max(0, log2)), text: `2^${log2}` };
   const scalers = SCALERS.map((scaler) => element("button", { "aria-pressed": String(scaler === kind),
     onclick: () => choose(scaler === "static" ? `static.${scale.value}` : scaler) }, texts(`training.${scaler}`)));
-  return element("div", {}, steps(present, texts, go),
+  return element("div", {}, steps(state, shown, present, texts, go),
     element("div", { class: "asked" },
       slider("scale", texts("training.scale"), scale, (value) => choose(`static.${value}`, { replace: true })),
       choice("network", texts("training.network"), NETWORKS.map((each) => [each, texts(`training.${each}`)]), state.network,
@@ -100,21 +116,23 @@ function controls(state, texts, go, shown) {
     element("div", { class: "buttons", role: "group", "aria-label": texts("training.scalers") }, ...scalers));
 }
 
-function steps(present, texts, go) {
+function steps(state, shown, present, texts, go) {
   const play = () => {
+    const step = returned(state);
     playing = !playing;
-    wanted = playing ? MOST_STEPS : pair.done;
-    go({ step: String(pair.done) }, { replace: true });
+    wanted = playing ? MOST_STEPS : step;
+    go({ step: String(step) }, { replace: true });
   };
   const one = () => {
+    const step = shownStep(state) + 1;
     playing = false;
-    go({ step: String(Math.min(MOST_STEPS, pair.done + 1)) }, { replace: true });
+    go({ step: String(Math.min(MOST_STEPS, step)) }, { replace: true });
   };
   const restart = () => {
     playing = false;
     go({ course: courseText([{ step: 0, scaler: present }]), step: "0" });
   };
-  const isAtEnd = pair.done >= MOST_STEPS;
+  const isAtEnd = shown >= MOST_STEPS;
   return element("div", { class: "buttons" },
     element("button", { id: "play", onclick: play, disabled: isAtEnd }, texts(playing ? "training.pause" : "training.run")),
     element("button", { onclick: one, disabled: isAtEnd }, texts("training.one")),
@@ -125,7 +143,7 @@ function steps(present, texts, go) {
 function scaleLog2(shown) {
   const [kind, log2] = scalerAt(pair.course, shown).split(".");
   if (kind === "static") return Number(log2);
-  const isNew = shown === 0 || pair.narrow.followed[shown - 1].split(".")[0] !== kind;
+  const isNew = shown === 0 || pair.narrow.steps[shown - 1].scaler.split(".")[0] !== kind;
   return Math.round(Math.log2(isNew ? pair.firstScale(kind) : pair.narrow.steps[shown - 1].next));
 }
 
@@ -161,8 +179,8 @@ function sentence(shown, texts) {
   const skipped = pair.narrow.steps.slice(0, shown).filter((step) => step.skipped).length, layer = poorest(shown);
   const values = { scale: power(pair.narrow.steps[shown - 1].scale), layer: layer.name, zero: percent(layer.zero),
     wide_zero: percent(layer.wide) };
-  const said = [texts("training.losses", lossValues(shown)),
-    texts(layer.zero - layer.wide > 0.01 ? "training.dead" : "training.alive", values)];
+  const last = pair.narrow.steps[shown - 1].skipped ? "overflowed" : layer.zero - layer.wide > 0.01 ? "dead" : "alive";
+  const said = [texts("training.losses", lossValues(shown)), texts(`training.${last}`, values)];
   if (skipped > 0) said.push(texts("training.skipped", { skipped }));
   if (shown >= MOST_STEPS) said.push(texts("training.ended", { steps: MOST_STEPS }));
   return element("p", { class: "answer" }, said.join(" "));
