@@ -48,6 +48,9 @@ std::size_t write_operands(const Instruction& instruction, std::uint32_t shard, 
     const std::array codes{trial.a, trial.b, trial.c};
     for (std::size_t k = 0; k < used; ++k) store(memory.operands(k) + index * bytes[k], bytes[k], codes[k]);
   }
+  constexpr int unwritten = 0xa5;  // no exceptions have this code, and few results
+  std::memset(memory.results(), unwritten, count * stored_bytes(instruction.result));
+  std::memset(memory.exceptions(), unwritten, count * sizeof(Exceptions));
   return count;
 }
 

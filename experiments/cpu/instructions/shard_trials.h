@@ -33,8 +33,9 @@ class ShardMemory {
   std::byte* memory_;
 };
 
-/// Writes the shard's operands and returns how many trials it has. The domain's shards are no larger than
-/// ShardMemory::most_trials.
+/// Writes the shard's operands, and over the results and exceptions of an earlier one what is wrong almost everywhere, so
+/// that a row which stores nothing is not judged by another's. Returns how many trials the shard has. The domain's shards
+/// are no larger than ShardMemory::most_trials.
 std::size_t write_operands(const Instruction& instruction, std::uint32_t shard, const ShardMemory& memory);
 
 /// Whether a shard's exceptions are judged besides its values: in the sample of 2^22 that begins with the borders. The

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <iostream>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,11 +29,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::uint64_t usual_samples = 1 << 22;
+
 struct Options {
   std::vector<std::string> families;
   std::string rows;
   std::string emulation = "auto";
-  std::uint64_t samples = 1 << 22;
+  std::uint64_t samples = usual_samples;
   bool exhaustive = false;
   bool restart = false;
   std::string from;
@@ -74,13 +77,34 @@ Emulation emulation_called(const std::string& name) {
   throw UsageError(fmt::format("--emulator: '{}' is not allowed; allowed: auto, always, never", name));
 }
 
+/// A file tells how far its rows were tried and by whom.
+void require_nothing_beside_from(const Options& options) {
+  constexpr const char* reason = "is of rows that are run, and --from takes what a program alone has found";
+  if (emulation_called(options.emulation) != Emulation::where_needed)
+    throw UsageError(fmt::format("--emulator: {}", reason));
+  if (options.exhaustive) throw UsageError(fmt::format("--exhaustive: {}", reason));
+  if (options.samples != usual_samples) throw UsageError(fmt::format("--samples, or --quick: {}", reason));
+}
+
+/// The processors of the chosen families in the file.
+std::vector<Processor> processors_from(const Options& options) {
+  std::vector<Processor> recorded = recorded_processors(options.from);
+  if (recorded.empty()) throw std::runtime_error(fmt::format("file '{}' has no row", options.from));
+  std::vector<std::string_view> names;
+  for (const Processor& each : recorded) names.push_back(each.family->name);
+  std::erase_if(recorded, [&](const Processor& each) {
+    return std::ranges::find(options.families, each.family->name) == options.families.end();
+  });
+  if (recorded.empty())
+    throw UsageError(fmt::format("--families: file '{}' has no row of {}; it has: {}", options.from,
+                                 fmt::join(options.families, ", "), fmt::join(names, ", ")));
+  return recorded;
+}
+
 std::vector<Processor> processors_of(const Options& options) {
   if (!options.from.empty()) {
-    std::vector<Processor> recorded = recorded_processors(options.from);
-    std::erase_if(recorded, [&](const Processor& each) {
-      return std::ranges::find(options.families, each.family->name) == options.families.end();
-    });
-    return recorded;
+    require_nothing_beside_from(options);
+    return processors_from(options);
   }
   const fs::path programs = program_folder();
   const Emulation emulation = emulation_called(options.emulation);

@@ -220,6 +220,34 @@ TEST_CASE("cpu instructions: the judge finds a wrong value, and wrong exceptions
   }
 }
 
+TEST_CASE("cpu instructions: records tell by a domain's words whether it is complete, and rightly") {
+  using experiments::validation::domains;
+  for (const Family& family : families()) {
+    for (const Instruction& row : family.instructions()) {
+      INFO(row.name);
+      const bool is_told = std::ranges::any_of(domains, [&](const experiments::validation::Domain& each) {
+        return each.is_complete && each.meaning == row.domain->meaning;
+      });
+      CHECK(is_told == row.domain->is_complete);
+    }
+  }
+}
+
+TEST_CASE("cpu instructions: a row that stores nothing is not judged by what the row before it has left") {
+  std::vector<std::byte> bytes(ShardMemory::size);
+  const ShardMemory memory(bytes.data());
+  for (const char* name : {"fadd h, h, h", "fadd 8h, 8h, 8h", "fcvt d, h", "fmlal 4s, 4h, 4h"}) {
+    INFO(name);
+    const Instruction& row = row_called("aarch64", name);
+    const std::uint32_t shard = experiments::validation::sampled_shards(*row.domain, 1).front();
+    const std::vector<Outcome> expected = answered(row, shard, memory);
+    write_operands(row, shard, memory);
+    const std::uint64_t groups = expected.size() / static_cast<std::size_t>(row.lanes);
+    CHECK(judge(row, shard, expected, memory, true, 0).result.mismatches >= groups);
+    CHECK(judge(row, shard, expected, memory, false, 0).result.mismatches > expected.size() * 99 / 100);
+  }
+}
+
 TEST_CASE(
     "cpu instructions: rows of this processor are right on their first shard, and a planted one is not") {
   std::vector<std::byte> bytes(ShardMemory::size);

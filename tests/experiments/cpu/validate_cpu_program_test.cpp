@@ -159,7 +159,8 @@ TEST_CASE("validate_cpu: a program alone gives the same verdict, and --from make
   INFO(alone.output);
   CHECK(alone.exit_code == 0);
   CHECK(contains(alone.output, "every result and every exception is the expected one"));
-  const Outcome recorded = run("validate_cpu" + options + " --from " + file + " --out " + from, limit);
+  const std::string rows = options.substr(0, options.find(" --quick"));
+  const Outcome recorded = run("validate_cpu" + rows + " --from " + file + " --out " + from, limit);
   INFO(recorded.output);
   CHECK(recorded.exit_code == 0);
   REQUIRE(run("validate_cpu" + options + " --out " + here, limit).exit_code == 0);
@@ -192,6 +193,24 @@ TEST_CASE(
   refused("\nrow " + family + " ", "\nrow " + family + " no_", "has a row 'no_");
   refused("\nshard ", "\nshard 4000", "which ends before");
   refused("\nshard ", "\ndifference 0 4000000000 0 0 0 0\nshard ", "has input 4000000000 of shard 0");
+
+  std::ofstream(file) << content;
+  const auto refuses = [&](const std::string& more, const std::string& reason) {
+    const Outcome outcome =
+        run("validate_cpu --from " + file + more + " --out " + (directory / "out").string(), limit);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 2);
+    CHECK(contains(outcome.output, reason));
+  };
+  const std::string reason = ": is of rows that are run";
+  refuses(" --emulator never", "--emulator" + reason);
+  refuses(" --exhaustive", "--exhaustive" + reason);
+  for (const char* const option : {" --samples 65537", " --quick"})
+    refuses(option, "--samples, or --quick" + reason);
+  const std::string other = family == "riscv64" ? "aarch64" : "riscv64";
+  refuses(" --families " + other, "file '" + file + "' has no row of " + other + "; it has: " + family);
+  std::ofstream(file) << content.substr(0, content.find("\nfamily ")) << "\nend\n";
+  refuses("", "file '" + file + "' has no row");
 
   const Outcome nowhere = run(command + "/nonexistent/x.txt --samples 4294967296", "timeout 60 ");
   CHECK(nowhere.exit_code == 2);
