@@ -101,6 +101,17 @@ SweepSettings settings_of(const Options& options, const Devices& devices, const 
   return settings;
 }
 
+void require_triples(const SweepSettings& settings) {
+  const bool has_any = std::ranges::any_of(settings.rows, [](std::size_t row) {
+    return rows()[row].is_on_gpu() && rows()[row].operation->family == fused_family;
+  });
+  if (!settings.all_triples || (settings.on_gpu && has_any)) return;
+  throw std::invalid_argument(
+      settings.on_gpu
+          ? fmt::format("--fma48: is of the family {}, of which --op chooses no operation", fused_family)
+          : "--fma48: is of rows on a GPU, and none run on one (--device)");
+}
+
 /// The findings of the rows, then those of the recorded steps.
 std::vector<Finding> findings_of(const std::vector<RowOutcome>& outcomes, const DeviceFailures& failures,
                                  const Chosen& is_chosen) {
@@ -187,6 +198,7 @@ void run(Run& run, const Options& options, std::string& for_screen) {
   if (devices.gpu) note_gpu(run.record(), *devices.gpu, shards);
 
   SweepSettings settings = settings_of(options, devices, is_chosen);
+  require_triples(settings);
   settings.file = file;
   DeviceFailures failures;
   const std::vector<RowOutcome> outcomes = sweep(settings, shards, run, failures);

@@ -57,7 +57,7 @@ class Sweeper {
     const Row& row = rows()[outcome.row];
     if (!row.is_on_gpu()) return sampled_shards(row.domain(), settings_.samples);
     const Driver& driver = driver_of(outcome.row);
-    const bool all = settings_.all_triples && row.operation->family == "fused multiply-add";
+    const bool all = settings_.all_triples && row.operation->family == fused_family;
     return sampled_shards(driver.domain, all ? driver.domain.inputs : settings_.gpu_samples / driver.cost);
   }
 

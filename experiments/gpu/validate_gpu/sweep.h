@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/experiment.h"
@@ -17,6 +18,9 @@
 
 namespace experiments::validate_gpu {
 
+/// Of the operations with three operands.
+inline constexpr std::string_view fused_family = "fused multiply-add";
+
 struct SweepSettings {
   std::vector<std::size_t> rows;  ///< indices into rows(); those that do not run here are passed over
   std::filesystem::path file;     ///< of the shards
@@ -24,7 +28,7 @@ struct SweepSettings {
   std::uint64_t samples = 0;  ///< trials of a row on the CPU; at least that many, in whole shards
   /// Likewise on a GPU, where a shard may be 2^32 of them.
   std::uint64_t gpu_samples = 0;
-  bool all_triples = false;  ///< all 2^48 of the fused multiply-adds on a GPU
+  bool all_triples = false;  ///< all 2^48 of the fused multiply-adds, fused_family, on a GPU
   /// No shard is begun that would, if it takes as long as the row's last one, end later than this after the start.
   std::optional<double> budget_s = std::nullopt;
   std::size_t counterexamples = 8;  ///< kept of a row

@@ -39,6 +39,14 @@ std::map<std::string, std::string> lasting_contents(const std::string& directory
 
 }  // namespace
 
+TEST_CASE("validate_gpu: all triples are refused where no row has three operands") {
+  const TemporaryDirectory directory;
+  const Outcome refused = run(command + "--fma48 --out " + (directory / "out").string());
+  CHECK(refused.exit_code == 2);
+  CHECK(contains(refused.output,
+                 "--fma48: is of the family fused multiply-add, of which --op chooses no operation"));
+}
+
 TEST_CASE("validate_gpu: rows on a device are run, recorded and compared") {
   const TemporaryDirectory directory;
   const std::string out = directory / "out", theirs = directory / "theirs.bin";

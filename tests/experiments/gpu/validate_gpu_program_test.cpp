@@ -188,6 +188,7 @@ TEST_CASE("validate_gpu: what it refuses is one line and exit code 2, and nothin
   refuses("--op ''", "--op");
   refuses("--device gpu", "'gpu' is not allowed; allowed: auto, cpu, cuda, all");
   refuses("--budget -1", "--budget");
+  refuses("--op hfma --device cpu --fma48", "--fma48: is of rows on a GPU, and none run on one (--device)");
   refuses("--gpu-samples 0", "--gpu-samples");
   refuses("--samples 0", "--samples");
   refuses("--compare " + other, "begins with 'halflab shards 2'; give that of a run of this version");
