@@ -184,7 +184,8 @@ TEST_CASE("halflab allreduce: what only the rounding of binary64 to FP32 loses i
       beyond.starts_with("This is of the 1 of 3 elements that are finite at every rank. Left out, as NaN or "
                          "infinite at some rank already: 1, and as beyond FP32, to which values are rounded "
                          "first: 1. "));
-  CHECK(reduced({1e300}).out.starts_with("It cannot be told: no element is finite at every rank, 1 of 1 since FP32"));
+  CHECK(reduced({1e300}).out.starts_with(
+      "It cannot be told: no element is finite at every rank, 1 of 1 since FP32"));
   const std::string tiny = reduced({3e-200, -4e-200}).out;
   CHECK(tiny.starts_with("It cannot be told: of what FP32 holds"));
   CHECK(tiny.find("to FP32 first loses 100.0 % of their norm") != std::string::npos);
