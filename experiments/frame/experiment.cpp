@@ -150,8 +150,9 @@ int run(int argc, const char* const* argv, const Experiment& experiment, const L
     if (record->is_kept()) {
       Json known = settings(experiment.program, command_line);
       if (laboratory.arithmetic) known.update(laboratory.arithmetic());
-      record->commit(known);
-      if (experiment.published) experiment.published(record->directory());
+      record->commit(known, [&] {
+        if (experiment.add_page) experiment.add_page(*record);
+      });
     }
     streams.out << (options.json ? found(experiment.program, run, *record).to_text(2) + "\n"
                                  : printable(record->verdict()));

@@ -81,8 +81,8 @@ struct Experiment {
   /// Whether a run with these options is to have a record in its directory; those of which others share the directory have
   /// none. Null: it is.
   std::function<bool()> has_record = {};
-  /// What comes after the directory is complete; none without.
-  std::function<void(const std::filesystem::path& directory)> published = {};
+  /// Writes into the staging folder of a record that has all else, its manifest included; none without.
+  std::function<void(const RunRecord&)> add_page = {};
 };
 
 /// What the programs of one laboratory share and the frame does not know.

@@ -63,16 +63,23 @@ std::string checksum_of(const fs::path& file) {
   return fmt::format("{:08x}", mark_of(file, std::numeric_limits<std::uint64_t>::max()).checksum);
 }
 
-/// The files in the directory that its present manifest lists; none when there is no readable one.
-std::vector<std::string> listed_files(const fs::path& directory) {
-  const Json listed = manifest_in(directory).value("files");
+/// Whether a manifest is one that commit() wrote.
+bool is_of_a_run(const Json& manifest) {
+  return manifest.value("git_revision").is_string() && manifest.value("checksums").is_object();
+}
+
+/// The files in the directory that are still as the run wrote them whose manifest lies there.
+std::vector<std::string> untouched_files(const fs::path& directory) {
+  const Json manifest = manifest_in(directory);
   std::vector<std::string> files;
-  if (!listed.is_array()) return files;
-  for (const Json& entry : listed.elements()) {
-    const fs::path file = entry.is_string() ? entry.string() : "";
+  if (!is_of_a_run(manifest)) return files;
+  const Json checksums = manifest.at("checksums");
+  for (const auto& [name, checksum] : checksums.members()) {
+    const fs::path file = name;
     // A damaged manifest must not lead to files outside its directory.
     const bool is_inside = file.is_relative() && !file.empty() && *file.lexically_normal().begin() != "..";
-    if (is_inside && fs::is_regular_file(directory / file)) files.push_back(file.string());
+    if (is_inside && fs::is_regular_file(directory / file) && checksum == Json(checksum_of(directory / file)))
+      files.push_back(name);
   }
   return files;
 }
@@ -83,6 +90,23 @@ void remove_with_empty_folders(const fs::path& directory, const fs::path& file) 
   for (fs::path folder = file.parent_path(); !folder.empty(); folder = folder.parent_path()) {
     if (::rmdir((directory / folder).c_str()) != 0) return;
   }
+}
+
+/// The files below a directory but for the manifest, sorted.
+std::vector<std::string> files_in(const fs::path& directory) {
+  std::vector<std::string> files;
+  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(directory)) {
+    const std::string file = entry.path().lexically_relative(directory).string();
+    if (!entry.is_directory() && file != manifest_name) files.push_back(file);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+Json listing(Json manifest, const fs::path& directory, const std::vector<std::string>& files) {
+  manifest["files"] = Json(files);
+  for (const std::string& file : files) manifest["checksums"][file] = checksum_of(directory / file);
+  return manifest;
 }
 
 std::string quoted_where_needed(const std::string& text) {
@@ -209,6 +233,8 @@ RunRecord::RunRecord(fs::path directory)
     throw std::runtime_error(refusal_of(directory_, why));
   };
   std::error_code error;
+  if (fs::exists(directory_ / manifest_name, error) && !is_of_a_run(manifest_in(directory_)))
+    refuse("the manifest.json in it is of no run of Halflab's; choose another, or move that file away");
   fs::create_directories(directory_, error);
   if (error) refuse(error.message());
   lock_ = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -272,23 +298,27 @@ void RunRecord::flush() {
   for (const std::unique_ptr<Table>& table : tables_) table->flush();
 }
 
-void RunRecord::commit(const Json& settings) {
+void RunRecord::commit(const Json& settings, const std::function<void()>& add_page) {
   flush();
   write_contents(staging_ / "summary.json", summary_json().to_text(2) + "\n");
   write_contents(staging_ / "verdict.txt", verdict_);
-
-  std::vector<std::string> files;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(staging_)) {
-    if (!entry.is_directory()) files.push_back(entry.path().lexically_relative(staging_).string());
+  const Json circumstances = manifest(settings);
+  const auto list_files = [&] {
+    const std::vector<std::string> files = files_in(staging_);
+    write_contents(staging_ / manifest_name, listing(circumstances, staging_, files).to_text(2) + "\n");
+    return files;
+  };
+  std::vector<std::string> files = list_files();
+  if (add_page) {
+    add_page();
+    files = list_files();
   }
-  std::sort(files.begin(), files.end());
-  write_contents(staging_ / manifest_name, manifest(settings, files).to_text(2) + "\n");
 
   for (const std::string& file : files) {
     if (fs::is_directory(directory_ / file)) throw_not_written(directory_ / file, EISDIR);
   }
   const fs::path manifest_file = directory_ / manifest_name;
-  const std::vector<std::string> old_files = listed_files(directory_);
+  const std::vector<std::string> old_files = untouched_files(directory_);
   fs::remove(manifest_file);
   for (const std::string& file : old_files) {
     if (!std::binary_search(files.begin(), files.end(), file)) remove_with_empty_folders(directory_, file);
@@ -313,7 +343,7 @@ Json RunRecord::json() const {
   return Json::object({{"verdict", verdict_}, {"summary", summary_json()}, {"tables", std::move(tables)}});
 }
 
-Json RunRecord::manifest(const Json& settings, const std::vector<std::string>& files) const {
+Json RunRecord::manifest(const Json& settings) const {
   const BuildInformation& build = build_information();
   const MachineInformation machine = machine_information();
   Json manifest = settings;
@@ -340,8 +370,6 @@ Json RunRecord::manifest(const Json& settings, const std::vector<std::string>& f
         Json::object({{"name", figure.name}, {"title", figure.title}, {"caption", figure.caption}}));
   }
   manifest["figures"] = std::move(figures);
-  manifest["files"] = Json(files);
-  for (const std::string& file : files) manifest["checksums"][file] = checksum_of(staging_ / file);
   return manifest;
 }
 

@@ -2,8 +2,8 @@
 /// A run directory: tables, figures, summary, verdict and the manifest that says how they came about.
 ///
 /// Everything is staged in `<directory>/.partial` and appears only in commit(): the old manifest is removed,
-/// each file is renamed into place, files that only the old manifest listed are removed, and the new manifest
-/// comes last. So a directory with a manifest is complete, and a run that ends early (an exception, Ctrl-C, a
+/// each file is renamed into place, files that only the old manifest listed are removed unless somebody has changed
+/// them since, and the new manifest comes last. So a directory with a manifest is complete, and a run that ends early (an exception, Ctrl-C, a
 /// kill) leaves the directory as it was. What a killed run staged is cleared away by the next run into the
 /// same directory.
 
@@ -12,6 +12,7 @@
 #include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -117,8 +118,8 @@ struct DirectoryInUse : std::runtime_error {
 class RunRecord {
  public:
   /// Creates the directory (and its parents) and the staging folder in it, and locks it against a second run.
-  /// Throws std::runtime_error, naming the directory and the reason, when one of these is not possible: DirectoryInUse
-  /// where another run has locked it.
+  /// Throws std::runtime_error, naming the directory and the reason, when one of these is not possible, or where a
+  /// manifest.json of something else lies in it: DirectoryInUse where another run has locked it.
   explicit RunRecord(std::filesystem::path directory);
   /// A record of what a run found that leaves no directory; nothing may be staged.
   RunRecord();
@@ -165,13 +166,15 @@ class RunRecord {
 
   /// Publishes the run. `settings` is the part of the manifest that belongs to the program (its name,
   /// options, seed, threads); build, machine, date, wall time, peak memory, figures, files and their checksums
-  /// (CRC-32) are added here, and stand nowhere else. Throws std::runtime_error, naming the file, when something
-  /// cannot be written.
-  void commit(const Json& settings);
+  /// (CRC-32) are added here, and stand nowhere else. `add_page` writes into staging() what is made from all of
+  /// that, with the manifest. Throws std::runtime_error, naming the file, when something cannot be written; nothing is
+  /// published then.
+  void commit(const Json& settings, const std::function<void()>& add_page = {});
 
  private:
   Json summary_json() const;
-  Json manifest(const Json& settings, const std::vector<std::string>& files) const;
+  /// But for the files.
+  Json manifest(const Json& settings) const;
 
   std::filesystem::path directory_;
   std::filesystem::path staging_;

@@ -13,9 +13,10 @@ int run_command(int argc, const char* const* argv, experiments::Experiment comma
   namespace report = experiments::report;
   const std::string name = command.program.name;
   command.results = experiments::Results::asked;
-  command.published = [name](const std::filesystem::path& directory) {
-    experiments::write_file(directory / "report.html",
-                            report::report_page(name, {report::read_run(directory)}));
+  command.add_page = [name](const experiments::RunRecord& record) {
+    report::RunDirectory run = report::read_run(record.staging());
+    run.directory = std::filesystem::weakly_canonical(record.directory()).filename().string();
+    experiments::write_file(record.staging() / "report.html", report::report_page(name, {run}));
   };
   return experiments::run(argc, argv, command, streams);
 }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -148,13 +149,48 @@ TEST_CASE("what a killed run staged is cleared away, foreign files stay, outdate
   CHECK_FALSE(fs::exists(directory / ".partial"));
 }
 
-TEST_CASE("a damaged manifest cannot have files removed elsewhere") {
+TEST_CASE("a damaged manifest cannot have files removed elsewhere, nor one of another's files of theirs") {
   const TemporaryDirectory temporary;
-  std::ofstream(temporary / "precious") << "keep";
+  const std::string kept =
+      R"("checksums": {"../precious": "00000000", "mine.csv": "00000000", "": "00000000", ".": 3})";
+  std::ofstream(temporary / "precious");  // an empty file's checksum is 0
   fs::create_directories(temporary / "run");
-  std::ofstream(temporary / "run" / "manifest.json") << R"({"files": ["../precious", "", ".", 3]})";
+  std::ofstream(temporary / "run" / "mine.csv") << "changed since";
+  std::ofstream(temporary / "run" / "manifest.json") << fmt::format(R"({{"git_revision": "x", {}}})", kept);
   write_run(temporary / "run", 1);
   CHECK(fs::exists(temporary / "precious"));
+  CHECK(content_of(temporary / "run" / "mine.csv") == "changed since");
+
+  for (const std::string& foreign : {fmt::format("{{{}}}", kept), std::string(R"({"files": ["mine.csv"]})"),
+                                     std::string("{"), std::string()}) {
+    std::ofstream(temporary / "run" / "manifest.json") << foreign;
+    const std::string message = message_of(temporary / "run");
+    CHECK_MESSAGE(message.find("the manifest.json in it is of no run of Halflab's") != std::string::npos,
+                  message);
+    CHECK(content_of(temporary / "run" / "manifest.json") == foreign);
+    CHECK(fs::exists(temporary / "run" / "mine.csv"));
+    CHECK_FALSE(fs::exists(temporary / "run" / ".partial"));
+  }
+}
+
+TEST_CASE("a page is written with all else, and without it nothing is published") {
+  const TemporaryDirectory temporary;
+  const fs::path directory = temporary / "run";
+  const auto write = [&](const std::string& name) {
+    experiments::RunRecord record(directory);
+    record.commit({}, [&] {
+      CHECK(fs::exists(record.staging() / "manifest.json"));
+      if (name.empty()) throw std::runtime_error("no page");
+      std::ofstream(record.staging() / name) << "page";
+    });
+  };
+  CHECK_THROWS(write(""));
+  CHECK_FALSE(fs::exists(directory));
+  write("report.html");
+  CHECK(experiments::damaged_files(directory).empty());
+  CHECK(contents_of(directory).at("manifest.json").find("report.html") != std::string::npos);
+  write("other.html");
+  CHECK_FALSE(fs::exists(directory / "report.html"));
 }
 
 TEST_CASE("two runs differ in the manifest alone") {
