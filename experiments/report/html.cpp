@@ -2,110 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <set>
+#include <cctype>
 #include <stdexcept>
-#include <vector>
 
 namespace experiments::report {
-namespace {
-
-struct Attribute {
-  std::string_view name;
-  std::string_view value;
-  std::size_t begin;  ///< in the tag, white space before it included
-  std::size_t end;
-};
-
-/// The attributes of a tag such as `<path id='a' d="...">`, in order.
-std::vector<Attribute> attributes_of(std::string_view tag) {
-  constexpr std::string_view space = " \t\r\n";
-  std::vector<Attribute> attributes;
-  for (std::size_t equals = tag.find('='); equals != std::string_view::npos; equals = tag.find('=', equals)) {
-    const std::size_t before_name = tag.find_last_of(space, equals);
-    const std::size_t value = equals + 2;
-    if (before_name == std::string_view::npos || value > tag.size()) break;
-    const std::size_t close = tag.find(tag[equals + 1], value);
-    if (close == std::string_view::npos) break;
-    attributes.push_back({.name = tag.substr(before_name + 1, equals - before_name - 1),
-                          .value = tag.substr(value, close - value),
-                          .begin = tag.find_last_not_of(space, before_name) + 1,
-                          .end = close + 1});
-    equals = close + 1;
-  }
-  return attributes;
-}
-
-/// Where in an attribute's value the id begins that it refers to (`#a` or `url(#a)`); npos when it refers to
-/// none.
-std::size_t reference_begin(const Attribute& attribute) {
-  if (attribute.name.ends_with("href") && attribute.value.starts_with('#')) return 1;
-  const std::size_t url = attribute.value.find("url(#");
-  return url == std::string_view::npos ? url : url + 5;
-}
-
-std::string_view reference_in(const Attribute& attribute) {
-  const std::string_view reference = attribute.value.substr(reference_begin(attribute));
-  return reference.substr(0, reference.find(')'));
-}
-
-template <typename Visit>
-void for_each_tag(std::string_view svg, Visit&& visit) {
-  for (std::size_t begin = svg.find('<'); begin != std::string_view::npos; begin = svg.find('<', begin + 1)) {
-    const std::size_t end = std::min(svg.find('>', begin), svg.size() - 1) + 1;
-    visit(begin, svg.substr(begin, end - begin));
-  }
-}
-
-std::set<std::string_view> referenced_ids(std::string_view svg) {
-  std::set<std::string_view> ids;
-  for_each_tag(svg, [&ids](std::size_t, std::string_view tag) {
-    for (const Attribute& attribute : attributes_of(tag)) {
-      if (reference_begin(attribute) != std::string_view::npos) ids.insert(reference_in(attribute));
-    }
-  });
-  return ids;
-}
-
-/// Removes the ids that nothing needs, also a second definition, and puts the prefix before the others.
-class IdRenamer {
- public:
-  IdRenamer(std::string_view svg, std::string_view prefix) : needed_(referenced_ids(svg)), prefix_(prefix) {}
-
-  std::string rewritten(std::string_view tag) {
-    std::string result;
-    std::size_t copied = 0;
-    const auto insert_prefix_at = [&](std::size_t position) {
-      result += tag.substr(copied, position - copied);
-      result += prefix_;
-      copied = position;
-    };
-    for (const Attribute& attribute : attributes_of(tag)) {
-      const auto value_begin = static_cast<std::size_t>(attribute.value.data() - tag.data());
-      if (attribute.name == "id" && needed_.erase(attribute.value) == 0) {
-        result += tag.substr(copied, attribute.begin - copied);
-        copied = attribute.end;
-      } else if (attribute.name == "id") {
-        insert_prefix_at(value_begin);
-      } else if (reference_begin(attribute) != std::string_view::npos) {
-        insert_prefix_at(value_begin + reference_begin(attribute));
-      }
-    }
-    return result += tag.substr(copied);
-  }
-
- private:
-  std::set<std::string_view> needed_;  ///< referred to, and not yet defined
-  std::string_view prefix_;
-};
-
-/// gnuplot's titles and descriptions that say nothing about the figure.
-bool is_boilerplate(std::string_view element) {
-  return element.starts_with("<desc>") || element.starts_with("<title>Gnuplot<") ||
-         element.starts_with("<title>gnuplot_plot_");
-}
-
-}  // namespace
 
 std::string escaped(std::string_view text) {
   std::string result;
@@ -130,7 +30,6 @@ std::string escaped(std::string_view text) {
   return result;
 }
 
-/// Escaped text, with powers such as 2^-24 set as the exponents they are.
 std::string typeset(std::string_view text) {
   const auto is_digit = [](char character) { return character >= '0' && character <= '9'; };
   std::string result;
@@ -150,30 +49,24 @@ std::string typeset(std::string_view text) {
   return result + escaped(text);
 }
 
-std::string inline_svg(std::string_view file, std::string_view prefix, std::string_view label) {
-  const std::size_t begin = file.find("<svg");
-  const std::size_t end = file.rfind("</svg>");
-  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin) {
-    throw std::runtime_error(fmt::format("figure '{}': the file has no <svg> element", label));
-  }
-  const std::string_view svg = file.substr(begin, end + 6 - begin);
-  IdRenamer renamer(svg, prefix);
+std::string percent_encoded(std::string_view text) {
+  constexpr std::string_view kept = "-._~/ ()=;,";
   std::string result;
-  std::size_t copied = 0;
-  for_each_tag(svg, [&](std::size_t position, std::string_view tag) {
-    if (position < copied) return;  // inside a dropped element
-    result += svg.substr(copied, position - copied);
-    copied = position + tag.size();
-    if (is_boilerplate(svg.substr(position))) {
-      copied = svg.find('>', copied) + 1;
-    } else if (position == 0) {
-      result += fmt::format("<svg role=\"img\" aria-label=\"{}\"{}", escaped(label),
-                            renamer.rewritten(tag).substr(4));
-    } else {
-      result += renamer.rewritten(tag);
-    }
-  });
+  for (const char character : text) {
+    const auto byte = static_cast<unsigned char>(character);
+    const bool is_plain = std::isalnum(byte) != 0 || kept.find(character) != std::string_view::npos;
+    result += is_plain ? std::string(1, character) : fmt::format("%{:02X}", byte);
+  }
   return result;
+}
+
+std::string image_of(std::string_view svg, std::string_view label) {
+  const std::size_t begin = svg.find("<svg");
+  const std::size_t end = svg.rfind("</svg>");
+  if (begin == std::string_view::npos || end == std::string_view::npos || end < begin)
+    throw std::runtime_error(fmt::format("figure '{}': the file has no <svg> element", label));
+  return fmt::format("<img src=\"data:image/svg+xml,{}\" alt=\"{}\">",
+                     percent_encoded(svg.substr(begin, end + 6 - begin)), escaped(label));
 }
 
 }  // namespace experiments::report

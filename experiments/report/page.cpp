@@ -42,7 +42,7 @@ th { color: var(--soft); font-weight: 600; }
 td.value { overflow-wrap: anywhere; }
 hr { margin: 2.5rem 0; border: 0; border-top: 1px solid var(--line); }
 figure { margin: 1.2rem 0 2rem; break-inside: avoid; }
-figure svg { display: block; min-width: 100%; height: auto; border-radius: 4px; background: #ffffff; }
+figure img { display: block; min-width: 100%; height: auto; border-radius: 4px; background: #ffffff; }
 nav { display: flex; flex-wrap: wrap; gap: 0.4rem 1.6rem; margin-bottom: 1.2rem; font-size: 0.9rem; }
 a { color: inherit; text-decoration-color: var(--soft); text-underline-offset: 0.15em; }
 .answer { display: grid; grid-template-columns: 20rem 1fr; gap: 0 1.4rem; align-items: start; break-inside: avoid;
@@ -65,7 +65,7 @@ h3 { margin: 1.2rem 0 0; font-size: 0.95rem; }
   h2 { break-after: avoid; }
   tr { break-inside: avoid; }
   .wide { width: auto; max-width: none; margin-left: 0; transform: none; overflow: visible; background: none; }
-  figure svg { width: 100%; }
+  figure img { width: 100%; }
   .wide table { font-size: 6.5pt; }
   .wide th, .wide td { padding: 0.1rem 0.45rem 0.1rem 0; }
 }
@@ -123,7 +123,7 @@ std::string figure_element(const RunDirectory::Figure& figure, int number) {
                                         "<p>{} was not drawn; <code>gnuplot {}</code> in the run's "
                                         "directory draws it.</p>",
                                         escaped(figure.title), escaped(figure.script))
-                                  : inline_svg(figure.svg, fmt::format("figure{}-", number), figure.title);
+                                  : image_of(figure.svg, figure.title);
   return fmt::format("<figure>\n{}{}</div>\n<figcaption><b>Figure {}.</b> {}</figcaption>\n</figure>\n", wide,
                      picture, number, typeset(figure.caption));
 }

@@ -21,7 +21,7 @@ std::string page_name(const RunDirectory& run) {
 }
 
 std::string link(const fs::path& target, std::string_view text) {
-  return fmt::format("<a href=\"{}\">{}</a>", escaped(target.generic_string()), typeset(text));
+  return fmt::format("<a href=\"{}\">{}</a>", percent_encoded(target.generic_string()), typeset(text));
 }
 
 /// Links in the site are relative, so that the whole folder can be moved.
@@ -94,7 +94,8 @@ class SiteWriter {
     if (drawn == run.figures.end()) return "";
     const fs::path picture = (from_here(run.path) / drawn->script).replace_extension(".svg");
     return fmt::format("<a href=\"{}\"><img src=\"{}\" alt=\"{}\" loading=\"lazy\"></a>",
-                       escaped(page_name(run)), escaped(picture.generic_string()), escaped(drawn->title));
+                       percent_encoded(page_name(run)), percent_encoded(picture.generic_string()),
+                       escaped(drawn->title));
   }
 
   std::string notebook_list() const {
