@@ -123,7 +123,7 @@ Figure layer_figure(const Findings& found, const std::string& setting) {
   const std::vector<sim::GradientSite> sites = drawn_sites(found.sites);
   const std::vector<std::string> tensors = names::names_of(std::span(sites));
   Figure figure{.name = "layers",
-                .title = "What FP16 flushed of each tensor's gradient",
+                .title = fmt::format("What {} flushed of each tensor's gradient", found.subject()),
                 .caption = setting,
                 .script = {}};
   if (sites.size() <= most_curves) {

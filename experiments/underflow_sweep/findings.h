@@ -46,6 +46,11 @@ struct Findings {
   std::optional<BestScales> best_scales;   ///< none where every scale overflows or the twins are zero
   std::optional<int> recommended_scale_log2;
   sim::Evaluation evaluation;  ///< of the trained network
+  std::string policy;
+  bool is_fp16;  ///< whether tensors of the policy are
+
+  /// Who flushes: "FP16", "policy bf16".
+  std::string subject() const { return is_fp16 ? "FP16" : "policy " + policy; }
 };
 
 /// The elements that are zero in `run` though `scale` times the twin's would not round to zero in binary16.

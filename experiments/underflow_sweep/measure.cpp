@@ -136,7 +136,9 @@ Findings measure(const TrainingSetup& setup, sim::Trainer& trainer, const Option
           .twin_exponents = twins,
           .best_scales = best_scales,
           .recommended_scale_log2 = recommended_scale_log2(twins),
-          .evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state())};
+          .evaluation = sim::evaluate(setup.model(), setup.dataset(), trainer.state()),
+          .policy = options.policy,
+          .is_fp16 = recorder.policy.lower_precision == fp16::binary16};
 }
 
 }  // namespace experiments::underflow_sweep

@@ -123,22 +123,20 @@ std::string plateau_text(const BestScales& scales) {
                                          : fmt::format("2^{} to 2^{}", scales.lowest, scales.highest);
 }
 
-/// What FP16 loses without loss scaling, and which scales lose least; there are such.
+/// What the policy loses without loss scaling, and which scales lose least; there are such.
 std::string answer(const Findings& found) {
   const std::string flushed = percent(found.results.front().total().fraction_flushed());
   const BestScales& scales = *found.best_scales;
   if (scales.lowest == 0) {
     return fmt::format(
-        "Without loss scaling FP16 flushes {} of the non-zero gradients, too small ones to matter: no larger "
-        "scale "
-        "lowers the gradient's error by more than 1 %.",
-        flushed);
+        "Without loss scaling {} flushes {} of the non-zero gradients, too small ones to matter: no larger "
+        "scale lowers the gradient's error by more than 1 %.",
+        found.subject(), flushed);
   }
   return fmt::format(
-      "Without loss scaling FP16 flushes {} of the non-zero gradients; with S = {} the gradient's error is "
-      "within 1 % "
-      "of the least.",
-      flushed, plateau_text(scales));
+      "Without loss scaling {} flushes {} of the non-zero gradients; with S = {} the gradient's error is "
+      "within 1 % of the least.",
+      found.subject(), flushed, plateau_text(scales));
 }
 
 /// What was flushed on the way to gradients that FP16 could have held; empty where nothing was.
@@ -188,7 +186,7 @@ TextTable verdict_table(const Findings& found) {
       .columns = {"S", "flushed", "at the cast", "upstream", "of the norm", "subnormal", "overflow",
                   "relative error", "cosine"},
       .rows = {},
-      .notes = {"at the cast: those of the flushed that their own rounding to FP16 made zero.",
+      .notes = {"at the cast: those of the flushed that their own rounding made zero.",
                 "upstream: those that FP16 could hold, but an operation before them handed on a zero.",
                 notes::of_the_norm, notes::relative_error}};
   for (std::size_t m = 0; m < results.size(); ++m) {
@@ -204,13 +202,17 @@ TextTable verdict_table(const Findings& found) {
                           overflows ? "-" : fmt::format("{:.2g}", results[m].relative_error),
                           overflows ? "-" : fmt::format("{:.6f}", results[m].cosine)});
   }
+  if (!found.is_fp16)
+    table.notes.push_back(fmt::format(
+        "subnormal, upstream and the recommended scale are those of FP16, which {} lacks.", found.subject()));
   return table;
 }
 
 /// What there is to say of twins that are finite.
 std::vector<std::string> sentences(const Findings& found) {
   if (found.results.front().total().nonzero == 0)
-    return {"There is nothing for FP16 to lose: the twin has no non-zero gradient."};
+    return {
+        fmt::format("There is nothing for {} to lose: the twin has no non-zero gradient.", found.subject())};
   std::vector<std::string> sentences{
       found.best_scales ? answer(found) : "No scale is a good one: every one of the sweep overflows."};
   if (const std::string upstream = upstream_sentence(found); !upstream.empty()) sentences.push_back(upstream);

@@ -308,6 +308,8 @@ TEST_CASE("programs: casts to FP8 are scaled in the sweep, so that no loss scale
   CHECK(summary.at("relative_error_at_scale_1") <
         1.1 * summary.at("relative_error_at_best_scale").get<double>());
   CHECK(outcome.output.find("policy fp8 with cast scales by current;") != std::string::npos);
+  CHECK(outcome.output.find("Without loss scaling policy fp8 flushes ") != std::string::npos);
+  CHECK(outcome.output.find("are those of FP16, which policy fp8 lacks.") != std::string::npos);
 }
 
 TEST_CASE("programs: a diverged run is a result, not an error") {
