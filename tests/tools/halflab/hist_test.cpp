@@ -49,24 +49,25 @@ struct Expected {
 };
 
 /// One value at a time.
-template <const fp16::Format& F>
-Expected expected(const std::vector<float>& values, double scale) {
+template <const fp16::Format& F, class Number>
+Expected expected(const std::vector<Number>& values, int scale_log2) {
   Expected counts;
   for (const double value : values) {
     if (value == 0 || !std::isfinite(value)) continue;
-    const auto result = fp16::encode<F>(value * scale);
+    const double scaled = std::ldexp(value, scale_log2);
+    const auto result = fp16::encode<F>(scaled);
     const bool is_flushed = fp16::is_zero<F>(result.bits);
     ++counts.nonzero;
     counts.flushed += is_flushed;
     counts.subnormal += fp16::is_subnormal<F>(result.bits);
-    counts.overflowed += result.flags.overflow;
+    counts.overflowed += result.flags.overflow || std::isinf(scaled);
     counts.all += value * value;
     if (is_flushed) counts.lost += value * value;
   }
   return counts;
 }
 
-void check_summary(const Json& json, const std::string& at, const Expected& counts) {
+void check_counts(const Json& json, const std::string& at, const Expected& counts) {
   const Json& summary = json.at("summary");
   const auto share = [&](std::uint64_t count) {
     return static_cast<double>(count) / static_cast<double>(counts.nonzero);
@@ -74,10 +75,26 @@ void check_summary(const Json& json, const std::string& at, const Expected& coun
   CHECK(summary.at("fraction_flushed_at_" + at).number() == share(counts.flushed));
   CHECK(summary.at("fraction_subnormal_at_" + at).number() == share(counts.subnormal));
   CHECK(summary.at("fraction_overflow_at_" + at).number() == share(counts.overflowed));
-  const double bound = summary.at("norm_share_flushed_at_" + at + "_at_most").number(),
+}
+
+void check_bound(const Json& json, const std::string& at, const Expected& counts) {
+  const double bound = json.at("summary").at("norm_share_flushed_at_" + at + "_at_most").number(),
                norm = std::sqrt(counts.lost / counts.all);
   CHECK(bound >= norm * (1 - 1e-12));
   CHECK(bound <= 2 * norm);
+}
+
+/// Every `stride`-th scale of the table.
+template <const fp16::Format& F, class Number>
+void check_scales(const Json& json, const std::vector<Number>& values, int stride) {
+  const Json scales = json.at("tables").at("scales");
+  for (const Json& row : scales.elements()) {
+    const int scale = static_cast<int>(row.at("scale_log2").integer());
+    if (row.at("tensor").string() != "g" || scale % stride != 0) continue;
+    const Expected counts = expected<F>(values, scale);
+    CHECK(row.at("fraction_flushed").number() ==
+          static_cast<double>(counts.flushed) / static_cast<double>(counts.nonzero));
+  }
 }
 
 }  // namespace
@@ -94,18 +111,76 @@ TEST_CASE("halflab hist: counts are those of the scalar cast, in every format, a
     CHECK(run.err == "");
     REQUIRE(run.exit_code == 0);
     halflab::with_format(format.format, [&]<const fp16::Format & F>() {
-      check_summary(run.json(), "1", expected<F>(values, 1));
-      check_summary(run.json(), "shown", expected<F>(values, 0.125));
-      const Json scales = run.json().at("tables").at("scales");
-      for (const Json& row : scales.elements()) {
-        const int scale = static_cast<int>(row.at("scale_log2").integer());
-        if (row.at("tensor").string() != "g" || scale % 5 != 0) continue;
-        const Expected counts = expected<F>(values, std::ldexp(1, scale));
-        CHECK(row.at("fraction_flushed").number() ==
-              static_cast<double>(counts.flushed) / static_cast<double>(counts.nonzero));
+      for (const auto& [at, scale_log2] : std::map<std::string, int>{{"1", 0}, {"shown", -3}}) {
+        check_counts(run.json(), at, expected<F>(values, scale_log2));
+        check_bound(run.json(), at, expected<F>(values, scale_log2));
       }
+      check_scales<F>(run.json(), values, 5);
     });
   }
+}
+
+TEST_CASE("halflab hist: doubles beyond binary32 are counted one by one, in every format, at every scale") {
+  const TemporaryDirectory directory;
+  const std::vector<std::vector<double>> rows{{1e-200, 3e-200},
+                                              {1e200, 1.0},
+                                              {1e-60, 1e-50, 1e-46},
+                                              {0x1p-1074, 0x1p-150, 0x1p-149, 3e-320, 1.0, 0x1p127, 0x1p128,
+                                               0x1.fffffffffffffp1023, 0, INFINITY, NAN},
+                                              {1e-300, 0x1p-25, 0x1p-160, -1e-170, 2e-170}};
+  for (const std::vector<double>& values : rows) {
+    const std::string file = write(directory / "g.npy", "<f8", values);
+    for (const fp16::NamedFormat& format : fp16::formats) {
+      if (!format.format.has_zero()) continue;
+      CAPTURE(format.name);
+      CAPTURE(values.front());
+      const CommandRun run = run_halflab({"hist", file, "--format", std::string(format.name), "--json"});
+      CHECK(run.err == "");
+      REQUIRE(run.exit_code == 0);
+      const Json json = run.json(), summary = json.at("summary");
+      const auto shown = static_cast<int>(summary.at("shown_scale_log2").integer()),
+                 highest = static_cast<int>(summary.at("plateau_highest_log2").integer());
+      halflab::with_format(format.format, [&]<const fp16::Format & F>() {
+        check_counts(json, "1", expected<F>(values, 0));
+        check_counts(json, "shown", expected<F>(values, shown));
+        CHECK(expected<F>(values, highest).overflowed == 0);
+        CHECK(expected<F>(values, highest + 1).overflowed > 0);
+        check_scales<F>(json, values, 25);
+      });
+      const double bound = summary.at("norm_share_flushed_at_1_at_most").number();
+      CHECK((bound >= 0 && bound <= 1));
+    }
+    std::map<int, std::uint64_t> octaves;
+    for (const double value : values) {
+      if (value != 0 && std::isfinite(value)) ++octaves[std::ilogb(value)];
+    }
+    const Json histogram = run_halflab({"hist", file, "--json"}).json().at("tables").at("histogram");
+    for (const Json& row : histogram.elements()) {
+      const auto counted = octaves.find(static_cast<int>(row.at("exponent_log2").integer()));
+      CHECK(row.at("values").integer() ==
+            static_cast<std::int64_t>(counted == octaves.end() ? 0 : counted->second));
+    }
+    CHECK(histogram.elements().size() ==
+          2 * static_cast<std::size_t>(octaves.rbegin()->first - octaves.begin()->first + 1));
+  }
+}
+
+TEST_CASE("halflab hist: a largest value that rounds down to the format's needs no smaller scale") {
+  const TemporaryDirectory directory;
+  const auto highest_of = [&](float value, const char* format) {
+    const std::string file = write<float>(directory / "x.npy", "<f4", {value, 0.5f});
+    return run_halflab({"hist", file, "--format", format, "--json"})
+        .json()
+        .at("summary")
+        .at("plateau_highest_log2")
+        .integer();
+  };
+  CHECK(highest_of(6.5f, "e2m1") == 0);
+  CHECK(highest_of(7.0f, "e2m1") == -1);
+  CHECK(highest_of(460.0f, "e4m3") == 0);
+  CHECK(highest_of(465.0f, "e4m3") == -1);
+  CHECK(highest_of(65519.0f, "binary16") == 0);
+  CHECK(highest_of(65520.0f, "binary16") == -1);
 }
 
 TEST_CASE("halflab hist: the recommended scale is an octave below the largest without overflow") {
@@ -129,8 +204,8 @@ TEST_CASE("halflab hist: the largest scale without overflow is exact, of the sma
     return run_halflab({"hist", file, "--json"}).json().at("summary").at("plateau_highest_log2").integer();
   };
   CHECK(highest_of(0x1p-1074) == 1074 + 15);
-  CHECK(highest_of(65504 * 0x1p-20) == 20);
-  CHECK(highest_of(std::nextafter(65504 * 0x1p-20, 1)) == 19);
+  CHECK(highest_of(std::nextafter(65520 * 0x1p-20, 0)) == 20);
+  CHECK(highest_of(65520 * 0x1p-20) == 19);
   CHECK(highest_of(0x1p1023) == -1023 + 15);
 }
 
@@ -271,7 +346,7 @@ TEST_CASE("halflab hist: --figure paper3 tells what FP16 leaves of all values at
     const std::vector<int> scales{0, 3, 9 + scaled_by};
     CHECK(percent.size() == scales.size());
     for (const int log2 : scales) {
-      const Expected counts = expected<fp16::binary16>(values, std::ldexp(1.0, log2 - scaled_by));
+      const Expected counts = expected<fp16::binary16>(values, log2 - scaled_by);
       CHECK(found.at("summary").at("paper3_share_flushed_at_scale_2^" + std::to_string(log2)).number() ==
             doctest::Approx(static_cast<double>(counts.flushed) / 4000));
       CHECK(percent.at(log2) == doctest::Approx(100.0 * 3997 / 4000));  // what is not finite has no bar

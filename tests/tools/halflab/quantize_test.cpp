@@ -241,6 +241,33 @@ TEST_CASE("halflab quantize: stochastic bits follow the seed alone") {
   }
 }
 
+TEST_CASE("halflab quantize: errors of doubles are theirs, however small or large") {
+  const TemporaryDirectory directory;
+  const auto quantized = [&](const std::vector<double>& values, std::vector<std::string> words) {
+    words.insert(words.begin(),
+                 {"quantize", write(directory / "d.npy", "<f8", "(2,)", values), "--json", "--format"});
+    const CommandRun run = run_halflab(words);
+    CAPTURE(run.out);
+    CHECK(run.exit_code == 0);
+    CHECK(run.out.find("holds these tensors exactly") == std::string::npos);
+    CHECK(run.json().at("summary").at("nonfinite").integer() == 0);
+    return run.json().at("summary");
+  };
+  const std::vector<double> tiny{1e-200, 3e-200}, huge{1e200, 1};
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"e4m3", "--per-tensor-scale"}, {"binary16"}, {"nvfp4"}, {"mxfp8_e4m3"}}) {
+    CAPTURE(words.front());
+    const Json summary = quantized(tiny, words);
+    CHECK(summary.at("relative_error").number() == doctest::Approx(1));
+    CHECK(summary.at("sqnr_db").number() == doctest::Approx(0).epsilon(1e-9));
+    CHECK(summary.at("max_abs").number() == 3e-200);
+    CHECK(summary.at("fraction_flushed").number() == 1);
+  }
+  CHECK(quantized(huge, {"binary32", "--saturate"}).at("relative_error").number() == doctest::Approx(1));
+  CHECK(quantized(huge, {"mxfp8_e4m3"}).at("lost").integer() == 2);
+  CHECK(quantized(huge, {"mxfp8_e4m3"}).at("max_abs").number() == 1e200);
+}
+
 TEST_CASE("halflab quantize: --decoded writes the values, of any order and type of the file") {
   const TemporaryDirectory directory;
   const std::vector<float> values{1, 2, 3, 4, 5, 6};  // of a (2, 3) matrix in columns: rows 1 3 5 and 2 4 6

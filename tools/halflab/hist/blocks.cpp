@@ -41,16 +41,17 @@ class WorstBlockFinder {
  private:
   void add(double value, double decoded) {
     if (!std::isfinite(value) || !std::isfinite(decoded)) return;
-    square_ += value * value;
-    error_square_ += (decoded - value) * (decoded - value);
+    squares_.add(value);
+    error_squares_.add(decoded - value);
     largest_ = std::max(largest_, std::fabs(value));
   }
 
   void end_block() {
-    if (square_ > 0)
-      keep({tensor_.name, files::index_text_of(tensor_.shape, first_), std::sqrt(error_square_ / square_),
-            largest_});
-    square_ = error_square_ = largest_ = 0;
+    if (!squares_.is_zero())
+      keep({tensor_.name, files::index_text_of(tensor_.shape, first_),
+            error_squares_.norm() / squares_.norm(), largest_});
+    squares_ = error_squares_ = {};
+    largest_ = 0;
   }
 
   void keep(WorstBlock block) {
@@ -64,7 +65,8 @@ class WorstBlockFinder {
   std::uint64_t line_, size_;
   std::vector<WorstBlock>& worst_;
   std::uint64_t next_ = 0, first_ = 0;
-  double square_ = 0, error_square_ = 0, largest_ = 0;
+  SquareSum squares_, error_squares_;
+  double largest_ = 0;
 };
 
 BlockedTensor measure_tensor(const files::StoredTensor& tensor, const quantize::Recipe& recipe, int threads,

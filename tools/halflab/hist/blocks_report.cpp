@@ -124,6 +124,7 @@ TextTable verdict_table(const BlockFindings& found) {
                           percent(tensor->share(tensor->flushed)), percent(tensor->share(tensor->overflowed)),
                           fmt::format("{}", tensor->lost),
                           tensor->has_nothing_left() ? "-" : percent(tensor->relative_error())});
+  if (found.total.found.is_rounded_first) table.notes.push_back(quantize::rounded_first_note);
   return table;
 }
 

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "fp16/exponent.h"
+#include "fp16/codec.h"
+#include "tools/halflab/formats.h"
 
 namespace halflab::hist {
 namespace {
@@ -21,12 +22,21 @@ CastCounts& CastCounts::operator+=(const CastCounts& other) {
   return *this;
 }
 
+template <class Visit>
+void CastForecast::for_each_flushed(int scale_log2, Visit&& visit) const {
+  const std::optional<int> lowest = exponents_.lowest_exponent();
+  if (!lowest) return;
+  const int last = last_flushed_log2(scale_log2), highest = *exponents_.highest_exponent();
+  for (int e = *lowest; e <= std::min(last, highest); ++e) {
+    const Exponents::Octave octave = exponents_.octave(e);
+    visit(e, octave, e < last ? octave.total : octave.powers_of_two);
+  }
+}
+
 std::uint64_t CastForecast::flushed(int scale_log2) const {
-  const int last = last_flushed_log2(scale_log2);
-  std::uint64_t count = 0;
-  for (int e = ExponentHistogram::min_exponent; e <= ExponentHistogram::max_exponent && e <= last; ++e)
-    count += e < last ? exponents_.octave(e).total : exponents_.octave(e).powers_of_two;
-  return count;
+  std::uint64_t all = 0;
+  for_each_flushed(scale_log2, [&](int, const Exponents::Octave&, std::uint64_t count) { all += count; });
+  return all;
 }
 
 double CastForecast::flushed_share(int scale_log2) const {
@@ -34,24 +44,24 @@ double CastForecast::flushed_share(int scale_log2) const {
   return nonzero == 0 ? 0 : static_cast<double>(flushed(scale_log2)) / static_cast<double>(nonzero);
 }
 
-double CastForecast::norm_lost_at_most(int scale_log2, double square_sum) const {
-  const int last = last_flushed_log2(scale_log2);
-  double lost = 0;
-  for (int e = ExponentHistogram::min_exponent; e <= ExponentHistogram::max_exponent && e <= last; ++e) {
-    const ExponentHistogram::Octave& octave = exponents_.octave(e);
-    const std::uint64_t inside = e < last ? octave.total - octave.powers_of_two : 0;
-    lost += std::ldexp(static_cast<double>(octave.powers_of_two), 2 * e) +
-            std::ldexp(static_cast<double>(inside), 2 * e + 2);
-  }
-  return lost == 0 ? 0 : std::min(1.0, std::sqrt(lost / square_sum));
+double CastForecast::norm_lost_at_most(int scale_log2, const SquareSum& squares) const {
+  SquareSum lost;
+  for_each_flushed(scale_log2, [&](int e, const Exponents::Octave& octave, std::uint64_t count) {
+    lost.add(std::ldexp(1.0, e), static_cast<double>(octave.powers_of_two));
+    const std::uint64_t inside = count - octave.powers_of_two;
+    if (inside > 0) lost.add(std::ldexp(1.0, e + 1), static_cast<double>(inside));
+  });
+  return lost.is_zero() ? 0 : std::min(1.0, lost.norm() / squares.norm());
 }
 
 std::optional<int> CastForecast::headroom_log2() const {
   const double largest = exponents_.max_abs();
   if (!(largest > 0)) return std::nullopt;
-  const double limit = format_.max();
-  const int headroom = std::ilogb(limit) - std::ilogb(largest);
-  return headroom - (std::ldexp(largest, headroom) > limit) + scaled_by_log2_;
+  const int headroom = std::ilogb(format_.max()) - std::ilogb(largest);
+  const bool overflows = with_format(format_, [&]<const fp16::Format & F>() {
+    return fp16::encode<F>(std::ldexp(largest, headroom)).flags.overflow;
+  });
+  return headroom - overflows + scaled_by_log2_;
 }
 
 std::optional<int> CastForecast::plateau_lowest_log2() const {

@@ -25,7 +25,7 @@ struct Borders {
 Borders borders_of(const Findings& found) {
   const fp16::Format& format = found.format.format;
   const double by = found.scaled_by_log2;
-  const fp16::ExponentHistogram& exponents = found.total.exponents;
+  const Exponents& exponents = found.total.exponents;
   const double zero = format.emin_subnormal() - 1 + by, normal = format.emin() + by,
                top = format.emax() + 1 + by;
   return {.lowest = std::min<double>(*exponents.lowest_exponent(), zero - 2),
@@ -37,7 +37,7 @@ Borders borders_of(const Findings& found) {
 
 Figure histogram_figure(const Findings& found) {
   const Borders at = borders_of(found);
-  const fp16::ExponentHistogram& exponents = found.total.exponents;
+  const Exponents& exponents = found.total.exponents;
   const double zeros = static_cast<double>(exponents.zero()) / static_cast<double>(exponents.total());
   std::vector<Zone> bands{{at.lowest, at.zero, fmt::format("zero in {}", found.format.name), "vermillion"}};
   if (at.subnormal > at.zero) bands.push_back({at.zero, at.subnormal, "subnormal", "orange"});
@@ -135,7 +135,7 @@ Figure scales_figure(const Findings& found) {
 }
 
 /// The exponent below which less than one non-zero value in a thousand lies.
-int left_edge(const fp16::ExponentHistogram& exponents) {
+int left_edge(const Exponents& exponents) {
   if (exponents.nonzero_finite() == 0) return 0;
   int e = *exponents.lowest_exponent();
   for (std::uint64_t below = exponents.octave(e).total; below * 1000 < exponents.nonzero_finite();)
@@ -144,7 +144,7 @@ int left_edge(const fp16::ExponentHistogram& exponents) {
 }
 
 /// What lies left of the axis at the smallest scale, as a clause.
-std::string beyond_text(const fp16::ExponentHistogram& exponents, double lowest, int scale_log2) {
+std::string beyond_text(const Exponents& exponents, double lowest, int scale_log2) {
   std::uint64_t beyond = 0;
   const int highest = exponents.highest_exponent().value_or(-1);
   for (int e = exponents.lowest_exponent().value_or(0); e <= highest && e < lowest; ++e)
@@ -156,16 +156,21 @@ std::string beyond_text(const fp16::ExponentHistogram& exponents, double lowest,
 
 /// At no scale, at that which trains in the paper, and at the shown one.
 void draw_in_layout_of_paper(Run& run, const Findings& found) {
-  const fp16::ExponentHistogram& exponents = found.total.exponents;
-  std::vector<int> scales{0, 3, found.shown_log2};
+  const Exponents& exponents = found.total.exponents;
+  std::vector<int> scales{0, 3};
+  // Beyond these scales a histogram of binary32's octaves is not exact of doubles outside them.
+  const int stored_log2 = found.shown_log2 - found.scaled_by_log2;
+  if (exponents.are_within_binary32() || (stored_log2 >= -112 && stored_log2 <= 123))
+    scales.push_back(found.shown_log2);
   std::ranges::sort(scales);
   scales.erase(std::ranges::unique(scales).begin(), scales.end());
   constexpr double paper_edge = -40, farthest = -64;
   const int shift = scales.front() - found.scaled_by_log2;
   const double lowest =
       std::clamp(2 * std::floor((left_edge(exponents) + shift) / 2.0), farthest, paper_edge);
+  const fp16::ExponentHistogram in_binary32 = exponents.in_binary32();
   gradient_histogram::draw_paper3(
-      run, {.gradients = exponents,
+      run, {.gradients = in_binary32,
             .scaled_by_log2 = found.scaled_by_log2,
             .scales_log2 = scales,
             .lowest = lowest,

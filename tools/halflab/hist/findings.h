@@ -9,7 +9,6 @@
 
 #include "experiments/frame/experiment.h"
 #include "experiments/frame/tensor_files/tensor_set.h"
-#include "fp16/exponent_histogram.h"
 #include "fp16/formats.h"
 #include "tools/halflab/hist/cast.h"
 #include "tools/halflab/hist/options.h"
@@ -24,9 +23,9 @@ struct TensorFound {
   std::string name;
   std::string stored_as;  ///< format; empty of all together
   std::string shape;
-  fp16::ExponentHistogram exponents;  ///< as the files hold them
-  double square_sum = 0;              ///< of the finite values
-  std::optional<CodesInUse> codes;    ///< of a tensor of binary16 or bfloat16
+  Exponents exponents;              ///< as the files hold them
+  SquareSum squares;                ///< of the finite values
+  std::optional<CodesInUse> codes;  ///< of a tensor of binary16 or bfloat16
   CastCounts at_one;
   CastCounts at_shown;
 

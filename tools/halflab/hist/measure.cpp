@@ -50,8 +50,8 @@ FP16_VECTOR_CLONES double square_sum(const float* values, std::size_t count) {
 
 /// What one pass over a piece tells.
 struct Counted {
-  fp16::ExponentHistogram exponents;
-  double square_sum = 0;
+  Exponents exponents;
+  SquareSum squares;
   std::optional<CodesInUse> codes = {};
 };
 
@@ -67,7 +67,7 @@ void add_codes(Counted& counted, std::span<const std::uint16_t> codes) {
     if (count == 0) continue;
     counted.codes->set(code);
     const double value = fp16::decode<F>(static_cast<std::uint16_t>(code));
-    if (std::isfinite(value)) counted.square_sum += static_cast<double>(count) * (value * value);
+    if (std::isfinite(value)) counted.squares.add(value, static_cast<double>(count));
   }
 }
 
@@ -77,7 +77,7 @@ void add_floats(Counted& counted, std::span<const float> values) {
   for (std::size_t done = 0; done < values.size(); done += at_a_time) {
     const std::span<const float> part = values.subspan(done, std::min(at_a_time, values.size() - done));
     counted.exponents.add(part);
-    counted.square_sum += square_sum(part.data(), part.size());
+    counted.squares += SquareSum(square_sum(part.data(), part.size()));
   }
 }
 
@@ -89,8 +89,9 @@ Counted count(const files::Piece& piece) {
                 .doubles =
                     [&](std::span<const double> values, std::uint64_t) {
                       counted.exponents.add(values);
-                      for (const double value : values)
-                        counted.square_sum += std::isfinite(value) ? value * value : 0;
+                      for (const double value : values) {
+                        if (std::isfinite(value)) counted.squares.add(value);
+                      }
                     },
                 .codes =
                     [&](std::span<const std::uint16_t> codes, std::uint64_t) {
@@ -100,11 +101,11 @@ Counted count(const files::Piece& piece) {
   return counted;
 }
 
-/// The product with the scale may leave the range of binary64.
+/// The product with the scale may leave the range of binary64, as may the scale.
 template <const fp16::Format& F>
-void add_outcome(double value, double scale, CastCounts& counts) {
+void add_outcome(double value, int scale_log2, CastCounts& counts) {
   if (value == 0 || !std::isfinite(value)) return;
-  const double scaled = value * scale;
+  const double scaled = std::ldexp(value, scale_log2);
   const fp16::Result<F> result = fp16::encode<F>(scaled);
   counts.flushed += fp16::is_zero<F>(result.bits);
   counts.subnormal += fp16::is_subnormal<F>(result.bits);
@@ -139,7 +140,7 @@ CastCounts cast(const files::Piece& piece, int scale_log2, double largest) {
   const bool scales_exactly =
       F.width() <= 19 && scale_log2 >= 0 && largest * scale <= std::numeric_limits<float>::max();
   const auto one_by_one = [&](auto values) {
-    for (const double value : values) add_outcome<F>(value, scale, counts);
+    for (const double value : values) add_outcome<F>(value, scale_log2, counts);
   };
   const auto floats = [&](std::span<const float> values, std::uint64_t) {
     if (scales_exactly) {
@@ -186,23 +187,24 @@ void for_each_piece(const files::TensorSet& set, experiments::Run& run, const ch
 void count_exponents(const files::TensorSet& set, experiments::Run& run, Findings& found) {
   for_each_piece(set, run, "count", count, [&](std::size_t tensor, const Counted& counted) {
     found.tensors[tensor].exponents += counted.exponents;
-    found.tensors[tensor].square_sum += counted.square_sum;
+    found.tensors[tensor].squares += counted.squares;
     if (!counted.codes) return;
     if (!found.tensors[tensor].codes) found.tensors[tensor].codes.emplace();
     *found.tensors[tensor].codes |= *counted.codes;
   });
   for (const TensorFound& tensor : found.tensors) {
     found.total.exponents += tensor.exponents;
-    found.total.square_sum += tensor.square_sum;
+    found.total.squares += tensor.squares;
   }
 }
 
 void count_casts(const files::TensorSet& set, experiments::Run& run, Findings& found) {
   const int at_one = -found.scaled_by_log2, at_shown = found.shown_log2 - found.scaled_by_log2;
-  if (found.format.format == fp16::binary16) {
+  if (found.format.format == fp16::binary16 && found.total.exponents.are_within_binary32()) {
     for (TensorFound& tensor : found.tensors) {
-      tensor.at_one = forecast_binary16(tensor.exponents, at_one);
-      tensor.at_shown = forecast_binary16(tensor.exponents, at_shown);
+      const fp16::ExponentHistogram exponents = tensor.exponents.in_binary32();
+      tensor.at_one = forecast_binary16(exponents, at_one);
+      tensor.at_shown = forecast_binary16(exponents, at_shown);
     }
   } else {
     using Both = std::pair<CastCounts, CastCounts>;

@@ -33,7 +33,7 @@ Value value_or_none(const std::optional<T>& value) {
   return value ? Value(*value) : Value("none");
 }
 
-auto of_exponents(std::uint64_t (fp16::ExponentHistogram::*count)() const) {
+auto of_exponents(std::uint64_t (Exponents::*count)() const) {
   return [count](const Row& row) { return (row.tensor.exponents.*count)(); };
 }
 
@@ -51,14 +51,12 @@ std::vector<Column<Row>> columns_of_losses() {
       {"fraction_subnormal_at_1", "1", share_at_one(&CastCounts::subnormal)},
       {"fraction_overflow_at_1", "1", share_at_one(&CastCounts::overflowed)},
       {"norm_share_flushed_at_1_at_most", "1",
-       [](auto& row) { return row.forecast().norm_lost_at_most(0, row.tensor.square_sum); }},
+       [](auto& row) { return row.forecast().norm_lost_at_most(0, row.tensor.squares); }},
       {"fraction_flushed_at_shown", "1", share_at_shown(&CastCounts::flushed)},
       {"fraction_subnormal_at_shown", "1", share_at_shown(&CastCounts::subnormal)},
       {"fraction_overflow_at_shown", "1", share_at_shown(&CastCounts::overflowed)},
       {"norm_share_flushed_at_shown_at_most", "1",
-       [](auto& row) {
-         return row.forecast().norm_lost_at_most(row.found.shown_log2, row.tensor.square_sum);
-       }},
+       [](auto& row) { return row.forecast().norm_lost_at_most(row.found.shown_log2, row.tensor.squares); }},
       {"plateau_lowest_log2", "log2",
        [](auto& row) { return value_or_none(row.forecast().plateau_lowest_log2()); }},
       {"plateau_highest_log2", "log2",
@@ -73,10 +71,10 @@ const TableOf<Row> tensors_table{
         {{"tensor", "", [](auto& row) { return row.tensor.name; }},
          {"format", "", [](auto& row) { return row.tensor.stored_as; }},
          {"shape", "", [](auto& row) { return row.tensor.shape; }},
-         {"values", "values", of_exponents(&fp16::ExponentHistogram::total)},
-         {"zero", "values", of_exponents(&fp16::ExponentHistogram::zero)},
-         {"infinite", "values", of_exponents(&fp16::ExponentHistogram::infinite)},
-         {"nan", "values", of_exponents(&fp16::ExponentHistogram::nan)},
+         {"values", "values", of_exponents(&Exponents::total)},
+         {"zero", "values", of_exponents(&Exponents::zero)},
+         {"infinite", "values", of_exponents(&Exponents::infinite)},
+         {"nan", "values", of_exponents(&Exponents::nan)},
          {"codes_in_use", "codes",
           [](auto& row) { return row.tensor.codes ? Value(row.tensor.codes->count()) : Value("none"); }},
          {"max_abs", "1", [](auto& row) { return row.tensor.exponents.max_abs(); }}},
@@ -114,15 +112,15 @@ const TableOf<ScaleRow> scales_table{
         {"fraction_flushed", "1",
          [](auto& row) { return row.found.forecast(row.tensor).flushed_share(row.scale_log2); }},
         {"norm_share_flushed_at_most", "1", [](auto& row) {
-           return row.found.forecast(row.tensor).norm_lost_at_most(row.scale_log2, row.tensor.square_sum);
+           return row.found.forecast(row.tensor).norm_lost_at_most(row.scale_log2, row.tensor.squares);
          }}}};
 
 SummaryOf<Row> summary() {
   std::vector<SummaryRow<Row>> rows{
       {"format", "what was cast to", [](const Row& row) { return row.found.format.name; }},
       {"tensors", "tensors read", [](const Row& row) { return row.found.tensors.size(); }},
-      {"values", "of all tensors", of_exponents(&fp16::ExponentHistogram::total)},
-      {"zero", "exact zeros", of_exponents(&fp16::ExponentHistogram::zero)},
+      {"values", "of all tensors", of_exponents(&Exponents::total)},
+      {"zero", "exact zeros", of_exponents(&Exponents::zero)},
       {"nonfinite", "NaNs and infinities", [](const Row& row) { return row.tensor.nonfinite(); }},
       {"max_abs", "largest finite magnitude, as the files hold it",
        [](const Row& row) { return row.tensor.exponents.max_abs(); }},
@@ -200,7 +198,7 @@ std::string answer(const Findings& found) {
                                        : "There is nothing to lose: no value is other than zero.";
   const double flushed = all.share(&CastCounts::flushed, found.total.at_one),
                subnormal = all.share(&CastCounts::subnormal, found.total.at_one);
-  const double norm = all.forecast().norm_lost_at_most(0, found.total.square_sum);
+  const double norm = all.forecast().norm_lost_at_most(0, found.total.squares);
   const std::string plateau = plateau_clause(found);
   if (found.total.at_one.overflowed > 0)
     return fmt::format("Without a scale {} of the values overflow {}; S must be {} or less.",
@@ -263,7 +261,7 @@ std::vector<std::string> cells(const Findings& found, const TensorFound& tensor)
       percent(row.share(&CastCounts::flushed, tensor.at_one)),
       percent(row.share(&CastCounts::subnormal, tensor.at_one)),
       percent(row.share(&CastCounts::overflowed, tensor.at_one)),
-      percent(forecast.norm_lost_at_most(0, tensor.square_sum)),
+      percent(forecast.norm_lost_at_most(0, tensor.squares)),
       fmt::format("{:.3g}", tensor.exponents.max_abs()),
       lowest ? fmt::format("2^{} to 2^{}", *lowest, *forecast.headroom_log2()) : "-"};
   if (shows_scale(found))

@@ -10,6 +10,7 @@
 #include "experiments/frame/tensor_files/tensor_set.h"
 #include "tools/halflab/quantize/options.h"
 #include "tools/halflab/quantize/quantized.h"
+#include "tools/halflab/square_sum.h"
 
 namespace halflab::quantize {
 
@@ -25,10 +26,11 @@ struct TensorFound {
   std::uint64_t overflowed = 0;  ///< of these: beyond the largest number of the format, or of their block
   std::uint64_t lost = 0;        ///< finite ones that become NaN or infinite
   std::uint64_t bytes = 0;       ///< of codes and scales
-  double square = 0;             ///< sum of the squares of what is finite before and after
-  double error_square = 0;       ///< of the differences
+  SquareSum squares;             ///< of what is finite before and after
+  SquareSum error_squares;       ///< of the differences
   double max_abs = 0, max_error = 0;
   std::optional<float> tensor_scale;
+  bool is_rounded_first = false;  ///< to binary32 from binary64, as block formats take values
 
   TensorFound& operator+=(const TensorFound& other);
 
@@ -36,7 +38,7 @@ struct TensorFound {
     return nonzero == 0 ? 0 : static_cast<double>(count) / static_cast<double>(nonzero);
   }
   /// Whether all that is not zero becomes NaN or infinite.
-  bool has_nothing_left() const { return lost > 0 && square == 0; }
+  bool has_nothing_left() const { return lost > 0 && squares.is_zero(); }
   /// ||quantized - values|| / ||values|| of what stays finite; 0 where all is zero, infinite where nothing is left.
   double relative_error() const;
   /// Signal to quantization noise in dB; infinite without an error, -infinite where nothing is left.
@@ -59,9 +61,8 @@ struct Findings {
   Recipe recipe;
   std::vector<TensorFound> tensors;
   TensorFound total;
-  std::string remark;          ///< on integers in the files
-  bool from_binary64 = false;  ///< some tensor is, and a block format takes it as binary32
-  std::string to;              ///< the file that was written; empty without
+  std::string remark;  ///< on integers in the files
+  std::string to;      ///< the file that was written; empty without
 };
 
 /// Quantizes one tensor after the other, and writes them all where options.to asks for it. Throws
@@ -71,6 +72,11 @@ Findings measure(const experiments::tensor_files::TensorSet& set, const Options&
 
 /// What the format loses of all tensors together; `of_tensors`, such as the worst of them, stands behind the error.
 std::string losses_in_words(const TensorFound& total, const Recipe& recipe, const std::string& of_tensors);
+
+/// A note below a table of tensors that were rounded to binary32 first.
+inline constexpr const char* rounded_first_note =
+    "Block formats take values as binary32, to which those of binary64 are rounded first; errors are against "
+    "binary64.";
 
 experiments::Outputs outputs();
 void report(experiments::Run& run, const Findings& found);

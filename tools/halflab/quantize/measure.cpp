@@ -36,8 +36,8 @@ void count_errors(std::span<const double> values, std::span<const double> decode
     }
     found.flushed += value != 0 && result == 0;
     const double error = result - value;
-    found.square += value * value;
-    found.error_square += error * error;
+    found.squares.add(value);
+    found.error_squares.add(error);
     found.max_error = std::max(found.max_error, std::fabs(error));
   }
 }
@@ -110,21 +110,23 @@ TensorFound& TensorFound::operator+=(const TensorFound& other) {
   overflowed += other.overflowed;
   lost += other.lost;
   bytes += other.bytes;
-  square += other.square;
-  error_square += other.error_square;
+  squares += other.squares;
+  error_squares += other.error_squares;
   max_abs = std::max(max_abs, other.max_abs);
   max_error = std::max(max_error, other.max_error);
+  is_rounded_first |= other.is_rounded_first;
   return *this;
 }
 
 double TensorFound::relative_error() const {
   if (has_nothing_left()) return std::numeric_limits<double>::infinity();
-  return square == 0 ? 0 : std::sqrt(error_square / square);
+  return squares.is_zero() ? 0 : error_squares.norm() / squares.norm();
 }
 
 double TensorFound::sqnr() const {
   if (has_nothing_left()) return -std::numeric_limits<double>::infinity();
-  return error_square == 0 ? std::numeric_limits<double>::infinity() : 10 * std::log10(square / error_square);
+  return error_squares.is_zero() ? std::numeric_limits<double>::infinity()
+                                 : 20 * std::log10(squares.norm() / error_squares.norm());
 }
 
 MeasuredTensor measure_tensor(const files::StoredTensor& tensor, const Recipe& recipe, int threads,
@@ -132,7 +134,8 @@ MeasuredTensor measure_tensor(const files::StoredTensor& tensor, const Recipe& r
   TensorFound found{.name = tensor.name,
                     .stored_as = std::string(tensor.type->format),
                     .shape = files::text_of(tensor.shape),
-                    .values = tensor.elements};
+                    .values = tensor.elements,
+                    .is_rounded_first = recipe.block != nullptr && format_of(tensor) == fp16::binary64};
   Quantized quantized =
       quantize(tensor, recipe, threads, [&](std::span<const double> values, std::span<const double> decoded) {
         count_errors(values, decoded, found);
@@ -156,7 +159,6 @@ Findings measure(const files::TensorSet& set, const Options& options, experiment
         measure_tensor(tensor, found.recipe, run.threads(), [&](auto, std::span<const double> decoded) {
           if (output && options.decoded) append_floats(decoded, floats);
         });
-    found.from_binary64 |= found.recipe.block != nullptr && format_of(tensor) == fp16::binary64;
     found.total += row;
     found.tensors.push_back(std::move(row));
     if (output && options.decoded) {

@@ -83,7 +83,9 @@ template <const fp16::BlockFormat& B>
 class BlockEncoding {
  public:
   BlockEncoding(const files::StoredTensor& tensor, const Recipe& recipe, int threads)
-      : tensor_(tensor), recipe_(recipe), threads_(threads), values_(floats_of(tensor)) {}
+      : tensor_(tensor), recipe_(recipe), threads_(threads), values_(floats_of(tensor)) {
+    if (format_of(tensor) == fp16::binary64) of_binary64_ = doubles_of(tensor);
+  }
 
   Quantized quantized(const ValueConsumer& consume) {
     Quantized result;
@@ -131,7 +133,7 @@ class BlockEncoding {
           const std::size_t place = line * length_ + first + i;
           const double scale =
               scale_values[result.scales[line * blocks + (first + i) / B.block_size]] * tensor_scale;
-          values[i] = values_[place];
+          values[i] = of_binary64_.empty() ? values_[place] : of_binary64_[place];
           decoded[i] = element_values[elements[place]] * scale;
           const double magnitude = std::fabs(values[i]), largest = B.element.max() * scale;
           result.overflowed += std::isfinite(values[i]) && largest > 0 && magnitude > largest;
@@ -145,6 +147,7 @@ class BlockEncoding {
   const Recipe& recipe_;
   int threads_;
   std::vector<float> values_;
+  std::vector<double> of_binary64_;  ///< before they are rounded to `values_`
   std::size_t length_ = line_length(tensor_);
 };
 

@@ -141,6 +141,7 @@ TextTable verdict_table(const Findings& found) {
     add(*tensor);
   }
   if (sorted.size() > 1) add(found.total);
+  if (found.total.is_rounded_first) table.notes.push_back(rounded_first_note);
   return table;
 }
 
@@ -165,11 +166,7 @@ void report(Run& run, const Findings& found) {
   if (!found.to.empty()) sentences.push_back(fmt::format("Written to {}.", found.to));
   std::erase(sentences, "");
   record.verdict(fmt::format("{}", fmt::join(sentences, " ")));
-  TextTable table = verdict_table(found);
-  if (found.from_binary64)
-    table.notes.push_back(
-        "Block formats take values as binary32, to which those of binary64 are rounded first.");
-  record.verdict(table.text());
+  record.verdict(verdict_table(found).text());
 }
 
 }  // namespace halflab::quantize
