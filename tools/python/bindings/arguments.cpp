@@ -57,7 +57,14 @@ py::array as_array(std::string_view subject, const py::object& given, const py::
     throw std::invalid_argument(
         std::string(subject) +
         ": a masked array is not allowed; allowed: its .filled(value) or .compressed()");
-  return py::module_::import("numpy").attr("asarray")(values, dtype, "C");
+  try {
+    return py::module_::import("numpy").attr("asarray")(values, dtype, "C");
+  } catch (const py::error_already_set& error) {
+    if (!error.matches(PyExc_TypeError) || !is_sequence(values)) throw;
+    throw std::invalid_argument(std::string(subject) + ": a sequence of which numpy makes no array (" +
+                                shortened(py::str(error.value())) +
+                                ") is not allowed; allowed: one array or tensor, as torch.stack() makes");
+  }
 }
 
 bool is_number(const py::handle& value) {

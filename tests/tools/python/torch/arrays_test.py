@@ -92,6 +92,14 @@ class Values(Case):
 
 
 class Checks(Case):
+    def test_lists_of_tensors_that_numpy_cannot_hold(self):
+        for tensors in ([torch.ones(2).bfloat16()] * 2, (torch.tensor(1.5).bfloat16(),)):
+            for call in (halflab.encode, halflab.round_to, lambda values: halflab.round_to_blocks(values, "mxfp4")):
+                with self.assertRaisesRegex(ValueError, r"no array \(.*BFloat16\) is not allowed; allowed: one .* torch.stack"):
+                    call(tensors)
+            halflab.round_to(torch.stack(list(tensors)))
+        np.testing.assert_array_equal(halflab.round_to([torch.tensor(1.5)] * 2), [1.5, 1.5])
+
     def test_products_of_bfloat16(self):
         a, b = torch.randn(24, 48).bfloat16(), torch.randn(48, 32).bfloat16()
         d = torch.zeros(24, 32)
