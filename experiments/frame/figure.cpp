@@ -25,6 +25,7 @@ constexpr int key_plot_left = 110, key_plot_right = 710;
 
 /// Pixels around heat maps: the scale of colours and its texts, the gap between two, title and x axis.
 constexpr int scale_room = 130, map_gap = 30, title_room = 92, axis_room = 72, row_height = 14;
+constexpr int least_height_of_a_map = 8 * row_height;  // that the numbers of the scale of colours need
 constexpr int map_width = 560, least_map_width = 300, most_tics_of_a_map = 12;
 
 int width_of_a_map(std::size_t maps) {
@@ -295,7 +296,8 @@ int heat_map_width(const HeatMapAxes& axes, std::size_t maps) {
 }
 
 int heat_map_height(const HeatMapAxes& axes) {
-  return title_room + axis_room + row_height * static_cast<int>(axes.tensors.size());
+  return title_room + axis_room +
+         std::max(row_height * static_cast<int>(axes.tensors.size()), least_height_of_a_map);
 }
 
 std::string heat_maps(const std::vector<HeatMap>& maps, const HeatMapAxes& axes) {

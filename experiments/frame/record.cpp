@@ -63,17 +63,18 @@ std::string checksum_of(const fs::path& file) {
   return fmt::format("{:08x}", mark_of(file, std::numeric_limits<std::uint64_t>::max()).checksum);
 }
 
-/// Whether a manifest is one that commit() wrote.
-bool is_of_a_run(const Json& manifest) {
-  return manifest.value("git_revision").is_string() && manifest.value("checksums").is_object();
+/// Whether the directory has a manifest of something else than a run; one of a run may be damaged, or empty.
+bool has_foreign_manifest(const fs::path& directory) {
+  const std::string text = contents_of(directory / manifest_name).value_or("");
+  const auto has = [&](const char* key) { return text.find(key) != std::string::npos; };
+  return !text.empty() && !has("\"experiment\"") && !has("\"git_revision\"");
 }
 
 /// The files in the directory that are still as the run wrote them whose manifest lies there.
 std::vector<std::string> untouched_files(const fs::path& directory) {
-  const Json manifest = manifest_in(directory);
   std::vector<std::string> files;
-  if (!is_of_a_run(manifest)) return files;
-  const Json checksums = manifest.at("checksums");
+  const Json checksums = manifest_in(directory).value("checksums");
+  if (!checksums.is_object()) return files;
   for (const auto& [name, checksum] : checksums.members()) {
     const fs::path file = name;
     // A damaged manifest must not lead to files outside its directory.
@@ -233,7 +234,7 @@ RunRecord::RunRecord(fs::path directory)
     throw std::runtime_error(refusal_of(directory_, why));
   };
   std::error_code error;
-  if (fs::exists(directory_ / manifest_name, error) && !is_of_a_run(manifest_in(directory_)))
+  if (has_foreign_manifest(directory_))
     refuse("the manifest.json in it is of no run of Halflab's; choose another, or move that file away");
   fs::create_directories(directory_, error);
   if (error) refuse(error.message());

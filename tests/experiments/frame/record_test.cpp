@@ -161,8 +161,8 @@ TEST_CASE("a damaged manifest cannot have files removed elsewhere, nor one of an
   CHECK(fs::exists(temporary / "precious"));
   CHECK(content_of(temporary / "run" / "mine.csv") == "changed since");
 
-  for (const std::string& foreign : {fmt::format("{{{}}}", kept), std::string(R"({"files": ["mine.csv"]})"),
-                                     std::string("{"), std::string()}) {
+  for (const std::string& foreign :
+       {fmt::format("{{{}}}", kept), std::string(R"({"files": ["mine.csv"]})"), std::string("{")}) {
     std::ofstream(temporary / "run" / "manifest.json") << foreign;
     const std::string message = message_of(temporary / "run");
     CHECK_MESSAGE(message.find("the manifest.json in it is of no run of Halflab's") != std::string::npos,

@@ -21,18 +21,31 @@ struct Borders {
   double lowest, zero, subnormal, normal, highest;
 };
 
-/// Of the format and the values, as exponents of what the files hold.
+/// Of the format and the values, as exponents of what the files hold. Values beyond binary32 are beyond the axis, which
+/// would show little else.
 Borders borders_of(const Findings& found) {
   const fp16::Format& format = found.format.format;
   const double by = found.scaled_by_log2;
   const Exponents& exponents = found.total.exponents;
   const double zero = format.emin_subnormal() - 1 + by, normal = format.emin() + by,
                top = format.emax() + 1 + by;
-  return {.lowest = std::min<double>(*exponents.lowest_exponent(), zero - 2),
+  const int lowest = std::max(*exponents.lowest_exponent(), fp16::ExponentHistogram::min_exponent),
+            highest = std::min(*exponents.highest_exponent(), fp16::ExponentHistogram::max_exponent);
+  return {.lowest = std::min<double>(lowest, zero - 2),
           .zero = zero,
           .subnormal = normal,
           .normal = top,
-          .highest = std::max<double>(*exponents.highest_exponent() + 1, top + 1)};
+          .highest = std::max<double>(highest + 1, top + 1)};
+}
+
+/// A sentence on values outside of the axis; empty where there are none.
+std::string outside_text(const Exponents& exponents, const Borders& at) {
+  std::uint64_t outside = 0;
+  for (int e = *exponents.lowest_exponent(); e <= *exponents.highest_exponent(); ++e)
+    outside += e < at.lowest || e >= at.highest ? exponents.octave(e).total : 0;
+  if (outside == 0) return "";
+  return fmt::format(" {} of the values lie outside of the axis.",
+                     percent(static_cast<double>(outside) / static_cast<double>(exponents.total())));
 }
 
 Figure histogram_figure(const Findings& found) {
@@ -43,25 +56,27 @@ Figure histogram_figure(const Findings& found) {
   if (at.subnormal > at.zero) bands.push_back({at.zero, at.subnormal, "subnormal", "orange"});
   bands.push_back({at.subnormal, at.normal, "normal", "green"});
   bands.push_back({at.normal, at.highest, "", "vermillion"});
-  return {.name = "histogram",
-          .title = "Values of all tensors by magnitude",
-          .caption = fmt::format(
-              "{} of the values are exact zeros and not drawn. Left of the first border {} rounds to zero{}.",
-              percent(zeros), found.format.name,
-              found.scaled_by_log2 == 0
-                  ? " at S = 1"
-                  : fmt::format(", once the files' scale 2^{} is divided out", found.scaled_by_log2)),
-          .script = zones(bands) +
-                    fmt::format(
-                        "set xrange [{}:{}]\nset xtics {}\nset xlabel \"binary exponent, floor(log₂ |x|)\"\n"
-                        "set ylabel \"share of all values, %\"\nset yrange [0:*]\nset style fill solid "
-                        "0.8\nset boxwidth 0.9\n",
-                        at.lowest, at.highest, octaves_between_tics(at.highest - at.lowest, 14)) +
-                    plot({{.table = "histogram",
-                           .where = column_is("tensor", found.total.name),
-                           .x = "column('exponent_log2') + 0.5",
-                           .y = "column('share_percent')",
-                           .style = "with boxes linecolor rgb blue"}})};
+  return {
+      .name = "histogram",
+      .title = "Values of all tensors by magnitude",
+      .caption = fmt::format(
+          "{} of the values are exact zeros and not drawn. Left of the first border {} rounds to zero{}.{}",
+          percent(zeros), found.format.name,
+          found.scaled_by_log2 == 0
+              ? " at S = 1"
+              : fmt::format(", once the files' scale 2^{} is divided out", found.scaled_by_log2),
+          outside_text(exponents, at)),
+      .script =
+          zones(bands) +
+          fmt::format("set xrange [{}:{}]\nset xtics {}\nset xlabel \"binary exponent, floor(log₂ |x|)\"\n"
+                      "set ylabel \"share of all values, %\"\nset yrange [0:*]\nset style fill solid "
+                      "0.8\nset boxwidth 0.9\n",
+                      at.lowest, at.highest, octaves_between_tics(at.highest - at.lowest, 14)) +
+          plot({{.table = "histogram",
+                 .where = column_is("tensor", found.total.name),
+                 .x = "column('exponent_log2') + 0.5",
+                 .y = "column('share_percent')",
+                 .style = "with boxes linecolor rgb blue"}})};
 }
 
 /// The tensors that lose most, in the order of the files; `left_out` says of which others.
@@ -93,18 +108,19 @@ Figure tensors_figure(const Findings& found) {
                          .label_height = 1,
                          .side = Mark::Side::left},
                         {.x = at.normal, .label = "overflow", .label_height = 1}})};
-  return {.name = "tensors",
-          .title = "Each tensor by magnitude",
-          .caption = fmt::format(
-              "Left of the lines {} rounds to zero, to subnormal numbers; right of the last it overflows.{}",
-              found.format.name, left_out),
-          .script = heat_maps({{.table = "histogram",
-                                .title = "",
-                                .x = "column('exponent_log2') + 0.5",
-                                .percent = "column('share_percent')"}},
-                              axes),
-          .width = heat_map_width(axes, 1),
-          .height = heat_map_height(axes)};
+  return {
+      .name = "tensors",
+      .title = "Each tensor by magnitude",
+      .caption = fmt::format(
+          "Left of the lines {} rounds to zero, to subnormal numbers; right of the last it overflows.{}{}",
+          found.format.name, left_out, outside_text(found.total.exponents, at)),
+      .script = heat_maps({{.table = "histogram",
+                            .title = "",
+                            .x = "column('exponent_log2') + 0.5",
+                            .percent = "column('share_percent')"}},
+                          axes),
+      .width = heat_map_width(axes, 1),
+      .height = heat_map_height(axes)};
 }
 
 Figure scales_figure(const Findings& found) {
