@@ -24,7 +24,7 @@ using experiments::Json;
 
 namespace {
 
-/// As gnuplot writes it, and with what runs in a page.
+/// An SVG as gnuplot writes it, and with what would run in a page.
 constexpr const char* sample_svg = R"svg(<?xml version="1.0" encoding="utf-8"  standalone="no"?>
 <!DOCTYPE svg>
 <svg

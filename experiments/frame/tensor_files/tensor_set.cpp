@@ -73,7 +73,7 @@ bool is_file_of_tensors(const fs::directory_entry& entry) {
   return fs::is_regular_file(status);
 }
 
-/// Those below the folder, and the indices. Throws std::runtime_error, naming the folder or file that cannot be read.
+/// The files of tensors and indices below the folder. Throws std::runtime_error, naming what cannot be read.
 std::vector<fs::path> files_below(const fs::path& folder) {
   std::vector<fs::path> files;
   std::error_code error;

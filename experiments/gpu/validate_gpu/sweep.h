@@ -18,7 +18,7 @@
 
 namespace experiments::validate_gpu {
 
-/// Of the operations with three operands.
+/// The family of the operations with three operands.
 inline constexpr std::string_view fused_family = "fused multiply-add";
 
 struct SweepSettings {

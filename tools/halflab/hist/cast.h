@@ -29,7 +29,7 @@ class CastForecast {
   /// Exact: what becomes zero is at most half the smallest subnormal, a power of two.
   std::uint64_t flushed(int scale_log2) const;
   double flushed_share(int scale_log2) const;
-  /// Of the norm, the most that the flushed values can be: each counts as the upper end of its octave. `squares` are
+  /// The most of the norm that the flushed values can be: each counts as the upper end of its octave. `squares` are
   /// those of all finite values as the files hold them.
   double norm_lost_at_most(int scale_log2, const SquareSum& squares) const;
 

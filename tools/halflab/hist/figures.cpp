@@ -21,8 +21,8 @@ struct Borders {
   double lowest, zero, subnormal, normal, highest;
 };
 
-/// Of the format and the values, as exponents of what the files hold. Values beyond binary32 are beyond the axis, which
-/// would show little else.
+/// The borders of the format and of the axis, as exponents of what the files hold. The axis has binary32's range at most:
+/// with doubles beyond it, little else would be seen.
 Borders borders_of(const Findings& found) {
   const fp16::Format& format = found.format.format;
   const double by = found.scaled_by_log2;

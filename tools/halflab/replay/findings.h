@@ -49,9 +49,9 @@ struct LogBounds {
   std::string kind;  ///< "DeepSpeed"
   std::vector<Overflow> overflows;
 
-  /// Those at scales above 0.
+  /// The overflows at scales above 0.
   std::vector<Overflow> bounding() const;
-  /// Of the bounding ones; NaN where there are none.
+  /// The scales of the bounding overflows lie from here to there; NaN where there are none.
   double lowest_scale() const;
   double highest_scale() const;
   /// How many of the last bounding ones came each at a smaller scale than the one before; 1 where S had grown in between, 0

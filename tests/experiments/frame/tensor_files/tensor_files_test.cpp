@@ -248,7 +248,7 @@ TEST_CASE(
                           codes);
   };
   const RawLayout four{.type = type_of_format("e2m1")}, six_bits{.type = type_of_format("e2m3")};
-  // Of float4_e2m1fn and float6_e2m3fn, from 0 to 6, and -6: as numpy.save writes them.
+  // Numbers of float4_e2m1fn and float6_e2m3fn, from 0 to 6, and -6: as numpy.save writes them.
   const std::string fours("\x00\x02\x04\x05\x06\x06\x07\x0f", 8),
       sixes("\x00\x08\x10\x14\x18\x1a\x1c\x3c", 8);
   const std::string of_fours("\x20\x54\x66\xf7", 4), of_sixes("\x00\x02\x51\x98\xc6\xf1", 6);
