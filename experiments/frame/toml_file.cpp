@@ -81,6 +81,7 @@ class Scan {
     if ((character == '[' || character == '{') && !is_at_line_start_ &&
         std::string_view(" \t=[{,").find(toml_[i - 1]) == std::string_view::npos)
       return "a bracket within a word is not allowed";
+    if (character == '=' && is_in_value_ && !is_in_name_) return "an = within a value is not allowed";
     if (is_beyond_ascii(character))
       return "a letter beyond ASCII is not allowed outside of strings and comments";
     if (character > ' ') is_at_line_start_ = false;

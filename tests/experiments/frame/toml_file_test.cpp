@@ -108,6 +108,15 @@ TEST_CASE("toml: a bracket within a word is refused before it is read, as what f
   CHECK(error_of("x=[[1],[2, [3]]]\ny={a=[{b=1},{}]}\n[[z]]\n [w]\n") == "");
 }
 
+TEST_CASE("toml: a second = of a key is refused before it is read, as what follows has no bounds") {
+  for (const std::string text : {"ci = -QdQ='''\xEF\xB1\xBF"
+                                 "b\n",
+                                 "x = [a = 1]\n", "x = {a = 1 = 2}\n", "x = 1 y = 2\n"})
+    CHECK(error_of(text) == "FILE:1: an = within a value is not allowed");
+  CHECK(error_of("x = {a = [1, {b = 2}], c = {d = 3}, e = '='}\n[t]\ny = \"a = b\" # = =\n[[u]]\nz = [\n{v = "
+                 "1},\n]\nw = 1\n") == "");
+}
+
 TEST_CASE("toml: quoted parts of keys follow dots, wherever keys stand") {
   CHECK(error_of("a.\"b\" = 1\nc.'d' = {a.\"b\" = 1, c.\"d\" = [1, 2], e.\"f\" = 2}\ng.\"h\" = "
                  "[\n1,\n2]\ni.\"j\" = 3\n") == "");
