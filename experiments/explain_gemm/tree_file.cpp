@@ -11,6 +11,7 @@
 
 #include "experiments/frame/files.h"
 #include "experiments/frame/json.h"
+#include "experiments/frame/whole_file.h"
 
 namespace experiments::explain_gemm {
 namespace {
@@ -80,7 +81,7 @@ void write_tree(const std::filesystem::path& file, const fp16::SummationTree& tr
     Json::Array& node = nodes.emplace_back(Json::Array()).elements();
     for (const std::size_t child : children) node.emplace_back(child);
   }
-  write_contents(file, Json::object({{"terms", tree.leaves}, {"nodes", std::move(nodes)}}).to_text() + "\n");
+  write_file(file, Json::object({{"terms", tree.leaves}, {"nodes", std::move(nodes)}}).to_text() + "\n");
 }
 
 }  // namespace experiments::explain_gemm

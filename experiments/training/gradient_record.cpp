@@ -14,6 +14,7 @@
 #include "experiments/frame/files.h"
 #include "experiments/frame/json.h"
 #include "experiments/frame/record.h"
+#include "experiments/frame/whole_file.h"
 #include "sim/tape/gradients.h"
 #include "sim/tensor/extremes.h"
 #include "sim/tensor/memory_account.h"
@@ -193,13 +194,13 @@ struct OpenRecord {
   OpenRecord(const fs::path& folder, const GradientRecord& record, std::uint64_t step)
       : steps(opened(folder, "steps", step_columns, step)),
         exponents(opened(folder, "exponents", exponent_columns, step)) {
-    write_contents(folder / "manifest.json", Json::object({{"format", format_name},
-                                                           {"version", version},
-                                                           {"source", record.source},
-                                                           {"scaler", record.scaler},
-                                                           {"exponents_every", record.exponents_every}})
-                                                     .to_text(2) +
-                                                 "\n");
+    write_file(folder / "manifest.json", Json::object({{"format", format_name},
+                                                       {"version", version},
+                                                       {"source", record.source},
+                                                       {"scaler", record.scaler},
+                                                       {"exponents_every", record.exponents_every}})
+                                                 .to_text(2) +
+                                             "\n");
   }
 
   static Table opened(const fs::path& folder, const std::string& name,
