@@ -10,7 +10,7 @@ namespace halflab {
 class SquareSum {
  public:
   SquareSum() = default;
-  /// Of numbers of binary32: no square of theirs leaves the range.
+  /// A sum of squares of numbers of binary32, none of which leaves the range.
   explicit SquareSum(double sum) : medium_(sum) {}
 
   /// A finite value, so often.

@@ -11,6 +11,7 @@
 #include "experiments/frame/tensor_files/tensor_set.h"
 #include "sim/statistics/twin_comparison.h"
 #include "sim/trainer/allreduce.h"
+#include "tools/halflab/square_sum.h"
 
 namespace halflab::allreduce {
 
@@ -35,10 +36,10 @@ struct Sent {
 struct FirstRounding {
   std::uint64_t places_beyond = 0;  ///< elements that it alone makes infinite at some rank; they are left out
   std::uint64_t flushed = 0;  ///< ranks' non-zero values that become zero, here and below at the places left
-  double norm = 0;            ///< of all ranks' values as the files have them
-  double error_norm = 0;      ///< of what they lose
+  SquareSum squares = {};     ///< of all ranks' values as the files have them
+  SquareSum error_squares = {};  ///< of what they lose
 
-  double relative_error() const { return norm == 0 ? 0 : error_norm / norm; }
+  double relative_error() const { return squares.is_zero() ? 0 : error_squares.norm() / squares.norm(); }
 };
 
 struct Findings {

@@ -123,13 +123,12 @@ class Reduction {
     return true;
   }
 
-  /// By hypotenuses, since squares of such values may be beyond the range.
   void add_first_rounding(const Doubles& stored, std::size_t i, FirstRounding& sum) const {
     if (std::ranges::all_of(stored, &std::vector<double>::empty)) return;
     for (std::size_t rank = 0; rank < ranks_.size(); ++rank) {
       const double value = stored_at(stored, rank, i), rounded = ranks_[rank][i];
-      sum.norm = std::hypot(sum.norm, value);
-      sum.error_norm = std::hypot(sum.error_norm, value - rounded);
+      sum.squares.add(value);
+      sum.error_squares.add(value - rounded);
       sum.flushed += value != 0 && rounded == 0;
     }
   }

@@ -184,7 +184,7 @@ std::string exclusion_sentence(const Findings& found) {
 /// What FP32 does not hold of the files' values.
 std::string first_rounding_sentence(const Findings& found) {
   const FirstRounding& first = found.first_rounding;
-  if (first.error_norm == 0) return {};
+  if (first.error_squares.is_zero()) return {};
   std::string sentence = fmt::format(
       "Rounding the files' values to FP32 first loses {} of their norm, which no "
       "error above counts",

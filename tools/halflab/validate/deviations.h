@@ -22,7 +22,7 @@ struct Deviation {
 /// At most this many, so that a set of them fits into a word.
 inline constexpr std::size_t most_deviations = 32;
 
-/// Those that the function can have in these formats. `attributes` are what was asked for, where any NaN will do with
+/// The deviations that the function can have in these formats. `attributes` are what was asked for, where any NaN will do with
 /// `any_nan`. Throws std::logic_error for more than most_deviations.
 std::vector<Deviation> deviations_of(const Function& function, const fp16::Format& operands,
                                      const fp16::Format& result, const fp16::Attributes& attributes,
