@@ -53,3 +53,10 @@ halflab_fuzz(cpu_results SOURCES experiments/cpu/instructions/result_file.cpp
 halflab_fuzz(shards SOURCES experiments/validation/shards.cpp LIBRARIES halflab_validation halflab_experiments halflab_frame)
 halflab_fuzz(csv SOURCES experiments/validation/record_files.cpp experiments/validation/proofs.cpp
   LIBRARIES halflab_validation halflab_experiments halflab_frame)
+halflab_fuzz(gpu_record SOURCES experiments/gpu/gpu_status/merge.cpp
+  LIBRARIES gpu_status_parts halflab_validation halflab_experiments halflab_frame halflab::fp16_cuda)
+halflab_fuzz(network SOURCES experiments/frame/toml_file.cpp experiments/frame/files.cpp sim/sizing/network_description.cpp
+  sim/sizing/network_operations.cpp sim/sizing/network_reader.cpp
+  LIBRARIES halflab_sim halflab_fp16_bulk halflab_names)
+halflab_fuzz(replay SOURCES tools/halflab/replay/records.cpp experiments/training/gradient_record.cpp
+  LIBRARIES halflab_experiments halflab_frame halflab_sim halflab_fp16_bulk halflab_names)

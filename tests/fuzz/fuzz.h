@@ -25,11 +25,24 @@ void allow_refusal(Read&& read) {
   }
 }
 
-/// The input as a file, for readers that take a path.
+/// A folder of this process that goes with it, for readers that take a path.
+inline std::filesystem::path folder(const std::string& name) {
+  struct Folder {
+    const std::filesystem::path path =
+        std::filesystem::temp_directory_path() / ("halflab-fuzz-" + std::to_string(::getpid()));
+    ~Folder() {
+      std::error_code left;
+      std::filesystem::remove_all(path, left);
+    }
+  };
+  static const Folder own;
+  std::filesystem::create_directories(own.path / name);
+  return own.path / name;
+}
+
+/// The input as a file.
 inline const std::filesystem::path& as_file(Input input, const char* name) {
-  static const std::filesystem::path file =
-      std::filesystem::temp_directory_path() /
-      (std::string("halflab-fuzz-") + std::to_string(::getpid()) + "-" + name);
+  static const std::filesystem::path file = folder(".") / name;
   std::FILE* const stream = std::fopen(file.c_str(), "wb");
   std::fwrite(input.data(), 1, input.size(), stream);
   std::fclose(stream);

@@ -11,10 +11,7 @@ namespace {
 /// A record on disk whose files are whole but for one.
 class Record {
  public:
-  Record()
-      : folder_(std::filesystem::temp_directory_path() /
-                ("halflab-fuzz-record-" + std::to_string(::getpid()))) {
-    std::filesystem::create_directories(folder_);
+  Record() {
     experiments::write_gradient_record(
         folder_, {.source = "", .scaler = "", .exponents_every = 1, .steps = {{.step = 0}}});
     for (std::size_t i = 0; i < names.size(); ++i) {
@@ -36,7 +33,7 @@ class Record {
     std::ofstream(folder_ / names[file], std::ios::binary) << text;
   }
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder_ = fuzz::folder("record");
   std::array<std::string, names.size()> whole_;
 };
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -13,6 +14,7 @@
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/files.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/record.h"
 #include "experiments/frame/whole_file.h"
 #include "experiments/gpu/gpu_status/device.h"
@@ -191,11 +193,20 @@ void complete_manifest(const fs::path& file, const Json& gpu, double time_s) {
   write_file(file, manifest.to_text(2) + "\n");
 }
 
+/// Whether it is a name such as "gpu_tests" or "b.csv", which leads nowhere else: damaged files must not have others read or
+/// written.
+bool is_plain(const std::string& name) {
+  const auto is_allowed = [](unsigned char c) {
+    return c < 128 && (std::isalnum(c) || c == '_' || c == '-' || c == '.');
+  };
+  return !name.empty() && !name.starts_with('.') && std::ranges::all_of(name, is_allowed);
+}
+
 std::optional<ProgramRun> run_of(const std::string& line) {
   ProgramRun run;
   std::string outcome;
   std::istringstream words(line);
-  if (!(words >> run.name >> outcome >> run.time_s)) return std::nullopt;
+  if (!(words >> run.name >> outcome >> run.time_s) || !is_plain(run.name)) return std::nullopt;
   if (outcome == "not_run") return run;
   std::istringstream number(outcome);
   int exit_code = 0;
@@ -210,21 +221,34 @@ std::vector<ProgramRun> read_runs(const fs::path& folder) {
   std::vector<ProgramRun> runs;
   for (std::string line; std::getline(stream, line);) {
     std::optional<ProgramRun> run = run_of(line);
-    if (!run)
+    const auto fail = [&](std::string_view why) {
       throw std::runtime_error(
-          fmt::format("{}: line {}: '{}' must be a name, an exit code or not_run, and seconds", file.string(),
-                      runs.size() + 1, line));
+          fmt::format("{}: line {}: '{}' {}", file.string(), runs.size() + 1, one_line(line), why));
+    };
+    if (!run) fail("must be a name, an exit code or not_run, and seconds");
+    if (std::ranges::find(runs, run->name, &ProgramRun::name) != runs.end())
+      fail("names a program that stands above");
     runs.push_back(*std::move(run));
   }
   if (runs.empty()) throw std::runtime_error(fmt::format("{}: cannot be read or is empty", file.string()));
   return runs;
 }
 
-/// Throws std::runtime_error unless it is a plain name: a damaged record must not write files elsewhere.
-const std::string& plain(const std::string& name) {
-  if (name.starts_with('.') || fs::path(name).filename() != name)
-    throw std::runtime_error(fmt::format("runs.json: '{}' is no name of a program or its file", name));
-  return name;
+void require_plain(const std::string& name) {
+  if (!is_plain(name))
+    throw std::runtime_error(
+        fmt::format("runs.json: '{}' is no name of a program or its file", one_line(name)));
+}
+
+/// The folder of a record in which a program's files are put, made where there is none.
+fs::path own_folder(const fs::path& record, const std::string& program) {
+  require_plain(program);
+  fs::path folder = record / program;
+  if (fs::is_symlink(folder))
+    throw std::runtime_error(
+        fmt::format("'{}' is a link, which nothing is unpacked through", folder.string()));
+  fs::create_directories(folder);
+  return folder;
 }
 
 }  // namespace
@@ -284,9 +308,10 @@ std::vector<std::string> unpack(const fs::path& record) {
   const Json runs = read_object(record / "runs.json");
   std::vector<std::string> scripts;
   for (const auto& [program, files] : runs.members()) {
-    fs::create_directories(record / plain(program));
+    const fs::path folder = own_folder(record, program);
     for (const auto& [name, text] : files.members()) {
-      write_file(record / program / plain(name), text.string());
+      require_plain(name);
+      write_file(folder / name, text.string());
       if (name.ends_with(".gp")) scripts.push_back(fmt::format("{}/{}", program, name));
     }
   }

@@ -300,6 +300,11 @@ TEST_CASE("gpu_status: a damaged record unpacks nothing elsewhere") {
     write(record / "runs.json", runs);
     CHECK_THROWS_WITH_AS(unpack(record), doctest::Contains("is no name"), std::runtime_error);
   }
+  fs::create_directory_symlink(directory.path(), record / "linked");
+  write(record / "runs.json", R"({"linked": {"x.csv": ""}})");
+  CHECK_THROWS_WITH_AS(unpack(record), doctest::Contains("is a link"), std::runtime_error);
+  CHECK_FALSE(fs::exists(directory / "x.csv"));
+  fs::remove(record / "linked");
   CHECK(test::contents_of(directory.path()).size() <= 5);
 }
 
@@ -315,6 +320,10 @@ TEST_CASE("gpu_status: a merged record proves something only where there was a G
   merge(runs, record);
   CHECK(json::parse(content_of(record / "manifest.json")).at("gpu").is_null());
   CHECK_THROWS_AS(status_table(directory / "records"), std::runtime_error);
-  write(runs / "runs", "validate_gpu\n");
-  CHECK_THROWS_WITH_AS(merge(runs, record), doctest::Contains("line 1"), std::runtime_error);
+  for (const char* wrong : {"validate_gpu", "../validate_gpu 0 1", ". 0 1", "caf\xe9 0 1"}) {
+    write(runs / "runs", "formats 0 1\n" + std::string(wrong) + "\n");
+    CHECK_THROWS_WITH_AS(merge(runs, record), doctest::Contains("line 2"), std::runtime_error);
+  }
+  write(runs / "runs", "formats 0 1\nformats 1 1\n");
+  CHECK_THROWS_WITH_AS(merge(runs, record), doctest::Contains("stands above"), std::runtime_error);
 }

@@ -140,18 +140,26 @@ GradientRecord read_csv(const std::string& file) {
 /// A library's line about an overflow. Where it names the new scale alone, the old one was `factor` times as large.
 struct LogLine {
   const char* kind;
-  const char* pattern;
+  std::regex pattern;
   double factor;
 };
 
-constexpr std::array log_lines{
-    LogLine{"DeepSpeed", R"(Attempted loss scale: ([0-9.e+-]+))", 1},
-    LogLine{"Apex",
-            R"(overflow\.\s+Skipping step, (?:loss scaler (?:\d+ )?)?reducing loss scale to ([0-9.e+-]+))",
-            2},
-    LogLine{"fairseq", R"(overflow detected, (?:ignoring gradient, )?setting loss scale to: ([0-9.e+-]+))",
-            2},
-};
+/// What all of them hold; regular expressions are slow on a log's other lines.
+constexpr std::string_view in_every_log_line = "loss scale";
+
+const std::array<LogLine, 3>& log_lines() {
+  static const std::array lines{
+      LogLine{"DeepSpeed", std::regex(R"(Attempted loss scale: ([0-9.e+-]+))"), 1},
+      LogLine{"Apex",
+              std::regex(R"(overflow\.\s+Skipping step, (?:loss scaler (?:\d+ )?)?)"
+                         R"(reducing loss scale to ([0-9.e+-]+))"),
+              2},
+      LogLine{"fairseq",
+              std::regex(R"(overflow detected, (?:ignoring gradient, )?setting loss scale to: ([0-9.e+-]+))"),
+              2},
+  };
+  return lines;
+}
 
 /// Whatever else cannot be read is none: reading it as a file says why.
 bool is_folder(const fs::path& path) {
@@ -213,15 +221,15 @@ std::size_t LogBounds::sinking() const {
 std::optional<LogBounds> read_log(const std::string& path) {
   if (is_folder(path)) return std::nullopt;
   const std::string text = experiments::read_file(path, longest_file);
-  for (const LogLine& kind : log_lines) {
-    const std::regex pattern(kind.pattern);
+  for (const LogLine& kind : log_lines()) {
     LogBounds bounds{.kind = kind.kind, .overflows = {}};
     std::istringstream lines(text);
     std::string line;
     for (std::size_t row = 1; std::getline(lines, line); ++row) {
+      if (line.find(in_every_log_line) == std::string::npos) continue;
       std::smatch found;
       const std::string begin = line.substr(0, 2000);  // regular expressions recurse
-      if (std::regex_search(begin, found, pattern))
+      if (std::regex_search(begin, found, kind.pattern))
         bounds.overflows.push_back({row, kind.factor * number(found[1], path)});
     }
     if (!bounds.overflows.empty()) return bounds;
