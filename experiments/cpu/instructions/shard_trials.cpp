@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <map>
+#include <utility>
 
 namespace experiments::validate_cpu {
 namespace {
@@ -15,6 +17,10 @@ std::uint64_t load(const std::byte* place, std::size_t bytes) {
   std::uint64_t code = 0;
   std::memcpy(&code, place, bytes);
   return code;
+}
+
+bool have_same_answers(const Instruction& a, const Instruction& b) {
+  return a.domain == b.domain && a.model == b.model && a.mode == b.mode;
 }
 
 }  // namespace
@@ -55,8 +61,7 @@ std::size_t write_operands(const Instruction& instruction, std::uint32_t shard, 
 }
 
 bool has_judged_exceptions(const Domain& domain, std::uint32_t shard) {
-  constexpr std::uint64_t sample = 1 << 22;
-  const std::vector<std::uint32_t> sampled = validation::sampled_shards(domain, sample);
+  const std::vector<std::uint32_t> sampled = validation::sampled_shards(domain, usual_samples);
   return std::ranges::find(sampled, shard) != sampled.end();
 }
 
@@ -67,6 +72,27 @@ std::vector<Outcome> expected_outcomes(const Instruction& instruction, std::uint
     expected[index] =
         instruction.model(instruction.domain->at(shard, static_cast<std::uint32_t>(index)), instruction.mode);
   return expected;
+}
+
+std::vector<SharedShard> shared_shards(const std::vector<WantedShards>& rows) {
+  std::vector<std::vector<std::size_t>> groups;
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const auto same = [&](const std::vector<std::size_t>& group) {
+      return have_same_answers(*rows[group.front()].instruction, *rows[row].instruction);
+    };
+    auto group = std::ranges::find_if(groups, same);
+    if (group == groups.end()) group = groups.insert(group, std::vector<std::size_t>());
+    group->push_back(row);
+  }
+  std::vector<SharedShard> shared;
+  for (const std::vector<std::size_t>& group : groups) {
+    std::map<std::uint32_t, std::vector<std::size_t>> by_shard;
+    for (const std::size_t row : group) {
+      for (const std::uint32_t shard : rows[row].shards) by_shard[shard].push_back(row);
+    }
+    for (auto& [shard, members] : by_shard) shared.push_back({.shard = shard, .rows = std::move(members)});
+  }
+  return shared;
 }
 
 Judgement judge(const Instruction& instruction, std::uint32_t shard, const std::vector<Outcome>& expected,

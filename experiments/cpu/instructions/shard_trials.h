@@ -38,12 +38,31 @@ class ShardMemory {
 /// are no larger than ShardMemory::most_trials.
 std::size_t write_operands(const Instruction& instruction, std::uint32_t shard, const ShardMemory& memory);
 
-/// Whether a shard's exceptions are judged besides its values: in the sample of 2^22 that begins with the borders. The
+/// Inputs of a row, rounded up to whole shards: where nothing else is asked for, with --quick, and at most.
+inline constexpr std::uint64_t usual_samples = 1 << 22, quick_samples = 1 << 16,
+                               most_samples = std::uint64_t{1} << 32;
+
+/// Whether a shard's exceptions are judged besides its values: in the usual sample, which begins with the borders. The
 /// others of an exhaustive run have values alone.
 bool has_judged_exceptions(const Domain& domain, std::uint32_t shard);
 
-/// What is right for each trial of a shard. Instructions with the same model, mode and domain share it.
+/// What is right for each trial of a shard.
 std::vector<Outcome> expected_outcomes(const Instruction& instruction, std::uint32_t shard);
+
+/// A row, and its shards that are to be tried.
+struct WantedShards {
+  const Instruction* instruction;
+  std::vector<std::uint32_t> shards;
+};
+
+/// A shard of rows for which the same results are right, so that expected_outcomes() of any of them serves all.
+struct SharedShard {
+  std::uint32_t shard;
+  std::vector<std::size_t> rows;  ///< places in the list
+};
+
+/// Every wanted shard of every row once. Rows of one model, mode and domain, as scalar and vector forms are, share theirs.
+std::vector<SharedShard> shared_shards(const std::vector<WantedShards>& rows);
 
 struct Difference {
   std::uint32_t index = 0;  ///< in the shard

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -47,15 +48,14 @@ std::vector<Trial> chosen_rows(const std::string& text) {
 class Runner {
  public:
   Runner(std::vector<Trial>& rows, std::uint64_t samples) : rows_(rows) {
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      Trial& trial = rows[row];
-      if (!trial.family->has(trial.instruction->needs)) {
-        trial.results.obstacle = obstacle_text(trial.instruction->needs);
-        continue;
-      }
-      for (const std::uint32_t shard : sampled_shards(*trial.instruction->domain, samples))
-        work_.emplace_back(row, shard);
+    std::vector<WantedShards> wanted;
+    for (Trial& trial : rows) {
+      const bool can_run = trial.family->has(trial.instruction->needs);
+      if (!can_run) trial.results.obstacle = obstacle_text(trial.instruction->needs);
+      wanted.push_back({.instruction = trial.instruction, .shards = {}});
+      if (can_run) wanted.back().shards = sampled_shards(*trial.instruction->domain, samples);
     }
+    work_ = shared_shards(wanted);
   }
 
   void run(unsigned threads) {
@@ -69,20 +69,26 @@ class Runner {
     std::vector<std::byte> bytes(ShardMemory::size);
     const ShardMemory memory(bytes.data());
     for (std::size_t next = next_++; next < work_.size(); next = next_++) {
-      const auto [row, shard] = work_[next];
-      const Instruction& instruction = *rows_[row].instruction;
-      const std::size_t count = write_operands(instruction, shard, memory);
-      const bool with_exceptions = has_judged_exceptions(*instruction.domain, shard);
-      instruction.execute(memory.batch(count, with_exceptions), instruction.mode);
-      Judgement judgement = judge(instruction, shard, expected_outcomes(instruction, shard), memory,
-                                  with_exceptions, RowResults::most_differences);
-      const std::scoped_lock lock(mutex_);
-      rows_[row].results.add(shard, std::move(judgement));
+      const auto& [shard, rows] = work_[next];
+      const std::vector<Outcome> expected = expected_outcomes(*rows_[rows.front()].instruction, shard);
+      for (const std::size_t row : rows) execute(rows_[row], shard, expected, memory);
     }
   }
 
+  void execute(Trial& trial, std::uint32_t shard, const std::vector<Outcome>& expected,
+               const ShardMemory& memory) {
+    const Instruction& instruction = *trial.instruction;
+    const std::size_t count = write_operands(instruction, shard, memory);
+    const bool with_exceptions = has_judged_exceptions(*instruction.domain, shard);
+    instruction.execute(memory.batch(count, with_exceptions), instruction.mode);
+    Judgement judgement =
+        judge(instruction, shard, expected, memory, with_exceptions, RowResults::most_differences);
+    const std::scoped_lock lock(mutex_);
+    trial.results.add(shard, std::move(judgement));
+  }
+
   std::vector<Trial>& rows_;
-  std::vector<std::pair<std::size_t, std::uint32_t>> work_;
+  std::vector<SharedShard> work_;
   std::atomic<std::size_t> next_ = 0;
   std::mutex mutex_;
 };
@@ -181,7 +187,9 @@ int validate_alone(const RunnerOptions& options) {
     throw std::runtime_error("--rows: '" + options.rows + "' is in no row; --list shows them");
   std::optional<ResultStream> results;
   if (!options.out.empty()) results.emplace(options.out);
+  const auto start = std::chrono::steady_clock::now();
   Runner(rows, options.samples).run(options.threads);
+  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
   const std::vector<Group> groups = groups_of(rows);
   std::size_t run = 0, wrong = 0;
   std::uint64_t mismatches = 0;
@@ -201,6 +209,8 @@ int validate_alone(const RunnerOptions& options) {
                 model.c_str(), static_cast<unsigned long long>(mismatches), wrong);
   print_table(groups);
   print_differences(rows);
+  std::printf("\n%.1f s with %u %s.\n", time.count(), options.threads,
+              options.threads == 1 ? "thread" : "threads");
   if (results) results->write(rows);
   return mismatches == 0 ? 0 : 1;
 }

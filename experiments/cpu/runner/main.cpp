@@ -8,8 +8,10 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 
 #include "experiments/cpu/instructions/family.h"
+#include "experiments/cpu/instructions/shard_trials.h"
 #include "experiments/cpu/runner/runner.h"
 
 namespace experiments::validate_cpu {
@@ -21,14 +23,23 @@ constexpr std::string_view help =
 Every instruction in every mode is a row, held to the exact result rounded once as the processor's manual says.
 
   --rows TEXT     only rows whose name or group holds the text, such as fadd or comparison
-  --samples N     inputs of a row, rounded up to shards of 65536; all pairs are 4294967296 (default: 4194304)
-  --quick         262144 of them
+  --samples N     inputs of a row, rounded up to shards of 65536; all pairs are 4294967296 (default: {usual})
+  --quick         {quick} of them
   --threads N     (default: one for each processor)
   --out FILE      writes what was found, for validate_cpu --from FILE, which makes a record of it
   --list          prints the rows
   --help
 
 Example: )";
+
+/// The help, with its numbers.
+std::string help_text() {
+  std::string text(help);
+  for (const auto& [name, number] :
+       {std::pair("{usual}", usual_samples), std::pair("{quick}", quick_samples)})
+    text.replace(text.find(name), std::string_view(name).size(), std::to_string(number));
+  return text;
+}
 
 template <typename Number>
 Number number_of(std::string_view option, std::string_view text, Number least, Number most) {
@@ -57,7 +68,7 @@ int run(int argc, char** argv) {
       return std::string_view(argv[++i]);
     };
     if (option == "--help") {
-      std::cout << help << argv[0] << " --rows fadd --out fadd.txt\n";
+      std::cout << help_text() << argv[0] << " --rows fadd --out fadd.txt\n";
       return 0;
     }
     if (option == "--list") {
@@ -68,9 +79,9 @@ int run(int argc, char** argv) {
     if (option == "--rows") {
       options.rows = value();
     } else if (option == "--samples") {
-      options.samples = number_of<std::uint64_t>(option, value(), 1, std::uint64_t{1} << 32);
+      options.samples = number_of<std::uint64_t>(option, value(), 1, most_samples);
     } else if (option == "--quick") {
-      options.samples = 1 << 18;
+      options.samples = quick_samples;
     } else if (option == "--threads") {
       options.threads = number_of(option, value(), 1U, 4096U);
     } else if (option == "--out") {

@@ -4,12 +4,14 @@
 #include <cstdint>
 #include <string>
 
+#include "experiments/cpu/instructions/shard_trials.h"
+
 namespace experiments::validate_cpu {
 
 /// What a program alone was asked for.
 struct RunnerOptions {
   std::string rows;  ///< only those whose name or group holds this text
-  std::uint64_t samples = 1 << 22;
+  std::uint64_t samples = usual_samples;
   unsigned threads = 1;
   std::string out;  ///< file for validate_cpu --from; none without
 };

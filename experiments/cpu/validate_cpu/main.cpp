@@ -29,8 +29,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t usual_samples = 1 << 22;
-
 struct Options {
   std::vector<std::string> families;
   std::string rows;
@@ -202,7 +200,7 @@ void add_options(CommandLine& command_line, Options& options) {
   command_line.add("--emulator", options.emulation, "auto: for other processors than this one; always; never",
                    "WHEN");
   command_line.add("--samples", options.samples, "inputs of a row, rounded up to whole shards of 65,536",
-                   {.minimum = 1, .maximum = std::uint64_t{1} << 32, .quick = 1 << 16});
+                   {.minimum = 1, .maximum = most_samples, .quick = quick_samples});
   command_line.add_flag("--exhaustive", options.exhaustive, "every input of every domain");
   command_line.add_flag("--restart", options.restart, "does not go on from shards.bin");
   command_line.add("--from", options.from, "what a program alone has found, in the place of running any",

@@ -45,18 +45,6 @@ class ProgramPool {
   std::map<const Processor*, std::vector<std::unique_ptr<Program>>> idle_;
 };
 
-/// Rows for which the same results are right: these are computed once for all.
-bool have_same_answers(const Row& a, const Row& b) {
-  const Instruction &x = a.instruction(), &y = b.instruction();
-  return a.processor == b.processor && x.domain == y.domain && x.model == y.model && x.mode == y.mode;
-}
-
-/// A shard that some of the rows with the same answers miss.
-struct Work {
-  std::uint32_t shard;
-  std::vector<RowOutcome*> outcomes;
-};
-
 class Sweeper {
  public:
   Sweeper(const std::vector<Row>& all, const SweepSettings& settings, ShardFile& shards, Run& run)
@@ -102,47 +90,37 @@ class Sweeper {
     return validation::sampled_shards(*all_[outcome.row].instruction().domain, settings_.samples);
   }
 
-  std::vector<Work> missing_work() {
-    std::vector<std::vector<RowOutcome*>> groups;
-    for (RowOutcome& outcome : outcomes_) {
-      const auto same = [&](const std::vector<RowOutcome*>& group) {
-        return have_same_answers(all_[group.front()->row], all_[outcome.row]);
-      };
-      auto group = std::ranges::find_if(groups, same);
-      if (group == groups.end()) group = groups.insert(group, std::vector<RowOutcome*>());
-      group->push_back(&outcome);
-    }
-    std::vector<Work> work;
-    for (const std::vector<RowOutcome*>& group : groups) {
-      std::map<std::uint32_t, std::vector<RowOutcome*>> missing;
-      for (RowOutcome* const outcome : group) {
-        for (const std::uint32_t shard : wanted_shards(*outcome)) {
-          if (!shards_.is_finished(outcome->row, shard)) missing[shard].push_back(outcome);
-        }
-      }
-      for (auto& [shard, outcomes] : missing)
-        work.push_back({.shard = shard, .outcomes = std::move(outcomes)});
-    }
-    return work;
+  std::vector<std::uint32_t> missing_shards(const RowOutcome& outcome) const {
+    std::vector<std::uint32_t> missing = wanted_shards(outcome);
+    std::erase_if(missing, [&](std::uint32_t shard) { return shards_.is_finished(outcome.row, shard); });
+    return missing;
+  }
+
+  std::vector<SharedShard> missing_work() const {
+    std::vector<WantedShards> wanted;
+    for (const RowOutcome& outcome : outcomes_)
+      wanted.push_back({.instruction = &all_[outcome.row].instruction(), .shards = missing_shards(outcome)});
+    return shared_shards(wanted);
   }
 
   void execute_missing() {
-    const std::vector<Work> work = missing_work();
+    const std::vector<SharedShard> work = missing_work();
     std::size_t steps = 0;
-    for (const Work& each : work) steps += each.outcomes.size();
+    for (const SharedShard& each : work) steps += each.rows.size();
     Progress progress = run_.progress("shards", steps);
     parallel_for_each(work.size(), run_.threads(), [&](std::size_t i) {
       throw_if_interrupted();
-      const Work& each = work[i];
-      const Row& first = all_[each.outcomes.front()->row];
+      const SharedShard& each = work[i];
+      const Row& first = all_[outcomes_[each.rows.front()].row];
       const std::vector<Outcome> expected = expected_outcomes(first.instruction(), each.shard);
-      for (RowOutcome* const outcome : each.outcomes) {
+      for (const std::size_t place : each.rows) {
+        RowOutcome& outcome = outcomes_[place];
         const Stopwatch stopwatch;
-        const Judgement judgement = executed(all_[outcome->row], each.shard, expected, 0);
-        ledger_.enter(outcome->row, each.shard, judgement.result);
+        const Judgement judgement = executed(all_[outcome.row], each.shard, expected, 0);
+        ledger_.enter(outcome.row, each.shard, judgement.result);
         const std::scoped_lock lock(mutex_);
-        outcome->time_s += stopwatch.seconds();
-        outcome->inputs_now += expected.size();
+        outcome.time_s += stopwatch.seconds();
+        outcome.inputs_now += expected.size();
         progress.tick();
       }
     });

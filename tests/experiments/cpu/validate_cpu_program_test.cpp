@@ -154,10 +154,10 @@ TEST_CASE("validate_cpu: a program alone gives the same verdict, and --from make
   if (options.empty()) return;
   const TemporaryDirectory directory;
   const std::string file = directory / "alone.txt", from = directory / "from", here = directory / "here";
-  const Outcome alone =
-      run(own_program() + " --rows conversion --samples 65536 --threads 2 --out " + file, limit);
+  const Outcome alone = run(own_program() + " --rows conversion --quick --threads 2 --out " + file, limit);
   INFO(alone.output);
   CHECK(alone.exit_code == 0);
+  CHECK(contains(alone.output, " s with 2 threads.\n"));
   CHECK(contains(alone.output, "every result and every exception is the expected one"));
   const std::string rows = options.substr(0, options.find(" --quick"));
   const Outcome recorded = run("validate_cpu" + rows + " --from " + file + " --out " + from, limit);
