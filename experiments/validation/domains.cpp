@@ -153,7 +153,7 @@ std::vector<std::uint32_t> sampled_shards(const Domain& domain, std::uint64_t sa
   for (const std::uint32_t shard : domain.boundary_shards()) take(shard);
   // An odd step near the golden section meets every shard of a power of two once, evenly spread.
   const std::uint64_t step = std::has_single_bit(domain.shard_count) ? 40503 : 1;
-  for (std::uint64_t k = 0; k < domain.shard_count; ++k)
+  for (std::uint64_t k = 0; k < domain.shard_count && chosen.size() < wanted; ++k)
     take(static_cast<std::uint32_t>(k * step % domain.shard_count));
   return chosen;
 }

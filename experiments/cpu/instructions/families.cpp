@@ -6,6 +6,60 @@
 #include "experiments/cpu/instructions/family.h"
 
 namespace experiments::validate_cpu {
+namespace {
+
+/// FNV-1a.
+class Hash {
+ public:
+  void add(std::uint64_t number) {
+    for (int byte = 0; byte < 8; ++byte) add_byte(static_cast<unsigned char>(number >> 8 * byte));
+  }
+  void add(int number) { add(static_cast<std::uint64_t>(number)); }
+  void add(std::string_view text) {
+    add(std::uint64_t{text.size()});
+    for (const char letter : text) add_byte(static_cast<unsigned char>(letter));
+  }
+  void add(const NumberType& type) {
+    add(static_cast<int>(type.kind));
+    add(type.bits);
+  }
+  void add(const Mode& mode) {
+    add(mode.name);
+    add(static_cast<int>(mode.rounding));
+    add(mode.flushes_halves | mode.reads_wide_as_zero << 1 | mode.flushes_wide << 2 | mode.default_nan << 3 |
+        mode.alternative_half << 4);
+  }
+  void add(const Domain& domain) {
+    add(domain.name);
+    add(domain.meaning);
+    add(domain.inputs);
+    add(domain.shard_size);
+  }
+
+  /// Inputs of the first shards of the row's sample, spread over each, and what is right for them.
+  void add_outcomes(const Instruction& row) {
+    constexpr std::uint32_t shards = 4, inputs = 64, step = 1021;
+    for (const std::uint32_t shard :
+         validation::sampled_shards(*row.domain, shards * row.domain->shard_size)) {
+      const std::uint64_t count = row.domain->inputs_of(shard);
+      for (std::uint32_t input = 0; input < inputs; ++input) {
+        const Operands operands = row.domain->at(shard, static_cast<std::uint32_t>(input * step % count));
+        const Outcome outcome = row.model(operands, row.mode);
+        for (const std::uint64_t part : {operands.a, operands.b, operands.c, outcome.value}) add(part);
+        add(std::uint64_t{outcome.exceptions} << 1 | std::uint64_t{outcome.is_by_rule});
+      }
+    }
+  }
+
+  std::string text() const { return std::to_string(hash_); }
+
+ private:
+  void add_byte(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001B3; }
+
+  std::uint64_t hash_ = 0xCBF29CE484222325;
+};
+
+}  // namespace
 
 std::span<const Family> families() {
   static constexpr Family all[] = {
@@ -32,13 +86,23 @@ std::vector<std::string_view> features_of(const Family& family) {
   return features;
 }
 
-std::string list_identity(const Family& family) {
-  std::uint64_t hash = 0xCBF29CE484222325;  // FNV-1a
-  for (const Instruction& row : family.instructions()) {
-    for (const char letter : row.name + '\n')
-      hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3;
+std::string identity_of(std::span<const Instruction> rows) {
+  Hash hash;
+  for (const Instruction& row : rows) {
+    hash.add(row.name);
+    hash.add(row.needs);
+    hash.add(row.lanes);
+    for (const NumberType& type : row.operands) hash.add(type);
+    hash.add(row.result);
+    hash.add(row.mode);
+    hash.add(*row.domain);
+    hash.add_outcomes(row);
   }
-  return std::to_string(hash);
+  return hash.text();
+}
+
+std::string list_identity(const Family& family) {
+  return identity_of(family.instructions());
 }
 
 const Family* family_called(std::string_view name) {

@@ -28,7 +28,9 @@ std::span<const Family> families();
 /// What the family's rows need, each once.
 std::vector<std::string_view> features_of(const Family& family);
 
-/// A hash of the family's rows: programs with another one are of another version.
+/// A hash of what the rows mean: names, numbers, modes, lanes, domains, and what is right for some of their inputs. Programs
+/// and files with another one are of another version.
+std::string identity_of(std::span<const Instruction> rows);
 std::string list_identity(const Family& family);
 
 /// Null for another name.

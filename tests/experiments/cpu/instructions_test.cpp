@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "experiments/cpu/instructions/family.h"
@@ -20,6 +21,7 @@
 namespace {
 
 using namespace experiments::validate_cpu;
+using experiments::validation::NumberKind;
 
 const Instruction& row_called(std::string_view family, const std::string& name) {
   const std::vector<Instruction>& rows = family_called(family)->instructions();
@@ -62,6 +64,26 @@ std::vector<Outcome> answered(const Instruction& row, std::uint32_t shard, const
   return expected;
 }
 
+/// A model with a fault in its exceptions.
+Outcome sum_or_wrong(const Operands& operands, const Mode& mode) {
+  Outcome outcome = row_called("aarch64", "fadd h, h, h").model(operands, mode);
+  if (operands.b > 0x8000) outcome.exceptions ^= inexact;
+  return outcome;
+}
+
+/// Calls `check` with a row of each form of registers, and the first shard of its sample, answered rightly.
+template <class Check>
+void for_each_answered(Check check) {
+  std::vector<std::byte> bytes(ShardMemory::size);
+  const ShardMemory memory(bytes.data());
+  for (const char* name : {"fadd h, h, h", "fadd 8h, 8h, 8h", "fcvt d, h", "fmlal 4s, 4h, 4h"}) {
+    INFO(name);
+    const Instruction& row = row_called("aarch64", name);
+    const std::uint32_t shard = experiments::validation::sampled_shards(*row.domain, 1).front();
+    check(row, shard, memory, answered(row, shard, memory));
+  }
+}
+
 }  // namespace
 
 TEST_CASE("cpu instructions: rows of every family can be told apart, cut into shards and judged") {
@@ -97,6 +119,39 @@ TEST_CASE(
       if (differs) CHECK(!row.rule.empty());
     }
   }
+}
+
+TEST_CASE("cpu instructions: rows with the same answers share them, and every wanted shard is tried once") {
+  const Instruction& scalar = row_called("aarch64", "fadd h, h, h");
+  const Instruction& vector = row_called("aarch64", "fadd 8h, 8h, 8h");
+  const Instruction& other_mode = row_called("aarch64", "fadd h, h, h, DN");
+  const Instruction& other_model = row_called("aarch64", "fsub h, h, h");
+  const std::vector<SharedShard> shared = shared_shards(
+      {{&scalar, {7, 5}}, {&other_mode, {5}}, {&vector, {5, 9}}, {&other_model, {5}}, {&scalar, {}}});
+  std::vector<std::pair<std::uint32_t, std::vector<std::size_t>>> found;
+  for (const SharedShard& each : shared) found.emplace_back(each.shard, each.rows);
+  CHECK((found == std::vector<std::pair<std::uint32_t, std::vector<std::size_t>>>{
+                      {5, {0, 2}}, {7, {0}}, {9, {2}}, {5, {1}}, {5, {3}}}));
+}
+
+TEST_CASE("cpu instructions: a list's identity is of what its rows mean, not of their names alone") {
+  const Instruction row = row_called("aarch64", "fadd h, h, h");
+  std::set<std::string> identities{identity_of({&row, 1})};
+  CHECK(identity_of({&row, 1}) == *identities.begin());
+  const auto differs = [&](auto change) {
+    Instruction changed = row;
+    change(changed);
+    return identities.insert(identity_of({&changed, 1})).second;
+  };
+  CHECK(differs([](Instruction& each) { each.name += "?"; }));
+  CHECK(differs([](Instruction& each) { each.model = sum_or_wrong; }));
+  CHECK(differs([](Instruction& each) { each.domain = &experiments::validation::domain_called("triples"); }));
+  CHECK(differs([](Instruction& each) { each.lanes = 8; }));
+  CHECK(differs([](Instruction& each) { each.needs = "FEAT_FHM"; }));
+  CHECK(differs([](Instruction& each) { each.operands[1].bits = 32; }));
+  CHECK(differs([](Instruction& each) { each.result.kind = NumberKind::unsigned_integer; }));
+  CHECK(differs([](Instruction& each) { each.mode.alternative_half = true; }));
+  CHECK(differs([](Instruction& each) { each.mode.rounding = fp16::Rounding::toward_zero; }));
 }
 
 TEST_CASE("cpu instructions: AArch64's NaNs, in the order of FPProcessNaNs, FPProcessNaNs3 and FPMulAdd") {
@@ -137,7 +192,12 @@ TEST_CASE("cpu instructions: AArch64's conversions, alternative half precision a
   check_arm("fcvt h, s, AHP", {.a = 0x48000000}, {0x7FFF, invalid});  // 131072
   check_arm("fcvt h, s, AHP", {.a = 0x47FFE000}, {0x7FFF});           // 131008
   check_arm("fcvt h, s, AHP toward_zero", {.a = 0x47FFFFFF}, {0x7FFF, inexact});
+  check_arm("fcvt h, s, AHP toward_negative", {.a = 0xBF800001}, {0xBC01, inexact});
+  check_arm("fcvtn 4h, 4s, AHP toward_negative", {.a = 0x00000001}, {0x0000, underflow | inexact});
   check_arm("fcvt s, h, AHP", {.a = 0x7FFF}, {0x47FFE000});
+  check_arm("fcvtl 4s, 4h, AHP", {.a = 0xFC00}, {0xC7800000});
+  check_arm("fcvt h, s, FZ16", {.a = 0x33800000}, {0x0001});  // 2^-24: FZ16 is for no conversion
+  check_arm("fcvtn 4h, 4s, FZ16", {.a = 0x33800001}, {0x0001, underflow | inexact});
   check_arm("fcvt h, s, FZ", {.a = 0x80000001}, {0x8000, subnormal_operand});
   check_arm("fcvt h, s, toward_positive", {.a = 0x00000001}, {0x0001, underflow | inexact});
   check_arm("fcvtas w, h", {.a = 0x4100}, {3, inexact});  // 2.5
@@ -184,13 +244,8 @@ TEST_CASE("cpu instructions: F16C notes a subnormal float, unless DAZ reads a ze
 }
 
 TEST_CASE("cpu instructions: the judge finds a wrong value, and wrong exceptions of a group of lanes once") {
-  std::vector<std::byte> bytes(ShardMemory::size);
-  const ShardMemory memory(bytes.data());
-  for (const char* name : {"fadd h, h, h", "fadd 8h, 8h, 8h", "fcvt d, h", "fmlal 4s, 4h, 4h"}) {
-    INFO(name);
-    const Instruction& row = row_called("aarch64", name);
-    const std::uint32_t shard = experiments::validation::sampled_shards(*row.domain, 1).front();
-    const std::vector<Outcome> expected = answered(row, shard, memory);
+  for_each_answered([](const Instruction& row, std::uint32_t shard, const ShardMemory& memory,
+                       const std::vector<Outcome>& expected) {
     const auto judged = [&] { return judge(row, shard, expected, memory, true, 2); };
     const Judgement right = judged();
     CHECK(right.result.mismatches == 0);
@@ -217,7 +272,7 @@ TEST_CASE("cpu instructions: the judge finds a wrong value, and wrong exceptions
     REQUIRE(raised.differences.size() == 1);
     CHECK_FALSE(raised.differences[0].in_value());
     CHECK(judge(row, shard, expected, memory, false, 2).result.mismatches == 0);
-  }
+  });
 }
 
 TEST_CASE("cpu instructions: records tell by a domain's words whether it is complete, and rightly") {
@@ -234,18 +289,13 @@ TEST_CASE("cpu instructions: records tell by a domain's words whether it is comp
 }
 
 TEST_CASE("cpu instructions: a row that stores nothing is not judged by what the row before it has left") {
-  std::vector<std::byte> bytes(ShardMemory::size);
-  const ShardMemory memory(bytes.data());
-  for (const char* name : {"fadd h, h, h", "fadd 8h, 8h, 8h", "fcvt d, h", "fmlal 4s, 4h, 4h"}) {
-    INFO(name);
-    const Instruction& row = row_called("aarch64", name);
-    const std::uint32_t shard = experiments::validation::sampled_shards(*row.domain, 1).front();
-    const std::vector<Outcome> expected = answered(row, shard, memory);
+  for_each_answered([](const Instruction& row, std::uint32_t shard, const ShardMemory& memory,
+                       const std::vector<Outcome>& expected) {
     write_operands(row, shard, memory);
     const std::uint64_t groups = expected.size() / static_cast<std::size_t>(row.lanes);
     CHECK(judge(row, shard, expected, memory, true, 0).result.mismatches >= groups);
     CHECK(judge(row, shard, expected, memory, false, 0).result.mismatches > expected.size() * 99 / 100);
-  }
+  });
 }
 
 TEST_CASE(
