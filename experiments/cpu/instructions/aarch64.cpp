@@ -142,6 +142,8 @@ constexpr Mode with_default_nan{.name = "DN", .default_nan = true};
 constexpr Mode alternative{.name = "AHP", .alternative_half = true};
 constexpr Mode alternative_upward{
     .name = "AHP toward_positive", .rounding = Rounding::toward_positive, .alternative_half = true};
+constexpr Mode alternative_downward{
+    .name = "AHP toward_negative", .rounding = Rounding::toward_negative, .alternative_half = true};
 constexpr Mode alternative_truncating{
     .name = "AHP toward_zero", .rounding = Rounding::toward_zero, .alternative_half = true};
 
@@ -150,7 +152,7 @@ const Modes all_modes{plain, upward, downward, truncating, flushing, with_defaul
 const Modes without_rounding{plain, flushing, with_default_nan};
 const Modes of_comparisons{plain, flushing};
 const Modes of_sums{plain, upward, downward, truncating};
-const Modes of_conversions{plain, upward, downward, truncating, with_default_nan, flushing_wide};
+const Modes of_conversions{plain, upward, downward, truncating, flushing, with_default_nan, flushing_wide};
 
 constexpr std::string_view nan_rule =
     "of NaN operands the first signalling one is returned, else the first, quieted (FPProcessNaNs)";
@@ -367,7 +369,7 @@ void append_float_conversions(List& list) {
   constexpr const Domain& singles = domain_called("singles");
   constexpr const Domain& doubles = domain_called("doubles");
   const Modes widenings{plain, flushing, with_default_nan},
-      narrow_alternative{alternative, alternative_upward, alternative_truncating};
+      narrow_alternative{alternative, alternative_upward, alternative_downward, alternative_truncating};
   append("fcvt s, h", codes, converted<binary32, binary16>, half_number, single_number, 1,
          CONVERTED(float, Half, "fcvt %s0, %h1"), widenings);
   append("fcvt d, h", codes, converted<fp16::binary64, binary16>, half_number, double_number, 1,
@@ -386,10 +388,15 @@ void append_float_conversions(List& list) {
          CONVERTED(float, Half, "fcvt %s0, %h1"), {alternative});
   append("fcvt d, h", codes, converted_from_alternative<fp16::binary64>, alternative_number, double_number, 1,
          CONVERTED(double, Half, "fcvt %d0, %h1"), {alternative});
+  append("fcvtl 4s, 4h", codes, converted_from_alternative<binary32>, alternative_number, single_number, 4,
+         CONVERTED_4(uint32x4_t, uint16x4_t, "fcvtl %0.4s, %1.4h"), {alternative});
   append("fcvt h, s", singles, converted_to_alternative<binary32>, single_number, alternative_number, 1,
          CONVERTED(Half, float, "fcvt %h0, %s1"), narrow_alternative, base, alternative_rule);
   append("fcvt h, d", doubles, converted_to_alternative<fp16::binary64>, double_number, alternative_number, 1,
          CONVERTED(Half, double, "fcvt %h0, %d1"), narrow_alternative, base, alternative_rule);
+  append("fcvtn 4h, 4s", singles, converted_to_alternative<binary32>, single_number, alternative_number, 4,
+         CONVERTED_4(uint16x4_t, uint32x4_t, "fcvtn %0.4h, %1.4s"), narrow_alternative, base,
+         alternative_rule);
 }
 
 /// FCVT<rounding>S and U, to all integers.

@@ -40,6 +40,8 @@ using Halves = std::array<Half, 32>;
 #define LOAD_WIDE_1 "vmovups %1, %%zmm0\n\t"
 #define LOAD_WIDE_2 LOAD_WIDE_1 "vmovups %2, %%zmm1\n\t"
 #define STORE_WIDE "\n\tvmovups %%zmm0, %0\n\tvzeroupper"
+#define ELEMENT_1(name) EXECUTE(1, (Half a) { \
+  Half y; asm volatile(LOAD_1 name " %%xmm0, %%xmm0, %%xmm0" STORE : "=m"(y) : "m"(a) : "xmm0"); return y; })
 #define ELEMENT_2(name) EXECUTE(1, (Half a, Half b) { \
   Half y; asm volatile(LOAD_2 name " %%xmm1, %%xmm0, %%xmm0" STORE : "=m"(y) : "m"(a), "m"(b) : "xmm0", "xmm1"); \
   return y; })
@@ -109,15 +111,12 @@ void append_arithmetic(List& list) {
   append("vsub", x86::binary<binary16, fp16::subtract<binary16>>, ELEMENT_2("vsubsh"), REGISTER_2("vsubph"));
   append("vmul", x86::binary<binary16, fp16::multiply<binary16>>, ELEMENT_2("vmulsh"), REGISTER_2("vmulph"));
   append("vdiv", x86::binary<binary16, fp16::divide<binary16>>, ELEMENT_2("vdivsh"), REGISTER_2("vdivph"));
-  list.append({.name = "vsqrtph zmm",
-               .group = "arithmetic",
-               .domain = &domain_called("codes"),
-               .model = x86::unary<binary16, fp16::sqrt<binary16>>,
-               .lanes = 32,
-               .execute = REGISTER_1("vsqrtph"),
-               .needs = needed,
-               .rule = operand_rule},
-              all_modes);
+  list.append_pair("vsqrt",
+                   {.group = "arithmetic",
+                    .domain = &domain_called("codes"),
+                    .model = x86::unary<binary16, fp16::sqrt<binary16>>,
+                    .rule = operand_rule},
+                   ELEMENT_1("vsqrtsh"), REGISTER_1("vsqrtph"), all_modes);
 }
 
 void append_fused(List& list) {
