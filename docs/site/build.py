@@ -4,7 +4,8 @@
     docs/site/build.py FOLDER
 
 Pages are README.md, those of docs/ and others of the root; FOLDER/html/index.html is the first. A link that leads nowhere, or
-anything else that Doxygen warns of, ends it with exit code 1.
+anything else that Doxygen warns of, ends it with exit code 1. An earlier site in FOLDER is replaced; folders html or sources
+there that are of nothing made here are left, with exit code 2.
 """
 
 import os
@@ -17,6 +18,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md")]
 PAGES += sorted((ROOT / "docs").glob("*.md"))
+FOLDERS = ("sources", "html")
+MARK = ".halflab-site"  # in a folder whose FOLDERS were made here
 
 
 def name_of(page):
@@ -88,13 +91,25 @@ def header_text(file):
     return "\n".join(lines) + "\n"
 
 
+def begin(site):
+    """Empty FOLDERS in a folder that has none, or those of an earlier site."""
+    for folder in FOLDERS:
+        if (site / folder).exists() and not (site / MARK).exists():
+            print(f"docs/site/build.py: {site / folder} is not of an earlier site; name another folder, or remove it",
+                  file=sys.stderr)
+            sys.exit(2)
+    site.mkdir(parents=True, exist_ok=True)
+    (site / MARK).touch()
+    for folder in FOLDERS:
+        shutil.rmtree(site / folder, ignore_errors=True)
+        (site / folder).mkdir()
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     site = pathlib.Path(sys.argv[1]).resolve()
-    for folder in ("sources", "html"):
-        shutil.rmtree(site / folder, ignore_errors=True)
-        (site / folder).mkdir(parents=True)
+    begin(site)
     for page in PAGES:
         (site / "sources" / page.name).write_text(Page(page, site / "html").text())
     for header in [*ROOT.glob("fp16/**/*.h"), *ROOT.glob("sim/**/*.h")]:
