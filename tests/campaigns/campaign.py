@@ -31,7 +31,8 @@ def parsed():
     parser.add_argument("binaries", type=pathlib.Path, help="the folder of the programs")
     parser.add_argument("--kinds", default="", help="separated by commas; default: all")
     parser.add_argument("--subjects", default="", help="separated by commas; default: all")
-    parser.add_argument("--count", type=int, default=5, help="disturbances of each kind and subject (default 5)")
+    parser.add_argument("--count", type=int, default=5, help="disturbances of each kind and subject, or all that differ "
+                        "where these are fewer (default 5); read_only: one")
     parser.add_argument("--seed", type=int, default=0, help="of the moments (default 0)")
     options = parser.parse_args()
     options.kinds = named(KINDS, options.kinds.split(",") if options.kinds else [], "kind")

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
 """Every kind of campaign finds fault with a program that is careless: it writes its manifest first, adds to what lies there,
-and says nothing of errors."""
+and says nothing of errors. What is told of a campaign is what was tried."""
 
+import contextlib
 import pathlib
 import random
 import re
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
+import kinds
 from campaign import in_a_space_of_mounts, obstacle
 from kinds import KINDS
 from subjects import Fault, Laboratory, Subject
@@ -30,7 +33,41 @@ add("read", str((tensors / "b.npy").stat().st_size).encode())
 """
 
 
+class Writer:
+    """A laboratory whose subject writes three bytes, and whose disks of one page have no room for its folder."""
+
+    def __init__(self, place):
+        self.place = place
+        self.pages = 0
+
+    def reference(self, _subject):
+        return {"file": b"123"}, 0.01
+
+    def run(self, _subject, out, **_options):
+        if self.pages == 1:
+            raise OSError
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "file").write_bytes(b"123")
+        return 0, "", ""
+
+    @contextlib.contextmanager
+    def disk(self, _place):
+        def remount(option):
+            size = option.partition("=")[2]
+            self.pages = int(size) // kinds.PAGE if size.isdigit() else 0
+        yield remount
+
+
 class CarelessTest(unittest.TestCase):
+    def test_counts_are_of_what_was_tried(self):
+        subject = Subject("writer", "writer {out}")
+        with tempfile.TemporaryDirectory() as place:
+            laboratory = Writer(pathlib.Path(place))
+            with mock.patch.object(kinds, "small_file_system", laboratory.disk):  # of 8 pages at most
+                self.assertEqual(kinds.full_disk(laboratory, subject, 20, None),
+                                 {"sizes of the disk": 7, "of them too small": 0})
+            self.assertEqual(kinds.file_sizes(laboratory, subject, 20, None), {"limits": 3, "of them too low": 0})
+
     def test_ctest_knows_every_kind(self):
         listed = re.search(r"foreach\(kind ([\w ]+)\)", pathlib.Path(__file__).with_name("campaigns.cmake").read_text())[1]
         self.assertEqual(listed.split(), [kind.name for kind in KINDS])
