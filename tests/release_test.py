@@ -18,6 +18,7 @@ CHECKOUT, BUILD = (pathlib.Path(argument) for argument in sys.argv[1:3])
 WORKFLOWS = sorted((CHECKOUT / ".github/workflows").glob("*.yml"))
 PAGES = [CHECKOUT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "docs/releasing.md",
                                       "docs/stability.md", ".github/pull_request_template.md")]
+SPACK = "spack/spack_repo/halflab/packages/halflab/package.py"
 MATRIX_PART = "${{ matrix.part }}"
 
 
@@ -37,10 +38,20 @@ def lab_commands():
     return set(re.findall(r"^  ([a-z]+)\b", run("./lab", "help").stdout, re.MULTILINE))
 
 
+def function_of_ci(name):
+    """The text of a function of .ci/run."""
+    return re.search(rf"^{name}\(\) \{{.*?^\}}$", text_of(".ci/run"), re.MULTILINE | re.DOTALL)[0]
+
+
+def consoles(page):
+    """The blocks of a page that are typed by hand."""
+    return re.findall(r"^```console\n(.*?)^```$", text_of(page), re.MULTILINE | re.DOTALL)
+
+
 def parts_named_in(text):
     """The words after each .ci/run that is followed by parts, as far as these go."""
     named = []
-    for words in re.findall(r"\.ci/run((?: (?:[a-z0-9]+|\$\{\{ matrix\.part \}\}))+)", text):
+    for words in re.findall(r"\.ci/run((?: (?:[a-z]\w*|\$\{\{ matrix\.part \}\}))+)", text):
         named += words.replace(MATRIX_PART, "MATRIX").split()
     return named
 
@@ -66,6 +77,39 @@ class ContinuousIntegration(unittest.TestCase):
         self.assertLessEqual(set(parts_named_in(everything)) - {"MATRIX"}, set(parts()))
         commands = re.findall(r"run: \./lab (\S+)", everything)
         self.assertTrue({"demo", "test"} <= set(commands) <= lab_commands(), commands)
+
+
+    def test_a_name_of_a_part_goes_as_far_as_the_word(self):
+        self.assertEqual(parts_named_in("`.ci/run format sanitizers_programs`, .ci/run mpi: ..."),
+                         ["format", "sanitizers_programs", "mpi"])
+
+    def test_parts_that_mount_are_allowed_to(self):
+        workflow = text_of(".github/workflows/ci.yml")
+        privileged = json.loads(re.search(r"contains\(fromJSON\('([^']*)'\), matrix\.part\) && '--privileged'", workflow)[1])
+        self.assertEqual(set(privileged), {"packages", "slurm", "campaigns"} & set(parts()))
+
+    def test_packages_are_installed_by_root_or_sudo(self):
+        script = ('set -euo pipefail; say() { echo "ci: $*"; }; dpkg-query() { return 1; }; '
+                  f'apt-get() {{ echo "apt-get $*" >&2; }}; {function_of_ci("need")}\n')
+        user = {"user": 65534} if os.geteuid() == 0 else {}
+        call = lambda before, **how: subprocess.run(["bash", "-c", f"{script}{before}need a b"], capture_output=True, text=True,
+                                                    **how)
+        install = "apt-get install -y --no-install-recommends a b"
+        if user:
+            self.assertEqual(call("").stderr, f"apt-get update\n{install}\n")
+        with_sudo = call('sudo() { echo "sudo $*" >&2; }; ', **user)
+        self.assertEqual((with_sudo.returncode, with_sudo.stderr), (0, f"sudo apt-get update\nsudo {install}\n"))
+        without = call("command() { return 1; }; ", **user)
+        self.assertEqual((without.returncode, without.stderr),
+                         (2, f"ci: packages are missing; as root: apt-get update && {install}\n"))
+        self.assertEqual(call("HALFLAB_SKIP_SETUP=1; ", **user).stderr, "")
+
+    def test_the_page_installs_for_aarch64_what_the_part_does(self):
+        typed = [block for block in consoles("docs/scale_out.md") if ":arm64" in block]
+        self.assertEqual(len(typed), 1)
+        packages = re.search(r"apt-get install ((?:[^\n]*\\\n)*[^\n]*)", typed[0])[1].replace("\\", " ").split()
+        self.assertGreater(len(packages), 5)
+        self.assertLessEqual(set(packages), set(function_of_ci("aarch64").replace("\\", " ").replace(";", " ").split()))
 
 
 class Pages(unittest.TestCase):
@@ -143,11 +187,29 @@ class Packages(unittest.TestCase):
         written = {
             "packaging/vcpkg/halflab/vcpkg.json": r'"version": "([0-9.]+)"',
             "packaging/conda/recipe.yaml": r'(?m)^  version: "([0-9.]+)"$',
-            "packaging/spack/packages/halflab/package.py": r'(?m)^    version\("([0-9.]+)"',
+            f"packaging/{SPACK}": r'(?m)^    version\("([0-9.]+)"',
             "packaging/Containerfile": r'image\.version="([0-9.]+)"',
         }
         for name, pattern in written.items():
             self.assertEqual(re.findall(pattern, text_of(name)), [self.version], name)
+
+    def test_versions_in_commands_to_type(self):
+        page = text_of("docs/install.md") + text_of(f"packaging/{SPACK}")
+        typed = re.findall(r"halflab[-@](\d[\d.]*\d)", page)
+        self.assertGreater(len(typed), 3)
+        self.assertEqual(set(typed), {self.version})
+
+    def test_spack_finds_the_repository(self):
+        """Since its version 2 a repository lies in spack_repo/NAMESPACE, and folders of packages are modules of Python."""
+        descriptions = list((CHECKOUT / "packaging/spack").glob("**/repo.yaml"))
+        self.assertEqual(len(descriptions), 1)
+        repository = descriptions[0].parent
+        self.assertRegex(descriptions[0].read_text(), r"(?m)^  api: v2\.\d+$")
+        self.assertRegex(descriptions[0].read_text(), rf"(?m)^  namespace: {repository.name}$")
+        self.assertEqual(repository.parent.name, "spack_repo")
+        self.assertTrue((repository / "packages/halflab/package.py").is_file())
+        for page in (text_of("docs/install.md"), text_of(f"{repository.relative_to(CHECKOUT)}/packages/halflab/package.py")):
+            self.assertEqual(re.findall(r"spack repo add (\S+)", page), [str(repository.relative_to(CHECKOUT))])
 
     def test_conan_and_python_read_the_version(self):
         readers = [tomllib.loads(text_of("pyproject.toml"))["tool"]["scikit-build"]["metadata"]["version"]["regex"],
@@ -172,7 +234,7 @@ class Packages(unittest.TestCase):
         pyproject = tomllib.loads(text_of("pyproject.toml"))["project"]
         port = json.loads(text_of("packaging/vcpkg/halflab/vcpkg.json"))
         self.assertEqual({pyproject["description"], port["description"]}, {self.description})
-        for name in ("conda/recipe.yaml", "conan/conanfile.py", "spack/packages/halflab/package.py", "Containerfile"):
+        for name in ("conda/recipe.yaml", "conan/conanfile.py", SPACK, "Containerfile"):
             recipe = text_of(f"packaging/{name}")
             self.assertIn(self.description, recipe, name)
             self.assertIn("Apache-2.0", recipe, name)
@@ -187,21 +249,66 @@ class Packages(unittest.TestCase):
         self.assertEqual(set(names), self.libraries)
         for name in names.values():
             self.assertRegex(text_of("packaging/conan/conanfile.py"), rf'self\.requires\("{name}/')
-            self.assertRegex(text_of("packaging/spack/packages/halflab/package.py"), rf'depends_on\("{name}(@|-api)')
+            self.assertRegex(text_of(f"packaging/{SPACK}"), rf'depends_on\("{name}(@|-api)')
             self.assertEqual(len(re.findall(rf"(?m)^        - {name}$", text_of("packaging/conda/recipe.yaml"))), 2)
 
     def test_the_port_configures_the_checkout(self):
         """The portfile with functions in vcpkg's place that write down what they are given."""
         names = ("vcpkg_check_linkage", "vcpkg_cmake_configure", "vcpkg_cmake_install", "vcpkg_cmake_config_fixup",
-                 "vcpkg_install_copyright")
+                 "vcpkg_fixup_pkgconfig", "vcpkg_install_copyright")
         called = "".join(f'function({name})\n  message(STATUS "{name} ${{ARGN}}")\nendfunction()\n' for name in names)
         port = CHECKOUT / "packaging/vcpkg/halflab/portfile.cmake"
         with tempfile.TemporaryDirectory() as folder:
             script = pathlib.Path(folder) / "port.cmake"
-            script.write_text(f"{called}set(CURRENT_PACKAGES_DIR {folder})\ninclude({port})\n", encoding="utf-8")
+            script.write_text(f"{called}set(CURRENT_PACKAGES_DIR {folder})\nset(PORT halflab)\ninclude({port})\n",
+                              encoding="utf-8")
             output = run("cmake", "-P", str(script)).stdout
+            self.assertTrue((pathlib.Path(folder) / "share/halflab/usage").is_file())
+        for name in names:
+            self.assertIn(f"-- {name} ", output)
         self.assertIn(f"vcpkg_cmake_configure SOURCE_PATH;{CHECKOUT.resolve()};", output)
         self.assertIn(f"FILE_LIST;{CHECKOUT.resolve()}/LICENSE", output)
+
+    def test_debian_packages_take_the_place_of_earlier_ones_alone(self):
+        with tempfile.TemporaryDirectory() as directory:
+            folder = pathlib.Path(directory)
+            build = lambda **more: subprocess.run(
+                [CHECKOUT / "packaging/debian/build.sh", "out"], cwd=folder, capture_output=True, text=True,
+                env=os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HALFLAB_PACKAGE_BUILD": "build", **more})
+            stubs = {"help2man": "", "file": "", "dpkg-shlibdeps": "", "cmake": f'printf "%s\\n" "$@" >> {folder}/asked',
+                     "cpack": 'touch "${@: -1}/halflab_2_amd64.deb"'}
+            (folder / "bin").mkdir()
+            for name, does in stubs.items():
+                (folder / "bin" / name).write_text(f"#!/bin/bash\n{does}\n")
+                (folder / "bin" / name).chmod(0o755)
+            (folder / "out").mkdir()
+            for name in ("thesis.tex", "halflab_1_amd64.deb", "python3-halflab_1_amd64.deb", "other_1_amd64.deb"):
+                (folder / "out" / name).touch()
+            made = build(HALFLAB_MAINTAINER="A B <a@b.org>")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            self.assertEqual({file.name for file in (folder / "out").iterdir()},
+                             {"thesis.tex", "halflab_2_amd64.deb", "other_1_amd64.deb"})
+            asked = (folder / "asked").read_text().splitlines()
+            self.assertIn("-DHALFLAB_MAINTAINER=A B <a@b.org>", asked)
+            self.assertEqual(asked[asked.index("-B") + 1], str((folder / "build").resolve()))
+            self.assertEqual(list((folder / "build").iterdir()), [])
+
+    def test_debian_packages_say_at_once_what_they_miss(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name in ("bash", "dirname", "readlink", "realpath", "file"):
+                (pathlib.Path(folder) / name).symlink_to(shutil.which(name) or shutil.which("bash"))
+            refused = subprocess.run([CHECKOUT / "packaging/debian/build.sh"], capture_output=True, text=True,
+                                     env={"PATH": folder})
+        self.assertEqual((refused.returncode, refused.stderr),
+                         (2, "packaging/debian/build.sh: not found: help2man dpkg-shlibdeps; as root: "
+                             "apt-get install help2man file dpkg-dev\n"))
+        self.assertIn("# apt-get install help2man file dpkg-dev\n$ packaging/debian/build.sh\n", text_of("docs/install.md"))
+
+    def test_a_bare_system_is_not_made_without_packages(self):
+        with tempfile.TemporaryDirectory() as folder:
+            refused = run("packaging/try_in_bare_debian.sh", folder, folder, f"{folder}/systems")
+            self.assertEqual((refused.returncode, len(refused.stderr.splitlines()), os.listdir(folder)), (2, 1, []),
+                             refused.stderr)
 
     def test_scripts_that_pages_name_exist(self):
         pages = [CHECKOUT / "README.md", *(CHECKOUT / "docs").glob("*.md"), CHECKOUT / "packaging/Containerfile"]

@@ -7,9 +7,9 @@
 set -euo pipefail
 
 root=$(dirname "$(dirname "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")")")
-build=${HALFLAB_PACKAGE_BUILD:-$root/build-package}
-python=$(command -v "$1")
-out=${2:-$build/wheels}
+build=$(realpath -m -- "${HALFLAB_PACKAGE_BUILD:-$root/build-package}")
+python=$(realpath -s -- "$(command -v "$1")")  # the link in an environment, not what it leads to
+out=$(realpath -m -- "${2:-$build/wheels}")
 
 rm -rf "$build/unrepaired"
 PATH=$(dirname "$python"):$PATH

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Halflab for Spack: `spack repo add packaging/spack`, then `spack dev-build halflab@0.1.0` in a checkout."""
+"""Halflab for Spack, 1.0 or newer, in a checkout:
 
-from spack_repo.builtin.build_systems.cmake import CMakePackage
+    spack repo add packaging/spack/spack_repo/halflab && spack dev-build halflab@0.1.0
+"""
+
+from spack_repo.builtin.build_systems.cmake import CMakePackage, generator
 
 from spack.package import *
 
