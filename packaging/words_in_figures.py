@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Whether figures that gnuplot has drawn, PNGs, have a title: dark pixels above all else, in the first twentieth of their height.
+"""Whether figures that gnuplot has drawn, PNGs, have a title: dark pixels above all else, in a twentieth of the height.
 
     packaging/words_in_figures.py FIGURES...
 """
