@@ -147,15 +147,18 @@ class Pages(unittest.TestCase):
             target = folder / "target"
             target.write_text("#!/bin/sh\necho stat::number_of_executed_units: 5\n")
             target.chmod(0o755)
-            environment = os.environ | {"HALFLAB_FUZZ_FOLDER": str(folder / "kept"), "HALFLAB_FUZZ_RUNS": "12"}
-            call = lambda *command: subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-            fuzz = lambda: call(folder / "run.sh", "json", target, folder).splitlines()[-1]
+            environment = os.environ | {"HALFLAB_FUZZ_FOLDER": str(folder / "kept")}
+            call = lambda *command, **more: subprocess.run(command, env=environment | more, capture_output=True, text=True,
+                                                           check=True).stdout
+            fuzz = lambda runs: [line for line in call(folder / "run.sh", "json", target, folder,
+                                                       HALFLAB_FUZZ_RUNS=str(runs)).splitlines() if line.startswith("json: ")]
             (folder / "kept").mkdir()
             self.assertIn("counted nothing", call(folder / "keep_counts.sh"))
-            self.assertEqual(fuzz(), "json: 5 executions, 7 in all")
+            self.assertEqual(fuzz(7), ["json: 5 executions, 7 in all", "json: 7 executions of 7"])
             self.assertEqual(call(folder / "keep_counts.sh"), "7 executions of 1 targets\n")
-            self.assertEqual(fuzz(), "json: 5 executions, 12 in all")
-            self.assertEqual(fuzz(), "json: 12 executions before this, of 12")
+            self.assertEqual(fuzz(17), ["json: 5 executions, 12 in all", "json: 5 executions, 17 in all",
+                                        "json: 17 executions of 17"])
+            self.assertEqual(fuzz(17), ["json: 17 executions of 17"])
             self.assertEqual((folder / "executions.csv").read_text(), "target,executions\njson,7\n")
 
 
