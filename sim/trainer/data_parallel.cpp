@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "sim/tape/gradients.h"
+#include "sim/tensor/fingerprint.h"
 #include "sim/tensor/tensor_contents.h"
 
 namespace sim {
@@ -229,13 +230,16 @@ std::string ranks_text(std::span<const std::size_t> ranks) {
   return text;
 }
 
-void require_same_gradients(const GradientSummary& summary, std::size_t step, Exchange& exchange) {
+void require_same_gradients(std::span<const GradientSite> sites, const SiteGradients& gradients,
+                            bool found_nonfinite, std::size_t step, Exchange& exchange) {
+  Fingerprint fingerprint;
+  for_each_weight(sites, [&](std::size_t site) { fingerprint.add(gradients.gradients[site]); });
   const std::vector<double> all =
-      exchange.gather(std::vector{summary.found_nonfinite ? 1.0 : 0.0, static_cast<double>(summary.max_abs)});
-  std::vector<double> found, largest;
+      exchange.gather(std::vector{found_nonfinite ? 1.0 : 0.0, fingerprint.value()});
+  std::vector<double> found, fingerprints;
   for (std::size_t i = 0; i < all.size(); i += 2) {
     found.push_back(all[i]);
-    largest.push_back(all[i + 1]);
+    fingerprints.push_back(all[i + 1]);
   }
   const std::string at = " in step " + std::to_string(step);
   if (const std::vector<std::size_t> odd = odd_ranks(found); !odd.empty()) {
@@ -244,7 +248,7 @@ void require_same_gradients(const GradientSummary& summary, std::size_t step, Ex
                       (finds ? "skip" : "apply") + " what the others " + (finds ? "apply" : "skip") + at +
                       ": their gradients are not the same after the all-reduce");
   }
-  if (const std::vector<std::size_t> odd = odd_ranks(largest); !odd.empty())
+  if (const std::vector<std::size_t> odd = odd_ranks(fingerprints); !odd.empty())
     throw RanksDiffer(ranks_text(odd) + (odd.size() == 1 ? " has" : " have") +
                       " other gradients than the others" + at + ", after the all-reduce");
 }

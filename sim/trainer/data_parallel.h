@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "fp16/exponent_histogram.h"
-#include "sim/loss_scaling/loss_scaler.h"
 #include "sim/precision/tensor_scaler.h"
 #include "sim/statistics/flight_recorder.h"
 #include "sim/tape/tape.h"
@@ -70,8 +69,9 @@ std::vector<std::size_t> odd_ranks(std::span<const double> of_each_rank);
 /// "rank 2", "ranks 2, 5 and 7".
 std::string ranks_text(std::span<const std::size_t> ranks);
 
-/// Throws RanksDiffer on all ranks where a rank has come out of the exchange of a step with other gradients than the
-/// others, and would so skip it alone, or go another way.
-void require_same_gradients(const GradientSummary& summary, std::size_t step, Exchange& exchange);
+/// Throws RanksDiffer on all ranks where a rank has come out of the exchange of a step with other parameter gradients than
+/// the others, by their fingerprints, or would skip it alone.
+void require_same_gradients(std::span<const GradientSite> sites, const SiteGradients& gradients,
+                            bool found_nonfinite, std::size_t step, Exchange& exchange);
 
 }  // namespace sim

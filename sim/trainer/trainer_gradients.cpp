@@ -138,7 +138,8 @@ void Trainer::add_backward(const LossTerms& terms, Pending& pending, StepRecord&
   if (is_exchanged) exchange_gradients(pending);
   if (is_exchanged || !has_several_ranks()) summarise_gradients(pending, terms.front().scaler);
   if (is_exchanged && others_compute_ranks())
-    require_same_gradients(pending.summary, steps_done_, *exchange_);
+    require_same_gradients(pending.scaled.sites, pending.scaled.values, pending.summary.found_nonfinite,
+                           steps_done_, *exchange_);
   if (needs.twin || pending.scaler_wants_twin) add_twin(terms, pending);
   if (is_exchanged && pending.twin)
     average_twins(pending.scaled.sites, ranks_of(*pending.twin, pending.other_twins), *exchange_);

@@ -73,6 +73,7 @@ halflab_test(sim_training_tests
   sim/tape/unit_scaling_test.cpp
   sim/tensor/memory_account_test.cpp
   sim/tensor/extremes_test.cpp
+  sim/tensor/fingerprint_test.cpp
   sim/statistics/flight_recorder_test.cpp
   sim/statistics/site_statistics_test.cpp
   sim/statistics/twin_comparison_test.cpp

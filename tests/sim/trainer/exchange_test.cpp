@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -124,6 +125,41 @@ std::size_t check_processes(Setup setup) {
 }
 
 }  // namespace
+
+namespace {
+
+/// What each of three ranks finds after an all-reduce, where the last has `other` for one of its gradients.
+std::vector<std::string> differences(float other) {
+  training_runs::Wires wires(3);
+  std::vector<std::string> found(3);
+  wires.on_all_ranks([&](sim::Wire& wire, std::size_t rank) {
+    sim::OneRank exchange(wire);
+    const std::vector<sim::GradientSite> sites{{.name = "w", .kind = sim::GradientSite::Kind::weight},
+                                               {.name = "a", .kind = sim::GradientSite::Kind::activation}};
+    const float own = static_cast<float>(rank);  // what no rank shares
+    const sim::SiteGradients gradients{
+        .gradients = {sim::Tensor::from({3}, std::vector{8.0F, rank == 2 ? other : 1.0F, 2.0F}),
+                      sim::Tensor::from({1}, std::vector{own})}};
+    try {
+      sim::require_same_gradients(sites, gradients, std::isinf(gradients.gradients[0].element(1)), 4,
+                                  exchange);
+    } catch (const sim::RanksDiffer& differ) {
+      found[rank] = differ.what();
+    }
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "exchange: a rank that has another gradient is found in that step, also where it is not the largest") {
+  for (const std::string& found : differences(1)) CHECK(found.empty());
+  for (const std::string& found : differences(1.0000001F))
+    CHECK(found == "rank 2 has other gradients than the others in step 4, after the all-reduce");
+  for (const std::string& found : differences(INFINITY))
+    CHECK(found.find("rank 2 alone would skip what the others apply in step 4") == 0);
+}
 
 TEST_CASE("exchange: ranks in processes of their own have the bits of virtual ones") {
   const sim::AllReduce half{.algorithm = sim::AllReduceAlgorithm::binary_tree};

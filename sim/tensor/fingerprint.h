@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cstdint>
+
+#include "sim/tensor/tensor.h"
+
+namespace sim {
+
+/// A number of the elements of tensors, in their order, which other elements have by a chance of 2^-53. It is exact in a
+/// double, so that ranks can show it to each other. All NaNs count as the same one, as the order of two terms may decide
+/// between their payloads.
+class Fingerprint {
+ public:
+  void add(const Tensor& tensor);
+  double value() const;
+
+ private:
+  std::uint64_t state_ = 1;
+};
+
+}  // namespace sim
