@@ -292,7 +292,6 @@ void run(experiments::Run& run, Options& options) {
     options.parallel.meet(run_of_all_ranks(cells.front(), *networks.front(), options, run.out()),
                           networks.front()->weights());
     train(run, cells, networks, options);
-    if (options.parallel.processes) options.parallel.processes->set_trained();
     if (!options.parallel.keeps_files()) return;
     options.parallel.describe(record);
   }

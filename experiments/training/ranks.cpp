@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "experiments/frame/crc32.h"
-#include "sim/tensor/tensor_contents.h"
+#include "sim/tensor/fingerprint.h"
 
 namespace experiments {
 namespace {
@@ -24,10 +24,10 @@ constexpr int ready = -1;
 
 constexpr std::size_t longest_name = 64;
 
-/// A host's name, cut where it is longer, as numbers that are as many for all.
+/// Numbers that are as many for all.
 std::array<double, longest_name / sizeof(double)> numbers_of_host() {
   std::array<char, longest_name> name{};
-  ::gethostname(name.data(), name.size() - 1);
+  host_name().copy(name.data(), name.size() - 1);
   return std::bit_cast<std::array<double, longest_name / sizeof(double)>>(name);
 }
 
@@ -47,16 +47,19 @@ std::string difference_in(const RunIdentity& run, const RunIdentity& of_rank_0) 
   return fmt::format("has {} {}, and rank 0 has {}", difference->name, difference->first, difference->second);
 }
 
-double checksum_of(const sim::Trainer& trainer) {
-  std::uint32_t sum = 0;
-  for (const sim::Tensor& weight : trainer.state().weights) {
-    const std::vector<double> values = sim::values_of<double>(weight);
-    sum = crc32(std::as_bytes(std::span(values)), sum);
-  }
-  return sum;
+double fingerprint_of(const sim::Trainer& trainer) {
+  sim::Fingerprint fingerprint;
+  for (const sim::Tensor& weight : trainer.state().weights) fingerprint.add(weight);
+  return fingerprint.value();
 }
 
 }  // namespace
+
+std::string host_name() {
+  std::array<char, longest_name> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 Ranks::Ranks(sim::Wire& wire, Carrier carrier, Watch watch)
     : wire_(wire), carrier_(std::move(carrier)), exchange_(wire), watch_(std::move(watch)) {
@@ -131,25 +134,32 @@ sim::StepRecord Ranks::step(sim::Trainer& trainer) {
   step_under_way_ = trainer.steps_done();
   if (watch_.begins) watch_.begins(step_under_way_);
   try {
-    sim::StepRecord step = trainer.step();
-    compare(trainer, step);
-    return step;
+    return trainer.step();
   } catch (const sim::RanksDiffer&) {
     stage_ = Stage::differing;
     throw;
   }
 }
 
-void Ranks::compare(const sim::Trainer& trainer, const sim::StepRecord& step) {
-  if ((step.step + 1) % compare_every_ != 0) return;
-  const std::vector<double> sums = wire_.gather(std::vector{checksum_of(trainer)});
-  const std::vector<std::size_t> odd = sim::odd_ranks(sums);
-  if (!odd.empty())
+Interruption Ranks::after_step(const sim::Trainer& trainer, Interruption own, bool is_kept) {
+  const auto interruption = static_cast<Interruption>(wire_.maximum(static_cast<double>(own)));
+  if (is_kept || interruption == Interruption::checkpoint || trainer.steps_done() % compare_every_ == 0)
+    compare(trainer);
+  if (interruption != Interruption::none) stage_ = Stage::interrupted;
+  return interruption;
+}
+
+void Ranks::compare(const sim::Trainer& trainer) {
+  const std::uint64_t step = trainer.steps_done() - 1;
+  const std::vector<std::size_t> odd = sim::odd_ranks(wire_.gather(std::vector{fingerprint_of(trainer)}));
+  if (!odd.empty()) {
+    stage_ = Stage::differing;
     throw sim::RanksDiffer(
         fmt::format("{} on {} {} other weights than the others after step {}{}", sim::ranks_text(odd),
-                    host_of(odd.front()), odd.size() == 1 ? "has" : "have", step.step,
+                    host_of(odd.front()), odd.size() == 1 ? "has" : "have", step,
                     last_same_ ? fmt::format("; after step {} all had the same", *last_same_) : ""));
-  last_same_ = step.step;
+  }
+  last_same_ = step;
 }
 
 }  // namespace experiments

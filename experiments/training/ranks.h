@@ -14,6 +14,12 @@
 
 namespace experiments {
 
+/// What a process of a training is asked for from outside, the less first: to end, or to write a checkpoint and end.
+enum class Interruption { none, end, checkpoint };
+
+/// The name of this host, cut where it is longer than 63 characters.
+std::string host_name();
+
 /// What the processes of one training agree on. What it says of all ranks each of them calls, in the same order. Only rank 0
 /// reads and writes the files of the run.
 class Ranks {
@@ -58,7 +64,7 @@ class Ranks {
   }
 
   /// How far they are together: what ends the process decides by it whether the others must be ended.
-  enum class Stage { apart, refused, training, differing, trained };
+  enum class Stage { apart, refused, training, differing, interrupted, trained };
   Stage stage() const { return stage_; }
   void set_trained() { stage_ = Stage::trained; }
 
@@ -71,15 +77,18 @@ class Ranks {
   /// The largest of all.
   int share_exit_code(int exit_code) { return static_cast<int>(wire_.maximum(exit_code)); }
 
-  /// A step of all ranks. Throws sim::RanksDiffer on all of them where one comes to another end than the others, or has
-  /// other weights where they are compared.
+  /// A step of all ranks. Throws sim::RanksDiffer on all of them where one comes to another end than the others.
   sim::StepRecord step(sim::Trainer& trainer);
+  /// After each step: the most that any rank is asked for, so that all end after the same step. Weights are compared where
+  /// that is a checkpoint, where what the step has made `is_kept`, and every so many steps; throws sim::RanksDiffer on all
+  /// ranks where one has others.
+  Interruption after_step(const sim::Trainer& trainer, Interruption own, bool is_kept);
   /// The number of the step that is under way.
   std::uint64_t step_under_way() const { return step_under_way_; }
 
  private:
   Outcome meet(int exit_code, const std::string& said, const RunIdentity& run);
-  void compare(const sim::Trainer& trainer, const sim::StepRecord& step);
+  void compare(const sim::Trainer& trainer);
 
   sim::Wire& wire_;
   Carrier carrier_;
@@ -87,7 +96,7 @@ class Ranks {
   Watch watch_;
   std::vector<std::string> hosts_;
   std::uint64_t compare_every_ = 1;
-  std::optional<std::size_t> last_same_;  ///< the step after which weights were last compared
+  std::optional<std::uint64_t> last_same_;  ///< the step after which weights were last compared
   Stage stage_ = Stage::apart;
   std::uint64_t step_under_way_ = 0;
 };

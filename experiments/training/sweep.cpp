@@ -138,9 +138,39 @@ void save(Training& training, Journal& journal, const CellRun& plan) {
   CheckpointDirectory(plan.cell.directory).write(checkpoint_of(training, journal, plan));
 }
 
+/// What this process is asked for.
+Interruption interruption_here() {
+  if (!is_interrupted()) return Interruption::none;
+  return is_checkpoint_asked() ? Interruption::checkpoint : Interruption::end;
+}
+
+/// What follows a step, the same on all ranks.
+struct AfterStep {
+  bool saves;  ///< where it keeps files
+  bool is_interrupted;
+};
+
+AfterStep after_step(const sim::Trainer& trainer, const sim::StepRecord& step, const CellRun& plan) {
+  const std::uint64_t done = trainer.steps_done(), every = static_cast<std::uint64_t>(plan.checkpoint_every);
+  const bool is_aborted = step.decision == sim::Decision::abort;
+  const bool is_last = is_aborted || done == static_cast<std::uint64_t>(plan.setup.steps());
+  const bool is_due = every != 0 && done % every == 0;
+  Interruption interruption = interruption_here();
+  if (plan.ranks) interruption = plan.ranks->after_step(trainer, interruption, is_due || is_last);
+  return {.saves = !is_aborted && (is_due || interruption == Interruption::checkpoint),
+          .is_interrupted = interruption != Interruption::none};
+}
+
+/// An interruption ends a run after a step, and all ranks after the same one.
+void tick(Progress& progress, std::size_t steps) {
+  try {
+    progress.tick(steps);
+  } catch (const Interrupted&) {
+  }
+}
+
 void train(Training& training, Journal& journal, const CellRun& plan, Progress& progress) {
   const auto steps = static_cast<std::uint64_t>(plan.setup.steps());
-  const auto every = static_cast<std::uint64_t>(plan.checkpoint_every);
   while (training.trainer.steps_done() < steps) {
     const sim::StepRecord step =
         while_doing(fmt::format("training {} under {}, at step {} of {}", plan.cell.model, plan.cell.policy,
@@ -148,13 +178,14 @@ void train(Training& training, Journal& journal, const CellRun& plan, Progress& 
                     [&] { return step_of(training.trainer, plan.ranks); });
     training.totals.add(step);
     journal.add(step, plan.choice.clipping);
+    const AfterStep next = after_step(training.trainer, step, plan);
+    if (next.saves) save(training, journal, plan);
+    if (next.is_interrupted) throw Interrupted();
     if (step.decision == sim::Decision::abort) {
       training.abort_reason = training.trainer.abort_reason();
-      progress.tick(1 + steps - training.trainer.steps_done());
-      return;
+      return tick(progress, 1 + steps - training.trainer.steps_done());
     }
-    if (every != 0 && training.trainer.steps_done() % every == 0) save(training, journal, plan);
-    progress.tick();
+    tick(progress, 1);
   }
 }
 
@@ -273,15 +304,20 @@ void finish(RunRecord& record, const Training& training, Journal& journal, const
   record.commit(settings);
 }
 
-/// What ranks other than the first make of a cell.
-void follow(const CellRun& plan) {
-  if (plan.ranks->share(false)) return;
+/// What ranks other than the first make of a cell that is not finished.
+void train_along(const CellRun& plan) {
   sim::Trainer trainer = plan.setup.trainer(plan.choice);
   if (const auto saved = plan.ranks->share(std::optional<sim::TrainerState>())) trainer.restore(*saved);
   while (trainer.steps_done() < static_cast<std::uint64_t>(plan.setup.steps())) {
-    if (plan.ranks->step(trainer).decision == sim::Decision::abort) return;
-    throw_if_interrupted();
+    const sim::StepRecord step = plan.ranks->step(trainer);
+    if (after_step(trainer, step, plan).is_interrupted) throw Interrupted();
+    if (step.decision == sim::Decision::abort) return;
   }
+}
+
+void follow(const CellRun& plan) {
+  if (!plan.ranks->share(false)) train_along(plan);
+  plan.ranks->set_trained();
 }
 
 }  // namespace
@@ -316,6 +352,7 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   const bool was_finished = is_finished(plan, run);
   if (plan.ranks) plan.ranks->share(was_finished);
   if (was_finished) {
+    if (plan.ranks) plan.ranks->set_trained();
     remove_what_it_went_on_from(plan.cell.directory);
     return progress.tick(static_cast<std::size_t>(plan.setup.steps()));
   }
@@ -327,14 +364,9 @@ void run_cell(const CellRun& plan, Run& run, Progress& progress) {
   if (resumed_at == 0) {  // those of another run that is replaced
     for (const char* const kept : kept_folders) fs::remove_all(plan.cell.directory / kept);
   }
-  progress.tick(resumed_at);
-  try {
-    train(training, journal, plan, progress);
-  } catch (const Interrupted&) {
-    const bool goes_on = training.trainer.steps_done() > resumed_at && training.abort_reason.empty();
-    if (is_checkpoint_asked() && goes_on) save(training, journal, plan);
-    throw;
-  }
+  tick(progress, resumed_at);
+  train(training, journal, plan, progress);
+  if (plan.ranks) plan.ranks->set_trained();
   finish(record, training, journal, plan, resumed_at);
   remove_what_it_went_on_from(plan.cell.directory);
 }

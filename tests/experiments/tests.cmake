@@ -27,6 +27,7 @@ halflab_test(experiments_common_test
   experiments/training/gradient_sites_test.cpp
   experiments/training/instruments_test.cpp
   experiments/training/memory_need_test.cpp
+  experiments/training/mpi/launcher_test.cpp
   experiments/training/mpi/supervisor_test.cpp
   experiments/training/ranks_test.cpp
   experiments/frame/parallel_test.cpp

@@ -4,6 +4,7 @@
 #include <fmt/ostream.h>
 
 #include <chrono>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <span>
@@ -67,6 +68,11 @@ std::string library_of(const Request& request, const std::optional<Launch>& laun
   return request.library.empty() ? launch->library : request.library;
 }
 
+/// A launcher that ends all may drop what it has not read yet.
+void let_lines_be_read() {
+  std::this_thread::sleep_for(std::chrono::seconds(1));
+}
+
 /// The library's processes, of which this is one.
 class Job {
  public:
@@ -103,6 +109,7 @@ class Job {
         return together(code);
       case Ranks::Stage::differing:
         return together(1);
+      case Ranks::Stage::interrupted:
       case Ranks::Stage::trained:
         return together(code);
     }
@@ -115,19 +122,21 @@ class Job {
     return together(outcome.exit_code);
   }
 
-  /// The others wait for this rank, and would for ever. A launcher that ends all may drop what it has not read yet; and
-  /// where it has interrupted all, rank 0 is to say so.
+  /// The others wait for this rank, and would for ever.
   [[noreturn]] void abort(int code, const std::string& said) {
-    constexpr int interrupted = 130;
-    if (!ranks_->is_first() && code != interrupted)
+    if (!ranks_->is_first())
       say(fmt::format("rank {} on {}, in step {}: {}", ranks_->rank(), ranks_->host_of(ranks_->rank()),
                       ranks_->step_under_way(), said));
-    std::this_thread::sleep_for(std::chrono::seconds(1));
+    let_lines_be_read();
     wire_.abort(code);
   }
 
-  /// None ends before the first has said why.
-  int together(int code) { return ranks_->share_exit_code(code); }
+  /// None ends before the first has said why. Signals come too late, such as a launcher's, which ends all because one has
+  /// ended with an error, or a scheduler's that asks for checkpoints once more.
+  int together(int code) {
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) std::signal(signal, SIG_IGN);
+    return ranks_->share_exit_code(code);
+  }
 
   void say(const std::string& line) const { fmt::print(std::cerr, "{}: {}\n", program_, one_line(line)); }
 
@@ -146,7 +155,8 @@ int run_on_ranks(std::string_view program, int argc, const char* const* argv,
   if (!request.is_made && is_alone) return run(nullptr, {});
   std::ostringstream unseen;
   std::ostream& err = launch && launch->rank_on_host != 0 ? unseen : std::cerr;  // one line a host
-  return guarded(program, err, [&] {
+  bool has_begun = false;
+  const int code = guarded(program, err, [&] {
     if (!request.is_made) reject_strangers(*launch);
     const std::string library = library_of(request, launch);
     const auto line = [&](const std::string& what, const RankProgress& last) {
@@ -155,8 +165,14 @@ int run_on_ranks(std::string_view program, int argc, const char* const* argv,
                                                          : fmt::format("in step {}", last.step.load()));
     };
     RankProgress& progress = continue_in_child(launch->rank == 0, line);
-    return Job(program, library, *launch, progress).run(run);
+    Job job(program, library, *launch, progress);
+    has_begun = true;
+    return job.run(run);
   });
+  if (has_begun || code == 0) return code;
+  let_lines_be_read();
+  end_all_before_start(code);
+  return code;
 }
 
 }  // namespace experiments

@@ -18,4 +18,8 @@ struct Launch {
 /// Nothing where no launcher of ranks that is known did.
 std::optional<Launch> launch_of_this_process();
 
+/// Ends all ranks, from one that cannot call its library. Most launchers do so themselves where a process ends with an error;
+/// that of MPICH lets the others wait for this one, and is told by its own protocol (PMI 1).
+void end_all_before_start(int exit_code);
+
 }  // namespace experiments

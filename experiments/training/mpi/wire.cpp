@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "experiments/frame/installation.h"
+#include "experiments/training/ranks.h"
 #include "fp16/bulk.h"
 
 namespace experiments {
@@ -25,24 +26,28 @@ fs::path file_of_module(const std::string& library) {
   return fs::exists(installed) ? installed : libraries / name;
 }
 
+[[noreturn]] void throw_unavailable(const std::string& library, const std::string& reason) {
+  throw std::runtime_error(
+      fmt::format("--mpi: {} cannot be loaded on {} ({})", library, host_name(), reason));
+}
+
 /// An MPI library looks its own symbols up in all that is loaded, and stays until the process ends.
 const MpiModule* open_module(const std::string& library) {
   const fs::path file = file_of_module(library);
   if (!fs::exists(file))
-    throw std::runtime_error(
-        fmt::format("--mpi: {} cannot be loaded (there is no '{}'); must be a Halflab built in a checkout or "
-                    "installed from that build, as packages and wheels have no MPI",
-                    library, file.string()));
+    throw_unavailable(library,
+                      fmt::format("there is no '{}'; must be a Halflab built in a checkout or installed "
+                                  "from that build, as packages and wheels have no MPI",
+                                  file.string()));
   void* const handle = ::dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL | RTLD_NODELETE);
-  if (handle == nullptr)
-    throw std::runtime_error(fmt::format("--mpi: {} cannot be loaded ({})", library, ::dlerror()));
+  if (handle == nullptr) throw_unavailable(library, ::dlerror());
   const auto module = reinterpret_cast<decltype(&halflab_mpi_module)>(::dlsym(handle, "halflab_mpi_module"));
   const MpiModule* const found = module == nullptr ? nullptr : module();
   if (found == nullptr)
-    throw std::runtime_error(
-        fmt::format("--mpi: {} was not found when this Halflab was configured; must be installed with its "
-                    "development files, and Halflab built again",
-                    library));
+    throw_unavailable(
+        library,
+        "it was not found when this Halflab was configured; must be installed with its development "
+        "files, and Halflab built again");
   return found;
 }
 

@@ -8,6 +8,7 @@
 
 #include "tests/sim/trainer/ranks.h"
 
+using experiments::Interruption;
 using experiments::Ranks;
 using experiments::RunIdentity;
 using training_runs::Wires;
@@ -105,6 +106,60 @@ TEST_CASE("ranks: what rank 0 says, all know") {
     CHECK(ranks.on_this_host() == 3);
     CHECK(ranks.hosts().ends_with(" 3"));
   });
+}
+
+TEST_CASE("ranks: what any of them is asked for holds for all, the most of it") {
+  Wires wires(3);
+  const std::vector<Interruption> most{Interruption::none, Interruption::end, Interruption::checkpoint};
+  const sim::Trainer& trained = training_runs::run({}, 1).trainer;
+  wires.on_all_ranks([&](sim::Wire& wire, std::size_t rank) {
+    for (const Interruption asked : most) {
+      Ranks ranks(wire, {"none", "0"});
+      ranks.agree({{"batch", "8"}});
+      CHECK(ranks.after_step(trained, rank == 1 ? asked : Interruption::none, false) == asked);
+      CHECK(ranks.stage() ==
+            (asked == Interruption::none ? Ranks::Stage::training : Ranks::Stage::interrupted));
+      CHECK(ranks.after_step(trained, most[rank], false) == Interruption::checkpoint);
+    }
+  });
+}
+
+namespace {
+
+/// What each of three ranks finds, of which the last has other weights, after its tenth step.
+std::vector<std::string> found_by_ranks(int compare_every, Interruption asked, bool is_kept) {
+  std::vector<training_runs::Run> runs;
+  for (const unsigned seed : {1, 1, 2}) {
+    training_runs::Setup setup;
+    setup.options.seed = seed;
+    runs.push_back(training_runs::run(setup, 10));
+  }
+  Wires wires(3);
+  std::vector<std::string> found(3);
+  wires.on_all_ranks([&](sim::Wire& wire, std::size_t rank) {
+    Ranks ranks(wire, {"none", "0"});
+    ranks.agree({{"batch", "8"}}, compare_every);
+    try {
+      ranks.after_step(runs[rank].trainer, rank == 1 ? asked : Interruption::none, is_kept);
+    } catch (const sim::RanksDiffer& differ) {
+      found[rank] = differ.what();
+      CHECK(ranks.stage() == Ranks::Stage::differing);
+    }
+  });
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("ranks: weights are compared every so many steps, and before anything that is kept") {
+  for (const std::string& found : found_by_ranks(5, Interruption::none, false)) {
+    CHECK(found.find("rank 2 on ") == 0);
+    CHECK(found.ends_with(" has other weights than the others after step 9"));
+  }
+  for (const std::string& found : found_by_ranks(20, Interruption::none, true)) CHECK(!found.empty());
+  for (const std::string& found : found_by_ranks(20, Interruption::checkpoint, false)) CHECK(!found.empty());
+  for (const std::string& found : found_by_ranks(20, Interruption::none, false)) CHECK(found.empty());
+  for (const std::string& found : found_by_ranks(20, Interruption::end, false)) CHECK(found.empty());
 }
 
 TEST_CASE("ranks: odd ones are those that differ from most, or else from rank 0") {

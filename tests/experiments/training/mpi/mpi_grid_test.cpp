@@ -11,9 +11,11 @@ namespace {
 
 using mpi::Library;
 
+const std::string grid = HALFLAB_BINARY_DIRECTORY "/all_reduce_grid";
+
 /// The table goes to the test's output.
-void check_grid(const Library& library, int ranks, const std::string& arguments, int limit) {
-  const std::string program = HALFLAB_BINARY_DIRECTORY "/all_reduce_grid";
+void check_grid(const Library& library, int ranks, const std::string& arguments, int limit,
+                const std::string& program = grid) {
   const mpi::Outcome outcome =
       mpi::launch(library, mpi::processes(ranks, program, library.name + " " + arguments), limit);
   MESSAGE(library.name, "\n", outcome.output);
@@ -22,7 +24,7 @@ void check_grid(const Library& library, int ranks, const std::string& arguments,
 }
 
 TEST_CASE("mpi grid: wrong arguments are one line with the usage, and --help is the usage") {
-  const std::string program = HALFLAB_BINARY_DIRECTORY "/all_reduce_grid ";
+  const std::string program = grid + " ";
   const std::string usage = "mpirun -np 4 all_reduce_grid openmpi|mpich ELEMENTS,ELEMENTS... [--all]: ";
   const programs::Outcome help = programs::run_command(program + "--help");
   CHECK(help.exit_code == 0);
@@ -60,6 +62,12 @@ TEST_CASE("mpi grid: every algorithm of Open MPI") {
 }
 
 #else
+
+TEST_CASE("mpi grid: messages longer than a library counts are cut without a trace") {
+  const mpi::Tree cutting(grid, HALFLAB_CUTTING_MODULES);
+  for (const Library& library : mpi::libraries())
+    check_grid(library, 2, "6,7,8,14,15,29,100", 60, cutting.program());
+}
 
 TEST_CASE("mpi grid: every order and precision, with fewer numbers than ranks and none that divides") {
   for (const Library& library : mpi::libraries()) {

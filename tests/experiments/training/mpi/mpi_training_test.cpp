@@ -1,6 +1,7 @@
 /// `training --mpi`, started by mpirun: the bits of virtual ranks, and how such a run ends.
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/experiments/training/mpi/exit_codes.h"
 #include "tests/experiments/training/mpi/launches.h"
 #include "tests/experiments/training_process.h"
 
@@ -77,12 +79,16 @@ void check_end(const Outcome& outcome, int exit_code, const std::string& part) {
 
 /// A run that goes wrong within ten seconds of what is planted; the steps before take as long again.
 Outcome planted(const Library& library, const std::string& what, const std::string& arguments,
-                int ranks = 3) {
+                const fs::path& out, int ranks = 3) {
   const mpi::Tree tree(mpi::training, HALFLAB_PLANTED_MODULES);
-  const TemporaryDirectory directory;
   Library planting = library;
   planting.launcher = "HALFLAB_PLANTED='" + what + "' " + planting.launcher;
-  return launch(planting, processes(ranks, tree.program(), with_mpi(arguments, directory / "out")), 20);
+  return launch(planting, processes(ranks, tree.program(), with_mpi(arguments, out)), 20);
+}
+
+Outcome planted(const Library& library, const std::string& what, const std::string& arguments) {
+  const TemporaryDirectory directory;
+  return planted(library, what, arguments, directory / "out");
 }
 
 }  // namespace
@@ -201,8 +207,96 @@ TEST_CASE(
   for (const Library& library : mpi::libraries()) {
     check_end(planted(library, "inf 40", arguments), 1,
               "rank 1 alone would skip what the others apply in step 9");
-    check_end(planted(library, "two 24", arguments + " --compare-every 4"), 1,
+    check_end(planted(library, "two 24", arguments), 1,
+              "rank 1 has other gradients than the others in step 5, after the all-reduce");
+    check_end(planted(library, "drift 24", arguments + " --compare-every 4"), 1,
               "has other weights than the others after step 7; after step 3 all had the same");
+  }
+}
+
+TEST_CASE("mpi: weights that one rank alone has are in no checkpoint, and no run is finished with them") {
+  const std::string arguments =
+      "--model mlp:hidden1=16 --batch 12 --compare-every 10 --allreduce ring:precision=fp16 ";
+  for (const Library& library : mpi::libraries()) {
+    const TemporaryDirectory directory;
+    const fs::path out = directory / "out";
+    check_end(planted(library, "drift 52", arguments + "--steps 20 --checkpoint-every 5", out), 1,
+              "has other weights than the others after step 14; after step 9 all had the same");
+    CHECK(fs::exists(out / "run/checkpoint-10"));
+    CHECK(!fs::exists(out / "run/checkpoint-15"));
+    check_end(planted(library, "drift 48", arguments + "--steps 12 --checkpoint-every 0"), 1,
+              "has other weights than the others after step 11; after step 9 all had the same");
+  }
+}
+
+TEST_CASE("mpi: what a run goes on from is whole also where it is longer than a library counts") {
+  const std::string arguments =
+      "--model mlp:hidden1=1:hidden2=1 --batch 2 --steps 4 --twin-every 0 --checkpoint-every 2 ";
+  for (const Library& library : mpi::libraries()) {
+    const mpi::Tree cutting(mpi::training, HALFLAB_CUTTING_MODULES);
+    const TemporaryDirectory directory;
+    const fs::path out = directory / "out", whole = directory / "whole";
+    CHECK(planted(library, "fail 7", arguments, out, 2).exit_code == 2);
+    const Outcome again = launch(library, processes(2, cutting.program(), with_mpi(arguments, out)));
+    INFO(again.output);
+    REQUIRE(again.exit_code == 0);
+    CHECK(settings_of(out).at("mpi.vendor") == "cutting");
+    CHECK(settings_of(out / "run").at("resumed_at_step") == 2);
+    REQUIRE(training::run(arguments + "--ranks 2", whole).exit_code == 0);
+    training::check_equal(training::results_of(out), training::results_of(whole));
+  }
+}
+
+TEST_CASE("mpi: --threads is divided among the processes of a host") {
+  for (const Library& library : mpi::libraries()) {
+    const TemporaryDirectory directory;
+    for (const auto& [threads, each] : {std::pair(5, 2), std::pair(1, 1)}) {
+      const fs::path out = directory / std::to_string(threads);
+      REQUIRE(train(library, 2,
+                    "--model mlp:hidden1=8 --batch 4 --steps 1 --threads " + std::to_string(threads), out)
+                  .exit_code == 0);
+      CHECK(training::json_of(out / "run/manifest.json").at("threads") == each);
+    }
+  }
+}
+
+TEST_CASE("mpi: training itself links no MPI library") {
+  const Outcome linked = programs::run_command("ldd " + mpi::training);
+  REQUIRE(linked.exit_code == 0);
+  CHECK(contains(linked.output, "libc.so"));
+  for (const char* const part : {"libmpi", "libopen-", "libpmi"}) CHECK(!contains(linked.output, part));
+}
+
+TEST_CASE("mpi: a rank whose host lacks the library ends all with a line that names the host") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  const mpi::Tree nothing(mpi::training, directory.path());
+  char host[256] = "";
+  REQUIRE(::gethostname(host, sizeof host - 1) == 0);
+  for (const Library& library : mpi::libraries()) {
+    // On a host of its own it would be the first one there.
+    const std::string alone =
+        std::string("env ") +
+        (library.name == "mpich" ? "MPI_LOCALRANKID=0 " : "OMPI_COMM_WORLD_LOCAL_RANK=0 ") +
+        nothing.program();
+    check_end(launch(library, processes(1, mpi::training, with_mpi("--batch 12", out)) + " : " +
+                                  processes(1, alone, with_mpi("--batch 12", out))),
+              2, "--mpi: " + library.name + " cannot be loaded on " + host + " (there is no '");
+    CHECK(!fs::exists(out));
+  }
+}
+
+TEST_CASE("mpi: where one rank cannot begin, each ends with exit code 2") {
+  const TemporaryDirectory directory;
+  for (const Library& library : mpi::libraries()) {
+    const mpi::ExitCodes codes(mpi::training);
+    const auto rank = [&](const std::string& arguments) {
+      return processes(1, codes.script(), with_mpi(arguments, directory / "out"));
+    };
+    const Outcome outcome =
+        launch(library, rank("--batch 12") + " : " + rank("--bach 12") + " : " + rank("--batch 12"));
+    check_end(outcome, 2, "unknown option --bach");
+    CHECK(codes.of(3) == "2 2 2");
   }
 }
 
@@ -261,10 +355,10 @@ TEST_CASE("mpi: bad input is one line and exit code 2 on all ranks, and nobody w
     check_end(alone(2, "--mpi-library lam"), 2, "must be openmpi or mpich");
     const mpi::Tree nothing(mpi::training, directory.path());
     check_end(launch(library, processes(2, nothing.program(), with_mpi("--batch 12", out))), 2,
-              "cannot be loaded");
+              "there is no '");
     const mpi::Tree unavailable(mpi::training, HALFLAB_UNAVAILABLE_MODULES);
     check_end(launch(library, processes(2, unavailable.program(), with_mpi("--batch 12", out))), 2,
-              library.name + " was not found when this Halflab was configured");
+              "was not found when this Halflab was configured");
     CHECK(!fs::exists(out));
   }
 }

@@ -15,6 +15,13 @@ foreach(library openmpi mpich)
   target_link_libraries(${planted} PRIVATE PkgConfig::HALFLAB_MPI_${library})
   set_target_properties(${planted} PROPERTIES PREFIX "" OUTPUT_NAME halflab_mpi_${library}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/planted_mpi)
+  # One that cuts every message of more than seven numbers or bytes.
+  add_library(cutting_mpi_${library} MODULE ${PROJECT_SOURCE_DIR}/experiments/training/mpi/module.cpp)
+  target_compile_definitions(cutting_mpi_${library} PRIVATE HALFLAB_MPI_MOST_AT_ONCE=7
+    HALFLAB_MPI_VENDOR="cutting" OMPI_SKIP_MPICXX MPICH_SKIP_MPICXX)
+  target_link_libraries(cutting_mpi_${library} PRIVATE PkgConfig::HALFLAB_MPI_${library})
+  set_target_properties(cutting_mpi_${library} PROPERTIES PREFIX "" OUTPUT_NAME halflab_mpi_${library}
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/cutting_mpi)
 endforeach()
 foreach(library openmpi mpich)
   add_library(unavailable_mpi_${library} MODULE ${PROJECT_SOURCE_DIR}/experiments/training/mpi/unavailable.cpp)
@@ -32,12 +39,16 @@ function(mpi_test name label)
   target_compile_definitions(${name} PRIVATE HALFLAB_MPI_LIBRARIES="${names}"
     HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
     HALFLAB_PLANTED_MODULES="${PROJECT_BINARY_DIR}/tests/planted_mpi"
+    HALFLAB_CUTTING_MODULES="${PROJECT_BINARY_DIR}/tests/cutting_mpi"
     HALFLAB_UNAVAILABLE_MODULES="${PROJECT_BINARY_DIR}/tests/unavailable_mpi")
   add_dependencies(${name} training all_reduce_grid unavailable_mpi_openmpi unavailable_mpi_mpich)
   foreach(library ${mpi_libraries})
-    add_dependencies(${name} planted_mpi_${library})
+    add_dependencies(${name} planted_mpi_${library} cutting_mpi_${library})
   endforeach()
 endfunction()
-mpi_test(mpi_training_test mpi experiments/training/mpi/mpi_training_test.cpp experiments/training/mpi/mpi_grid_test.cpp)
+mpi_test(mpi_training_test mpi experiments/training/mpi/mpi_training_test.cpp
+  experiments/training/mpi/mpi_interruption_test.cpp experiments/training/mpi/mpi_grid_test.cpp)
 mpi_test(mpi_full_grid_test exhaustive experiments/training/mpi/mpi_grid_test.cpp)
 target_compile_definitions(mpi_full_grid_test PRIVATE HALFLAB_FULL_GRID)
+mpi_test(mpi_slurm_test slurm experiments/training/mpi/mpi_slurm_test.cpp)
+target_compile_definitions(mpi_slurm_test PRIVATE HALFLAB_SOURCE_DIRECTORY="${PROJECT_SOURCE_DIR}")
