@@ -326,6 +326,15 @@ class Paper(unittest.TestCase):
     def setUp(self):
         self.body = re.sub(r"<!--.*?-->", "", text_of("paper.md"), flags=re.DOTALL).split("---\n", 2)[2]
 
+    def test_it_says_that_no_gpu_was_there_as_long_as_none_was(self):
+        table = text_of("docs/gpu.md").split("<!-- gpu-status:begin -->")[1].split("<!-- gpu-status:end -->")[0]
+        results = [line.split("|")[3].strip() for line in table.strip().splitlines()[2:]]
+        self.assertGreater(len(results), 10)
+        none_was = set(results) == {"not yet run"}
+        for page, claim in (("README.md", "No GPU has run the kernels yet"),
+                            ("paper.md", "GPU kernels have run in an emulator only so far")):
+            self.assertEqual(claim in " ".join(text_of(page).split()), none_was, page)
+
     def test_it_has_the_sections_and_the_length_that_the_journal_asks_for(self):
         self.assertEqual(re.findall(r"^# (.*)$", self.body, re.MULTILINE),
                          ["Summary", "Statement of need", "State of the field", "Software design", "Research impact",
