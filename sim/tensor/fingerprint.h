@@ -15,7 +15,7 @@ class Fingerprint {
   double value() const;
 
  private:
-  std::uint64_t state_ = 1;
+  std::uint64_t state_ = 0;
 };
 
 }  // namespace sim
