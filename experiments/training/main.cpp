@@ -226,11 +226,12 @@ void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, c
   }
 }
 
-void merge(const std::vector<experiments::Cell>& cells, const Networks& networks, const Options& options) {
+void merge(const std::vector<experiments::Cell>& cells, const Networks& networks, const Options& options,
+           const fs::path& out) {
   std::vector<experiments::CellToMerge> wanted;
   for (const experiments::Cell& cell : cells)
     wanted.push_back({cell, identity_of(cell, network_of(cell, networks), options)});
-  experiments::merge_cells(wanted, options.merged);
+  experiments::merge_cells(wanted, options.merged, out);
 }
 
 /// One a line.
@@ -285,7 +286,7 @@ void run(experiments::Run& run, Options& options) {
     return report_shard(record, options, own.size(), cells.size());
   }
   if (options.merge) {
-    merge(cells, networks, options);
+    merge(cells, networks, options, run.out());
     record.setting("merged", fmt::format("{}", fmt::join(options.merged, ", ")));
   } else {
     reject_impossible(cells, networks, options, run.threads());

@@ -15,6 +15,7 @@
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/parallel.h"
+#include "experiments/training/checkpoint.h"
 
 namespace experiments {
 namespace {
@@ -59,7 +60,8 @@ void refuse_while_being_made(const CellToMerge& wanted, const std::string& folde
            "once all are done");
 }
 
-/// Copies are no harm, as long as they are the same: manifests alone tell times.
+/// Copies are no harm, as long as they are the same: manifests alone tell times. A folder that was copied to another disk, or
+/// a cell that two jobs have made, shall not keep a sweep from its tables.
 void refuse_unlike(const std::string& name, const std::string& folder, const std::string& other) {
   const auto cell_in = [&](const std::string& of) { return fs::path(of) / "cells" / name; };
   if (checksums_of_cell(cell_in(folder)) != checksums_of_cell(cell_in(other)))
@@ -93,10 +95,38 @@ std::optional<FoundCell> find_cell(const CellToMerge& wanted, const std::vector<
   return FoundCell{&wanted.cell, fs::path(*holder) / "cells" / name};
 }
 
+bool is_in_place(const FoundCell& found) {
+  return fs::exists(found.cell->directory) && fs::equivalent(found.directory, found.cell->directory);
+}
+
+/// What the cell would be copied over must be of the same run, finished or not, and nobody's work.
+void refuse_to_replace(const CellToMerge& wanted, const FoundCell& found, const fs::path& out) {
+  if (is_in_place(found)) return;
+  constexpr std::string_view allowed = "another --out, or to remove the cell";
+  const std::string name = name_of(wanted.cell);
+  refuse_while_being_made(wanted, out.string());
+  const CellCheck check = check_cell(wanted.cell.directory, wanted.identity);
+  if (check.state == CellCheck::State::of_another_run)
+    refuse(fmt::format("cell '{}' in --out '{}' is of another run: {}", name, out.string(), check.what),
+           allowed);
+  if (check.state == CellCheck::State::finished &&
+      checksums_of_cell(wanted.cell.directory) != checksums_of_cell(found.directory))
+    refuse(fmt::format("cell '{}' has other files in --out '{}' than in '{}'", name, out.string(),
+                       found.directory.parent_path().parent_path().string()),
+           allowed);
+  if (check.state != CellCheck::State::unfinished) return;
+  try {  // checkpoints of another run are hours of work, too
+    CheckpointDirectory(wanted.cell.directory).latest(wanted.identity, [](const std::string&) {});
+  } catch (const std::invalid_argument& of_another_run) {
+    throw std::invalid_argument(fmt::format("--merge: {}", of_another_run.what()));
+  } catch (const std::runtime_error&) {  // no checkpoint of it can be read
+  }
+}
+
 /// The files of a finished run, and nothing that it went on from.
 void copy_cell(const FoundCell& found) {
   const fs::path& to = found.cell->directory;
-  if (fs::exists(to) && fs::equivalent(found.directory, to)) return;
+  if (is_in_place(found)) return;
   const fs::path staging = to.parent_path() / fmt::format(".{}.partial", to.filename().string());
   fs::remove_all(staging);
   for (const std::string& file : files_of_cell(found.directory)) {
@@ -163,7 +193,8 @@ void make_claimed(std::span<const Cell> cells, const fs::path& directory, int th
   }
 }
 
-void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::string>& folders) {
+void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::string>& folders,
+                 const fs::path& out) {
   for (const std::string& folder : folders) {
     if (!fs::is_directory(fs::path(folder) / "cells"))
       refuse(fmt::format("'{}' holds no cells", folder), "folders that --out of shards named");
@@ -183,6 +214,7 @@ void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::s
     refuse(fmt::format("{} of {} cells are in none of {}: {}", gaps.size(), cells.size(), some_of(folders),
                        some_of(gaps)),
            "all cells of the sweep");
+  for (std::size_t i = 0; i < cells.size(); ++i) refuse_to_replace(cells[i], found[i], out);
   for (const FoundCell& cell : found) copy_cell(cell);
 }
 

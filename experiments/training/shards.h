@@ -37,9 +37,12 @@ struct CellToMerge {
   RunIdentity identity;
 };
 
-/// Copies the cells from the folders of shards, DIR/cells, into their own directories. Throws std::invalid_argument, in
-/// one line that names cells and folders, before anything is copied: where a folder is given twice, and where a cell is still
-/// being made, of another run or revision, damaged, in none, or in two folders and not the same in both.
-void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::string>& folders);
+/// Copies the cells from the folders of shards, DIR/cells, into their own directories, which are in out/cells. Throws
+/// std::invalid_argument, in one line that names cells and folders, before anything is copied: where a folder is given twice,
+/// where a cell is still being made, of another run or revision, damaged, in none, or in two folders and not the same in both,
+/// and where in `out` it is being made, of another run, finished or not, or has other files. The same copies of a cell are
+/// accepted: they can come only to the same tables.
+void merge_cells(const std::vector<CellToMerge>& cells, const std::vector<std::string>& folders,
+                 const std::filesystem::path& out);
 
 }  // namespace experiments

@@ -266,6 +266,75 @@ TEST_CASE("shards: merging refuses mixed revisions, other runs, damage, and what
                  named + "is still being made by Slurm job 7_2 on node3; allowed: once all are done"));
 }
 
+TEST_CASE("shards: merging replaces no cell of another run in --out, and none that is being made there") {
+  const TwoShards shards;
+  const fs::path a = shards.directory / "a", b = shards.directory / "b", out = shards.directory / "full";
+  const std::string merge = sweep + "--merge " + a.string() + " " + b.string();
+  const auto refused = [&] {
+    const Outcome outcome = run(merge, out);
+    CHECK(outcome.exit_code == 2);
+    CHECK(std::ranges::count(outcome.output, '\n') == 1);
+    return outcome.output;
+  };
+  const std::string in_out = "cell '" + cell + "' in --out '" + out.string() + "' ";
+  const fs::path target = out / "cells" / cell;
+
+  require_run(sweep + "--lr 0.25", out);
+  const training::Files other = results_of(out);
+  const std::string first = "mlp+hidden1=16+hidden2=8-fp32-none-0";
+  CHECK(contains(refused(), "--merge: cell '" + first + "' in --out '" + out.string() +
+                                "' is of another run: its learning rate is '0.25', and here '0.05'; "
+                                "allowed: another --out, or to remove the cell"));
+  check_equal(results_of(out), other);
+
+  fs::remove_all(out);
+  require_run(merge, out);
+  replace_in(target / "manifest.json", "\"skips.csv\": \"", "\"./skips.csv\": \"");
+  CHECK(contains(refused(), "cell '" + cell + "' has other files in --out '" + out.string() + "' than in '" +
+                                shards.holder().string() + "'"));
+
+  fs::remove_all(out);
+  const fs::path claim = put_foreign_claim(out, cell);
+  fs::create_directories(target);
+  std::ofstream(target / "steps.partial.csv") << "step\n";
+  CHECK(
+      contains(refused(), "cell '" + cell + "' in '" + out.string() +
+                              "' is still being made by Slurm job 7_2 on node3; allowed: once all are done"));
+  CHECK(fs::exists(target / "steps.partial.csv"));
+  CHECK(!fs::exists(out / "cells" / first));
+  set_age(claim, 300);
+  require_run(merge, out);
+  CHECK(!fs::exists(target / "steps.partial.csv"));
+}
+
+TEST_CASE("shards: merging keeps the checkpoints that another run has in --out") {
+  const TwoShards shards;
+  const fs::path out = shards.directory / "full", checkpoints = out / "cells" / cell;
+  const Process job = training::start(
+      "--sweep --model mlp:hidden1=16:hidden2=8 --policy amp --seed 1 --lr 0.25 --batch 8 --steps 100000 "
+      "--checkpoint-every 3 --threads 1",
+      out);
+  const auto has_checkpoint = [&] {
+    return fs::exists(checkpoints) &&
+           std::ranges::any_of(fs::directory_iterator(checkpoints), [](const auto& entry) {
+             return entry.path().filename().string().starts_with("checkpoint-") &&
+                    entry.path().extension().empty();
+           });
+  };
+  while (job.is_running() && !has_checkpoint()) std::this_thread::sleep_for(5ms);
+  job.send(SIGKILL);
+  job.wait();
+  REQUIRE(has_checkpoint());
+  const Outcome outcome = run(
+      sweep + "--merge " + (shards.directory / "a").string() + " " + (shards.directory / "b").string(), out);
+  CHECK(outcome.exit_code == 2);
+  CHECK(std::ranges::count(outcome.output, '\n') == 1);
+  CHECK(contains(outcome.output, "--merge: checkpoint '" + checkpoints.string()));
+  CHECK(
+      contains(outcome.output, "is of a run with learning rate '0.25', and this one has '0.05'; allowed: "));
+  CHECK(has_checkpoint());
+}
+
 TEST_CASE("shards: bad usage is one line and exit code 2") {
   const TemporaryDirectory directory;
   const std::pair<std::string, const char*> wrong[] = {
