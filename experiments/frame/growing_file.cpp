@@ -1,9 +1,13 @@
 #include "experiments/frame/growing_file.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <limits>
 #include <span>
+#include <stdexcept>
 #include <system_error>
 #include <utility>
 
@@ -28,9 +32,23 @@ FileMark mark_of(const fs::path& file, std::uint64_t bytes) {
   return mark;
 }
 
+namespace {
+
+/// Where a file system's locks do not reach other hosts, a run that was held up there may wake and write on.
+[[noreturn]] void throw_altered(const fs::path& file) {
+  throw std::runtime_error(fmt::format(
+      "file '{}' is not what this run wrote: another run writes there, too; the same command goes "
+      "on from the last checkpoint",
+      file.string()));
+}
+
+}  // namespace
+
 GrowingFile::GrowingFile(fs::path file) : file_(std::move(file)) {
   written_.name = file_.filename().string();
   open(std::ios::trunc);
+  stream_.close();
+  open(std::ios::app);  // so that what two runs write is longer than either knows
 }
 
 GrowingFile::GrowingFile(fs::path file, const FileMark& mark)
@@ -68,6 +86,8 @@ FileMark GrowingFile::mark() {
   if (marked_bytes_ != written_.bytes) {
     flush();
     synchronise(file_);
+    std::error_code error;
+    if (fs::file_size(file_, error) != written_.bytes || error) throw_altered(file_);
     marked_bytes_ = written_.bytes;
   }
   return written_;
@@ -75,6 +95,7 @@ FileMark GrowingFile::mark() {
 
 void GrowingFile::copy_to(const fs::path& file) {
   flush();
+  if (mark_of(file_, std::numeric_limits<std::uint64_t>::max()) != written_) throw_altered(file_);
   std::error_code error;
   fs::copy_file(file_, file, fs::copy_options::overwrite_existing, error);
   if (error) throw_not_written(file, error.value());

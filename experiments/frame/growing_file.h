@@ -25,7 +25,8 @@ FileMark mark_of(const std::filesystem::path& file, std::uint64_t bytes);
 
 /// What a run writes down of every step, in a file that only grows: a checkpoint holds its mark, so that no
 /// checkpoint is larger than the one before. All members throw std::runtime_error, naming the file, when it
-/// cannot be written. A file of which no mark was ever taken is removed with the object.
+/// cannot be written; mark() and copy_to() also where others wrote into it. A file of which no mark was ever
+/// taken is removed with the object.
 class GrowingFile {
  public:
   /// Begins the file anew, in place of one that is there.
@@ -38,9 +39,10 @@ class GrowingFile {
 
   void append(std::string_view text);
 
-  /// After the disk has all of it.
+  /// After the disk has all of it. Finds what others have added by the size.
   FileMark mark();
 
+  /// Finds any byte that others wrote, by the checksum.
   void copy_to(const std::filesystem::path& file);
 
  private:

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 
 #include "tests/file_contents.h"
@@ -58,6 +59,30 @@ TEST_CASE("the mark of a file's first bytes is that of the growing file which ha
   CHECK(experiments::mark_of(directory / "rows", second.bytes) == second);
   CHECK(experiments::mark_of(directory / "rows", 1'000'000) == second);
   CHECK(experiments::mark_of(directory / "none", 5) == experiments::FileMark{"none", 0, 0});
+}
+
+TEST_CASE("a growing file that another run writes into is neither marked nor copied, and named") {
+  const TemporaryDirectory directory;
+  const fs::path rows = directory / "rows";
+  experiments::GrowingFile file(rows);
+  file.append("a\n");
+  const experiments::FileMark mark = file.mark();
+  const std::string message =
+      "file '" + rows.string() +
+      "' is not what this run wrote: another run writes there, too; the same command goes on from the last "
+      "checkpoint";
+  std::ofstream(rows, std::ios::in | std::ios::out) << "b";  // as many bytes
+  CHECK_THROWS_WITH_AS(file.copy_to(directory / "copy"), message.c_str(), std::runtime_error);
+  std::ofstream(rows, std::ios::app) << "b\n";
+  CHECK_THROWS_WITH_AS(file.copy_to(directory / "copy"), message.c_str(), std::runtime_error);
+  CHECK_FALSE(fs::exists(directory / "copy"));
+  file.append("c\n");
+  CHECK_THROWS_WITH_AS(file.mark(), message.c_str(), std::runtime_error);
+  std::ofstream(rows) << "a\nlate\n";
+  experiments::GrowingFile next(rows, mark);
+  next.append("c\n");
+  next.copy_to(directory / "copy");
+  CHECK(content_of(directory / "copy") == "a\nc\n");
 }
 
 TEST_CASE("a growing file that cannot be written is named") {
