@@ -206,12 +206,18 @@ TextTable verdict_table(const Findings& found) {
   return table;
 }
 
-/// ", at scales from 2^10 to 2^16: gradients reached at least 64, or were NaN."
+/// "line 3", "lines 3 to 5".
+std::string from_to(std::string_view what, const std::string& first, const std::string& last) {
+  return first == last ? fmt::format("{} {}", what, first) : fmt::format("{}s {} to {}", what, first, last);
+}
+
+/// ", at scales 2^10 to 2^16: gradients reached at least 64, or were NaN."
 std::string bounds_clause(const LogBounds& bounds) {
   const double reached = 65520 / bounds.lowest_scale();
+  const auto power = [](double scale) { return fmt::format("2^{:.4g}", std::log2(scale)); };
   return fmt::format(
-      ", at scales from 2^{:.4g} to 2^{:.4g}: gradients {}, or were NaN.", std::log2(bounds.lowest_scale()),
-      std::log2(bounds.highest_scale()),
+      ", at {}: gradients {}, or were NaN.",
+      from_to("scale", power(bounds.lowest_scale()), power(bounds.highest_scale())),
       std::isfinite(reached) ? fmt::format("reached at least {:.3g}", reached) : "were infinite");
 }
 
@@ -264,8 +270,9 @@ void report(Run& run, const LogBounds& bounds) {
   log_summary.write(run.record(), bounds);
   const std::size_t count = bounds.overflows.size();
   std::string text =
-      fmt::format("This {} log tells of {} overflow{}, in lines {} to {}", bounds.kind, count,
-                  count == 1 ? "" : "s", bounds.overflows.front().line, bounds.overflows.back().line);
+      fmt::format("This {} log tells of {} overflow{}, in {}", bounds.kind, count, count == 1 ? "" : "s",
+                  from_to("line", std::to_string(bounds.overflows.front().line),
+                          std::to_string(bounds.overflows.back().line)));
   text += bounds.bounding().empty() ? "." : bounds_clause(bounds);
   text += course_sentence(bounds);
   text +=
