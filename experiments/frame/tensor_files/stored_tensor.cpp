@@ -17,6 +17,10 @@ std::string text_of(const Shape& shape) {
 
 std::uint64_t element_count(const Shape& shape, std::string_view place) {
   constexpr std::uint64_t too_many = std::uint64_t{1} << 60;
+  constexpr std::size_t most_dimensions = 64;  // of NumPy and PyTorch
+  if (shape.size() > most_dimensions)
+    throw std::runtime_error(
+        fmt::format("{} has {} dimensions; at most {} are allowed", place, shape.size(), most_dimensions));
   std::uint64_t count = 1;
   for (const std::uint64_t size : shape) {
     if (size == 0) return 0;

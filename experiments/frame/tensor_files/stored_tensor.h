@@ -60,7 +60,7 @@ struct RawLayout {
 /// "(2, 3)", as NumPy writes it.
 std::string text_of(const Shape& shape);
 
-/// The product of the sizes. Throws std::runtime_error, "PLACE has the shape ...", where it is 2^60 or more.
+/// The product of at most 64 sizes, less than 2^60; else throws std::runtime_error, "PLACE has ...".
 std::uint64_t element_count(const Shape& shape, std::string_view place);
 
 /// Throws std::runtime_error "file 'FILE' ..." with the problem.

@@ -23,6 +23,12 @@ namespace {
 using namespace experiments::tensor_files;
 using test::TemporaryDirectory;
 
+std::string repeated(std::string_view text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 std::string write(const std::filesystem::path& file, const std::string& bytes) {
   std::filesystem::create_directories(file.parent_path());
   std::ofstream(file, std::ios::binary) << bytes;
@@ -311,6 +317,8 @@ TEST_CASE("tensor_files: .npy files that are damaged are refused before anything
             "fewer than 2^60"},
            {test::npy_file(test::npy_dictionary("<f2", "False", "(1073741824, 1073741823)"), data),
             "has 12 bytes of data"},
+           {test::npy_file(test::npy_dictionary("<f2", "False", "(6, " + repeated("1, ", 64) + ")"), data),
+            "has 65 dimensions; at most 64 are allowed"},
            {test::npy_file("{'descr': '<f2', 'fortran_order': False}", data),
             "needs descr, fortran_order and shape"},
            {std::string("\x93NUMPY\2\0", 8) + test::little_endian(0xffffffff, 4),
@@ -373,6 +381,7 @@ TEST_CASE("tensor_files: safetensors that are damaged are refused before anythin
            {"{" + entry("F32", "[4]", "[16,0]") + "}", "data_offsets [16, 0]"},
            {"{" + entry("F32", "[4]", "[4,20]") + "}", "cut off"},
            {"{" + entry("F32", "[1152921504606846976]", "[0,16]") + "}", "fewer than 2^60"},
+           {"{" + entry("F32", "[4" + repeated(",1", 64) + "]", "[0,16]") + "}", "has 65 dimensions"},
            {"{" + entry("F4", "[3]", "[0,2]") + "}", "fill no whole bytes"},
            {"{" + entry("F32", "[4]", "[0,16]") +
                 ",\"v\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[12,16]}}",
