@@ -62,7 +62,6 @@ class Dictionary {
     Shape shape;
     while (!take(')')) {
       shape.push_back(natural());
-      if (shape.size() > 64) bad("more than 64 dimensions");
       take('L');  // Python 2 wrote long integers so
       if (!take(',')) {
         expect(')');
