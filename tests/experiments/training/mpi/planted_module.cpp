@@ -58,7 +58,7 @@ int send_receive(const void* out, std::size_t out_bytes, int to, void* in, std::
   return 0;
 }
 
-/// Of what is gathered gradients alone are shown as pairs, and runs before the first step.
+/// A drift is hidden from the comparison of gradients, the only one of pairs: every rank shows the first one's.
 int gather(const double* own, std::size_t count, double* all) {
   const MpiModule& sound = *halflab_sound_mpi_module();
   const int code = sound.gather(own, count, all);
