@@ -213,17 +213,10 @@ void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, c
                            .replaces_others = !options.sweep},
                           run, progress);
   };
-  try {
-    if (options.sweep)
-      experiments::make_claimed(cells, run.out() / "claims", run.threads(), make);
-    else
-      make(cells.front(), {});
-  } catch (const experiments::Interrupted&) {
-    const auto has_left_something = [&](const auto& cell) { return fs::exists(cell.directory); };
-    if (std::ranges::none_of(cells, has_left_something)) throw;
-    throw experiments::Interrupted(
-        fmt::format("interrupted; the same command goes on from what '{}' holds", run.out().string()));
-  }
+  if (options.sweep)
+    experiments::make_claimed(cells, run.out() / "claims", run.threads(), make);
+  else
+    make(cells.front(), {});
 }
 
 void merge(const std::vector<experiments::Cell>& cells, const Networks& networks, const Options& options,
@@ -261,8 +254,7 @@ void draw(experiments::Run& run, const experiments::Comparison& comparison, std:
   run.figure(differences);
 }
 
-void run(experiments::Run& run, Options& options) {
-  const experiments::CheckpointGuard checkpoint_guard;
+void make_and_report(experiments::Run& run, Options& options) {
   reject_contradictions(options);
   options.parallel.read_order();
   if (!options.accumulation.empty()) {
@@ -313,6 +305,18 @@ void run(experiments::Run& run, Options& options) {
   }
   if (networks.size() == 1)
     options.training = networks.front()->options;  // the model's own, where none were given
+}
+
+void run(experiments::Run& run, Options& options) {
+  const experiments::CheckpointGuard checkpoint_guard;
+  try {
+    make_and_report(run, options);
+  } catch (const experiments::Interrupted&) {
+    const auto has_left_something = [](const experiments::Cell& cell) { return fs::exists(cell.directory); };
+    if (std::ranges::none_of(cells_of(options, run.out()), has_left_something)) throw;
+    throw experiments::Interrupted(
+        fmt::format("interrupted; the same command goes on from what '{}' holds", run.out().string()));
+  }
 }
 
 experiments::Program program() {

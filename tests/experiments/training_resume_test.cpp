@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/experiments/programs.h"
 #include "tests/experiments/training_process.h"
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
@@ -125,6 +126,23 @@ TEST_CASE("training: told by SIGUSR1, a run writes a checkpoint of the steps it 
   CHECK(checkpoints >= 2);
   check_equal(results_of(out), results_of(directory / "whole"));
   CHECK(json_of(out / "run" / "manifest.json").at("settings").at("resumed_at_step") == steps);
+}
+
+TEST_CASE("training: interrupted while it draws, a run says what it has left") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out", gnuplot = directory / "gnuplot";
+  std::ofstream(gnuplot) << "#!/bin/sh\nkill -TERM $PPID\n";
+  fs::permissions(gnuplot, fs::perms::owner_all);
+  const std::string command =
+      HALFLAB_BINARY_DIRECTORY "/training --model mlp:hidden1=32:hidden2=16 --steps 3 --out " + out.string();
+  const auto interrupted = programs::run_command("PATH=" + directory.path().string() + ":$PATH " + command);
+  CHECK(interrupted.exit_code == 130);
+  CHECK(interrupted.output ==
+        "training: interrupted; the same command goes on from what '" + out.string() + "' holds\n");
+  CHECK(!fs::exists(out / "summary.json"));
+  const std::string trained = content_of(out / "run" / "manifest.json");
+  CHECK(programs::run_command(command).exit_code == 0);
+  CHECK(content_of(out / "run" / "manifest.json") == trained);
 }
 
 TEST_CASE("training: a sweep that was killed, or interrupted, goes on, and makes no finished cell again") {
