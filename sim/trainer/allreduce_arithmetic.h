@@ -21,19 +21,27 @@ class AllReduceArithmetic {
         divisor_after_(static_cast<float>(workers) / divisor_) {}
 
   void divide_before(std::span<float> values, fp16::RoundingCounts* counts = nullptr) {
-    divide(values, divisor_, counts);
+    if (divisor_ == 1) return;
+    divide(values, divisor_);
+    round_to_wire(precision_, values, counts);
   }
   /// Which of two NaNs a sum hands on is the processor's choice: all become one.
   void divide_after(std::span<float> sum) {
-    divide(sum, divisor_after_, nullptr);
-    for (float& value : sum) {
-      if (std::isnan(value)) value = std::numeric_limits<float>::quiet_NaN();
+    if (divisor_after_ != 1) {
+      divide(sum, divisor_after_);
+      round_to_wire(precision_, sum);
     }
+    for (float& value : sum) value = std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
   }
 
   void add(std::span<float> sum, std::span<const float> term) {
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+    add_before_sending(sum, term);
     if (!accumulates_) round_to_wire(precision_, sum);
+  }
+  /// Where numbers are encoded next, which rounds them.
+  void divide_before_sending(std::span<float> values) { divide(values, divisor_); }
+  void add_before_sending(std::span<float> sum, std::span<const float> term) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
   }
 
   /// To what a worker sends, or keeps for the next step.
@@ -42,10 +50,14 @@ class AllReduceArithmetic {
   }
 
  private:
-  void divide(std::span<float> values, float divisor, fp16::RoundingCounts* counts) {
-    if (divisor == 1) return;
-    for (float& value : values) value /= divisor;
-    round_to_wire(precision_, values, counts);
+  static void divide(std::span<float> values, float divisor) {
+    int exponent = 0;
+    if (std::frexp(divisor, &exponent) == 0.5f) {  // a power of two, whose reciprocal is exact
+      const float factor = 1 / divisor;
+      for (float& value : values) value *= factor;
+    } else {
+      for (float& value : values) value /= divisor;
+    }
   }
 
   AllReducePrecision precision_;

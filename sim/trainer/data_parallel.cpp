@@ -132,11 +132,11 @@ void all_reduce_gradients(std::span<const GradientSite> sites, std::span<SiteGra
   std::vector<std::vector<float>> messages;
   for (const SiteGradients* gradients : own) messages.push_back(message_of(sites, *gradients, how.precision));
   const std::vector<std::span<const float>> views(messages.begin(), messages.end());
-  const std::vector<float> mean = exchange.all_reduce(views, how);
+  const std::span<const float> mean = exchange.all_reduce(views, how);
   std::size_t first = 0;
   for_each_weight(sites, [&](std::size_t site) {
     Tensor& gradient = own.front()->gradients[site];
-    store({&gradient}, 0, std::span(mean).subspan(first, gradient.size()));
+    store({&gradient}, 0, mean.subspan(first, gradient.size()));
     first += gradient.size();
   });
 }

@@ -38,9 +38,9 @@ VirtualRanks::VirtualRanks(std::size_t ranks) : lock_step_(std::make_unique<Lock
 
 VirtualRanks::~VirtualRanks() = default;
 
-std::vector<float> VirtualRanks::all_reduce(std::span<const std::span<const float>> own,
-                                            const AllReduce& how) {
-  return all_reduce_mean(own, how).values;
+std::span<const float> VirtualRanks::all_reduce(std::span<const std::span<const float>> own,
+                                                const AllReduce& how) {
+  return mean_ = all_reduce_mean(own, how).values;
 }
 
 double VirtualRanks::maximum(std::span<const double> own) {
@@ -73,7 +73,8 @@ OneRank::OneRank(Wire& wire) : wire_(wire), gathering_(std::make_unique<Gatherin
 
 OneRank::~OneRank() = default;
 
-std::vector<float> OneRank::all_reduce(std::span<const std::span<const float>> own, const AllReduce& how) {
+std::span<const float> OneRank::all_reduce(std::span<const std::span<const float>> own,
+                                           const AllReduce& how) {
   return all_reduce_over(wire_, own.front(), how, space_);
 }
 

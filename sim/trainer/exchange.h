@@ -31,9 +31,9 @@ class Exchange {
   virtual std::size_t own() const = 0;
 
   /// The mean over all ranks as all_reduce_mean forms it; `own` has an array of each own rank. Of values of binary16
-  /// unless the precision is fp32: what is sent are their codes.
-  virtual std::vector<float> all_reduce(std::span<const std::span<const float>> own,
-                                        const AllReduce& how) = 0;
+  /// unless the precision is fp32: what is sent are their codes. Valid until the next one.
+  virtual std::span<const float> all_reduce(std::span<const std::span<const float>> own,
+                                            const AllReduce& how) = 0;
 
   /// The numbers of all ranks in their order; `own` has those of the own ranks, as many of each.
   virtual std::vector<double> gather(std::span<const double> own) = 0;
@@ -62,7 +62,8 @@ class VirtualRanks final : public Exchange {
   std::size_t ranks() const override { return gatherings_.size(); }
   std::size_t first_own() const override { return 0; }
   std::size_t own() const override { return ranks(); }
-  std::vector<float> all_reduce(std::span<const std::span<const float>> own, const AllReduce& how) override;
+  std::span<const float> all_reduce(std::span<const std::span<const float>> own,
+                                    const AllReduce& how) override;
   std::vector<double> gather(std::span<const double> own) override { return {own.begin(), own.end()}; }
   double maximum(std::span<const double> own) override;
   std::string broadcast(std::string bytes, std::size_t) override { return bytes; }
@@ -74,6 +75,7 @@ class VirtualRanks final : public Exchange {
 
   std::unique_ptr<LockStep> lock_step_;
   std::vector<std::unique_ptr<Gathering>> gatherings_;
+  std::vector<float> mean_;
 };
 
 /// One rank in this process, the others wherever a wire leads to.
@@ -86,7 +88,8 @@ class OneRank final : public Exchange {
   std::size_t ranks() const override { return wire_.ranks(); }
   std::size_t first_own() const override { return wire_.rank(); }
   std::size_t own() const override { return 1; }
-  std::vector<float> all_reduce(std::span<const std::span<const float>> own, const AllReduce& how) override;
+  std::span<const float> all_reduce(std::span<const std::span<const float>> own,
+                                    const AllReduce& how) override;
   std::vector<double> gather(std::span<const double> own) override { return wire_.gather(own); }
   double maximum(std::span<const double> own) override { return wire_.maximum(own.front()); }
   std::string broadcast(std::string bytes, std::size_t from) override {

@@ -1,9 +1,11 @@
 #include "sim/trainer/scheduled_allreduce.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <utility>
 
 #include "sim/trainer/allreduce_arithmetic.h"
@@ -18,30 +20,45 @@ using Rank = std::optional<std::size_t>;  ///< none: nobody
 struct Range {
   std::size_t begin, end;
   std::size_t size() const { return end - begin; }
+  Range first_piece(std::size_t size) const { return {begin, std::min(begin + size, end)}; }
+  Range after(Range piece) const { return {piece.end, end}; }
 };
 
-/// One rank's part of an all-reduce.
+/// One rank's part of an all-reduce. Ranks keep and send codes: of 16 bits, or in fp32 the numbers themselves.
+template <class Code>
 class Schedule {
  public:
-  Schedule(Wire& wire, std::span<const float> own, const AllReduce& how, AllReduceSpace& space)
+  Schedule(Wire& wire, const AllReduce& how, AllReduceSpace::Codes<Code>& space)
       : wire_(wire),
         how_(how),
         rank_(wire.rank()),
         ranks_(wire.ranks()),
         arithmetic_(how, ranks_),
-        values_(own.begin(), own.end()),
-        received_(space.received),
-        sent_codes_(space.sent_codes),
-        received_codes_(space.received_codes) {}
+        space_(space) {}
 
-  std::vector<float> mean() {
-    arithmetic_.divide_before(values_);
+  /// As many numbers of both.
+  void form_mean(std::span<const float> own, std::span<float> mean) {
+    space_.codes.resize(own.size());
+    std::array<float, block_size> block;
+    for_blocks(all(), [&](Range range) {
+      const std::span<float> values = first_of(block, range.size());
+      std::ranges::copy(own.subspan(range.begin, range.size()), values.begin());
+      arithmetic_.divide_before_sending(values);
+      encode(values, at(range));
+    });
     sum();
-    arithmetic_.divide_after(values_);
-    return std::move(values_);
+    for_blocks(all(), [&](Range range) {
+      const std::span<float> values = mean.subspan(range.begin, range.size());
+      decode(at(range), values);
+      arithmetic_.divide_after(values);
+    });
   }
 
  private:
+  using Codes = std::span<const Code>;
+  static constexpr std::size_t block_size = 4096;                  ///< stays in a first cache
+  static constexpr std::size_t piece_size = std::size_t{1} << 15;  ///< in a second
+
   void sum() {
     switch (how_.algorithm) {
       case AllReduceAlgorithm::ring:
@@ -60,58 +77,95 @@ class Schedule {
     }
   }
 
-  Range all() const { return {0, values_.size()}; }
+  Range all() const { return {0, space_.codes.size()}; }
   Range chunk(std::size_t index) const {
     const auto begin = [&](std::size_t i) {
-      return begin_of_chunk(how_.ring_chunks, i, ranks_, values_.size());
+      return begin_of_chunk(how_.ring_chunks, i, ranks_, space_.codes.size());
     };
     return {begin(index % ranks_), begin(index % ranks_ + 1)};
   }
-  std::span<float> at(Range range) { return std::span(values_).subspan(range.begin, range.size()); }
+  std::span<Code> at(Range range) { return std::span(space_.codes).subspan(range.begin, range.size()); }
 
-  /// Sends the values of a range, and returns what has come for another, until the next exchange.
-  std::span<float> exchange(Range out, Rank to, Range in, Rank from) {
-    const std::span<const float> sent = to ? at(out) : std::span<float>();
-    const std::span<float> received = first_of(received_, from ? in.size() : 0);
-    if (how_.precision == AllReducePrecision::fp32) {
-      wire_.send_receive(std::as_bytes(sent), to, std::as_writable_bytes(received), from);
-      return received;
+  void encode(std::span<const float> values, std::span<Code> codes) const {
+    if constexpr (std::is_same_v<Code, float>)
+      std::ranges::copy(values, codes.begin());
+    else
+      encode_for_wire(how_.precision, values, codes);
+  }
+  void decode(Codes codes, std::span<float> values) const {
+    if constexpr (std::is_same_v<Code, float>)
+      std::ranges::copy(codes, values.begin());
+    else
+      decode_from_wire(how_.precision, codes, values);
+  }
+
+  static std::span<float> first_of(std::array<float, block_size>& block, std::size_t count) {
+    return std::span(block).first(count);
+  }
+  template <class Use>
+  static void for_blocks(Range range, Use use) {
+    for (Range rest = range; rest.size() > 0;) {
+      const Range block = rest.first_piece(block_size);
+      use(block);
+      rest = rest.after(block);
     }
-    const std::span<std::uint16_t> sent_codes = first_of(sent_codes_, sent.size());
-    const std::span<std::uint16_t> received_codes = first_of(received_codes_, received.size());
-    encode_for_wire(how_.precision, sent, sent_codes);
-    wire_.send_receive(std::as_bytes(sent_codes), to, std::as_writable_bytes(received_codes), from);
-    decode_from_wire(how_.precision, received_codes, received);
-    return received;
   }
-  /// So many elements of an array that only grows.
-  template <class T>
-  static std::span<T> first_of(std::vector<T>& space, std::size_t count) {
-    if (space.size() < count) space.resize(count);
-    return std::span(space).first(count);
-  }
-  void send(Range out, std::size_t to) { exchange(out, to, {0, 0}, std::nullopt); }
-  std::span<float> receive(Range in, std::size_t from) { return exchange({0, 0}, std::nullopt, in, from); }
-  void take(Range range, std::span<const float> values) { std::ranges::copy(values, at(range).begin()); }
 
-  /// values + received.
-  void add_behind(Range range, std::span<const float> received) {
-    arithmetic_.add(at(range), received);
-    arithmetic_.round_for_sending(at(range));
+  /// (first + second) + ... into a range of their length, which may be one of them.
+  void add_up(std::span<const Codes> terms, Range into) {
+    std::array<float, block_size> sum_block, term_block;
+    for_blocks({0, into.size()}, [&](Range range) {
+      const std::span<float> sum = first_of(sum_block, range.size()),
+                             term = first_of(term_block, range.size());
+      const auto decode_term = [&](std::size_t index, std::span<float> values) {
+        decode(terms[index].subspan(range.begin, range.size()), values);
+      };
+      decode_term(0, sum);
+      for (std::size_t index = 1; index < terms.size(); ++index) {
+        decode_term(index, term);
+        if (index + 1 < terms.size())
+          arithmetic_.add(sum, term);
+        else
+          arithmetic_.add_before_sending(sum, term);
+      }
+      encode(sum, at(into).subspan(range.begin, range.size()));
+    });
   }
-  /// received + values.
-  void add_before(Range range, std::span<float> received) {
-    arithmetic_.add(received, at(range));
-    arithmetic_.round_for_sending(received);
-    take(range, received);
+
+  /// Sends codes of one range, while those of another are replaced by what comes.
+  void exchange(Range out, Rank to, Range in, Rank from) { exchange(at(out), to, at(in), from); }
+  void exchange(Codes out, Rank to, std::span<Code> in, Rank from) {
+    wire_.send_receive(std::as_bytes(out), to, std::as_writable_bytes(in), from);
+  }
+  void send(Range out, std::size_t to) { exchange(at(out), to, {}, std::nullopt); }
+  void receive(Range in, std::size_t from) { exchange({}, std::nullopt, at(in), from); }
+
+  /// Sends codes of one range, while what comes is added to those of another: in pieces, which are still in a cache when they
+  /// are added.
+  void exchange_and_add(Range out, Rank to, Range in, Rank from) {
+    while (out.size() > 0 || in.size() > 0) {
+      const Range sent = out.first_piece(piece_size), kept = in.first_piece(piece_size);
+      const std::span<Code> received = buffer(0, kept.size());
+      exchange(at(sent), sent.size() > 0 ? to : std::nullopt, received,
+               kept.size() > 0 ? from : std::nullopt);
+      add_up(std::array<Codes, 2>{received, at(kept)}, kept);
+      out = out.after(sent);
+      in = in.after(kept);
+    }
+  }
+  /// Several at one time; each only grows.
+  std::span<Code> buffer(std::size_t index, std::size_t count) {
+    if (space_.received.size() <= index) space_.received.resize(index + 1);
+    std::vector<Code>& codes = space_.received[index];
+    if (codes.size() < count) codes.resize(count);
+    return std::span(codes).first(count);
   }
 
   /// Every rank has the sums of chunk rank + shift, and then those of all.
   void gather_chunks(std::size_t shift) {
     for (std::size_t hop = 0; hop + 1 < ranks_; ++hop) {
       const std::size_t newest = rank_ + shift + ranks_ - hop;
-      const Range coming = chunk(newest + ranks_ - 1);
-      take(coming, exchange(chunk(newest), next(), coming, previous()));
+      exchange(chunk(newest), next(), chunk(newest + ranks_ - 1), previous());
     }
   }
   std::size_t next() const { return (rank_ + 1) % ranks_; }
@@ -120,27 +174,30 @@ class Schedule {
   void ring() {
     for (std::size_t hop = 0; hop + 1 < ranks_; ++hop) {
       const std::size_t newest = rank_ + ranks_ - hop;
-      const Range coming = chunk(newest + ranks_ - 1);
-      add_before(coming, exchange(chunk(newest), next(), coming, previous()));
+      exchange_and_add(chunk(newest), next(), chunk(newest + ranks_ - 1), previous());
     }
     gather_chunks(1);
   }
 
   /// In pieces, so that a rank adds one while the next is on its way.
   void tree() {
-    constexpr std::size_t piece_size = std::size_t{1} << 15;
     const std::vector<std::size_t> children = tree_children(rank_, ranks_);
     const Rank parent = parent_in_tree();
     std::vector<Range> pieces;
-    for (std::size_t begin = 0; begin < values_.size(); begin += piece_size)
-      pieces.push_back({begin, std::min(begin + piece_size, values_.size())});
+    for (Range rest = all(); rest.size() > 0; rest = rest.after(pieces.back()))
+      pieces.push_back(rest.first_piece(piece_size));
     for (const Range piece : pieces) {
-      for (const std::size_t child : children) arithmetic_.add(at(piece), receive(piece, child));
-      arithmetic_.round_for_sending(at(piece));
+      std::vector<Codes> terms{at(piece)};
+      for (const std::size_t child : children) {
+        const std::span<Code> received = buffer(terms.size(), piece.size());
+        exchange({}, std::nullopt, received, child);
+        terms.push_back(received);
+      }
+      add_up(terms, piece);
       if (parent) send(piece, *parent);
     }
     for (const Range piece : pieces) {
-      if (parent) take(piece, receive(piece, *parent));
+      if (parent) receive(piece, *parent);
       for (const std::size_t child : children) send(piece, child);
     }
   }
@@ -157,10 +214,10 @@ class Schedule {
     const std::size_t workers = std::bit_floor(ranks_), extra = ranks_ - workers;
     if (rank_ >= 2 * extra) return exchanged(rank_ - extra, workers);
     if (rank_ % 2 == 1) {
-      send(all(), rank_ - 1);
-      return take(all(), receive(all(), rank_ - 1));
+      exchange_and_add(all(), rank_ - 1, {0, 0}, std::nullopt);
+      return receive(all(), rank_ - 1);
     }
-    add_behind(all(), receive(all(), rank_ + 1));
+    exchange_and_add({0, 0}, std::nullopt, all(), rank_ + 1);
     exchanged(rank_ / 2, workers);
     send(all(), rank_ + 1);
   }
@@ -171,8 +228,10 @@ class Schedule {
 
   void exchanged(std::size_t worker, std::size_t workers) {
     if (how_.algorithm == AllReduceAlgorithm::recursive_doubling) {
-      for (std::size_t distance = 1; distance < workers; distance *= 2)
-        add_partners(worker, distance, all(), all());
+      for (std::size_t distance = 1; distance < workers; distance *= 2) {
+        const std::size_t partner = rank_of(worker ^ distance);
+        exchange_and_add(all(), partner, all(), partner);
+      }
       return;
     }
     std::vector<std::size_t> distances;
@@ -181,67 +240,55 @@ class Schedule {
     halve(worker, distances, all());
   }
 
-  /// Sends one range to the worker so far away, and adds up the other with what comes from there.
-  void add_partners(std::size_t worker, std::size_t distance, Range given, Range kept) {
-    const std::size_t partner = rank_of(worker ^ distance);
-    const std::span<float> received = exchange(given, partner, kept, partner);
-    if ((worker & distance) == 0)
-      add_behind(kept, received);
-    else
-      add_before(kept, received);
-  }
-
   /// Sums of a range of which this worker and those at these distances have parts.
   void halve(std::size_t worker, std::span<const std::size_t> distances, Range range) {
     if (distances.empty()) return;
-    const std::size_t distance = distances.front(), middle = range.begin + range.size() / 2;
+    const std::size_t distance = distances.front(), partner = rank_of(worker ^ distance);
+    const std::size_t middle = range.begin + range.size() / 2;
     Range kept{range.begin, middle}, given{middle, range.end};
     if ((worker & distance) != 0) std::swap(kept, given);
-    add_partners(worker, distance, given, kept);
+    exchange_and_add(given, partner, kept, partner);
     halve(worker, distances.subspan(1), kept);
-    const std::size_t partner = rank_of(worker ^ distance);
-    take(given, exchange(kept, partner, given, partner));
+    exchange(kept, partner, given, partner);
   }
 
   void direct() {
     const Range own = chunk(rank_);
-    std::vector<std::vector<float>> shares(ranks_);
-    shares[rank_].assign(at(own).begin(), at(own).end());
+    std::vector<Codes> shares(ranks_);
+    shares[rank_] = at(own);
     for (std::size_t hop = 1; hop < ranks_; ++hop) {
       const std::size_t to = (rank_ + hop) % ranks_, from = (rank_ + ranks_ - hop) % ranks_;
-      const std::span<const float> received = exchange(chunk(to), to, own, from);
-      shares[from].assign(received.begin(), received.end());
+      const std::span<Code> received = buffer(from, own.size());
+      exchange(at(chunk(to)), to, received, from);
+      shares[from] = received;
     }
     if (how_.algorithm == AllReduceAlgorithm::direct_descending) std::ranges::reverse(shares);
-    take(own, shares.front());
-    for (std::size_t place = 1; place < ranks_; ++place) arithmetic_.add(at(own), shares[place]);
-    arithmetic_.round_for_sending(at(own));
+    add_up(shares, own);
     gather_chunks(0);
   }
 
   void by_carrier() {
     require_carried(how_.precision);
-    if (how_.precision == AllReducePrecision::fp32) return wire_.sum(values_);
-    const std::span<std::uint16_t> codes = first_of(sent_codes_, values_.size());
-    encode_for_wire(how_.precision, values_, codes);
-    wire_.sum(codes);
-    decode_from_wire(how_.precision, codes, values_);
+    wire_.sum(std::span(space_.codes));
   }
 
   Wire& wire_;
   const AllReduce& how_;
   std::size_t rank_, ranks_;
   AllReduceArithmetic arithmetic_;
-  std::vector<float> values_;
-  std::vector<float>& received_;
-  std::vector<std::uint16_t>&sent_codes_, &received_codes_;
+  AllReduceSpace::Codes<Code>& space_;
 };
 
 }  // namespace
 
-std::vector<float> all_reduce_over(Wire& wire, std::span<const float> own, const AllReduce& how,
-                                   AllReduceSpace& space) {
-  return Schedule(wire, own, how, space).mean();
+std::span<const float> all_reduce_over(Wire& wire, std::span<const float> own, const AllReduce& how,
+                                       AllReduceSpace& space) {
+  space.mean.resize(own.size());
+  if (how.precision == AllReducePrecision::fp32)
+    Schedule<float>(wire, how, space.numbers).form_mean(own, space.mean);
+  else
+    Schedule<std::uint16_t>(wire, how, space.halves).form_mean(own, space.mean);
+  return space.mean;
 }
 
 }  // namespace sim

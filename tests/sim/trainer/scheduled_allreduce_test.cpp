@@ -35,7 +35,7 @@ Workers random_halves(std::size_t workers, std::size_t elements) {
   return drawn;
 }
 
-std::vector<std::uint32_t> bits_of(const std::vector<float>& values) {
+std::vector<std::uint32_t> bits_of(std::span<const float> values) {
   std::vector<std::uint32_t> bits;
   for (const float value : values)
     bits.push_back(std::isnan(value) ? 0x7fc00000 : std::bit_cast<std::uint32_t>(value));
@@ -140,7 +140,8 @@ TEST_CASE("revealed orders: each piece has its tree, and the bits of a replay ar
   wires.on_all_ranks([&](sim::Wire& wire, std::size_t rank) {
     texts[rank] = sim::reveal(wire, elements, how.precision).text();
     sim::AllReduceSpace space;
-    means[rank] = sim::all_reduce_over(wire, workers[rank], how, space);
+    const std::span<const float> mean = sim::all_reduce_over(wire, workers[rank], how, space);
+    means[rank].assign(mean.begin(), mean.end());
   });
   for (const std::string& text : texts)
     CHECK(text ==

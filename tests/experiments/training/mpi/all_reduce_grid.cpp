@@ -36,7 +36,7 @@ std::vector<std::vector<float>> numbers_of_all(std::size_t ranks, std::size_t el
   return all;
 }
 
-std::size_t different_bits(const std::vector<float>& a, const std::vector<float>& b) {
+std::size_t different_bits(std::span<const float> a, std::span<const float> b) {
   std::size_t count = 0;
   for (std::size_t i = 0; i < a.size(); ++i) {
     const bool same = std::bit_cast<std::uint32_t>(a[i]) == std::bit_cast<std::uint32_t>(b[i]);
@@ -60,7 +60,7 @@ bool check(sim::Wire& wire, sim::AllReduce how, std::size_t elements) {
   const std::vector<std::span<const float>> views(all.begin(), all.end());
   const std::vector<float> expected = sim::all_reduce_mean(views, how).values;
   sim::AllReduceSpace space;
-  const std::vector<float> found = sim::all_reduce_over(wire, all[wire.rank()], how, space);
+  const std::span<const float> found = sim::all_reduce_over(wire, all[wire.rank()], how, space);
   const double worst = wire.maximum(static_cast<double>(different_bits(found, expected)));
   if (wire.rank() == 0)
     fmt::print("{:2} ranks {:8} numbers  {:9}  {}\n", wire.ranks(), elements,

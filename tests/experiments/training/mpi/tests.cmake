@@ -47,7 +47,9 @@ function(mpi_test name label)
   endforeach()
 endfunction()
 mpi_test(mpi_training_test mpi experiments/training/mpi/mpi_training_test.cpp
-  experiments/training/mpi/mpi_interruption_test.cpp experiments/training/mpi/mpi_grid_test.cpp)
+  experiments/training/mpi/mpi_interruption_test.cpp experiments/training/mpi/mpi_grid_test.cpp
+  experiments/training/mpi/mpi_scaling_test.cpp)
+add_dependencies(mpi_training_test mpi_scaling)
 mpi_test(mpi_full_grid_test exhaustive experiments/training/mpi/mpi_grid_test.cpp)
 target_compile_definitions(mpi_full_grid_test PRIVATE HALFLAB_FULL_GRID)
 mpi_test(mpi_slurm_test slurm experiments/training/mpi/mpi_slurm_test.cpp)
