@@ -37,6 +37,11 @@ void require_regular(const fs::path& file) {
     throw_not_read(file, fmt::format("it is {}, a regular file is needed", kind_of(status.type())));
 }
 
+bool is_folder(const fs::path& path) {
+  std::error_code error;
+  return fs::is_directory(path, error);
+}
+
 void throw_not_written(const fs::path& file, int error) {
   throw std::runtime_error(
       fmt::format("file '{}' cannot be written ({})", file.string(), std::generic_category().message(error)));

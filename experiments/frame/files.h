@@ -19,6 +19,9 @@ void require_regular(const std::filesystem::path& file);
 /// Throws std::runtime_error "file 'FILE' cannot be written (...)" with the message of that errno.
 [[noreturn]] void throw_not_written(const std::filesystem::path& file, int error);
 
+/// Whatever cannot be read is no folder: reading it as a file says why.
+bool is_folder(const std::filesystem::path& path);
+
 /// The bytes of a regular file. Throws std::runtime_error "file 'FILE' cannot be read (...)" with the reason: it is no
 /// regular file (nobody waits for a FIFO that never speaks), has more than `most_bytes`, or the system refuses.
 std::string read_file(const std::filesystem::path& file,

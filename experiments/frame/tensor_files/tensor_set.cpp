@@ -29,12 +29,6 @@ bool is_index(const fs::path& file) {
   return file.filename().string().ends_with(index_ending);
 }
 
-/// Whatever else cannot be read is no folder: reading it as a file says why.
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
 std::string joined(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : name.empty() ? prefix : fmt::format("{}/{}", prefix, name);
 }

@@ -161,12 +161,6 @@ const std::array<LogLine, 3>& log_lines() {
   return lines;
 }
 
-/// Whatever else cannot be read is none: reading it as a file says why.
-bool is_folder(const fs::path& path) {
-  std::error_code error;
-  return fs::is_directory(path, error);
-}
-
 /// The folder itself, or the one record that a run left in it.
 fs::path record_in(const fs::path& folder) {
   if (fs::exists(folder / "exponents.csv")) return folder;
@@ -190,7 +184,7 @@ fs::path record_in(const fs::path& folder) {
 
 GradientRecord read_record(const std::string& path) {
   GradientRecord record =
-      is_folder(path) ? experiments::read_gradient_record(record_in(path)) : read_csv(path);
+      experiments::is_folder(path) ? experiments::read_gradient_record(record_in(path)) : read_csv(path);
   if (record.steps.empty()) throw std::runtime_error(fmt::format("record '{}' has no steps", path));
   return record;
 }
@@ -219,7 +213,7 @@ std::size_t LogBounds::sinking() const {
 }
 
 std::optional<LogBounds> read_log(const std::string& path) {
-  if (is_folder(path)) return std::nullopt;
+  if (experiments::is_folder(path)) return std::nullopt;
   const std::string text = experiments::read_file(path, longest_file);
   for (const LogLine& kind : log_lines()) {
     LogBounds bounds{.kind = kind.kind, .overflows = {}};
