@@ -90,19 +90,21 @@ class ContinuousIntegration(unittest.TestCase):
 
     def test_packages_are_installed_by_root_or_sudo(self):
         script = ('set -euo pipefail; say() { echo "ci: $*"; }; dpkg-query() { return 1; }; '
-                  f'apt-get() {{ echo "apt-get $*" >&2; }}; {function_of_ci("need")}\n')
+                  f'apt-get() {{ echo "apt-get $*" >&2; }}; dpkg() {{ echo "dpkg $*" >&2; }}; {function_of_ci("need")}\n')
         user = {"user": 65534} if os.geteuid() == 0 else {}
-        call = lambda before, **how: subprocess.run(["bash", "-c", f"{script}{before}need a b"], capture_output=True, text=True,
-                                                    **how)
-        install = "apt-get install -y --no-install-recommends a b"
-        if user:
-            self.assertEqual(call("").stderr, f"apt-get update\n{install}\n")
-        with_sudo = call('sudo() { echo "sudo $*" >&2; }; ', **user)
-        self.assertEqual((with_sudo.returncode, with_sudo.stderr), (0, f"sudo apt-get update\nsudo {install}\n"))
-        without = call("command() { return 1; }; ", **user)
-        self.assertEqual((without.returncode, without.stderr),
-                         (2, f"ci: packages are missing; as root: apt-get update && {install}\n"))
-        self.assertEqual(call("HALFLAB_SKIP_SETUP=1; ", **user).stderr, "")
+        call = lambda before, packages, **how: subprocess.run(["bash", "-c", f"{script}{before}need {packages}"],
+                                                              capture_output=True, text=True, **how)
+        for packages, first in (("a b", []), ("a b:arm64", ["dpkg --add-architecture arm64"])):
+            commands = [*first, "apt-get update", f"apt-get install -y --no-install-recommends {packages}"]
+            if user:
+                self.assertEqual(call("", packages).stderr.splitlines(), commands)
+            with_sudo = call('sudo() { echo "sudo $*" >&2; }; ', packages, **user)
+            self.assertEqual((with_sudo.returncode, with_sudo.stderr.splitlines()),
+                             (0, [f"sudo {command}" for command in commands]))
+            without = call("command() { return 1; }; ", packages, **user)
+            self.assertEqual((without.returncode, without.stderr),
+                             (2, f"ci: packages are missing; as root: {' && '.join(commands)}\n"))
+            self.assertEqual(call("HALFLAB_SKIP_SETUP=1; ", packages, **user).stderr, "")
 
     def test_the_page_installs_for_aarch64_what_the_part_does(self):
         typed = [block for block in consoles("docs/scale_out.md") if ":arm64" in block]

@@ -175,9 +175,10 @@ TextTable divisions_table(const Findings& found, const std::vector<std::size_t>&
                               fmt::format("overflow, S = 2^{}", found.scale_log2)},
                   .rows = {}};
   for (const std::size_t count : workers) table.columns.push_back(fmt::format("good S, N = {}", count));
+  const Setting unscaled_setting = network_at(0, workers.back());
   for (const sim::AllReduceDivision division : sim::all_reduce_divisions) {
     const sim::AllReduce how = usual_with(division);
-    const Measured& unscaled = at(found, network_at(0, workers.back()), how);
+    const Measured& unscaled = at(found, unscaled_setting, how);
     const auto overflow = first_overflow(found.all_reduces, Source::network, found.scale_log2, how);
     std::vector<std::string> cells{
         std::string(sim::name_of(division)), percent(unscaled.fraction_inputs_flushed), error_text(unscaled),

@@ -166,7 +166,7 @@ Limbs number_from(std::string_view digits, std::uint32_t base) {
 std::string positional(std::string digits, std::size_t places) {
   if (digits.size() <= places) digits.insert(0, places + 1 - digits.size(), '0');
   std::string fraction = digits.substr(digits.size() - places);
-  digits.resize(digits.size() - places);
+  digits.erase(digits.size() - places);
   fraction.erase(fraction.find_last_not_of('0') + 1);
   return fraction.empty() ? digits : digits + "." + fraction;
 }

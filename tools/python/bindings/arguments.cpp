@@ -92,7 +92,8 @@ py::array reject_dtype(const py::array& array) {
 template <class Integer>
 void require_exact_doubles(const py::array& array) {
   constexpr auto limit = Integer{1} << 53;
-  for (const Integer value : span_of(Array<Integer>(array))) {
+  const Array<Integer> values(array);
+  for (const Integer value : span_of(values)) {
     if (value <= limit && (value >= 0 || value >= Integer{0} - limit)) continue;
     throw std::invalid_argument("values: " + std::to_string(value) +
                                 " is not allowed; allowed: integers of magnitude up to 2^53");
