@@ -185,6 +185,8 @@ void report(experiments::RunRecord& record, const Options& options, double weigh
   record.summary("rate.halves_summed_by_ring", numbers / timings.of("ring"));
   record.summary("rate.gradients_summed_by_ring", weights / timings.of("ring of gradients"));
   record.summary("rate.halves_added", numbers / timings.of("addition"));
+  record.summary("rate.halves_summed_at_best", numbers / parts.ring(ranks, numbers));
+  record.summary("slowdown.ring_of_halves", timings.of("ring") / parts.ring(ranks, numbers));
   record.summary("slowdown.ring", timings.of("ring of gradients") / parts.ring(ranks, weights));
   record.summary("slowdown.sum_of_halves", slowdown);
   record.summary("time_step_alone_s", step);
