@@ -162,8 +162,12 @@ class half {
   }
 
 #ifdef FP16_HAS_NATIVE_HALF
-  /// A _Float16 keeps its number, and a NaN its bits.
+  /// From and to a _Float16 a number keeps its value, and a NaN its bits.
   explicit constexpr half(_Float16 value) : bits_(std::bit_cast<std::uint16_t>(value)) {}
+  template <std::same_as<_Float16> Native>
+  explicit constexpr operator Native() const {
+    return std::bit_cast<Native>(bits_);
+  }
 #endif
 
  private:

@@ -154,9 +154,12 @@ TEST_CASE("the compiler's own binary16 is the same number") {
   for (int code = 0; code < 0x10000; ++code) {
     const auto bits = static_cast<std::uint16_t>(code);
     wrong += half(std::bit_cast<_Float16>(bits)).bits() != bits;
+    wrong += std::bit_cast<std::uint16_t>(static_cast<_Float16>(half::from_bits(bits))) != bits;
   }
   CHECK(wrong == 0);
-  CHECK(static_cast<_Float16>(half(1.5)) == static_cast<_Float16>(1.5));
+  // The way to other types stays that by float.
+  CHECK(static_cast<int>(half(1.5)) == 1);
+  CHECK(static_cast<long double>(half(1.5)) == 1.5L);
 }
 #endif
 
