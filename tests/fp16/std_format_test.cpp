@@ -15,7 +15,7 @@ using Limits = std::numeric_limits<half>;
 TEST_CASE("std::format: the shortest decimal without precision and type, else the exact value") {
   CHECK(std::format("{}", 0.1_h) == "0.1");
   CHECK(std::format("{:>8}", 0.1_h) == "     0.1");
-  CHECK(std::format("{:a^+8}", 0.1_h) == "a+0.1aaa");
+  CHECK(std::format("{:a^+8}", 0.1_h) == "aa+0.1aa");
   CHECK(std::format("{:{}}", 0.1_h, 5) == "  0.1");
   CHECK(std::format("{} {} {}", Limits::max(), -Limits::infinity(), Limits::quiet_NaN()) == "65504 -inf nan");
   CHECK(std::format("{:.10}", 0.1_h) == "0.09997558594");
