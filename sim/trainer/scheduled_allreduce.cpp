@@ -36,7 +36,7 @@ class Schedule {
         arithmetic_(how, ranks_),
         space_(space) {}
 
-  /// As many numbers of both.
+  /// The mean over all ranks, of arrays of one length.
   void form_mean(std::span<const float> own, std::span<float> mean) {
     space_.codes.resize(own.size());
     std::array<float, block_size> block;
