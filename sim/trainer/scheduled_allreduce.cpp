@@ -20,8 +20,8 @@ using Rank = std::optional<std::size_t>;  ///< none: nobody
 struct Range {
   std::size_t begin, end;
   std::size_t size() const { return end - begin; }
-  Range first_piece(std::size_t size) const { return {begin, std::min(begin + size, end)}; }
-  Range after(Range piece) const { return {piece.end, end}; }
+  Range first_part(std::size_t size) const { return {begin, std::min(begin + size, end)}; }
+  Range after(Range part) const { return {part.end, end}; }
 };
 
 /// One rank's part of an all-reduce. Ranks keep and send codes: of 16 bits, or in fp32 the numbers themselves.
@@ -40,14 +40,14 @@ class Schedule {
   void form_mean(std::span<const float> own, std::span<float> mean) {
     space_.codes.resize(own.size());
     std::array<float, block_size> block;
-    for_blocks(all(), [&](Range range) {
+    for_parts(all(), block_size, [&](Range range) {
       const std::span<float> values = first_of(block, range.size());
       std::ranges::copy(own.subspan(range.begin, range.size()), values.begin());
       arithmetic_.divide_before_sending(values);
       encode(values, at(range));
     });
     sum();
-    for_blocks(all(), [&](Range range) {
+    for_parts(all(), block_size, [&](Range range) {
       const std::span<float> values = mean.subspan(range.begin, range.size());
       decode(at(range), values);
       arithmetic_.divide_after(values);
@@ -102,19 +102,20 @@ class Schedule {
   static std::span<float> first_of(std::array<float, block_size>& block, std::size_t count) {
     return std::span(block).first(count);
   }
+  /// Calls use(part) for one part after the other, each of at most so many elements.
   template <class Use>
-  static void for_blocks(Range range, Use use) {
-    for (Range rest = range; rest.size() > 0;) {
-      const Range block = rest.first_piece(block_size);
-      use(block);
-      rest = rest.after(block);
+  static void for_parts(Range range, std::size_t most, Use use) {
+    while (range.size() > 0) {
+      const Range part = range.first_part(most);
+      use(part);
+      range = range.after(part);
     }
   }
 
   /// (first + second) + ... into a range of their length, which may be one of them.
   void add_up(std::span<const Codes> terms, Range into) {
     std::array<float, block_size> sum_block, term_block;
-    for_blocks({0, into.size()}, [&](Range range) {
+    for_parts({0, into.size()}, block_size, [&](Range range) {
       const std::span<float> sum = first_of(sum_block, range.size()),
                              term = first_of(term_block, range.size());
       const auto decode_term = [&](std::size_t index, std::span<float> values) {
@@ -144,7 +145,7 @@ class Schedule {
   /// are added.
   void exchange_and_add(Range out, Rank to, Range in, Rank from) {
     while (out.size() > 0 || in.size() > 0) {
-      const Range sent = out.first_piece(piece_size), kept = in.first_piece(piece_size);
+      const Range sent = out.first_part(piece_size), kept = in.first_part(piece_size);
       const std::span<Code> received = buffer(0, kept.size());
       exchange(at(sent), sent.size() > 0 ? to : std::nullopt, received,
                kept.size() > 0 ? from : std::nullopt);
@@ -183,10 +184,7 @@ class Schedule {
   void tree() {
     const std::vector<std::size_t> children = tree_children(rank_, ranks_);
     const Rank parent = parent_in_tree();
-    std::vector<Range> pieces;
-    for (Range rest = all(); rest.size() > 0; rest = rest.after(pieces.back()))
-      pieces.push_back(rest.first_piece(piece_size));
-    for (const Range piece : pieces) {
+    for_parts(all(), piece_size, [&](Range piece) {
       std::vector<Codes> terms{at(piece)};
       for (const std::size_t child : children) {
         const std::span<Code> received = buffer(terms.size(), piece.size());
@@ -195,11 +193,11 @@ class Schedule {
       }
       add_up(terms, piece);
       if (parent) send(piece, *parent);
-    }
-    for (const Range piece : pieces) {
+    });
+    for_parts(all(), piece_size, [&](Range piece) {
       if (parent) receive(piece, *parent);
       for (const std::size_t child : children) send(piece, child);
-    }
+    });
   }
   Rank parent_in_tree() const {
     for (std::size_t worker = 0; worker < ranks_; ++worker) {
