@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "experiments/accumulation/findings.h"
+#include "experiments/frame/printable.h"
 #include "fp16/formats.h"
 #include "fp16/mma.h"
 
@@ -224,11 +225,10 @@ void draw_figures(Run& run, const std::vector<MeasuredMean>& means, const Option
       {.name = "loss_reduction",
        .title = "Error of the mean of a loss over a mini-batch",
        .caption = fmt::format(
-           "Predictions and targets are normal random numbers of variance 1, as halves; mean over {} "
-           "repeat{}, seed "
-           "{}. The sum is divided by the batch (solid), or each value is (dashed, open): an FP16 sum that "
-           "has stalled stays as wrong, one that overflows is mended.",
-           options.vectors, options.vectors == 1 ? "" : "s", options.seed),
+           "Predictions and targets are normal random numbers of variance 1, as halves; mean over {}, "
+           "seed {}. The sum is divided by the batch (solid), or each value is (dashed, open): an FP16 "
+           "sum that has stalled stays as wrong, one that overflows is mended.",
+           counted(options.vectors, "repeat"), options.seed),
        .script = {}},
       means));
 }

@@ -10,6 +10,7 @@
 
 #include "experiments/accumulation/findings.h"
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 
 namespace experiments::accumulation {
@@ -288,12 +289,12 @@ void report(Run& run, const Findings& found, const Options& options) {
   write_tables(record, found);
   write_summary(record, found, options);
   const std::string setting = fmt::format(
-      "Dot products of {} pair{} of random vectors of halves, the shorter ones the beginnings of the "
+      "Dot products of {} of random vectors of halves, the shorter ones the beginnings of the "
       "longest, "
       "seed {}: positive ones of uniform numbers in [0, 1), signed ones of normal numbers; mean errors of "
       "the "
       "accumulator's last value, not rounded further.",
-      options.vectors, options.vectors == 1 ? "" : "s", options.seed);
+      counted(options.vectors, "pair"), options.seed);
   draw_figures(run, found.means, options, setting);
   const Dots dots{found};
   record.verdict(answer(dots, options) + " " + order_sentence(dots, options));

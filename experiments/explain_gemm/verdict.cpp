@@ -10,6 +10,7 @@
 
 #include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/findings.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "fp16/bits.h"
 #include "fp16/codec.h"
@@ -347,13 +348,13 @@ std::string bug_line(const Findings& found) {
                                         number_text(value_of(found.problem.d.format, first.observed)),
                                         bits_text(found.problem, first.observed));
   if (!std::isfinite(first.exact.value))
-    return fmt::format("{} output{} of D {} what no order of sums makes; {}, exact value {} since {}", bugs,
-                       bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", where, number_text(first.exact.value),
-                       cause_in_operands(found.problem, first.output));
+    return fmt::format("{} of D {} what no order of sums makes; {}, exact value {} since {}",
+                       counted(bugs, "output"), bugs == 1 ? "is" : "are", where,
+                       number_text(first.exact.value), cause_in_operands(found.problem, first.output));
   return fmt::format(
-      "{} output{} of D {} beyond the error bound of every order of sums in {}; {}, exact value {}, bound "
+      "{} of D {} beyond the error bound of every order of sums in {}; {}, exact value {}, bound "
       "{:.3g}",
-      bugs, bugs == 1 ? "" : "s", bugs == 1 ? "is" : "are", name_of(classes.arithmetic, found.problem), where,
+      counted(bugs, "output"), bugs == 1 ? "is" : "are", name_of(classes.arithmetic, found.problem), where,
       first.exact.value, first.bounds[static_cast<std::size_t>(classes.arithmetic)]);
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "experiments/formats/findings.h"
+#include "experiments/frame/printable.h"
 #include "fp16/formats.h"
 #include "sim/tensor/log2.h"
 
@@ -146,8 +147,8 @@ void draw_figures(Run& run, const Options& options, const std::string& setting) 
               .script = spread_script(),
               .height = 640});
   run.figure({.name = "block_size",
-              .title = fmt::format("How many values can share a scale, at a spread of {} octave{}",
-                                   options.spread, options.spread == 1 ? "" : "s"),
+              .title = fmt::format("How many values can share a scale, at a spread of {}",
+                                   counted(options.spread, "octave")),
               .caption = setting +
                          " An e8m0 scale costs 8 / (block size) bits a value. Under the floor rule (solid) "
                          "the largest value of a block may saturate, under rceil (dashed) none does.",

@@ -9,6 +9,7 @@
 #include "experiments/formats/findings.h"
 #include "experiments/formats/numbers.h"
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "fp16/formats.h"
 #include "sim/tensor/log2.h"
@@ -211,9 +212,9 @@ void report(Run& run, const Findings& found, const Options& options) {
   write_tables(record, found);
   write_summary(record, found, options.spread);
   const std::string setting = fmt::format(
-      "{} row{} of {} normal random numbers, each row times 2 to a normal random exponent with the spread as "
+      "{} of {} normal random numbers, each row times 2 to a normal random exponent with the spread as "
       "its standard deviation, seed {}; nearest-even; scales by the floor rule of OCP, in nvfp4 by its own.",
-      options.rows, options.rows == 1 ? "" : "s", row_length, options.seed);
+      counted(options.rows, "row"), row_length, options.seed);
   draw_figures(run, options, setting);
   record.verdict(answer(found.spreads, options.spread));
   record.verdict(format_table());

@@ -65,4 +65,10 @@ std::string one_line(std::string_view text) {
   return fmt::format("{}{}{}", first_bytes(line, kept), omission, last_bytes(line, kept));
 }
 
+std::string counted(std::uint64_t count, std::string_view noun) {
+  const bool hisses =
+      noun.ends_with("s") || noun.ends_with("x") || noun.ends_with("ch") || noun.ends_with("sh");
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : hisses ? "es" : "s");
+}
+
 }  // namespace experiments

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "experiments/frame/printable.h"
 #include "experiments/gradient_histogram/findings.h"
 #include "experiments/gradient_histogram/options.h"
 #include "experiments/gradient_histogram/paper_figures.h"
@@ -25,9 +26,8 @@ void run(Run& run, Options& options) {
   record_settings(run.record(), "optimizer", trainer.optimizer().name(), trainer.optimizer().options());
   const Findings found = measure(setup, trainer, options, run);
   report(run, found, setup, options,
-         fmt::format("{}; step {}, {} batch{} pooled, seed {}, S = 1; {}.", setup.description(),
-                     setup.steps(), options.pool, options.pool == 1 ? "" : "es", options.training.seed,
-                     setup.quality(found.evaluation)));
+         fmt::format("{}; step {}, {} pooled, seed {}, S = 1; {}.", setup.description(), setup.steps(),
+                     counted(options.pool, "batch"), options.training.seed, setup.quality(found.evaluation)));
   if (!found.prediction_is_exact())
     run.fail("the histogram's prediction differs from the values' cast to FP16");
 }

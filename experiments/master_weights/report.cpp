@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/master_weights/findings.h"
 #include "experiments/training/counted_gradients.h"
@@ -316,10 +317,11 @@ std::string cause(const std::vector<ConditionFindings>& findings) {
 std::string setting_of(const std::vector<ConditionFindings>& findings, const Options& options) {
   const Condition& first = *findings.front().condition;
   return fmt::format(
-      "{} on {}, batch {}, {} steps, {}; FP16 model (as of Apex O2), S = 2^{}, FP32 gradients, FP32 "
+      "{} on {}, batch {}, {}, {}; FP16 model (as of Apex O2), S = 2^{}, FP32 gradients, FP32 "
       "optimizer.",
-      options.training.model, first.setup().dataset().name(), *first.training().batch, first.setup().steps(),
-      seeds_text(options.training.seed, options.seeds), options.loss_scale_log2);
+      options.training.model, first.setup().dataset().name(), *first.training().batch,
+      counted(first.setup().steps(), "step"), seeds_text(options.training.seed, options.seeds),
+      options.loss_scale_log2);
 }
 
 }  // namespace

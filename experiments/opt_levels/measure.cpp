@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "experiments/frame/parallel.h"
+#include "experiments/frame/printable.h"
 #include "experiments/opt_levels/findings.h"
 #include "experiments/training/cells.h"
 #include "sim/tensor/log2.h"
@@ -155,9 +156,9 @@ std::vector<AllReduceCost> Findings::all_reduce_costs() const {
 }
 
 std::string Findings::setting() const {
-  return fmt::format("{}; {} steps, {}, twin every {} steps.",
-                     setup.description({.parallel = options.parallel.choice()}), setup.steps(),
-                     seeds_text(options.training.seed, options.seeds), options.twin_every);
+  return fmt::format(
+      "{}; {}, {}, twin every {} steps.", setup.description({.parallel = options.parallel.choice()}),
+      counted(setup.steps(), "step"), seeds_text(options.training.seed, options.seeds), options.twin_every);
 }
 
 std::string Findings::equal_bytes_rule() const {

@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "experiments/frame/printable.h"
 #include "experiments/scale_policy_order/findings.h"
 #include "experiments/scale_policy_order/options.h"
 #include "experiments/training/laboratory.h"
@@ -41,8 +42,8 @@ void record_optimizers(RunRecord& record, const Options& options) {
 }
 
 std::string description(const TrainingSetup& setup, const TrainingOptions& options) {
-  return fmt::format("{} on {}, batch {}, {} steps", options.model, setup.dataset().name(), *options.batch,
-                     setup.steps());
+  return fmt::format("{} on {}, batch {}, {}", options.model, setup.dataset().name(), *options.batch,
+                     counted(setup.steps(), "step"));
 }
 
 void run(Run& run, Options& options) {

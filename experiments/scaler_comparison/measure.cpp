@@ -4,6 +4,7 @@
 
 #include "experiments/frame/command_line.h"
 #include "experiments/frame/parallel.h"
+#include "experiments/frame/printable.h"
 #include "experiments/scaler_comparison/findings.h"
 #include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/cells.h"
@@ -138,9 +139,10 @@ bool Findings::puts_in_growth_interval() const {
 }
 
 std::string Findings::setting() const {
-  return fmt::format("{}, policy {}; {} steps, {}, twin every {} steps{}.",
+  return fmt::format("{}, policy {}; {}, {}, twin every {} steps{}.",
                      setup.description({.parallel = options.parallel.choice()}), options.policy,
-                     setup.steps(), seeds_text(options.training.seed, options.seeds), options.twin_every,
+                     counted(setup.steps(), "step"), seeds_text(options.training.seed, options.seeds),
+                     options.twin_every,
                      puts_in_growth_interval()
                          ? fmt::format(", growth intervals {} where not given", options.growth_interval)
                          : "");

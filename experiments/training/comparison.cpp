@@ -8,6 +8,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/training/all_reduce_cost.h"
 #include "experiments/training/glossary.h"
@@ -249,7 +250,7 @@ std::optional<Estimate> Comparison::difference(const SeedGroup& group, std::stri
 }
 
 std::string Comparison::setting() const {
-  std::string text = fmt::format("{}; {} steps, seed{} {}", description(), setup_->steps(),
+  std::string text = fmt::format("{}; {}, seed{} {}", description(), counted(setup_->steps(), "step"),
                                  seeds() == 1 ? "" : "s", first_seed_);
   text += seeds() == 1
               ? "."

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "experiments/frame/printable.h"
 #include "experiments/training/counted_gradients.h"
 #include "experiments/training/gradient_sites.h"
 
@@ -103,8 +104,8 @@ std::string scaler_twins_sentence(std::span<const TwinRequests> runs) {
   std::vector<std::string> clauses;
   for (const TwinRequests& sum : sums) {
     if (sum.twins > 0)
-      clauses.push_back(fmt::format("{} asked for {} twin{} in {} steps", sum.strategy, sum.twins,
-                                    sum.twins == 1 ? "" : "s", sum.steps));
+      clauses.push_back(fmt::format("{} asked for {} in {}", sum.strategy, counted(sum.twins, "twin"),
+                                    counted(sum.steps, "step")));
   }
   if (clauses.empty()) return {};
   return fmt::format("Beyond the steps themselves, {}, each one more backward pass.",
@@ -136,8 +137,8 @@ std::string vanishing_sentence(const InstrumentedRun& run) {
 
 std::string abort_sentence(std::string_view strategy, std::uint64_t seed, std::size_t steps,
                            std::string_view reason) {
-  return fmt::format("{}, seed {}, made {} step{} and was ended by its scaler: {}", strategy, seed, steps,
-                     steps == 1 ? "" : "s", reason);
+  return fmt::format("{}, seed {}, made {} and was ended by its scaler: {}", strategy, seed,
+                     counted(steps, "step"), reason);
 }
 
 const ResultKey& result_key(std::string_view name) {

@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "experiments/frame/printable.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/options.h"
 #include "experiments/underflow_sweep/findings.h"
@@ -35,9 +36,9 @@ void run(Run& run, Options& options) {
   record_settings(run.record(), "optimizer", trainer.optimizer().name(), trainer.optimizer().options());
   const Findings found = measure(setup, trainer, options, run);
   report(run, found, setup.model().is_classifier(),
-         fmt::format("{}, {}; step {}, {} batch{}, seed {}; {}.", setup.description(),
-                     policy_description(options.policy), setup.steps(), options.pool,
-                     options.pool == 1 ? "" : "es", options.training.seed, setup.quality(found.evaluation)));
+         fmt::format("{}, {}; step {}, {}, seed {}; {}.", setup.description(),
+                     policy_description(options.policy), setup.steps(), counted(options.pool, "batch"),
+                     options.training.seed, setup.quality(found.evaluation)));
 }
 
 }  // namespace

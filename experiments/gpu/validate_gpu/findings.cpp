@@ -4,10 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/gpu/validate_gpu/rows.h"
 
 namespace experiments::validate_gpu {
@@ -18,7 +20,7 @@ std::string failure_sentence(const std::vector<Finding>& findings, const DeviceF
   const auto rows = std::ranges::count_if(findings, &Finding::device_failed);
   std::vector<std::string_view> texts;
   for (const DeviceFailure& failure : failures.all()) texts.push_back(failure.text);
-  return fmt::format(" THE DEVICE FAILED at {}: {}.{}", rows == 1 ? "1 row" : fmt::format("{} rows", rows),
+  return fmt::format(" THE DEVICE FAILED at {}: {}.{}", counted(static_cast<std::size_t>(rows), "row"),
                      fmt::join(texts, "; "),
                      failures.is_device_lost() ? " After these it was asked for nothing more." : "");
 }

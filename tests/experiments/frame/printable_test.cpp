@@ -37,3 +37,10 @@ TEST_CASE("a line is one line, and of a long one the middle is left out") {
   while (letters.size() < 5000) letters += "語";
   CHECK(printable(one_line("x" + letters)) == one_line("x" + letters));  // cut between letters
 }
+
+TEST_CASE("one thing is counted in the singular") {
+  CHECK(experiments::counted(1, "step") == "1 step");
+  CHECK(experiments::counted(0, "step") == "0 steps");
+  CHECK(experiments::counted(2, "batch") == "2 batches");
+  CHECK(experiments::counted(3, "hash") == "3 hashes");
+}

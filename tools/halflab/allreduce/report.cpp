@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "tools/halflab/allreduce/findings.h"
 #include "tools/halflab/inputs.h"
@@ -122,8 +123,8 @@ std::string precision_sentence(const Findings& found, sim::AllReducePrecision pr
   else
     sentence += fmt::format(" of its norm in {}", kinds.size() == 1 ? "this order" : "every order");
   if (std::ssize(kinds) < all)
-    sentence += fmt::format(", and overflows in {} other order{}", all - std::ssize(kinds),
-                            all - std::ssize(kinds) == 1 ? "" : "s");
+    sentence += fmt::format(", and overflows in {}",
+                            counted(static_cast<std::size_t>(all - std::ssize(kinds)), "other order"));
   return sentence + ".";
 }
 
@@ -278,9 +279,9 @@ TextTable error_table(const Findings& found) {
       .columns = {"error of the order"},
       .rows = {},
       .notes = {fmt::format("error: ||mean - exact mean|| / ||exact mean||, of {} ranks, {} elements "
-                            "in {} tensor{}, each its own message; division by {}: {}.",
-                            found.ranks, found.elements, found.tensors, found.tensors == 1 ? "" : "s",
-                            found.ranks, sim::name_of(found.kinds.front().how.division)),
+                            "in {}, each its own message; division by {}: {}.",
+                            found.ranks, found.elements, counted(found.tensors, "tensor"), found.ranks,
+                            sim::name_of(found.kinds.front().how.division)),
                 fmt::format("Ranks, in this order: {}.", ranks_in_order(found.paths))}};
   const auto precisions = precisions_of(found);
   for (const sim::AllReducePrecision precision : precisions)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/tensor_files/element_reader.h"
 #include "experiments/frame/text_table.h"
 #include "tools/halflab/code_text.h"
@@ -211,11 +212,6 @@ void write_tables(RunRecord& record, const Findings& found) {
     for (const Difference& difference : pair.counts.first) add_difference({pair, difference});
   }
   add_counts("all tensors", found.total, found.rounding);
-}
-
-/// "1 tensor", "3 tensors".
-std::string counted(std::uint64_t count, std::string_view what) {
-  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
 std::string listed(const std::vector<std::string>& names) {

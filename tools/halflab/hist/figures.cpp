@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "experiments/frame/figure.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/gradient_histogram/paper3.h"
 #include "tools/halflab/hist/findings.h"
@@ -192,8 +193,8 @@ void draw_in_layout_of_paper(Run& run, const Findings& found) {
             .lowest = lowest,
             .noun = "value",
             .title = "Values of all tensors, times a loss scale S",
-            .caption = fmt::format("{} values of {} tensor{}{}", exponents.total(), found.tensors.size(),
-                                   found.tensors.size() == 1 ? "" : "s",
+            .caption = fmt::format("{} of {}{}", counted(exponents.total(), "value"),
+                                   counted(found.tensors.size(), "tensor"),
                                    beyond_text(exponents, lowest - shift, scales.front()))});
 }
 

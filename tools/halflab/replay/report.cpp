@@ -6,6 +6,7 @@
 #include <set>
 
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "tools/halflab/replay/findings.h"
 
@@ -109,10 +110,6 @@ const SummaryOf<LogBounds> log_summary{
      {"sinking_overflows", "the last ones, each at a smaller S than the one before",
       [](const LogBounds& bounds) { return bounds.sinking(); }, in_a_log}}};
 
-std::string steps_text(std::size_t count) {
-  return fmt::format("{} step{}", count, count == 1 ? "" : "s");
-}
-
 std::string skips_of_few(const Findings& found) {
   std::vector<std::string> clauses;
   for (const Replay& replay : found.replays) {
@@ -150,7 +147,7 @@ std::string answer(const Findings& found) {
   constexpr std::size_t few = 4;
   const auto recorded = std::ranges::count_if(found.record.steps, &StepGradients::found_nonfinite);
   return fmt::format("Of {} recorded, {} of which overflowed in the run: {}.",
-                     steps_text(found.record.steps.size()), recorded,
+                     counted(found.record.steps.size(), "step"), recorded,
                      found.replays.size() > few ? skips_of_many(found) : skips_of_few(found));
 }
 
@@ -201,7 +198,7 @@ TextTable verdict_table(const Findings& found) {
                           flushed ? percent(*flushed) : "-", row.as_recorded("-")});
     if (!replay.abort_reason.empty())
       table.notes.push_back(fmt::format("{} ends the run after {}: {}.", replay.scaler,
-                                        steps_text(replay.steps.size()), replay.abort_reason));
+                                        counted(replay.steps.size(), "step"), replay.abort_reason));
   }
   return table;
 }
@@ -269,10 +266,9 @@ void report(Run& run, const LogBounds& bounds) {
   overflows_table.write(run.record(), bounds.overflows);
   log_summary.write(run.record(), bounds);
   const std::size_t count = bounds.overflows.size();
-  std::string text =
-      fmt::format("This {} log tells of {} overflow{}, in {}", bounds.kind, count, count == 1 ? "" : "s",
-                  from_to("line", std::to_string(bounds.overflows.front().line),
-                          std::to_string(bounds.overflows.back().line)));
+  std::string text = fmt::format("This {} log tells of {}, in {}", bounds.kind, counted(count, "overflow"),
+                                 from_to("line", std::to_string(bounds.overflows.front().line),
+                                         std::to_string(bounds.overflows.back().line)));
   text += bounds.bounding().empty() ? "." : bounds_clause(bounds);
   text += course_sentence(bounds);
   text +=

@@ -6,6 +6,7 @@
 
 #include "experiments/frame/build_information.h"
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "fp16/vector_path.h"
 #include "tools/halflab/selftest/findings.h"
@@ -45,11 +46,6 @@ const SummaryOf<Findings> summary{
      {"vector_path", "that the arrays took",
       [](auto&) { return fp16::name_of(fp16::active_vector_path()); }}}};
 
-/// "3 hashes".
-std::string hashes(std::size_t count) {
-  return fmt::format("{} {}", count, count == 1 ? "hash" : "hashes");
-}
-
 std::string answer(const Findings& found) {
   const std::size_t different = found.count(State::different), missing = found.count(State::missing),
                     fresh = found.count(State::fresh);
@@ -58,16 +54,16 @@ std::string answer(const Findings& found) {
     text = fmt::format("Nothing was compared: {} has none of the hashes.", found.against);
   } else if (found.holds()) {
     text = fmt::format("This build has the bits of {}: {} of {} {} equal.", found.against,
-                       found.count(State::equal), hashes(found.compared()),
+                       found.count(State::equal), counted(found.compared(), "hash"),
                        found.compared() == 1 ? "is" : "are");
   } else {
     text = fmt::format("This build does not have the bits of {}: {} of {} {}", found.against, different,
-                       hashes(found.compared()), different == 1 ? "differs" : "differ");
+                       counted(found.compared(), "hash"), different == 1 ? "differs" : "differ");
     text += missing > 0 ? fmt::format(", and {} {} missing.", missing, missing == 1 ? "is" : "are") : ".";
   }
   if (fresh > 0 && found.compared() > 0)
-    text += fmt::format(" {} new since {} and not compared.", hashes(fresh) + (fresh == 1 ? " is" : " are"),
-                        found.version);
+    text += fmt::format(" {} new since {} and not compared.",
+                        counted(fresh, "hash") + (fresh == 1 ? " is" : " are"), found.version);
   return text;
 }
 
