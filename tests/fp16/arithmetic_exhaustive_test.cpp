@@ -42,41 +42,35 @@ void sweep_pairs(const Operation& operation) {
 }
 
 TEST_CASE("add: all pairs of halves, scalar and arrays, in all directions with flags") {
-  sweep_pairs(SweptOperation{.name = "add",
-                             .expected = [](auto a, auto b) { return oracle::fast::add(a, b); },
-                             .scalar = [](auto... in) { return add<binary16>(in...); },
-                             .array = [](auto... in) { add<binary16>(in...); }});
+  sweep_pairs(SweptOperation{"add", [](auto a, auto b) { return oracle::fast::add(a, b); },
+                             [](auto... in) { return add<binary16>(in...); },
+                             [](auto... in) { add<binary16>(in...); }});
 }
 
 TEST_CASE("subtract: all pairs of halves, scalar and arrays, in all directions with flags") {
-  sweep_pairs(SweptOperation{.name = "subtract",
-                             .expected = [](auto a, auto b) { return oracle::fast::subtract(a, b); },
-                             .scalar = [](auto... in) { return subtract<binary16>(in...); },
-                             .array = [](auto... in) { subtract<binary16>(in...); }});
+  sweep_pairs(SweptOperation{"subtract", [](auto a, auto b) { return oracle::fast::subtract(a, b); },
+                             [](auto... in) { return subtract<binary16>(in...); },
+                             [](auto... in) { subtract<binary16>(in...); }});
 }
 
 TEST_CASE("multiply: all pairs of halves, scalar and arrays, in all directions with flags") {
-  sweep_pairs(SweptOperation{.name = "multiply",
-                             .expected = [](auto a, auto b) { return oracle::fast::multiply(a, b); },
-                             .scalar = [](auto... in) { return multiply<binary16>(in...); },
-                             .array = [](auto... in) { multiply<binary16>(in...); }});
+  sweep_pairs(SweptOperation{"multiply", [](auto a, auto b) { return oracle::fast::multiply(a, b); },
+                             [](auto... in) { return multiply<binary16>(in...); },
+                             [](auto... in) { multiply<binary16>(in...); }});
 }
 
 TEST_CASE("divide: all pairs of halves, scalar and arrays, in all directions with flags") {
-  sweep_pairs(SweptOperation{.name = "divide",
-                             .expected = [](auto a, auto b) { return oracle::fast::divide(a, b); },
-                             .scalar = [](auto... in) { return divide<binary16>(in...); },
-                             .array = [](auto... in) { divide<binary16>(in...); }});
+  sweep_pairs(SweptOperation{"divide", [](auto a, auto b) { return oracle::fast::divide(a, b); },
+                             [](auto... in) { return divide<binary16>(in...); },
+                             [](auto... in) { divide<binary16>(in...); }});
 }
 
 TEST_CASE("fma: 2^30 boundary-weighted triples of halves, scalar and arrays, in all directions with flags") {
   using Block = OperandBlock<std::uint16_t, 3>;
   constexpr std::uint64_t triples = std::uint64_t{1} << 20;
-  const SweptOperation operation{
-      .name = "fma",
-      .expected = [](auto a, auto b, auto c) { return oracle::fast::fma(a, b, c); },
-      .scalar = [](auto... in) { return fma<binary16>(in...); },
-      .array = [](auto... in) { fma<binary16>(in...); }};
+  const SweptOperation operation{"fma", [](auto a, auto b, auto c) { return oracle::fast::fma(a, b, c); },
+                                 [](auto... in) { return fma<binary16>(in...); },
+                                 [](auto... in) { fma<binary16>(in...); }};
   const auto run = [&](std::uint64_t shard) {
     const auto comparison = std::make_unique<BlockComparison<decltype(operation), Block>>(operation);
     auto& [a, b, c] = comparison->block().operands;

@@ -82,10 +82,8 @@ std::string hardware_difference(Comparison&) {
 TEST_CASE("all 2^32 floats to half, scalar and arrays, in all directions with flags, and F16C in its four") {
   if (!has_hardware()) MESSAGE("F16C is left out: this processor has no AVX2 with F16C");
   const SweptOperation operation{
-      .name = "float_to_half",
-      .expected = [](float x) { return oracle::fast::from_binary32(std::bit_cast<std::uint32_t>(x)); },
-      .scalar = [](auto... in) { return encode<binary16>(in...); },
-      .array = [](auto... in) { float_to_half(in...); }};
+      "float_to_half", [](float x) { return oracle::fast::from_binary32(std::bit_cast<std::uint32_t>(x)); },
+      [](auto... in) { return encode<binary16>(in...); }, [](auto... in) { float_to_half(in...); }};
   // The floats of a shard have all exponents.
   constexpr std::uint64_t floats = std::uint64_t{1} << 32, stride = shards * Block::size;
   const auto run = [&](std::uint64_t shard) {

@@ -27,6 +27,8 @@ struct SweptOperation {
   Scalar scalar;
   Array array;
 };
+template <typename Expected, typename Scalar, typename Array>
+SweptOperation(std::string_view, Expected, Scalar, Array) -> SweptOperation<Expected, Scalar, Array>;
 
 inline oracle::fast::Packed pack(const Result<binary16>& result) {
   const Flags& flags = result.flags;

@@ -27,10 +27,12 @@ namespace {
 using oracle::Integer;
 using oracle::Rational;
 
+#ifndef __clang__  // to which a string of GCC 12 is no constant
 static_assert(to_shortest<binary16>(0x2e66) == "0.1");
 static_assert(to_exact<binary16>(0x2e66) == "0.0999755859375");
 static_assert(to_hex<binary16>(0x2e66) == "0x1.998p-4");
 static_assert(to_fields<binary16>(0x5280) == "0 10100 1010000000");
+#endif
 
 /// Calls visit(code) for every code of F, or for many of them if it has more than 16 bits.
 template <const Format& F, typename Visit>

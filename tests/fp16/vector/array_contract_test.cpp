@@ -87,14 +87,15 @@ void require_refused(std::size_t out_size, std::size_t in_size, Call call) {
 
 /// By the function that goes through arrays one element at a time.
 template <const Format& F>
-const OperationRow<F> scalar_add{"transform", 2,
-                                 [](auto& x, auto out, auto& at, auto& o) {
-                                   const auto sum = [](Bits<F> a, Bits<F> b, const Attributes& each) {
-                                     return add<F>(a, b, each);
-                                   };
-                                   transform<F>(sum, out, at, o, x.a, x.b);
-                                 },
-                                 [](auto a, auto b, auto, auto& at) { return add<F>(a, b, at); }, nullptr};
+const OperationRow<F> scalar_add{{"transform", 2,
+                                  [](auto& x, auto out, auto& at, auto& o) {
+                                    const auto sum = [](Bits<F> a, Bits<F> b, const Attributes& each) {
+                                      return add<F>(a, b, each);
+                                    };
+                                    transform<F>(sum, out, at, o, x.a, x.b);
+                                  }},
+                                 [](auto a, auto b, auto, auto& at) { return add<F>(a, b, at); },
+                                 nullptr};
 
 /// Under which operations redo elements from their operands, and under which they do not.
 constexpr std::array operation_attributes{
@@ -346,7 +347,7 @@ TEST_CASE("sums, histograms and random bits: arrays of any length and place, two
 
     Placed<std::uint16_t> codes{std::span(halves).first(size), offset};
     Placed<float> floats{std::span(values).first(size), offset};
-    ExponentHistogram of_codes, of_floats, of_doubles, one_by_one, floats_one_by_one;
+    ExponentHistogram of_codes, of_floats, of_doubles, one_by_one;
     of_codes.add(codes.span());
     of_floats.add(floats.span());
     std::vector<double> doubles(floats.span().begin(), floats.span().end());
