@@ -193,22 +193,32 @@ TEST_CASE(
   CHECK(summary.contains(model + "bf16.none.final_loss_difference"));
 }
 
-TEST_CASE("training: networks learn real data, when HALFLAB_DATA_DIR has them") {
+TEST_CASE("training: a network learns real images, when HALFLAB_DATA_DIR has them") {
   const std::optional<std::filesystem::path> root = test::data_directory();
   if (!root) {
     MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
     return;
   }
   const TemporaryDirectory directory;
-  const std::string data = "--data " + root->string();
-  const fs::path digits = directory / "digits", text = directory / "text";
-  REQUIRE(
-      run("--sweep --model cnn --policy fp32,amp --twin-every 0 " + data + "/mnist-10k", digits).exit_code ==
-      0);
+  const fs::path out = directory / "out";
+  REQUIRE(run("--sweep --model cnn --policy fp32,amp --twin-every 0 --data " + (*root / "mnist-10k").string(),
+              out)
+              .exit_code == 0);
   for (const char* policy : {"fp32.none", "amp.dynamic"})
-    CHECK(json_of(digits / "summary.json").at("cnn." + std::string(policy) + ".final_accuracy") >= 0.95);
-  REQUIRE(run("--model transformer --steps 60 --twin-every 0 " + data + "/text", text).exit_code == 0);
-  const nlohmann::json summary = json_of(text / "summary.json");
+    CHECK(json_of(out / "summary.json").at("cnn." + std::string(policy) + ".final_accuracy") >= 0.95);
+}
+
+TEST_CASE("training: a network learns real text, when HALFLAB_DATA_DIR has it") {
+  const std::optional<std::filesystem::path> root = test::data_directory();
+  if (!root) {
+    MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
+    return;
+  }
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  REQUIRE(run("--model transformer --steps 60 --twin-every 0 --data " + (*root / "text").string(), out)
+              .exit_code == 0);
+  const nlohmann::json summary = json_of(out / "summary.json");
   CHECK(summary.at("final_loss") < summary.at("unigram_entropy").get<double>() - 0.5);
 }
 
