@@ -69,6 +69,7 @@ halflab_test(fp16_block_arrays_tests fp16/vector/block_arrays_test.cpp LIBRARIES
 halflab_test(fp16_environment_tests fp16/vector/environment_test.cpp LIBRARIES halflab::fp16_bulk)
 target_compile_options(fp16_environment_tests PRIVATE -frounding-math)
 halflab_test(fp16_threads_tests fp16/vector/threads_test.cpp LIBRARIES halflab::fp16_bulk Threads::Threads)
+target_compile_definitions(fp16_threads_tests PRIVATE $<$<BOOL:${CMAKE_CROSSCOMPILING}>:HALFLAB_IS_EMULATED>)
 
 halflab_test(fp16_ops_tests fp16/ops_test.cpp LIBRARIES halflab::fp16)
 halflab_test(fp16_cuda_tests fp16/cuda/gemm_test.cpp fp16/cuda/reductions_test.cpp fp16/cuda/streaming_test.cpp

@@ -51,6 +51,8 @@ TEST_CASE("for_each_part: every element once, parts begin at multiples of the gr
 TEST_CASE("for_each_part: a process that fork() has made has threads of its own") {
 #ifdef __SANITIZE_THREAD__
   MESSAGE("skipped: the thread sanitizer ends a process that fork() has made and that starts threads");
+#elif defined(HALFLAB_IS_EMULATED)
+  MESSAGE("skipped: QEMU ends a process that fork() has made and that starts threads");
 #else
   visits(64, 3, 1);  // from now on there are workers, which the child has not
   const pid_t child = ::fork();
