@@ -144,6 +144,10 @@ void require_number(std::string_view subject, std::string_view name, double give
                                                      : ", at least 2^-126 where not 0"));
 }
 
+void append(NamedValues& values, std::string_view name, double value) {
+  values.emplace_back(name, value);
+}
+
 const double* value_of(const GivenOptions& given, std::string_view name) {
   const auto found = given.find(name);
   return found == given.end() ? nullptr : &found->second;

@@ -181,12 +181,14 @@ Options checked(Options options) {
   return options;
 }
 
+void append(NamedValues& values, std::string_view name, double value);
+
 /// Names and values of all options, in declaration order.
 template <class Options>
 NamedValues named_values(const Options& options) {
   NamedValues values;
   Options::visit(options, [&values](std::string_view name, const auto& field, const Interval&) {
-    values.emplace_back(name, static_cast<double>(field));
+    append(values, name, static_cast<double>(field));
   });
   return values;
 }
