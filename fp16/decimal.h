@@ -144,8 +144,8 @@ class Decimal {
   }
 
   constexpr void trim() {
-    while (low_ < high_ && limbs_[low_] == 0) ++low_;
     while (low_ < high_ && limbs_[high_ - 1] == 0) --high_;
+    while (low_ < high_ && limbs_[low_] == 0) ++low_;
   }
 
   std::uint32_t limbs_[std::size_t{limb_count}]{};  ///< from the lowest to the highest

@@ -41,7 +41,7 @@ Matrix read_matrix(const std::string& place) {
   if (tensor.elements == 0)
     refuse(fmt::format("has a dimension of 0, in the shape {}", files::text_of(tensor.shape)));
   constexpr std::array allowed{fp16::binary16, fp16::bfloat16, fp16::binary32};
-  const auto* const format = std::ranges::find_if(
+  const auto format = std::ranges::find_if(
       allowed, [&](const fp16::Format& each) { return fp16::name_of(each) == tensor.type->format; });
   if (format == allowed.end())
     refuse(fmt::format("holds {}; allowed: binary16 (float16), bfloat16, binary32 (float32)",

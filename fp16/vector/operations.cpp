@@ -160,9 +160,9 @@ class Operator {
   void for_each_open_draw(const Block& exact, const std::uint32_t* random, std::size_t count, Use use) const {
     std::array<std::uint8_t, block_size> marks;
     if (!mark_open_draws(draws_, exact.data(), random, marks.data(), count)) return;
-    const auto* const end = marks.begin() + count;
-    for (const auto* mark = marks.begin(); (mark = std::find(mark, end, std::uint8_t{1})) != end; ++mark)
-      use(static_cast<std::size_t>(mark - marks.begin()));
+    const std::uint8_t *mark = marks.data(), *const end = mark + count;
+    for (; (mark = std::find(mark, end, std::uint8_t{1})) != end; ++mark)
+      use(static_cast<std::size_t>(mark - marks.data()));
   }
 
   ArrayOperation operation_;
