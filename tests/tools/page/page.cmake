@@ -1,6 +1,6 @@
 # The page, in a browser, and its engine in WebAssembly beside the same sources natively: `ctest -L page`. Skipped without what
 # `./lab page` installs, Node.js, Chromium (Debian: chromium-driver) or python3-selenium.
-find_program(HALFLAB_WASM_LINKER wasm-ld-16 DOC "The linker of Clang 16 for WebAssembly")
+find_program(HALFLAB_WASM_LINKER NAMES wasm-ld-16 wasm-ld-19 DOC "The linker of Clang for WebAssembly")
 find_program(HALFLAB_NODE NAMES node nodejs DOC "Node.js, which runs WebAssembly in tests")
 find_program(HALFLAB_ESBUILD esbuild DOC "esbuild, which puts the scripts of the page together")
 set(engine_module ${PROJECT_BINARY_DIR}/page/engine.wasm)
