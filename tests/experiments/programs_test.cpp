@@ -5,7 +5,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -15,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/data_directory.h"
 #include "tests/experiments/documented_outputs.h"
 #include "tests/file_contents.h"
 #include "tests/shard.h"
@@ -414,14 +414,11 @@ TEST_CASE("programs: bad usage is one line, exit code 2, and nothing is written"
 }
 
 TEST_CASE("programs: a folder of MNIST files runs as the built-in data does") {
-  const char* data = std::getenv("HALFLAB_DATA_DIR");
-  if (data == nullptr) {
-    MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
-    return;
-  }
+  const auto data = test::data_folder("mnist-10k");
+  if (!data) return;
   const TemporaryDirectory directory;
-  const Outcome outcome = run("gradient_histogram --quick --data " + std::string(data) + "/mnist-10k --out " +
-                              (directory / "mnist").string());
+  const Outcome outcome =
+      run("gradient_histogram --quick --data " + data->string() + " --out " + (directory / "mnist").string());
   INFO(outcome.output);
   CHECK(outcome.exit_code == 0);
 }

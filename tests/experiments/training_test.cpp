@@ -11,7 +11,6 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <thread>
@@ -194,30 +193,23 @@ TEST_CASE(
 }
 
 TEST_CASE("training: a network learns real images, when HALFLAB_DATA_DIR has them") {
-  const std::optional<std::filesystem::path> root = test::data_directory();
-  if (!root) {
-    MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
-    return;
-  }
+  const auto data = test::data_folder("mnist-10k");
+  if (!data) return;
   const TemporaryDirectory directory;
   const fs::path out = directory / "out";
-  REQUIRE(run("--sweep --model cnn --policy fp32,amp --twin-every 0 --data " + (*root / "mnist-10k").string(),
-              out)
-              .exit_code == 0);
+  REQUIRE(
+      run("--sweep --model cnn --policy fp32,amp --twin-every 0 --data " + data->string(), out).exit_code ==
+      0);
   for (const char* policy : {"fp32.none", "amp.dynamic"})
     CHECK(json_of(out / "summary.json").at("cnn." + std::string(policy) + ".final_accuracy") >= 0.95);
 }
 
 TEST_CASE("training: a network learns real text, when HALFLAB_DATA_DIR has it") {
-  const std::optional<std::filesystem::path> root = test::data_directory();
-  if (!root) {
-    MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
-    return;
-  }
+  const auto data = test::data_folder("text");
+  if (!data) return;
   const TemporaryDirectory directory;
   const fs::path out = directory / "out";
-  REQUIRE(run("--model transformer --steps 60 --twin-every 0 --data " + (*root / "text").string(), out)
-              .exit_code == 0);
+  REQUIRE(run("--model transformer --steps 60 --twin-every 0 --data " + data->string(), out).exit_code == 0);
   const nlohmann::json summary = json_of(out / "summary.json");
   CHECK(summary.at("final_loss") < summary.at("unigram_entropy").get<double>() - 0.5);
 }

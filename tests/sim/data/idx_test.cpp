@@ -9,7 +9,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -298,12 +297,9 @@ TEST_CASE("a FIFO in the place of a file is refused at once") {
 }
 
 TEST_CASE("MNIST's own files, when HALFLAB_DATA_DIR has them") {
-  const std::optional<std::filesystem::path> root = test::data_directory();
-  if (!root) {
-    MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
-    return;
-  }
-  const ImageDataset mnist = read_idx_directory(*root / "mnist-10k");
+  const auto data = test::data_folder("mnist-10k");
+  if (!data) return;
+  const ImageDataset mnist = read_idx_directory(*data);
   CHECK(mnist.image_shape() == ImageShape{.channels = 1, .height = 28, .width = 28});
   CHECK(mnist.classes() == 10);
   CHECK(mnist.training_size() == 8000);

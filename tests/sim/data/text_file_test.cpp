@@ -4,7 +4,6 @@
 
 #include <filesystem>
 #include <fstream>
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -79,12 +78,9 @@ TEST_CASE("missing and unfit files are refused with one line: file, found, allow
 }
 
 TEST_CASE("a real text, when HALFLAB_DATA_DIR has it") {
-  const std::optional<std::filesystem::path> root = test::data_directory();
-  if (!root) {
-    MESSAGE("skipped: HALFLAB_DATA_DIR is not set");
-    return;
-  }
-  const TextDataset text = read_text(*root / "text", 64);
+  const auto data = test::data_folder("text");
+  if (!data) return;
+  const TextDataset text = read_text(*data, 64);
   CHECK(text.vocabulary().size() == 65);
   CHECK(text.training_size() == 1115394 - 111539 - 64);
   CHECK(text.unigram_entropy() == doctest::Approx(3.3).epsilon(0.02));
