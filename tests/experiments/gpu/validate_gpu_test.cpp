@@ -27,7 +27,7 @@ namespace {
 using namespace experiments::validate_gpu;
 using test::TemporaryDirectory;
 
-const Row& row_called(const std::string& id) {
+const Row& row_called(std::string_view id) {
   const auto found = std::ranges::find(rows(), id, &Row::id);
   REQUIRE(found != rows().end());
   return *found;
