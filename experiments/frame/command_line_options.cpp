@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <ranges>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include "experiments/frame/command_line.h"
@@ -199,6 +200,8 @@ void CommandLine::add_choices(std::string name, std::vector<std::string>& values
 
 void CommandLine::add_words(std::string type_name, std::vector<std::string>& words, std::string help,
                             std::size_t at_least) {
+  if (type_name.find(' ') != std::string::npos)
+    throw std::logic_error(type_name + ": has a blank, which CLI11 refuses from 2.4 on");
   words_ = &words;
   fewest_words_ = at_least;
   words_type_name_ = std::move(type_name);

@@ -20,10 +20,11 @@ namespace files = experiments::tensor_files;
 
 void bind(experiments::CommandLine& command_line, Options& options) {
   command_line.add_words(
-      "OP FILE", options.words,
-      fmt::format("the operation, a file for each operand (FILE:NAME where it holds several; .hex: codes in "
-                  "hexadecimal, one a line), a file of results. Operations: {}",
-                  fmt::join(names::names_of(functions()), ", ")),
+      "OP", options.words,
+      fmt::format(
+          "the operation, then a file for each operand (FILE:NAME where it holds several; .hex: codes "
+          "in hexadecimal, one a line), then a file of results. Operations: {}",
+          fmt::join(names::names_of(functions()), ", ")),
       1);
   command_line.add("--ulp", options.ulp, "so many steps away from the right result is near enough",
                    {.minimum = 0});
