@@ -181,6 +181,7 @@ Options checked(Options options) {
   return options;
 }
 
+/// Adds an option at the end. Not inline: where it is, GCC 14 warns of a write past the end.
 void append(NamedValues& values, std::string_view name, double value);
 
 /// Names and values of all options, in declaration order.

@@ -1,5 +1,5 @@
 # CMake's toolchain file for WebAssembly by Debian's packages: clang-16 lld-16 wasi-libc libc++-16-dev-wasm32
-# libclang-rt-16-dev-wasm32, or those of LLVM 19. Exceptions stay on, and `throw` calls what engine/exceptions.cpp has.
+# libclang-rt-16-dev-wasm32, or of LLVM 19 where 16 is not. Exceptions stay on; `throw` calls what engine/exceptions.cpp has.
 foreach(version 19 16)
   if(EXISTS /usr/lib/llvm-${version}/include/wasm32-wasi/c++/v1)
     set(llvm /usr/lib/llvm-${version})

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -388,6 +389,7 @@ TEST_CASE("words are collected where a program takes them") {
   std::vector<std::string> words;
   std::string title;
   experiments::CommandLine command_line({.name = "probe", .question = "What?", .example = "probe a"});
+  CHECK_THROWS_AS(command_line.add_words("RUN DIR", words, "directories"), std::logic_error);
   command_line.add_words("RUN_DIR", words, "directories");
   command_line.add("--title", title, "title", "TEXT");
   std::ostringstream out;
