@@ -9,6 +9,7 @@
 #include "experiments/cpu/instructions/family.h"
 #include "experiments/cpu/instructions/x86_control.h"
 #include "experiments/cpu/instructions/x86_executed.h"
+#include "experiments/cpu/instructions/x86_rules.h"
 #include "fp16/codec.h"
 #include "fp16/formats.h"
 
@@ -74,31 +75,12 @@ Outcome widened(const Operands& operands, const Mode&) {
   return {.value = result.bits, .exceptions = exceptions_of(result.flags)};
 }
 
-/// VCVTPS2PH: DAZ is for the float, FTZ plays no part in the half (volume 2).
+/// The rounding of the immediate.
 template <Rounding rounding>
 Outcome narrowed(const Operands& operands, const Mode& mode) {
-  const auto from = static_cast<std::uint32_t>(operands.a);
-  const auto result = fp16::convert<binary16, binary32>(
-      from, {.rounding = rounding, .denormals_are_zero = mode.reads_wide_as_zero});
-  const bool is_noted = fp16::is_subnormal<binary32>(from) && !mode.reads_wide_as_zero;
-  return {.value = result.bits,
-          .exceptions = static_cast<Exceptions>(exceptions_of(result.flags) |
-                                                (is_noted ? subnormal_operand : Exceptions{})),
-          .is_by_rule = is_noted};
-}
-
-/// The rounding that MXCSR says.
-Outcome narrowed_as_set(const Operands& operands, const Mode& mode) {
-  switch (mode.rounding) {
-    case Rounding::toward_negative:
-      return narrowed<Rounding::toward_negative>(operands, mode);
-    case Rounding::toward_positive:
-      return narrowed<Rounding::toward_positive>(operands, mode);
-    case Rounding::toward_zero:
-      return narrowed<Rounding::toward_zero>(operands, mode);
-    default:
-      return narrowed<Rounding::nearest_even>(operands, mode);
-  }
+  Mode rounded = mode;
+  rounded.rounding = rounding;
+  return x86::narrowed<binary32>(operands, rounded);
 }
 
 class List {
@@ -155,7 +137,8 @@ void append_narrowing(List& list, const std::string& registers, int lanes,
                             {.name = "toward_zero", .rounding = Rounding::toward_zero},
                             daz,
                             ftz};
-  for (const Mode& mode : modes) list.narrow(with("4"), narrowed_as_set, mode, lanes, forms[4], needs);
+  for (const Mode& mode : modes)
+    list.narrow(with("4"), x86::narrowed<binary32>, mode, lanes, forms[4], needs);
 }
 
 }  // namespace

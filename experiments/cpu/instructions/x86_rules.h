@@ -8,22 +8,28 @@
 
 #include "experiments/cpu/instructions/software_half.h"
 #include "fp16/arithmetic.h"
+#include "fp16/codec.h"
 #include "fp16/comparison.h"
+#include "fp16/formats.h"
 #include "fp16/integral.h"
 
 namespace experiments::validate_cpu::x86 {
 
 /// Volume 1, 4.9.2: a subnormal operand is noted unless a NaN operand, another invalid operation or a division by zero
-/// goes before it.
+/// goes before it. `outcome` has the value alone, and gets the exceptions.
+template <const fp16::Format& F, class... Codes>
+Outcome noting_subnormal_operands(Outcome outcome, fp16::Flags flags, Codes... operands) {
+  const bool has_nan = (fp16::is_nan<F>(operands) || ...);
+  outcome.is_by_rule =
+      (fp16::is_subnormal<F>(operands) || ...) && !has_nan && !flags.invalid && !flags.divide_by_zero;
+  outcome.exceptions = exceptions_of(flags);
+  if (outcome.is_by_rule) outcome.exceptions |= subnormal_operand;
+  return outcome;
+}
+
 template <const fp16::Format& F, class... Codes>
 Outcome with_subnormal_operands(const fp16::Result<F>& result, Codes... operands) {
-  const bool has_nan = (fp16::is_nan<F>(operands) || ...);
-  const bool is_noted = (fp16::is_subnormal<F>(operands) || ...) && !has_nan && !result.flags.invalid &&
-                        !result.flags.divide_by_zero;
-  Outcome outcome = outcome_of<F>(result, result);
-  if (is_noted) outcome.exceptions |= subnormal_operand;
-  outcome.is_by_rule = is_noted;
-  return outcome;
+  return noting_subnormal_operands<F>({.value = result.bits}, result.flags, operands...);
 }
 
 template <const fp16::Format& F, Unary<F> operation>
@@ -59,6 +65,88 @@ Outcome extremum(const Operands& operands, const Mode&) {
   Outcome outcome = with_subnormal_operands<F>(result, a, b);
   outcome.is_by_rule = true;
   return outcome;
+}
+
+/// CMPPS and its kin (volume 2, table "Comparison Predicate for CMPPD and CMPPS Instructions"): the lower four bits of the
+/// immediate choose the relations, the highest turns whether quiet NaNs are invalid.
+template <const fp16::Format& F, int immediate>
+Outcome compared(const Operands& operands, const Mode&) {
+  constexpr unsigned less = 1, equal = 2, greater = 4, unordered = 8;
+  constexpr unsigned relations[] = {equal,
+                                    less,
+                                    less | equal,
+                                    unordered,
+                                    less | greater | unordered,
+                                    equal | greater | unordered,
+                                    greater | unordered,
+                                    less | equal | greater,
+                                    equal | unordered,
+                                    less | unordered,
+                                    less | equal | unordered,
+                                    0,
+                                    less | greater,
+                                    equal | greater,
+                                    greater,
+                                    less | equal | greater | unordered};
+  constexpr auto predicate = static_cast<fp16::Predicate>(relations[immediate & 15]);
+  constexpr bool of_order = (immediate & 3) == 1 || (immediate & 3) == 2, is_turned = (immediate & 16) != 0;
+  const auto a = code_of<F>(operands.a), b = code_of<F>(operands.b);
+  const fp16::Comparison comparison = of_order != is_turned ? fp16::compare_signalling<F>(a, predicate, b)
+                                                            : fp16::compare_quiet<F>(a, predicate, b);
+  return noting_subnormal_operands<F>({.value = comparison.holds}, comparison.flags, a, b);
+}
+
+template <const fp16::Format& F>
+using Compare = fp16::Comparison (*)(fp16::Code<F>, fp16::Predicate, fp16::Code<F>, const fp16::Attributes&);
+
+/// COMISS, UCOMISS (volume 2): zero, parity and carry are 111 for unordered, 000 for greater, 001 for less, 100 for equal.
+template <const fp16::Format& F, Compare<F> compare>
+Outcome flags_of_comparison(const Operands& operands, const Mode&) {
+  const auto a = code_of<F>(operands.a), b = code_of<F>(operands.b);
+  const auto holds = [&](fp16::Predicate predicate) { return compare(a, predicate, b, {}).holds; };
+  const unsigned flags = holds(fp16::Predicate::unordered) ? 7U
+                         : holds(fp16::Predicate::less)    ? 1U
+                         : holds(fp16::Predicate::equal)   ? 4U
+                                                           : 0U;
+  return noting_subnormal_operands<F>({.value = flags}, compare(a, fp16::Predicate::equal, b, {}).flags, a,
+                                      b);
+}
+
+/// VCVTPH2PSX, VCVTPH2PD (volume 2): DAZ is not for halves, and no result is subnormal.
+template <const fp16::Format& Wide, const fp16::Format& Narrow = fp16::binary16>
+Outcome widened(const Operands& operands, const Mode&) {
+  const auto a = code_of<Narrow>(operands.a);
+  const auto result = fp16::convert<Wide, Narrow>(a);
+  return noting_subnormal_operands<Narrow>({.value = result.bits}, result.flags, a);
+}
+
+/// VCVTPS2PH, VCVTPS2PHX, VCVTPD2PH (volume 2): DAZ is for the wide operand, FTZ plays no part in the half.
+template <const fp16::Format& Wide, const fp16::Format& Narrow = fp16::binary16>
+Outcome narrowed(const Operands& operands, const Mode& mode) {
+  const auto a = code_of<Wide>(operands.a);
+  const auto result = fp16::convert<Narrow, Wide>(
+      a, {.rounding = mode.rounding, .denormals_are_zero = mode.reads_wide_as_zero});
+  if (mode.reads_wide_as_zero) return outcome_of<Narrow>(result, result);
+  return noting_subnormal_operands<Wide>({.value = result.bits}, result.flags, a);
+}
+
+/// VRNDSCALE (volume 2): the nearest multiple of 2^-M, M in the immediate's highest four bits, by the rounding of its lowest
+/// two unless bit 2 leaves that to MXCSR; bit 3 keeps inexact results to itself. Subnormal operands are not noted.
+template <const fp16::Format& F, int immediate>
+Outcome rounded_to_multiple(const Operands& operands, const Mode& mode) {
+  using fp16::binary64;
+  constexpr fp16::Rounding roundings[] = {fp16::Rounding::nearest_even, fp16::Rounding::toward_negative,
+                                          fp16::Rounding::toward_positive, fp16::Rounding::toward_zero};
+  constexpr std::uint64_t one = 0x3FF0000000000000, steps = std::uint64_t{immediate >> 4} << 52;
+  const fp16::Rounding rounding = (immediate & 4) != 0 ? mode.rounding : roundings[immediate & 3];
+  // Doubles have room for the multiple of any half or float.
+  const auto wide = fp16::convert<binary64, F>(code_of<F>(operands.a));
+  const auto scaled = fp16::multiply<binary64>(wide.bits, one + steps);
+  const auto integral = fp16::round_to_integral_exact<binary64>(scaled.bits, {.rounding = rounding});
+  const auto result = fp16::convert<F, binary64>(fp16::multiply<binary64>(integral.bits, one - steps).bits);
+  fp16::Flags flags = wide.flags | integral.flags;
+  flags.inexact &= (immediate & 8) == 0;
+  return {.value = result.bits, .exceptions = exceptions_of(flags)};
 }
 
 /// The integer indefinite where there is none; subnormal operands are not noted.

@@ -161,8 +161,8 @@ class ResultStream {
     require_good();
   }
 
-  void write(const std::vector<Trial>& rows) {
-    write_header(stream_, introduction(), build_information().version);
+  void write(const std::string& model, const std::vector<Trial>& rows) {
+    write_header(stream_, introduction(model), build_information().version);
     for (const Trial& row : rows) write_row(stream_, row.family->name, row.instruction->name, row.results);
     stream_ << "end\n";
     stream_.close();
@@ -198,7 +198,8 @@ int validate_alone(const RunnerOptions& options) {
     wrong += group.wrong;
     mismatches += group.mismatches;
   }
-  const std::string model = processor_model();
+  const std::string model =
+      options.emulator.empty() ? processor_model() : options.emulator + ", an emulator, not silicon";
   if (run == 0)
     std::printf("Nothing of this runs on %s.\n\n", model.c_str());
   else if (mismatches == 0)
@@ -211,7 +212,7 @@ int validate_alone(const RunnerOptions& options) {
   print_differences(rows);
   std::printf("\n%.1f s with %u %s.\n", time.count(), options.threads,
               options.threads == 1 ? "thread" : "threads");
-  if (results) results->write(rows);
+  if (results) results->write(model, rows);
   return mismatches == 0 ? 0 : 1;
 }
 

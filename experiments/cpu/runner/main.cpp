@@ -27,6 +27,8 @@ Every instruction in every mode is a row, held to the exact result rounded once 
   --quick         {quick} of them
   --threads N     (default: one for each processor)
   --out FILE      writes what was found, for validate_cpu --from FILE, which makes a record of it
+  --emulated-by NAME
+                  for an emulator that calls itself a processor, as Bochs does: every row then says so
   --list          prints the rows
   --help
 
@@ -84,6 +86,8 @@ int run(int argc, char** argv) {
       options.samples = quick_samples;
     } else if (option == "--threads") {
       options.threads = number_of(option, value(), 1U, 4096U);
+    } else if (option == "--emulated-by") {
+      options.emulator = value();
     } else if (option == "--out") {
       options.out = value();
     } else {

@@ -10,9 +10,9 @@
 
 namespace experiments::validate_cpu {
 
-std::string introduction() {
+std::string introduction(const std::string& model) {
   std::ostringstream text;
-  text << "model " << processor_model() << '\n';
+  text << "model " << model << '\n';
   for (const Family& family : families()) {
     if (family.processor != this_processor()) continue;
     text << "family " << family.name << ' ' << list_identity(family) << '\n';
@@ -30,7 +30,7 @@ int serve(int memory) {
     return 2;
   }
   const ShardMemory shard(static_cast<std::byte*>(mapped));
-  std::cout << introduction() << "ready" << std::endl;
+  std::cout << introduction(processor_model()) << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     std::string verb, family_name;

@@ -23,7 +23,7 @@ namespace {
 using namespace experiments::validate_cpu;
 using experiments::validation::NumberKind;
 
-const Instruction& row_called(std::string_view family, const std::string& name) {
+const Instruction& row_called(std::string_view family, std::string_view name) {
   const std::vector<Instruction>& rows = family_called(family)->instructions();
   const auto found = std::ranges::find(rows, name, &Instruction::name);
   INFO(name);
@@ -241,6 +241,35 @@ TEST_CASE("cpu instructions: F16C notes a subnormal float, unless DAZ reads a ze
   check_f16c("vcvtps2ph xmm, one element, 3", 0x7F800001, {0x7E00, invalid});
   check_f16c("vcvtph2ps ymm, DAZ", 0x0001, {0x33800000});
   check_f16c("vcvtph2ps ymm", 0xFC01, {0xFFC02000, invalid});
+}
+
+TEST_CASE("cpu instructions: AVX512-FP16 never flushes halves, and notes a subnormal operand in arithmetic") {
+  const auto check_avx = [](const std::string& name, const Operands& operands, Expected expected) {
+    check("avx512_fp16", name, operands, expected);
+  };
+  check_avx("vmulsh xmm, DAZ and FTZ", {.a = 0x0001, .b = 0x4000}, {0x0002, subnormal_operand});
+  check_avx("vmulph zmm, DAZ and FTZ", {.a = 0x0400, .b = 0x3801}, {0x0200, inexact | underflow});
+  check_avx("vcvtph2psx zmm, DAZ and FTZ", {.a = 0x0001}, {0x33800000, subnormal_operand});
+  check_avx("vcvtsh2sd xmm", {.a = 0xFC01}, {0xFFF8040000000000, invalid});
+  check_avx("vcvtps2phx zmm, DAZ", {.a = 0x80000001}, {0x8000});
+  check_avx("vcvtps2phx zmm, FTZ", {.a = 0x33800000}, {0x0001});
+  check_avx("vcvtsd2sh xmm, toward_positive", {.a = 0x0000000000000001},
+            {0x0001, inexact | underflow | subnormal_operand});
+  check_avx("vcvtsh2si r32", {.a = 0x7E00}, {0x80000000, invalid});
+  check_avx("vcvtsh2usi r64", {.a = 0xBC00}, {0xFFFFFFFFFFFFFFFF, invalid});
+  check_avx("vcvttph2uqq zmm", {.a = 0x0001}, {0, inexact});
+  check_avx("vcvtdq2ph zmm", {.a = 65520}, {0x7C00, overflow | inexact});
+  check_avx("vcvtusi2sh r64, toward_zero", {.a = 0xFFFFFFFFFFFFFFFF}, {0x7BFF, overflow | inexact});
+  check_avx("vcmpph zmm, 0", {.a = 0x7E00, .b = 0x7E00}, {0});
+  check_avx("vcmpph zmm, 1", {.a = 0x7E00, .b = 0x3C00}, {0, invalid});
+  check_avx("vcmpsh xmm, 17", {.a = 0x7E00, .b = 0x3C00}, {0});
+  check_avx("vcmpsh xmm, 13", {.a = 0x3C00, .b = 0x0001}, {1, subnormal_operand});
+  check_avx("vcomish xmm", {.a = 0x7E00, .b = 0x3C00}, {7, invalid});
+  check_avx("vucomish xmm", {.a = 0x7E00, .b = 0x3C00}, {7});
+  check_avx("vucomish xmm", {.a = 0x8000, .b = 0x0000}, {4});
+  check_avx("vucomish xmm", {.a = 0xBC00, .b = 0x3C00}, {1});
+  check_avx("vrndscalesh xmm, 16", {.a = 0x3A00}, {0x3C00, inexact});  // 0.75 to halves
+  check_avx("vrndscaleph zmm, 12, toward_zero", {.a = 0x3FFF}, {0x3C00});
 }
 
 TEST_CASE("cpu instructions: the judge finds a wrong value, and wrong exceptions of a group of lanes once") {

@@ -18,3 +18,8 @@ foreach(test validate_cpu_program_test validate_cpu_emulated_test)
   target_compile_definitions(${test} PRIVATE HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
   add_dependencies(${test} validate_cpu)
 endforeach()
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+  add_test(NAME "validate_cpu: half instructions of x86-64 in Bochs" COMMAND
+    ${CMAKE_CURRENT_LIST_DIR}/x86_64_in_bochs.sh ${PROJECT_BINARY_DIR})
+  set_tests_properties("validate_cpu: half instructions of x86-64 in Bochs" PROPERTIES LABELS bochs SKIP_RETURN_CODE 3)
+endif()

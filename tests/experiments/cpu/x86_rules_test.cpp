@@ -8,16 +8,19 @@
 #include <bit>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "experiments/cpu/instructions/x86_control.h"
 #include "experiments/cpu/instructions/x86_rules.h"
+#include "fp16/codec.h"
 #include "fp16/formats.h"
 
 namespace {
 
 using namespace experiments::validate_cpu;
 using fp16::binary32;
+using fp16::binary64;
 using fp16::Predicate;
 using fp16::Rounding;
 
@@ -127,6 +130,108 @@ TEST_CASE("x86 rules: fused multiply-add of floats and its kin follow them") {
   check_triples("vfnmsub231ss", x86::fused<binary32, true, true>, FLOAT_ADDED("vfnmsub231ss"));
 }
 
+namespace {
+
+template <int immediate>
+void check_predicate() {
+  const auto instruction = [](std::uint32_t a, std::uint32_t b) {
+    float y;
+    asm volatile("vcmpss %3, %2, %1, %0"
+                 : "=x"(y)
+                 : "x"(std::bit_cast<float>(a)), "x"(std::bit_cast<float>(b)), "i"(immediate));
+    return std::bit_cast<std::uint32_t>(y) & 1;
+  };
+  check_pairs("vcmpss, " + std::to_string(immediate), x86::compared<binary32, immediate>, instruction);
+}
+
+template <int... immediates>
+void check_predicates(std::integer_sequence<int, immediates...>) {
+  (check_predicate<immediates>(), ...);
+}
+
+template <int immediate>
+void check_multiple() {
+  for (const Mode& mode : modes) {
+    for (const std::uint32_t a : special_floats()) {
+      const auto instruction = [&] {
+        float y;
+        asm volatile("vrndscaless %2, %1, %1, %0" : "=x"(y) : "x"(std::bit_cast<float>(a)), "i"(immediate));
+        return std::bit_cast<std::uint32_t>(y);
+      };
+      const Operands operands{.a = a};
+      check("vrndscaless, " + std::to_string(immediate), executed_on(mode, instruction),
+            x86::rounded_to_multiple<binary32, immediate>(operands, mode), operands);
+    }
+  }
+}
+
+#define SETS_FLAGS(name)                                                      \
+  [](std::uint32_t a, std::uint32_t b) {                                      \
+    std::uint8_t zero, parity, carry;                                         \
+    asm volatile(name " %4, %3\n\tsete %0\n\tsetp %1\n\tsetc %2"              \
+                 : "=&q"(zero), "=&q"(parity), "=&q"(carry)                   \
+                 : "x"(std::bit_cast<float>(a)), "x"(std::bit_cast<float>(b)) \
+                 : "cc");                                                     \
+    return static_cast<std::uint32_t>(zero << 2 | parity << 1 | carry);       \
+  }
+
+}  // namespace
+
+TEST_CASE("x86 rules: comparisons of floats by all 32 predicates, and their flags, follow them") {
+  if (!__builtin_cpu_supports("avx")) {
+    MESSAGE("skipped: needs AVX");
+    return;
+  }
+  check_predicates(std::make_integer_sequence<int, 32>());
+  check_pairs("comiss", x86::flags_of_comparison<binary32, fp16::compare_signalling<binary32>>,
+              SETS_FLAGS("comiss"));
+  check_pairs("ucomiss", x86::flags_of_comparison<binary32, fp16::compare_quiet<binary32>>,
+              SETS_FLAGS("ucomiss"));
+}
+
+TEST_CASE("x86 rules: floats rounded to multiples of powers of two follow them") {
+  if (!__builtin_cpu_supports("avx512f")) {
+    MESSAGE("skipped: needs AVX512F");
+    return;
+  }
+  check_multiple<0>();
+  check_multiple<1>();
+  check_multiple<2>();
+  check_multiple<3>();
+  check_multiple<4>();
+  check_multiple<12>();
+  check_multiple<16>();
+  check_multiple<68>();
+  check_multiple<224>();
+}
+
+TEST_CASE("x86 rules: conversions of floats to and from doubles follow them") {
+  for (const Mode& mode : modes) {
+    for (const std::uint32_t a : special_floats()) {
+      const auto check_double = [&](const char* name, Model model, std::uint64_t operand, auto instruction) {
+        const Mxcsr control(mode);
+        const std::uint64_t value = instruction();
+        const Outcome found{.value = value, .exceptions = control.raised()};
+        check(name, found, model({.a = operand}, mode), {.a = operand});
+      };
+      check_double("cvtss2sd", x86::widened<binary64, binary32>, a, [&] {
+        double y = 0;
+        asm volatile("cvtss2sd %1, %0" : "+x"(y) : "x"(std::bit_cast<float>(a)));
+        return std::bit_cast<std::uint64_t>(y);
+      });
+      // The same number and its neighbours, and subnormal doubles.
+      const std::uint64_t wide = fp16::convert<binary64, binary32>(a).bits;
+      for (const std::uint64_t operand : {wide, wide + 1, wide - 1, std::uint64_t{a}}) {
+        check_double("cvtsd2ss", x86::narrowed<binary64, binary32>, operand, [&] {
+          float y = 0;
+          asm volatile("cvtsd2ss %1, %0" : "+x"(y) : "x"(std::bit_cast<double>(operand)));
+          return std::uint64_t{std::bit_cast<std::uint32_t>(y)};
+        });
+      }
+    }
+  }
+}
+
 TEST_CASE("x86 rules: conversions of floats to and from integers follow them") {
   for (const Mode& mode : modes) {
     for (const std::uint32_t a : special_floats()) {
@@ -152,6 +257,40 @@ TEST_CASE("x86 rules: conversions of floats to and from integers follow them") {
       check("cvttss2si", executed_on(mode, truncated), x86::truncated<binary32, std::int32_t>(operands, mode),
             operands);
       check("cvtsi2ss", executed_on(mode, from), x86::from_integer<binary32, std::int32_t>(operands, mode),
+            operands);
+    }
+  }
+}
+
+TEST_CASE("x86 rules: conversions of floats to and from unsigned integers follow them") {
+  if (!__builtin_cpu_supports("avx512f")) {
+    MESSAGE("skipped: needs AVX512F");
+    return;
+  }
+  for (const Mode& mode : modes) {
+    for (const std::uint32_t a : special_floats()) {
+      const float x = std::bit_cast<float>(a);
+      const auto rounded = [&] {
+        std::uint32_t y;
+        asm volatile("vcvtss2usi %1, %0" : "=r"(y) : "x"(x));
+        return y;
+      };
+      const auto truncated = [&] {
+        std::uint32_t y;
+        asm volatile("vcvttss2usi %1, %0" : "=r"(y) : "x"(x));
+        return y;
+      };
+      const auto from = [&] {
+        float y = 0;
+        asm volatile("vcvtusi2ssl %1, %0, %0" : "+x"(y) : "r"(a));
+        return std::bit_cast<std::uint32_t>(y);
+      };
+      const Operands operands{.a = a};
+      check("vcvtss2usi", executed_on(mode, rounded),
+            x86::to_integer<binary32, std::uint32_t>(operands, mode), operands);
+      check("vcvttss2usi", executed_on(mode, truncated),
+            x86::truncated<binary32, std::uint32_t>(operands, mode), operands);
+      check("vcvtusi2ss", executed_on(mode, from), x86::from_integer<binary32, std::uint32_t>(operands, mode),
             operands);
     }
   }
