@@ -21,22 +21,28 @@ leave() {
 }
 trap leave EXIT
 
+quietly() { "$@" >"$folder/log" 2>&1 || { tail -n 5 "$folder/log" >&2 && exit 1; }; }
+
+inside() {
+  chroot "$system" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin DEBIAN_FRONTEND=noninteractive "$@"
+}
+
 mkdir -p "$folder"
 if [ ! -e "$folder/made" ]; then
   rm -rf --one-file-system "$system"
-  packages=$(sed -n 's/^#   apt-get install //p' "$root/experiments/cpu/in_bochs.sh")
-  debootstrap --variant=minbase --include="${packages// /,}" trixie "$system" >"$folder/log" 2>&1 || {
-    tail -n 5 "$folder/log" >&2
-    exit 1
-  }
-  touch "$folder/made"
+  quietly debootstrap --variant=minbase trixie "$system"
 fi
 mount --bind /proc "$system/proc"
 mount --bind /dev "$system/dev"
 mount --bind /dev/pts "$system/dev/pts"
+if [ ! -e "$folder/made" ]; then
+  read -ra packages < <(sed -n 's/^#   apt-get install //p' "$root/experiments/cpu/in_bochs.sh")
+  quietly inside apt-get update
+  quietly inside apt-get install -y --no-install-recommends "${packages[@]}"
+  touch "$folder/made"
+fi
 cp "$root/experiments/cpu/in_bochs.sh" "$build/bin/validate_cpu_x86_64" "$system/root/"
-chroot "$system" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin /root/in_bochs.sh /root/validate_cpu_x86_64 \
-  /root/found.txt --quick
+inside /root/in_bochs.sh /root/validate_cpu_x86_64 /root/found.txt --quick
 "$build/bin/validate_cpu" --from "$system/root/found.txt" --out "$folder/record" >/dev/null || [ $? -eq 1 ]
 python3 - "$root/experiments/records/cpu_x86_64_bochs/verdicts.csv" "$folder/record/verdicts.csv" <<'PYTHON'
 import csv, sys
