@@ -82,7 +82,7 @@ std::string_view way_out(ShardFile::Use use) {
 }
 
 Header parse_header(const std::string& bytes, const std::string& name, ShardFile::Use use) {
-  if (!bytes.starts_with(std::string(kind) + '\n'))
+  if (!bytes.starts_with(fmt::format("{}\n", kind)))
     throw std::runtime_error(fmt::format("{} is no shard file of this version, which begins with '{}'; {}",
                                          name, kind, way_out(use)));
   const std::size_t end = bytes.find("\n\n");

@@ -260,9 +260,9 @@ TEST_CASE(
   const std::string of_fours("\x20\x54\x66\xf7", 4), of_sixes("\x00\x02\x51\x98\xc6\xf1", 6);
   for (const bool is_deflated : {false, true}) {
     const auto packed = [&](const std::string& codes, const RawLayout& raw) {
-      const std::string file =
-          is_deflated ? write(directory / "v.npz", test::zip_file({{"v.npy", array(codes), true}}))
-                      : write(directory / "v.npy", array(codes));
+      std::string bytes = array(codes);
+      if (is_deflated) bytes = test::zip_file({{"v.npy", bytes, true}});
+      const std::string file = write(directory / (is_deflated ? "v.npz" : "v.npy"), bytes);
       const NamedTensor named(file, raw);
       CHECK(named.tensor().elements == codes.size());
       return bytes_of(named.tensor());
