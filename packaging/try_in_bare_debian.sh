@@ -52,10 +52,10 @@ new_system() {  # SYSTEM
   quietly inside "$1" apt-get update
 }
 
-# What no package may leave behind, but for the package manager's own notes.
+# What no package may leave behind, but for the package manager's own notes, and the /etc/hosts of netbase, which others need.
 files_of() {  # SYSTEM
   (cd "$folder/$1" && find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log \
-    -o -path ./tmp -o -path ./etc/ld.so.cache \) -prune -o -print | LC_ALL=C sort)
+    -o -path ./tmp -o -path ./etc/ld.so.cache -o -path ./etc/hosts \) -prune -o -print | LC_ALL=C sort)
 }
 
 try_packages() {

@@ -86,7 +86,7 @@ class ContinuousIntegration(unittest.TestCase):
     def test_parts_that_mount_are_allowed_to(self):
         workflow = text_of(".github/workflows/ci.yml")
         privileged = json.loads(re.search(r"contains\(fromJSON\('([^']*)'\), matrix\.part\) && '--privileged'", workflow)[1])
-        self.assertEqual(set(privileged), {"packages", "slurm", "campaigns"} & set(parts()))
+        self.assertEqual(set(privileged), {"packages", "bochs", "slurm", "campaigns"} & set(parts()))
 
     def test_packages_are_installed_by_root_or_sudo(self):
         script = ('set -euo pipefail; say() { echo "ci: $*"; }; dpkg-query() { return 1; }; '
