@@ -84,11 +84,6 @@ struct Choice {
   Handler handler;
 };
 
-template <typename Signed>
-constexpr Handler signed_minimum = &atomic<Signed, minimum<Signed>>;
-template <typename Signed>
-constexpr Handler signed_maximum = &atomic<Signed, maximum<Signed>>;
-
 constexpr Choice choices[] = {
     {"add", Type::u32, &atomic<std::uint32_t, add<std::uint32_t>>},
     {"add", Type::s32, &atomic<std::uint32_t, add<std::uint32_t>>},

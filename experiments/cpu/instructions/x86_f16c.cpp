@@ -162,7 +162,10 @@ const std::vector<Instruction>& f16c_instructions() {
 #ifdef __x86_64__
 
 bool f16c_has(std::string_view feature) {
-  if (feature == f16c) return __builtin_cpu_supports("f16c");
+  if (feature == f16c) {  // which Clang's __builtin_cpu_supports has no name for
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return __builtin_cpu_supports("avx") && __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+  }
   if (feature == avx512) return __builtin_cpu_supports("avx512f");
   return feature.empty();
 }

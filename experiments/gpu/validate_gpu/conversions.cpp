@@ -96,6 +96,13 @@ std::uint64_t from_integer_oracle(const Operands& operands) {
   return encode(std::fmax(-limit, std::fmin(limit, static_cast<double>(integer))), direction);
 }
 
+template <fp16::MachineInteger Integer, Rounding rounding>
+std::uint64_t to_saturated_integer(Code a) {
+  fp16::Attributes attributes = nvidia(rounding);
+  attributes.saturate = true;
+  return std::make_unsigned_t<Integer>(fp16::to_integer<Integer, binary16>(a, attributes).value);
+}
+
 template <fp16::MachineInteger Integer>
 void append_integer_type(Operations& rows, const char* type, const Domain& domain) {
   constexpr NumberType integer{
@@ -107,12 +114,7 @@ void append_integer_type(Operations& rows, const char* type, const Domain& domai
     rows.push_back({.name = fmt::format("half2{}_{}", type, mode),
                     .family = "integer conversion",
                     .domain = &domain_called("codes"),
-                    .software = unary<[](Code a) {
-                      fp16::Attributes attributes = nvidia(Mode::rounded);
-                      attributes.saturate = true;
-                      return std::make_unsigned_t<Integer>(
-                          fp16::to_integer<Integer, binary16>(a, attributes).value);
-                    }>,
+                    .software = unary<to_saturated_integer<Integer, Mode::rounded>>,
                     .oracle = to_integer_oracle<Integer, Mode::oracle>,
                     .subjects = in_header ? scalars : not_in_header_scalar,
                     .result = integer});
