@@ -232,6 +232,23 @@ TEST_CASE("validate_cpu: the programs hold all that they need, in at most 5 MB")
   }
 }
 
+TEST_CASE("validate_cpu: every row of a program in an emulator that calls itself a processor says so") {
+  if (own_rows().empty()) return;
+  const TemporaryDirectory directory;
+  const std::string file = directory / "alone.txt", out = directory / "out";
+  const std::string told = "Bochs 3.0, an emulator, not silicon";
+  const Outcome alone =
+      run(own_program() + " --rows conversion --quick --emulated-by 'Bochs 3.0' --out " + file, limit);
+  INFO(alone.output);
+  CHECK(alone.exit_code == 0);
+  CHECK(contains(alone.output, " on " + told));
+  const Outcome from = run("validate_cpu --from " + file + " --out " + out, limit);
+  CHECK(from.exit_code == 0);
+  const std::string verdicts = content_of(fs::path(out) / "verdicts.csv");
+  CHECK(contains(verdicts, " on " + told));
+  CHECK_FALSE(contains(verdicts, " on " + experiments::validate_cpu::processor_model()));
+}
+
 TEST_CASE("validate_cpu: what cannot run is not run, and says what it needs") {
   const TemporaryDirectory directory;
   for (const auto& family : experiments::validate_cpu::families()) {
