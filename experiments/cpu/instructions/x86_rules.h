@@ -71,7 +71,10 @@ Outcome extremum(const Operands& operands, const Mode&) {
 /// immediate choose the relations, the highest turns whether quiet NaNs are invalid.
 template <const fp16::Format& F, int immediate>
 Outcome compared(const Operands& operands, const Mode&) {
-  constexpr unsigned less = 1, equal = 2, greater = 4, unordered = 8;
+  constexpr auto less = static_cast<unsigned>(fp16::Relation::less),
+                 equal = static_cast<unsigned>(fp16::Relation::equal),
+                 greater = static_cast<unsigned>(fp16::Relation::greater),
+                 unordered = static_cast<unsigned>(fp16::Relation::unordered);
   constexpr unsigned relations[] = {equal,
                                     less,
                                     less | equal,

@@ -219,7 +219,7 @@ TEST_CASE("x86 rules: conversions of floats to and from doubles follow them") {
         asm volatile("cvtss2sd %1, %0" : "+x"(y) : "x"(std::bit_cast<float>(a)));
         return std::bit_cast<std::uint64_t>(y);
       });
-      // The same number and its neighbours, and subnormal doubles.
+      // Doubles around the float, and subnormal ones.
       const std::uint64_t wide = fp16::convert<binary64, binary32>(a).bits;
       for (const std::uint64_t operand : {wide, wide + 1, wide - 1, std::uint64_t{a}}) {
         check_double("cvtsd2ss", x86::narrowed<binary64, binary32>, operand, [&] {
