@@ -4,8 +4,8 @@
 #   experiments/cpu/in_bochs.sh build/bin/validate_cpu_x86_64 bochs.txt --rows "ph zmm" --quick
 #   build/bin/validate_cpu --from bochs.txt --out results/bochs
 #
-# The second word is the file that gets what was found; options of the program follow. Bochs 3.0 takes 14 s to boot, and some
-# 2 microseconds for each input of each row. It is in Debian 13; the packages are
+# The second word is the file that gets what was found. Options of the program follow, whose exit code is this one's, too.
+# Bochs 3.0 takes 14 s to boot, and some 2 microseconds for each input of each row. It is in Debian 13; the packages are
 #   apt-get install bochs bochs-term bochsbios vgabios linux-image-cloud-amd64 grub-pc-bin xorriso mtools busybox-static cpio
 set -euo pipefail
 
@@ -25,20 +25,20 @@ version=$(bochs --help 2>&1 | sed -n 's/.*Bochs x86 Emulator \([0-9.]*\).*/\1/p'
 
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
-mkdir -p "$folder/root/bin" "$folder/root/dev" "$folder/image/boot/grub"
-cp "$program" "$folder/root/program"
-cp "$(command -v busybox)" "$folder/root/bin/"
+mkdir -p "$folder/tree/bin" "$folder/tree/dev" "$folder/image/boot/grub"
+cp "$program" "$folder/tree/program"
+cp "$(command -v busybox)" "$folder/tree/bin/"
 printf -v arguments ' %q' --emulated-by "Bochs $version" --threads 1 --out /dev/ttyS1 "$@"
-cat >"$folder/root/init" <<END
+cat >"$folder/tree/init" <<END
 #!/bin/busybox sh
 /bin/busybox mount -t devtmpfs dev /dev
 /bin/busybox stty -F /dev/ttyS1 raw 115200
-/program$arguments >/dev/ttyS0 2>&1
+{ /program$arguments; echo "exit \$?"; } >/dev/ttyS0 2>&1
 /bin/busybox sleep 2  # what the serial lines have not sent when the machine stops is lost
 /bin/busybox reboot -f
 END
-chmod +x "$folder/root/init"
-(cd "$folder/root" && find . | cpio --quiet -o -H newc | gzip) >"$folder/image/boot/initrd"
+chmod +x "$folder/tree/init"
+(cd "$folder/tree" && find . | cpio --quiet -o -H newc | gzip) >"$folder/image/boot/initrd"
 cp "$kernel" "$folder/image/boot/linux"
 # Linux 6.12 would switch on AMX, and power management, by ways that Bochs 3.0 lacks.
 cat >"$folder/image/boot/grub/grub.cfg" <<'END'
@@ -66,9 +66,12 @@ panic: action=fatal
 END
 # A machine that stops by a triple fault is an error to Bochs: the result says whether the run came to its end.
 TERM=vt100 script -qec "bochs -q -f $folder/bochsrc" /dev/null >"$folder/screen.txt" 2>&1 </dev/null || true
-sed -n '/ rows on \|^Nothing of this\|^\/program: /,/ s with /p' "$folder/console.txt" | tr -d '\r'
+[ ! -e "$folder/console.txt" ] || sed -n '/ rows on \|^Nothing of this\|^\/program: /,/ s with /p' "$folder/console.txt" | tr -d '\r' | sed '/^exit /,$d'
+status=$(sed -n 's/^exit \([0-9]*\)\r*$/\1/p' "$folder/console.txt" 2>/dev/null || true)
+[ "$status" != 2 ] || exit 2
 if [ "$(tail -n 1 "$folder/result.txt" 2>/dev/null)" != end ]; then
   tail -n 3 "$folder/screen.txt" "$folder/console.txt" "$folder/bochs.log" >&2 || true
   fail "the run in Bochs did not come to its end; its last lines stand above"
 fi
 cp "$folder/result.txt" "$result"
+exit "${status:-2}"

@@ -562,16 +562,12 @@ std::string processor_model() {
     std::string_view name;
   };
   // From Linux's arch/arm64/include/asm/cputype.h; QEMU's `max` calls itself Q of no maker (target/arm/cpu64.c).
-  constexpr Part parts[] = {{0x00, 0x051, "QEMU, an emulator, not silicon"},
-                            {0x41, 0xd03, "Cortex-A53"},
-                            {0x41, 0xd08, "Cortex-A72"},
-                            {0x41, 0xd0b, "Cortex-A76"},
-                            {0x41, 0xd0c, "Neoverse-N1"},
-                            {0x41, 0xd40, "Neoverse-V1"},
-                            {0x41, 0xd49, "Neoverse-N2"},
-                            {0x41, 0xd4f, "Neoverse-V2"},
-                            {0xc0, 0xac3, "Ampere-1"}};
+  constexpr Part parts[] = {{0x41, 0xd03, "Cortex-A53"},  {0x41, 0xd08, "Cortex-A72"},
+                            {0x41, 0xd0b, "Cortex-A76"},  {0x41, 0xd0c, "Neoverse-N1"},
+                            {0x41, 0xd40, "Neoverse-V1"}, {0x41, 0xd49, "Neoverse-N2"},
+                            {0x41, 0xd4f, "Neoverse-V2"}, {0xc0, 0xac3, "Ampere-1"}};
   const std::uint64_t identity = main_identity(), maker = identity >> 24 & 0xFF, part = identity >> 4 & 0xFFF;
+  if (maker == 0 && part == 0x051) return emulator_called("QEMU");
   for (const Part& each : parts) {
     if (each.maker == maker && each.part == part) return std::string(each.name);
   }

@@ -110,6 +110,10 @@ const Family* family_called(std::string_view name) {
   return found == families().end() ? nullptr : &*found;
 }
 
+std::string emulator_called(std::string_view name) {
+  return std::string(name) + ", an emulator, not silicon";
+}
+
 std::string_view this_processor() {
 #if defined(__x86_64__)
   return "x86_64";

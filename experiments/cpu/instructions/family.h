@@ -39,6 +39,9 @@ const Family* family_called(std::string_view name);
 /// The processor that this program is for, as Family::processor.
 std::string_view this_processor();
 
+/// "Bochs 3.0, an emulator, not silicon", as every row of an emulator says.
+std::string emulator_called(std::string_view name);
+
 /// The name of the present processor, or of the emulator that stands for it; only of those in families().
 std::string processor_model();
 

@@ -507,7 +507,7 @@ std::string processor_model() {
     if (name == "uarch" && line.find("qemu") == std::string::npos) return line.substr(line.find(':') + 2);
     if (name == "uarch") is_riscv = false;
   }
-  return is_riscv ? "unnamed RISC-V processor" : "QEMU, an emulator, not silicon";
+  return is_riscv ? "unnamed RISC-V processor" : emulator_called("QEMU");
 }
 
 #else

@@ -20,6 +20,16 @@ using fp16::Predicate;
 using validation::domain_called;
 
 // clang-format off
+#define ELEMENT_1(name) EXECUTE(1, (Half a) { \
+  Half y; asm volatile(LOAD_1 name " %%xmm0, %%xmm0, %%xmm0" STORE : "=m"(y) : "m"(a) : "xmm0"); return y; })
+#define ELEMENT_2(name) EXECUTE(1, (Half a, Half b) { \
+  Half y; asm volatile(LOAD_2 name " %%xmm1, %%xmm0, %%xmm0" STORE : "=m"(y) : "m"(a), "m"(b) : "xmm0", "xmm1"); \
+  return y; })
+#define REGISTER_1(name) EXECUTE(32, (Halves a) { \
+  Halves y; asm volatile(LOAD_WIDE_1 name " %%zmm0, %%zmm0" STORE_WIDE : "=m"(y) : "m"(a) : "xmm0"); return y; })
+#define REGISTER_2(name) EXECUTE(32, (Halves a, Halves b) { \
+  Halves y; asm volatile(LOAD_WIDE_2 name " %%zmm1, %%zmm0, %%zmm0" STORE_WIDE \
+                         : "=m"(y) : "m"(a), "m"(b) : "xmm0", "xmm1"); return y; })
 #define ELEMENT_ADDED(name) EXECUTE(1, (Half a, Half b, Half c) { \
   Half y; asm volatile(LOAD_2 "vmovsh %3, %%xmm2\n\t" name " %%xmm1, %%xmm0, %%xmm2\n\tvmovsh %%xmm2, %0" \
                        : "=m"(y) : "m"(a), "m"(b), "m"(c) : "xmm0", "xmm1", "xmm2"); return y; })

@@ -11,9 +11,14 @@
 
 #include "experiments/cpu/instructions/instruction.h"
 #include "experiments/cpu/instructions/x86_executed.h"
-#include "fp16/rounding.h"
 
 namespace experiments::validate_cpu::avx512_fp16 {
+
+using x86::all_roundings;
+using x86::daz;
+using x86::ftz;
+using x86::nearest;
+using x86::with;
 
 using Half = std::uint16_t;
 template <typename Element, std::size_t lanes>
@@ -29,35 +34,13 @@ using Halves = Register<Half, 32>;
 #define LOAD_WIDE_1 "vmovups %1, %%zmm0\n\t"
 #define LOAD_WIDE_2 LOAD_WIDE_1 "vmovups %2, %%zmm1\n\t"
 #define STORE_WIDE "\n\tvmovups %%zmm0, %0\n\tvzeroupper"
-#define ELEMENT_1(name) EXECUTE(1, (Half a) { \
-  Half y; asm volatile(LOAD_1 name " %%xmm0, %%xmm0, %%xmm0" STORE : "=m"(y) : "m"(a) : "xmm0"); return y; })
-#define ELEMENT_2(name) EXECUTE(1, (Half a, Half b) { \
-  Half y; asm volatile(LOAD_2 name " %%xmm1, %%xmm0, %%xmm0" STORE : "=m"(y) : "m"(a), "m"(b) : "xmm0", "xmm1"); \
-  return y; })
-#define REGISTER_1(name) EXECUTE(32, (Halves a) { \
-  Halves y; asm volatile(LOAD_WIDE_1 name " %%zmm0, %%zmm0" STORE_WIDE : "=m"(y) : "m"(a) : "xmm0"); return y; })
-#define REGISTER_2(name) EXECUTE(32, (Halves a, Halves b) { \
-  Halves y; asm volatile(LOAD_WIDE_2 name " %%zmm1, %%zmm0, %%zmm0" STORE_WIDE \
-                         : "=m"(y) : "m"(a), "m"(b) : "xmm0", "xmm1"); return y; })
 // clang-format on
 
 inline constexpr std::string_view needed = "AVX512-FP16";
 inline constexpr std::string_view operand_rule = "a subnormal operand raises the denormal-operand exception";
 
-inline constexpr Mode nearest{};
 /// Half operands and half results are never flushed, whatever DAZ and FTZ say (volume 2, VCVTPH2PSX and VCVTPS2PHX).
 inline constexpr Mode flushing{.name = "DAZ and FTZ", .reads_wide_as_zero = true, .flushes_wide = true};
-inline const std::vector<Mode> all_roundings{
-    nearest,
-    {.name = "toward_negative", .rounding = fp16::Rounding::toward_negative},
-    {.name = "toward_positive", .rounding = fp16::Rounding::toward_positive},
-    {.name = "toward_zero", .rounding = fp16::Rounding::toward_zero}};
-
-/// `modes` and another one.
-inline std::vector<Mode> with(std::vector<Mode> modes, const Mode& further) {
-  modes.push_back(further);
-  return modes;
-}
 
 class List {
  public:

@@ -19,7 +19,6 @@ using validation::half_number;
 using validation::NumberKind;
 
 constexpr NumberType single_number{.bits = 32}, double_number{.bits = 64};
-constexpr Mode daz{.name = "DAZ", .reads_wide_as_zero = true}, ftz{.name = "FTZ", .flushes_wide = true};
 constexpr std::string_view daz_rule = "a subnormal operand is a zero, and raises nothing";
 
 template <std::integral Integer>

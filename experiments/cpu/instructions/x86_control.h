@@ -1,14 +1,34 @@
 #pragma once
 /// MXCSR (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 1, 10.2.3), which half instructions of
-/// x86 round by and raise exceptions in.
+/// x86 round by and raise exceptions in, and the modes that it is tried in.
 
 #include <array>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "experiments/cpu/instructions/instruction.h"
 
 namespace experiments::validate_cpu {
+
+namespace x86 {
+
+inline constexpr Mode nearest{};
+inline constexpr Mode daz{.name = "DAZ", .reads_wide_as_zero = true};
+inline constexpr Mode ftz{.name = "FTZ", .flushes_wide = true};
+inline const std::vector<Mode> all_roundings{
+    nearest,
+    {.name = "toward_negative", .rounding = fp16::Rounding::toward_negative},
+    {.name = "toward_positive", .rounding = fp16::Rounding::toward_positive},
+    {.name = "toward_zero", .rounding = fp16::Rounding::toward_zero}};
+
+/// `modes` and another one.
+inline std::vector<Mode> with(std::vector<Mode> modes, const Mode& further) {
+  modes.push_back(further);
+  return modes;
+}
+
+}  // namespace x86
 
 #ifdef __x86_64__
 

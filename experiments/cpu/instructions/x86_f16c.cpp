@@ -62,10 +62,6 @@ using Floats = std::array<float, lanes>;
 constexpr NumberType single_number{.bits = 32};
 constexpr std::string_view f16c = "F16C", avx512 = "AVX512F";
 
-constexpr Mode plain{};
-constexpr Mode daz{.name = "DAZ", .reads_wide_as_zero = true};
-constexpr Mode ftz{.name = "FTZ", .flushes_wide = true};
-
 constexpr std::string_view operand_rule = "a subnormal float raises the denormal-operand exception";
 constexpr std::string_view daz_rule = "a subnormal float is a zero, and raises nothing";
 
@@ -86,7 +82,7 @@ Outcome narrowed(const Operands& operands, const Mode& mode) {
 class List {
  public:
   void widen(const std::string& registers, int lanes, Execute execute, std::string_view needs = f16c) {
-    for (const Mode& mode : {plain, daz, ftz})
+    for (const Mode& mode : {x86::nearest, x86::daz, x86::ftz})
       append({.name = "vcvtph2ps " + registers,
               .group = "floating-point conversion",
               .domain = &domain_called("codes"),
@@ -126,19 +122,13 @@ class List {
 /// The four immediates, then the one that leaves the rounding to MXCSR, in each state of that.
 void append_narrowing(List& list, const std::string& registers, int lanes,
                       const std::array<Execute, 5>& forms, std::string_view needs) {
-  const auto with = [&](const char* immediate) { return registers + ", " + immediate; };
-  list.narrow(with("0"), narrowed<Rounding::nearest_even>, plain, lanes, forms[0], needs);
-  list.narrow(with("1"), narrowed<Rounding::toward_negative>, plain, lanes, forms[1], needs);
-  list.narrow(with("2"), narrowed<Rounding::toward_positive>, plain, lanes, forms[2], needs);
-  list.narrow(with("3"), narrowed<Rounding::toward_zero>, plain, lanes, forms[3], needs);
-  constexpr Mode modes[] = {plain,
-                            {.name = "toward_negative", .rounding = Rounding::toward_negative},
-                            {.name = "toward_positive", .rounding = Rounding::toward_positive},
-                            {.name = "toward_zero", .rounding = Rounding::toward_zero},
-                            daz,
-                            ftz};
-  for (const Mode& mode : modes)
-    list.narrow(with("4"), x86::narrowed<binary32>, mode, lanes, forms[4], needs);
+  const auto named = [&](const char* immediate) { return registers + ", " + immediate; };
+  list.narrow(named("0"), narrowed<Rounding::nearest_even>, x86::nearest, lanes, forms[0], needs);
+  list.narrow(named("1"), narrowed<Rounding::toward_negative>, x86::nearest, lanes, forms[1], needs);
+  list.narrow(named("2"), narrowed<Rounding::toward_positive>, x86::nearest, lanes, forms[2], needs);
+  list.narrow(named("3"), narrowed<Rounding::toward_zero>, x86::nearest, lanes, forms[3], needs);
+  for (const Mode& mode : x86::with(x86::with(x86::all_roundings, x86::daz), x86::ftz))
+    list.narrow(named("4"), x86::narrowed<binary32>, mode, lanes, forms[4], needs);
 }
 
 }  // namespace

@@ -46,7 +46,7 @@ std::string emulator_name(const std::string& emulator) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i] == "version") version = words[i + 1];
   }
-  return fmt::format("QEMU {}, an emulator, not silicon", version);
+  return emulator_called("QEMU " + version);
 }
 
 /// Throws std::runtime_error, which says what follows "file 'FILE' ", for rows, shards and inputs that this version has not.

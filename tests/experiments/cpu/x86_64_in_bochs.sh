@@ -41,9 +41,9 @@ if [ ! -e "$folder/made" ]; then
   quietly inside apt-get install -y --no-install-recommends "${packages[@]}"
   touch "$folder/made"
 fi
-cp "$root/experiments/cpu/in_bochs.sh" "$build/bin/validate_cpu_x86_64" "$system/root/"
-inside /root/in_bochs.sh /root/validate_cpu_x86_64 /root/found.txt --quick
-"$build/bin/validate_cpu" --from "$system/root/found.txt" --out "$folder/record" >/dev/null || [ $? -eq 1 ]
+cp "$root/experiments/cpu/in_bochs.sh" "$build/bin/validate_cpu_x86_64" "$system/opt/"
+inside /opt/in_bochs.sh /opt/validate_cpu_x86_64 /opt/found.txt --quick || [ $? -eq 1 ]
+"$build/bin/validate_cpu" --from "$system/opt/found.txt" --out "$folder/record" >/dev/null || [ $? -eq 1 ]
 python3 - "$root/experiments/records/cpu_x86_64_bochs/verdicts.csv" "$folder/record/verdicts.csv" <<'PYTHON'
 import csv, sys
 kept, found = ({row["operation"]: row for row in csv.DictReader(open(name)) if row["shards_finished"] != "0"}

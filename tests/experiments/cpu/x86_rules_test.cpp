@@ -36,10 +36,7 @@ std::vector<std::uint32_t> special_floats() {
   return codes;
 }
 
-constexpr Mode modes[] = {{},
-                          {.name = "down", .rounding = Rounding::toward_negative},
-                          {.name = "up", .rounding = Rounding::toward_positive},
-                          {.name = "zero", .rounding = Rounding::toward_zero}};
+const std::vector<Mode>& modes = x86::all_roundings;
 
 /// What the instruction, on registers, gives and raises.
 template <class Execute>
@@ -232,34 +229,42 @@ TEST_CASE("x86 rules: conversions of floats to and from doubles follow them") {
   }
 }
 
-TEST_CASE("x86 rules: conversions of floats to and from integers follow them") {
+namespace {
+
+template <typename Integer, class Rounded, class Truncated, class From>
+void check_integers(Rounded rounded, Truncated truncated, From from) {
   for (const Mode& mode : modes) {
     for (const std::uint32_t a : special_floats()) {
       const float x = std::bit_cast<float>(a);
-      const auto rounded = [&] {
-        std::uint32_t y;
-        asm volatile("cvtss2si %1, %0" : "=r"(y) : "x"(x));
-        return y;
-      };
-      const auto truncated = [&] {
-        std::uint32_t y;
-        asm volatile("cvttss2si %1, %0" : "=r"(y) : "x"(x));
-        return y;
-      };
-      const auto from = [&] {
-        float y = 0;
-        asm volatile("cvtsi2ssl %1, %0" : "+x"(y) : "r"(a));
-        return std::bit_cast<std::uint32_t>(y);
-      };
       const Operands operands{.a = a};
-      check("cvtss2si", executed_on(mode, rounded), x86::to_integer<binary32, std::int32_t>(operands, mode),
-            operands);
-      check("cvttss2si", executed_on(mode, truncated), x86::truncated<binary32, std::int32_t>(operands, mode),
-            operands);
-      check("cvtsi2ss", executed_on(mode, from), x86::from_integer<binary32, std::int32_t>(operands, mode),
-            operands);
+      check("to an integer", executed_on(mode, [&] { return rounded(x); }),
+            x86::to_integer<binary32, Integer>(operands, mode), operands);
+      check("to an integer, truncated", executed_on(mode, [&] { return truncated(x); }),
+            x86::truncated<binary32, Integer>(operands, mode), operands);
+      check("from an integer", executed_on(mode, [&] { return from(a); }),
+            x86::from_integer<binary32, Integer>(operands, mode), operands);
     }
   }
+}
+
+#define TO_INTEGER(name)                             \
+  [](float x) {                                      \
+    std::uint32_t y;                                 \
+    asm volatile(name " %1, %0" : "=r"(y) : "x"(x)); \
+    return y;                                        \
+  }
+#define FROM_INTEGER(instruction)                 \
+  [](std::uint32_t a) {                           \
+    float y = 0;                                  \
+    asm volatile(instruction : "+x"(y) : "r"(a)); \
+    return std::bit_cast<std::uint32_t>(y);       \
+  }
+
+}  // namespace
+
+TEST_CASE("x86 rules: conversions of floats to and from integers follow them") {
+  check_integers<std::int32_t>(TO_INTEGER("cvtss2si"), TO_INTEGER("cvttss2si"),
+                               FROM_INTEGER("cvtsi2ssl %1, %0"));
 }
 
 TEST_CASE("x86 rules: conversions of floats to and from unsigned integers follow them") {
@@ -267,33 +272,8 @@ TEST_CASE("x86 rules: conversions of floats to and from unsigned integers follow
     MESSAGE("skipped: needs AVX512F");
     return;
   }
-  for (const Mode& mode : modes) {
-    for (const std::uint32_t a : special_floats()) {
-      const float x = std::bit_cast<float>(a);
-      const auto rounded = [&] {
-        std::uint32_t y;
-        asm volatile("vcvtss2usi %1, %0" : "=r"(y) : "x"(x));
-        return y;
-      };
-      const auto truncated = [&] {
-        std::uint32_t y;
-        asm volatile("vcvttss2usi %1, %0" : "=r"(y) : "x"(x));
-        return y;
-      };
-      const auto from = [&] {
-        float y = 0;
-        asm volatile("vcvtusi2ssl %1, %0, %0" : "+x"(y) : "r"(a));
-        return std::bit_cast<std::uint32_t>(y);
-      };
-      const Operands operands{.a = a};
-      check("vcvtss2usi", executed_on(mode, rounded),
-            x86::to_integer<binary32, std::uint32_t>(operands, mode), operands);
-      check("vcvttss2usi", executed_on(mode, truncated),
-            x86::truncated<binary32, std::uint32_t>(operands, mode), operands);
-      check("vcvtusi2ss", executed_on(mode, from), x86::from_integer<binary32, std::uint32_t>(operands, mode),
-            operands);
-    }
-  }
+  check_integers<std::uint32_t>(TO_INTEGER("vcvtss2usi"), TO_INTEGER("vcvttss2usi"),
+                                FROM_INTEGER("vcvtusi2ssl %1, %0, %0"));
 }
 
 #else
