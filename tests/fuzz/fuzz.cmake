@@ -54,7 +54,7 @@ halflab_fuzz(shards SOURCES experiments/validation/shards.cpp LIBRARIES halflab_
 halflab_fuzz(csv SOURCES experiments/validation/record_files.cpp experiments/validation/proofs.cpp
   LIBRARIES halflab_validation halflab_experiments halflab_frame)
 halflab_fuzz(gpu_record SOURCES experiments/gpu/gpu_status/merge.cpp
-  LIBRARIES gpu_status_parts halflab_validation halflab_experiments halflab_frame halflab::fp16_cuda)
+  LIBRARIES gpu_status_parts halflab_validation halflab_experiments halflab_frame)
 halflab_fuzz(network SOURCES experiments/frame/toml_file.cpp experiments/frame/files.cpp sim/sizing/network_description.cpp
   sim/sizing/network_operations.cpp sim/sizing/network_reader.cpp
   LIBRARIES halflab_sim halflab_fp16_bulk halflab_names)

@@ -2,9 +2,7 @@
 
 #include <array>
 #include <stdexcept>
-#include <string_view>
 
-#include "experiments/frame/build_information.h"
 #include "experiments/gpu/vendor/cublas.h"
 #include "experiments/gpu/vendor/cublas_lt.h"
 #include "experiments/gpu/vendor/gpu_information.h"
@@ -43,21 +41,6 @@ std::optional<GpuInformation> gpu() {
 std::string cublas_absent() {
   const OpenedCublas cublas = open_cublas();
   return cublas.cublas ? open_cublas_lt().absent : cublas.absent;
-}
-
-Json cuda_json() {
-  constexpr std::string_view build = HALFLAB_CUDA_BUILD;
-  return build.empty() ? Json() : Json(build);
-}
-
-Json build_json() {
-  const BuildInformation& build = build_information();
-  return Json::object({{"version", build.version},
-                       {"git_revision", build.git_revision},
-                       {"git_dirty", build.git_dirty},
-                       {"compiler", build.compiler},
-                       {"compiler_flags", build.compiler_flags},
-                       {"cuda", cuda_json()}});
 }
 
 }  // namespace experiments::gpu_status

@@ -1,10 +1,9 @@
 #pragma once
-/// The GPU of this machine, its cuBLAS, and how the programs for it were built.
+/// The GPU of this machine, and its cuBLAS.
 
 #include <optional>
 #include <string>
 
-#include "experiments/frame/json.h"
 #include "experiments/frame/record.h"
 
 namespace experiments::gpu_status {
@@ -15,11 +14,5 @@ std::optional<GpuInformation> gpu();
 
 /// Why cuBLAS or cuBLASLt cannot be used, as one line; empty where they can.
 std::string cublas_absent();
-
-/// The manifest's "cuda": the kernels' compiler, architectures and flags as one text; null without kernels.
-Json cuda_json();
-
-/// Revision, compilers and flags of these programs.
-Json build_json();
 
 }  // namespace experiments::gpu_status

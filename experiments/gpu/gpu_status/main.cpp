@@ -15,6 +15,7 @@
 #include "experiments/frame/installation.h"
 #include "experiments/frame/record.h"
 #include "experiments/frame/whole_file.h"
+#include "experiments/gpu/gpu_status/build.h"
 #include "experiments/gpu/gpu_status/device.h"
 #include "experiments/gpu/gpu_status/merge.h"
 #include "experiments/gpu/gpu_status/status.h"

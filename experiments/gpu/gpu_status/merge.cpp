@@ -17,7 +17,7 @@
 #include "experiments/frame/printable.h"
 #include "experiments/frame/record.h"
 #include "experiments/frame/whole_file.h"
-#include "experiments/gpu/gpu_status/device.h"
+#include "experiments/gpu/gpu_status/build.h"
 #include "experiments/validation/record_files.h"
 
 namespace experiments::gpu_status {
