@@ -2,11 +2,11 @@
 /// Conversions and operations over arrays. Every vector path gives the bits of codec.h and arithmetic.h,
 /// those of NaNs included, whatever the number of threads.
 ///
-/// All arrays of a call must have the same length, else std::invalid_argument is thrown, as it is for a path
-/// that this processor lacks. The output may be an input of the same type, and must not overlap one, or random
-/// bits, otherwise: that, too, throws before anything is written. Arrays may be empty and begin at any address that
-/// their type allows. Needs halflab::fp16_bulk. The caller's floating-point environment has no say: another rounding direction,
-/// FTZ and DAZ are set aside for the call. Afterwards it is as it was, status flags included.
+/// All arrays of a call must have the same length, else std::invalid_argument is thrown, as it is for a path that this
+/// processor lacks. The output may be an input of the same type, and must not overlap one, or random bits, otherwise: that,
+/// too, throws before anything is written. Random bits count in stochastic rounding alone. Arrays may be empty and begin at any
+/// address that their type allows. Needs halflab::fp16_bulk. The caller's floating-point environment has no say: another
+/// rounding direction, FTZ and DAZ are set aside for the call. Afterwards it is as it was, status flags included.
 
 #include <array>
 #include <bit>
@@ -100,13 +100,13 @@ void fma(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::span<const
 /// a time, on `options.threads` threads; `options.path` has no meaning.
 template <const Format& F, typename Operation, typename... In>
 Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attributes& attributes,
-                const ArrayOptions& options, std::span<const In>... in);
+                const ArrayOptions& options, std::span<In>... in);
 
 /// Applies functions whose result is no code: out[i] = the value of an IntegerResult (to_integer_exact),
 /// or whether a Comparison holds (compare_quiet with a predicate bound). Nothing is counted.
 template <typename Value, typename Operation, typename... In>
 Flags transform_values(const Operation& operation, std::span<Value> out, const Attributes& attributes,
-                       const ArrayOptions& options, std::span<const In>... in);
+                       const ArrayOptions& options, std::span<In>... in);
 
 /// out[i] = float_to_half_bits(in[i]) with `attributes`
 void float_to_half(std::span<const float> in, std::span<std::uint16_t> out, const Attributes& attributes = {},

@@ -84,11 +84,14 @@ FP16_HD constexpr Result<F> encode(double value, const Attributes& attributes = 
 }
 
 /// The code of F for `value`, rounded once from all its bits, but in stochastic rounding: that sees the
-/// fraction as far as binary64 reaches, with a sticky bit at its end.
+/// fraction as far as binary64 reaches, with a sticky bit at its end. A signalling NaN is quiet before it is read, and
+/// raises nothing.
 template <const Format& F>
 requires(F.exponent_bits < 11 &&
          F.precision <= 51) constexpr Result<F> encode(long double value, const Attributes& attributes = {}) {
-  return encode<F>(detail::to_odd_double(value), attributes);
+  Attributes of_double = attributes;  // a normal long double may be a subnormal double
+  of_double.denormals_are_zero &= (value < 0 ? -value : value) < std::numeric_limits<long double>::min();
+  return encode<F>(detail::to_odd_double(value), of_double);
 }
 
 /// The exact value of a code.

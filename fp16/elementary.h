@@ -9,6 +9,8 @@
 /// the sign that C's Annex F gives them. All are constant expressions, unless an infinity arises
 /// on the way.
 ///
+/// Called unqualified after `using namespace fp16`, a function that C has, too, is ambiguous: fp16::exp(x) says which.
+///
 /// Errors are in ulp of the exact result (of the smallest subnormal where that is subnormal). In binary32
 /// each stated maximum was found by comparing all 2^32 inputs with binary64 arithmetic; in binary64 it bounds
 /// the largest error among 10^6 stratified inputs, compared with MPFR.
@@ -230,6 +232,44 @@ FP16_HD constexpr Real normal_cdf(Real x) {
   const Real near = Real{0.5} + (slope + slope * C::erf_ratio(Real{0.5} * (t * t)));
   const Real result = elementary::select(t < Real{1.125}, near, far);
   return elementary::select(elementary::is_nan(x), elementary::default_nan<Real>, result);
+}
+
+// No templates: of these and C's functions, the compiler would else take C's, unseen.
+FP16_HD constexpr float exp(float x) {
+  return exp<float>(x);
+}
+FP16_HD constexpr double exp(double x) {
+  return exp<double>(x);
+}
+FP16_HD constexpr float expm1(float x) {
+  return expm1<float>(x);
+}
+FP16_HD constexpr double expm1(double x) {
+  return expm1<double>(x);
+}
+FP16_HD constexpr float log(float x) {
+  return log<float>(x);
+}
+FP16_HD constexpr double log(double x) {
+  return log<double>(x);
+}
+FP16_HD constexpr float log1p(float x) {
+  return log1p<float>(x);
+}
+FP16_HD constexpr double log1p(double x) {
+  return log1p<double>(x);
+}
+FP16_HD constexpr float tanh(float x) {
+  return tanh<float>(x);
+}
+FP16_HD constexpr double tanh(double x) {
+  return tanh<double>(x);
+}
+FP16_HD constexpr float erf(float x) {
+  return erf<float>(x);
+}
+FP16_HD constexpr double erf(double x) {
+  return erf<double>(x);
 }
 
 }  // namespace fp16

@@ -80,4 +80,12 @@ FP16_HD constexpr Real pow(Real x, Real y) {
   return elementary::select(one, Real{1}, result);
 }
 
+// As in elementary.h.
+FP16_HD constexpr float pow(float x, float y) {
+  return pow<float>(x, y);
+}
+FP16_HD constexpr double pow(double x, double y) {
+  return pow<double>(x, y);
+}
+
 }  // namespace fp16

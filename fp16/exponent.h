@@ -48,7 +48,7 @@ FP16_HD constexpr IntegerResult<int> ilogb(Code<F> a, const Attributes& attribut
 }
 
 /// The exponent as a number of the format (logB with a floating-point logBFormat): of an infinity +infinity, of a
-/// zero -infinity with divide_by_zero. Exact but in E5M2, whose three digits round the larger exponents.
+/// zero -infinity with divide_by_zero. Exact but in E5M2 and its fnuz kin, whose three digits round the larger exponents.
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD constexpr Result<F> logb(Code<F> a, const Attributes& attributes = {}) {
   a = read_operand<F>(a, attributes);

@@ -28,6 +28,10 @@ template <typename Value>
 concept FitsLongDouble = std::floating_point<Value> &&
                          std::numeric_limits<Value>::digits <= std::numeric_limits<long double>::digits;
 
+/// More constrained than std::integral, so that it is chosen where both fit.
+template <typename Value>
+concept GivenInteger = std::integral<Value> && sizeof(Value) > 0;
+
 /// A half beside an integer, in either order.
 template <typename B, typename A>
 concept MixesWith = (std::same_as<A, half> && std::integral<B>) ||
@@ -40,7 +44,7 @@ concept MixesWith = (std::same_as<A, half> && std::integral<B>) ||
 ///
 /// Mixed expressions are those of the built-in types. Beside a float or a double a half takes part as one:
 /// `h * 2.0f` is a float, and needs half(...) to come back. An integer becomes a half first: `h + 1` is a
-/// half, with 2049 it adds 2048. Compared with either, a half is a float.
+/// half, with 2049 it adds 2048; std::common_type says so, too. Compared with either, a half is a float.
 ///
 /// Functions are found without a namespace: `sqrt(h)` is a half. `std::sqrt(h)` takes and returns a float, and what
 /// depends on the format is then wrong: std::nextafter, std::fpclassify.
@@ -48,15 +52,18 @@ class half {
  public:
   constexpr half() = default;
   /// Rounds once from the type given, to nearest-even; beyond the largest finite half the result is infinite.
-  /// Explicit, because it rounds, and because a half that made itself of any number would leave `h * 2.0f`
+  /// Explicit, because it rounds, and because a half that made itself of a float would leave `h * 2.0f`
   /// ambiguous.
   FP16_HD explicit constexpr half(float value) : bits_(float_to_half_bits(value)) {}
   FP16_HD explicit constexpr half(double value) : bits_(double_to_half_bits(value)) {}
   /// Long double and the other floating-point types of C++23 round once too.
   template <detail::FitsLongDouble Value>
   explicit constexpr half(Value value) : bits_(encode<binary16>(static_cast<long double>(value)).bits) {}
-  template <std::integral Integer>
+  template <detail::GivenInteger Integer>
   FP16_HD explicit constexpr half(Integer value) : bits_(from_integer<binary16>(+value).bits) {}
+  /// Unless half(...) is written out: else `h > 0 ? h : 0` would be an int, unseen, as it is to Clang still.
+  template <std::integral Integer>
+  half(Integer) = delete;
 
   template <std::integral Integer>
   FP16_HD constexpr half& operator=(Integer value) {
@@ -160,6 +167,14 @@ class half {
   FP16_HD friend constexpr std::partial_ordering operator<=>(half a, half b) {
     return compare<binary16>(a.bits_, b.bits_);
   }
+  template <std::integral Integer>
+  FP16_HD friend constexpr bool operator==(half a, Integer b) {
+    return float(a) == static_cast<float>(b);
+  }
+  template <std::integral Integer>
+  FP16_HD friend constexpr std::partial_ordering operator<=>(half a, Integer b) {
+    return float(a) <=> static_cast<float>(b);
+  }
 
 #ifdef FP16_HAS_NATIVE_HALF
   /// From and to a _Float16 a number keeps its value, and a NaN its bits.
@@ -259,6 +274,15 @@ class std::numeric_limits<fp16::half> {
 
  private:
   static constexpr fp16::half from_bits(std::uint16_t bits) { return fp16::half::from_bits(bits); }
+};
+
+template <std::integral Integer>
+struct std::common_type<fp16::half, Integer> {
+  using type = fp16::half;
+};
+template <std::integral Integer>
+struct std::common_type<Integer, fp16::half> {
+  using type = fp16::half;
 };
 
 /// Equal halves have equal hashes, -0 and +0 too.

@@ -115,4 +115,34 @@ FP16_HD constexpr half modf(half a, half* integral) {
   return half::from_bits(parts.fraction);
 }
 
+// Defined in math.h. Without these declarations a program that forgets it would call C's functions of a double.
+inline half exp(half x);
+inline half exp2(half x);
+inline half exp10(half x);
+inline half expm1(half x);
+inline half log(half x);
+inline half log2(half x);
+inline half log10(half x);
+inline half log1p(half x);
+inline half sin(half x);
+inline half cos(half x);
+inline half tan(half x);
+inline half asin(half x);
+inline half acos(half x);
+inline half atan(half x);
+inline half sinh(half x);
+inline half cosh(half x);
+inline half tanh(half x);
+inline half asinh(half x);
+inline half acosh(half x);
+inline half atanh(half x);
+inline half cbrt(half x);
+inline half erf(half x);
+inline half erfc(half x);
+inline half tgamma(half x);
+inline half lgamma(half x);
+inline half pow(half x, half y);
+inline half hypot(half x, half y);
+inline half atan2(half y, half x);
+
 }  // namespace fp16

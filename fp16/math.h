@@ -29,7 +29,7 @@
 #include <string_view>
 
 #include "bulk.h"
-#include "half.h"
+#include "half_functions.h"
 #include "unpacked.h"
 
 namespace fp16 {
@@ -63,12 +63,16 @@ class UnaryFunction {
   std::string_view name() const { return definition_.name; }
 
   Result<binary16> operator()(Code<binary16> a, const Attributes& attributes = {}) const;
-  Result<binary16> operator()(half a, const Attributes& attributes) const {
+  template <std::same_as<half> Half>
+  Result<binary16> operator()(Half a, const Attributes& attributes) const {
     return (*this)(a.bits(), attributes);
   }
 
   /// Nearest-even.
-  half operator()(half a) const { return half::from_bits(results(Rounding::nearest_even)[a.bits()]); }
+  template <std::same_as<half> Half>
+  half operator()(Half a) const {
+    return half::from_bits(results(Rounding::nearest_even)[a.bits()]);
+  }
 
   /// The values rounded to odd in binary32. A domain error is a NaN, a pole an infinity, as are exact
   /// infinities at infinite arguments. The entries of NaNs are NaNs.

@@ -69,7 +69,7 @@ requires(F.has_arithmetic()) FP16_HD
   });
 }
 
-/// a - n b with n = a / b rounded toward zero: the result has the sign of `a` and is smaller than `b` (C's
+/// a - n b with n = a / b rounded toward zero: the result has the sign of `a` and is smaller than |b| (C's
 /// fmod).
 template <const Format& F>
 requires(F.has_arithmetic()) FP16_HD

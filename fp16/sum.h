@@ -137,8 +137,8 @@ FP16_HD constexpr Result<F> sum_kahan(std::span<const Bits<F>> values, const Att
 /// Neumaier, "Rundungsfehleranalyse einiger Verfahren zur Summation endlicher Summen", 1974: a sequential sum
 /// s; the error of each step, (larger - t) + smaller by magnitude, v being the smaller when they are equal,
 /// is added to c, which starts from +0; the result is s + c. Error at most u |sum| + gamma(n-1)^2 S (Ogita,
-/// Rump and Oishi, "Accurate sum and dot product", 2005, proposition 4.5). An infinity among the values or
-/// partial sums makes the result a NaN.
+/// Rump and Oishi, "Accurate sum and dot product", 2005, proposition 4.5). An infinity among two or more
+/// values or their partial sums makes the result a NaN.
 template <const Format& F>
 FP16_HD constexpr Result<F> sum_neumaier(std::span<const Bits<F>> values, const Attributes& attributes = {}) {
   if (values.size() <= 1) return sum_sequential<F>(values, attributes);

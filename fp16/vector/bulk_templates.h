@@ -24,9 +24,10 @@ void require_apart(const char* name, std::span<const std::byte> a, std::span<con
 /// Throws std::invalid_argument if `out` shares a byte with another array of the call, unless that is the very array,
 /// of the same type, that an element of `out` is made from.
 template <typename Out, typename... In>
-void require_apart(std::span<Out> out, const ArrayOptions& options, std::span<const In>... in) {
-  const auto from = [&]<typename Each>(std::span<const Each> each) {
-    if (std::is_same_v<Out, Each> && static_cast<const void*>(each.data()) == out.data()) return;
+void require_apart(std::span<Out> out, const ArrayOptions& options, std::span<In>... in) {
+  const auto from = [&]<typename Each>(std::span<Each> each) {
+    if (std::is_same_v<Out, std::remove_const_t<Each>> && static_cast<const void*>(each.data()) == out.data())
+      return;
     require_apart("out", std::as_bytes(out), std::as_bytes(each));
   };
   (from(in), ...);
@@ -156,7 +157,7 @@ void operate_array(ArrayOperation operation, const ArrayFormat& format, ScalarOp
 
 template <const Format& F, typename Scalar, typename... In>
 void operate(ArrayOperation operation, Scalar scalar, std::span<Bits<F>> out, const Attributes& attributes,
-             const ArrayOptions& options, std::span<const In>... in) {
+             const ArrayOptions& options, std::span<In>... in) {
   if constexpr (has_vector_arithmetic(F)) {
     (require_length("operand", in.size(), out.size()), ...);
     require_random_bits(attributes, options, out.size());
@@ -188,8 +189,7 @@ namespace detail {
 /// store(i, operation(in[i]...)) for all elements; returns the union of the flags.
 template <typename Operation, typename Store, typename Out, typename... In>
 Flags transform_elements(const Operation& operation, const Store& store, std::span<Out> out,
-                         const Attributes& attributes, const ArrayOptions& options,
-                         std::span<const In>... in) {
+                         const Attributes& attributes, const ArrayOptions& options, std::span<In>... in) {
   const std::size_t size = out.size();
   (require_length("operand", in.size(), size), ...);
   require_random_bits(attributes, options, size);
@@ -217,7 +217,7 @@ Flags transform_elements(const Operation& operation, const Store& store, std::sp
 
 template <const Format& F, typename Operation, typename... In>
 Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attributes& attributes,
-                const ArrayOptions& options, std::span<const In>... in) {
+                const ArrayOptions& options, std::span<In>... in) {
   const auto store = [&](std::size_t i, const Result<F>& result, RoundingCounts& counts) {
     out[i] = result.bits;
     counts += detail::counts_of<F>(result);
@@ -227,7 +227,7 @@ Flags transform(const Operation& operation, std::span<Bits<F>> out, const Attrib
 
 template <typename Value, typename Operation, typename... In>
 Flags transform_values(const Operation& operation, std::span<Value> out, const Attributes& attributes,
-                       const ArrayOptions& options, std::span<const In>... in) {
+                       const ArrayOptions& options, std::span<In>... in) {
   const auto store = [&](std::size_t i, const auto& result, RoundingCounts&) {
     if constexpr (requires { result.holds; }) {
       out[i] = result.holds;

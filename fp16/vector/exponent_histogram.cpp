@@ -161,10 +161,19 @@ std::optional<int> ExponentHistogram::highest_exponent() const {
   return max_exponent - static_cast<int>(occupied - octaves_.rbegin());
 }
 
+namespace {
+
+/// Beyond these scales every value is lost in the same way.
+int within_reach(int log2_scale) {
+  return std::clamp(log2_scale, -1000, 1000);
+}
+
+}  // namespace
+
 std::uint64_t ExponentHistogram::flushed_at_scale(int log2_scale) const {
   std::uint64_t count = 0;
   for (int exponent = min_exponent; exponent <= max_exponent; ++exponent) {
-    const int scaled = exponent + log2_scale;
+    const int scaled = exponent + within_reach(log2_scale);
     if (scaled < -25) count += octave(exponent).total;
     if (scaled == -25) count += octave(exponent).powers_of_two;
   }
@@ -174,7 +183,7 @@ std::uint64_t ExponentHistogram::flushed_at_scale(int log2_scale) const {
 std::uint64_t ExponentHistogram::subnormal_at_scale(int log2_scale) const {
   std::uint64_t count = 0;
   for (int exponent = min_exponent; exponent <= max_exponent; ++exponent) {
-    const int scaled = exponent + log2_scale;
+    const int scaled = exponent + within_reach(log2_scale);
     if (scaled >= -25 && scaled <= -15) count += octave(exponent).total;
     if (scaled == -25) count -= octave(exponent).powers_of_two;
     if (scaled == -15) count -= octave(exponent).near_next;
@@ -185,7 +194,7 @@ std::uint64_t ExponentHistogram::subnormal_at_scale(int log2_scale) const {
 std::uint64_t ExponentHistogram::overflowed_at_scale(int log2_scale) const {
   std::uint64_t count = 0;
   for (int exponent = min_exponent; exponent <= max_exponent; ++exponent) {
-    const int scaled = exponent + log2_scale;
+    const int scaled = exponent + within_reach(log2_scale);
     if (scaled > 15) count += octave(exponent).total;
     if (scaled == 15) count += octave(exponent).top;
   }

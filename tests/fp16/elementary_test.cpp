@@ -1,12 +1,40 @@
 #include "fp16/elementary.h"
 
 #include <doctest/doctest.h>
+#include <math.h>  // C's functions without a namespace
 
 #include <bit>
 #include <cstdint>
 #include <limits>
 
 #include "tests/fp16/elementary_oracle.h"
+
+namespace unqualified {
+
+using namespace fp16;
+template <typename Real>
+concept calls_a_function = requires(Real x) {
+  exp(x);
+}
+|| requires(Real x) {
+  expm1(x);
+}
+|| requires(Real x) {
+  log(x);
+}
+|| requires(Real x) {
+  log1p(x);
+}
+|| requires(Real x) {
+  tanh(x);
+}
+|| requires(Real x) {
+  erf(x);
+};
+static_assert(!calls_a_function<float> && !calls_a_function<double>);
+static_assert(requires(double x) { fp16::exp(x); });
+
+}  // namespace unqualified
 
 namespace fp16 {
 namespace {

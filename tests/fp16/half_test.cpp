@@ -43,13 +43,25 @@ concept can_be_added_to_a_half = requires(half h, Value value) {
 static_assert(can_be_added_to_a_half<half> && can_be_added_to_a_half<unsigned long>);
 static_assert(!can_be_added_to_a_half<float> && !can_be_added_to_a_half<long double>);
 
+template <typename Value>
+concept can_be_chosen_beside_a_half = requires(half h, Value value) {
+  h > value ? h : value;
+};
+static_assert(can_be_chosen_beside_a_half<half> && can_be_chosen_beside_a_half<float>);
+#ifndef __clang__
+static_assert(!can_be_chosen_beside_a_half<int> && !can_be_chosen_beside_a_half<unsigned long>);
+#endif
+static_assert(std::is_same_v<std::common_type_t<half, int>, half> &&
+              std::is_same_v<std::common_type_t<unsigned long, half>, half> &&
+              std::is_same_v<std::common_type_t<half, double>, double>);
+
 static_assert(half().bits() == 0);
 static_assert(half(1.5f) + half(0.25f) == half(1.75));
 static_assert(half(1) / half(3) == half::from_bits(0x3555));
 static_assert(fma(half::from_bits(0x6a40), half::from_bits(0xad70), half::from_bits(0x00b3)).bits() ==
               0xdc3f);
 static_assert(sqrt(half(2)) == half::from_bits(0x3da8));
-static_assert(half(0.5) < 1.0f && half(2) == 2);
+static_assert(half(0.5) < 1.0f && half(2) == 2 && 3 > half(2) && 2049 != half(2048));
 
 TEST_CASE("numeric_limits: values against exact rationals") {
   const auto exact = [](half a) { return oracle::exact_value(a.bits()); };
@@ -134,7 +146,10 @@ TEST_CASE("a long double is rounded once, from all its digits") {
   CHECK(encode<binary16>(-beyond_double, {Rounding::toward_zero}).bits == 0xfbff);
   CHECK(half(std::numeric_limits<long double>::infinity()).bits() == 0x7c00);
   CHECK(isnan(half(std::numeric_limits<long double>::quiet_NaN())));
+  const Attributes flushing{.rounding = Rounding::toward_positive, .denormals_are_zero = true};
+  CHECK(encode<binary16>(1e-320L, flushing).bits == 1);
   const long double below_double = std::numeric_limits<long double>::denorm_min();
+  CHECK(encode<binary16>(below_double, flushing) == Result<binary16>{});
   CHECK(encode<binary16>(-below_double, {Rounding::toward_negative}).bits == 0x8001);
   CHECK(half(-below_double).bits() == 0x8000);
   for (int code = 0; code < 0x7c00; ++code) {

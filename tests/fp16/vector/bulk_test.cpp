@@ -15,7 +15,9 @@
 
 #include "fp16/codec.h"
 #include "fp16/comparison.h"
+#include "fp16/half.h"
 #include "fp16/integral.h"
+#include "fp16/remainder.h"
 #include "tests/fp16/vector/hard_operands.h"
 #include "tests/oracle/hard_cases.h"
 
@@ -306,6 +308,9 @@ TEST_CASE("empty arrays are nothing to do, an operand may come twice, an excepti
     if (a == 0x1234) throw std::runtime_error("found");
     return {.bits = a, .flags = {}};
   };
+  std::vector<half> a(3, half(5)), b(3, half(3)), rest(3);
+  transform<binary16>(remainder<binary16>, bits_of(rest), {}, {}, bits_of(a), bits_of(b));
+  CHECK(rest == std::vector(3, half(-1)));
   std::vector<std::uint16_t> marked(in.a.size(), 0);
   marked.back() = 0x1234;
   CHECK_THROWS_WITH_AS(transform<binary16>(fails_late, std::span(out), {}, {.threads = 3}, Codes(marked)),

@@ -289,6 +289,10 @@ TEST_CASE("predictions equal casting value by value at every scale") {
     REQUIRE(histogram.subnormal_at_scale(log2_scale) == counts.subnormal);
     REQUIRE(histogram.overflowed_at_scale(log2_scale) == counts.overflowed);
   }
+  constexpr int largest = std::numeric_limits<int>::max();
+  CHECK(histogram.overflowed_at_scale(largest) == histogram.nonzero_finite());
+  CHECK(histogram.flushed_at_scale(largest) == 0);
+  CHECK(histogram.flushed_at_scale(-largest) == histogram.nonzero_finite());
 }
 
 TEST_CASE("predictions equal the direct count on a million gradient-like values") {

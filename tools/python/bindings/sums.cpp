@@ -198,7 +198,9 @@ void bind_sums(py::module_& module) {
       module, "sum(values, order='sequential', format='binary16', **attributes)",
       "Sums along the last axis in one of halflab.sum_orders; every partial sum is a number of `format`,\n"
       "which is the accumulator: sum(halves, format='binary32') adds halves in FP32. `counts` counts each\n"
-      "sum once, by all its flags. An infinity makes a NaN of 'kahan' and 'neumaier'.\n\n"
+      "sum once, by all its flags. An infinity among two values makes a NaN of 'neumaier', and of 'kahan' "
+      "where\n"
+      "another value follows.\n\n"
       ">>> halflab.sum([[2048.0, 1.0, 1.0], [1.0, 1.0, 2048.0]], 'sequential')\n"
       "array([2048., 2050.])",
       sum);
