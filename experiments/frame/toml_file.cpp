@@ -84,15 +84,23 @@ class Scan {
     if (character == '=' && is_in_value_ && !is_in_name_) return "an = within a value is not allowed";
     if (is_beyond_ascii(character))
       return "a letter beyond ASCII is not allowed outside of strings and comments";
-    if (character > ' ') is_at_line_start_ = false;
+    if (character > ' ') {
+      is_at_line_start_ = false;
+      last_ = character;
+    }
     if (!is_in_name_) {
       count_brackets(character);
       tell_values_from_keys(character);
     }
     return count_dots(character);
   }
-  void pass_string() { is_at_line_start_ = false; }
+  void pass_string() {
+    is_at_line_start_ = false;
+    last_ = '"';
+  }
   bool is_in_value() const { return is_in_value_; }
+  /// Whether what stands before, blanks and comments aside, lets a value begin here.
+  bool may_begin_value() const { return std::string_view("=[{,").find(last_) != std::string_view::npos; }
 
  private:
   void count_brackets(char character) {
@@ -114,6 +122,7 @@ class Scan {
 
   std::string_view toml_;
   int dots_ = 0;      ///< since what parts keys and values
+  char last_ = '\n';  ///< that was no blank and no comment
   std::string open_;  ///< brackets of arrays and inline tables
   bool is_at_line_start_ = true;
   bool is_in_name_ = false;   ///< of a table, between brackets
@@ -136,6 +145,8 @@ std::optional<TomlFault> fault_before_parsing(std::string_view toml) {
       const char before = i > begin ? toml[i - 1] : '\n';
       if (before_strings.find(before) == std::string_view::npos || (before == '.' && scan.is_in_value()))
         return fault("a quote within a word is not allowed outside of strings");
+      if (scan.is_in_value() && !scan.may_begin_value())
+        return fault("a quote behind a value is not allowed");
       scan.pass_string();
       const std::size_t end = end_of_string(toml, i);
       if (has_letter_beyond_ascii_after_backslash(toml.substr(i, end - i)))

@@ -117,6 +117,15 @@ TEST_CASE("toml: a second = of a key is refused before it is read, as what follo
                  "1},\n]\nw = 1\n") == "");
 }
 
+TEST_CASE("toml: a quote behind a value is refused before it is read, as what follows has no bounds") {
+  for (const std::string text : {"oa=4442-06-43 3 \"\xEF\xB9\xBF\x0f", "x = 1 \"\xEF\xB9\xBF\"\n",
+                                 "x = 'a' \"b\"\n", "x = [1 # =\n\"a\"]\n"})
+    CHECK(error_of(text) == std::string(text.starts_with("x = [") ? "FILE:2" : "FILE:1") +
+                                ": a quote behind a value is not allowed");
+  CHECK(error_of("x = [\n1, # c\n\"a\", [ 'b'\n]]\ny = {a = \"b\", \"c\" = 'd', 'e'.\"f\" = [{\"g\" = "
+                 "1}]}\n\"h\" = 2\n") == "");
+}
+
 TEST_CASE("toml: quoted parts of keys follow dots, wherever keys stand") {
   CHECK(error_of("a.\"b\" = 1\nc.'d' = {a.\"b\" = 1, c.\"d\" = [1, 2], e.\"f\" = 2}\ng.\"h\" = "
                  "[\n1,\n2]\ni.\"j\" = 3\n") == "");
