@@ -34,4 +34,7 @@ set style fill solid 1.0 noborder
 inline constexpr std::string_view palette =
     "0 '#FDE725', 1 '#7AD151', 2 '#22A884', 3 '#2A788E', 4 '#414487', 5 '#440154'";
 
+/// What lies beyond where a heat map has an answer.
+inline constexpr std::string_view beyond_range = "#D9D9D9";
+
 }  // namespace experiments::figure_style

@@ -408,6 +408,30 @@ TEST_CASE("halflab hist: a scale is recommended where it helps alone") {
   }
 }
 
+TEST_CASE("halflab hist: what a scale cannot keep is not called kept, and what decides of it is named") {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "d");
+  const auto add = [&](const std::string& name, std::vector<float> values) {
+    write<float>(directory / (name + ".npy"), "<f4", values);
+  };
+  add("d/large", {3e5f, 1.0f});
+  add("d/small", std::vector<float>(1000, 1e-9f));
+  add("d/spread", {1e-3f, 1e-8f, 1e-3f});
+  const std::string out = run_halflab({"hist", (directory / "d").string()}).out;
+  INFO(out);
+  for (const char* const sentence :
+       {"overflow binary16 and 99.6 % become zero; S must be 2^-3 or less.",
+        "large alone sets the limit of S: without it, 0 % of the values become zero at S = 2^25, the largest "
+        "for the others.",
+        "All that is not zero in 1 of 3 tensors becomes zero.", "  2^-15 to 2^-3: 99.6 %\n"})
+    CHECK(out.find(sentence) != std::string::npos);
+  CHECK(out.find("hold exact zeros") == std::string::npos);
+  write<std::uint16_t>(directory / "h.npy", "<f2", {0x0000, 0x0001, 0x3c00});
+  CHECK(run_halflab({"hist", (directory / "h.npy").string()})
+            .out.find("1 tensor stored as binary16 holds exact zeros beside subnormal numbers") !=
+        std::string::npos);
+}
+
 TEST_CASE("halflab hist: block formats count scales, the dead zone and clipping, and name the worst block") {
   const TemporaryDirectory directory;
   std::vector<float> values(7 * 40);

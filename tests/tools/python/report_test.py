@@ -553,6 +553,32 @@ class Arrays(Pages):
         page = Page(halflab.report_gradients({"a": [np.inf, 1e-3], "b": [1.0]}, self.folder / "page.html").path)
         self.assert_says(page, "Not finite already, which no scale cures: values of a.")
 
+    def test_subnormal_numbers_have_fewer_digits(self):
+        page = Page(halflab.report_gradients({"a": np.ldexp(1.5, np.arange(-24, -19))}, self.folder / "page.html").path)
+        self.assertEqual(page.title, "FP16 keeps these gradients at S = 1, 100 % of them with fewer digits")
+        self.assert_says(page, "For more digits scale the loss with S = 2^34: 0 % are subnormal there, 100 % here.")
+        page = Page(halflab.report_gradients({"a": [1.0, 0.5]}, self.folder / "page.html").path)
+        self.assert_says(page, "Nothing: no scale keeps more.")
+
+    def test_what_overflows_is_named(self):
+        page = Page(halflab.report_gradients({"a": [1e6, 1e-3], "b": [1e-3]}, self.folder / "page.html").path)
+        self.assert_says(page, "Scale the loss with S = 2^-5, or see why a is so large.")
+
+    def test_zeros_of_FP16_may_have_been_made_before(self):
+        with np.errstate(under="ignore"):
+            lost = spread(-21).astype(np.float16)
+        self.assertTrue(0 < np.mean(lost == 0) < 0.9)
+        told = "a holds FP16 with exact zeros beside subnormal numbers."
+        page = Page(halflab.report_gradients({"a": lost, "b": spread(-5)}, self.folder / "page.html").path)
+        self.assert_says(page, told)
+        for values in (lost.astype(np.float32), lost[lost != 0], np.where(np.abs(lost) < 2.0**-14, 0, lost)):
+            page = Page(halflab.report_gradients({"a": values}, self.folder / "page.html").path)
+            self.assertNotIn(told, page.text)
+
+    def test_a_folder_that_is_not_there_is_named(self):
+        with self.assertRaisesRegex(FileNotFoundError, "/nowhere/page.html'$"):
+            halflab.report_gradients(self.gradients, "/nowhere/page.html")
+
     def test_files_of_many_tensors(self):
         np.savez(self.folder / "both.npz", **self.gradients)
         report = halflab.report_gradients({"step": str(self.folder / "both.npz")}, self.folder / "page.html")

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "experiments/frame/figure.h"
+#include "experiments/frame/figure_style.h"
 #include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "experiments/gradient_histogram/paper3.h"
@@ -81,16 +82,34 @@ Figure histogram_figure(const Findings& found) {
 }
 
 /// The tensors that lose most, in the order of the files; `left_out` says of which others.
-std::vector<std::string> drawn_tensors(const Findings& found, std::string& left_out) {
+std::vector<const TensorFound*> drawn_tensors(const Findings& found, std::string& left_out) {
   std::vector<const TensorFound*> drawn = found.by_loss();
   if (drawn.size() > most_tensors) {
     left_out = fmt::format(" Drawn are the {} of {} tensors that lose most.", most_tensors, drawn.size());
     drawn.resize(most_tensors);
   }
   std::ranges::sort(drawn);
+  return drawn;
+}
+
+std::vector<std::string> names_of(const std::vector<const TensorFound*>& tensors) {
   std::vector<std::string> names;
-  for (const TensorFound* const tensor : drawn) names.push_back(tensor->name);
+  for (const TensorFound* const tensor : tensors) names.push_back(tensor->name);
   return names;
+}
+
+/// Where a tensor overflows, right of its largest scale, in grey.
+std::string overflow_marks(const Findings& found, const std::vector<const TensorFound*>& tensors,
+                           double highest) {
+  std::string marks;
+  for (std::size_t row = 1; row <= tensors.size(); ++row) {
+    const double first = *found.forecast(*tensors[row - 1]).headroom_log2() + 0.5;
+    if (first < highest)
+      marks += fmt::format(
+          "set object rectangle from {},{}.5 to {},{}.5 fillcolor rgb '{}' fillstyle solid noborder\n", first,
+          row - 1, highest, row, figure_style::beyond_range);
+  }
+  return marks;
 }
 
 Figure tensors_figure(const Findings& found) {
@@ -98,7 +117,7 @@ Figure tensors_figure(const Findings& found) {
   std::string left_out;
   const bool has_room = at.subnormal - at.zero > 0.15 * (at.highest - at.lowest);
   const HeatMapAxes axes{
-      .tensors = drawn_tensors(found, left_out),
+      .tensors = names_of(drawn_tensors(found, left_out)),
       .lowest = at.lowest,
       .highest = at.highest,
       .x_label = "binary exponent, floor(log₂ |x|)",
@@ -129,18 +148,22 @@ Figure scales_figure(const Findings& found) {
   for (const TensorFound& tensor : found.tensors)
     highest = std::max(highest, found.forecast(tensor).headroom_log2().value_or(highest));
   std::string left_out;
-  const HeatMapAxes axes{.tensors = drawn_tensors(found, left_out),
+  const std::vector<const TensorFound*> drawn = drawn_tensors(found, left_out);
+  const double right = std::min(highest, 60) + 0.5;
+  const HeatMapAxes axes{.tensors = names_of(drawn),
                          .lowest = first_scale_log2(found) - 0.5,
-                         .highest = std::min(highest, 60) + 0.5,
+                         .highest = right,
                          .x_label = "log₂ of the scale S",
                          .color_label = "become zero, %",
-                         .x_marks = marks({{.x = static_cast<double>(found.shown_log2),
+                         .x_marks = overflow_marks(found, drawn, right) +
+                                    marks({{.x = static_cast<double>(found.shown_log2),
                                             .label = fmt::format("S = 2^{{{}}}", found.shown_log2),
                                             .label_height = 1}})};
   return {
       .name = "scales",
       .title = fmt::format("What becomes zero in {} at each scale", found.format.name),
-      .caption = fmt::format("Of each tensor's non-zero values; white: nothing. The line is the {} scale.{}",
+      .caption = fmt::format("Of each tensor's non-zero values; white: nothing; grey: something overflows. "
+                             "The line is the {} scale.{}",
                              found.shown_log2 == found.recommended_log2 ? "recommended" : "asked", left_out),
       .script = heat_maps({{.table = "scales",
                             .title = "",

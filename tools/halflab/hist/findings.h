@@ -45,7 +45,7 @@ struct Findings {
     return {tensor.exponents, format.format, scaled_by_log2};
   }
   double share(const TensorFound& tensor, std::uint64_t count) const;
-  /// Those in which something non-zero is, the ones that lose most at S = 1 first.
+  /// Those in which something non-zero is, the ones that lose most at S = 1 first; of as much the smaller first.
   std::vector<const TensorFound*> by_loss() const;
 };
 
@@ -60,5 +60,6 @@ experiments::Outputs outputs();
 /// `figure`: what is asked for by --figure.
 void report(experiments::Run& run, const Findings& found, std::string_view figure);
 void draw_figures(experiments::Run& run, const Findings& found, std::string_view figure);
+void write_verdict(experiments::RunRecord& record, const Findings& found);
 
 }  // namespace halflab::hist

@@ -240,7 +240,8 @@ std::vector<const TensorFound*> Findings::by_loss() const {
     if (tensor.exponents.nonzero_finite() > 0) sorted.push_back(&tensor);
   }
   std::ranges::stable_sort(sorted, std::greater(), [this](const TensorFound* tensor) {
-    return share(*tensor, tensor->at_one.flushed + tensor->at_one.overflowed);
+    return std::pair(share(*tensor, tensor->at_one.flushed + tensor->at_one.overflowed),
+                     -tensor->exponents.max_abs());
   });
   return sorted;
 }

@@ -1,7 +1,7 @@
 """What to do about findings, as sentences of HTML."""
 
 from .findings import nearest_log2
-from .words import code, listed, module, power, s_is, steps_of
+from .words import code, listed, module, named, percent, power, s_is, steps_of
 
 
 def to_do(found):
@@ -99,8 +99,16 @@ def _how_to_scale(found, start):
 
 
 def to_do_with(tensors):
+    """To the tensors of no run."""
     best, used = tensors.total.recommended, tensors.log2_used or 0
-    needs_less = bool(tensors.total.share("overflowed", used))
-    if best is not None and (needs_less or tensors.gains(best)):
+    if best is None:
+        return ["Nothing: there is nothing to scale."]
+    overflowing = [row for row in tensors.rows if row.forecast.share("overflowed", used)]
+    if overflowing:
+        return [f"Scale the loss with {s_is(power(best))}, or see why {named(overflowing)} {'is' if len(overflowing) == 1 else 'are'} so large."]
+    if tensors.gains(best):
         return [f"Scale the loss with {s_is(power(best))}."]
+    if tensors.keeps_digits(best):
+        shares = [percent(tensors.total.share("subnormal", log2)) for log2 in (used, best)]
+        return [f"For more digits scale the loss with {s_is(power(best))}: {shares[1]} are subnormal there, {shares[0]} here."]
     return ["Nothing: no scale keeps more."]

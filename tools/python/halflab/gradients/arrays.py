@@ -12,7 +12,7 @@ from .._arrays import numbers
 from .._halflab import ExponentHistogram
 from ..tensors import read_tensors
 from . import page
-from .findings import BINARY16, Forecast, Row, Tensors
+from .findings import BINARY16, NOTICEABLE, Forecast, Row, Tensors
 
 
 class CastForecast(Forecast):
@@ -86,9 +86,16 @@ def report_gradients(tensors, out, format="binary16", scaled_by=1):
     forecasts = {name: _forecast_of(name, values, format, log2) for name, values in arrays.items()}
     total = _forecast(list(arrays.values()), format, log2)
     rows = [Row(name, "gradient", forecast) for name, forecast in forecasts.items()]
-    found = Tensors(rows, total, log2 if log2 else None, what="which the values carry")
+    were_fp16 = [row for row, values in zip(rows, arrays.values()) if _was_fp16(values, row.forecast.histogram, log2)]
+    found = Tensors(rows, total, log2 if log2 else None, what="which the values carry", were_fp16=were_fp16)
     path = page.write(page.arrays_page(found), out)
     return GradientReport(path, {name: forecast.histogram for name, forecast in forecasts.items()}, total.recommended)
+
+
+def _was_fp16(values, histogram, scaled_by_log2):
+    """Whether an array is of FP16 and has what FP16 leaves where it loses values."""
+    is_fp16 = str(getattr(values, "dtype", "")).removeprefix("torch.") == "float16"
+    return is_fp16 and histogram.zero >= NOTICEABLE * histogram.total and histogram.zones(scaled_by_log2)["subnormal"] > 0
 
 
 def _log2_of(scaled_by):

@@ -103,6 +103,7 @@ class Tensors:
     exact       whether S was a power of two
     what        the S used, in words
     left_out    rows of those that do not count, since they are made in FP32
+    were_fp16   rows of FP16 arrays with zeros beside subnormal numbers: FP16 may have made these before they were counted
     """
 
     rows: list
@@ -112,6 +113,7 @@ class Tensors:
     exact: bool = True
     what: str = "which most steps had"
     left_out: list = ()
+    were_fp16: list = ()
 
     def wholly_lost(self, log2_scale):
         return [row for row in self.rows if row.forecast.share("flushed", log2_scale) == 1]
@@ -158,6 +160,11 @@ class Tensors:
             return False
         lost, still = (sum(self.total.share(zone, log2) for zone in zones) for log2 in (used, log2_scale))
         return lost - still >= NOTICEABLE
+
+    def keeps_digits(self, log2_scale):
+        """Whether noticeably fewer values are subnormal at this scale than at the one used."""
+        used, still = (self.total.share("subnormal", log2) for log2 in (self.log2_used or 0, log2_scale))
+        return used - still >= NOTICEABLE
 
     def _is_weighty(self, rows):
         values = sum(row.forecast.histogram.total for row in self.rows)

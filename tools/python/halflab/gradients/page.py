@@ -96,6 +96,8 @@ def write(page, out):
     try:
         temporary.write_text(page, encoding="utf-8")
         os.replace(temporary, out)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(out)) from None
     finally:
         temporary.unlink(missing_ok=True)
     return out
@@ -128,7 +130,7 @@ def record_page(found):
 def arrays_page(tensors):
     """The page of tensors that belong to no run."""
     best = tensors.total.recommended
-    body = advised(advice.to_do_with(tensors)) + paragraphs(words.losses(tensors, best) + words.not_finite(tensors))
+    body = advised(advice.to_do_with(tensors)) + paragraphs(words.losses(tensors, best) + words.zero_before(tensors) + words.not_finite(tensors))
     body += figures.heat_map(tensors)
     return document(words.headline_of(tensors), body + section("Tensor by tensor", tensor_table(tensors, best)))
 

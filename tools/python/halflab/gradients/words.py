@@ -227,7 +227,9 @@ def _numbers(skips):
 def _untold(found, untold):
     which = "it" if len(untold) == len(found.blamed) else steps_of(untold)
     reason = next((skip["twin"] for skip in untold if skip.get("twin")), None)
-    why = f"run {code('watch')} with {code('twin=compute_loss')}"
+    why = "the record has no repeat of it with a smaller one"
+    if found.is_of_torch:
+        why = f"run {code('watch')} with {code('twin=compute_loss')}"
     if found.applied:
         why = "a step that was applied is not repeated with other scales"
     elif reason:
@@ -329,7 +331,22 @@ def headline_of(tensors):
         return f"These gradients overflow {name} at {scale_used}"
     if tensors.verdict == "flushes":
         return f"{name} makes {_flushed(tensors)} of these gradients zero at {scale_used}"
-    return f"{name} {tensors.verdict} these gradients at {scale_used}"
+    headline = f"{name} {tensors.verdict} these gradients at {scale_used}"
+    best = tensors.total.recommended
+    if tensors.verdict == "keeps" and tensors.keeps_digits(best):
+        headline += f", {percent(tensors.total.share('subnormal', tensors.log2_used or 0))} of them with fewer digits"
+    return headline
+
+
+def zero_before(tensors):
+    """Which tensors, that belong to no run, may have lost values before they were counted."""
+    if not tensors.were_fp16:
+        return []
+    hold = "holds" if len(tensors.were_fp16) == 1 else "hold"
+    return [
+        f"{named(tensors.were_fp16)} {hold} FP16 with exact zeros beside subnormal numbers. How many of these zeros FP16 made "
+        "cannot be told from them; gradients kept in FP32 tell it."
+    ]
 
 
 def not_finite(tensors):
