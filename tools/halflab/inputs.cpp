@@ -48,7 +48,9 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
   command_line.add_words("PATH", inputs.paths,
                          ".npy, .npz, .safetensors (or its index.json), a folder of these, or raw numbers",
                          at_least);
-  command_line.add("--select", inputs.select, "only tensors in whose names this is found", "REGEX");
+  command_line.add("--select", inputs.select,
+                   "only tensors in whose names this is found, as it stands or else as a regular expression",
+                   "TEXT");
   command_line.add("--dtype", inputs.dtype, dtype_help, "FORMAT");
   command_line.add("--shape", inputs.shape, "of a raw file, such as 128,64; a vector without", "SIZES");
 }

@@ -93,6 +93,12 @@ bool can_be_codes(const StoredTensor& tensor) {
 }  // namespace
 
 TensorSet::TensorSet(const std::vector<std::string>& paths, const RawLayout& raw) {
+  std::set<fs::path> given;
+  for (const std::string& path : paths) {
+    std::error_code is_none;
+    if (!given.insert(fs::weakly_canonical(path, is_none)).second)
+      throw std::runtime_error(fmt::format("'{}' is given twice; allowed: each path once", path));
+  }
   const std::vector<std::string> prefix = prefixes(paths);
   for (std::size_t i = 0; i < paths.size(); ++i) read_path(paths[i], prefix[i], raw);
 }
@@ -156,19 +162,27 @@ std::set<std::string> TensorSet::read_file(const fs::path& file, const std::stri
   return names;
 }
 
-void TensorSet::select(const std::string& expression) {
-  try {
-    const std::regex regex(expression);
-    const auto is_other = [&](const StoredTensor& tensor) { return !std::regex_search(tensor.name, regex); };
-    const bool finds_some = !std::ranges::all_of(tensors_, is_other);
-    if (!finds_some)
+void TensorSet::select(const std::string& text) {
+  const auto has_text = [&](const StoredTensor& tensor) {
+    return tensor.name.find(text) != std::string::npos;
+  };
+  std::function<bool(const StoredTensor&)> is_selected = has_text;
+  if (std::ranges::none_of(tensors_, has_text)) {
+    try {
+      is_selected = [regex = std::regex(text)](const StoredTensor& tensor) {
+        return std::regex_search(tensor.name, regex);
+      };
+    } catch (const std::regex_error& error) {
       throw std::invalid_argument(
-          fmt::format("'{}' is found in none of the {} names of tensors{}", expression, tensors_.size(),
-                      tensors_.empty() ? "" : fmt::format(", such as '{}'", tensors_.front().name)));
-    std::erase_if(tensors_, is_other);
-  } catch (const std::regex_error& error) {
-    throw std::invalid_argument(fmt::format("'{}' is no regular expression ({})", expression, error.what()));
+          fmt::format("'{}' is in no name of a tensor, and no regular expression ({})", text, error.what()));
+    }
   }
+  if (std::ranges::none_of(tensors_, is_selected))
+    throw std::invalid_argument(
+        fmt::format("'{}' is found in none of the {} names of tensors{}", text, tensors_.size(),
+                    tensors_.empty() ? "" : fmt::format(", such as '{}'", tensors_.front().name)));
+  std::erase_if(tensors_, std::not_fn(is_selected));
+  std::erase_if(passed_over_, std::not_fn(is_selected));
 }
 
 bool TensorSet::has_read(const fs::path& file) const {

@@ -29,9 +29,9 @@ class TensorSet {
   /// The metadata of all safetensors files, in order.
   const std::vector<std::pair<std::string, std::string>>& metadata() const { return metadata_; }
 
-  /// Keeps the tensors in whose names the regular expression (ECMAScript) is found. Throws std::invalid_argument where it
-  /// is none, or finds nothing.
-  void select(const std::string& expression);
+  /// Keeps the tensors in whose names the text is found, as it stands; where it stands in none, as a regular expression
+  /// (ECMAScript). Throws std::invalid_argument where it is none, or finds nothing.
+  void select(const std::string& text);
 
   /// Whether the files hold one tensor alone, of numbers or not, whatever is selected.
   bool holds_one() const { return tensors_of_files_ == 1; }

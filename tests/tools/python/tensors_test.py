@@ -117,8 +117,12 @@ class Tensors(Case):
         read = lambda select: list(halflab.read_tensors(self.folder / "x.npz", select=select))
         self.assertEqual(read("w[0-9]"), ["w1", "w2"])
         self.assertEqual(read("labels"), ["labels"])
+        np.savez(self.folder / "jax.npz", **{"['params']['w']": self.values, "['params']['b']": self.values})
+        jax = halflab.read_tensors(self.folder / "jax.npz", select="['params']['w']")
+        self.assertEqual(list(jax), ["['params']['w']"])
         self.assert_refused("is found in none of the 4 names of tensors, such as 'w1'", read, "gradient")
-        self.assert_refused("is no regular expression", read, "(")
+        self.assert_refused("no regular expression", read, "(")
+        self.assert_refused("no regular expression", read, 3)
 
     def test_refusals(self):
         refused = self.assert_refused

@@ -16,7 +16,7 @@ def read_tensors(*paths, select=None, dtype=None, shape=None, codes=False):
     .pth by PyTorch, as weights alone. Formats that numpy has not (bfloat16, FP8, FP6, FP4) are decoded to float32, exactly;
     float16, float32, float64, integers and booleans are what they are, but for dtype; complex numbers are passed over.
 
-    select  a regular expression: only tensors in whose names it is found
+    select  only tensors in whose names this is found, as it stands; where it stands in none, as a regular expression
     dtype   the format of files without a header, of arrays whose type numpy does not know, and of integers of as many bits,
             up to 16, which are then its codes
     shape   of files without a header; a vector where none is given
@@ -45,13 +45,13 @@ def _selection(select):
     """A function of names that gives those wanted."""
     if select is None:
         return list
-    try:
-        regex = re.compile(select)
-    except (re.error, TypeError) as error:
-        raise ValueError(f"read_tensors: select = {_halflab.shown(select)} is no regular expression ({error})") from None
 
     def wanted(names):
-        found = [name for name in names if regex.search(name)]
+        try:
+            found = [name for name in names if select in name] or list(filter(re.compile(select).search, names))
+        except (re.error, TypeError) as error:
+            shown = _halflab.shown(select)
+            raise ValueError(f"read_tensors: select = {shown} is in no name, and no regular expression ({error})") from None
         if not found:
             such_as = f", such as '{names[0]}'" if names else ""
             raise ValueError(f"read_tensors: select = {_halflab.shown(select)} is found in none of the {len(names)} names of tensors{such_as}")

@@ -214,8 +214,22 @@ TEST_CASE("tensor_files: folders, shards and several paths give names that tell 
   CHECK_THROWS_WITH(set.select("("), doctest::Contains("no regular expression"));
   set.select("^s|a$");
   CHECK(names_of(set) == std::vector<std::string>{"deep/a", "s/w"});
+  CHECK_THROWS_WITH(TensorSet({first, again, first}), doctest::Contains("is given twice"));
   CHECK(NamedTensor((directory / "d/s.safetensors:w").string()).tensor().name == "w");
   CHECK_THROWS_WITH(NamedTensor((directory / "d/s.safetensors:v").string()), doctest::Contains("as in '"));
+}
+
+TEST_CASE("tensor_files: what stands in a name selects before it is taken for a regular expression") {
+  const TemporaryDirectory directory;
+  const std::string one = test::npy_file(test::npy_dictionary("<f2", "False", "(1,)"), "\1\2");
+  const std::string file =
+      write(directory / "g.npz", test::zip_file({{"['p']['w'].npy", one}, {"['p']['b'].npy", one}}));
+  TensorSet set({file});
+  set.select("['p']['w']");
+  CHECK(names_of(set) == std::vector<std::string>{"['p']['w']"});
+  TensorSet both({file});
+  both.select("[wb]'\\]$");
+  CHECK(both.tensors().size() == 2);
 }
 
 TEST_CASE("tensor_files: raw files and arrays of unnamed types are read as told") {
