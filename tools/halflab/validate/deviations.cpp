@@ -64,11 +64,9 @@ class Collector {
   }
 
   void add(std::string text, decltype(Deviation::explains) explains,
-           decltype(Deviation::contradicts) contradicts, bool is_rounding = false) {
-    deviations_.push_back({.text = std::move(text),
-                           .explains = std::move(explains),
-                           .contradicts = std::move(contradicts),
-                           .is_rounding = is_rounding});
+           decltype(Deviation::contradicts) contradicts) {
+    deviations_.push_back(
+        {.text = std::move(text), .explains = std::move(explains), .contradicts = std::move(contradicts)});
   }
 
   void add_subnormals() {
@@ -76,6 +74,13 @@ class Collector {
     add("it flushes subnormal results to zero", flushing(true, false));
     add("it reads subnormal operands as zeros", flushing(false, true));
     add("it reads subnormal operands as zeros and flushes subnormal results", flushing(true, true));
+    for (const bool operands : {false, true}) {
+      Attributes before = flushing(true, operands);
+      before.tininess = fp16::Tininess::before_rounding;
+      add(fmt::format("it {}flushes results that are below the normal numbers before they are rounded",
+                      operands ? "reads subnormal operands as zeros and " : ""),
+          before);
+    }
     const Evaluate flushed = with_flushed(in(function_.name));
     add("it flushes results that are subnormal once they are rounded", flushed, flushing(false, false));
     add("it reads subnormal operands as zeros and flushes results that are subnormal once they are rounded",
@@ -312,8 +317,8 @@ class Collector {
           if (questions.is_nan(result)) return false;
           const Reach reach = reach_of(codes);
           return reach.is_known && !reach.holds(questions.ordinal(result), result);
-        },
-        true);
+        });
+    deviations_.back().is_rounding = deviations_.back().is_range = true;
   }
 
   /// x/2 (1 + y). Of y near -1 a float is off by up to four units in its last place, unless it is -1.

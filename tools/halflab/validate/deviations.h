@@ -17,6 +17,8 @@ struct Deviation {
   std::function<bool(const Operands& operands, std::uint64_t result)> contradicts;
   /// Whether it says how results are rounded, so that a kernel has one such deviation and no second.
   bool is_rounding = false;
+  /// Whether it says only between which results the kernel's lie.
+  bool is_range = false;
 };
 
 /// At most this many, so that a set of them fits into a word.

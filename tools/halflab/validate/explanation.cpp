@@ -39,11 +39,13 @@ std::vector<DeviationSet> explanations(const Counts& counts, const std::vector<D
   std::vector<DeviationSet> best;
   const auto look = [&](auto&& self, DeviationSet& chosen, std::size_t from, int left) -> void {
     if (explains_all(counts, chosen)) {
-      const auto place = [&](const DeviationSet& set) {
-        std::uint64_t contradictions = 0;
-        for (const std::size_t i : set) contradictions += counts.contradictions[i];
-        return std::pair(set.size(), contradictions);
+      const auto contradictions = [&](const DeviationSet& set) {
+        std::uint64_t results = 0;
+        for (const std::size_t i : set) results += counts.contradictions[i];
+        return results;
       };
+      const auto place = [&](const DeviationSet& set) { return std::pair(set.size(), contradictions(set)); };
+      if (sampling * contradictions(chosen) > counts.differing) return;
       if (!best.empty() && place(chosen) > place(best.front())) return;
       if (!best.empty() && place(chosen) < place(best.front())) best.clear();
       best.push_back(chosen);

@@ -19,7 +19,7 @@ struct AllContradictions {
 };
 
 /// The smallest sets that together explain all, with at most one way of rounding; of these those that the fewest right
-/// results of the sample contradict.
+/// results of the sample contradict. None against which more right results speak than wrong ones for it.
 std::vector<DeviationSet> explanations(const Counts& counts, const std::vector<Deviation>& deviations);
 
 /// The deviations that are in one of the sets.

@@ -170,8 +170,10 @@ constexpr std::array in_doubles{
     InDoubles{"sigmoid", fp16::sigmoid<double>}, InDoubles{"softplus", fp16::softplus<double>},
     InDoubles{"tanh", fp16::tanh<double>},       InDoubles{"erf", fp16::erf<double>}};
 
-std::uint64_t rounded_bfloat16(const InDoubles& row, const Operands& codes, const Attributes& attributes) {
+std::uint64_t rounded_bfloat16(const InDoubles& row, const Operands& codes, Attributes attributes) {
   using fp16::bfloat16, fp16::binary64;
+  // Before rounding it is not known on which side of the smallest normal number the value lies.
+  attributes.tininess = fp16::Tininess::after_rounding;
   const auto operand = static_cast<std::uint16_t>(codes[0]);
   if (fp16::is_nan<bfloat16>(operand)) return fp16::convert<bfloat16, bfloat16>(operand, attributes).bits;
   const Bits<binary64> argument = fp16::detail::widened<binary64, bfloat16>(operand, attributes).bits;

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <ranges>
 #include <stdexcept>
@@ -146,15 +148,38 @@ void write(const std::vector<std::string>& paths, const std::vector<Bytes>& byte
   const std::string void_type = fmt::format("V{}", type.bits / 8);
   files::ElementType named = type;
   if (named.npy.empty()) named.npy = void_type;
+  // All of them or none: none takes its name before all are written.
+  std::vector<std::unique_ptr<experiments::WholeFile>> whole;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
+    experiments::WholeFile& file = *whole.emplace_back(std::make_unique<experiments::WholeFile>(paths[i]));
     if (is_hex(paths[i])) {
-      experiments::write_file(paths[i], hex_lines(bytes[i], static_cast<std::size_t>(type.bits / 8)));
-      continue;
+      file.stream() << hex_lines(bytes[i], static_cast<std::size_t>(type.bits / 8));
+    } else {
+      file.stream() << files::npy_header(named, {count});
+      file.stream().write(reinterpret_cast<const char*>(bytes[i].data()),
+                          static_cast<std::streamsize>(bytes[i].size()));
     }
-    std::string contents = files::npy_header(named, {count});
-    contents.append(reinterpret_cast<const char*>(bytes[i].data()), bytes[i].size());
-    experiments::write_file(paths[i], contents);
+    if (!file.stream().flush()) file.publish();  // throws, with the reason
   }
+  for (const auto& file : whole) file->publish();
+}
+
+/// Whether `halflab validate` knows a result for operands of the format.
+bool has_results(const Function& function, const fp16::NamedFormat& operands) {
+  return std::ranges::any_of(fp16::formats, [&](const fp16::NamedFormat& result) {
+    return function.in(operands.format, result.format, fp16::Rounding::nearest_even) != nullptr;
+  });
+}
+
+void require_results(const Function& function, const fp16::NamedFormat& operands) {
+  if (has_results(function, operands)) return;
+  std::vector<std::string_view> allowed;
+  for (const fp16::NamedFormat& each : fp16::formats) {
+    if (has_results(function, each)) allowed.push_back(each.name);
+  }
+  throw std::invalid_argument(
+      fmt::format("--format: no results of {} are known for operands of {}; allowed: {}", function.name,
+                  operands.name, fmt::join(allowed, ", ")));
 }
 
 Written write_operands(const Options& options, experiments::Run& run) {
@@ -167,6 +192,7 @@ Written write_operands(const Options& options, experiments::Run& run) {
   if (type == nullptr || type->bits < 8)
     throw std::invalid_argument(
         fmt::format("--format: {} has no elements of whole bytes in a file", format->name));
+  require_results(function, *format);
   const OperandList list(function, format->format, options.count, options.seed);
   const Shard shard = shard_of(options.shard);
   const auto border = [&](std::uint64_t part) {

@@ -22,8 +22,6 @@ namespace {
 namespace files = experiments::tensor_files;
 
 constexpr std::uint64_t results_of_a_piece = 1 << 18, results_of_a_block = 1 << 13;
-/// Of right results every so many are held to the deviations.
-constexpr std::uint64_t sampling = 61;
 
 struct NanRule {
   std::string_view name;
@@ -275,6 +273,10 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
   const AllContradictions against = contradictions(all, question, members_of(sets));
   found.explanation = best_of(sets, against);
   for (const std::size_t i : found.explanation) found.contradictions += against.of[i];
+  if (found.contradictions.results > found.counts.differing) {
+    found.explanation.clear();
+    found.contradictions = {};
+  }
   return found;
 }
 

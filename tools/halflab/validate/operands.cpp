@@ -1,7 +1,10 @@
 #include "tools/halflab/validate/operands.h"
 
 #include <array>
+#include <bit>
 
+#include "fp16/bits.h"
+#include "fp16/codec.h"
 #include "fp16/philox.h"
 
 namespace halflab::validate {
@@ -14,6 +17,22 @@ std::uint64_t mask_of(int bits) {
   return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
 }
 
+/// The number of a narrower format with that place, or the middle between it and the next; beyond the last, where an
+/// infinity would lie were the exponents to go on.
+template <const fp16::Format& F>
+double narrower(std::uint64_t random) {
+  const std::uint64_t largest = F.max_finite_code(), all = random >> 8;
+  const std::uint64_t code = random % 8 == 0   ? largest - all % 4
+                             : random % 8 == 1 ? (std::uint64_t{1} << F.trailing_bits()) - 2 + all % 4
+                             : random % 8 == 2 ? all % (std::uint64_t{1} << F.trailing_bits())
+                                               : all % (largest + 1);
+  const auto value = [](std::uint64_t of) -> double {
+    return fp16::decode<F>(static_cast<fp16::Bits<F>>(of));
+  };
+  const double low = value(code), high = code < largest ? value(code + 1) : 2 * low - value(code - 1);
+  return (random >> 3 & 3) == 0 ? low : (low + high) / 2;
+}
+
 }  // namespace
 
 OperandList::OperandList(const Function& function, const fp16::Format& format,
@@ -24,7 +43,10 @@ OperandList::OperandList(const Function& function, const fp16::Format& format,
       size_(is_complete_ ? std::uint64_t{1} << function.arity * format.width()
                          : static_cast<std::uint64_t>(weighted.value_or(default_weighted))),
       seed_(seed),
-      multiply_(find_function("multiply").in(format, format, fp16::Rounding::nearest_even)) {}
+      multiply_(find_function("multiply").in(format, format, fp16::Rounding::nearest_even)),
+      from_binary64_(function.name == "cast" && format.width() > 16
+                         ? function.in(fp16::binary64, format, fp16::Rounding::nearest_even)
+                         : nullptr) {}
 
 Operands OperandList::operator[](std::uint64_t index) const {
   if (!is_complete_) return weighted(index);
@@ -40,6 +62,15 @@ Operands OperandList::weighted(std::uint64_t index) const {
   if (arity_ > 1) codes[1] = weighted_code(index, 1, codes[0]);
   if (arity_ > 2) codes[2] = weighted_code(index, 2, multiply_ ? multiply_(codes, {}) : codes[0]);
   return codes;
+}
+
+std::uint64_t OperandList::beside_narrower(std::uint64_t random) const {
+  const std::uint64_t where = random >> 8;
+  const double value = random % 8 < 4    ? narrower<fp16::binary16>(where)
+                       : random % 8 < 6  ? narrower<fp16::bfloat16>(where)
+                       : random % 8 == 6 ? narrower<fp16::e4m3>(where)
+                                         : narrower<fp16::e5m2>(where);
+  return from_binary64_({std::bit_cast<std::uint64_t>(value)}, {}) + (random >> 3 & 31) % 5 - 2;
 }
 
 std::uint64_t OperandList::weighted_code(std::uint64_t index, std::uint64_t operand,
@@ -71,6 +102,9 @@ std::uint64_t OperandList::weighted_code(std::uint64_t index, std::uint64_t oper
       return has_near ? signed_code((near & ~fractions) + ((random % 25 - 12) << trailing) +
                                     (random >> 32 & fractions))
                       : random & all;
+    case 6:
+    case 7:
+      return from_binary64_ ? signed_code(beside_narrower(random)) : random & all;
     default:
       return random & all;
   }

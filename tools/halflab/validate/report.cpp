@@ -5,6 +5,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "experiments/frame/columns.h"
@@ -138,7 +139,9 @@ const SummaryOf<Findings> summary{
      {"one_nan", "results where what is expected or the result alone is a NaN", of_counts(&Counts::one_nan)},
      {"nan_bits", "NaNs with other bits than expected", of_counts(&Counts::nan_bits)},
      {"most_ulp", "largest distance", [](const Findings& found) { return found.counts.by_ulp.most; }},
-     {"explanation", "the deviations that explain all that differs, or nothing", explanation_text}}};
+     {"explanation", "the deviations that explain all that differs, or nothing", explanation_text},
+     {"contradicted", "right results that these deviations would not give",
+      [](const Findings& found) { return found.contradictions.results; }}}};
 
 void write_tables(RunRecord& record, const Findings& found) {
   const auto add_example = counterexamples_table.start(record);
@@ -181,9 +184,8 @@ std::string answer(const Findings& found) {
 std::string contradiction_clause(const Findings& found) {
   return found.contradictions.results > 0
              ? fmt::format(
-                   " But not everywhere: some right results would be other ones then, such as that at "
-                   "index {}.",
-                   found.contradictions.first)
+                   " But not everywhere: {} right results would be other ones then, the first at index {}.",
+                   found.contradictions.results, found.contradictions.first)
              : "";
 }
 
@@ -194,22 +196,38 @@ std::string nan_clause(const Findings& found) {
              : "";
 }
 
+/// Of what does not explain all, or against which too much speaks, that which explains most; empty where that is little.
+std::string best_clause(const Findings& found) {
+  std::size_t best = 0;
+  const auto explained = [&](std::size_t i) { return DeviationRow{found, i}.explained(); };
+  for (std::size_t i = 1; i < found.deviations.size(); ++i) {
+    const auto place = [&](std::size_t of) {
+      return std::tuple(found.counts.contradictions[of] * sampling <= explained(of), explained(of));
+    };
+    if (place(i) > place(best)) best = i;
+  }
+  const std::uint64_t against = found.counts.contradictions[best] * sampling;
+  if (found.deviations.empty() || explained(best) * 10 < found.counts.differing || against > explained(best))
+    return {};
+  return fmt::format("; that {} explains {}", found.deviations[best].text, explained(best));
+}
+
 std::string explanation_sentence(const Findings& found) {
-  constexpr std::uint64_t roughest_ulp = 64;
+  constexpr std::uint64_t roughest_ulp = 64, few = 16;
   const Counts& counts = found.counts;
   if (counts.differing == 0) return {};
+  const bool is_range =
+      std::ranges::any_of(found.explanation, [&](std::size_t i) { return found.deviations[i].is_range; });
+  if (is_range && counts.differing < few)
+    return fmt::format("What can explain them, though so few prove nothing: {}.{}{}", explanation_text(found),
+                       contradiction_clause(found), nan_clause(found));
   if (!found.explanation.empty())
     return fmt::format("What explains all of them: {}.{}{}", explanation_text(found),
                        contradiction_clause(found), nan_clause(found));
-  std::string sentence = "No known deviation explains all of them";
-  std::size_t best = 0;
-  const auto explained = [&](std::size_t i) { return DeviationRow{found, i}.explained(); };
-  for (std::size_t i = 0; i < found.deviations.size(); ++i) best = explained(i) > explained(best) ? i : best;
-  if (!found.deviations.empty() && explained(best) > 0)
-    sentence += fmt::format("; that {} explains {}", found.deviations[best].text, explained(best));
+  std::string sentence = "No known deviation explains all of them" + best_clause(found);
   if (counts.one_nan == 0 && counts.by_ulp.most > 0 && counts.by_ulp.most <= roughest_ulp)
     sentence += fmt::format(". It is an approximation of at most {} ulp", counts.by_ulp.most);
-  return sentence + ".";
+  return sentence + "." + nan_clause(found);
 }
 
 std::string examples_text(const Findings& found) {

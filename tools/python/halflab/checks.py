@@ -73,6 +73,7 @@ class Validation:
     beyond           of these, not allowed
     most_ulp         the largest distance
     explanation      the known deviations that explain all that differs, or ""
+    contradicted     right results that these would not give
     distances        the table of ulp: from_ulp, to_ulp, results
     counterexamples  the first results that differ: what is wrong, then NaNs of other bits, then what is allowed
     parts            results that differ, and by how much, by where the operands lie
@@ -91,6 +92,7 @@ class Validation:
     beyond: int
     most_ulp: int
     explanation: str
+    contradicted: int
     distances: np.ndarray = field(repr=False)
     counterexamples: np.ndarray = field(repr=False)
     deviations: np.ndarray = field(repr=False)
@@ -100,7 +102,8 @@ class Validation:
     def __str__(self):
         found = f"{self.verdict}: {self.differing} of {self.results} results of {self.operation} differ"
         distance = f", by up to {self.most_ulp} ulp" if self.differing else ""
-        return found + distance + (f"; {self.explanation}" if self.explanation else "")
+        but = f", but {self.contradicted} right results speak against it" if self.contradicted else ""
+        return found + distance + (f"; {self.explanation}{but}" if self.explanation else "")
 
     def _repr_svg_(self):
         return self.figure
@@ -208,6 +211,7 @@ def _merged(operation, parts, is_complete):
     worst = max(parts, key=lambda part: (part[1].summary["beyond"], part[1].summary["differing"]))
     differing = [summary for summary in summaries if summary["differing"]]
     explanations = {summary["explanation"] for summary in differing}
+    explanation = explanations.pop() if len(explanations) == 1 else ""
     return Validation(
         verdict=max((summary["class"] for summary in summaries), key=("equal", "within", "different").index),
         operation=operation,
@@ -216,7 +220,8 @@ def _merged(operation, parts, is_complete):
         differing=sum(summary["differing"] for summary in summaries),
         beyond=sum(summary["beyond"] for summary in summaries),
         most_ulp=max(summary["most_ulp"] for summary in summaries),
-        explanation=explanations.pop() if len(explanations) == 1 else "",
+        explanation=explanation,
+        contradicted=sum(summary["contradicted"] for summary in differing) if explanation else 0,
         distances=_summed(parts, "distances", ("from_ulp", "to_ulp")),
         counterexamples=_counterexamples(parts),
         deviations=worst[1].tables["deviations"],
