@@ -119,6 +119,9 @@ TEST_CASE("halflab reveal: functions of Python are asked in a process of their o
   CHECK(summary("numpy:sum", "float32").at("arithmetic").string() == "binary32");
   for (const char* const box : {"boxes:left", "boxes:exact"})
     CHECK(summary(box, "float32").at("arithmetic").string() == "binary64, not rounded to binary32");
+  const auto all_at_once = run_halflab({"reveal", "--python", "boxes:exact", "--interpreter", interpreter,
+                                        "--dtype", "float16", "--terms", "8"});
+  CHECK(all_at_once.out.find("sums 8 numbers of binary16 at one time") != std::string::npos);
   const auto check_refused = [&](const std::string& box, const std::string& message) {
     const test::CommandRun run = run_halflab({"reveal", "--python", box, "--interpreter", interpreter});
     INFO(run.err);

@@ -132,6 +132,7 @@ bool is_summed_by(const fp16::SummationTree& tree, const std::string& order) {
 }
 
 std::vector<std::string> orders_of(const fp16::SummationTree& tree, experiments::Run& run) {
+  if (!tree.is_binary()) return {};  // all of ours are
   const std::vector<std::string> names = order_names();
   experiments::Progress progress = run.progress("known orders", names.size());
   std::vector<std::string> orders;
