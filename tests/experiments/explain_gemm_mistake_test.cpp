@@ -210,6 +210,32 @@ TEST_CASE("explain_gemm: numbers that are all stored on one side of the exact on
   CHECK(rounded_by(fp16::Rounding::nearest_away) == "none");
 }
 
+TEST_CASE(
+    "explain_gemm: numbers on one side of the exact ones are told of long sums, whose errors hide it one by "
+    "one") {
+  Case wrong(binary16, 32, 1024, 32);
+  const auto rounded_by = [&](fp16::Rounding rounding) {
+    wrong.write_codes([&](double exact) {
+      const auto sum = static_cast<float>(exact * (1 + 0x1p-22));  // what FP32 may make of it
+      return std::uint32_t{fp16::encode<binary16>(sum, {.rounding = rounding}).bits};
+    });
+    return wrong.name();
+  };
+  CHECK(rounded_by(fp16::Rounding::toward_zero) == "truncated");
+  REQUIRE(wrong.mistake());
+  CHECK(wrong.mistake()->what.find(" outputs lie nearer to 0 than their exact values") != std::string::npos);
+  CHECK(rounded_by(fp16::Rounding::toward_positive) == "rounded_up");
+  CHECK(rounded_by(fp16::Rounding::toward_negative) == "rounded_down");
+  CHECK(rounded_by(fp16::Rounding::nearest_even) == "none");
+
+  // Sums that lie just above whole numbers, which nearest ones are below.
+  for (std::size_t i = 0; i < wrong.problem.a.size(); ++i)
+    wrong.problem.a[i] = i % 1024 == 0 ? 0x1p-9f : static_cast<float>(i % 5);
+  for (std::size_t i = 0; i < wrong.problem.b.size(); ++i)
+    wrong.problem.b[i] = i / 32 == 0 ? 0x1p-9f : static_cast<float>(i % 2);
+  CHECK(rounded_by(fp16::Rounding::nearest_even) == "none");
+}
+
 TEST_CASE("explain_gemm: a transposed operand is wrong however far FP16 sums of that depth may be off") {
   constexpr std::size_t deep = 2000;
   Case wrong(binary16, 12, deep, 12);
