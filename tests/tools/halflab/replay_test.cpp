@@ -272,6 +272,28 @@ TEST_CASE("halflab replay: a CSV file may begin with a byte-order mark") {
               .integer() == 1);
 }
 
+TEST_CASE(
+    "halflab replay: a table of S and overflows alone is a record, and a largest gradient tells its "
+    "overflow's size") {
+  const TemporaryDirectory directory;
+  const auto skips = [&](const std::string& csv, const std::string& scaler) {
+    const test::CommandRun run =
+        run_halflab({"replay", write(directory / "r.csv", csv), "--scalers", scaler});
+    CHECK(run.exit_code == 0);
+    return run.out;
+  };
+  const std::string alone =
+      skips("step,scale,found_inf\n0,65536,1\n1,32768,0\n2,32768,0\n", "static:scale=131072");
+  INFO(alone);
+  CHECK(alone.find("skips 1 (2 cannot be told)") != std::string::npos);
+  const std::string csv = "step,scale,max_abs,found_inf\n0,65536,1.25,1\n1,65536,0.25,1\n";
+  CHECK(skips(csv, "static:scale=1024").find("skips 0 (1 cannot be told)") != std::string::npos);
+  const std::string untold = skips("step,max_abs\n0,1\n1,1\n", "adaptive");
+  INFO(untold);
+  CHECK(untold.find("adaptive cannot be told at any step") != std::string::npos);
+  CHECK(untold.find("2^") == std::string::npos);
+}
+
 TEST_CASE("halflab replay: what is no record is one line and exit code 2") {
   const TemporaryDirectory directory;
   std::filesystem::create_directory(directory / "r");

@@ -26,6 +26,7 @@ struct Group {
 std::vector<Group> groups_of(const std::vector<Replay>& replays) {
   std::vector<Group> groups;
   for (const Replay& replay : replays) {
+    if (!replay.is_told()) continue;
     const auto is_same = [&](const Group& group) {
       return std::ranges::equal(group.first->steps, replay.steps, {}, &ReplayedStep::scale,
                                 &ReplayedStep::scale);
@@ -43,6 +44,7 @@ std::vector<Group> groups_of(const std::vector<Replay>& replays) {
 
 void draw_figures(Run& run, const Findings& found) {
   const std::vector<Group> groups = groups_of(found.replays);
+  if (groups.empty()) return;
   std::vector<Curve> curves;
   std::vector<std::string> titles;
   for (const Group& group : groups) {

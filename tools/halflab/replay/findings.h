@@ -69,8 +69,8 @@ struct Findings {
   bool equals_record(const Replay& replay) const;
 };
 
-/// A record's folder, or one that a single record lies in; or a CSV file with the columns step and max_abs (largest
-/// gradient, S divided out), and perhaps scale and found_inf. Throws std::runtime_error, naming the file.
+/// A record's folder, or one that a single record lies in; or a CSV file with the column step and max_abs (largest
+/// gradient, S divided out), or scale and found_inf, or all of them. Throws std::runtime_error, naming the file.
 experiments::GradientRecord read_record(const std::string& path);
 
 /// None where the file is no log of Apex, DeepSpeed or fairseq.

@@ -30,6 +30,9 @@ std::optional<bool> overflows(const StepGradients& step, double scale) {
   }
   if (is_known(step.scale) && scale > step.scale) return true;
   if (std::isinf(step.max_abs)) return true;  // of a table without S: not finite though S is divided out
+  // A largest gradient that explains the overflow is the one that overflowed; a smaller one is the largest beside it.
+  if (is_known(step.scale) && step.scale * step.max_abs >= overflows_from)
+    return scale * step.max_abs >= overflows_from;
   if (is_known(step.twin_max_abs_all) && std::isfinite(step.twin_max_abs_all))
     return scale * step.twin_max_abs_all >= overflows_from;
   return std::nullopt;

@@ -56,11 +56,11 @@ Columns columns_of(const std::string& first_line, const std::string& file) {
     if (header[i] == "scale") columns.scale = i;
     if (header[i] == "found_inf") columns.found_inf = i;
   }
-  if (!columns.step || !columns.max_abs)
+  if (!columns.step || !(columns.max_abs || (columns.scale && columns.found_inf)))
     throw std::runtime_error(
         fmt::format("file '{}' is no record: its first line is '{}', and no line is an overflow's of Apex, "
                     "DeepSpeed or fairseq; allowed: their logs, a folder that --record wrote, or a CSV file "
-                    "whose first line names the columns, as step,max_abs",
+                    "whose first line names the columns, as step,max_abs or step,scale,found_inf",
                     file, experiments::one_line(bare(first_line).substr(0, 60))));
   return columns;
 }
@@ -108,7 +108,7 @@ StepGradients step_of(const std::vector<std::string>& cells, const Columns& colu
   StepGradients step{.step = step_number(number(cells[*columns.step], place), place),
                      .scale = value(columns.scale, scale),
                      .max_abs = max_abs};
-  const bool looked = !cells[*columns.max_abs].empty();
+  const bool looked = columns.max_abs && !cells[*columns.max_abs].empty();
   step.found_nonfinite =
       columns.found_inf ? truth(cells[*columns.found_inf], place) : looked && !std::isfinite(max_abs);
   if (step.found_nonfinite && looked && !std::isfinite(max_abs))

@@ -191,11 +191,12 @@ TextTable verdict_table(const Findings& found) {
   for (const Replay& replay : found.replays) {
     const ScalerRow row{found, replay};
     const auto flushed = replay.mean_flushed_share();
-    table.rows.push_back({replay.scaler, replay.is_told() ? fmt::format("{}", replay.skipped()) : "-",
-                          fmt::format("{}", replay.untold()), fmt::format("2^{:.4g}", row.extreme(false)),
-                          fmt::format("2^{:.4g}", row.extreme(true)),
-                          fmt::format("2^{:.4g}", std::log2(replay.steps.back().scale)),
-                          flushed ? percent(*flushed) : "-", row.as_recorded("-")});
+    const auto if_told = [&](const std::string& cell) { return replay.is_told() ? cell : "-"; };
+    const auto power = [&](double log2) { return if_told(fmt::format("2^{:.4g}", log2)); };
+    table.rows.push_back({replay.scaler, if_told(fmt::format("{}", replay.skipped())),
+                          fmt::format("{}", replay.untold()), power(row.extreme(false)),
+                          power(row.extreme(true)), power(std::log2(replay.steps.back().scale)),
+                          if_told(flushed ? percent(*flushed) : "-"), row.as_recorded("-")});
     if (!replay.abort_reason.empty())
       table.notes.push_back(fmt::format("{} ends the run after {}: {}.", replay.scaler,
                                         counted(replay.steps.size(), "step"), replay.abort_reason));
