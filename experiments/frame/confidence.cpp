@@ -107,7 +107,7 @@ std::string percent_with_interval(std::span<const double> shares, int decimals) 
                      100 * most, decimals);
 }
 
-std::string signed_with_interval(const Estimate& difference, double factor, int decimals) {
+std::string signed_with_interval(const Estimate& difference, double factor, int decimals, double least) {
   if (!std::isfinite(difference.mean)) return "-";
   const auto bound = [&](double value) {
     const std::string text = signed_text(factor * value, decimals);
@@ -115,7 +115,7 @@ std::string signed_with_interval(const Estimate& difference, double factor, int 
   };
   std::string text = signed_text(factor * difference.mean, decimals);
   if (difference.count >= Estimate::enough_values && std::isfinite(difference.half_width))
-    text += fmt::format(" [{}, {}]", bound(difference.lower()), bound(difference.upper()));
+    text += fmt::format(" [{}, {}]", bound(std::max(difference.lower(), least)), bound(difference.upper()));
   return text;
 }
 

@@ -2,6 +2,7 @@
 /// Means of a few runs, and how far they can be trusted.
 
 #include <cstddef>
+#include <limits>
 #include <span>
 #include <string>
 
@@ -59,7 +60,9 @@ std::string with_interval(const Estimate& value, double factor, int decimals);
 /// none of theirs, with the smallest and the largest of them: "86.20 (64.50 to 95.90)".
 std::string percent_with_interval(std::span<const double> shares, int decimals);
 
-/// A difference with its sign and, of enough values, its interval: "+0.12 [-0.30, 0.54]"; "-" as above.
-std::string signed_with_interval(const Estimate& difference, double factor, int decimals);
+/// A difference with its sign and, of enough values, its interval: "+0.12 [-0.30, 0.54]"; "-" as above. The interval ends at
+/// the least that a difference can be, as -1 of a ratio less 1.
+std::string signed_with_interval(const Estimate& difference, double factor, int decimals,
+                                 double least = -std::numeric_limits<double>::infinity());
 
 }  // namespace experiments

@@ -33,9 +33,9 @@ std::string setting_of(const sim::Network& network, const std::map<std::string, 
 std::uint64_t beside_context(const sim::Card& card, double context_mib) {
   const auto context = static_cast<std::uint64_t>(std::llround(context_mib * 0x1p20));
   if (context < card.memory_bytes) return card.memory_bytes - context;
-  throw std::invalid_argument(
-      fmt::format("--context-mib: {} leave nothing of the card's {} bytes; allowed: less", context_mib,
-                  card.memory_bytes));
+  throw std::invalid_argument(fmt::format(
+      "--context-mib: {} leave nothing of the card's {} bytes; allowed: less, or more by --memory-gib",
+      context_mib, card.memory_bytes));
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "experiments/frame/text_table.h"
 #include "experiments/memory_anatomy/findings.h"
@@ -74,15 +76,18 @@ std::string batch_table(const std::vector<Fit>& fits) {
   return table.text();
 }
 
-std::string class_table(const ClassShares& network, const ClassShares& encoder) {
-  TextTable table{
-      .columns = {"operator class", "FLOP", "time", "BERT encoder: FLOP", "published", "time", "published"},
-      .rows = {}};
+/// With what is published of BERT's encoder beside it, or without.
+std::string class_table(const ClassShares& network, const std::optional<ClassShares>& encoder) {
+  TextTable table{.columns = {"operator class", "FLOP", "time"}, .rows = {}};
+  if (encoder)
+    table.columns.insert(table.columns.end(), {"BERT encoder: FLOP", "published", "time", "published"});
   for (std::size_t i = 0; i < network.size(); ++i) {
-    table.rows.push_back({std::string(name_of(sim::operator_classes[i])), percent(network[i].flop_share),
-                          percent(network[i].time_share), percent(encoder[i].flop_share),
-                          percent(published_flop_percent[i] / 100), percent(encoder[i].time_share),
-                          percent(published_time_percent[i] / 100)});
+    std::vector<std::string>& row =
+        table.rows.emplace_back(std::vector{std::string(name_of(sim::operator_classes[i])),
+                                            percent(network[i].flop_share), percent(network[i].time_share)});
+    if (encoder)
+      row.insert(row.end(), {percent((*encoder)[i].flop_share), percent(published_flop_percent[i] / 100),
+                             percent((*encoder)[i].time_share), percent(published_time_percent[i] / 100)});
   }
   return table.text();
 }
@@ -156,7 +161,11 @@ void write_verdict(RunRecord& record, const Step& step, const Options& options, 
                     card_text(options), options.context_mib));
     record.verdict(batch_table(found.fits));
   }
-  record.verdict(class_table(class_shares(step.typed, step.card), encoder_shares()));
+  const ClassShares shares = class_shares(step.typed, step.card);
+  if (std::ranges::count(shipped_networks(), names::name_in(options.network)) == 0)
+    return record.verdict(class_table(shares, std::nullopt));
+  // What makes the formulas worth believing.
+  record.verdict(class_table(shares, encoder_shares()));
   record.verdict(published_sentence(found.published));
   record.verdict(allocation_sentence(found.allocations));
 }

@@ -52,9 +52,7 @@ void run(Run& run, Options& options) {
                              .controls = by_strategy({first_control, runs.end()})});
   }
   const RankingFindings found{
-      .setup = setup,
-      .options = options,
-      .regimes = by_regime(runs, static_cast<std::size_t>(setup.steps()), options.disturbances)};
+      .setup = setup, .options = options, .regimes = by_regime(runs, setup, options.disturbances)};
   write_settings(
       run.record(),
       {.setup = setup, .options = options, .runs = runs, .strategies = found.regimes.front().strategies});

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "experiments/training/instruments.h"
+#include "experiments/training/reference_check.h"
 #include "fp16/names.h"
 #include "sim/loss_scaling/registry.h"
 #include "sim/tensor/log2.h"
@@ -65,9 +66,14 @@ Contender contender_of(const Strategy& strategy, const Strategy& fp32, std::size
   return contender;
 }
 
-void rank(std::vector<Contender>& contenders) {
+/// `are_losses_told`: whether final losses say anything; else they do not count.
+void rank(std::vector<Contender>& contenders, bool are_losses_told) {
   std::vector<CriterionValues> means;
-  for (const Contender& contender : contenders) means.push_back(contender.means());
+  for (const Contender& contender : contenders) {
+    CriterionValues& values = means.emplace_back(contender.means());
+    if (!are_losses_told && values[criterion::final_loss] != worst)
+      values[criterion::final_loss] = does_not_apply;
+  }
   const std::vector<Standing> found = standings(means);
   for (std::size_t i = 0; i < contenders.size(); ++i) contenders[i].standing = found[i];
   std::ranges::stable_sort(contenders, {}, [](const Contender& c) { return c.standing.rank; });
@@ -104,8 +110,9 @@ double Contender::unfinished_recoveries() const {
   return count / static_cast<double>(outcomes.size());
 }
 
-std::vector<RegimeFindings> by_regime(const std::vector<TrainingRun>& runs, std::size_t steps,
+std::vector<RegimeFindings> by_regime(const std::vector<TrainingRun>& runs, const TrainingSetup& setup,
                                       const Disturbances& disturbances) {
+  const auto steps = static_cast<std::size_t>(setup.steps());
   std::vector<RegimeFindings> regimes;
   for (auto first = runs.begin(); first != runs.end();) {
     const auto last =
@@ -118,7 +125,7 @@ std::vector<RegimeFindings> by_regime(const std::vector<TrainingRun>& runs, std:
       if (!strategy.is_reference())
         regime.contenders.push_back(contender_of(strategy, regime.fp32(), steps, disturbances));
     }
-    rank(regime.contenders);
+    rank(regime.contenders, reason_not_to_compare(regime.fp32().group, setup).empty());
   }
   return regimes;
 }

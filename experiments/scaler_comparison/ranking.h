@@ -57,8 +57,9 @@ struct RegimeFindings {
   const Strategy& fp32() const { return strategies.front(); }
 };
 
-/// The runs, which must outlive it, stand regime by regime.
-std::vector<RegimeFindings> by_regime(const std::vector<TrainingRun>& runs, std::size_t steps,
+/// The runs, which must outlive it, stand regime by regime. Where FP32 has not learnt, final losses do not count in ranks.
+/// `setup` is that of calm runs.
+std::vector<RegimeFindings> by_regime(const std::vector<TrainingRun>& runs, const TrainingSetup& setup,
                                       const Disturbances& disturbances);
 
 /// The strategies by the mean of their ranks over the regimes, best first.

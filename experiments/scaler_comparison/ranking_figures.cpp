@@ -138,7 +138,8 @@ void draw_ranking(Run& run, const RankingFindings& found) {
        .title = "What the ranks are made of",
        .caption =
            fmt::format("{} Means over the seeds, coloured by rank; final loss against FP32 of the same "
-                       "regime. inf: no finite value, which is last; -: does not apply. {}",
+                       "regime. inf: no finite value, which is last; -: does not apply; ≥: cut off by the "
+                       "end of a run. {}",
                        found.setting(), order),
        .script = rank_maps(
            {{.title = "gradient error",
@@ -149,7 +150,8 @@ void draw_ranking(Run& run, const RankingFindings& found) {
              .label = label(criteria[criterion::lost_steps].key, "%.3g")},
             {.title = "recovery, steps",
              .rank = rank_column(criterion::recovery_steps),
-             .label = label(criteria[criterion::recovery_steps].key, "%.3g")},
+             .label = "(column('unfinished_recoveries') > 0 ? '≥ ' : '') . " +
+                      label(criteria[criterion::recovery_steps].key, "%.3g")},
             {.title = "final loss", .rank = rank_column(criterion::final_loss), .label = excess_label()}},
            axes),
        .width = axes.width(criteria.size()),

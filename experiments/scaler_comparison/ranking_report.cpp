@@ -208,6 +208,8 @@ void add_rows(TextTable& table, const RegimeFindings& regime) {
     std::vector<std::string> row{std::string(name_of(regime.regime)), fmt::format("{:g}", c.standing.rank),
                                  c.strategy->label, fmt::format("{:.1f}", c.standing.mean_of_ranks)};
     for (const Estimate& value : c.values) row.push_back(value_text(value));
+    if (c.unfinished_recoveries() > 0)
+      row[row.size() - criteria.size() + criterion::recovery_steps].insert(0, "≥ ");
     row.push_back(std::isfinite(c.relative_excess.mean) ? excess_text(c.relative_excess) : "inf");
     row.push_back(fmt::format("{}", c.strategy->group.aborted_runs()));
     table.rows.push_back(std::move(row));
@@ -271,12 +273,14 @@ std::string answer(const RegimeFindings& regime, const RankingFindings& found) {
   const std::string reason = reason_not_to_compare(regime.fp32().group, found.setup);
   if (regime.fp32().group.diverged_runs() > 0)
     return fmt::format("{} what a strategy is worth cannot be said: {}.", where, reason);
-  const std::string doubt = reason.empty() ? "" : fmt::format(" Final losses say nothing here: {}.", reason);
+  const std::string doubt =
+      reason.empty() ? "" : fmt::format(" Final losses say nothing here, and do not count: {}.", reason);
   if (first.standing.rank == last.standing.rank)
     return fmt::format("{} no strategy stands out: {}.{}", where, equals_of(first, regime), doubt);
-  return fmt::format("{} {} comes first, {} last. {} ({}): {}.{}", where, equals_of(first, regime),
-                     equals_of(last, regime), last.strategy->label, rule_of(*last.strategy), conduct(last),
-                     doubt);
+  const std::string firsts = equals_of(first, regime);
+  return fmt::format("{} {} come{} first, {} last. {} ({}): {}.{}", where, firsts,
+                     firsts == first.strategy->label ? "s" : "", equals_of(last, regime),
+                     last.strategy->label, rule_of(*last.strategy), conduct(last), doubt);
 }
 
 void write_verdict(RunRecord& record, const RankingFindings& found) {
@@ -286,7 +290,8 @@ void write_verdict(RunRecord& record, const RankingFindings& found) {
       "The {} at either end of each regime; all are in ranking.csv. Rank: by the mean of the ranks in "
       "gradient error, lost steps, recovery and final loss, as far as they apply; ties share their places. "
       "Ranks go by the means over the seeds: where intervals overlap, the order may be chance. A constant S "
-      "has nothing to recover from. inf: without a finite final loss a strategy is last in all; without an "
+      "has nothing to recover from; ≥: the end of a run cut a recovery off. inf: without a finite final loss "
+      "a strategy is last in all; without an "
       "applied step to measure, in gradient error.",
       shown_at_an_end));
   if (std::ranges::find(found.regimes, Regime::spiky, &RegimeFindings::regime) != found.regimes.end()) {

@@ -272,7 +272,7 @@ void write_verdict(RunRecord& record, const Findings& found) {
 }  // namespace
 
 std::string excess_text(const Estimate& relative_excess) {
-  return (relative_excess.is_judged() ? signed_with_interval(relative_excess, 100, 1)
+  return (relative_excess.is_judged() ? signed_with_interval(relative_excess, 100, 1, -1)
                                       : signed_text(100 * relative_excess.mean, 1)) +
          " %";
 }

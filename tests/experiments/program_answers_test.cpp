@@ -237,6 +237,42 @@ TEST_CASE("programs: an update is counted at a learning rate that a schedule has
   CHECK(summary_of(out).at("updates.max_abs_log2").is_number());
 }
 
+TEST_CASE("programs: final losses rank no scaler where FP32 has not learnt") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "out";
+  const Outcome outcome =
+      run("scaler_comparison --model mlp --regimes calm,spiky --scalers megatron,dynamic --seeds 3 "
+          "--steps 30 --lr 1e-30 --out " +
+          out);
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  CHECK(outcome.output.find("Final losses say nothing here, and do not count: ") != std::string::npos);
+  std::istringstream rows(content_of(fs::path(out) / "ranking.csv"));
+  std::vector<std::vector<std::string>> cells;
+  for (std::string row; std::getline(rows, row);) {
+    std::istringstream line(row);
+    cells.emplace_back();
+    for (std::string cell; std::getline(line, cell, ',');) cells.back().push_back(cell);
+  }
+  const auto column = std::ranges::find(cells.front(), "final_loss_rank") - cells.front().begin();
+  REQUIRE(cells.size() == 5);
+  for (std::size_t i = 1; i < cells.size(); ++i)
+    CHECK(cells[i].at(static_cast<std::size_t>(column)) == "nan");
+}
+
+TEST_CASE("programs: memory_anatomy tells of one's own network nothing that was published of others") {
+  const TemporaryDirectory directory;
+  fs::copy_file(fs::path(HALFLAB_SOURCE_DIRECTORY) / "experiments" / "networks" / "mlp.toml",
+                directory / "own.toml");
+  const auto verdict = [&](const std::string& network) {
+    return run("memory_anatomy --network " + network + " --out " + (directory / "out").string()).output;
+  };
+  CHECK(verdict("mlp").find("BERT") != std::string::npos);
+  const std::string own = verdict((directory / "own.toml").string());
+  CHECK(own.find("operator class") != std::string::npos);
+  CHECK(own.find("BERT") == std::string::npos);
+}
+
 TEST_CASE("programs: memory_anatomy says where its answers end") {
   const TemporaryDirectory directory;
   const auto verdict = [&](const std::string& arguments) {
