@@ -98,7 +98,8 @@ void check_options(const std::string& program, const std::vector<std::string>& w
     CHECK_MESSAGE(is_of_bench(program), "no such program");
     return;
   }
-  const std::string help = programs::run(program + " --help").output;
+  const bool is_subcommand = program == "halflab" && words.size() > 1;
+  const std::string help = programs::run(program + (is_subcommand ? " " + words[1] : "") + " --help").output;
   for (const std::string& word : words) {
     if (word.starts_with("--")) CHECK_MESSAGE(contains(help, word), word);
   }

@@ -166,7 +166,9 @@ std::string answer(const Findings& found) {
                        format);
   if (!found.exact) return fmt::format("{} is {} in {}.", found.input, found.result.brief, format);
   if (!found.flags.inexact)
-    return fmt::format("{} is exactly {} in {}.", found.input, found.result.brief, format);
+    return found.result.brief == found.result.exact
+               ? fmt::format("{} is exactly {} in {}.", found.input, found.result.brief, format)
+               : fmt::format("{} is a number of {}, about {}.", found.input, format, found.result.brief);
   if (!found.discarded)
     return fmt::format("{} has no zero: {} becomes {}, its smallest positive number.", format, found.input,
                        found.result.brief);
