@@ -236,7 +236,6 @@ RunRecord::RunRecord(fs::path directory)
   std::error_code error;
   if (has_foreign_manifest(directory_))
     refuse("the manifest.json in it is of no run of Halflab's; choose another, or move that file away");
-  holds_no_run_ = !fs::exists(directory_ / manifest_name, error) && !fs::exists(staging_, error);
   fs::create_directories(directory_, error);
   if (error) refuse(error.message());
   lock_ = ::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -327,8 +326,6 @@ void RunRecord::commit(const Json& settings, const std::function<void()>& add_pa
   }
   for (const std::string& file : files) {
     fs::create_directories((directory_ / file).parent_path());
-    if (holds_no_run_ && fs::exists(directory_ / file))
-      fs::rename(directory_ / file, directory_ / (file + "~"));
     fs::rename(staging_ / file, directory_ / file);
   }
   fs::rename(staging_ / manifest_name, manifest_file);

@@ -167,8 +167,8 @@ class RunRecord {
   /// Publishes the run. `settings` is the part of the manifest that belongs to the program (its name,
   /// options, seed, threads); build, machine, date, wall time, peak memory, figures, files and their checksums
   /// (CRC-32) are added here, and stand nowhere else. `add_page` writes into staging() what is made from all of
-  /// that, with the manifest. A file of that name in a folder in which no run was is kept as NAME~. Throws
-  /// std::runtime_error, naming the file, when something cannot be written; nothing is published then.
+  /// that, with the manifest. Throws std::runtime_error, naming the file, when something cannot be written; nothing is
+  /// published then.
   void commit(const Json& settings, const std::function<void()>& add_page = {});
 
  private:
@@ -181,7 +181,6 @@ class RunRecord {
   std::vector<std::filesystem::path> created_directories_;
   int lock_ = -1;
   bool committed_ = false;
-  bool holds_no_run_ = false;  ///< whose files are its user's
   bool keeps_json_ = false;
   std::vector<std::unique_ptr<Table>> tables_;
   std::vector<std::pair<std::string, Value>> summary_;

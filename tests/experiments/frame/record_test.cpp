@@ -149,17 +149,6 @@ TEST_CASE("what a killed run staged is cleared away, foreign files stay, outdate
   CHECK_FALSE(fs::exists(directory / ".partial"));
 }
 
-TEST_CASE("files of a folder in which no run was are kept under another name") {
-  const TemporaryDirectory temporary;
-  const fs::path directory = temporary / "mine";
-  fs::create_directories(directory);
-  std::ofstream(directory / "loss.csv") << "mine";
-  write_run(directory, 1);
-  CHECK(content_of(directory / "loss.csv~") == "mine");
-  write_run(directory, 2);
-  CHECK(content_of(directory / "loss.csv~") == "mine");
-}
-
 TEST_CASE("a damaged manifest cannot have files removed elsewhere, nor one of another's files of theirs") {
   const TemporaryDirectory temporary;
   const std::string kept =
