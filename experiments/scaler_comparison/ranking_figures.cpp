@@ -139,7 +139,7 @@ void draw_ranking(Run& run, const RankingFindings& found) {
        .caption =
            fmt::format("{} Means over the seeds, coloured by rank; final loss against FP32 of the same "
                        "regime. inf: no finite value, which is last; -: does not apply; ≥: cut off by the "
-                       "end of a run. {}",
+                       "end of a run; without a colour: does not count. {}",
                        found.setting(), order),
        .script = rank_maps(
            {{.title = "gradient error",

@@ -153,7 +153,7 @@ Figure scales_figure(const Findings& found) {
   const HeatMapAxes axes{.tensors = names_of(drawn),
                          .lowest = first_scale_log2(found) - 0.5,
                          .highest = right,
-                         .x_label = "log₂ of the scale S",
+                         .x_label = "log₂ of the scale S (grey: something overflows)",
                          .color_label = "become zero, %",
                          .x_marks = overflow_marks(found, drawn, right) +
                                     marks({{.x = static_cast<double>(found.shown_log2),
