@@ -309,6 +309,20 @@ TEST_CASE("page commands: a sweep by Snakemake is made as its page says, with th
   CHECK(verdict_of_section("With Snakemake", "results/snakemake/merged") == verdict_of_shards());
 }
 
+TEST_CASE("page commands: every block of TOML is a network that memory_anatomy takes") {
+  const TemporaryDirectory folder;
+  const std::vector<pages::CodeBlock> blocks = blocks_in("toml");
+  CHECK(!blocks.empty());
+  for (const pages::CodeBlock& block : blocks) {
+    std::ofstream(folder / "mine.toml") << block.text;
+    const Outcome outcome = programs::run("memory_anatomy --network '" + (folder / "mine.toml").string() +
+                                          "' --out '" + (folder / "out").string() + "'");
+    INFO(block.text);
+    INFO(outcome.output);
+    CHECK(outcome.exit_code == 0);
+  }
+}
+
 TEST_CASE("page commands: every block of C++ compiles") {
   const TemporaryDirectory folder;
   const std::vector<pages::CodeBlock> blocks = blocks_in("cpp");
