@@ -257,6 +257,23 @@ TEST_CASE("halflab validate: knows two roundings from one") {
             .starts_with("it reads subnormal operands as zeros"));
 }
 
+TEST_CASE("halflab validate: doubles that become floats before they become halves are rounded twice") {
+  const TemporaryDirectory directory;
+  const std::string x = directory / "x.npy", y = directory / "y.npy";
+  REQUIRE(run_halflab({"inputs", "cast", "--format", "binary64", "--count", "300000", "--to", x}).exit_code ==
+          0);
+  const std::string bytes = test::content_of(x);
+  std::vector<double> values((bytes.size() - header_bytes) / 8);
+  std::memcpy(values.data(), bytes.data() + header_bytes, values.size() * 8);
+  Codes halves;
+  for (const double value : values) halves.push_back(as_half(static_cast<float>(value)));
+  write(y, halves);
+  const std::string found = run_halflab({"validate", "cast", x, y, "--nan", "any"}).out;
+  INFO(found);
+  CHECK(found.find("What explains all of them: it rounds twice: to float, and then to the format.") !=
+        std::string::npos);
+}
+
 TEST_CASE("halflab validate: errors up and down are an approximation, and no two roundings at one time") {
   Trial tanh("tanh");
   const auto off_by_one = [](const Operands& x) {

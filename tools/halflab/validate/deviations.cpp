@@ -186,7 +186,8 @@ class Collector {
 
   /// The result in binary32 first.
   void add_wide() {
-    if (result_.width() > 16 || operands_.width() > 16) return;
+    const bool narrows_doubles = function_.name == "cast" && operands_ == fp16::binary64;
+    if (result_.width() > 16 || (operands_.width() > 16 && !narrows_doubles)) return;
     const Evaluate narrow = find_function("cast").in(fp16::binary32, result_, attributes_.rounding);
     if (const Evaluate wide = function_.in(operands_, fp16::binary32, attributes_.rounding))
       add(
