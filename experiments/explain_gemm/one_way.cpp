@@ -134,7 +134,7 @@ std::optional<Mistake> leaning(const Problem& problem) {
     const double spacing = std::fabs(value_of(problem.d.format, code + 1)) - std::fabs(observed);
     const double bound = error_bound(problem, Arithmetic::fp32, exact, slices_at_most) -
                          std::ldexp(std::fabs(exact.value), -problem.d.format.precision);
-    // Roundings go both ways: the bound is reached by none, and its root of so many is not exceeded.
+    // Roundings go both ways: of n, about the root of n add up, where the bound has all of them on one side.
     const double error = bound / std::sqrt(static_cast<double>(problem.depth));
     if (!std::isfinite(spacing) || !(error < spacing) || observed == exact.value) continue;
     const double distance = std::fabs(observed - exact.value);

@@ -21,8 +21,14 @@ class CastForecast(Forecast):
     def __init__(self, histogram, format, arrays, scaled_by_log2):
         super().__init__(histogram)
         self.format, self._arrays, self._scaled_by_log2 = format, arrays, scaled_by_log2
+        self._zones = {}
 
     def zones(self, log2_scale):
+        if log2_scale not in self._zones:
+            self._zones[log2_scale] = self._cast(log2_scale)
+        return self._zones[log2_scale]
+
+    def _cast(self, log2_scale):
         counts = _halflab.Counts()
         flushed = overflowed = 0  # by the product with S, beyond the range of binary64
         for values in self._arrays:
