@@ -234,7 +234,7 @@ FP16_HD constexpr Real normal_cdf(Real x) {
   return elementary::select(elementary::is_nan(x), elementary::default_nan<Real>, result);
 }
 
-// No templates: of these and C's functions, the compiler would else take C's, unseen.
+// Overloads that are no templates: of a template and C's function, the compiler would take C's, unseen.
 FP16_HD constexpr float exp(float x) {
   return exp<float>(x);
 }

@@ -80,7 +80,7 @@ FP16_HD constexpr Real pow(Real x, Real y) {
   return elementary::select(one, Real{1}, result);
 }
 
-// As in elementary.h.
+// Overloads that are no templates, so that pow(x, y) after using namespace fp16 is ambiguous and not C's.
 FP16_HD constexpr float pow(float x, float y) {
   return pow<float>(x, y);
 }

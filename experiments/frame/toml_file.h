@@ -23,7 +23,8 @@ struct TomlFault {
 };
 
 /// The first thing that toml++ 3.3 must not be given: a key of too many parts, and what makes its parser's behaviour
-/// undefined: a letter beyond ASCII where no string or comment is, and a table's name that begins as no key does.
+/// undefined: a letter beyond ASCII where no string or comment is, quotes, brackets and = out of their places, and a table's
+/// name that begins as no key does.
 std::optional<TomlFault> fault_before_parsing(std::string_view toml);
 
 /// The contents of a TOML text. Throws std::runtime_error, "FILE:LINE: what is wrong", for what is not TOML or has a key

@@ -91,6 +91,7 @@ TEST_CASE("confidence: signed texts have no sign where only the sign would be le
   CHECK(signed_text(0.04, 1) == "0.0");
   CHECK(signed_with_interval(estimate(std::vector<double>{-0.001, 0, 0.001}), 1, 1) == "0.0 [0.0, 0.0]");
   CHECK(signed_with_interval(estimate(std::vector<double>{1, 2, 3}), 1, 1) == "+2.0 [-0.5, 4.5]");
+  CHECK(signed_with_interval(estimate(std::vector<double>{1, 2, 3}), 100, 0, -0.25) == "+200 [-25, 448]");
   // Two values are 12.7 standard errors of an interval: no evidence, and not shown.
   CHECK(signed_with_interval(estimate(std::vector<double>{1, 2}), 1, 1) == "+1.5");
 }

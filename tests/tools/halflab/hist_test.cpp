@@ -426,6 +426,10 @@ TEST_CASE("halflab hist: what a scale cannot keep is not called kept, and what d
         "All that is not zero in 1 of 3 tensors becomes zero.", "  2^-15 to 2^-3: 99.6 %\n"})
     CHECK(out.find(sentence) != std::string::npos);
   CHECK(out.find("hold exact zeros") == std::string::npos);
+  REQUIRE(run_halflab({"hist", (directory / "d").string(), "--out", directory / "out"}).exit_code == 0);
+  const std::string scales = test::content_of(directory / "out" / "scales.gp");
+  CHECK(scales.find("set object rectangle from -2.5,0.5 to ") !=
+        std::string::npos);  // of large, where it overflows
   write<std::uint16_t>(directory / "h.npy", "<f2", {0x0000, 0x0001, 0x3c00});
   CHECK(run_halflab({"hist", (directory / "h.npy").string()})
             .out.find("1 tensor stored as binary16 holds exact zeros beside subnormal numbers") !=

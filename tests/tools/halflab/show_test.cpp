@@ -164,6 +164,12 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("halflab show: decimals that are rounded are not called exact") {
+  CHECK(test::run_halflab({"show", "2^-24"})
+            .out.starts_with("2^-24 is a number of binary16, about 5.9605e-08."));
+  CHECK(test::run_halflab({"show", "3/4"}).out.starts_with("3/4 is exactly 0.75 in binary16."));
+}
+
 TEST_CASE("halflab show: exact numbers are written as the codes that they are, and read as text is") {
   for (std::uint64_t code = 0; code < 0x7c00; code += 7) {
     const auto bits = static_cast<std::uint16_t>(code);

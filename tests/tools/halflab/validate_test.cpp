@@ -34,11 +34,12 @@ using Codes = std::vector<std::uint16_t>;
 
 constexpr std::size_t header_bytes = 128;  // of numpy.save's files of vectors
 
-Codes read(const std::filesystem::path& file) {
+template <class Number = std::uint16_t>
+std::vector<Number> read(const std::filesystem::path& file) {
   const std::string bytes = test::content_of(file);
-  Codes codes((bytes.size() - header_bytes) / 2);
-  std::memcpy(codes.data(), bytes.data() + header_bytes, codes.size() * 2);
-  return codes;
+  std::vector<Number> numbers((bytes.size() - header_bytes) / sizeof(Number));
+  std::memcpy(numbers.data(), bytes.data() + header_bytes, numbers.size() * sizeof(Number));
+  return numbers;
 }
 
 void write(const std::filesystem::path& file, const Codes& codes, const std::string& type = "<f2") {
@@ -167,9 +168,7 @@ TEST_CASE("halflab inputs: casts of wide formats meet the numbers at which narro
   REQUIRE(
       run_halflab({"inputs", "cast", "--format", "binary32", "--count", "100000", "--to", file}).exit_code ==
       0);
-  const std::string bytes = test::content_of(file);
-  std::vector<float> values((bytes.size() - header_bytes) / 4);
-  std::memcpy(values.data(), bytes.data() + header_bytes, values.size() * 4);
+  const auto values = read<float>(file);
   for (const float border : {65520.0f, std::nextafter(65520.0f, 0.0f), 0x1p-25f,
                              std::nextafter(0x1p-25f, 1.0f), 464.0f, 61440.0f, 0x1.ffcp-15f}) {
     CAPTURE(border);
@@ -262,11 +261,8 @@ TEST_CASE("halflab validate: doubles that become floats before they become halve
   const std::string x = directory / "x.npy", y = directory / "y.npy";
   REQUIRE(run_halflab({"inputs", "cast", "--format", "binary64", "--count", "300000", "--to", x}).exit_code ==
           0);
-  const std::string bytes = test::content_of(x);
-  std::vector<double> values((bytes.size() - header_bytes) / 8);
-  std::memcpy(values.data(), bytes.data() + header_bytes, values.size() * 8);
   Codes halves;
-  for (const double value : values) halves.push_back(as_half(static_cast<float>(value)));
+  for (const double value : read<double>(x)) halves.push_back(as_half(static_cast<float>(value)));
   write(y, halves);
   const std::string found = run_halflab({"validate", "cast", x, y, "--nan", "any"}).out;
   INFO(found);

@@ -45,7 +45,8 @@ struct Findings {
     return {tensor.exponents, format.format, scaled_by_log2};
   }
   double share(const TensorFound& tensor, std::uint64_t count) const;
-  /// Those in which something non-zero is, the ones that lose most at S = 1 first; of as much the smaller first.
+  /// The tensors in which something non-zero is, those that lose most at S = 1 first, of these the one with the smaller
+  /// largest value.
   std::vector<const TensorFound*> by_loss() const;
 };
 

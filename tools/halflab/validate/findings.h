@@ -46,7 +46,7 @@ struct Share {
 /// The parts that the figures have: of equally many numbers each, from the lowest to the highest, then the NaNs.
 inline constexpr std::size_t parts = 48;
 
-/// Of right results every so many are held to the deviations.
+/// The sample that is held to the deviations: every so many right results.
 inline constexpr std::uint64_t sampling = 61;
 
 struct Counts {

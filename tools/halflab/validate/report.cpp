@@ -196,7 +196,7 @@ std::string nan_clause(const Findings& found) {
              : "";
 }
 
-/// Of what does not explain all, or against which too much speaks, that which explains most; empty where that is little.
+/// The deviation that explains most, where none explains all; empty where it explains little, or more speaks against it.
 std::string best_clause(const Findings& found) {
   std::size_t best = 0;
   const auto explained = [&](std::size_t i) { return DeviationRow{found, i}.explained(); };

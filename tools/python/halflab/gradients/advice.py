@@ -105,7 +105,8 @@ def to_do_with(tensors):
         return ["Nothing: there is nothing to scale."]
     overflowing = [row for row in tensors.rows if row.forecast.share("overflowed", used)]
     if overflowing:
-        return [f"Scale the loss with {s_is(power(best))}, or see why {named(overflowing)} {'is' if len(overflowing) == 1 else 'are'} so large."]
+        verb = "is" if len(overflowing) == 1 else "are"
+        return [f"Scale the loss with {s_is(power(best))}, or see why {named(overflowing)} {verb} so large."]
     if tensors.gains(best):
         return [f"Scale the loss with {s_is(power(best))}."]
     if tensors.keeps_digits(best):

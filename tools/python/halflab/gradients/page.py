@@ -130,7 +130,8 @@ def record_page(found):
 def arrays_page(tensors):
     """The page of tensors that belong to no run."""
     best = tensors.total.recommended
-    body = advised(advice.to_do_with(tensors)) + paragraphs(words.losses(tensors, best) + words.zero_before(tensors) + words.not_finite(tensors))
+    sentences = words.losses(tensors, best) + words.zero_before(tensors) + words.not_finite(tensors)
+    body = advised(advice.to_do_with(tensors)) + paragraphs(sentences)
     body += figures.heat_map(tensors)
     return document(words.headline_of(tensors), body + section("Tensor by tensor", tensor_table(tensors, best)))
 
