@@ -24,4 +24,8 @@ fs::path shared_data(std::string_view name) {
   return prefix_of(program_folder()) / "share" / "halflab" / name;
 }
 
+fs::path installed_pages() {
+  return prefix_of(program_folder()) / "share" / "doc" / "halflab" / "docs";
+}
+
 }  // namespace experiments

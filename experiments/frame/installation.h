@@ -20,4 +20,7 @@ std::filesystem::path experiments_folder();
 /// A file or folder of share/halflab/ below the prefix of the running program. It need not exist.
 std::filesystem::path shared_data(std::string_view name);
 
+/// The folder of the pages below the prefix of the running program. It need not exist.
+std::filesystem::path installed_pages();
+
 }  // namespace experiments

@@ -35,8 +35,8 @@ class HalflabConan(ConanFile):
         copy(self, "CMakeLists.txt", self._checkout, self.export_folder)
 
     def export_sources(self):
-        files = ("CMakeLists.txt", "LICENSE", "CITATION.cff")
-        for pattern in (*files, "cmake/*", "fp16/*", "sim/*", "experiments/*", "tools/halflab/*"):
+        files = ("CMakeLists.txt", "LICENSE", "CITATION.cff", "README.md")
+        for pattern in (*files, "cmake/*", "fp16/*", "sim/*", "experiments/*", "tools/halflab/*", "docs/*"):
             copy(self, pattern, self._checkout, self.export_sources_folder, excludes="experiments/records/claims/*")
 
     def requirements(self):

@@ -74,6 +74,25 @@ TEST_CASE(
   CHECK(nlohmann::json::parse(contents_of(out).at("summary.json")).at("largest_batch.bf16.full") > 1);
 }
 
+TEST_CASE("programs: memory_anatomy keeps the memory free that --context-mib names") {
+  const TemporaryDirectory directory;
+  const auto largest_batch = [&](const std::string& context) {
+    const std::string out = directory / context;
+    const Outcome outcome =
+        run("memory_anatomy --network bert_large --memory-gib 24 --context-mib " + context + " --out " + out);
+    INFO(outcome.output);
+    REQUIRE(outcome.exit_code == 0);
+    CHECK(outcome.output.find(" beside " + context + " MiB of the device's own kernels") !=
+          std::string::npos);
+    return nlohmann::json::parse(contents_of(out).at("summary.json")).at("largest_batch.O2.full").get<int>();
+  };
+  CHECK(largest_batch("500") > largest_batch("12000"));
+  const Outcome none = run("memory_anatomy --memory-gib 24 --context-mib 24576");
+  INFO(none.output);
+  CHECK(none.exit_code == 2);
+  CHECK(none.output.find("--context-mib: 24576 leave nothing of the card's") != std::string::npos);
+}
+
 TEST_CASE("programs: every model runs, and classifiers report accuracy") {
   const TemporaryDirectory directory;
   const std::map<std::string, std::string> smaller{{"cnn", "cnn:channels=2"},

@@ -23,6 +23,12 @@ named=$(grep -rlF -e "$checkout" moved || true)
 [ -z "$named" ] || fail "the checkout is named in: $named"
 [ -z "$(find moved -type l)" ] || fail "links were installed: $(find moved -type l)"
 
+bare "$halflab" --help >help.txt
+expect_in help.txt "Pages: $folder/moved/share/doc/halflab/docs"
+for page in "$checkout"/docs/*.md; do
+  [ -s "moved/share/doc/halflab/docs/$(basename "$page")" ] || fail "$page was not installed"
+done
+
 listed=$(bare "$halflab" run --list)
 [ "$(wc -l <<<"$listed")" -ge 18 ] || fail "few experiments are listed: $listed"
 for program in $listed; do

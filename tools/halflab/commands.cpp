@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <ostream>
 #include <stdexcept>
 #include <string>
 
 #include "experiments/frame/build_information.h"
+#include "experiments/frame/installation.h"
 #include "fp16/names.h"
 #include "tools/halflab/allreduce/allreduce.h"
 #include "tools/halflab/compare/compare.h"
@@ -59,6 +61,8 @@ void print_help(std::ostream& out) {
          "--dtype.\n"
          "Exit code: 0 done; 1 a check failed; 2 bad usage or input.\n\nExample:\n  halflab hist gradients/ "
          "--out results/hist\n";
+  if (const auto pages = experiments::installed_pages(); std::filesystem::is_directory(pages))
+    fmt::print(out, "\nPages: {}\n", pages.string());
 }
 
 }  // namespace

@@ -1,14 +1,9 @@
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstdlib>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,169 +16,12 @@
 #include "tests/file_contents.h"
 #include "tests/temporary_directory.h"
 #include "tests/tools/halflab/command.h"
+#include "tests/tools/halflab/trial.h"
 #include "tools/halflab/validate/deviations.h"
 #include "tools/halflab/validate/functions.h"
 
-namespace {
-
+using namespace test;
 using experiments::Json;
-using test::CommandRun;
-using test::run_halflab;
-using test::TemporaryDirectory;
-using Codes = std::vector<std::uint16_t>;
-
-constexpr std::size_t header_bytes = 128;  // of numpy.save's files of vectors
-
-template <class Number = std::uint16_t>
-std::vector<Number> read(const std::filesystem::path& file) {
-  const std::string bytes = test::content_of(file);
-  std::vector<Number> numbers((bytes.size() - header_bytes) / sizeof(Number));
-  std::memcpy(numbers.data(), bytes.data() + header_bytes, numbers.size() * sizeof(Number));
-  return numbers;
-}
-
-void write(const std::filesystem::path& file, const Codes& codes, const std::string& type = "<f2") {
-  std::ofstream(file, std::ios::binary) << test::npy_file(
-      test::npy_dictionary(type, "False", "(" + std::to_string(codes.size()) + ",)"), test::bytes_of(codes));
-}
-
-float as_float(std::uint16_t code) {
-  return fp16::half_bits_to_float(code);
-}
-
-std::uint16_t as_half(float value) {
-  return fp16::float_to_half_bits(value);
-}
-
-/// A kernel that somebody wrote: what it makes of the operands that halflab inputs writes.
-class Trial {
- public:
-  Trial(const std::string& operation, const std::vector<std::string>& options = {}) : operation_(operation) {
-    const int arity = halflab::validate::find_function(operation).arity;
-    std::string to;
-    for (int i = 0; i < arity; ++i) {
-      files_.push_back(directory_ / (std::string(1, static_cast<char>('a' + i)) + ".npy"));
-      to += (i == 0 ? "" : ",") + files_.back();
-    }
-    std::vector<std::string> words{"inputs", operation, "--to", to};
-    words.insert(words.end(), options.begin(), options.end());
-    const CommandRun run = run_halflab(words);
-    REQUIRE(run.err == "");
-    REQUIRE(run.exit_code == 0);
-    for (const std::string& file : files_) operands_.push_back(read(file));
-  }
-
-  const Codes& operand(std::size_t i) const { return operands_[i]; }
-
-  /// The summary of its validation.
-  Json validate(const std::function<std::uint16_t(const std::vector<std::uint16_t>&)>& kernel,
-                const std::vector<std::string>& options = {}) {
-    Codes results;
-    for (std::size_t i = 0; i < operands_[0].size(); ++i) {
-      std::vector<std::uint16_t> codes;
-      for (const Codes& operand : operands_) codes.push_back(operand[i]);
-      results.push_back(kernel(codes));
-    }
-    write(directory_ / "y.npy", results);
-    std::vector<std::string> words{"validate", operation_};
-    words.insert(words.end(), files_.begin(), files_.end());
-    words.push_back(directory_ / "y.npy");
-    words.insert(words.end(), options.begin(), options.end());
-    const CommandRun run = run_halflab(words);
-    words.push_back("--json");
-    const Json summary = run_halflab(words).json().at("summary");
-    const std::string found = summary.at("class").string();
-    CHECK(run.out.starts_with(found + ":"));
-    CHECK(run.exit_code == (found == "different" ? 1 : 0));
-    text_ = run.out;
-    return summary;
-  }
-
-  /// What a person reads of it.
-  std::string text(const std::function<std::uint16_t(const std::vector<std::uint16_t>&)>& kernel,
-                   const std::vector<std::string>& options = {}) {
-    validate(kernel, options);
-    return text_;
-  }
-
-  std::string explanation(const std::function<std::uint16_t(const std::vector<std::uint16_t>&)>& kernel,
-                          const std::vector<std::string>& options = {}) {
-    const Json summary = validate(kernel, options);
-    CHECK(summary.at("class").string() == "different");
-    return summary.at("explanation").string();
-  }
-
- private:
-  std::string operation_;
-  TemporaryDirectory directory_;
-  std::vector<std::string> files_;
-  std::vector<Codes> operands_;
-  std::string text_;
-};
-
-bool is_subnormal(std::uint16_t code) {
-  return (code & 0x7c00) == 0 && (code & 0x3ff) != 0;
-}
-
-bool is_nan(std::uint16_t code) {
-  return (code & 0x7fff) > 0x7c00;
-}
-
-using Operands = std::vector<std::uint16_t>;
-
-}  // namespace
-
-TEST_CASE("halflab inputs: all halves, each once, and shards that together are all pairs") {
-  const Trial unary("tanh");
-  CHECK(std::set(unary.operand(0).begin(), unary.operand(0).end()).size() == 65536);
-  CHECK(unary.operand(0)[0x3c00] == 0x3c00);
-  const Trial shard("add", {"--shard", "3/65536"});
-  CHECK(shard.operand(0).size() == 65536);
-  for (std::size_t i = 0; i < 65536; ++i) {
-    if (shard.operand(0)[i] != 2 || shard.operand(1)[i] != i) FAIL("pair " << i);
-  }
-  const Trial last("add", {"--shard", "100000/100000"}), one_before("add", {"--shard", "99999/100000"});
-  CHECK(last.operand(1).back() == 0xffff);
-  CHECK(one_before.operand(1).back() + 1 == last.operand(1).front());
-}
-
-TEST_CASE("halflab inputs: weighted triples do not depend on shards or threads, and reach the borders") {
-  const Trial all("fma", {"--count", "30000"}), again("fma", {"--count", "30000", "--threads", "3"}),
-      part("fma", {"--count", "30000", "--shard", "2/3"}), other("fma", {"--count", "30000", "--seed", "2"});
-  for (std::size_t k = 0; k < 3; ++k) {
-    const Codes& codes = all.operand(k);
-    CHECK(codes == again.operand(k));
-    CHECK(codes != other.operand(k));
-    CHECK(Codes(codes.begin() + 10000, codes.begin() + 20000) == part.operand(k));
-    for (const std::uint16_t border :
-         {0x0000, 0x8000, 0x0001, 0x03ff, 0x0400, 0x7bff, 0x7c00, 0xfc00, 0x7e00})
-      CHECK((std::ranges::count(codes, border) > 0 || border == 0x7e00));
-    CHECK(std::ranges::count_if(codes, is_nan) > 1000);
-  }
-}
-
-TEST_CASE("halflab inputs: casts of wide formats meet the numbers at which narrower ones turn") {
-  const TemporaryDirectory directory;
-  const std::string file = directory / "x.npy";
-  REQUIRE(
-      run_halflab({"inputs", "cast", "--format", "binary32", "--count", "100000", "--to", file}).exit_code ==
-      0);
-  const auto values = read<float>(file);
-  for (const float border : {65520.0f, std::nextafter(65520.0f, 0.0f), 0x1p-25f,
-                             std::nextafter(0x1p-25f, 1.0f), 464.0f, 61440.0f, 0x1.ffcp-15f}) {
-    CAPTURE(border);
-    CHECK(std::ranges::count(values, border) + std::ranges::count(values, -border) > 0);
-  }
-  const auto is_tie = [](float value) { return (std::bit_cast<std::uint32_t>(value) & 0x1fff) == 0x1000; };
-  CHECK(std::ranges::count_if(values, is_tie) > 1000);
-}
-
-TEST_CASE("halflab inputs: --count draws pairs, too, in place of all") {
-  const Trial pairs("add", {"--count", "5000"});
-  CHECK(pairs.operand(0).size() == 5000);
-  CHECK(std::set(pairs.operand(0).begin(), pairs.operand(0).end()).size() > 1000);
-  CHECK(std::ranges::count(pairs.operand(1), 0x7bff) > 0);
-}
 
 TEST_CASE("halflab validate: right kernels are equal") {
   CHECK(Trial("tanh")
@@ -577,7 +415,7 @@ TEST_CASE("halflab validate: --out keeps tables, figure and page, and threads ch
     CHECK(std::filesystem::exists(directory / "out" / name));
 }
 
-TEST_CASE("halflab inputs and validate: bad input is one line and exit code 2") {
+TEST_CASE("halflab validate: bad input is one line and exit code 2") {
   const TemporaryDirectory directory;
   const std::string x = directory / "x.npy", y = directory / "y.npy", f = directory / "f.npy",
                     none = directory / "none.npy";
@@ -587,23 +425,6 @@ TEST_CASE("halflab inputs and validate: bad input is one line and exit code 2") 
   std::ofstream(f, std::ios::binary) << test::npy_file(test::npy_dictionary("<f4", "False", "(10,)"),
                                                        std::string(40, 0));
   for (const auto& [words, message] : std::vector<std::pair<std::vector<std::string>, std::string>>{
-           {{"inputs"}, "OP"},
-           {{"inputs", "tanhh", "--to", x}, "unknown operation 'tanhh'; did you mean 'tanh'?"},
-           {{"inputs", "tanh"}, "--to: is needed"},
-           {{"inputs", "add", "--to", x}, "--to: names 1 files; allowed: 2"},
-           {{"inputs", "tanh", "--to", "x.txt"}, "is no .npy, .hex or .safetensors file"},
-           {{"inputs", "tanh", "--to", x, "--shard", "0/4"}, "--shard: '0/4' is no part"},
-           {{"inputs", "tanh", "--to", x, "--shard", "5/4"}, "--shard: '5/4' is no part"},
-           {{"inputs", "tanh", "--to", x, "--format", "tf32"}, "--format: tf32"},
-           {{"inputs", "add", "--to", x + "," + y},
-            "such as --shard 1/16, or the boundary-weighted ones of --count"},
-           {{"inputs", "add", "--to", x + "," + x, "--count", "9"},
-            "x.npy' is given twice; allowed: a file for each"},
-           {{"inputs", "mul", "--to", x}, "unknown operation 'mul'; did you mean 'multiply'?"},
-           {{"inputs", "fma", "--to", "a.npy,b.npy,c.npy", "--count", "0"}, "--count"},
-           {{"inputs", "tanh", "--to", y, "--format", "binary32", "--count", "9"},
-            "no results of tanh are known for operands of binary32; allowed: bfloat16, binary16, "},
-           {{"inputs", "add", "--to", none + ",/nowhere/b.npy", "--count", "9"}, "/nowhere/b.npy"},
            {{"validate"}, "OP"},
            {{"validate", "tanh", x}, "tanh takes 2 files, of its operand and of results, not 1"},
            {{"validate", "tanh", x, y}, "they must be as many"},
@@ -623,5 +444,4 @@ TEST_CASE("halflab inputs and validate: bad input is one line and exit code 2") 
     CHECK(run.err.find(message) != std::string::npos);
     CHECK(run.err.find('\n') == run.err.size() - 1);
   }
-  CHECK(read(none).empty());  // which half a pair would have replaced
 }

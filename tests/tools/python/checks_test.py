@@ -86,6 +86,17 @@ class Kernels(Case):
         self.assertIn("<svg", found.figure)
         self.assertIn(f"{found.differing} of 20000 results of fma differ, by up to 1 ulp", str(found))
 
+    def test_right_results_that_speak_against_an_explanation_are_counted(self):
+        def kernel(x, y):
+            product = x * y
+            turned = (product == 0) & (np.arange(len(x)) % 4 != 0)
+            return np.where(turned, -product, product)
+
+        found = halflab.validate(kernel, "multiply", count=20000, nan="any")
+        self.assertEqual(found.explanation, "its zeros have the wrong sign")
+        self.assertGreater(found.contradicted, 0)
+        self.assertIn(f", but {found.contradicted} right results speak against it", str(found))
+
     def test_pairs_are_drawn_where_a_count_is_given(self):
         found = halflab.validate(through_float(np.add), "add", count=5000, nan="any")
         self.assertEqual((found.verdict, found.results, found.is_complete), ("equal", 5000, False))

@@ -146,6 +146,12 @@ class Formats(Case):
             halflab.add(signalling, 1.0, format=f"binary{width}", counts=counts)
             self.assertEqual(counts.invalid, 2, width)
 
+    def test_the_table_is_asked_by_any_name(self):
+        self.assertEqual(halflab.formats["float16"], halflab.binary16)
+        self.assertNotIn("float16", list(halflab.formats))
+        with self.assertRaisesRegex(KeyError, "unknown format 'float17'; did you mean 'float16'?"):
+            halflab.formats["float17"]
+
     def test_results_go_through_pickle(self):
         counts, histogram = halflab.Counts(), halflab.ExponentHistogram([0.75, -3.0, 0.0, np.inf, np.nan])
         halflab.add([1.0, 2.0**-24], [0.5, 1.0], counts=counts)

@@ -1,6 +1,8 @@
 """Loss scalers against traces."""
 
+import copy
 import math
+import pickle
 import unittest
 
 import numpy as np
@@ -135,10 +137,14 @@ class Scalers(Case):
             for step in steps[:4]:
                 first.update(exponents=step, twin=twin)
             second.restore(first.state)
+            scalers = (first, second, copy.deepcopy(first), pickle.loads(pickle.dumps(first)))
             for step in steps[4:]:
-                decisions = [scaler.update(exponents=step, twin=twin) for scaler in (first, second)]
-                self.assertEqual(decisions[0], decisions[1], name)
-                self.assertEqual(first.scale, second.scale, name)
+                decisions = {(scaler.update(exponents=step, twin=twin), scaler.scale) for scaler in scalers}
+                self.assertEqual(len(decisions), 1, name)
+
+    def test_options_go_through_pickle(self):
+        scaler = halflab.Scaler("dynamic:growth_interval=20", init_scale=8)
+        self.assertEqual(pickle.loads(pickle.dumps(scaler)).options, scaler.options)
 
     def test_a_scaler_that_looks_at_exponents(self):
         scaler = halflab.Scaler("adaptive", headroom=2)

@@ -304,7 +304,16 @@ void bind_scalers(py::module_& module) {
           "All that the next decision depends on besides the options.")
       .def("__repr__", [](const LossScaler& own) {
         return "Scaler('" + std::string(own.name()) + "'), S = " + names::number_text(own.scale());
-      });
+      })
+      .def(py::pickle(
+          [](const LossScaler& own) {
+            return py::make_tuple(own.name(), dict_of(own.options()), dict_of(own.state()));
+          },
+          [](const py::tuple& pickled) {
+            auto scaler = make_scaler(Spec{py::cast<std::string>(pickled[0])}, py::dict(pickled[1]));
+            restore(*scaler, pickled[2]);
+            return scaler;
+          }));
   module.attr("scalers") = scaler_table();
 }
 

@@ -47,7 +47,7 @@ In PyTorch:  torch.watch, torch.emulate, torch.memory; watch's records, read wit
 Networks:    networks, memory, activations, kernels, policies, optimizers
 """
 
-from . import _histograms
+from . import _arrays, _histograms
 from ._halflab import (
     Counts,
     ExponentHistogram,
@@ -106,6 +106,7 @@ from .tensors import read_tensors
 _submodules = ("checks", "experiments", "gradients", "orders", "records", "tensors")
 __all__ = [name for name in dir() if not name.startswith("_") and name not in _submodules]
 
+formats = _arrays.Formats(formats)
 # The formats come last: a new row of the table is an attribute by itself.
 globals().update(formats)
 __all__ += formats

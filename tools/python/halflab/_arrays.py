@@ -45,6 +45,16 @@ def format_of(name):
     return _halflab.format_named(name)
 
 
+class Formats(dict):
+    """Rows by their names; by another name of a format its row is found, too."""
+
+    def __missing__(self, name):
+        try:
+            return _halflab.format_named(name)
+        except ValueError as error:
+            raise KeyError(str(error)) from None
+
+
 def numbers(values):
     """What numpy takes for numbers: of types that it lacks their values."""
     array, format = array_and_format(values)
