@@ -22,10 +22,10 @@ struct IdxFile {
 IdxFile read_idx(const std::filesystem::path& path, std::size_t dimensions);
 
 /// The four files of MNIST and its drop-in replacements: train-images-idx3-ubyte, train-labels-idx1-ubyte and
-/// the same with t10k for the test set; each may end in .gz, and the hyphen before idx may be a dot. Labels
-/// are 0 .. 9; classes = the largest label + 1, at least 2. Throws std::runtime_error, naming directory or
-/// file, when a file is missing or bad (see read_idx), when the counts of images and labels differ, the two
-/// sets' images differ in size, or a label is not allowed.
+/// the same with t10k for the test set; each may end in .gz, and the hyphen before idx may be a dot. A label is
+/// any byte; classes = the largest label + 1, at least 2. Throws std::runtime_error, naming directory or
+/// file, when a file is missing or bad (see read_idx), when the counts of images and labels differ, or the two
+/// sets' images differ in size.
 ImageDataset read_idx_directory(const std::filesystem::path& directory);
 
 }  // namespace sim

@@ -62,6 +62,7 @@ class AdaptiveScaler final : public LossScaler {
   std::string_view name() const override { return "adaptive"; }
   float scale() const override;
   bool needs_exponents() const override { return true; }
+  bool may_want_twin() const override { return true; }
   bool wants_twin(const GradientSummary& summary) const override;
   names::NamedValues options() const override { return names::named_values(options_); }
   names::NamedValues state() const override;

@@ -61,6 +61,10 @@ class LossScaler {
 
   virtual bool needs_exponents() const { return false; }
 
+  /// Whether wants_twin() may be true of a step. Under gradient accumulation each micro-batch then has a twin, so that the
+  /// step's is the sum over all.
+  virtual bool may_want_twin() const { return false; }
+
   /// Whether the summary of the step just made should bring a twin. What it is asked with must have the
   /// exponents if needs_exponents().
   virtual bool wants_twin(const GradientSummary&) const { return false; }

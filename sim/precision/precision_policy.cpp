@@ -303,7 +303,12 @@ PrecisionPolicy make_precision_policy(std::string_view text) {
   // Batch norm in binary32 beside an optimizer of 16 bits: update as fused optimizers do, which compute in
   // binary32 whatever a parameter is stored in.
   if (policy.keep_batchnorm_fp32 && !fp16::contains(policy.update_operations, fp16::binary32)) {
-    policy.update_operations = policy.optimizer_state = fp16::binary32;
+    if (spec.options.count("update_operations") > 0)
+      throw std::invalid_argument("policy '" + spec.name + "': update_operations: '" +
+                                  std::string(fp16::name_of(policy.update_operations)) +
+                                  "' is not allowed with keep_batchnorm_fp32; allowed: binary32, binary64");
+    policy.update_operations = fp16::binary32;
+    if (spec.options.count("optimizer_state") == 0) policy.optimizer_state = fp16::binary32;
   }
   return policy;
 }

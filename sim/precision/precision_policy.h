@@ -60,7 +60,8 @@ const PrecisionPolicy& find_precision_policy(std::string_view name);
 /// A policy with overrides (fp16/names.h), each by the name of the role it changes:
 /// - cast_model_type: the format of the model and its inputs; under a cast list binary32 alone, which changes
 ///   nothing
-/// - keep_batchnorm_fp32: of the same, true or false; without master weights updates then run in binary32
+/// - keep_batchnorm_fp32: of the same, true or false; without master weights updates then run in binary32, as does their
+///   state where optimizer_state says nothing else
 /// - master_weights: of the same, whether the optimizer keeps FP32 weights or the model's own
 /// - loss_scale: the recipe's scaler, "dynamic" or the S of a static one
 /// - accumulation: of products, as product_accumulation_names()

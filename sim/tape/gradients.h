@@ -39,7 +39,8 @@ struct UnscaleOptions {
   /// What the gradients are divided by over what their backward multiplied the loss with: 1, but for a rule
   /// that divides by another S than it used.
   double divisor_ratio = 1;
-  /// Each product is rounded once to it, or to the gradient's own format where that is wider.
+  /// Products with 1/S are made in binary32, as frameworks make them, or in binary64 of such gradients, and then rounded to
+  /// this format or, where that is wider, to the gradient's own.
   fp16::Format format = fp16::binary32;
   int threads = 1;
 };

@@ -32,7 +32,7 @@ std::vector<float> message_of(std::span<const GradientSite> sites, const SiteGra
   for_each_weight(sites, [&](std::size_t site) {
     const Tensor& gradient = gradients.gradients[site];
     const std::vector<float> values =
-        is_binary64(gradient) ? rounded(gradient, fp16::binary32).to_floats() : gradient.to_floats();
+        is_binary64(gradient) ? rounded(gradient, wire_format(precision)).to_floats() : gradient.to_floats();
     message.insert(message.end(), values.begin(), values.end());
   });
   round_to_wire(precision, message);

@@ -49,7 +49,7 @@ struct ObservedDecision {
   float loss_scale;
   float mean_over;  ///< as in BackwardOptions
   const ScaledGradients& gradients;
-  const std::optional<SiteGradients>& twin;  ///< of the passes that it was run for; nothing where for none
+  const std::optional<SiteGradients>& twin;  ///< where it was run
   const ModelState& state;                   ///< which the step began with
   const Batch& batch;                        ///< of the last of these passes
   std::size_t ranks = 1;                     ///< whose means the parameter gradients are

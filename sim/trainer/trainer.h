@@ -62,7 +62,7 @@ struct StepRecord {
   /// and rank 0's at activations. Those of several updates add.
   std::vector<TwinComparison> twin;
   std::vector<SiteStatistics> statistics;  ///< at their own steps, of what it was shown first
-  /// Updates of loss scalers that asked for a twin, each of which cost one more backward pass.
+  /// Backward passes of twins that a loss scaler asked for or, before the last micro-batch, may yet ask for.
   int scaler_twins = 0;
   std::optional<SkipRecord> skip;  ///< of a step without an update, where recorded
   /// The sum over ranks that was not finite, and that an update applied since nobody looked into it; where recorded.
@@ -152,11 +152,11 @@ class Trainer {
     std::vector<SiteGradients> others = {};  ///< those of the other own ranks
     fp16::ExponentHistogram exponents = {};  ///< of `scaled`, where the scaler needs them
     GradientSummary summary = {};            ///< of `scaled`
-    std::optional<SiteGradients> twin;       ///< of the micro-batches that it was run for
+    std::optional<SiteGradients> twin;       ///< of all micro-batches
     std::vector<SiteGradients> other_twins = {};
     bool twin_finite = true;
     std::optional<bool> found_before_exchange = {};  ///< not finite on any rank, where it was looked for
-    bool scaler_wants_twin = false;  ///< else it is run for observers alone, which must not change the run
+    bool scaler_wants_twin = false;  ///< else it was run for observers alone, which must not change the run
   };
   /// What a rank makes of a micro-batch.
   struct RankPass {
@@ -199,9 +199,11 @@ class Trainer {
            std::vector<SiteGradients> next) const;
   void exchange_gradients(Pending& pending) const;
   void summarise_gradients(Pending& pending, const LossScaler& scaler) const;
+  /// All that comes before the scaler is told of them.
+  void finish_gradients(Pending& pending, const LossScaler& scaler) const;
   /// Updates the scaler, and says so to those who observe.
   void decide(const LossTerm& term, Pending& pending, StepRecord& record);
-  Decision update_scaler(LossScaler& scaler, Pending& pending, StepRecord& record);
+  Decision update_scaler(LossScaler& scaler, Pending& pending) const;
   /// A parameter that belongs to no layer, such as an embedding, counts for all: their factors are on it.
   void add_outcomes(const ScaledGradients& scaled);
   Decision decide_by_layers();

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <iterator>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "sim/ops/elementwise.h"
@@ -134,15 +136,28 @@ void Trainer::add_backward(const LossTerms& terms, Pending& pending, StepRecord&
   show_backward(terms, next, pending.scale, record);
   if (pending.scaled.sites.empty()) pending.scaled.sites = terms.front().tape.sites();
   add(pending.scaled.sites, pending.scaled.values, pending.others, std::move(next));
-  const bool is_exchanged = has_several_ranks() && is_to_decide(pending);
-  if (is_exchanged) exchange_gradients(pending);
-  if (is_exchanged || !has_several_ranks()) summarise_gradients(pending, terms.front().scaler);
-  if (is_exchanged && others_compute_ranks())
+  const LossScaler& scaler = terms.front().scaler;
+  const bool is_to_decide = this->is_to_decide(pending);
+  if (is_to_decide) finish_gradients(pending, scaler);
+  const bool is_for_scaler = is_to_decide ? pending.scaler_wants_twin : scaler.may_want_twin();
+  record.scaler_twins += is_for_scaler;
+  if (needs.twin || is_for_scaler)
+    add_twin(terms, pending);
+  else
+    pending.twin.reset();
+  if (is_to_decide && has_several_ranks() && pending.twin)
+    average_twins(pending.scaled.sites, ranks_of(*pending.twin, pending.other_twins), *exchange_);
+}
+
+void Trainer::finish_gradients(Pending& pending, const LossScaler& scaler) const {
+  if (has_several_ranks()) exchange_gradients(pending);
+  summarise_gradients(pending, scaler);
+  if (pending.scaler_wants_twin && !scaler.may_want_twin())
+    throw std::logic_error("scaler '" + std::string(scaler.name()) +
+                           "' wants a twin and said that it never would");
+  if (others_compute_ranks())
     require_same_gradients(pending.scaled.sites, pending.scaled.values, pending.summary.found_nonfinite,
                            steps_done_, *exchange_);
-  if (needs.twin || pending.scaler_wants_twin) add_twin(terms, pending);
-  if (is_exchanged && pending.twin)
-    average_twins(pending.scaled.sites, ranks_of(*pending.twin, pending.other_twins), *exchange_);
 }
 
 /// To sums over micro-batches, one for each own rank, the first's apart from the others'; empty ones have none yet.
@@ -200,7 +215,7 @@ void Trainer::add_twin(const LossTerms& terms, Pending& pending) const {
 
 void Trainer::decide(const LossTerm& term, Pending& pending, StepRecord& record) {
   const bool was_skipped = record.skipped();
-  record.decision = std::max(record.decision, update_scaler(term.scaler, pending, record));
+  record.decision = std::max(record.decision, update_scaler(term.scaler, pending));
   if (layer_) add_outcomes(pending.scaled);
   if (layer_ && pending.ends_step) record.decision = std::max(record.decision, decide_by_layers());
   sites_ = pending.scaled.sites;
@@ -220,7 +235,7 @@ void Trainer::decide(const LossTerm& term, Pending& pending, StepRecord& record)
   for (StepObserver* observer : observers_) observer->after_decision(observed, record);
 }
 
-Decision Trainer::update_scaler(LossScaler& scaler, Pending& pending, StepRecord& record) {
+Decision Trainer::update_scaler(LossScaler& scaler, Pending& pending) const {
   GradientSummary summary = pending.summary;
   fp16::ExponentHistogram twin_exponents;
   const TwinSummary twin{.finite = pending.twin_finite, .exponents = &twin_exponents};
@@ -228,7 +243,6 @@ Decision Trainer::update_scaler(LossScaler& scaler, Pending& pending, StepRecord
     twin_exponents =
         exponents_over_ranks(pending.scaled.sites, ranks_of(*pending.twin, pending.other_twins), *exchange_);
     summary.twin = &twin;
-    ++record.scaler_twins;
   }
   return scaler.update(summary);
 }

@@ -163,6 +163,8 @@ TEST_CASE("policies: without masters the optimizer changes the model's own weigh
   CHECK(roles("O3:keep_batchnorm_fp32=true") == with(roles("O3"), {{"keep_batchnorm_fp32", "true"},
                                                                    {"optimizer_state", "binary32"},
                                                                    {"update_operations", "binary32"}}));
+  CHECK(roles("O3:keep_batchnorm_fp32=true:optimizer_state=binary16") ==
+        with(roles("O3"), {{"keep_batchnorm_fp32", "true"}, {"update_operations", "binary32"}}));
   CHECK(roles("O0:cast_model_type=float16:master_weights=true") ==
         with(o2, {{"keep_batchnorm_fp32", "false"}, {"loss_scaling", "none"}}));
   CHECK(roles("O0:cast_model_type=float16") == roles("O3"));
@@ -211,6 +213,10 @@ TEST_CASE("policies: what is wrong is named, with what is allowed") {
       {"O2:master_weights=yes", "policy 'O2': master_weights: 'yes' is not allowed; allowed: true, false"},
       {"O2:keep_batchnorm_fp32=1",
        "policy 'O2': keep_batchnorm_fp32: '1' is not allowed; allowed: true, false"},
+      {"O3:keep_batchnorm_fp32=true:update_operations=binary16",
+       "policy 'O3': update_operations: 'binary16' is not allowed with keep_batchnorm_fp32; allowed: "
+       "binary32, "
+       "binary64"},
       {"O2:loss_scale=0", "policy 'O2': loss_scale: '0' is not allowed; allowed: dynamic, a number above 0"},
       {"O2:loss_scale=-8",
        "policy 'O2': loss_scale: '-8' is not allowed; allowed: dynamic, a number above 0"},

@@ -116,6 +116,7 @@ class TwinWitness final : public sim::LossScaler {
   explicit TwinWitness(std::vector<bool>& twin_finite) : twin_finite_(twin_finite) {}
   std::string_view name() const override { return "witness"; }
   float scale() const override { return 1; }
+  bool may_want_twin() const override { return true; }
   bool wants_twin(const sim::GradientSummary& summary) const override { return summary.found_nonfinite; }
   names::NamedValues options() const override { return {}; }
 

@@ -198,6 +198,23 @@ TEST_CASE("data-parallel: a run is the loop written out, for all orders, precisi
   }
 }
 
+TEST_CASE("data-parallel: gradients in binary64 are rounded once on their way to halves") {
+  const double above_tie = 1 + 0x1p-11 + 0x1p-40;
+  std::vector<sim::SiteGradients> ranks(2);
+  for (sim::SiteGradients& rank : ranks) {
+    rank.gradients.emplace_back(sim::Shape{1}, fp16::binary64);
+    rank.gradients.front().elements<double>()[0] = above_tie;
+    rank.scales = {1};
+  }
+  const std::vector<sim::GradientSite> sites{{"w", sim::GradientSite::Kind::weight, {}}};
+  const std::vector<sim::SiteGradients*> own{&ranks[0], &ranks[1]};
+  sim::VirtualRanks exchange(2);
+  sim::all_reduce_gradients(
+      sites, own, {.precision = sim::AllReducePrecision::fp16, .division = sim::AllReduceDivision::after},
+      exchange);
+  CHECK(ranks[0].gradients.front().element(0) == 1 + 0x1p-10);
+}
+
 TEST_CASE("data-parallel: a run is the loop written out, for numbers of ranks, policies and micro-batches") {
   for (const std::size_t ranks : {1, 2, 3, 4, 8}) {
     for (const char* policy : {"fp32", "amp", "O2", "O3"}) {

@@ -167,6 +167,26 @@ TEST_CASE("trainer: measuring changes nothing of what any scaler knows either") 
   }
 }
 
+TEST_CASE("trainer: measuring changes nothing where a scaler asks for the twin of several micro-batches") {
+  for (const std::size_t ranks : {1u, 2u}) {
+    Setup setup{.scaler = "adaptive:headroom=0:window=1:max_gap=1",
+                .options = {.batch = 16, .accumulation_steps = 4, .seed = 3}};
+    setup.options.parallel.ranks = ranks;
+    Run plain = run(setup, 80);
+    setup.options.twin_every = 1;
+    Run measured = run(setup, 80);
+    CAPTURE(ranks);
+    CHECK(std::ranges::count_if(plain.steps, &sim::StepRecord::skipped) > 0);
+    CHECK(same_state(plain.trainer.state(), measured.trainer.state()));
+    CHECK(plain.trainer.save().loss_scalers == measured.trainer.save().loss_scalers);
+    for (std::size_t step = 0; step < plain.steps.size(); ++step) {
+      CAPTURE(step);
+      CHECK(plain.steps[step].scale == measured.steps[step].scale);
+      CHECK(plain.steps[step].scaler_twins == measured.steps[step].scaler_twins);
+    }
+  }
+}
+
 /// Counts what it is shown and keeps the scales and the twins' first losses of the way.
 class Witness final : public sim::StepObserver {
  public:
