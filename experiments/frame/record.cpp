@@ -93,6 +93,15 @@ void remove_with_empty_folders(const fs::path& directory, const fs::path& file) 
   }
 }
 
+/// Throws std::runtime_error where a folder lies in the place of the file, or a file in that of a folder it needs.
+void require_place(const fs::path& directory, const fs::path& file) {
+  if (fs::is_directory(directory / file)) throw_not_written(directory / file, EISDIR);
+  for (fs::path folder = file.parent_path(); !folder.empty(); folder = folder.parent_path()) {
+    if (fs::exists(directory / folder) && !fs::is_directory(directory / folder))
+      throw_not_written(directory / folder, ENOTDIR);
+  }
+}
+
 /// The files below a directory but for the manifest, sorted.
 std::vector<std::string> files_in(const fs::path& directory) {
   std::vector<std::string> files;
@@ -315,9 +324,7 @@ void RunRecord::commit(const Json& settings, const std::function<void()>& add_pa
     files = list_files();
   }
 
-  for (const std::string& file : files) {
-    if (fs::is_directory(directory_ / file)) throw_not_written(directory_ / file, EISDIR);
-  }
+  for (const std::string& file : files) require_place(directory_, file);
   const fs::path manifest_file = directory_ / manifest_name;
   const std::vector<std::string> old_files = untouched_files(directory_);
   fs::remove(manifest_file);

@@ -113,11 +113,10 @@ Records::Records(fs::path folder) : folder_(std::move(folder)) {
     const std::string key(name.str());
     entries_[key] = {
         .command = row.text("command"), .pictures = row.texts("pictures"), .tables = row.texts("tables")};
-    const fs::path summary = folder_ / key / summary_file;
-    if (!fs::exists(summary)) continue;
-    summaries_[key] = read_object(summary);
-    if (const fs::path manifest = folder_ / key / manifest_file; fs::exists(manifest))
-      summaries_[key][from_manifest] = read_object(manifest).value(from_manifest);
+    const fs::path manifest = folder_ / key / manifest_file;
+    if (!fs::exists(manifest)) continue;
+    summaries_[key] = read_object(folder_ / key / summary_file);
+    summaries_[key][from_manifest] = read_object(manifest).value(from_manifest);
   }
 }
 
@@ -150,10 +149,12 @@ void keep(const fs::path& run, const Records& records) {
   for (const std::string& picture : entry.pictures) files.push_back(picture + ".svg");
   for (const std::string& table : entry.tables) files.push_back(table + ".csv");
   keep_only(manifest, files);
+  std::vector<std::string> contents;  // all of them, before the old record goes
+  for (const std::string& file : files) contents.push_back(read_file(run / file));
   const fs::path folder = records.folder() / name;
   fs::create_directories(folder);
   fs::remove(folder / manifest_file);  // the last to come, so that a folder with it is whole
-  for (const std::string& file : files) write_file(folder / file, read_file(run / file));
+  for (std::size_t i = 0; i < files.size(); ++i) write_file(folder / files[i], contents[i]);
   write_file(folder / manifest_file, manifest.to_text(2) + "\n");
 }
 

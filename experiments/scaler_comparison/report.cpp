@@ -91,8 +91,7 @@ constexpr const char* rounding_all_reduce = "--ranks above 1 and an --allreduce 
 
 const SummaryOf<AllReduceCost> costs_summary{
     {{"<strategy>.all_reduce_excess",
-      "final_loss less that of the same runs all-reduced in FP32, in pairs of the same seed, over the mean "
-      "of those",
+      "final_loss over that of the same run all-reduced in FP32, less 1: mean over pairs of the same seed",
       [](auto& r) { return r.of("final_loss"); }, rounding_all_reduce}}};
 
 struct StrategyRow {

@@ -28,6 +28,7 @@ using fp16::ExponentHistogram;
 constexpr std::string_view format_name = "halflab gradient record";
 constexpr int version = 1;
 
+constexpr const char* steps_name = "steps";
 const std::vector<std::string> step_columns{"step",        "scale",        "found_inf",       "max_abs",
                                             "max_abs_all", "twin_max_abs", "twin_max_abs_all"};
 const std::vector<std::string> exponent_columns{"step",      "of", "exponent_log2", "values", "powers_of_two",
@@ -93,7 +94,7 @@ class Rows {
 };
 
 void read_steps(const fs::path& folder, GradientRecord& record) {
-  Rows rows(folder / "steps.csv", step_columns);
+  Rows rows(folder / fmt::format("{}.csv", steps_name), step_columns);
   while (!rows.at_end()) {
     const std::vector<std::string_view> cells = rows.next();
     if (cells.size() != step_columns.size()) rows.refuse("it has not as many cells as the header");
@@ -171,28 +172,38 @@ void add_step(Table& steps, Table& exponents, const StepGradients& step) {
   exponents.flush();
 }
 
-/// Leaves the rows of the steps before `step` alone, and no half of a row that a kill left behind; false where the file does
-/// not begin with the header.
-bool cut_before(const fs::path& file, const std::vector<std::string>& columns, std::uint64_t step) {
+[[noreturn]] void throw_gap(const fs::path& file, std::uint64_t step) {
+  throw std::runtime_error(fmt::format(
+      "record '{}' lacks steps before {}, from which the run goes on; allowed: the record of these "
+      "steps, or to remove the run's checkpoint, which begins it anew",
+      file.string(), step));
+}
+
+/// Leaves the rows of the steps before `step` alone, and no half of a row that a kill left behind: the step of the last row,
+/// none without a row. Throws std::runtime_error where the file does not begin with the header.
+std::optional<std::uint64_t> cut_before(const fs::path& file, const std::vector<std::string>& columns,
+                                        std::uint64_t step) {
   const std::optional<std::string> text = contents_of(file);
   const std::string header = fmt::format("{}\n", fmt::join(columns, ","));
-  if (!text || !text->starts_with(header)) return false;
+  if (!text || !text->starts_with(header)) throw_gap(file, step);
+  std::optional<std::uint64_t> last;
   std::size_t begin = header.size();
   for (std::size_t end = text->find('\n', begin); end != std::string::npos; end = text->find('\n', begin)) {
     std::uint64_t found = 0;
     const auto [after, error] = std::from_chars(text->data() + begin, text->data() + end, found);
     if (error != std::errc{} || found >= step) break;
+    last = found;
     begin = end + 1;
   }
   fs::resize_file(file, begin);
-  return true;
+  return last;
 }
 
 /// The folder of a record, for more steps.
 struct OpenRecord {
-  /// Goes on behind what is there of the steps before `step`.
+  /// Goes on behind what is there of the steps before `step`. Throws std::runtime_error where one of them is missing.
   OpenRecord(const fs::path& folder, const GradientRecord& record, std::uint64_t step)
-      : steps(opened(folder, "steps", step_columns, step)),
+      : steps(opened(folder, steps_name, step_columns, step)),
         exponents(opened(folder, "exponents", exponent_columns, step)) {
     write_file(folder / "manifest.json", Json::object({{"format", format_name},
                                                        {"version", version},
@@ -207,7 +218,11 @@ struct OpenRecord {
                       const std::vector<std::string>& columns, std::uint64_t step) {
     fs::create_directories(folder);
     const fs::path file = folder / (name + ".csv");
-    return {name, {.file = file, .goes_on = step > 0 && cut_before(file, columns, step)}, columns};
+    if (step > 0) {
+      const std::optional<std::uint64_t> last = cut_before(file, columns, step);
+      if (name == steps_name && last != step - 1) throw_gap(file, step);
+    }
+    return {name, {.file = file, .goes_on = step > 0}, columns};
   }
 
   void add(const StepGradients& step) { add_step(steps, exponents, step); }
@@ -258,19 +273,30 @@ class GradientRecorder final : public sim::StepObserver {
 
   /// A step may have a decision for each of several losses or passes; it is told of them together.
   void add_run(const sim::ObservedDecision& decision, StepGradients& kept) const {
-    const auto log2 = is_sampled(kept.step) ? log2_of_power(decision.loss_scale) : std::nullopt;
     Largest largest{kept.max_abs, kept.max_abs_all};
-    ExponentHistogram exponents;
     const sim::ScaledGradients& scaled = decision.gradients;
     for (std::size_t i = 0; i < scaled.sites.size(); ++i) {
       const sim::Extremes extremes = sim::extremes_of(scaled.values.gradients[i]);
       largest.add(scaled.sites[i], extremes.max_abs / scaled.values.scales[i]);
       kept.found_nonfinite |= extremes.found_nonfinite && sim::is_weight(scaled.sites[i]);
-      if (log2) sim::add_exponents(exponents, scaled.values.gradients[i]);
     }
     kept.max_abs = largest.weights;
     kept.max_abs_all = largest.all;
-    if (log2) add(kept.exponents, fp16::scaled(exponents, -*log2));
+    if (!is_sampled(kept.step)) return;
+    if (const auto exponents = exponents_of_loss(scaled)) add(kept.exponents, *exponents);
+  }
+
+  /// With the factor of each gradient divided out; none where one of these is no power of two.
+  static std::optional<ExponentHistogram> exponents_of_loss(const sim::ScaledGradients& scaled) {
+    ExponentHistogram sum;
+    for (std::size_t i = 0; i < scaled.sites.size(); ++i) {
+      const std::optional<int> log2 = log2_of_power(scaled.values.scales[i]);
+      if (!log2) return std::nullopt;
+      ExponentHistogram exponents;
+      sim::add_exponents(exponents, scaled.values.gradients[i]);
+      sum += fp16::scaled(exponents, -*log2);
+    }
+    return sum;
   }
 
   static void add_twin(const std::vector<sim::GradientSite>& sites, const sim::SiteGradients& twin,

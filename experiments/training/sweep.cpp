@@ -101,6 +101,18 @@ Checkpoint checkpoint_of(Training& training, Journal& journal, const CellRun& pl
   return checkpoint;
 }
 
+/// What observers of the run write beside its directory's tables.
+constexpr std::array kept_folders{"record", "tensors"};
+
+/// So that after a power cut, too, they are as long as the checkpoint says.
+void synchronise_kept_folders(const fs::path& directory) {
+  for (const char* const kept : kept_folders) {
+    if (!fs::exists(directory / kept)) continue;
+    for (const auto& entry : fs::recursive_directory_iterator(directory / kept)) synchronise(entry.path());
+    synchronise(directory / kept);
+  }
+}
+
 /// The marks of the files that go with the checkpoint; none where the run begins.
 std::vector<FileMark> resume(Training& training, const CellRun& plan, Run& run) {
   const auto warn = [&run](const std::string& problem) { run.warn(problem); };
@@ -135,6 +147,7 @@ sim::StepRecord step_of(sim::Trainer& trainer, Ranks* ranks) {
 
 void save(Training& training, Journal& journal, const CellRun& plan) {
   if (plan.require_claim) plan.require_claim();
+  synchronise_kept_folders(plan.cell.directory);
   CheckpointDirectory(plan.cell.directory).write(checkpoint_of(training, journal, plan));
 }
 
@@ -275,9 +288,6 @@ bool is_finished(const CellRun& plan, Run& run) {
                     plan.cell.directory.string(), check.what));
   return check.state == CellCheck::State::finished;
 }
-
-/// What observers of the run write beside its directory's tables.
-constexpr std::array kept_folders{"record", "tensors"};
 
 /// Puts all of a trained run into its directory.
 void finish(RunRecord& record, const Training& training, Journal& journal, const CellRun& plan,

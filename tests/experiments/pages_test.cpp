@@ -67,6 +67,7 @@ struct MadeUpRecords {
                                                  {"bytes", 1340000000.0},   {"factor", 65536.0},
                                                  {"nothing", "nan"},        {"word", "stalls"}}
                                                 .dump());
+    write(directory / "a" / "manifest.json", "{}");
   }
   TemporaryDirectory directory;
   Records records() const { return Records(directory.path()); }
@@ -242,6 +243,12 @@ TEST_CASE("pages: a run is kept without its places, whole, and only where its re
   CHECK(experiments::damaged_files(kept).empty());
   CHECK(filled("{b:loss}", made_up.records()) == "0.5");
 
+  fs::remove(made_up.directory / "runs" / "b" / "counts.csv");
+  CHECK(contains(message_of([&] { pages::keep(made_up.directory / "runs" / "b", made_up.records()); }),
+                 "counts.csv' cannot be read"));
+  CHECK(filled("{b:loss}", made_up.records()) == "0.5");
+  CHECK(experiments::damaged_files(kept).empty());
+
   const auto refused = [&](const char* option, const json& value) {
     json wrong = options;
     wrong[option] = value;
@@ -325,6 +332,7 @@ TEST_CASE("pages: a page is written from its records, where what it says still h
   write(pages::records_folder(folder.path()) / "records.toml",
         "[a]\ncommand = \"probe\"\n[b]\ncommand = \"probe --b\"\n");
   write(pages::records_folder(folder.path()) / "a" / "summary.json", R"({"loss": 0.5})");
+  write(pages::records_folder(folder.path()) / "a" / "manifest.json", "{}");
   fs::create_directory(folder / "docs");
   const auto page = [](const std::string& block_template) {
     return "<!-- figures:begin\n" + block_template + "-->\n<!-- figures:end -->\n";

@@ -129,6 +129,24 @@ TEST_CASE("an exception before the commit leaves nothing behind") {
   CHECK(contents_of(temporary / "old") == before);
 }
 
+TEST_CASE("a file in the place of a folder is found before anything is published") {
+  const TemporaryDirectory temporary;
+  const fs::path directory = temporary / "run";
+  write_run(directory, 2);
+  std::ofstream(directory / "record") << "mine";
+  const auto before = contents_of(directory);
+  const auto fail = [&] {
+    experiments::RunRecord record(directory);
+    fs::create_directory(record.staging() / "record");
+    std::ofstream(record.staging() / "record" / "steps.csv") << "step\n";
+    record.commit(Json::object());
+  };
+  CHECK_THROWS_WITH_AS(
+      fail(), doctest::Contains(("file '" + (directory / "record").string() + "' cannot be written").c_str()),
+      std::runtime_error);
+  CHECK(contents_of(directory) == before);
+}
+
 TEST_CASE("what a killed run staged is cleared away, foreign files stay, outdated files go") {
   const TemporaryDirectory temporary;
   const fs::path directory = temporary / "run";

@@ -3,9 +3,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -120,6 +122,46 @@ TEST_CASE("gradient record: a run goes on in what a kill left of it, half a row 
   second.restore(saved);
   train(second, 3);
   CHECK(test::contents_of(killed.folder()) == test::contents_of(whole.folder()));
+}
+
+TEST_CASE("gradient record: a run goes on in no record that lacks steps before its own") {
+  RecordedRun run(mlp, {.policy = "amp"});
+  sim::TrainerState saved;
+  {
+    sim::Trainer first = run.trainer();
+    train(first, 3);
+    saved = first.save();
+  }
+  const auto refusal = [&] {
+    sim::Trainer second = run.trainer();
+    second.restore(saved);
+    try {
+      train(second, 1);
+    } catch (const std::runtime_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  const std::filesystem::path steps = run.folder() / "steps.csv";
+  const std::string text = test::content_of(steps);
+  std::ofstream(steps) << text.substr(0, text.rfind('\n', text.size() - 2) + 1);
+  CHECK(refusal().find("steps.csv' lacks steps before 3, from which the run goes on") != std::string::npos);
+  std::filesystem::remove_all(run.folder());
+  CHECK(refusal().find("lacks steps before 3") != std::string::npos);
+}
+
+TEST_CASE("gradient record: every scaler's factors are divided out of what is counted") {
+  for (const char* const scaler : {"static:scale=256", "fairscale_layerwise:init_scale=1024"}) {
+    CAPTURE(scaler);
+    RecordedRun run(mlp, {.policy = "amp", .scaler = scaler});
+    sim::Trainer trainer = run.trainer();
+    train(trainer, 1);
+    const GradientRecord record = run.record();
+    const StepGradients& step = record.steps.front();
+    REQUIRE(step.exponents);
+    // Rounding may carry the largest into the next octave.
+    CHECK(std::abs(*step.exponents->highest_exponent() - *step.twin_exponents->highest_exponent()) <= 1);
+  }
 }
 
 TEST_CASE("gradient record: a new run begins anew in the folder of another") {
