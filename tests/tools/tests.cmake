@@ -34,7 +34,7 @@ if(HALFLAB_PYTHON)
   set_tests_properties(python:solutions PROPERTIES LABELS quick)
   set_tests_properties(python:numpy2 PROPERTIES SKIP_REGULAR_EXPRESSION "OK \\(skipped=1\\)")
   # With the Python that HALFLAB_TORCH_PYTHON names, and skipped where that has no torch.
-  foreach(part arrays autocast counts ddp emulate input ledger memory networks page report reveal scaler tensors watch)
+  foreach(part arrays autocast causes counts ddp emulate input ledger memory networks page report reveal scaler tensors watch)
     add_test(NAME torch:${part} COMMAND sh -c
       "command -v \"\${HALFLAB_TORCH_PYTHON:=python3}\" >/dev/null || exit 3; exec \"$HALFLAB_TORCH_PYTHON\" '${CMAKE_CURRENT_LIST_DIR}/python/torch/${part}_test.py'")
     set_tests_properties(torch:${part} PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3 ENVIRONMENT

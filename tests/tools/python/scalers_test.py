@@ -87,6 +87,12 @@ class Scalers(Case):
         np.testing.assert_array_equal(trace["decision"] == "skip", found_inf)
         self.assertEqual(halflab.Scaler("dynamic").replay([]).shape, (0,))
 
+    def test_a_sequence_of_zeros_and_ones(self):
+        for of_steps in ([0, 1, 0], np.array([0, 1, 0])):
+            scales = halflab.Scaler("dynamic").replay(of_steps)["scale"]
+            np.testing.assert_array_equal(scales, halflab.Scaler("dynamic").replay([False, True, False])["scale"])
+        self.assert_refused("found_inf of step 1", halflab.Scaler("dynamic").replay, [0, 2])
+
     def test_an_abort_ends_a_sequence(self):
         scaler = halflab.Scaler("deepspeed", init_scale=4, min_scale=1, hysteresis=1, raise_error_at_min_scale=True)
         steps = scaler.replay([True] * 9)

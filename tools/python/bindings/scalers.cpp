@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -182,8 +183,7 @@ class Steps {
     const py::list elements(plain);
     values_.emplace();
     for (const py::handle element : elements)
-      values_->push_back(checked_cast<T>(fmt::format("{} of step {}", name, values_->size()), element,
-                                         halflab_python::allowed_values<T>()));
+      values_->push_back(value_of(fmt::format("{} of step {}", name, values_->size()), element));
   }
   std::optional<std::size_t> size() const { return values_ ? std::optional(values_->size()) : std::nullopt; }
   std::optional<T> at(std::size_t step) const {
@@ -191,6 +191,14 @@ class Steps {
   }
 
  private:
+  /// Of bools also 0 and 1, as tables have them.
+  static T value_of(const std::string& place, const py::handle& element) {
+    if constexpr (std::is_same_v<T, bool>) {
+      if (element.equal(py::int_(0)) || element.equal(py::int_(1))) return element.equal(py::int_(1));
+    }
+    return checked_cast<T>(place, element, halflab_python::allowed_values<T>());
+  }
+
   std::optional<std::vector<T>> values_;
 };
 
@@ -302,9 +310,10 @@ void bind_scalers(py::module_& module) {
       .def_property_readonly(
           "state", [](const LossScaler& own) { return dict_of(own.state()); },
           "All that the next decision depends on besides the options.")
-      .def("__repr__", [](const LossScaler& own) {
-        return "Scaler('" + std::string(own.name()) + "'), S = " + names::number_text(own.scale());
-      })
+      .def("__repr__",
+           [](const LossScaler& own) {
+             return "Scaler('" + std::string(own.name()) + "'), S = " + names::number_text(own.scale());
+           })
       .def(py::pickle(
           [](const LossScaler& own) {
             return py::make_tuple(own.name(), dict_of(own.options()), dict_of(own.state()));

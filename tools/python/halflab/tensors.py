@@ -72,7 +72,7 @@ def _read_pickle(path, wanted, codes):
     except OSError as error:
         raise ValueError(f"file '{path}' cannot be read ({error.strerror})") from None
     except Exception as error:  # damaged, or more than weights: of many types and lines
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        reason = re.sub("\x1b\\[[0-9;]*m", "", (str(error).strip().splitlines() or [type(error).__name__])[0])
         raise ValueError(f"file '{path}' holds no weights that PyTorch would load ({reason})") from None
     tensors = {}
     _collect(held, Path(path).stem if torch.is_tensor(held) else "", tensors, torch)

@@ -92,7 +92,7 @@ class Skipped(Case):
         with torch.no_grad():
             training.model.second.weight.mul_(100)
         (skip, *_) = training.watch(1, every=1, twin=training.loss).skips
-        self.assertEqual(skip["forward_output"], "second")
+        self.assertEqual(skip["forward_output"], "the input of second")
         self.assertIsNone(skip["cured_by"])
 
     def test_an_input_that_is_not_finite_is_not_laid_on_the_first_layer(self):

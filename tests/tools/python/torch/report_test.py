@@ -99,8 +99,8 @@ class Diagnosed(Case):
             model.heat = 1e5 if step > 29 else 1.0
 
         page, watched = self.train(model, scale=2.0**10, at_step=heat_up)
-        self.assertEqual(page.title, "11 of 41 steps were skipped: decoder overflows in the forward pass")
-        self.assert_says(page, "Run decoder in FP32", "No S cures")
+        self.assertEqual(page.title, "11 of 41 steps were skipped: the input of decoder overflows in the forward pass")
+        self.assert_says(page, "Run what makes the input of decoder in FP32", "the input of decoder was the first", "No S cures")
         self.assertEqual(watched.skips[0]["step"], 30)
 
     def test_a_scale_that_was_too_large(self):

@@ -1,7 +1,9 @@
 """What to do about findings, as sentences of HTML."""
 
-from .findings import nearest_log2
+from .findings import INPUT_OF, nearest_log2
 from .words import code, listed, module, named, percent, power, s_is, steps_of
+
+OFTEN = 0.02  # of the steps: more are worth another growth interval
 
 
 def to_do(found):
@@ -15,7 +17,8 @@ def to_do(found):
     else:
         advice += _scaling(found)
     is_unexplained = found.lost and not found.is_search and not is_explained and not _has_twin(found)
-    if found.is_of_torch and (is_unexplained or found.tensors.verdict is None):
+    can_repeat = found.is_of_torch and not found.has_fp16_weights
+    if can_repeat and (is_unexplained or found.tensors.verdict is None):
         calm = "Nothing, while skips are so rare. " if is_unexplained and found.is_rare and not advice else ""
         advice.append(
             f"{calm}For an exact answer, watch again with {code('twin=compute_loss')}, a function that makes the loss of "
@@ -43,9 +46,15 @@ def _against_the_cause(found):
         )
     elif any(skip.get("twin") == "not finite" for skip in found.blamed if skip not in inputs):
         advice.append("Look at the batch and the loss of these steps. FP16 is not to blame: FP32 is not finite either.")
-    elif layer is not None:
+    elif found.nan_without_overflow():
         advice.append(
-            f"Run {module(layer)} in FP32, inside of {code('torch.autocast(device_type, enabled=False)')} and on "
+            f"Look at the loss and the labels of {steps_of(found.nan_without_overflow())}: the gradients are NaN, and an overflow "
+            "does not explain it."
+        )
+    elif layer is not None:
+        what = f"what makes {module(layer)}" if layer.startswith(INPUT_OF) else module(layer)
+        advice.append(
+            f"Run {what} in FP32, inside of {code('torch.autocast(device_type, enabled=False)')} and on "
             f"{code('x.float()')}: it overflows in the forward pass, which no loss scale reaches."
         )
     return advice
@@ -65,13 +74,29 @@ def _scaling(found):
         return [f"Try {scaler}: every gradient is zero, as FP16 without a loss scale makes small ones."]
     start = _scaler_of(found, best)
     if not found.has_scaler:
-        return [f"Scale the loss, which nothing does: {_how_to_scale(found, start)}."] if found.tensors.gains(best) else []
+        return _scale_the_loss(found, start) if found.tensors.gains(best) else []
+    if found.is_search and found.lost_after_growth() > OFTEN:
+        return [
+            f"Let S grow later, by a larger {code('growth_interval')}: {percent(found.lost_after_growth())} of the steps are lost "
+            "because it had just grown."
+        ]
+    if found.nan_without_overflow() or found.overflowed_forward() is not None:
+        return []
     if found.tensors.gains(best):
         return [f"Begin with a larger S, {start}, or let it grow sooner ({code('growth_interval')})."]
     first_scale = nearest_log2(float(found.steps["scale"][0]))
     if found.lost and found.lost[0]["step"] == found.steps["step"][0] and best < first_scale:
         return [f"To spare the skipped steps at the beginning, start with {start}; one of them costs a step and no more."]
     return []
+
+
+def _scale_the_loss(found, start):
+    if found.has_fp16_weights:
+        return [
+            "Keep the weights in FP32, under autocast to FP16 with a GradScaler: nothing scales the loss, FP16 weights lose small "
+            "updates, and a GradScaler refuses their gradients."
+        ]
+    return [f"Scale the loss, which no GradScaler does: {_how_to_scale(found, start)}."]
 
 
 def _should_it_be_fp16(found, is_nothing_else):

@@ -5,6 +5,8 @@ import dataclasses
 import math
 import re
 
+import numpy as np
+
 from .._halflab import ExponentHistogram, formats
 from .files import GRADIENTS, fp32_parameters
 
@@ -12,6 +14,7 @@ IN_FP32 = " in FP32"  # ends the kinds of a step that was repeated
 NOTICEABLE = 0.001  # of the non-zero values: less is no loss
 RARE = 0.01  # of the steps
 INPUT = "the model's input"  # in the place of a module
+INPUT_OF = "the input of "  # before a module that was given what no other had returned
 PARTLY = "partly applied"  # by one optimizer of several
 WEIGHTY = 0.01  # of all values: tensors of fewer may hold noise, as a bias before a batch normalisation does
 LARGEST_LOG2_SCALE = 127  # a GradScaler keeps S in FP32
@@ -24,8 +27,9 @@ class Forecast:
 
     format = BINARY16
 
-    def __init__(self, histogram):
-        self.histogram = histogram
+    def __init__(self, histogram, limit=None):
+        """`limit`: log2 of the largest scale that is known to be finite from elsewhere."""
+        self.histogram, self._limit = histogram, limit
 
     def zones(self, log2_scale):
         """As ExponentHistogram.zones."""
@@ -38,7 +42,8 @@ class Forecast:
     @property
     def headroom(self):
         """log2 of the largest scale without overflow, or None."""
-        return self.histogram.log2_headroom
+        headroom = self.histogram.log2_headroom
+        return headroom if None in (headroom, self._limit) else min(headroom, self._limit)
 
     @property
     def recommended(self):
@@ -101,7 +106,7 @@ class Tensors:
     is_truth    whether values that FP16 lost are counted; else the run lost them before it counted
     log2_used   None where the values come from no run
     exact       whether S was a power of two
-    what        the S used, in words
+    what        says of the S used which steps had it
     left_out    rows of those that do not count, since they are made in FP32
     were_fp16   rows of FP16 arrays with zeros beside subnormal numbers: FP16 may have made these before they were counted
     """
@@ -111,7 +116,7 @@ class Tensors:
     log2_used: int = None
     is_truth: bool = True
     exact: bool = True
-    what: str = "which most steps had"
+    what: str = ""
     left_out: list = ()
     were_fp16: list = ()
 
@@ -218,6 +223,10 @@ class Findings:
         return "torch.cuda.amp.GradScaler" if is_old else "torch.amp.GradScaler"
 
     @property
+    def has_fp16_weights(self):
+        return "float16" in self.record.manifest.get("parameter_types", {}).values()
+
+    @property
     def is_forecast(self):
         """Whether the run is known not to be one in FP16."""
         return _is_forecast(self.record)
@@ -279,16 +288,25 @@ class Findings:
         after = self.steps[(self.steps["step"] > first) & (self.steps["found_inf"] == 0)]
         return (int(after["step"][0]), float(after["scale"][0])) if len(after) else None
 
+    def nan_without_overflow(self):
+        """Entries that no overflow explains."""
+        return [skip for skip in self.blamed if skip in nan_without_overflow(self.record)]
+
     @property
     def is_rare(self):
         """Whether so few steps are lost that the training does not notice, and the last ones are finite."""
         return len(self.lost_steps) <= RARE * len(self.steps) and self.steps["found_inf"][-1] == 0
 
+    def lost_after_growth(self):
+        """Share of the steps that a search lost after its first finite step: S had grown."""
+        finite = self.steps["step"][self.steps["found_inf"] == 0]
+        return sum(step > finite[0] for step in self.lost_steps) / len(self.steps) if len(finite) else 0.0
+
     @property
     def is_search(self):
         """Whether every lost step is one of a scaler that looks for S: at the very beginning, or from where S grew until it
         was small enough again."""
-        if not self.has_scaler or not self.lost or self.recovery() is None:
+        if not self.has_scaler or not self.lost or self.recovery() is None or self.nan_without_overflow():
             return False
         is_searching, last_scale = True, 0.0
         for scale, is_bad in zip(self.steps["scale"].tolist(), self.steps["found_inf"].tolist()):
@@ -302,16 +320,50 @@ class Findings:
 
 def findings_of(record):
     """What a GradientRecord says."""
-    total = Forecast(record.gradients())
+    total = total_forecast(record)
     in_fp32 = fp32_parameters(record.manifest)
     counted, left_out, others = [], [], []
     for row in _rows(record):
         is_left_out = row.kind == "gradient" and row.name in in_fp32
         (left_out if is_left_out else counted if row.kind in GRADIENTS else others).append(row)
     is_truth = record.source == "twin" or _is_forecast(record)
-    tensors = Tensors(counted, total, _log2_used(record.steps), is_truth, record.exact, left_out=left_out)
+    log2_used, what = _log2_used(record.steps)
+    tensors = Tensors(counted, total, log2_used, is_truth, record.exact, what, left_out=left_out)
     others = Tensors(others, None, log2_used=0, is_truth=all(row.is_truth for row in others))
     return Findings(record, _lost(record), tensors, others, total.recommended, record.source)
+
+
+def total_forecast(record):
+    """Of all gradients that were counted; within the scales at which no step, counted or not, is known to overflow."""
+    steps = record.steps[record.steps["found_inf"] == 0]
+    magnitudes = np.concatenate([steps["max_abs"], steps["max_abs_all"]])
+    magnitudes = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
+    limits = [ExponentHistogram([magnitudes.max()]).log2_headroom] if len(magnitudes) else []
+    strange = nan_without_overflow(record)
+    for skip in record.skips:
+        if skip.get("cured_by"):
+            limits.append(math.floor(math.log2(skip["cured_by"])))
+        elif skip["outcome"] == "skipped" and skip["scale"] > 0 and not (_is_beyond_cure(skip) or skip in strange):
+            limits.append(math.ceil(math.log2(skip["scale"])) - 1)
+    return Forecast(record.gradients(), min(limits, default=None))
+
+
+def _is_beyond_cure(skip):
+    """Whether more than the gradients was not finite, or whether FP32 was not."""
+    return skip["twin"] == "not finite" or any(skip[column] is not None for column in ("forward_output", "weight_before"))
+
+
+def nan_without_overflow(record):
+    """The entries of the ledger whose first bad gradient was NaN although S was too small for an overflow: 16 times the
+    largest magnitude of any finite step would have fitted FP16. A cast that overflows makes infinities."""
+    magnitudes = record.steps["max_abs"][record.steps["found_inf"] == 0]
+    largest = magnitudes[np.isfinite(magnitudes)].max(initial=0)
+    return [
+        skip
+        for skip in record.skips
+        if skip["value"] is not None and math.isnan(skip["value"]) and 0 < 16 * largest * skip["scale"] < 65504
+        and not _is_beyond_cure(skip)
+    ]  # fmt: skip
 
 
 def most_often(skips, column):
@@ -330,15 +382,20 @@ def is_power_of_two(scale):
 
 
 def _log2_used(steps):
-    """That of most steps, of those that were finite where there are any."""
+    """(that which most steps had, of those that were finite where there are any, and what it is, in words)."""
     finite = steps["scale"][steps["found_inf"] == 0]
     scales = collections.Counter((finite if len(finite) else steps["scale"]).tolist())
-    return nearest_log2(scales.most_common(1)[0][0]) if scales else 0
+    if not scales:
+        return 0, "which most steps had"
+    (scale, times), among = scales.most_common(1)[0], sum(scales.values())
+    what = "which most steps had" if 2 * times > among else f"which {times} of {among} steps had"
+    return nearest_log2(scale), what
 
 
 def _is_forecast(record):
-    types = record.manifest.get("output_types")
-    return bool(types) and "float16" not in types.values()
+    """By the types of the modules' outputs; where none was seen, by what the values of the gradients show."""
+    outputs, gradients = (record.manifest.get(key, {}).values() for key in ("output_types", "gradient_types"))
+    return "float16" not in outputs if outputs else set(gradients) == {"float32"}
 
 
 def _rows(record):

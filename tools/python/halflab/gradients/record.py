@@ -103,9 +103,9 @@ class GradientRecord:
         return findings.total_of(steps_and_counts, self.bad_steps(self.source))
 
     def recommended_scale(self):
-        """The loss scale an octave below the largest at which no gradient that was counted overflows, 2^127 at most, which
-        FP32 holds; None without gradients. Where S was no power of two (`exact` is False) it holds to within an octave."""
-        log2 = findings.Forecast(self.gradients()).recommended
+        """The loss scale an octave below the largest at which no gradient that was counted overflows, nor the largest of any
+        step, 2^127 at most, which FP32 holds; None without gradients. Where S was no power of two (`exact` is False) it holds to within an octave."""
+        log2 = findings.total_forecast(self).recommended
         return None if log2 is None else 2.0**log2
 
     def report(self, out):
@@ -121,7 +121,9 @@ class GradientRecord:
 
         >>> halflab.read_gradients("run.halflab").replay(["dynamic", "adaptive"]).summary
         """
-        scalers = [scalers] if isinstance(scalers, str) else list(scalers)
+        scalers = [scalers] if isinstance(scalers, str) else scalers
+        if not isinstance(scalers, (list, tuple)):
+            raise RecordError(f"replay: scalers = {_halflab.shown(scalers)} is not allowed; allowed: a list of names")
         if len(self.parts) == 1:
             return run_command("replay", self.parts[0], out=out, scalers=scalers)
         with tempfile.TemporaryDirectory() as folder:

@@ -3,7 +3,7 @@
 import html
 import math
 
-from .findings import INPUT, LARGEST_LOG2_SCALE, NOTICEABLE, is_power_of_two, most_often, nearest_log2
+from .findings import INPUT, INPUT_OF, LARGEST_LOG2_SCALE, NOTICEABLE, is_power_of_two, most_often, nearest_log2
 
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
@@ -54,6 +54,8 @@ def module(name):
     """A module by its name; nn.Sequential's are numbers, which alone read as counts."""
     if name == "the model":
         return name
+    if name.startswith(INPUT_OF):
+        return INPUT_OF + module(name.removeprefix(INPUT_OF))
     return code(name) if any(map(str.isalpha, name)) else f"module{NO_BREAK}{code(name)}"
 
 
@@ -92,6 +94,8 @@ def _lost_steps(found):
         return f"{steps}: {module(forward)} overflows in the forward pass"
     if found.is_search:
         return f"{steps}, as the scaler looked for S"
+    if found.nan_without_overflow():
+        return f"{steps}: at {steps_of(found.nan_without_overflow())} gradients were NaN, which no overflow made"
     return f"{steps}{_breaks_first(found.blamed)}"
 
 
@@ -152,10 +156,9 @@ def _module(found):
     if seen.get("forward_output") == INPUT:
         return [f"The trouble began before the model: at step {seen['step']} its input was not finite."]
     if _has(seen, "forward_output"):
-        return [
-            f"The trouble began in the forward pass: at step {seen['step']} the output of "
-            f"{module(seen['forward_output'])} was the first that was not finite."
-        ]
+        place = module(seen["forward_output"])
+        what = place if place.startswith(INPUT_OF) else f"the output of {place}"
+        return [f"The trouble began in the forward pass: at step {seen['step']} {what} was the first that was not finite."]
     return [
         f"The forward pass was finite; in the backward pass of step {seen['step']} the gradient of the output of "
         f"{module(seen['module_output'])} was the first module's that was not."
@@ -179,9 +182,10 @@ def cure(found):
     if not found.lost:
         return []
     cured, hopeless, forward, stubborn, untold = ([], [], [], [], [])
+    strange = found.nan_without_overflow()
     spoilt = [skip for skip in found.blamed if _has(skip, "weight_before")]
     for skip in found.blamed:
-        if skip in spoilt:
+        if skip in spoilt or skip in strange:
             continue
         if skip.get("cured_by"):
             cured.append(skip)
@@ -204,6 +208,11 @@ def cure(found):
         sentences.append(f"No S cures {steps_of(spoilt)}: the weights were not finite already.")
     if given:
         sentences.append(f"No S cures {steps_of(given)}: the model’s input was not finite.")
+    if strange:
+        sentences.append(
+            f"S did not spoil {steps_of(strange)}: gradients were NaN there, while the largest of all finite steps lies more "
+            "than four octaves below an overflow."
+        )
     if hopeless:
         sentences.append(f"No S cures {steps_of(hopeless)}: the gradients are not finite in FP32 either.")
     if forward:

@@ -32,9 +32,12 @@ def check(model, optimizer, scaler, every, also, twin):
         )
     if isinstance(every, bool) or not isinstance(every, int) or every < 1:
         refuse(f"every = {_halflab.shown(every)}", "whole numbers from 1")
-    for name in (also,) if isinstance(also, str) else also:
-        if name not in KINDS or isinstance(also, str):
+    for name in also if isinstance(also, (list, tuple, set)) else (also,):
+        if not isinstance(also, (list, tuple, set)) or name not in KINDS:
             refuse(f"also = {_halflab.shown(also)}", f"a list of {', '.join(KINDS)}")
+    lazy = next((n for n, p in model.named_parameters() if torch.nn.parameter.is_lazy(p)), None)
+    if lazy is not None:
+        refuse(f"the parameter {lazy}, which has no shape yet,", "a model that was called once")
     if twin is not None and not callable(twin):
         refuse(f"twin = {_halflab.shown(twin)}", "a function that makes the loss of the batch again")
     if optimizer is not None and not _are_of_one(model, optimizer):

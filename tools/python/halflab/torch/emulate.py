@@ -8,6 +8,7 @@ import torch
 from torch.nn import functional
 
 from .. import _halflab
+from .attributes import PutBack
 from .hooks import Hook, unwrapped, visible_modules
 from .narrowing import FORMATS, Cast
 from .twin import autocast_dtype
@@ -166,7 +167,7 @@ def _products_of(module):
     return None
 
 
-class _Layer:
+class _Layer(PutBack):
     """One layer, its casts, and how often it was called."""
 
     def __init__(self, name, module, values, gradients):

@@ -44,7 +44,8 @@ class OutputHooks:
 
     on_output(name, tensor)     in the forward pass, outputs that need no gradient too
     on_gradient(name, tensor)   in the backward pass
-    on_input(tensor)            what the entrance, a module or none, is given
+    on_input(name, tensor)      in the forward pass, what a module is given and none has returned; before the entrance, a module
+                                or none, with the name INPUT
     guard                       a Guard, which keeps errors of these three from the training
     """
 
@@ -67,16 +68,26 @@ class OutputHooks:
     def _show_inputs(self, inputs):
         with self._guard.over(INPUT):
             for tensor in tensors_in(inputs):
-                if _has_gradients(tensor):
-                    self._on_input(tensor)
+                if _has_gradients(tensor) and self._is_new(tensor):
+                    self._on_input(INPUT, tensor)
 
-    def _show_outputs(self, name, _module, _inputs, outputs):
+    def _show_outputs(self, name, _module, inputs, outputs):
         if self._guard.is_blind(name):
             return
         with self._guard.over(name):
+            self._show_given(name, inputs, outputs)
             for tensor in tensors_in(outputs):
                 if _has_gradients(tensor) and self._is_new(tensor):
                     self._show(name, tensor)
+
+    def _show_given(self, name, inputs, outputs):
+        if self._on_input is None or is_in_backward():
+            return
+        returned = set(map(id, tensors_in(outputs)))
+        for tensor in tensors_in(inputs):
+            is_changed = id(tensor) in returned and _version_of(tensor) > 0  # by a module that works in place
+            if _has_gradients(tensor) and not is_changed and not self._is_known(tensor):
+                self._on_input(name, tensor)
 
     def _show(self, name, tensor):
         if not is_in_backward():  # else activation checkpointing repeats a forward pass
@@ -90,15 +101,22 @@ class OutputHooks:
 
     def _is_new(self, tensor):
         """Whether no module inside of this one has returned the tensor, as it is now."""
-        try:
-            version = tensor._version
-        except RuntimeError:  # an inference tensor has none
-            version = 0
-        known = self._seen.get((id(tensor), version))
-        if known is not None and known() is tensor:
+        if self._is_known(tensor):
             return False
-        self._seen[id(tensor), version] = weakref.ref(tensor)
+        self._seen[id(tensor), _version_of(tensor)] = weakref.ref(tensor)
         return True
+
+    def _is_known(self, tensor):
+        known = self._seen.get((id(tensor), _version_of(tensor)))
+        return known is not None and known() is tensor
+
+
+def _version_of(tensor):
+    """How often it was changed in place."""
+    try:
+        return tensor._version
+    except RuntimeError:  # an inference tensor has none
+        return 0
 
 
 def _has_gradients(tensor):
@@ -173,8 +191,11 @@ def visible_modules(model):
         if getattr(module, "_compiled_call_impl", None) is not None:
             opaque.append(name or "the model")  # module.compile(): what it calls is compiled, hooks too
             return
+        if isinstance(module, torch.jit.ScriptModule):
+            opaque.append(name or "the model")  # takes no hooks
+            return
         visible.append((name, module))
-        if isinstance(module, torch.jit.ScriptModule) or hasattr(module, "_orig_mod"):
+        if hasattr(module, "_orig_mod"):
             opaque.append(name or "the model")
             return
         for child_name, child in module.named_children():

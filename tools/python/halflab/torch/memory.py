@@ -1,13 +1,14 @@
 """What a training step of a user's own model takes, found without taking it: the model runs on tensors without values."""
 
-import collections
 import contextlib
 import functools
 import itertools
+import logging
 
 import torch
 
 from .. import _halflab
+from .attributes import Attributes
 from .hooks import unwrapped, visible_modules
 
 AUTOCAST = {"binary16": torch.float16, "bfloat16": torch.bfloat16, "binary32": None}
@@ -175,7 +176,7 @@ class _Forward:
         from torch._subclasses.fake_tensor import FakeTensorMode
 
         mode = FakeTensorMode(allow_non_fake_inputs=True)
-        with _unchanged(self._model), mode, self._named_modules(), _autocast(self._device.type, self._lower):
+        with _unchanged(self._model), _quiet(), mode, self._named_modules(), _autocast(self._device.type, self._lower):
             state = self._fake_state()
             arguments, options = self._fake_example(example)
             saving = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
@@ -264,22 +265,22 @@ class _Forward:
 @contextlib.contextmanager
 def _unchanged(model):
     """Gives the modules the attributes that they had, and the lists, dicts and sets in these what they held."""
-    held = {}  # by id: a container and a copy of it
-
-    def keep(container):
-        if isinstance(container, (list, dict, set, collections.deque)) and id(container) not in held:
-            held[id(container)] = container, container.copy()
-            for part in container.values() if isinstance(container, dict) else container:
-                keep(part)
-
-    for module in model.modules():
-        keep(module.__dict__)
+    before = Attributes(model)
     try:
         yield
     finally:
-        for container, before in held.values():
-            container.clear()
-            (container.extend if isinstance(container, (list, collections.deque)) else container.update)(before)
+        before.put_back()
+
+
+@contextlib.contextmanager
+def _quiet():
+    """Without the trace that PyTorch logs of an error, which is raised as well."""
+    log = logging.getLogger("torch._subclasses.fake_tensor")
+    was_disabled, log.disabled = log.disabled, True
+    try:
+        yield
+    finally:
+        log.disabled = was_disabled
 
 
 def _address(tensor):

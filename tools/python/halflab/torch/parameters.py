@@ -32,6 +32,15 @@ class Parameters:
             for place, parameter in enumerate(options["params"])
         ]
 
+    def notes_of_others(self, optimizer):
+        """What to say of parameters that need a gradient and that the optimizer does not step."""
+        own = {id(parameter) for _, parameter in self.of(optimizer)}
+        others = [name for name, parameter in self.named() if parameter.requires_grad and id(parameter) not in own]
+        if not others:
+            return []
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        return [f"not seen, as this optimizer does not step them: the gradients of {others[0]}{more}"]
+
     def trained(self, optimizer):
         """(name, parameter) of all that need a gradient: the model's, whichever optimizer steps them, and its own others."""
         others = [(name, parameter) for name, parameter in self.of(optimizer) if id(parameter) not in self._names]

@@ -16,8 +16,8 @@ from .step import in_words
 class Recorder:
     """`description`: of the model, the scaler and the samples, as files.Writer takes it."""
 
-    def __init__(self, folder, description, parameters, notes):
-        self._parameters, self._notes = parameters, notes
+    def __init__(self, folder, description, parameters, widths, notes):
+        self._parameters, self._widths, self._notes = parameters, widths, notes
         self._types, self._gradient_types = {}, {}  # of outputs by module, of gradients by parameter
         for name, parameter in parameters.named():
             if parameter.is_complex():
@@ -62,8 +62,12 @@ class Recorder:
         first_bad = next((name for name, norm in norms if not math.isfinite(norm)), None)
         found_inf = any(found) or (not found and first_bad is not None)
         cells = {"step": step.number, "scale": scale, "found_inf": int(found_inf), "max_abs": step.largest}
+        if step.tally is not None:
+            self._look_at_types()
         if first_bad is None:
-            cells["max_abs"] = max((norm for _, norm in norms), default=0.0) / scale if scale else math.nan
+            in_fp32 = self._fp32_parameters()
+            largest = max((norm for name, norm in norms if name not in in_fp32), default=0.0)
+            cells["max_abs"] = largest / scale if scale else math.nan
         if step.tally is not None:
             self._write_counts(step, scale, cells)
         if step.twin is not None:
@@ -78,7 +82,6 @@ class Recorder:
             self._writer.skip(**{**skip, "outcome": PARTLY if is_partly else skip["outcome"]})
 
     def _write_counts(self, step, scale, cells):
-        self._look_at_types()
         in_fp32 = self._fp32_parameters()
         shift = -nearest_log2(scale)
         run, weights = ExponentHistogram(), ExponentHistogram()
@@ -87,8 +90,7 @@ class Recorder:
                 histogram = histogram.shifted(shift)
                 if kind == "output" or name not in in_fp32:
                     run += histogram
-                if kind == "gradient":
-                    weights += histogram
+                    weights += histogram if kind == "gradient" else ExponentHistogram()
             self._writer.tensor(step.number, name, kind, histogram)
         cells["max_abs_all"] = run.max_abs
         if self._parameters.are_all_selected:
@@ -103,7 +105,7 @@ class Recorder:
         in_fp32 = self._fp32_parameters()
         twin, weights = ExponentHistogram(), ExponentHistogram()
         for (name, kind), histogram in step.twin.tally.items():
-            if kind == "gradient":
+            if kind == "gradient" and name not in in_fp32:
                 weights += histogram
             if self._parameters.is_selected(name):
                 self._writer.tensor(step.number, name, f"{kind} in FP32", histogram)
@@ -113,12 +115,19 @@ class Recorder:
         self._writer.exponents(step.number, "twin", twin)
 
     def _look_at_types(self):
-        """A parameter's gradient is made in the type of its module's output; of tied ones in FP32 where all are."""
+        """A parameter's gradient is made in the type of its module's output, of tied ones in FP32 where all are; in FP32 only
+        where values show it, since a module may cast its result. Where no module was seen, values alone tell."""
+        self._widths.read()
         for name in self._parameters.names:
             owners = [own.rpartition(".")[0] for own in (name, *self._parameters.ties.get(name, ()))]
             types = [self._types[owner] for owner in owners if owner in self._types]
-            if len(types) == len(owners):
-                self._gradient_types[name] = next((each for each in types if each != "float32"), "float32")
+            if len(types) < len(owners) and self._types:
+                continue
+            narrower = next((each for each in types if each != "float32"), None)
+            if narrower or name in self._widths.wide:
+                self._gradient_types[name] = narrower or "float32"
+            elif not self._types and name in self._widths.narrow:
+                self._gradient_types[name] = "unknown"
 
     def _fp32_parameters(self):
         return fp32_parameters({"output_types": self._types, "gradient_types": self._gradient_types})

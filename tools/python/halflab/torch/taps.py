@@ -2,7 +2,6 @@
 
 A listener hears, in this order and without a wait for the device:
 
-    loss_scaled()                            the loss was multiplied with S
     gradients_ready(optimizer, S)            gradients are complete, and still times S; has_stepped=True where an optimizer
                                              that makes them itself has used them already
     steps_now(optimizer)                     right before its step()
@@ -40,7 +39,7 @@ class OptimizerTap:
 class ScalerTap:
     """With a GradScaler: a step ends with its update()."""
 
-    METHODS = ("scale", "unscale_", "step", "update")
+    METHODS = ("unscale_", "step", "update")
 
     def __init__(self, scaler, listener):
         self._scaler, self._listener = scaler, listener
@@ -69,11 +68,6 @@ class ScalerTap:
         self._applied.add(id(optimizer))
         self.steps_past += self._stepping != id(optimizer)
         self._listener.steps_now(optimizer)
-
-    def _scale(self, original, outputs):
-        scaled = original(outputs)
-        self._listener.loss_scaled()
-        return scaled
 
     def _unscale_(self, original, optimizer):
         self._look(optimizer)

@@ -8,9 +8,10 @@ import random
 import numpy as np
 import torch
 
+from .attributes import Attributes
 from .counts import Tally, largest_magnitude, read_together, stored_values
 from .guard import in_one_line
-from .hooks import Hook, OutputHooks, unwrapped, visible_modules
+from .hooks import Hook, OutputHooks, is_in_backward, unwrapped, visible_modules
 
 LARGEST = 65504.0  # of binary16
 TRIES = 8  # smaller scales that are tried, each half or twice the one before
@@ -30,29 +31,38 @@ class TwinResult:
         return math.frexp(self.value)[1] - 1 if self.value and math.isfinite(self.value) else None
 
 
+class OtherPasses(Exception):
+    """The repeat has not as many forward passes as the step, so that it is another step."""
+
+
 class Twin:
-    """Repeats a step with the random state and the buffers that its forward pass began with, and puts back those that
-    were there. `compute_loss` makes the loss of the batch again."""
+    """Repeats a step with the random state, buffers and attributes that its first forward pass began with, and puts back
+    those that were there. `compute_loss` makes the loss of the step again, of all its forward passes."""
 
     def __init__(self, model, compute_loss, guard):
         self._model, self._compute_loss, self._guard = model, compute_loss, guard
-        self._began, self._is_running = None, False
+        self._is_running = False
+        self.step_begins()
         # Of the module inside of DistributedDataParallel, which is called when buffers have come from rank 0.
-        self._handle = unwrapped(model).register_forward_pre_hook(Hook(self._forward_begins))
+        entrance = unwrapped(model)
+        takes_hooks = not isinstance(entrance, torch.jit.ScriptModule)
+        self._handle = entrance.register_forward_pre_hook(Hook(self._forward_begins)) if takes_hooks else None
 
     def detach(self):
-        self._handle.remove()
+        if self._handle is not None:
+            self._handle.remove()
 
-    def loss_scaled(self):
-        """The next forward pass is another one."""
-        if not self._is_running:
-            self._is_next = True
+    def step_begins(self):
+        self._began, self._passes = None, 0
 
-    _is_next = True
-
-    def _forward_begins(self, module, _inputs):
-        if self._is_next and not self._is_running and is_training(module):
-            self._is_next, self._began = False, None
+    def _forward_begins(self, _module, _inputs):
+        if not torch.is_grad_enabled() or is_in_backward():
+            return
+        if self._is_running:
+            self._repeated += 1
+            return
+        self._passes += 1
+        if self._passes == 1:
             with self._guard.over("the state that a step begins with"):
                 self._began = _State(self._model)
 
@@ -66,12 +76,14 @@ class Twin:
 
     def _repeat(self, named_parameters, examine):
         if self._began is None:
-            return TwinResult("none: the model itself was not called, or as torch.compile made it")
+            return TwinResult("none: the model itself was not called, or as torch.compile or torch.jit made it")
         if any(p.is_floating_point() and torch.finfo(p.dtype).bits < 32 for _, p in named_parameters):
             return TwinResult("none: the weights are of 16 bits; allowed: FP32 weights under autocast")
         now, self._is_running = _State(self._model), True
         try:
             return examine()
+        except OtherPasses as error:
+            return TwinResult(f"none: {error}")
         except Exception as error:  # the training goes on, whatever the user's function does when called again
             return TwinResult(f"none: {in_one_line(error)}")
         finally:
@@ -113,6 +125,7 @@ class Twin:
     def _gradients(self, named_parameters, scale, as_it_was, tally=None):
         """[(parameter, gradient)] of the loss times the scale, in FP32 or in the precision of the forward pass."""
         self._began.put_back()
+        self._repeated = 0
         hooks = OutputHooks(
             visible_modules(self._model)[0],
             lambda name, tensor: None,
@@ -126,6 +139,11 @@ class Twin:
                 hooks.attach()
             try:
                 loss = self._compute_loss()
+                if self._repeated != self._passes:
+                    raise OtherPasses(
+                        f"the step had {self._passes} forward passes and the function of twin= makes {self._repeated}; "
+                        "allowed: one that makes the loss of all of them"
+                    )
                 gradients = torch.autograd.grad(loss.float() * scale, parameters, allow_unused=True)
             finally:
                 hooks.detach()
@@ -151,13 +169,16 @@ def _element(gradients, suspect):
 
 
 class _State:
-    """Random state of PyTorch, Python and numpy, buffers and autocast, as they are now."""
+    """Random state of PyTorch, Python and numpy, buffers, weights that forward passes change, attributes of the modules, and
+    autocast, as they are now."""
 
     def __init__(self, model):
         self._python, self._numpy = random.getstate(), np.random.get_state()
         self._cpu = torch.get_rng_state()
         self._cuda = torch.cuda.get_rng_state_all() if torch.cuda.is_available() and torch.cuda.is_initialized() else None
-        self._buffers = [(buffer, buffer.detach().clone()) for buffer in unwrapped(model).buffers()]
+        self._attributes = Attributes(unwrapped(model))
+        tensors = [*unwrapped(model).buffers(), *_renormalised_weights(model)]
+        self._tensors = [(tensor, tensor.detach().clone()) for tensor in tensors]
         self._autocast = {device: autocast_dtype(device) for device in ("cpu", "cuda")}
 
     def put_back(self):
@@ -166,8 +187,9 @@ class _State:
         torch.set_rng_state(self._cpu)
         if self._cuda is not None:
             torch.cuda.set_rng_state_all(self._cuda)
-        for buffer, values in self._buffers:
-            buffer.data.copy_(values)  # .data: a graph that is kept does not count it as a change
+        self._attributes.put_back()
+        for tensor, values in self._tensors:
+            tensor.data.copy_(values)  # .data: a graph that is kept does not count it as a change
 
     @contextlib.contextmanager
     def autocast(self):
@@ -176,6 +198,11 @@ class _State:
                 if dtype is not None:
                     stack.enter_context(torch.autocast(device, dtype=dtype))
             yield
+
+
+def _renormalised_weights(model):
+    """Those of embeddings with max_norm, which a forward pass divides in place."""
+    return [module.weight for module in model.modules() if getattr(module, "max_norm", None) is not None]
 
 
 def autocast_dtype(device):

@@ -1,6 +1,7 @@
 """watch: what a training run's gradients are, and why a step was lost."""
 
 import contextlib
+import os
 import shutil
 import tempfile
 import warnings
@@ -9,7 +10,7 @@ import weakref
 import torch
 
 from .. import _halflab
-from ..gradients.findings import INPUT
+from ..gradients.findings import INPUT, INPUT_OF
 from .answers import Answers
 from .arguments import KINDS, check, own_folder, pattern_of, rank_in_run, spec_of
 from .counts import Tally, largest_above_zero, largest_magnitude
@@ -19,11 +20,18 @@ from .hooks import OutputHooks, visible_modules
 from .ledger import BackwardOrder, skip_of
 from .parameters import Parameters
 from .recorder import Recorder
-from .step import Step
+from .step import Step, in_words
 from .taps import OptimizerTap, ScalerTap
 from .twin import Twin, is_training
+from .widths import Widths
 
 LONGEST_WAIT = 256  # steps whose S and found_inf wait on the device to be written
+
+def _remove(folder, owner):
+    """Not in a process that was forked from the owner."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
+
 
 _watched = {}  # id of a model, optimizer or scaler: the watch that it is in
 
@@ -38,8 +46,9 @@ class watch(Answers):
     out        the folder of the record, new or empty, or that of an earlier one; without one it is kept until the watch is gone
     select     a regular expression: names of modules and parameters to count; all without one
     also       of "activations", "weights", "updates": what is counted besides gradients
-    twin       a function that makes the loss of the batch again; sampled and skipped steps are then repeated in FP32, with
-               the random state and the buffers put back, to say what FP16 lost, and whether a smaller S cures a skip
+    twin       a function that makes the loss of the step again, of all its micro-batches; sampled and skipped steps are then
+               repeated in FP32, with the random state, the buffers and the attributes of modules put back, to say what FP16
+               lost, and whether a smaller S cures a skip
 
     The training is not changed. Names and counts go to the record, values never do. Afterwards, and at any time:
     tensors, skips, steps, recommended_scale(), report(out), replay(scalers), as of halflab.GradientRecord.
@@ -56,10 +65,10 @@ class watch(Answers):
         check(model, optimizer, scaler, every, also, twin)
         self._model, self._optimizer, self._scaler = model, optimizer, scaler
         self._every, self._also, self._compute_loss = every, {KINDS[name] for name in also}, twin
-        self._select = pattern_of(select)
+        self._select, self._owner = pattern_of(select), os.getpid()
         if out is None:
             out = tempfile.mkdtemp(prefix="halflab-watch-")
-            weakref.finalize(self, shutil.rmtree, out, ignore_errors=True)
+            weakref.finalize(self, _remove, out, self._owner)
         self.folder = own_folder(out)
         self._state = "new"
 
@@ -84,7 +93,9 @@ class watch(Answers):
             )
         notes = [f"{name} is compiled: outputs inside of it are not seen, its parameters are" for name in opaque]
         notes += [f"{name} is also {', '.join(others)}" for name, others in self._parameters.ties.items()]
-        self._recorder = Recorder(self.folder, self._description(), self._parameters, notes)
+        notes += self._parameters.notes_of_others(self._optimizer) if self._scaler is None else []
+        self._widths = Widths(self._parameters.named())
+        self._recorder = Recorder(self.folder, self._description(), self._parameters, self._widths, notes)
         try:
             self._begin()
         except BaseException as error:
@@ -136,10 +147,13 @@ class watch(Answers):
         for part in (self._tap, self._hooks, self._twin):
             if part is not None:
                 part.detach()
+        self._widths.detach()
         self._order.stop()
         for thing in (self._model, self._optimizer, self._scaler):
             _watched.pop(id(thing), None)
         self._state = "closed"
+        if os.getpid() != self._owner:
+            return
         try:
             self._flush()
         finally:
@@ -161,12 +175,14 @@ class watch(Answers):
         self._step = Step(self._number, is_sampled, Tally() if is_sampled or is_recorded and self._look_closer else None)
         if self._step.tally is not None:
             self._hooks.attach()
+            self._widths.attach()
             if not self._order.is_known:
                 self._order.learn()
 
-    def _on_input(self, tensor):
+    def _on_input(self, name, tensor):
         if not self._is_muted and is_training(self._model):
-            self._step.outputs.append((INPUT, largest_above_zero(tensor)))
+            what = name if name == INPUT else INPUT_OF + in_words(name)
+            self._step.outputs.append((what, largest_above_zero(tensor)))
 
     def _on_output(self, name, tensor):
         if self._is_muted or not is_training(self._model):
@@ -179,10 +195,6 @@ class watch(Answers):
     def _on_gradient(self, name, gradient):
         if not self._is_muted and self._step.tally is not None:
             self._step.tally.count((name, "output"), gradient)
-
-    def loss_scaled(self):
-        if self._twin is not None:
-            self._twin.loss_scaled()
 
     def gradients_ready(self, optimizer, scale, has_stepped=False):
         if self._ended_early is not None:
@@ -236,12 +248,13 @@ class watch(Answers):
             self._write_step()
         self._number += 1
         if self._twin is not None:
-            self._twin.loss_scaled()
+            self._twin.step_begins()
         self._begin_step()
 
     def _write_step(self):
         step = self._step
         self._hooks.detach()
+        self._widths.detach()
         self._order.stop()
         self._pending.append(step)
         self._look_closer = bool(step.skips) or self._has_just_grown()
@@ -254,7 +267,7 @@ class watch(Answers):
 
     def _flush(self):
         pending, self._pending = self._pending, []
-        if self._ended_early is None:
+        if self._ended_early is None and os.getpid() == self._owner:  # the record is not a forked process's
             with self._ending_early():
                 self._recorder.write(pending)
 

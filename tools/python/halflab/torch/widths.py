@@ -1,0 +1,46 @@
+"""Which parameters' gradients are made in a type wider than FP16, by their values."""
+
+import functools
+
+import torch
+
+from .counts import read_together, stored_values
+
+
+class Widths:
+    """Of single backward passes, before they add up: a finite value that FP16 does not hold shows a wider type.
+
+    wide    names of parameters with such a value
+    narrow  those that had values other than zero, and none such
+    """
+
+    def __init__(self, named_parameters):
+        self._parameters = [(name, parameter) for name, parameter in named_parameters if parameter.requires_grad]
+        self._handles, self._flags = [], []
+        self.wide, self._seen = set(), set()
+
+    narrow = property(lambda self: self._seen - self.wide)
+
+    def attach(self):
+        for name, parameter in self._parameters:
+            if name not in self.wide and parameter.requires_grad:
+                self._handles.append(parameter.register_hook(functools.partial(self._see, name)))
+
+    def detach(self):
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+
+    def read(self):
+        """Waits for the device."""
+        flags, self._flags = self._flags, []
+        values = read_together([flag for _, *both in flags for flag in both])
+        for (name, *_), is_wide, is_seen in zip(flags, values[::2], values[1::2]):
+            self.wide |= {name} if is_wide else set()
+            self._seen |= {name} if is_seen else set()
+
+    def _see(self, name, gradient):
+        values = stored_values(gradient)
+        is_finite = torch.isfinite(values)
+        is_wide = (is_finite & (values.half().to(values.dtype) != values)).any()
+        self._flags.append((name, is_wide, (is_finite & (values != 0)).any()))
