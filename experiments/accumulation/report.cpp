@@ -160,9 +160,11 @@ std::optional<int> holds_from(const Options& options, Holds holds) {
 std::string answer(const Dots& dots, const Options& options) {
   const int longest = options.max_length_log2;
   const double error = dots.positive_error("fp16_fma", longest);
+  const double largest = dots.positive_row("fp16_fma", longest).relative.largest;
   if (error <= failing_error)
-    return fmt::format("Up to 2^{} products can be summed in FP16: the error stays within {}.", longest,
-                       percent(error));
+    return fmt::format(
+        "Up to 2^{} positive products can be summed in FP16: 2^{} of them are off by {}, at most by {}.",
+        longest, longest, percent(error), percent(largest));
   const std::optional<int> from = holds_from(options, [&](int length_log2) {
     const Measured& row = dots.positive_row("fp16_fma", length_log2);
     return row.relative.mean.mean > row.bounds().probabilistic;
@@ -213,17 +215,21 @@ std::string tensor_core_sentence(const Dots& dots, const Options& options) {
       times);
 }
 
+/// Against sum |ab| errors of mean zero do not grow, and against the sum itself, which cancels, they are large.
 std::string signed_sentence(const Dots& dots, const Options& options) {
+  const int longest = options.max_length_log2;
   const auto error_at = [&](int length_log2) {
     const Estimate& error = dots.signed_row("fp16_fma", length_log2).backward.mean;
     return std::isfinite(error.half_width) ? fmt::format("{:.2e} ± {:.1e}", error.mean, error.half_width)
                                            : fmt::format("{:.2e}", error.mean);
   };
+  const ErrorStatistics& of_sum = dots.signed_row("fp16_fma", longest).relative;
   return fmt::format(
-      "Signed products of mean zero fare better: in FP16 their error over sum |ab| is {} at 2^{} and {} at "
-      "2^{}, where "
-      "theory expects no growth (Higham and Mary 2020).",
-      error_at(min_length_log2), min_length_log2, error_at(options.max_length_log2), options.max_length_log2);
+      "Signed products of mean zero cancel: in FP16 2^{} of them are off by {} of their sum, at most by {}. "
+      "Over sum |ab| the error is {} at 2^{} and {} at 2^{}; errors of mean zero would not grow (Higham and "
+      "Mary 2020).",
+      longest, percent(of_sum.mean.mean), percent(of_sum.largest), error_at(min_length_log2), min_length_log2,
+      error_at(longest), longest);
 }
 
 /// Which ways to a loss's mean go wrong.

@@ -61,6 +61,28 @@ Json settings(const Program& program, const CommandLine& command_line) {
                        {"threads", options.at("threads")}});
 }
 
+/// Throws std::invalid_argument where another program's results lie in --out.
+void require_own_results(const Program& program, const std::filesystem::path& out) {
+  const Json experiment = manifest_in(out).value("experiment");
+  if (experiment.is_string() && experiment.string() != program.name)
+    throw std::invalid_argument(
+        fmt::format("--out: '{}' holds results of {}; allowed: another directory, or to remove these",
+                    out.string(), experiment.string()));
+}
+
+/// A line, where results of other options are about to be replaced.
+void tell_what_is_replaced(const std::filesystem::path& out, const Json& options, Run& run) {
+  const Json earlier = manifest_in(out).value("options");
+  if (!earlier.is_object()) return;
+  for (const auto& [name, value] : options.members()) {
+    const bool is_of_the_result = name != "out" && name != "threads" && name != "quiet";
+    if (!is_of_the_result || !earlier.find(name) || earlier.at(name) == value) continue;
+    const Json& other = earlier.at(name);
+    return run.warn(fmt::format("the results of another run in '{}', with --{} {}, are replaced",
+                                out.string(), name, other.is_string() ? other.string() : other.to_text()));
+  }
+}
+
 /// A bar needs a terminal that can erase a line.
 bool can_show_progress(const std::ostream& err) {
   const char* const terminal = std::getenv("TERM");
@@ -145,11 +167,13 @@ int run(int argc, const char* const* argv, const Experiment& experiment, const L
                       .terminal = !options.quiet && can_show_progress(streams.err) ? &streams.err : nullptr,
                       .warnings = &streams.err,
                       .out = options.out});
+    if (record->is_kept()) require_own_results(experiment.program, options.out);
     experiment.body(run);
     throw_if_interrupted();
     if (record->is_kept()) {
       Json known = settings(experiment.program, command_line);
       if (laboratory.arithmetic) known.update(laboratory.arithmetic());
+      tell_what_is_replaced(options.out, known.at("options"), run);
       record->commit(known, [&] {
         if (experiment.add_page) experiment.add_page(*record);
       });

@@ -53,10 +53,13 @@ void remove_if_empty(const std::vector<fs::path>& outermost_first) {
 
 constexpr const char* manifest_name = "manifest.json";
 
-/// The manifest in a directory; null where there is none that can be read.
+}  // namespace
+
 Json manifest_in(const fs::path& directory) {
   return Json::from_text(contents_of(directory / manifest_name).value_or(""));
 }
+
+namespace {
 
 /// CRC-32 of a file that may be missing, then of no bytes.
 std::string checksum_of(const fs::path& file) {

@@ -192,6 +192,9 @@ class RunRecord {
   Stopwatch stopwatch_;
 };
 
+/// The manifest of the run that lies in a directory; null where there is none that can be read.
+Json manifest_in(const std::filesystem::path& directory);
+
 /// The files of a committed run that are missing or have other bytes than the run wrote, by the checksums in
 /// its manifest; the manifest alone, where it cannot be read or tells none. Nothing where all is whole.
 std::vector<std::string> damaged_files(const std::filesystem::path& directory);

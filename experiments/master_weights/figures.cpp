@@ -115,8 +115,7 @@ std::string loss_key() {
   for (std::size_t i = 0; i < storages.size(); ++i)
     script +=
         fmt::format("{}-1 {} title {}", i == 0 ? "" : ", ", loss_style(i), gnuplot_string(storages[i].title));
-  return script +
-         "\nunset key\nset border 3\nset ytics nomirror out scale 0.5\nset xrange [*:*]\nset yrange [*:*]\n";
+  return script + "\nunset key\nset border 3\nset ytics nomirror out scale 0.5\nset yrange [*:*]\n";
 }
 
 /// Steps from one tic to the next on a narrow axis: 1, 2 or 5 times a power of ten, five of them at most.
@@ -143,9 +142,10 @@ std::vector<double> mean_losses(const ConditionFindings& found) {
 Figure loss_figure(const std::vector<ConditionFindings>& findings, const std::string& setting) {
   const auto count = static_cast<int>(findings.size());
   const PanelGrid grid{.panels = count, .height = count > most_columns ? 680 : 400};
+  const int steps = findings.front().condition->setup().steps();
   std::string script = "set multiplot\n" + loss_key() +
-                       fmt::format("set xtics nomirror out scale 0.5 {}\n",
-                                   steps_between_tics(findings.front().condition->setup().steps()));
+                       fmt::format("set xrange [0:{}]\nset xtics nomirror out scale 0.5 {}\n", steps,
+                                   steps_between_tics(steps));
   for (int i = 0; i < count; ++i) {
     const ConditionFindings& found = findings[static_cast<std::size_t>(i)];
     const bool leftmost = i % grid.columns() == 0, lowest = i + grid.columns() >= count;

@@ -108,15 +108,20 @@ std::string answer(const Step& step, const Options& options) {
 
 /// What 16 bits save.
 std::string saving_sentence(const std::vector<PolicyMemory>& memories) {
-  const auto of = [&](std::string_view policy) {
-    return std::ranges::find(memories, policy, &PolicyMemory::policy)->memory.total();
+  const auto against_fp32 = [&](auto bytes) {
+    const auto of = [&](std::string_view policy) {
+      return bytes(std::ranges::find(memories, policy, &PolicyMemory::policy)->memory);
+    };
+    return fmt::format("{}, {} and {}", share(of("O1"), of("fp32")), share(of("O2"), of("fp32")),
+                       share(of("O3"), of("fp32")));
   };
-  const auto against_fp32 = [&](std::string_view policy) { return share(of(policy), of("fp32")); };
+  using Memory = sim::StepMemory;
   return fmt::format(
-      "Of the bytes of FP32 a step takes {} under O1, {} under O2 and {} under O3: activations shrink with "
-      "the format, "
-      "while a policy with FP32 masters keeps more for each weight than FP32 does.",
-      against_fp32("O1"), against_fp32("O2"), against_fp32("O3"));
+      "Of the bytes of FP32 a step takes {} under O1, O2 and O3: of what it keeps for each weight {}, of "
+      "activations {}. Casts count beside what is cast, masters beside the model's weights.",
+      against_fp32([](const Memory& memory) { return memory.total(); }),
+      against_fp32([](const Memory& memory) { return memory.fixed(); }),
+      against_fp32([](const Memory& memory) { return memory.activations; }));
 }
 
 /// What the published figures say of the formulas.

@@ -12,6 +12,8 @@ namespace experiments::op_precision {
 namespace {
 
 constexpr int width = 1240, row_height = 17, room_above = 84, room_below = 64;
+/// Fewer rows leave no room for the key beside them: it goes below the title.
+constexpr std::size_t rows_beside_key = 14;
 
 /// What PyTorch's list makes of an operation, as far as colours tell it.
 struct Hue {
@@ -132,18 +134,40 @@ std::string flushed_panel() {
          plot(curves);
 }
 
-/// With the key of all panels beside it.
-std::string headroom_panel(const Findings& findings, const std::vector<ListEntry>& lists) {
-  std::vector<Curve> curves = points("column('headroom_octaves')", filled, true);
+/// The key in a plot of the whole width, below the title.
+std::string key_above(const Findings& findings, int height) {
+  std::vector<std::string> entries;
+  for (const Hue& hue : hues)
+    entries.push_back(fmt::format("-1 {} title '{}'", point(filled, hue.color), hue.list));
   if (findings.reductions == Reductions::fp32) {
+    entries.push_back(fmt::format("-1 {} title 'sums FP32'", point(filled, "grey")));
+    entries.push_back(fmt::format("-1 {} title 'sums FP16'", point(hollow, "grey")));
+  }
+  entries.push_back(fmt::format("-1 {} title 'overflow'", point(cross, "grey")));
+  return fmt::format(
+      "unset label\nunset arrow\nset lmargin at screen 0.205\nset rmargin at screen 0.98\n"
+      "set tmargin at screen 0.99\nset bmargin at screen 0.5\nunset border\nunset tics\nunset xlabel\n"
+      "unset logscale x\nset xrange [0:1]\nset yrange [0:1]\n"
+      "set label \"PyTorch's list:\" at screen 0.205, screen {0:.4f} left font ',12'\n"
+      "set key at screen 0.3, screen {0:.4f} left center horizontal Left reverse noenhanced maxrows 1 "
+      "maxcols 6 title \"\"\nplot "
+      "{1}\n",
+      0.965 - 28.0 / height, fmt::join(entries, ", "));
+}
+
+/// With the key of all panels beside it, where there is room for it.
+std::string headroom_panel(const Findings& findings, const std::vector<ListEntry>& lists) {
+  const bool has_key = measured_count(lists) >= rows_beside_key;
+  std::vector<Curve> curves = points("column('headroom_octaves')", filled, has_key);
+  if (has_key && findings.reductions == Reductions::fp32) {
     curves.push_back(key_entry(filled, "sums FP32"));
     curves.push_back(key_entry(hollow, "sums FP16"));
   }
-  curves.push_back(key_entry(cross, "overflow"));
+  if (has_key) curves.push_back(key_entry(cross, "overflow"));
   return "unset logscale x\nset xrange [0:20]\nset xtics 4\nset xlabel \"headroom, octaves\"\n"
          "set key at graph 1.04, graph 0.5 left top vertical Left reverse noenhanced maxcols 1 samplen 1 "
          "title \"PyTorch's list\" left\n" +
-         groups(lists, true) + plot(curves);
+         std::string(has_key ? "" : "unset key\n") + groups(lists, true) + plot(curves);
 }
 
 }  // namespace
@@ -151,7 +175,8 @@ std::string headroom_panel(const Findings& findings, const std::vector<ListEntry
 void draw_figures(Run& run, const Findings& findings, const std::vector<ListEntry>& lists,
                   const std::string& setting) {
   const std::size_t rows = measured_count(lists);
-  const int height = room_above + room_below + row_height * static_cast<int>(rows);
+  const int above = room_above + (rows < rows_beside_key ? 40 : 0);
+  const int height = above + room_below + row_height * static_cast<int>(rows);
   const std::string separators = groups(lists, false);
   run.figure(
       {.name = "operations",
@@ -163,11 +188,12 @@ void draw_figures(Run& run, const Findings& findings, const std::vector<ListEntr
            criterion_sentence(), setting, findings.reductions == Reductions::fp32 ? "FP32" : "FP16"),
        .script = fmt::format("set multiplot\nset tmargin at screen {:.4f}\nset bmargin at screen {:.4f}\n"
                              "set yrange [{}:-0.5]\nunset key\n",
-                             1 - static_cast<double>(room_above) / height,
+                             1 - static_cast<double>(above) / height,
                              static_cast<double>(room_below) / height, static_cast<double>(rows) - 0.5) +
                  operation_tics(lists, true) + side_panel(0) + separators + error_panel(findings, lists) +
                  operation_tics(lists, false) + side_panel(1) + separators + flushed_panel() + side_panel(2) +
-                 headroom_panel(findings, lists) + "unset multiplot\n",
+                 headroom_panel(findings, lists) +
+                 (rows < rows_beside_key ? key_above(findings, height) : "") + "unset multiplot\n",
        .width = width,
        .height = height});
 }

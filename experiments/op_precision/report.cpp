@@ -226,9 +226,10 @@ std::string disputes(const std::vector<ListEntry>& lists) {
 
 std::string needs_sentence(const Findings& findings, const Lists& lists) {
   std::string text =
-      fmt::format("With sums in {}, {} of {} operations need FP32: {}.",
+      fmt::format("With sums in {}, {} of {} operations fail the criterion in FP16{}.",
                   findings.reductions == Reductions::fp32 ? "FP32" : "FP16", count(lists, is_fp32),
-                  count(lists, is_measured), names_where(lists, is_fp32));
+                  count(lists, is_measured),
+                  count(lists, is_fp32) == 0 ? "" : ": " + names_where(lists, is_fp32));
   const auto only_flushes = [&](const ListEntry& entry) {
     const Loss loss = entry.findings->worst().loss(findings.reductions);
     return Criterion().failure_of(loss) == Failure::flushed &&
@@ -238,10 +239,11 @@ std::string needs_sentence(const Findings& findings, const Lists& lists) {
   if (needed > 0 && count(lists, [&](const ListEntry& e) { return is_fp32(e) && only_flushes(e); }) == needed)
     text += " What these flush is too small to show in their gradients.";
   if (findings.reductions == Reductions::fp16) return text;
-  return text + fmt::format(" With every reduction in FP16, so do {}.",
-                            names_where(lists, [](const ListEntry& entry) {
-                              return is_fp32_with_fp16_reductions(entry) && !is_fp32(entry);
-                            }));
+  const auto by_reductions = [](const ListEntry& entry) {
+    return is_fp32_with_fp16_reductions(entry) && !is_fp32(entry);
+  };
+  if (count(lists, by_reductions) == 0) return text + " With every reduction in FP16 no other does.";
+  return text + fmt::format(" With every reduction in FP16 so does: {}.", names_where(lists, by_reductions));
 }
 
 /// What the lists of others keep in FP32 without need, and how far from need it is.

@@ -87,12 +87,14 @@ std::string cell(std::size_t column, std::size_t row, const std::vector<const Fo
 }  // namespace
 
 Figure operations_figure(const Findings& found) {
-  constexpr int column_width = 56, row_height = 26, top = 92, name_row = 150;  // pixels
+  // Pixels; the title and the key need the least width.
+  constexpr int column_width = 56, row_height = 26, top = 92, name_row = 150, least_width = 400;
   const std::vector<std::string> operations = operations_of(found);
   std::vector<std::string> recipes;
   for (const Recipe& recipe : found.recipes) recipes.push_back(recipe.name);
   const int left = text_width(operations) + 32;
-  const int width = left + column_width * static_cast<int>(recipes.size()) + 30;
+  const int right = left + column_width * static_cast<int>(recipes.size());
+  const int width = std::max(right + 30, left + least_width);
   const int height = top + row_height * static_cast<int>(operations.size()) + name_row;
   std::string cells;
   std::vector<std::string> x_tics, y_tics, keys;
@@ -122,9 +124,10 @@ Figure operations_figure(const Findings& found) {
           "set bmargin at screen {:.4f}\nset xrange [-0.5:{}.5]\nset yrange [{}.5:-0.5]\nunset grid\n"
           "set xtics noenhanced rotate by -40 left ({})\nset ytics noenhanced ({})\n"
           "set key at graph 0, screen {:.4f} left top horizontal Left reverse maxcols 6 width 0\n{}plot {}\n",
-          static_cast<double>(left) / width, 1 - 30.0 / width, 1 - static_cast<double>(top) / height,
-          static_cast<double>(name_row) / height, recipes.size() - 1, operations.size() - 1,
-          fmt::join(x_tics, ", "), fmt::join(y_tics, ", "), 1 - 42.0 / height, cells, fmt::join(keys, ", ")),
+          static_cast<double>(left) / width, static_cast<double>(right) / width,
+          1 - static_cast<double>(top) / height, static_cast<double>(name_row) / height, recipes.size() - 1,
+          operations.size() - 1, fmt::join(x_tics, ", "), fmt::join(y_tics, ", "), 1 - 42.0 / height, cells,
+          fmt::join(keys, ", ")),
       .width = width,
       .height = height};
 }

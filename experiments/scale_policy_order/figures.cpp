@@ -92,12 +92,12 @@ Figure rate_figure(const Findings& found, const Options& options, const std::str
         place(i, rows) + "unset label\n" + (i == 0 ? "eval draw_title\n" : "") +
         fmt::format("set label {} at graph 0, graph 1.06 left noenhanced font ',11'\n",
                     gnuplot_string(recipe.name)) +
-        (i == 0
-             ? "set label 'log₂ of the factor on the learning rate, over the steps' at screen "
-               "0.018, screen 0.48 center rotate by 90 font ',13'\n"
-               "set label 'step' at screen 0.53, screen 0.012 center font ',13'\n"
-               "set key at screen 0.985, screen 0.992 right top vertical maxrows 2 samplen 1.5 font ',11'\n"
-             : "") +
+        (i == 0 ? "set label 'log₂ of the factor on the learning rate, over the steps' at screen "
+                  "0.018, screen 0.48 center rotate by 90 font ',13'\n"
+                  "set label 'step' at screen 0.53, screen 0.012 center font ',13'\n"
+                  "set key at screen 0.985, screen 0.992 right top vertical maxrows " +
+                      std::to_string(options.optimizers.size() > 3 ? 3 : 2) + " samplen 1.5 font ',11'\n"
+                : "") +
         octaves_axis(found, options, recipe) +
         fmt::format("set xrange [0:{}]\nset xtics {}\n", steps, std::max<std::uint64_t>(steps / 4, 1)) +
         plot(curves);
@@ -160,11 +160,12 @@ std::string loss_panel(const Findings& found, const Options& options, const Loss
   for (std::size_t row = 0; row < panel.recipes.size(); ++row) {
     const Recipe& recipe = *panel.recipes[row];
     tics.push_back(fmt::format("{} {}", gnuplot_string(recipe.name), row));
-    labels += fmt::format("set label {} at graph 1, first {} right noenhanced font ',10'\n",
+    labels += fmt::format("set label {} at graph 1, first {} right noenhanced front boxed font ',10'\n",
                           gnuplot_string(divergence(found, options, recipe)), row);
     for (std::size_t i = 0; i < optimizers; ++i) {
-      const double y =
-          static_cast<double>(row) + 0.3 * (static_cast<double>(i) - static_cast<double>(optimizers - 1) / 2);
+      const double apart = std::min(0.3, 0.8 / static_cast<double>(optimizers));
+      const double y = static_cast<double>(row) +
+                       apart * (static_cast<double>(i) - static_cast<double>(optimizers - 1) / 2);
       const std::string title =
           has_titles && row == 0 ? "title " + gnuplot_string(options.optimizers[i]) : "notitle";
       plots.push_back(
@@ -183,7 +184,8 @@ Figure loss_figure(const Findings& found, const Options& options, const std::str
   LossPanel one{.label = "final test loss of " + options.training.model, .recipes = {}},
       two{.label = "final test loss of " + options.detector.model, .recipes = {}};
   for (const Recipe& recipe : recipes()) (recipe.two_losses ? two : one).recipes.push_back(&recipe);
-  constexpr int row_height = 24, room = 105;
+  constexpr int room = 116;
+  const int row_height = std::max(24, 8 * static_cast<int>(options.optimizers.size()));
   const auto rows = static_cast<int>(one.recipes.size() + two.recipes.size());
   const int height = rows * row_height + 2 * room;
   const double part = static_cast<double>(static_cast<int>(two.recipes.size()) * row_height) / height;
@@ -191,15 +193,17 @@ Figure loss_figure(const Findings& found, const Options& options, const std::str
     return fmt::format("unset label\nset bmargin at screen {:.4f}\nset tmargin at screen {:.4f}\n", bottom,
                        top);
   };
-  const double axis = 70.0 / height, head = 45.0 / height;
+  const double axis = 70.0 / height, head = 0.035 + 46.0 / height;  // the title is at 0.035
   return {.name = "loss",
           .title = "What the order of calls makes of the training",
           .caption = setting + " Means and 95 % t-intervals over the seeds.",
           .script = "set multiplot\nset lmargin at screen 0.29\nset rmargin at screen 0.97\n" +
                     panel(part + axis + 85.0 / height, 1 - head) + "eval draw_title\n" +
-                    "set key at screen 0.97, screen " + fmt::format("{:.4f}", 1 - 22.0 / height) +
-                    " right center horizontal maxrows 1 maxcols 9\n" + loss_panel(found, options, one, true) +
-                    panel(axis, part + axis) + loss_panel(found, options, two, false) + "unset multiplot\n",
+                    "set style textbox opaque noborder margins 0.5, 0.1\nset key at screen 0.29, screen " +
+                    fmt::format("{:.4f}", 0.965 - 24.0 / height) +
+                    " left center horizontal Left reverse maxrows 1 maxcols 9 width 1\n" +
+                    loss_panel(found, options, one, true) + panel(axis, part + axis) +
+                    loss_panel(found, options, two, false) + "unset multiplot\n",
           .width = 900,
           .height = height};
 }

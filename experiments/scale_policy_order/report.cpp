@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/columns.h"
@@ -245,59 +246,130 @@ bool decays(const std::string& optimizer) {
   });
 }
 
-/// The mistakes by how far they are predicted, and how far from the prediction those are that are predicted step by
-/// step, at any of their steps.
+constexpr double close =
+    0.1;  ///< a factor is what was predicted, or an update the right one, to within this share
+
+/// The mean over the steps of the measured factor, over that of the predicted one.
+double mean_agreement(const Result& result) {
+  double measured = 0, predicted = 0;
+  for (const StepMeasurement& step : result.steps) {
+    if (!step.right_applied || !std::isfinite(step.factor) || !std::isfinite(step.predicted)) continue;
+    measured += step.factor;
+    predicted += step.predicted;
+  }
+  return measured / predicted;
+}
+
+/// The mistakes by how far they are predicted, and how far from that they are.
 struct Predictions {
-  std::size_t every_step = 0, on_average = 0, none = 0;
+  std::size_t held = 0;  ///< predicted at every step, and close at every step
+  double largest_held = 0;
+  std::vector<std::string_view> missed;  ///< predicted at every step, and not close at one at least
+  double largest_missed = 0;
+  std::vector<double> on_average;  ///< mean_agreement() of those whose mean over steps is predicted
+  std::size_t none = 0;
   std::size_t unmeasured = 0;  ///< predicted at every step, but no step had two updates to compare
-  double largest_disagreement = 0;
 
   Predictions(const Findings& found, const std::string& optimizer) {
     for (const Recipe& recipe : recipes()) {
-      if (recipe.is_right) continue;
-      if (!recipe.predicted) {
-        ++none;
-      } else if (recipe.on_average) {
-        ++on_average;
-      } else {
-        const Spread agreement = agreement_of(found.of(recipe.name, optimizer));
-        if (!std::isfinite(agreement.median)) {
-          ++unmeasured;
-          continue;
-        }
-        ++every_step;
-        largest_disagreement = std::max({largest_disagreement, agreement.highest - 1, 1 - agreement.lowest});
-      }
+      if (!recipe.is_right) add(recipe, found.of(recipe.name, optimizer));
     }
   }
 
-  std::size_t mistakes() const { return every_step + unmeasured + on_average + none; }
+  std::size_t every_step() const { return held + missed.size(); }
+  std::size_t mistakes() const { return every_step() + unmeasured + on_average.size() + none; }
+
+ private:
+  void add(const Recipe& recipe, const Result& result) {
+    const Spread agreement = agreement_of(result);
+    const double distance = std::max(agreement.highest - 1, 1 - agreement.lowest);
+    if (!recipe.predicted) {
+      ++none;
+    } else if (recipe.on_average) {
+      on_average.push_back(mean_agreement(result));
+    } else if (!std::isfinite(agreement.median)) {
+      ++unmeasured;
+    } else if (distance <= close) {
+      ++held;
+      largest_held = std::max(largest_held, distance);
+    } else {
+      missed.push_back(recipe.name);
+      largest_missed = std::max(largest_missed, distance);
+    }
+  }
 };
+
+/// "; of 3 the mean over the steps is predicted, and is 0.735 to 1 of that; of 4 nothing is predicted".
+std::string other_predictions(const Predictions& predictions) {
+  const Spread means = spread(predictions.on_average);
+  std::string text;
+  if (!predictions.missed.empty())
+    text += fmt::format("; {} depart{} from it at some steps, by up to {:.2g} of it",
+                        fmt::join(predictions.missed, ", "), predictions.missed.size() == 1 ? "s" : "",
+                        predictions.largest_missed);
+  text += fmt::format("; of {} the mean over the steps is predicted", predictions.on_average.size());
+  if (std::isfinite(means.median))
+    text += fmt::format(", and is {:.3g} to {:.3g} of that", means.lowest, means.highest);
+  text += fmt::format("; of {} nothing is predicted", predictions.none);
+  if (predictions.unmeasured > 0)
+    text += fmt::format("; {} had no step to measure it at", predictions.unmeasured);
+  return text;
+}
+
+bool is_close_to_right(const Result& result) {
+  const double factor = spread(result, &StepMeasurement::factor).median;
+  return result.diverged_runs() == 0 && std::abs(factor - 1) <= close;
+}
 
 std::string linear_sentence(const Findings& found, const std::string& optimizer) {
   const Predictions predictions(found, optimizer);
-  if (predictions.every_step == 0)
+  if (predictions.every_step() == 0)
     return fmt::format(
         "With {} no mistake's factor was measured: at no step did both recipes have an update to compare.",
         optimizer);
-  return fmt::format(
+  std::string text = fmt::format(
       "With {} {} of the {} mistakes multiply the learning rate at every step by the factor that follows "
-      "from their calls, within {:.1g} of it; of {} it is predicted on average only, of {} not at all{}. "
-      "Clipping while S is on hides that unscaling was forgotten.",
-      optimizer, predictions.every_step, predictions.mistakes(), predictions.largest_disagreement,
-      predictions.on_average, predictions.none,
-      predictions.unmeasured > 0
-          ? fmt::format(", and {} had no step to measure it at", predictions.unmeasured)
-          : "");
+      "from their calls{}{}.",
+      optimizer, predictions.held, predictions.mistakes(),
+      predictions.held > 0 ? fmt::format(", within {:.2g} of it", predictions.largest_held) : "",
+      other_predictions(predictions));
+  if (is_close_to_right(found.of("clipped_never_unscaled", optimizer)))
+    text += " Clipping while S is on hides that unscaling was forgotten.";
+  return text;
 }
 
-std::string normalised_sentence(const std::string& optimizer) {
+/// What a common factor of all gradients does where the optimizer divides by their size.
+std::string never_unscaled_sentence(const Findings& found, const std::string& optimizer) {
+  const Result& never = found.of("never_unscaled", optimizer);
+  const Estimate difference = found.difference(never);
+  if (never.diverged_runs() > 0)
+    return fmt::format("With {} never unscaling ends in {}.", optimizer, difference_text(found, never));
+  const double factor = spread(never, &StepMeasurement::factor).median;
+  if (is_close_to_right(never) && !(std::abs(difference.mean) > difference.half_width))
+    return fmt::format(
+        "With {} a factor common to all gradients is divided out again, so that never unscaling goes "
+        "unnoticed.",
+        optimizer);
   return fmt::format(
-      "With {} a factor common to all gradients is divided out again, so that never unscaling goes "
-      "unnoticed. Gradients "
-      "made smaller are noticed, as epsilon then weighs S times as much, and so are several steps where one "
-      "belongs.",
-      optimizer);
+      "With {} a factor common to all gradients is not wholly divided out again: never unscaling has the "
+      "factor {} and changes the loss by {}.",
+      optimizer, factor_text(factor), difference_text(found, never));
+}
+
+std::string normalised_sentence(const Findings& found, const std::string& optimizer) {
+  const auto factor_of = [&](std::string_view recipe) {
+    return spread(found.of(recipe, optimizer), &StepMeasurement::factor).median;
+  };
+  std::string text = never_unscaled_sentence(found, optimizer);
+  const double twice = factor_of("unscaled_twice"), steps = factor_of("step_each_micro_batch");
+  if (std::abs(twice - 1) > 0.02)
+    text += fmt::format(
+        " Unscaling twice has the factor {}: epsilon then weighs S times as much, and where S has moved the "
+        "moments remember gradients of another one.",
+        factor_text(twice));
+  if (steps > 1 + close)
+    text += fmt::format(" A step for each micro-batch has the factor {}.", factor_text(steps));
+  return text;
 }
 
 /// Which mistakes PyTorch notices, and overflows that nobody sees.
@@ -325,9 +397,9 @@ std::string silence_sentence(const Findings& found, const Options& options) {
   if (unseen > 0)
     text += fmt::format(
         " Clipping values before unscaling even hides overflow, since infinity becomes the "
-        "threshold: with {}, {} of {} steps were applied with gradients that had overflowed, and S rose to "
+        "threshold: with {}, {} of {} steps {} applied with gradients that had overflowed, and S rose to "
         "{}.",
-        hidden.optimizer, unseen, steps, factor_text(scale));
+        hidden.optimizer, unseen, steps, unseen == 1 ? "was" : "were", factor_text(scale));
   return text;
 }
 
@@ -339,7 +411,7 @@ void write_verdict(RunRecord& record, const Findings& found, const Options& opti
   };
   const auto linear = find(false), normalised = find(true);
   if (linear != options.optimizers.end()) record.verdict(linear_sentence(found, *linear));
-  if (normalised != options.optimizers.end()) record.verdict(normalised_sentence(*normalised));
+  if (normalised != options.optimizers.end()) record.verdict(normalised_sentence(found, *normalised));
   record.verdict(silence_sentence(found, options));
   record.verdict(verdict_table(found, options).text());
 }

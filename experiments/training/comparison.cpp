@@ -56,7 +56,7 @@ TextTable verdict_table(const Comparison& comparison) {
     std::vector<std::string> row{
         group.policy, group.scaler,
         group.diverged_runs() > 0 ? group.divergence() : with_interval(group.estimate("final_loss"), 1, 5)};
-    if (is_classifier) row.push_back(with_interval(group.estimate("final_accuracy"), 100, 2));
+    if (is_classifier) row.push_back(percent_with_interval(group.values("final_accuracy"), 2));
     if (comparison.has_reference()) {
       row.push_back(difference_text(comparison.difference(group, comparison.quality()),
                                     is_classifier ? 100 : 1, is_classifier ? 2 : 5));
@@ -141,7 +141,7 @@ std::string headline(const Comparison& comparison) {
   const int steps = comparison.setup().steps();
   std::string text = fmt::format("{} under {}{}", comparison.model(), name_of(first), end_of(first, steps));
   if (comparison.is_classifier())
-    text += fmt::format(" and {} % test accuracy", with_interval(first.estimate("final_accuracy"), 100, 2));
+    text += fmt::format(" and {} % test accuracy", percent_with_interval(first.values("final_accuracy"), 2));
   text += '.';
   for (const SeedGroup& group : comparison.groups()) {
     if (&group != &first && group.aborted_runs() > 0)

@@ -127,6 +127,12 @@ std::string plateau_text(const BestScales& scales) {
 std::string answer(const Findings& found) {
   const std::string flushed = percent(found.results.front().total().fraction_flushed());
   const BestScales& scales = *found.best_scales;
+  if (found.results.size() == 1)
+    return fmt::format(
+        "Without loss scaling {} flushes {} of the non-zero gradients; whether that matters cannot be told, "
+        "as "
+        "--max-scale-log2 leaves no larger scale to try.",
+        found.subject(), flushed);
   if (scales.lowest == 0) {
     return fmt::format(
         "Without loss scaling {} flushes {} of the non-zero gradients, too small ones to matter: no larger "

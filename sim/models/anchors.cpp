@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <numeric>
 
 #include "fp16/elementary.h"
@@ -90,8 +92,11 @@ void mine_hard_negatives(std::span<std::int32_t> labels, std::span<const float> 
     if (labels[i] == 0) negatives.push_back(i);
   }
   const std::size_t positives = labels.size() - negatives.size();
-  std::ranges::stable_sort(
-      negatives, [&](std::size_t a, std::size_t b) { return background_losses[a] > background_losses[b]; });
+  // A NaN, which has no place in an order, is as hard as can be.
+  const auto hardness = [&](std::size_t i) {
+    return std::isnan(background_losses[i]) ? std::numeric_limits<float>::infinity() : background_losses[i];
+  };
+  std::ranges::stable_sort(negatives, std::greater{}, hardness);
   for (std::size_t rank = ratio * positives; rank < negatives.size(); ++rank) labels[negatives[rank]] = -1;
 }
 

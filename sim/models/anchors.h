@@ -40,7 +40,7 @@ AnchorTargets match_anchors(std::span<const Anchor> anchors, std::span<const Box
 
 /// Keeps for every object's anchor the `ratio` background anchors whose loss is largest, first come first at
 /// equal losses; the labels of the others become -1, left out of the loss. `background_losses` are those of
-/// calling an anchor background.
+/// calling an anchor background; NaN is the largest.
 void mine_hard_negatives(std::span<std::int32_t> labels, std::span<const float> background_losses,
                          std::size_t ratio);
 

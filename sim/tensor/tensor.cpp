@@ -49,7 +49,6 @@ class FreeBlocks {
   void* take(std::size_t size) {
     const std::scoped_lock lock(mutex_);
     in_use_ += size;
-    most_in_use_ = std::max(most_in_use_, in_use_);
     std::vector<void*>& blocks = blocks_[size];
     if (blocks.empty()) return nullptr;
     void* block = blocks.back();
@@ -58,9 +57,16 @@ class FreeBlocks {
     return block;
   }
 
+  /// The block that take() had none of was not to be had from the system either.
+  void take_back(std::size_t size) {
+    const std::scoped_lock lock(mutex_);
+    in_use_ -= size;
+  }
+
   /// False if enough is kept already.
   bool keep(void* block, std::size_t size) {
     const std::scoped_lock lock(mutex_);
+    most_in_use_ = std::max(most_in_use_, in_use_);
     in_use_ -= size;
     if (kept_ + size > most_in_use_) return false;
     blocks_[size].push_back(block);
@@ -96,7 +102,10 @@ std::byte* allocate(std::size_t bytes) {
     free_blocks().clear();
     memory = std::aligned_alloc(alignment, size);
   }
-  if (memory == nullptr) throw std::bad_alloc();
+  if (memory == nullptr) {
+    free_blocks().take_back(size);
+    throw std::bad_alloc();
+  }
   new (memory) Header{.size = size, .charge = MemoryCharge(bytes)};
   return static_cast<std::byte*>(memory) + alignment;
 }

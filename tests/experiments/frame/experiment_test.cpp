@@ -84,6 +84,24 @@ TEST_CASE("a run prints its verdict and exits with 0") {
   CHECK(manifest["vector_path"] == std::string(fp16::name_of(fp16::active_vector_path())));
 }
 
+TEST_CASE("results of another program are refused, and those of other options replaced with a line") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "run";
+  run_probe({"--out", out, "--steps", "3"});
+  CHECK(run_probe({"--out", out, "--steps", "3", "--threads", "2"}).err == "");
+  const Result other = run_probe({"--out", out, "--steps", "4"});
+  CHECK(other.exit_code == 0);
+  CHECK(other.err == "warning: the results of another run in '" + out + "', with --steps 3, are replaced\n");
+  std::string manifest = content_of(directory / "run/manifest.json");
+  manifest.replace(manifest.find("\"probe\""), 7, "\"drill\"");
+  std::ofstream(directory / "run/manifest.json") << manifest;
+  const Result foreign = run_probe({"--out", out});
+  CHECK(foreign.exit_code == 2);
+  CHECK(foreign.err == "probe: --out: '" + out +
+                           "' holds results of drill; allowed: another directory, or to remove these\n");
+  CHECK(content_of(directory / "run/manifest.json") == manifest);
+}
+
 TEST_CASE("results do not depend on the number of threads") {
   const TemporaryDirectory directory;
   run_probe({"--out", directory / "one", "--threads", "1", "--steps", "1000"});

@@ -102,4 +102,7 @@ TEST_CASE("anchors: of the background the hardest are kept, three for each objec
   Labels pairs{1, 0, 0, 0, 1, 0};
   sim::mine_hard_negatives(pairs, std::vector<float>{0, 1, 5, 2, 0, 3}, 1);
   CHECK(pairs == Labels{1, -1, 0, -1, 1, 0});
+  Labels diverged{1, 0, 0, 0, 0};
+  sim::mine_hard_negatives(diverged, std::vector<float>{0, 1, std::nanf(""), 3, std::nanf("")}, 2);
+  CHECK(diverged == Labels{1, -1, 0, -1, 0});
 }

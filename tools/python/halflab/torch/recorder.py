@@ -124,6 +124,8 @@ class Recorder:
             if len(types) < len(owners) and self._types:
                 continue
             narrower = next((each for each in types if each != "float32"), None)
+            if narrower:
+                self._widths.settle(name)
             if narrower or name in self._widths.wide:
                 self._gradient_types[name] = narrower or "float32"
             elif not self._types and name in self._widths.narrow:
