@@ -9,7 +9,7 @@ import unittest
 import numpy as np
 
 import halflab
-from halflab.gradients.files import Writer
+from halflab.gradients.files import Writer, fp32_parameters
 from oracle import Case
 from pages import Page
 
@@ -30,12 +30,13 @@ class Pages(Case):
     def record(self, scales, samples=None, skips=(), bad=(), ended="finished", folder="record", **description):
         """`samples`: {step: {(name, kind): array}}, with S divided out; kinds in FP32 are the twin's."""
         writer = Writer(self.folder / folder, {**TORCH, "output_types": {"a": "float16"}, **description})
-        bad = {skip["step"] for skip in skips} | set(bad)
+        bad, in_fp32 = {skip["step"] for skip in skips} | set(bad), fp32_parameters(description)
         for step, scale in enumerate(scales):
             totals = {"run": halflab.ExponentHistogram(), "twin": halflab.ExponentHistogram()}
             for (name, kind), values in (samples or {}).get(step, {}).items():
                 histogram = halflab.ExponentHistogram(values)
-                totals["twin" if kind.endswith("in FP32") else "run"].__iadd__(histogram)
+                if name not in in_fp32:
+                    totals["twin" if kind.endswith("in FP32") else "run"].__iadd__(histogram)
                 writer.tensor(step, name, kind, histogram)
             for of, total in totals.items():
                 if total.total and math.frexp(scale)[0] == 0.5:
@@ -171,7 +172,7 @@ class Records(Pages):
         self.assertTrue(0 < np.mean(lost == 0) < 0.1)
         page = self.page([1.0] * 3, {0: {("a", "output"): lost}}, scaler="")
         self.assertEqual(page.title, "No step was skipped, and whether FP16 loses gradients cannot be told")
-        self.assert_says(page, "watch(..., twin=compute_loss) repeats samples in FP32", "Scale the loss, which nothing does")
+        self.assert_says(page, "watch(..., twin=compute_loss) repeats samples in FP32", "Scale the loss, which no GradScaler does")
         masked = np.abs(spread(-5)) + 2.0**-8
         masked[::2] = 0
         page = self.page([1.0] * 3, {0: {("a", "output"): masked}}, scaler="")

@@ -46,9 +46,9 @@ def _against_the_cause(found):
         )
     elif any(skip.get("twin") == "not finite" for skip in found.blamed if skip not in inputs):
         advice.append("Look at the batch and the loss of these steps. FP16 is not to blame: FP32 is not finite either.")
-    elif found.nan_without_overflow():
+    elif found.nan_without_overflow:
         advice.append(
-            f"Look at the loss and the labels of {steps_of(found.nan_without_overflow())}: the gradients are NaN, and an overflow "
+            f"Look at the loss and the labels of {steps_of(found.nan_without_overflow)}: the gradients are NaN, and an overflow "
             "does not explain it."
         )
     elif layer is not None:
@@ -80,7 +80,7 @@ def _scaling(found):
             f"Let S grow later, by a larger {code('growth_interval')}: {percent(found.lost_after_growth())} of the steps are lost "
             "because it had just grown."
         ]
-    if found.nan_without_overflow() or found.overflowed_forward() is not None:
+    if found.nan_without_overflow or found.overflowed_forward() is not None:
         return []
     if found.tensors.gains(best):
         return [f"Begin with a larger S, {start}, or let it grow sooner ({code('growth_interval')})."]

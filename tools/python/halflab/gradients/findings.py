@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import functools
 import math
 import re
 
@@ -288,9 +289,11 @@ class Findings:
         after = self.steps[(self.steps["step"] > first) & (self.steps["found_inf"] == 0)]
         return (int(after["step"][0]), float(after["scale"][0])) if len(after) else None
 
+    @functools.cached_property
     def nan_without_overflow(self):
         """Entries that no overflow explains."""
-        return [skip for skip in self.blamed if skip in nan_without_overflow(self.record)]
+        strange = set(map(id, nan_without_overflow(self.record)))
+        return [skip for skip in self.blamed if id(skip) in strange]
 
     @property
     def is_rare(self):
@@ -306,7 +309,7 @@ class Findings:
     def is_search(self):
         """Whether every lost step is one of a scaler that looks for S: at the very beginning, or from where S grew until it
         was small enough again."""
-        if not self.has_scaler or not self.lost or self.recovery() is None or self.nan_without_overflow():
+        if not self.has_scaler or not self.lost or self.recovery() is None or self.nan_without_overflow:
             return False
         is_searching, last_scale = True, 0.0
         for scale, is_bad in zip(self.steps["scale"].tolist(), self.steps["found_inf"].tolist()):

@@ -94,8 +94,8 @@ def _lost_steps(found):
         return f"{steps}: {module(forward)} overflows in the forward pass"
     if found.is_search:
         return f"{steps}, as the scaler looked for S"
-    if found.nan_without_overflow():
-        return f"{steps}: at {steps_of(found.nan_without_overflow())} gradients were NaN, which no overflow made"
+    if found.nan_without_overflow:
+        return f"{steps}: at {steps_of(found.nan_without_overflow)} gradients were NaN, which no overflow made"
     return f"{steps}{_breaks_first(found.blamed)}"
 
 
@@ -182,7 +182,7 @@ def cure(found):
     if not found.lost:
         return []
     cured, hopeless, forward, stubborn, untold = ([], [], [], [], [])
-    strange = found.nan_without_overflow()
+    strange = found.nan_without_overflow
     spoilt = [skip for skip in found.blamed if _has(skip, "weight_before")]
     for skip in found.blamed:
         if skip in spoilt or skip in strange:
