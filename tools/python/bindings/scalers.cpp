@@ -191,7 +191,7 @@ class Steps {
   }
 
  private:
-  /// Of bools also 0 and 1, as tables have them.
+  /// A bool may be 0 or 1, too, as tables have it.
   static T value_of(const std::string& place, const py::handle& element) {
     if constexpr (std::is_same_v<T, bool>) {
       if (element.equal(py::int_(0)) || element.equal(py::int_(1))) return element.equal(py::int_(1));
