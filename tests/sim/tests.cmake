@@ -66,6 +66,7 @@ halflab_test(sim_training_tests
   sim/precision/arithmetic_test.cpp
   sim/precision/precision_policy_test.cpp
   sim/tape/gradients_test.cpp
+  sim/trainer/observers_test.cpp
   sim/trainer/trainer_test.cpp
   sim/trainer/trainer_loss_factor_test.cpp
   sim/tape/backward_passes_test.cpp

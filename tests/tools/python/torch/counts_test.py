@@ -1,5 +1,6 @@
 """Counts made by torch operations, as on a GPU, against those of the C++ histogram; and what leaves the device."""
 
+import contextlib
 import math
 import unittest
 from unittest import mock
@@ -86,8 +87,9 @@ class OnDevice(Case):
         model = nn.Sequential(nn.Linear(64, 512), nn.ReLU(inplace=True), nn.Linear(512, 10)).to("meta")
         x = torch.empty(256, 64, device="meta")
         optimizer, scaler = torch.optim.SGD(model.parameters(), 0.1), Scaler("meta")
-        paths = ("halflab.torch.recorder.read_together", "halflab.torch.counts.read_together")
-        with mock.patch(paths[0], read_nothing), mock.patch(paths[1], read_nothing):
+        with contextlib.ExitStack() as patches:
+            for part in ("recorder", "counts", "widths"):
+                patches.enter_context(mock.patch(f"halflab.torch.{part}.read_together", read_nothing))
             with halflab.torch.watch(model, optimizer, scaler, every=4, out=self.folder / "run"):
                 for step in range(6):
                     optimizer.zero_grad()
