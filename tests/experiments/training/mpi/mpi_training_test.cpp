@@ -3,9 +3,13 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
+#include <semaphore>
 #include <string>
 #include <thread>
 #include <vector>
@@ -89,6 +93,90 @@ Outcome planted(const Library& library, const std::string& what, const std::stri
 Outcome planted(const Library& library, const std::string& what, const std::string& arguments) {
   const TemporaryDirectory directory;
   return planted(library, what, arguments, directory / "out");
+}
+
+/// Four at a time: a launcher mostly waits.
+void check_side_by_side(const std::vector<std::function<void()>>& checks) {
+  std::counting_semaphore<4> places(4);
+  std::vector<std::future<void>> checked;
+  for (const std::function<void()>& check : checks)
+    checked.push_back(std::async(std::launch::async, [&] {
+      places.acquire();
+      try {
+        check();
+      } catch (...) {
+        places.release();
+        throw;
+      }
+      places.release();
+    }));
+  for (std::future<void>& each : checked) each.get();
+}
+
+void check_bad_input(const Library& library) {
+  const TemporaryDirectory directory;
+  std::atomic<int> runs = 0;
+  const auto own_out = [&] { return directory / std::to_string(++runs); };
+  const auto alone = [&](int ranks, const std::string& arguments) {
+    return train(library, ranks, arguments, own_out());
+  };
+  const auto unlike = [&](const std::string& first, const std::string& second) {
+    const fs::path out = own_out();
+    return launch(library, processes(1, mpi::training, with_mpi(first, out)) + " : " +
+                               processes(2, mpi::training, with_mpi(second, out)));
+  };
+  const std::string other = library.name == "mpich" ? "openmpi" : "mpich";
+  const mpi::Tree nothing(mpi::training, directory.path());
+  const mpi::Tree unavailable(mpi::training, HALFLAB_UNAVAILABLE_MODULES);
+  check_side_by_side({
+      [&] {
+        check_end(alone(3, "--batch 2"), 2, "--batch: 2 examples are not the same number on each of 3 ranks");
+      },
+      [&] { check_end(alone(2, "--bach 2"), 2, "unknown option --bach"); },
+      [&] { check_end(alone(2, "--sweep"), 2, "--mpi: is given with --sweep"); },
+      [&] { check_end(alone(2, "--ranks 3"), 2, "--ranks: 3 are given, and 2 processes were started"); },
+      [&] {
+        const Outcome outcome = unlike("--batch 12", "--batch 24");
+        check_end(outcome, 2, "rank 1 on");
+        check_end(outcome, 2, "has batch '24', and rank 0 has '12'");
+      },
+      [&] {
+        check_end(unlike("--batch 12 --ranks 3", "--batch 12 --ranks 3 --record"), 2,
+                  "has record every '10', and rank 0 has none");
+      },
+      [&] {
+        check_end(unlike("--batch 12 --checkpoint-every 3", "--batch 12"), 2,
+                  "has checkpoint every '100', and rank 0 has '3'");
+      },
+      [&] {
+        check_end(unlike("--batch 12 --mpi-timeout 60", "--batch 12"), 2, "has seconds of silence '0'");
+      },
+      [&] {
+        check_end(unlike("--batch 12 --compare-every 3", "--batch 12"), 2, "has weights compared every '10'");
+      },
+      [&] { check_end(unlike("--batch 12", "--bach 12"), 2, "unknown option --bach"); },
+      [&] { check_end(unlike("--batch 12", "--help"), 2, "has nothing to train"); },
+      [&] {
+        check_end(launch(library, processes(1, mpi::training, with_mpi("--batch 12", "/proc/nowhere")) +
+                                      " : " + processes(1, mpi::training, with_mpi("--batch 12", own_out()))),
+                  2, "/proc/nowhere");
+      },
+      [&] {
+        check_end(launch(library, processes(2, mpi::training, "--batch 12 --out " + own_out().string())), 2,
+                  "2 processes were started by mpirun; must come with --mpi");
+      },
+      [&] { check_end(alone(2, "--mpi-library " + other), 2, "--mpi-library: " + other + " is given"); },
+      [&] { check_end(alone(2, "--mpi-library lam"), 2, "must be openmpi or mpich"); },
+      [&] {
+        check_end(launch(library, processes(2, nothing.program(), with_mpi("--batch 12", own_out()))), 2,
+                  "there is no '");
+      },
+      [&] {
+        check_end(launch(library, processes(2, unavailable.program(), with_mpi("--batch 12", own_out()))), 2,
+                  "was not found when this Halflab was configured");
+      },
+  });
+  CHECK(fs::is_empty(directory.path()));
 }
 
 }  // namespace
@@ -321,46 +409,7 @@ TEST_CASE("mpi: a wrong operation is found before the first step") {
 }
 
 TEST_CASE("mpi: bad input is one line and exit code 2 on all ranks, and nobody waits") {
-  const TemporaryDirectory directory;
-  const fs::path out = directory / "out";
-  for (const Library& library : mpi::libraries()) {
-    const auto alone = [&](int ranks, const std::string& arguments) {
-      return train(library, ranks, arguments, out);
-    };
-    const auto unlike = [&](const std::string& first, const std::string& second) {
-      return launch(library, processes(1, mpi::training, with_mpi(first, out)) + " : " +
-                                 processes(2, mpi::training, with_mpi(second, out)));
-    };
-    check_end(alone(3, "--batch 2"), 2, "--batch: 2 examples are not the same number on each of 3 ranks");
-    check_end(alone(2, "--bach 2"), 2, "unknown option --bach");
-    check_end(alone(2, "--sweep"), 2, "--mpi: is given with --sweep");
-    check_end(alone(2, "--ranks 3"), 2, "--ranks: 3 are given, and 2 processes were started");
-    check_end(unlike("--batch 12", "--batch 24"), 2, "rank 1 on");
-    check_end(unlike("--batch 12", "--batch 24"), 2, "has batch '24', and rank 0 has '12'");
-    check_end(unlike("--batch 12 --ranks 3", "--batch 12 --ranks 3 --record"), 2,
-              "has record every '10', and rank 0 has none");
-    check_end(unlike("--batch 12 --checkpoint-every 3", "--batch 12"), 2,
-              "has checkpoint every '100', and rank 0 has '3'");
-    check_end(unlike("--batch 12 --mpi-timeout 60", "--batch 12"), 2, "has seconds of silence '0'");
-    check_end(unlike("--batch 12 --compare-every 3", "--batch 12"), 2, "has weights compared every '10'");
-    check_end(unlike("--batch 12", "--bach 12"), 2, "unknown option --bach");
-    check_end(unlike("--batch 12", "--help"), 2, "has nothing to train");
-    check_end(launch(library, processes(1, mpi::training, with_mpi("--batch 12", "/proc/nowhere")) + " : " +
-                                  processes(1, mpi::training, with_mpi("--batch 12", out))),
-              2, "/proc/nowhere");
-    check_end(launch(library, processes(2, mpi::training, "--batch 12 --out " + out.string())), 2,
-              "2 processes were started by mpirun; must come with --mpi");
-    const std::string other = library.name == "mpich" ? "openmpi" : "mpich";
-    check_end(alone(2, "--mpi-library " + other), 2, "--mpi-library: " + other + " is given");
-    check_end(alone(2, "--mpi-library lam"), 2, "must be openmpi or mpich");
-    const mpi::Tree nothing(mpi::training, directory.path());
-    check_end(launch(library, processes(2, nothing.program(), with_mpi("--batch 12", out))), 2,
-              "there is no '");
-    const mpi::Tree unavailable(mpi::training, HALFLAB_UNAVAILABLE_MODULES);
-    check_end(launch(library, processes(2, unavailable.program(), with_mpi("--batch 12", out))), 2,
-              "was not found when this Halflab was configured");
-    CHECK(!fs::exists(out));
-  }
+  for (const Library& library : mpi::libraries()) check_bad_input(library);
 }
 
 TEST_CASE("mpi: other data of the same name are found by their checksum") {
