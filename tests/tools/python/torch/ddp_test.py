@@ -55,19 +55,22 @@ def repeat_with_buffers(rank, folder):
                 train()
         else:
             train()
-        found[is_watched] = model.module.seen
+        found[is_watched] = list(SEEN)
+        SEEN.clear()
     (folder / f"{rank}.json").write_text(json.dumps([found[False], found[True]]))
     torch.distributed.destroy_process_group()
+
+
+SEEN = []  # by Counted; outside of the module, whose attributes a twin puts back
 
 
 class Counted(nn.Linear):
     def __init__(self):
         super().__init__(4, 3)
         self.register_buffer("count", torch.zeros(()))
-        self.seen = []
 
     def forward(self, x):
-        self.seen.append(self.count.item())
+        SEEN.append(self.count.item())
         self.count += x[0, 0].item()
         return super().forward(x)
 
