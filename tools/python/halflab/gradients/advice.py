@@ -48,8 +48,8 @@ def _against_the_cause(found):
         advice.append("Look at the batch and the loss of these steps. FP16 is not to blame: FP32 is not finite either.")
     elif found.nan_without_overflow:
         advice.append(
-            f"Look at the loss and the labels of {steps_of(found.nan_without_overflow)}: the gradients are NaN, and an overflow "
-            "does not explain it."
+            f"Look at the loss and the labels of {steps_of(found.nan_without_overflow)}: the gradients are NaN, and an "
+            "overflow does not explain it."
         )
     elif layer is not None:
         what = f"what makes {module(layer)}" if layer.startswith(INPUT_OF) else module(layer)
@@ -77,8 +77,8 @@ def _scaling(found):
         return _scale_the_loss(found, start) if found.tensors.gains(best) else []
     if found.is_search and found.lost_after_growth() > OFTEN:
         return [
-            f"Let S grow later, by a larger {code('growth_interval')}: {percent(found.lost_after_growth())} of the steps are lost "
-            "because it had just grown."
+            f"Let S grow later, by a larger {code('growth_interval')}: {percent(found.lost_after_growth())} of the steps are "
+            "lost because it had just grown."
         ]
     if found.nan_without_overflow or found.overflowed_forward() is not None:
         return []
@@ -93,8 +93,8 @@ def _scaling(found):
 def _scale_the_loss(found, start):
     if found.has_fp16_weights:
         return [
-            "Keep the weights in FP32, under autocast to FP16 with a GradScaler: nothing scales the loss, FP16 weights lose small "
-            "updates, and a GradScaler refuses their gradients."
+            "Keep the weights in FP32, under autocast to FP16 with a GradScaler: nothing scales the loss, FP16 weights lose "
+            "small updates, and a GradScaler refuses their gradients."
         ]
     return [f"Scale the loss, which no GradScaler does: {_how_to_scale(found, start)}."]
 

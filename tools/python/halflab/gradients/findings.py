@@ -361,12 +361,12 @@ def nan_without_overflow(record):
     largest magnitude of any finite step would have fitted FP16. A cast that overflows makes infinities."""
     magnitudes = record.steps["max_abs"][record.steps["found_inf"] == 0]
     largest = magnitudes[np.isfinite(magnitudes)].max(initial=0)
-    return [
-        skip
-        for skip in record.skips
-        if skip["value"] is not None and math.isnan(skip["value"]) and 0 < 16 * largest * skip["scale"] < 65504
-        and not _is_beyond_cure(skip)
-    ]  # fmt: skip
+
+    def is_strange(skip):
+        is_nan = skip["value"] is not None and math.isnan(skip["value"])
+        return is_nan and 0 < 16 * largest * skip["scale"] < 65504 and not _is_beyond_cure(skip)
+
+    return [skip for skip in record.skips if is_strange(skip)]
 
 
 def most_often(skips, column):

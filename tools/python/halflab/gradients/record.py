@@ -104,7 +104,8 @@ class GradientRecord:
 
     def recommended_scale(self):
         """The loss scale an octave below the largest at which no gradient that was counted overflows, nor the largest of any
-        step, 2^127 at most, which FP32 holds; None without gradients. Where S was no power of two (`exact` is False) it holds to within an octave."""
+        step, 2^127 at most, which FP32 holds; None without gradients. Where S was no power of two (`exact` is False) it
+        holds to within an octave."""
         log2 = findings.total_forecast(self).recommended
         return None if log2 is None else 2.0**log2
 

@@ -11,8 +11,11 @@ class PutBack:
     """What is held by a module and has attributes to be put back of its own."""
 
 
+LONGEST = 10000  # parts of a list, dict or set that is copied: longer ones, as of a vocabulary, would cost too much
+
+
 class Attributes:
-    """As they are now: what modules hold, but for hooks, and the lists, dicts and sets in it."""
+    """As they are now: what modules hold, but for hooks, and the lists, dicts and sets in it, unless these are long."""
 
     def __init__(self, model):
         self._modules, self._containers = [], {}  # by id: a container and a copy of it
@@ -34,7 +37,8 @@ class Attributes:
     def _keep(self, value):
         if isinstance(value, PutBack):
             value = vars(value)
-        if isinstance(value, (list, dict, set, collections.deque)) and id(value) not in self._containers:
+        is_container = isinstance(value, (list, dict, set, collections.deque))
+        if is_container and len(value) <= LONGEST and id(value) not in self._containers:
             self._containers[id(value)] = value, value.copy()
             for part in value.values() if isinstance(value, dict) else value:
                 self._keep(part)
