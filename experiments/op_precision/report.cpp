@@ -225,11 +225,10 @@ std::string disputes(const std::vector<ListEntry>& lists) {
 }
 
 std::string needs_sentence(const Findings& findings, const Lists& lists) {
-  std::string text =
-      fmt::format("With sums in {}, {} of {} operations fail the criterion in FP16{}.",
-                  findings.reductions == Reductions::fp32 ? "FP32" : "FP16", count(lists, is_fp32),
-                  count(lists, is_measured),
-                  count(lists, is_fp32) == 0 ? "" : ": " + names_where(lists, is_fp32));
+  std::string text = fmt::format("With sums in {}, {} of {} operations fail the criterion in FP16{}.",
+                                 findings.reductions == Reductions::fp32 ? "FP32" : "FP16",
+                                 count(lists, is_fp32), count(lists, is_measured),
+                                 count(lists, is_fp32) == 0 ? "" : ": " + names_where(lists, is_fp32));
   const auto only_flushes = [&](const ListEntry& entry) {
     const Loss loss = entry.findings->worst().loss(findings.reductions);
     return Criterion().failure_of(loss) == Failure::flushed &&
