@@ -19,6 +19,7 @@ class Recorder:
     def __init__(self, folder, description, parameters, widths, notes):
         self._parameters, self._widths, self._notes = parameters, widths, notes
         self._types, self._gradient_types = {}, {}  # of outputs by module, of gradients by parameter
+        self._in_fp32 = set()  # parameters whose gradients no scale touches, as far as they are known
         for name, parameter in parameters.named():
             if parameter.is_complex():
                 self.note(_note_of_complex(name))
@@ -65,8 +66,7 @@ class Recorder:
         if step.tally is not None:
             self._look_at_types()
         if first_bad is None:
-            in_fp32 = self._fp32_parameters()
-            largest = max((norm for name, norm in norms if name not in in_fp32), default=0.0)
+            largest = max((norm for name, norm in norms if name not in self._in_fp32), default=0.0)
             cells["max_abs"] = largest / scale if scale else math.nan
         if step.tally is not None:
             self._write_counts(step, scale, cells)
@@ -82,13 +82,12 @@ class Recorder:
             self._writer.skip(**{**skip, "outcome": PARTLY if is_partly else skip["outcome"]})
 
     def _write_counts(self, step, scale, cells):
-        in_fp32 = self._fp32_parameters()
         shift = -nearest_log2(scale)
         run, weights = ExponentHistogram(), ExponentHistogram()
         for (name, kind), histogram in step.tally.read().items():
             if kind in ("output", "gradient"):
                 histogram = histogram.shifted(shift)
-                if kind == "output" or name not in in_fp32:
+                if kind == "output" or name not in self._in_fp32:
                     run += histogram
                     weights += histogram if kind == "gradient" else ExponentHistogram()
             self._writer.tensor(step.number, name, kind, histogram)
@@ -102,14 +101,13 @@ class Recorder:
         if not step.twin.tally:
             self.note(f"the repeat in FP32: {step.twin.verdict}")
             return
-        in_fp32 = self._fp32_parameters()
         twin, weights = ExponentHistogram(), ExponentHistogram()
         for (name, kind), histogram in step.twin.tally.items():
-            if kind == "gradient" and name not in in_fp32:
+            if kind == "gradient" and name not in self._in_fp32:
                 weights += histogram
             if self._parameters.is_selected(name):
                 self._writer.tensor(step.number, name, f"{kind} in FP32", histogram)
-                if kind == "output" or name not in in_fp32:
+                if kind == "output" or name not in self._in_fp32:
                     twin += histogram
         cells.update(twin_max_abs=weights.max_abs, twin_max_abs_all=twin.max_abs)
         self._writer.exponents(step.number, "twin", twin)
@@ -130,9 +128,7 @@ class Recorder:
                 self._gradient_types[name] = narrower or "float32"
             elif not self._types and name in self._widths.narrow:
                 self._gradient_types[name] = "unknown"
-
-    def _fp32_parameters(self):
-        return fp32_parameters({"output_types": self._types, "gradient_types": self._gradient_types})
+        self._in_fp32 = fp32_parameters({"output_types": self._types, "gradient_types": self._gradient_types})
 
 
 def _type_of(tensor):
