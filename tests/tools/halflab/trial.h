@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -28,7 +28,8 @@ template <class Number = std::uint16_t>
 std::vector<Number> read(const std::filesystem::path& file) {
   const std::string bytes = test::content_of(file);
   std::vector<Number> numbers((bytes.size() - header_bytes) / sizeof(Number));
-  std::memcpy(numbers.data(), bytes.data() + header_bytes, numbers.size() * sizeof(Number));
+  std::copy_n(bytes.data() + header_bytes, numbers.size() * sizeof(Number),
+              reinterpret_cast<char*>(numbers.data()));
   return numbers;
 }
 
