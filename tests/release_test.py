@@ -38,9 +38,9 @@ def lab_commands():
     return set(re.findall(r"^  ([a-z]+)\b", run("./lab", "help").stdout, re.MULTILINE))
 
 
-def function_of_ci(name):
-    """The text of a function of .ci/run."""
-    return re.search(rf"^{name}\(\) \{{.*?^\}}$", text_of(".ci/run"), re.MULTILINE | re.DOTALL)[0]
+def function_of(name, script=".ci/run"):
+    """The text of a function of a shell script."""
+    return re.search(rf"^{name}\(\) \{{.*?^\}}$", text_of(script), re.MULTILINE | re.DOTALL)[0]
 
 
 def consoles(page):
@@ -78,7 +78,6 @@ class ContinuousIntegration(unittest.TestCase):
         commands = re.findall(r"run: \./lab (\S+)", everything)
         self.assertTrue({"demo", "test"} <= set(commands) <= lab_commands(), commands)
 
-
     def test_a_name_of_a_part_goes_as_far_as_the_word(self):
         self.assertEqual(parts_named_in("`.ci/run format sanitizers_programs`, .ci/run mpi: ..."),
                          ["format", "sanitizers_programs", "mpi"])
@@ -90,7 +89,7 @@ class ContinuousIntegration(unittest.TestCase):
 
     def test_packages_are_installed_by_root_or_sudo(self):
         script = ('set -euo pipefail; say() { echo "ci: $*"; }; dpkg-query() { return 1; }; '
-                  f'apt-get() {{ echo "apt-get $*" >&2; }}; dpkg() {{ echo "dpkg $*" >&2; }}; {function_of_ci("need")}\n')
+                  f'apt-get() {{ echo "apt-get $*" >&2; }}; dpkg() {{ echo "dpkg $*" >&2; }}; {function_of("need")}\n')
         user = {"user": 65534} if os.geteuid() == 0 else {}
         call = lambda before, packages, **how: subprocess.run(["bash", "-c", f"{script}{before}need {packages}"],
                                                               capture_output=True, text=True, **how)
@@ -106,12 +105,19 @@ class ContinuousIntegration(unittest.TestCase):
                              (2, f"ci: packages are missing; as root: {' && '.join(commands)}\n"))
             self.assertEqual(call("HALFLAB_SKIP_SETUP=1; ", packages, **user).stderr, "")
 
+    def test_a_library_of_another_architecture_does_not_serve(self):
+        installed = "installed:libfmt-dev:arm64 installed:cmake:amd64 not-installed:zlib1g-dev:amd64 installed:fonts-dejavu-core:all "
+        script = (f"dpkg() {{ echo amd64; }}; dpkg-query() {{ printf '%s' '{installed}'; }}; "
+                  f"{function_of('missing_packages', 'lab')}\nmissing_packages libfmt-dev cmake zlib1g-dev 'a|cmake' "
+                  "fonts-dejavu-core 'b|c'")
+        self.assertEqual(run("bash", "-c", script).stdout.split(), ["libfmt-dev", "zlib1g-dev", "b"])
+
     def test_the_page_installs_for_aarch64_what_the_part_does(self):
         typed = [block for block in consoles("docs/scale_out.md") if ":arm64" in block]
         self.assertEqual(len(typed), 1)
         packages = re.search(r"apt-get install ((?:[^\n]*\\\n)*[^\n]*)", typed[0])[1].replace("\\", " ").split()
         self.assertGreater(len(packages), 5)
-        self.assertLessEqual(set(packages), set(function_of_ci("aarch64").replace("\\", " ").replace(";", " ").split()))
+        self.assertLessEqual(set(packages), set(function_of("aarch64").replace("\\", " ").replace(";", " ").split()))
 
 
 class Pages(unittest.TestCase):
