@@ -448,3 +448,22 @@ TEST_CASE("pages: lines of prose have at most 128 characters") {
     }
   }
 }
+
+TEST_CASE("pages: notebooks fold what gives answers away, and lead nowhere outside their folder") {
+  const std::regex check("(^|\n)assert "), outside(R"(\]\(\.\./|build/bin/(?!halflab))");
+  int notebooks = 0;
+  for (const fs::directory_entry& file : fs::directory_iterator(checkout / "notebooks")) {
+    if (file.path().extension() != ".ipynb") continue;
+    ++notebooks;
+    const json notebook = json::parse(content_of(file.path()));
+    for (const json& cell : notebook.at("cells")) {
+      std::string source;
+      for (const std::string line : cell.at("source")) source += line;
+      INFO(file.path().filename().string(), ": ", source);
+      CHECK(!std::regex_search(source, outside));
+      if (cell.at("cell_type") == "code" && std::regex_search(source, check))
+        CHECK(cell.at("metadata").value("/jupyter/source_hidden"_json_pointer, false));
+    }
+  }
+  CHECK(notebooks == 9);
+}
