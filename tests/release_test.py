@@ -204,6 +204,9 @@ class Packages(unittest.TestCase):
         for name, pattern in written.items():
             self.assertEqual(re.findall(pattern, text_of(name)), [self.version], name)
 
+    def test_version_that_selftest_is_quoted_with(self):
+        self.assertEqual(re.findall(r"has the bits of Halflab ([0-9.]+)\"", text_of("docs/stability.md")), [self.version])
+
     def test_versions_in_commands_to_type(self):
         page = text_of("docs/install.md") + text_of(f"packaging/{SPACK}")
         typed = re.findall(r"halflab[-@](\d[\d.]*\d)", page)
