@@ -70,7 +70,7 @@ std::string ridges_panel(const std::vector<Moment>& moments, Pooled Moment::*qua
   std::vector<Curve> curves;
   for (std::size_t i = 0; i < moments.size(); ++i) {
     const double base = gap * static_cast<double>(moments.size() - 1 - i);
-    tics += fmt::format("{}\"step {}: {:.3g} %% zero\" {}", i == 0 ? "" : ", ", moments[i].step,
+    tics += fmt::format("{}\"step {}: {:.3g} %% exact 0\" {}", i == 0 ? "" : ", ", moments[i].step,
                         100 * (moments[i].*quantity).fraction_zero(), base);
     const auto curve = [&](std::string style) {
       curves.push_back(

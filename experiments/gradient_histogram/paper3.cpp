@@ -87,7 +87,8 @@ std::string row_of_panels(const Paper3& figure, int scale_log2, double tallest, 
                       .percent = 100 * shares.zero,
                       .title = shares.title(scale_log2)}) +
          exponents_axes(figure.lowest, highest, 1.3 * tallest,
-                        fmt::format("log₂ of |{}|{}", figure.noun, scale_log2 == 0 ? "" : " times S")) +
+                        fmt::format("log₂ of |{}|{}, bars two octaves wide below −24", figure.noun,
+                                    scale_log2 == 0 ? "" : " times S")) +
          fp16_zones(figure.lowest, highest) +
          fmt::format(
              "plot \"paper3.csv\" using (column('scale_log2') == {} && strcol('lower_log2') ne 'zero' ? "
