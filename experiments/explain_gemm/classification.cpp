@@ -188,14 +188,25 @@ double root_mean_square(const std::vector<double>& values) {
   return count == 0 ? 0 : std::sqrt(squares / count);
 }
 
-void measure_errors(const Problem& problem, const std::vector<std::uint32_t>& chain, Classification& all) {
-  std::vector<double> of_d, of_chain;
+/// Of what is predicted, over the differences of one kind or of all.
+double error_of(const Problem& problem, const std::vector<std::uint32_t>& codes, const Classification& all,
+                std::optional<Kind> kind = {}) {
+  std::vector<double> errors;
   for (const Difference& difference : all.differences) {
-    if (difference.kind == Kind::rounding) of_d.push_back(difference.error(problem.d.format));
-    of_chain.push_back(value_of(problem.d.format, chain[difference.output]) - difference.exact.value);
+    if (!kind || difference.kind == kind)
+      errors.push_back(value_of(problem.d.format, codes[difference.output]) - difference.exact.value);
   }
-  all.rounding_error = root_mean_square(of_d);
-  all.chain_error = root_mean_square(of_chain);
+  return root_mean_square(errors);
+}
+
+void measure_errors(const Problem& problem, const Explanation& found, const Run& run, Classification& all) {
+  if (all.differences.empty()) return;
+  all.rounding_error = error_of(problem, problem.d.codes, all, Kind::rounding);
+  all.chain_error = error_of(problem, predicted(problem, found.tried.front().hypothesis, run), all);
+  if (all.count(Kind::undecided) == 0) return;
+  all.undecided_error = error_of(problem, problem.d.codes, all, Kind::undecided);
+  all.narrow_error =
+      error_of(problem, predicted(problem, narrow_hypothesis(found), run), all, Kind::undecided);
 }
 
 }  // namespace
@@ -292,6 +303,11 @@ double Difference::error(const fp16::Format& format) const {
   return std::isfinite(difference) ? difference : std::numeric_limits<double>::quiet_NaN();
 }
 
+const Hypothesis& narrow_hypothesis(const Explanation& found) {
+  const auto arithmetic = [](const Tried& tried) { return arithmetic_of(tried.hypothesis); };
+  return std::ranges::max_element(found.tried, {}, arithmetic)->hypothesis;
+}
+
 std::size_t Classification::count(Kind kind) const {
   return static_cast<std::size_t>(std::ranges::count(differences, kind, &Difference::kind));
 }
@@ -341,8 +357,7 @@ Classification classify(const Problem& problem, const Explanation& found, int mo
       difference.overflow_at = first_overflow(problem, difference.output, slices);
   }
   std::ranges::stable_sort(all.differences, std::greater{}, &Difference::kind);
-  if (!all.differences.empty())
-    measure_errors(problem, predicted(problem, found.tried.front().hypothesis, run), all);
+  measure_errors(problem, found, run, all);
   find_overflows(problem, slices, most_slices, run, all);
   return all;
 }

@@ -100,13 +100,20 @@ struct Classification {
   /// Root mean squares: of |D - exact| over the differences that are rounding; over all of them, of what the first
   /// hypothesis, a chain in FP32, makes there.
   double rounding_error = 0, chain_error = 0;
+  /// Over the undecided ones: of |D - exact|, and of what narrow_hypothesis() makes there.
+  double undecided_error = 0, narrow_error = 0;
 
   std::size_t count(Kind kind) const;
   /// Whether the differences are within their bounds, which grow with k, but far from what FP32 sums usually make.
   bool is_doubtful() const;
+  /// Whether the undecided ones are far from what sums of 16 bits usually make.
+  bool is_far_off() const { return undecided_error > 8 * narrow_error; }
   /// "none" without differences and overflows, otherwise that of the worst kind.
   std::string_view name() const;
 };
+
+/// The first of those whose arithmetic allows for most roundings.
+const Hypothesis& narrow_hypothesis(const Explanation& found);
 
 /// The arithmetic is the best hypothesis's where that explains more than half of the outputs. Otherwise it
 /// is the first whose bound holds for all that is finite; where that needs FP16 sums, outputs beyond FP32's

@@ -3,37 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cmath>
 #include <limits>
 #include <map>
-#include <utility>
+#include <string>
 #include <vector>
 
 #include "experiments/explain_gemm/one_way.h"
-#include "fp16/codec.h"
+#include "experiments/explain_gemm/other_sums.h"
 
 namespace experiments::explain_gemm {
 namespace {
 
-// That so many outputs lie within their bounds by chance is unlikely for each of some hundred thousand ways.
-constexpr std::size_t least_outputs = 8;
 constexpr std::size_t least_outputs_of_bias = 4;  // to a column or row, on average
 constexpr double usual_errors = 8;                // root mean squares, which hardly any rounding is beyond
 constexpr std::size_t most_sampled = 256;
-constexpr std::array<std::size_t, 5> tile_depths{128, 64, 32, 16, 8};
 constexpr double largest_half = 65504;
-
-/// An output that is to be had from a mistake.
-struct Wrong {
-  std::size_t output;
-  double observed;
-  double exact;
-  double bound;  ///< of |observed - value| for the exact value
-};
-
-using Wrongs = std::vector<Wrong>;
 
 Wrong wrong_output(const Problem& problem, const Difference& difference, double bound) {
   return {.output = difference.output,
@@ -71,49 +56,80 @@ Wrongs sampled(const Wrongs& wrong) {
   return sample;
 }
 
-/// The bound allows for rounding the exact value to D, of which a larger value takes more.
-double bound_around(const Problem& problem, const Wrong& wrong, double value) {
-  const double beyond = std::fabs(value) - std::fabs(wrong.exact);
-  return wrong.bound + std::ldexp(std::max(0.0, beyond), -problem.d.format.precision);
-}
-
-/// Nothing fits where an operand is infinite: within that bound everything would.
-bool fits(const Problem& problem, const Wrong& wrong, double value) {
-  const double bound = bound_around(problem, wrong, value);
-  return std::isfinite(bound) && std::fabs(wrong.observed - value) <= bound;
-}
-
-/// Whether a value is another one than is right, so that it can explain what is wrong.
-bool is_another(const Wrong& wrong, double value) {
-  return std::fabs(value - wrong.exact) > wrong.bound;
-}
-
-/// Whether a formula gives all of them, and is not the right one on these operands, as that of a transposed A on a
-/// symmetric one is.
-template <class Value>
-bool explains_all(const Problem& problem, const Wrongs& wrong, const Value& value) {
-  bool changes = false;
-  for (const Wrong& w : wrong) {
-    const double other = value(w);
-    if (!fits(problem, w, other)) return false;
-    changes = changes || is_another(w, other);
+/// Outputs that are not wrong, of up to 256 evenly spread ones.
+Wrongs right_outputs(const Problem& problem, const Wrongs& wrong) {
+  constexpr int slices_at_most = 16;
+  std::vector<bool> is_wrong(problem.outputs());
+  for (const Wrong& w : wrong) is_wrong[w.output] = true;
+  Wrongs right;
+  const std::size_t tried = std::min(most_sampled, problem.outputs());
+  for (std::size_t i = 0; i < tried; ++i) {
+    const std::size_t output = i * problem.outputs() / tried;
+    if (is_wrong[output]) continue;
+    const ExactOutput exact = exact_output(problem, output);
+    right.push_back({.output = output,
+                     .observed = value_of(problem.d.format, problem.d.codes[output]),
+                     .exact = exact.value,
+                     .bound = error_bound(problem, Arithmetic::fp32, exact, slices_at_most)});
   }
-  return changes;
+  return right;
 }
 
-double added_c(const Problem& problem, std::size_t output) {
-  return double{problem.beta} * problem.c_at(output);
+bool is_never_negative(const Matrix& d) {
+  return std::ranges::none_of(d.codes, [&](std::uint32_t code) { return value_of(d.format, code) < 0; });
 }
 
-std::optional<Mistake> cut_off_below_zero(const Problem& problem, const Wrongs& wrong) {
-  const bool cut_off =
+std::optional<Mistake> without_sign(const Problem& problem, const Wrongs& wrong) {
+  const bool is_candidate = wrong.size() >= least_outputs && is_never_negative(problem.d) &&
+                            std::ranges::all_of(wrong, [](const Wrong& w) { return w.exact < 0; });
+  if (!is_candidate) return {};
+  if (std::ranges::all_of(wrong, [](const Wrong& w) { return w.observed == 0; }))
+    return Mistake{"relu",
+                   "what should be negative is 0, and nothing in D is negative: D went through a ReLU",
+                   "explain D as it is before the activation"};
+  if (!explains_all(problem, wrong, [](const Wrong& w) { return -w.exact; })) return {};
+  return Mistake{"absolute",
+                 "what should be negative has the other sign, and nothing in D is negative: D holds "
+                 "absolute values",
+                 "look where the sign is lost: an abs, or a mask of the bits"};
+}
+
+std::optional<Mistake> flushed(const Problem& problem, const Wrongs& wrong) {
+  const double least = problem.d.format.min_normal();
+  const auto is_subnormal = [&](std::uint32_t code) {
+    const double value = std::fabs(value_of(problem.d.format, code));
+    return value > 0 && value < least;
+  };
+  const bool is_flushed =
       wrong.size() >= least_outputs &&
-      std::ranges::all_of(wrong, [](const Wrong& w) { return w.observed == 0 && w.exact < 0; }) &&
-      std::ranges::none_of(problem.d.codes,
-                           [&](std::uint32_t code) { return value_of(problem.d.format, code) < 0; });
-  if (!cut_off) return {};
-  return Mistake{"relu", "what should be negative is 0, and nothing in D is negative: D went through a ReLU",
-                 "explain D as it is before the activation"};
+      std::ranges::all_of(
+          wrong, [&](const Wrong& w) { return w.observed == 0 && std::fabs(w.exact) - w.bound < least; }) &&
+      std::ranges::none_of(problem.d.codes, is_subnormal);
+  if (!is_flushed) return {};
+  return Mistake{
+      "results_flushed",
+      fmt::format(
+          "each wrong output is 0 where the exact value is subnormal in {}, below {:.3g}, and no output "
+          "is subnormal: such results are flushed to 0",
+          short_name(problem.d.format), least),
+      "look for what flushes to zero (FTZ, .ftz, -use_fast_math), or scale A or B up by a power of two"};
+}
+
+std::optional<Mistake> passed_through_bfloat16(const Problem& problem, const Wrongs& wrong) {
+  constexpr double u = fp16::bfloat16.unit_roundoff();
+  const auto is_bfloat16 = [&](std::uint32_t code) {
+    const double value = value_of(problem.d.format, code);
+    return double{rounded_to(fp16::bfloat16, static_cast<float>(value))} == value;
+  };
+  const bool has_passed = problem.d.format == fp16::binary16 && wrong.size() >= least_outputs &&
+                          std::ranges::all_of(problem.d.codes, is_bfloat16) &&
+                          std::ranges::all_of(wrong, [&](const Wrong& w) {
+                            return std::fabs(w.observed - w.exact) <= w.bound + u * std::fabs(w.exact);
+                          });
+  if (!has_passed) return {};
+  return Mistake{"d_by_bfloat16",
+                 "D in FP16 holds nothing but numbers of bfloat16, those next to the exact values",
+                 "look where the results pass through bfloat16 on their way to D"};
 }
 
 std::optional<Mistake> saturated(const Problem& problem, const Wrongs& wrong) {
@@ -185,160 +201,23 @@ std::optional<Mistake> other_factors(const Problem& problem, const Wrongs& wrong
   // The bounds are of sums with the factors given.
   const double growth = std::max({1.0, std::fabs(factors.alpha / problem.alpha),
                                   problem.beta == 0 ? 0 : std::fabs(factors.beta / problem.beta)});
-  const bool all_fit = std::ranges::all_of(wrong, [&](const Wrong& w) {
+  const auto fit = [&](const Wrong& w) {
     const double c = added_c(problem, w.output), product = (w.exact - c) / problem.alpha;
     const double value = factors.alpha * product + factors.beta * problem.c_at(w.output);
     return std::fabs(w.observed - value) <= growth * w.bound;
-  });
-  if (!all_fit) return {};
+  };
+  if (!std::ranges::all_of(wrong, fit)) return {};
   const bool has_c = problem.beta != 0;
+  const std::string what = fmt::format("the wrong outputs are those of alpha = {:.5g}{}", factors.alpha,
+                                       has_c ? fmt::format(" and beta = {:.5g}", factors.beta) : "");
+  if (!std::ranges::all_of(right_outputs(problem, wrong), fit))
+    return Mistake{"factors", what + ", the others those of the factors given",
+                   "look which factor is missing or applied twice where the outputs are wrong"};
   return Mistake{
-      "factors",
-      fmt::format("the wrong outputs are those of alpha = {:.5g}{}", factors.alpha,
-                  has_c ? fmt::format(" and beta = {:.5g}", factors.beta) : ""),
-      fmt::format("if that is meant, give --alpha {:.5g}{}; otherwise look which factor is missing or "
-                  "applied twice",
+      "factors", what,
+      fmt::format("if that is meant, give --alpha {:.5g}{}; otherwise look which factor is missing "
+                  "or applied twice",
                   factors.alpha, has_c ? fmt::format(" --beta {:.5g}", factors.beta) : "")};
-}
-
-/// Where the elements of an output's sum are read.
-struct Reading {
-  std::string_view name;
-  std::string_view what;
-  bool a_by_columns, b_by_columns, d_by_columns, swaps = false;
-};
-
-constexpr std::array<Reading, 5> readings{{
-    {"a_by_columns", "A read by columns where it lies by rows, or transposed", true, false, false},
-    {"b_by_columns", "B read by columns where it lies by rows, or transposed", false, true, false},
-    {"both_by_columns", "A and B read by columns where they lie by rows, or transposed", true, true, false},
-    {"d_by_columns", "D stored by columns where it is read by rows, or transposed", false, false, true},
-    {"operands_swapped", "B A in place of A B, as a BLAS makes of rows that it takes for columns", false,
-     false, false, true},
-}};
-
-double value_by(const Problem& problem, const Reading& reading, std::size_t output) {
-  const std::size_t rows = problem.rows_each(), triple = problem.triple_of(output / problem.columns);
-  const std::size_t place = output % (rows * problem.columns);  // in its triple's D
-  std::size_t row = place / problem.columns, column = place % problem.columns;
-  if (reading.d_by_columns) row = place % rows, column = place / rows;
-  const float* left = problem.a.data() + triple * rows * problem.depth;
-  const float* right = problem.b.data() + triple * problem.depth * problem.columns;
-  if (reading.swaps) std::swap(left, right);
-  double sum = 0;
-  for (std::size_t k = 0; k < problem.depth; ++k) {
-    const std::size_t a = reading.a_by_columns ? k * rows + row : row * problem.depth + k;
-    const std::size_t b = reading.b_by_columns ? column * problem.depth + k : k * problem.columns + column;
-    sum += double{left[a]} * double{right[b]};
-  }
-  return problem.alpha * sum + added_c(problem, output);
-}
-
-std::optional<Mistake> misread(const Problem& problem, const Wrongs& sample) {
-  const bool is_square = problem.rows_each() == problem.depth && problem.depth == problem.columns;
-  for (const Reading& reading : readings) {
-    if (reading.swaps && !is_square) continue;
-    if (explains_all(problem, sample, [&](const Wrong& w) { return value_by(problem, reading, w.output); }))
-      return Mistake{reading.name, fmt::format("the wrong outputs are those of {}", reading.what),
-                     "look at the layouts and leading dimensions of the call, or at the files' shapes"};
-  }
-  return {};
-}
-
-/// A rounding of FP32 operands before they are multiplied.
-struct Narrowing {
-  std::string_view name;
-  std::string_view what;
-  std::string_view next;
-  float (*rounded)(float);
-};
-
-float toward_zero_to_tf32(float value) {
-  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(value) & 0xffffe000);
-}
-
-constexpr std::string_view turn_off_tf32 =
-    "if that is not meant, turn TF32 off (torch.backends.cuda.matmul.allow_tf32 = False, "
-    "NVIDIA_TF32_OVERRIDE=0)";
-
-constexpr std::array<Narrowing, 4> narrowings{{
-    {"tf32", "TF32, to nearest", turn_off_tf32,
-     [](float value) {
-       return static_cast<float>(fp16::decode<fp16::tf32>(fp16::encode<fp16::tf32>(value).bits));
-     }},
-    {"tf32_truncated", "TF32, toward zero", turn_off_tf32, toward_zero_to_tf32},
-    {"bfloat16", "bfloat16", "if that is not meant, look whether the call runs under autocast",
-     [](float value) { return rounded_to(fp16::bfloat16, value); }},
-    {"fp16", "FP16", "if that is not meant, look whether the call runs under autocast",
-     [](float value) { return rounded_to(fp16::binary16, value); }},
-}};
-
-double value_by(const Problem& problem, const Narrowing& narrowing, std::size_t output) {
-  double sum = 0;
-  for (std::size_t k = 0; k < problem.depth; ++k)
-    sum += double{narrowing.rounded(problem.a_of(output, k))} *
-           double{narrowing.rounded(problem.b_of(output, k))};
-  return problem.alpha * sum + added_c(problem, output);
-}
-
-std::optional<Mistake> narrowed(const Problem& problem, const Wrongs& sample) {
-  if (problem.operands != fp16::binary32) return {};
-  for (const Narrowing& narrowing : narrowings) {
-    if (explains_all(problem, sample, [&](const Wrong& w) { return value_by(problem, narrowing, w.output); }))
-      return Mistake{narrowing.name,
-                     fmt::format("the wrong outputs are those of A and B rounded to {}", narrowing.what),
-                     std::string(narrowing.next)};
-  }
-  return {};
-}
-
-/// Products of k from `first` on, which are missing or come twice.
-struct Span {
-  Range range;
-  bool is_repeated = false;
-  bool changes = false;  ///< some output, beyond its bound: products of padding do not
-};
-
-std::vector<Span> spans(std::size_t depth) {
-  std::vector<Span> all;
-  for (std::size_t length = 1; length < depth; ++length) {
-    all.push_back({{depth - length, length}});
-    all.push_back({{0, length}});
-  }
-  for (const std::size_t length : tile_depths) {
-    for (std::size_t first = 0; first < depth && length < depth; first += length) {
-      for (const bool is_repeated : {false, true})
-        all.push_back({{first, std::min(length, depth - first)}, is_repeated});
-    }
-  }
-  return all;
-}
-
-std::optional<Mistake> miscounted(const Problem& problem, const Wrongs& sample) {
-  std::vector<Span> left = spans(problem.depth);
-  std::vector<double> sums(problem.depth + 1);  // of the products before k
-  for (const Wrong& w : sample) {
-    for (std::size_t k = 0; k < problem.depth; ++k) sums[k + 1] = sums[k] + product_at(problem, w.output, k);
-    const auto value_by = [&](const Span& span) {
-      const auto [first, length] = span.range;
-      const double part = problem.alpha * (sums[first + length] - sums[first]);
-      return w.exact + (span.is_repeated ? part : -part);
-    };
-    std::erase_if(left, [&](const Span& span) { return !fits(problem, w, value_by(span)); });
-    for (Span& span : left) span.changes = span.changes || is_another(w, value_by(span));
-  }
-  std::erase_if(left, [](const Span& span) { return !span.changes; });
-  if (left.empty()) return {};
-  const Span& span = left.front();
-  const auto [first, length] = span.range;
-  const std::string products =
-      fmt::format("the {} products from k = {} to {}", length, first, first + length - 1);
-  if (span.is_repeated)
-    return Mistake{"products_repeated", fmt::format("the wrong outputs hold {} twice", products),
-                   "look at the loop over k: a tile that is loaded twice, or slices that overlap"};
-  return Mistake{"products_missing", fmt::format("the wrong outputs are sums without {}", products),
-                 "look at the loop over k: its first and last tile, the mask of what is left over, a copy "
-                 "that is not waited for"};
 }
 
 /// Whether the outputs of each column, or row, differ from the exact values by one number.
@@ -379,18 +258,22 @@ std::optional<Mistake> biased(const Problem& problem, const Wrongs& wrong) {
 }
 
 std::optional<Mistake> mistake_in(const Problem& problem, const Wrongs& wrong) {
-  if (auto mistake = cut_off_below_zero(problem, wrong)) return mistake;
-  if (auto mistake = saturated(problem, wrong)) return mistake;
-  if (auto mistake = same_value(problem, wrong)) return mistake;
-  if (auto mistake = without_c(problem, wrong)) return mistake;
-  if (auto mistake = other_factors(problem, wrong)) return mistake;
+  for (const auto& known :
+       {without_sign, saturated, flushed, same_value, passed_through_bfloat16, without_c, other_factors}) {
+    if (auto mistake = known(problem, wrong)) return mistake;
+  }
   if (wrong.size() >= least_outputs) {
-    const Wrongs sample = sampled(wrong);
-    if (auto mistake = narrowed(problem, sample)) return mistake;
-    if (auto mistake = misread(problem, sample)) return mistake;
-    if (auto mistake = miscounted(problem, sample)) return mistake;
+    if (auto mistake = other_sum(problem, sampled(wrong))) return mistake;
   }
   return biased(problem, wrong);
+}
+
+/// With the outputs that it gives.
+std::optional<Mistake> mistake_with(const Problem& problem, const Wrongs& wrong) {
+  std::optional<Mistake> mistake = mistake_in(problem, wrong);
+  if (!mistake) return {};
+  for (const Wrong& w : wrong) mistake->outputs.push_back(w.output);
+  return mistake;
 }
 
 }  // namespace
@@ -399,10 +282,10 @@ std::optional<Mistake> mistake_of(const Problem& problem, const Classification& 
   if (auto mistake = stored_one_way(problem, classes)) return mistake;
   const Wrongs wrong = wrong_outputs(problem, classes);
   if (!wrong.empty()) {
-    if (auto mistake = mistake_in(problem, wrong)) return mistake;
+    if (auto mistake = mistake_with(problem, wrong)) return mistake;
   }
   const Wrongs doubtful = doubtful_outputs(problem, classes);
-  if (doubtful.size() >= least_outputs) return mistake_in(problem, doubtful);
+  if (doubtful.size() >= least_outputs) return mistake_with(problem, doubtful);
   return {};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "fp16/codec.h"
@@ -150,7 +151,7 @@ std::optional<Mistake> leaning(const Problem& problem) {
     return {};
   const Leaning& found = leanings[static_cast<std::size_t>(most - fits.begin())];
   return Mistake{
-      found.way.name,
+      std::string(found.way.name),
       fmt::format("{} of {} outputs lie {} their exact values, by at most one number of {}, where rounding "
                   "to nearest leaves half on either side: {}",
                   *most, count, found.where, short_name(problem.d.format), found.way.so),
@@ -165,7 +166,7 @@ std::optional<Mistake> stored_one_way(const Problem& problem, const Classificati
     std::size_t told = 0;
     if (!is_all_stored_by(way, problem, classes, told)) continue;
     return Mistake{
-        way.name,
+        std::string(way.name),
         fmt::format("{} unexplained outputs are {} their exact values among the numbers of {}, and no "
                     "other is told not to be: {}",
                     told, way.what, short_name(problem.d.format), way.so),

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "experiments/explain_gemm/evidence.h"
 #include "experiments/explain_gemm/findings.h"
@@ -190,19 +191,26 @@ bool is_rounded_once(const fp16::Format& format, const Difference& difference) {
                                                           : fp16::encode<fp16::binary16>(exact).bits);
 }
 
+std::string undecided_sentence(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::size_t undecided = classes.count(Kind::undecided);
+  const double error = relative_error(found);
+  const std::string errors =
+      std::isfinite(error) && error > 0
+          ? fmt::format(", by {} in the root mean square where {} would be by {}", percent(error),
+                        narrow_hypothesis(found.explanation).text(),
+                        percent(error * classes.narrow_error / classes.undecided_error))
+          : "";
+  return fmt::format(
+      "{} output{} farther from the exact value than any order of FP32 sums can be{}, but not farther than "
+      "{} sums can ({}): either {} took part in an order that is not in the list, or {} wrong{}.",
+      undecided, undecided == 1 ? " is" : "s are", errors, narrow_name(found.problem),
+      name_of(classes.arithmetic, found.problem), narrow_name(found.problem),
+      undecided == 1 ? "it is" : "they are", classes.is_far_off() ? ", which is likely" : "");
+}
+
 std::string rounding_sentence(const Findings& found) {
   const Classification& classes = found.classification;
-  const std::string_view arithmetic = name_of(classes.arithmetic, found.problem);
-  if (const std::size_t undecided = classes.count(Kind::undecided); undecided > 0) {
-    const double error = relative_error(found);
-    return fmt::format(
-        "{} output{} farther from the exact value than any order of FP32 sums can be{}, but not farther than "
-        "{} sums can ({}): either {} took part in an order that is not in the list, or {} wrong.",
-        undecided, undecided == 1 ? " is" : "s are",
-        std::isfinite(error) ? fmt::format(", by {} in the root mean square", percent(error)) : "",
-        narrow_name(found.problem), arithmetic, narrow_name(found.problem),
-        undecided == 1 ? "it is" : "they are");
-  }
   const std::size_t rounding = classes.count(Kind::rounding);
   const bool are_exact = std::ranges::all_of(classes.differences, [&](const Difference& difference) {
     return difference.kind != Kind::rounding || is_rounded_once(found.problem.d.format, difference);
@@ -211,17 +219,16 @@ std::string rounding_sentence(const Findings& found) {
       "Rounding only: {} unexplained output{} within the error bound of {}, so that another order of the "
       "same sums can make {}, and so can a mistake that is as small. Root mean square of the error: {:.3g}, "
       "and {:.3g} if fp32_fma_chain made the same.{}",
-      rounding, rounding == 1 ? " is" : "s are", arithmetic, rounding == 1 ? "it" : "them",
-      classes.rounding_error, classes.chain_error,
+      rounding, rounding == 1 ? " is" : "s are", name_of(classes.arithmetic, found.problem),
+      rounding == 1 ? "it" : "them", classes.rounding_error, classes.chain_error,
       are_exact ? " Each is its exact value rounded once, as sums in FP64 make it." : "");
 }
 
-/// The rows and columns of D between which all differences of a kind lie.
-std::string extent(const Findings& found, Kind kind) {
-  Place first{found.problem.triples, found.problem.rows, found.problem.columns}, last{0, 0, 0};
-  for (const Difference& difference : found.classification.differences) {
-    if (difference.kind != kind) continue;
-    const auto [triple, row, column] = found.problem.place_of(difference.output);
+/// The rows and columns of D between which outputs lie.
+std::string extent(const Problem& problem, const std::vector<std::size_t>& outputs) {
+  Place first{problem.triples, problem.rows, problem.columns}, last{0, 0, 0};
+  for (const std::size_t output : outputs) {
+    const auto [triple, row, column] = problem.place_of(output);
     first = {std::min(first.triple, triple), std::min(first.row, row), std::min(first.column, column)};
     last = {std::max(last.triple, triple), std::max(last.row, row), std::max(last.column, column)};
   }
@@ -230,18 +237,25 @@ std::string extent(const Findings& found, Kind kind) {
   };
   std::string text = fmt::format("{} and {}", stretch("row", first.row, last.row),
                                  stretch("column", first.column, last.column));
-  if (found.problem.triples > 1)
+  if (problem.triples > 1)
     text += fmt::format(" of {}", stretch("triple", first.triple + 1, last.triple + 1));
   return text;
 }
 
+/// Of all differences of a kind.
+std::string extent(const Findings& found, Kind kind) {
+  std::vector<std::size_t> outputs;
+  for (const Difference& difference : found.classification.differences) {
+    if (difference.kind == kind) outputs.push_back(difference.output);
+  }
+  return extent(found.problem, outputs);
+}
+
 std::string mistake_sentences(const Findings& found) {
-  const Classification& classes = found.classification;
-  const Kind kind = classes.count(Kind::real_bug) > 0 ? Kind::real_bug : Kind::undecided;
-  const std::size_t count = classes.count(kind);
+  const std::vector<std::size_t>& outputs = found.mistake->outputs;
   std::string text = fmt::format("Mistake: {}.", found.mistake->what);
-  if (count > 0 && count < found.problem.outputs())
-    text += fmt::format(" The wrong outputs lie in {}.", extent(found, kind));
+  if (!outputs.empty() && outputs.size() < found.problem.outputs())
+    text += fmt::format(" The wrong outputs lie in {}.", extent(found.problem, outputs));
   return text;
 }
 
@@ -261,22 +275,23 @@ constexpr std::string_view step_to_inputs =
     "and the layouts the kernel's. Then let it multiply matrices of small whole numbers, whose sums are "
     "exact in every order.";
 
+/// Whether what is beyond every bound, with what is undecided and too far off for sums of 16 bits, is most of D.
+bool is_mostly_wrong(const Findings& found) {
+  const Classification& classes = found.classification;
+  const std::size_t far_off = classes.is_far_off() ? classes.count(Kind::undecided) : 0;
+  return 2 * (classes.count(Kind::real_bug) + far_off) > found.problem.outputs();
+}
+
 std::string step_to_bug(const Findings& found) {
-  if (2 * found.classification.count(Kind::real_bug) > found.problem.outputs())
-    return std::string(step_to_inputs);
   return fmt::format(
-      "Next: look for the bug where the wrong outputs lie, in {} (outputs.csv, errors figure): one tile "
-      "points to indexing or synchronisation, a last row or column to the handling of edges, scattered ones "
-      "to a race.",
+      "Next: look for the bug where the {} lie, in {} (outputs.csv, errors figure): one tile points to "
+      "indexing "
+      "or synchronisation, a last row or column to the handling of edges, scattered ones to a race.",
+      found.classification.count(Kind::undecided) == 0 ? "wrong outputs" : "outputs beyond every bound",
       extent(found, Kind::real_bug));
 }
 
-/// FP16 sums come nearer to values that do not cancel almost completely.
 std::string step_of_undecided(const Findings& found) {
-  constexpr double most_of_fp16_sums = 0.5;
-  if (2 * found.classification.count(Kind::undecided) > found.problem.outputs() &&
-      relative_error(found) > most_of_fp16_sums)
-    return std::string(step_to_inputs);
   return fmt::format(
       "Next: run once with FP32 accumulators and without reductions in {} (cuBLAS: CUBLAS_COMPUTE_32F and "
       "CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION). If the same outputs stay, they are wrong.",
@@ -327,6 +342,7 @@ std::string step_after_rounding(const Findings& found) {
 std::string next_step(const Findings& found) {
   const Classification& classes = found.classification;
   if (found.mistake) return fmt::format("Next: {}.", found.mistake->next);
+  if (is_mostly_wrong(found)) return std::string(step_to_inputs);
   if (classes.count(Kind::real_bug) > 0) return step_to_bug(found);
   if (classes.overflowed > 0)
     return "Next: keep sums and factors in FP32, or scale A or B down by a power of two and D up again; "
@@ -366,7 +382,9 @@ void write_verdict(RunRecord& record, const Findings& found) {
   if (found.classification.overflowed > 0) record.verdict(overflow_sentence(found));
   if (found.classification.beyond_range.count > 0) record.verdict(range_sentence(found));
   if (found.classification.from_operands.count > 0) record.verdict(operands_sentence(found));
-  if (found.classification.count(Kind::rounding) + found.classification.count(Kind::undecided) > 0)
+  const std::size_t undecided = found.mistake ? 0 : found.classification.count(Kind::undecided);
+  if (undecided > 0) record.verdict(undecided_sentence(found));
+  if (undecided == 0 && found.classification.count(Kind::rounding) > 0)
     record.verdict(rounding_sentence(found));
   if (found.explanation.has_best()) record.verdict(best_hypotheses(found.explanation).text());
   record.verdict(next_step(found));

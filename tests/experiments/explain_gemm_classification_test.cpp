@@ -148,6 +148,7 @@ TEST_CASE("explain_gemm: an unknown order of FP16 sums is not called a bug") {
   CHECK(result.classes.name() == "undecided");
   CHECK(result.classes.count(Kind::real_bug) == 0);
   CHECK(result.classes.count(Kind::undecided) > 0);
+  CHECK(!result.classes.is_far_off());
 }
 
 TEST_CASE("explain_gemm: an accumulator's overflow is named with its first k") {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <optional>
 #include <string>
@@ -78,13 +79,13 @@ struct Case {
     return mistake_of(problem, classify(problem, found, options.most_slices, silent.run));
   }
 
-  std::string_view name() const {
+  std::string name() const {
     const std::optional<Mistake> found = mistake();
     return found ? found->name : "none";
   }
 
   /// The mistake that is named where this is the second triple, after one without a mistake.
-  std::string_view name_in_second() const {
+  std::string name_in_second() const {
     Case both(problem.d.format, problem.rows, problem.depth, problem.columns);
     both.problem.a = random_values(problem.a.size(), 3);
     both.problem.b = random_values(problem.b.size(), 4);
@@ -250,10 +251,15 @@ TEST_CASE("explain_gemm: a transposed operand is wrong however far FP16 sums of 
   Explanation found = explain(p, options, silent.run);
   Classification classes = classify(p, found, options.most_slices, silent.run);
   CHECK(classes.name() == "undecided");
+  CHECK(classes.is_far_off());
   const std::optional<Mistake> mistake = mistake_of(p, classes);
   REQUIRE(mistake);
   CHECK(mistake->name == "b_by_columns");
   CHECK(bug_line({p, found, classes}).empty());
+  write_verdict(silent.record, {p, found, classes});
+  CHECK(silent.record.verdict().find(" in the root mean square where fp16_fma_chain would be by ") !=
+        std::string::npos);
+  CHECK(silent.record.verdict().find("or they are wrong, which is likely.") != std::string::npos);
   CHECK(next_step({p, found, classes}).starts_with("Next: most of D is wrong, so look first"));
   CHECK(bug_line({p, found, classes, mistake}) == mistake->what);
 }
@@ -302,11 +308,14 @@ TEST_CASE("explain_gemm: products that are missing or come twice are named by th
                        {91, 96, false, "products_missing", "the 5 products from k = 91 to 95"},
                        {0, 7, false, "products_missing", "the 7 products from k = 0 to 6"},
                        {32, 64, false, "products_missing", "the 32 products from k = 32 to 63"},
+                       {17, 40, false, "products_missing", "the 23 products from k = 17 to 39"},
+                       {50, 51, false, "products_missing", "the product of k = 50"},
+                       {33, 38, true, "products_repeated", "the 5 products from k = 33 to 37"},
                        {48, 64, true, "products_repeated", "the 16 products from k = 48 to 63"},
                        {64, 96, true, "products_repeated", "the 32 products from k = 64 to 95"}};
   for (const auto& row : rows_of_table) {
     for (const std::size_t from_row : {std::size_t{0}, std::size_t{20}}) {
-      Case wrong(binary16);
+      Case wrong(from_row == 0 ? binary32 : binary16);
       wrong.write(
           [&](std::size_t i, std::size_t j) {
             const double part = wrong.product(i, j, row.first, row.last);
@@ -320,6 +329,15 @@ TEST_CASE("explain_gemm: products that are missing or come twice are named by th
       CHECK(mistake->what.find(row.text) != std::string::npos);
     }
   }
+}
+
+TEST_CASE("explain_gemm: no stretch of k is named where so few and wide outputs would fit one by chance") {
+  Case wrong(binary16, 8, 1500, 12);
+  wrong.write(
+      [&](std::size_t i, std::size_t j) { return wrong.product(i, j) * (1 + 0.5 * static_cast<double>(i)); },
+      7);
+  wrong.problem.d.codes[7 * 12] ^= 0x8000;
+  CHECK(!wrong.name().starts_with("products_"));
 }
 
 TEST_CASE("explain_gemm: products that are missing are named though the bound of so deep a sum hides them") {
@@ -349,6 +367,55 @@ TEST_CASE("explain_gemm: products that are missing are named though the bound of
   CHECK(!mistake_of(wrong.problem, rounding));
 }
 
+TEST_CASE("explain_gemm: subnormal numbers that are flushed are named, of D and of its operands") {
+  Case wrong(binary16);
+  for (float& value : wrong.problem.a) value = rounded_to(binary16, value * 0x1p-12f);
+  for (float& value : wrong.problem.b) value *= 0x1p-5f;
+  const auto normal = [](double value) { return std::fabs(value) < 0x1p-14 ? 0 : value; };
+  wrong.write([&](auto i, auto j) { return wrong.product(i, j); });
+  CHECK(wrong.name() == "none");
+  wrong.write([&](auto i, auto j) {
+    const double product = value_of(binary16, rounded(binary16, wrong.product(i, j)));
+    return normal(product);
+  });
+  CHECK(wrong.name() == "results_flushed");
+  wrong.problem.d.codes[0] = 1;
+  CHECK(wrong.name() != "results_flushed");
+
+  for (float& value : wrong.problem.b) value *= 0x1p5f;
+  wrong.write([&](auto i, auto j) {
+    double sum = 0;
+    for (std::size_t k = 0; k < depth; ++k)
+      sum += normal(wrong.problem.a[i * depth + k]) * double{wrong.problem.b[k * columns + j]};
+    return sum;
+  });
+  REQUIRE(wrong.mistake());
+  CHECK(wrong.mistake()->name == "operands_flushed");
+  CHECK(wrong.mistake()->what.find("numbers read as 0") != std::string::npos);
+}
+
+TEST_CASE(
+    "explain_gemm: FP16 operands that were quantized, and results that passed through bfloat16, are named") {
+  Case wrong(binary16);
+  const auto to_e4m3 = [](float value) {
+    return double{fp16::decode<fp16::e4m3>(fp16::encode<fp16::e4m3>(value).bits)};
+  };
+  wrong.write([&](auto i, auto j) {
+    double sum = 0;
+    for (std::size_t k = 0; k < depth; ++k)
+      sum += to_e4m3(wrong.problem.a[i * depth + k]) * double{wrong.problem.b[k * columns + j]};
+    return sum;
+  });
+  REQUIRE(wrong.mistake());
+  CHECK(wrong.mistake()->name == "e4m3");
+  CHECK(wrong.mistake()->what.find("those of A rounded to E4M3") != std::string::npos);
+
+  wrong.write([&](auto i, auto j) {
+    return double{rounded_to(fp16::bfloat16, static_cast<float>(wrong.product(i, j)))};
+  });
+  CHECK(wrong.name() == "d_by_bfloat16");
+}
+
 TEST_CASE("explain_gemm: epilogues that were not told of are named") {
   Case wrong(binary16);
   const auto product = [&](std::size_t i, std::size_t j) { return wrong.product(i, j); };
@@ -366,10 +433,36 @@ TEST_CASE("explain_gemm: epilogues that were not told of are named") {
   CHECK(wrong.mistake()->name == "factors");
   CHECK(wrong.mistake()->next.starts_with("if that is meant, give --alpha 0.125"));
 
+  wrong.write(product);
+  wrong.write([&](auto i, auto j) { return 0.125 * product(i, j); }, 12);
+  REQUIRE(wrong.mistake());
+  CHECK(wrong.mistake()->name == "factors");
+  CHECK(wrong.mistake()->next.find("--alpha") == std::string::npos);
+
+  wrong.write([&](auto i, auto j) { return std::fabs(product(i, j)); });
+  CHECK(wrong.name() == "absolute");
+
+  wrong.write(product);
   wrong.write([&](auto i, auto j) { return product(i, j) + 50 + 10.0 * static_cast<double>(j); });
   CHECK(wrong.name() == "column_bias");
   wrong.write([&](auto i, auto j) { return product(i, j) - 50 - 10.0 * static_cast<double>(i * i); });
   CHECK(wrong.name() == "row_bias");
+}
+
+TEST_CASE("explain_gemm: a mistake lies where all its outputs do, not only those beyond every bound") {
+  Case halved(binary32, 32, 256, 32);
+  halved.write([&](auto i, auto j) { return 0.5 * halved.product(i, j); }, 16);
+  test::SilentRun silent(1);
+  const SearchOptions options{.most_slices = 2};
+  Explanation found = explain(halved.problem, options, silent.run);
+  Classification classes = classify(halved.problem, found, options.most_slices, silent.run);
+  const std::size_t wrong = classes.count(Kind::real_bug) + classes.count(Kind::undecided);
+  std::optional<Mistake> mistake = mistake_of(halved.problem, classes);
+  REQUIRE(mistake);
+  CHECK(mistake->outputs.size() == wrong);
+  write_verdict(silent.record, {halved.problem, found, classes, mistake});
+  CHECK(silent.record.verdict().find("The wrong outputs lie in rows 16 to 31 and columns 0 to 31.") !=
+        std::string::npos);
 }
 
 TEST_CASE("explain_gemm: C left out and factors mistaken are named") {

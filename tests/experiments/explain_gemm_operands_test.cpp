@@ -148,7 +148,7 @@ TEST_CASE("explain_gemm: FP32 operands that were rounded before they were multip
   const struct {
     const char* name;
     float (*rounded)(float);
-  } rows[]{{"tf32", to_tf32}, {"tf32_truncated", cut_to_tf32}, {"bfloat16", to_bfloat16}};
+  } rows[]{{"tf32_or_fp16", to_tf32}, {"tf32_truncated", cut_to_tf32}, {"bfloat16", to_bfloat16}};
   for (const std::size_t depth : {96, 1024}) {
     for (const auto& row : rows) {
       const Problem problem = problem_in(binary32, binary32, depth);
@@ -164,6 +164,23 @@ TEST_CASE("explain_gemm: FP32 operands that were rounded before they were multip
       write_d(asked, [&](std::size_t output) { return chain(problem, output, 0, depth); });
       CHECK(!findings_of(asked).mistake);
     }
+  }
+}
+
+TEST_CASE(
+    "explain_gemm: operands rounded to FP16 are told from those rounded to TF32 where FP16 has no room") {
+  const auto to_fp16 = [](float value) { return rounded_to(binary16, value); };
+  for (const auto& [name, rounded] :
+       {std::pair<const char*, std::function<float(float)>>{"fp16", to_fp16}, {"tf32", to_tf32}}) {
+    Problem problem = problem_in(binary32, binary32, 256);
+    for (float& value : problem.a) value *= 0x1p-12f;
+    Problem narrowed = problem;
+    for (Floats* operand : {&narrowed.a, &narrowed.b})
+      std::ranges::transform(*operand, operand->begin(), rounded);
+    write_d(problem, [&](std::size_t output) { return chain(narrowed, output, 0, problem.depth); });
+    const Findings found = findings_of(problem);
+    REQUIRE(found.mistake);
+    CHECK(found.mistake->name == name);
   }
 }
 
