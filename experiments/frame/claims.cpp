@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <charconv>
 #include <condition_variable>
@@ -22,6 +21,7 @@
 #include "experiments/frame/crc32.h"
 #include "experiments/frame/files.h"
 #include "experiments/frame/json.h"
+#include "experiments/frame/machine_information.h"
 
 namespace experiments {
 namespace {
@@ -33,11 +33,6 @@ using std::chrono::nanoseconds;
 std::string fresh_token() {
   std::random_device device;
   return fmt::format("{:08x}{:08x}", device(), device());
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
 }
 
 /// The name of this job: the scheduler's, else "process 123".

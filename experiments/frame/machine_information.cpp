@@ -1,6 +1,7 @@
 #include "experiments/frame/machine_information.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -47,6 +48,11 @@ MachineInformation machine_information() {
     }
   }
   return machine;
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "an unknown host";
 }
 
 std::int64_t peak_resident_bytes() {

@@ -15,6 +15,9 @@ struct MachineInformation {
 /// Reads /proc/cpuinfo; never fails, a fact that cannot be had is left "unknown" or empty.
 MachineInformation machine_information();
 
+/// What gethostname(2) says, up to 255 characters; "an unknown host" where it fails.
+std::string host_name();
+
 /// The largest resident set of this process so far, in bytes.
 std::int64_t peak_resident_bytes();
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "experiments/frame/crc32.h"
+#include "experiments/frame/machine_information.h"
 #include "sim/tensor/fingerprint.h"
 
 namespace experiments {
@@ -22,6 +22,7 @@ namespace {
 /// The exit code of a rank that is ready to train.
 constexpr int ready = -1;
 
+/// Characters of a host's name that other ranks hear of, and a zero.
 constexpr std::size_t longest_name = 64;
 
 /// Numbers that are as many for all.
@@ -54,12 +55,6 @@ double fingerprint_of(const sim::Trainer& trainer) {
 }
 
 }  // namespace
-
-std::string host_name() {
-  std::array<char, longest_name> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
 
 Ranks::Ranks(sim::Wire& wire, Carrier carrier, Watch watch)
     : wire_(wire), carrier_(std::move(carrier)), exchange_(wire), watch_(std::move(watch)) {

@@ -17,9 +17,6 @@ namespace experiments {
 /// What a process of a training is asked for from outside, the less first: to end, or to write a checkpoint and end.
 enum class Interruption { none, end, checkpoint };
 
-/// The name of this host, cut where it is longer than 63 characters.
-std::string host_name();
-
 /// What the processes of one training agree on. What it says of all ranks each of them calls, in the same order. Only rank 0
 /// reads and writes the files of the run.
 class Ranks {

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "experiments/frame/installation.h"
-#include "experiments/training/ranks.h"
+#include "experiments/frame/machine_information.h"
 #include "fp16/bulk.h"
 
 namespace experiments {
