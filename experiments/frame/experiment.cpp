@@ -70,6 +70,24 @@ void require_own_results(const Program& program, const std::filesystem::path& ou
                     out.string(), experiment.string()));
 }
 
+/// Throws std::invalid_argument where the run would replace a file in --out that no run wrote: one beside which neither a
+/// manifest lies nor what a killed run has staged (record.h).
+void require_free_names(const Program& program, const std::filesystem::path& out) {
+  const auto exists = [&](const std::string& name) {
+    std::error_code cannot_be_told;  // whether the directory is of use is asked elsewhere
+    return std::filesystem::exists(out / name, cannot_be_told);
+  };
+  if (exists("manifest.json") || exists(".partial")) return;
+  std::vector<std::string> names{"summary.json", "verdict.txt", "report.html"};
+  for (const TableNote& table : program.outputs.tables) names.push_back(table.name + ".csv");
+  for (const std::string& name : names) {
+    if (exists(name))
+      throw std::invalid_argument(
+          fmt::format("--out: '{}' in '{}' is of no run; allowed: another directory, or to move it away",
+                      name, out.string()));
+  }
+}
+
 /// A line, where results of other options are about to be replaced.
 void tell_what_is_replaced(const std::filesystem::path& out, const Json& options, Run& run) {
   const Json earlier = manifest_in(out).value("options");
@@ -160,6 +178,7 @@ int run(int argc, const char* const* argv, const Experiment& experiment, const L
     const InterruptGuard interrupt_guard;
     const bool leaves_nothing = (experiment.results == Results::asked && options.out.empty()) ||
                                 (experiment.has_record && !experiment.has_record());
+    if (!leaves_nothing) require_free_names(experiment.program, options.out);
     const auto record =
         leaves_nothing ? std::make_unique<RunRecord>() : std::make_unique<RunRecord>(options.out);
     if (options.json) record->keep_as_json();

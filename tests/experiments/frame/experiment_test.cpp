@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,6 +101,26 @@ TEST_CASE("results of another program are refused, and those of other options re
   CHECK(foreign.err == "probe: --out: '" + out +
                            "' holds results of drill; allowed: another directory, or to remove these\n");
   CHECK(content_of(directory / "run/manifest.json") == manifest);
+}
+
+TEST_CASE("files that no run wrote are not replaced") {
+  const TemporaryDirectory directory;
+  const std::string out = directory / "run";
+  std::filesystem::create_directory(out);
+  for (const char* name : {"summary.json", "squares.csv"}) {
+    std::ofstream(directory / "run" / name) << "mine";
+    const Result refused = run_probe({"--out", out});
+    CHECK(refused.exit_code == 2);
+    CHECK(refused.err ==
+          fmt::format("probe: --out: '{}' in '{}' is of no run; allowed: another directory, or to "
+                      "move it away\n",
+                      name, out));
+    CHECK(content_of(directory / "run" / name) == "mine");
+    std::filesystem::remove(directory / "run" / name);
+  }
+  std::ofstream(directory / "run/notes.txt") << "mine";
+  CHECK(run_probe({"--out", out}).exit_code == 0);
+  CHECK(content_of(directory / "run/notes.txt") == "mine");
 }
 
 TEST_CASE("results do not depend on the number of threads") {
