@@ -55,14 +55,14 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
   command_line.add("--shape", inputs.shape, "of a raw file, such as 128,64; a vector without", "SIZES");
 }
 
-files::RawLayout raw_layout(const Inputs& inputs) {
+files::RawLayout raw_layout(const Inputs& inputs, std::string_view dtype_option) {
   files::RawLayout raw;
   if (!inputs.dtype.empty()) {
     raw.type = files::type_of_format(
-        experiments::from_option("--dtype", [&] { return scalar_format(inputs.dtype).name; }));
+        experiments::from_option(dtype_option, [&] { return scalar_format(inputs.dtype).name; }));
     if (raw.type == nullptr)
-      throw std::invalid_argument(
-          fmt::format("--dtype: '{}' lies in no file; allowed: {}", inputs.dtype, files::readable_formats()));
+      throw std::invalid_argument(fmt::format("{}: '{}' lies in no file; allowed: {}", dtype_option,
+                                              inputs.dtype, files::readable_formats()));
   }
   if (!inputs.shape.empty()) {
     if (raw.type == nullptr) throw std::invalid_argument("--shape: is of raw files, which need --dtype, too");
@@ -71,7 +71,8 @@ files::RawLayout raw_layout(const Inputs& inputs) {
   return raw;
 }
 
-void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTensor> tensors) {
+void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTensor> tensors,
+                    std::string_view dtype_option) {
   const auto is_raw = [](const files::StoredTensor& tensor) {
     return !files::has_known_extension(tensor.file);
   };
@@ -79,7 +80,7 @@ void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTe
     throw std::invalid_argument("--shape: no raw file is read; allowed beside one");
   if (raw.type == nullptr || tensors.empty()) return;
   if (std::ranges::find(tensors, raw.type, &files::StoredTensor::type) != tensors.end()) return;
-  throw std::invalid_argument(fmt::format("--dtype: {} is of the file's own type, {}; allowed: none",
+  throw std::invalid_argument(fmt::format("{}: {} is of the file's own type, {}; allowed: none", dtype_option,
                                           tensors.front().place(), tensors.front().type->format));
 }
 

@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/command_line.h"
@@ -24,13 +25,15 @@ constexpr const char* dtype_help =
 /// Binds --select, --dtype and --shape, and the words as at least so many paths.
 void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at_least = 1);
 
-/// How files without a header are read. Throws std::invalid_argument, naming the option.
-experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs);
+/// How files without a header are read. Throws std::invalid_argument, naming the option: --dtype by the name given.
+experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs,
+                                                std::string_view dtype_option = "--dtype");
 
 /// Refuses the type of --dtype, and the size of --shape, that no tensor was read by: their files say themselves what they
 /// hold. Throws std::invalid_argument.
 void require_use_of(const experiments::tensor_files::RawLayout& raw,
-                    std::span<const experiments::tensor_files::StoredTensor> tensors);
+                    std::span<const experiments::tensor_files::StoredTensor> tensors,
+                    std::string_view dtype_option = "--dtype");
 
 /// The selected tensors of all paths. Throws std::invalid_argument or std::runtime_error, naming option or file; where
 /// --dtype or --shape is given and every file says itself what it holds, too.

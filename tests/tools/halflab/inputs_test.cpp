@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -70,6 +71,26 @@ TEST_CASE("halflab inputs: --count draws pairs, too, in place of all") {
   CHECK(std::ranges::count(pairs.operand(1), 0x7bff) > 0);
 }
 
+TEST_CASE("halflab inputs: the command that it names is one, with files of its own for results") {
+  const TemporaryDirectory directory;
+  const auto command_of = [&](const std::vector<std::string>& words) {
+    const test::CommandRun run = run_halflab(words);
+    INFO(run.err);
+    REQUIRE(run.exit_code == 0);
+    return run.out.substr(run.out.find("\n  halflab") + 3);
+  };
+  const std::string y = directory / "y.npy", other = directory / "it's here.npy", x = directory / "x.hex";
+  CHECK(command_of({"inputs", "add", "--count", "9", "--to", y + "," + other}) ==
+        "halflab validate add " + y + " '" + std::string(directory / "it'\\''s here.npy") +
+            "' kernel_y.npy\n");
+  for (const auto& [operation, format, options] :
+       {std::tuple{"tanh", "binary16", ""}, std::tuple{"sqrt", "binary32", " --dtype binary32"},
+        std::tuple{"cast", "bfloat16", " --dtype bfloat16 --result-dtype binary16"},
+        std::tuple{"cast", "binary16", " --result-dtype bfloat16"}})
+    CHECK(command_of({"inputs", operation, "--format", format, "--count", "9", "--to", x}) ==
+          std::string("halflab validate ") + operation + " " + x + " y.hex" + options + "\n");
+}
+
 TEST_CASE("halflab inputs: bad input is one line and exit code 2, and a file of a pair stays what it was") {
   const TemporaryDirectory directory;
   const std::string x = directory / "x.npy", y = directory / "y.npy", none = directory / "none.npy";
@@ -82,7 +103,10 @@ TEST_CASE("halflab inputs: bad input is one line and exit code 2, and a file of 
            {{"inputs", "tanh", "--to", "x.txt"}, "is no .npy, .hex or .safetensors file"},
            {{"inputs", "tanh", "--to", x, "--shard", "0/4"}, "--shard: '0/4' is no part"},
            {{"inputs", "tanh", "--to", x, "--shard", "5/4"}, "--shard: '5/4' is no part"},
-           {{"inputs", "tanh", "--to", x, "--format", "tf32"}, "--format: tf32"},
+           {{"inputs", "tanh", "--to", x, "--format", "tf32"},
+            "known for operands of tf32 in a file; allowed: b"},
+           {{"inputs", "exp", "--to", x, "--format", "e2m1"},
+            "known for operands of e2m1 in a file; allowed: b"},
            {{"inputs", "add", "--to", x + "," + y},
             "such as --shard 1/16, or the boundary-weighted ones of --count"},
            {{"inputs", "add", "--to", x + "," + x, "--count", "9"},
@@ -90,7 +114,7 @@ TEST_CASE("halflab inputs: bad input is one line and exit code 2, and a file of 
            {{"inputs", "mul", "--to", x}, "unknown operation 'mul'; did you mean 'multiply'?"},
            {{"inputs", "fma", "--to", "a.npy,b.npy,c.npy", "--count", "0"}, "--count"},
            {{"inputs", "tanh", "--to", y, "--format", "binary32", "--count", "9"},
-            "no results of tanh are known for operands of binary32; allowed: bfloat16, binary16, "},
+            "no results of tanh are known for operands of binary32 in a file; allowed: bfloat16, binary16, "},
            {{"inputs", "add", "--to", none + ",/nowhere/b.npy", "--count", "9"}, "/nowhere/b.npy"}}) {
     test::check_refused(words, message);
   }

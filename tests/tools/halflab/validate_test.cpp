@@ -1,10 +1,13 @@
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -56,7 +59,7 @@ TEST_CASE("halflab validate: names the deviation that was planted") {
   CHECK(exp.explanation([&](const Operands& x) {
     const std::uint16_t y = exact(x[0]);
     return y == 0x7c00 && x[0] != 0x7c00 ? std::uint16_t{0x7bff} : y;
-  }) == "it saturates: what overflows becomes the largest finite number");
+  }) == "it saturates what overflows alone: infinities of operands and of divisions by zero stay");
   CHECK(exp.explanation([&](const Operands& x) {
     return is_nan(x[0]) ? std::uint16_t{0x7fff} : exact(x[0]);
   }) == "its NaNs are all 0x7fff (NVIDIA's rule)");
@@ -68,6 +71,95 @@ TEST_CASE("halflab validate: names the deviation that was planted") {
     const std::uint16_t y = exact(x[0]);
     return x[0] % 7 == 0 && y > 0 && y < 0x7000 ? static_cast<std::uint16_t>(y + 2) : y;
   }) == "");
+}
+
+TEST_CASE("halflab validate: of a flush and a rounding together both are named") {
+  Trial multiply("multiply", {"--count", "100000"});
+  for (const auto& [flushes, reads, text] :
+       {std::tuple{false, true, "it reads subnormal operands as zeros; it rounds ties away from zero"},
+        std::tuple{true, false, "it flushes subnormal results to zero; it rounds ties away from zero"},
+        std::tuple{true, true,
+                   "it reads subnormal operands as zeros and flushes subnormal results; it rounds ties away "
+                   "from zero"}}) {
+    const fp16::Attributes attributes{
+        .rounding = fp16::Rounding::nearest_away, .flush_to_zero = flushes, .denormals_are_zero = reads};
+    CHECK(multiply.explanation([&](const Operands& x) {
+      return fp16::multiply<fp16::binary16>(x[0], x[1], attributes).bits;
+    }) == text);
+  }
+  // Ties that go toward zero are results of floats that are a little too small, too.
+  CHECK(multiply
+            .text([](const Operands& x) {
+              const auto rounded = [&](fp16::Rounding rounding) {
+                return fp16::multiply<fp16::binary16>(x[0], x[1], {.rounding = rounding}).bits;
+              };
+              const std::uint16_t down = rounded(fp16::Rounding::toward_zero),
+                                  away = rounded(fp16::Rounding::nearest_away);
+              const float exact = as_float(x[0]) * as_float(x[1]);
+              const bool is_tie = exact - as_float(down) == as_float(away) - exact;
+              return is_tie ? down : rounded(fp16::Rounding::nearest_even);
+            })
+            .find("What can explain them: it computes in floats that are wrong by at most 4 ulp") !=
+        std::string::npos);
+}
+
+TEST_CASE("halflab validate: knows both ways to saturate") {
+  Trial multiply("multiply", {"--count", "100000"});
+  const auto saturating = [](const Operands& x) {
+    return fp16::multiply<fp16::binary16>(x[0], x[1], {.saturate = true}).bits;
+  };
+  const auto overflowing = [&](const Operands& x) {
+    const bool has_infinity = (x[0] & 0x7fff) == 0x7c00 || (x[1] & 0x7fff) == 0x7c00;
+    return has_infinity ? fp16::multiply<fp16::binary16>(x[0], x[1]).bits : saturating(x);
+  };
+  CHECK(multiply.explanation(saturating) ==
+        "it saturates: what would be infinite becomes the largest finite number");
+  const std::string of_overflow =
+      "it saturates what overflows alone: infinities of operands and of divisions by zero stay";
+  CHECK(multiply.explanation(overflowing) == of_overflow);
+  CHECK(multiply.explanation(overflowing, {"--saturate"}) == of_overflow);
+}
+
+TEST_CASE("halflab validate: where zeros' signs alone are wrong it says so, and whose they are") {
+  const std::string trifle = " Only signs of zeros are wrong: --ulp 1 allows that.";
+  CHECK(Trial("multiply", {"--count", "100000"})
+            .text([](const Operands& x) {
+              const std::uint16_t y = fp16::multiply<fp16::binary16>(x[0], x[1]).bits;
+              return y == 0x8000 ? std::uint16_t{0} : y;
+            })
+            .find("its zeros are all +0." + trifle) != std::string::npos);
+  for (const std::string name : {"minimum", "maximum_number"}) {
+    Trial trial(name, {"--count", "300000"});
+    for (const std::size_t taken : {0u, 1u}) {
+      const std::string text = trial.text([&](const Operands& x) {
+        const bool are_zeros = ((x[0] | x[1]) & 0x7fff) == 0;
+        return are_zeros           ? x[taken]
+               : name == "minimum" ? fp16::minimum<fp16::binary16>(x[0], x[1]).bits
+                                   : fp16::maximum_number<fp16::binary16>(x[0], x[1]).bits;
+      });
+      INFO(text);
+      CHECK(text.find(fmt::format("of two zeros it takes the {}.", taken == 0 ? "first" : "second") +
+                      trifle) != std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("halflab validate: casts to bytes are rounded twice by way of halves, too") {
+  constexpr auto& e4m3 = fp16::e4m3;
+  const TemporaryDirectory directory;
+  const std::string x = directory / "x.npy", y = directory / "y.npy";
+  REQUIRE(run_halflab({"inputs", "cast", "--format", "binary32", "--count", "300000", "--to", x}).exit_code ==
+          0);
+  const auto floats = read<float>(x);
+  std::vector<std::uint8_t> results(floats.size());
+  std::ranges::transform(floats, results.begin(),
+                         [](float value) { return fp16::encode<e4m3>(as_float(as_half(value))).bits; });
+  std::ofstream(y, std::ios::binary) << test::npy_file(
+      test::npy_dictionary("|u1", "False", fmt::format("({},)", results.size())), test::bytes_of(results));
+  const std::string found =
+      run_halflab({"validate", "cast", x, y, "--nan", "any", "--result-dtype", "e4m3"}).out;
+  INFO(found);
+  CHECK(found.find("it rounds twice: to binary16, and then to the format.") != std::string::npos);
 }
 
 TEST_CASE("halflab validate: knows two roundings from one") {
@@ -175,7 +267,9 @@ TEST_CASE("halflab validate: a rule that some right results contradict is said n
     });
   };
   const auto all = with_zeros_turned([](int) { return true; });
-  CHECK(all.find("What explains all of them: its zeros have the wrong sign.\n") != std::string::npos);
+  CHECK(all.find("What explains all of them: its zeros have the wrong sign. Only signs of zeros are wrong: "
+                 "--ulp 1 allows "
+                 "that.\n") != std::string::npos);
   const auto most = with_zeros_turned([](int i) { return i % 4 != 0; });
   CHECK(most.find("What explains all of them: its zeros have the wrong sign." + but) != std::string::npos);
   CHECK(most.find(" right results would be other ones then, the first at index ") != std::string::npos);
@@ -389,6 +483,9 @@ TEST_CASE("halflab validate: codes as hexadecimal text") {
   std::ofstream(y) << one_with_address;
   CHECK(run_halflab({"validate", "multiply", a, b, y, "--json"}).out ==
         run_halflab({"validate", "multiply", a, b, a, "--json"}).out);
+  std::ofstream(y) << "3c00\n3c01\n";
+  CHECK(run_halflab({"validate", "tanh", y, y, "--dtype", "binary32"})
+            .err.find("has codes of at most 4 digits; must be one of 8 at least") != std::string::npos);
   std::ofstream(y) << "@1\n3c00\n";
   CHECK(run_halflab({"validate", "multiply", a, b, y}).err.find("has '@1' in line 1") != std::string::npos);
   std::ofstream(y) << "// results\n 3c00 // one\n3XYZ\n";
@@ -433,6 +530,8 @@ TEST_CASE("halflab validate: bad input is one line and exit code 2") {
             "allowed: results of binary16, to which the kernel rounds them itself"},
            {{"validate", "add", x, f, x}, "operands must be of one format"},
            {{"validate", "tanh", f, x}, "is not known for operands of binary32"},
+           {{"validate", "tanh", x, x, "--result-dtype", "bf16"},
+            "is of the file's own type, binary16; allowed: none"},
            {{"validate", "tanh", x, x, "--rounding", "up"}, "--rounding: unknown rounding 'up'"},
            {{"validate", "tanh", x, x, "--rounding", "stochastic"}, "stochastic"},
            {{"validate", "tanh", x, x, "--nan", "none"}, "--nan: unknown rule 'none'"},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstring>
@@ -43,7 +44,7 @@ std::string hex_lines(std::span<const std::byte> codes, std::size_t width) {
 std::vector<std::byte> codes_in(std::string_view text, const std::string& file, int bits) {
   const auto width = static_cast<std::size_t>(bits / 8);
   std::vector<std::byte> codes;
-  std::size_t number = 0;
+  std::size_t number = 0, most_digits = 0;
   for (std::size_t begin = 0; begin < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view word = code_in(text.substr(begin, end - begin));
@@ -55,10 +56,16 @@ std::vector<std::byte> codes_in(std::string_view text, const std::string& file, 
     if (error != std::errc{} || stop != digits.data() + digits.size() || (bits < 64 && code >> bits != 0))
       files::refuse(file, fmt::format("has '{}' in line {}, which is no code of {} bits in hexadecimal",
                                       experiments::one_line(word), number + 1, bits));
+    most_digits = std::max(most_digits, digits.size());
     const std::size_t place = codes.size();
     codes.resize(place + width);
     std::memcpy(codes.data() + place, &code, width);
   }
+  if (most_digits > 0 && most_digits < 2 * width)
+    files::refuse(
+        file,
+        fmt::format("has codes of at most {} digits; must be one of {} at least, as codes of {} bits have",
+                    most_digits, 2 * width, bits));
   return codes;
 }
 

@@ -20,7 +20,7 @@ std::string hex_lines(std::span<const std::byte> codes, std::size_t width);
 
 /// The codes of so many bits in such lines, with or without 0x; blank lines, comments (//) and the address of the code that
 /// follows anyhow (@, in small letters) are passed over. Throws std::runtime_error, naming file and line, where what stands
-/// there is no code.
+/// there is no code, and where no code has all its digits, as in a file of a narrower format.
 std::vector<std::byte> codes_in(std::string_view text, const std::string& file, int bits);
 
 /// The tensor that "FILE" holds or "FILE:NAME" names, unsigned integers being codes of the type in `raw`; or the codes of a

@@ -18,6 +18,7 @@ Counts& Counts::operator+=(const Counts& other) {
   beyond += other.beyond;
   one_nan += other.one_nan;
   nan_bits += other.nan_bits;
+  zero_signs += other.zero_signs;
   by_ulp += other.by_ulp;
   for (std::size_t i = 0; i <= parts; ++i) {
     for (std::size_t j = 0; j <= parts; ++j) by_part[i][j] += other.by_part[i][j];

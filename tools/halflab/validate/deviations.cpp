@@ -39,9 +39,19 @@ class Collector {
 
   /// It computes as with these attributes.
   void add(std::string text, const Attributes& attributes) {
-    if (attributes != attributes_)
-      add(std::move(text), function_.in(operands_, result_, attributes.rounding), attributes,
-          attributes.rounding != attributes_.rounding);
+    const Evaluate evaluate = function_.in(operands_, result_, attributes.rounding);
+    if (attributes == attributes_ || !evaluate) return;
+    add(std::move(text), evaluate, attributes, attributes.rounding != attributes_.rounding);
+    deviations_.back().change = [from = attributes_, to = attributes](Attributes& changed) {
+      const auto change = [&](auto Attributes::*member) {
+        if (to.*member != from.*member) changed.*member = to.*member;
+      };
+      change(&Attributes::rounding);
+      change(&Attributes::saturate);
+      change(&Attributes::flush_to_zero);
+      change(&Attributes::denormals_are_zero);
+      change(&Attributes::tininess);
+    };
   }
 
   /// It computes this function instead.
@@ -103,10 +113,28 @@ class Collector {
     Attributes truncating = flushing(true, true);
     truncating.rounding = Rounding::toward_zero;
     add("it truncates, reads subnormal operands as zeros and flushes subnormal results", truncating);
+    add_saturation();
+  }
+
+  void add_saturation() {
     Attributes attributes = attributes_;
     attributes.saturate = !attributes.saturate;
-    add(attributes.saturate ? "it saturates: what overflows becomes the largest finite number"
+    add(attributes.saturate ? "it saturates: what would be infinite becomes the largest finite number"
                             : "it does not saturate",
+        attributes);
+    attributes.saturate = false;
+    const Evaluate truncated = function_.in(operands_, result_, Rounding::toward_zero);
+    if (!result_.has_infinity() || !truncated) return;
+    // Toward zero an overflow ends at the largest finite number, and an exact infinity stays one.
+    add(
+        "it saturates what overflows alone: infinities of operands and of divisions by zero stay",
+        [truncated, evaluate = in(function_.name), is_infinite = questions_of(result_).is_infinite](
+            const Operands& codes, const Attributes& with) {
+          const std::uint64_t code = evaluate(codes, with);
+          Attributes toward_zero = with;
+          toward_zero.rounding = Rounding::toward_zero;
+          return is_infinite(code) ? truncated(codes, toward_zero) : code;
+        },
         attributes);
   }
 
@@ -152,6 +180,12 @@ class Collector {
           return is_zero(expected) && is_zero(result);
         },
         [is_zero](const Operands&, std::uint64_t result) { return is_zero(result); });
+    add(
+        "its zeros are all +0",
+        [is_zero](const Operands&, std::uint64_t expected, std::uint64_t result) {
+          return is_zero(expected) && result == 0;
+        },
+        [is_zero](const Operands&, std::uint64_t result) { return is_zero(result) && result != 0; });
   }
 
   /// What programs make of the function.
@@ -177,6 +211,9 @@ class Collector {
         add("it takes the number where one operand is a NaN", in(number_wins), attributes_);
       if (function_.name == number_wins)
         add("it takes the NaN where there is one", in(nan_wins), attributes_);
+      for (const std::size_t taken : {0u, 1u})
+        add(fmt::format("of two zeros it takes the {}", taken == 0 ? "first" : "second"),
+            with_zero_of(taken, in(function_.name)), attributes_);
       const bool is_maximum = nan_wins == "maximum";
       const Evaluate choice = by_comparison(is_maximum);
       add(is_maximum ? "it is a > b ? a : b" : "it is a < b ? a : b", choice, attributes_);
@@ -184,22 +221,32 @@ class Collector {
     }
   }
 
-  /// The result in binary32 first.
+  /// The result in a wider format first.
   void add_wide() {
+    if (function_.name == "cast" && result_.width() < 16) {
+      add_detour(fp16::binary16, "binary16");
+      add_detour(fp16::bfloat16, "bfloat16");
+    }
     const bool narrows_doubles = function_.name == "cast" && operands_ == fp16::binary64;
     if (result_.width() > 16 || (operands_.width() > 16 && !narrows_doubles)) return;
     const Evaluate narrow = find_function("cast").in(fp16::binary32, result_, attributes_.rounding);
-    if (const Evaluate wide = function_.in(operands_, fp16::binary32, attributes_.rounding))
-      add(
-          "it rounds twice: to float, and then to the format",
-          [wide, narrow](const Operands& codes, const Attributes& attributes) {
-            return narrow({wide(codes, attributes)}, attributes);
-          },
-          attributes_, true);
+    add_detour(fp16::binary32, "float");
     add_approximation(narrow);
   }
 
  private:
+  void add_detour(const Format& by, std::string_view name) {
+    const Evaluate wide = function_.in(operands_, by, attributes_.rounding),
+                   narrow = find_function("cast").in(by, result_, attributes_.rounding);
+    if (operands_ == by || !wide) return;
+    add(
+        fmt::format("it rounds twice: to {}, and then to the format", name),
+        [wide, narrow](const Operands& codes, const Attributes& attributes) {
+          return narrow({wide(codes, attributes)}, attributes);
+        },
+        attributes_, true);
+  }
+
   static Operands swapped(const Operands& codes) { return {codes[1], codes[0]}; }
 
   static Evaluate with_swapped(Evaluate evaluate) {
@@ -228,6 +275,14 @@ class Collector {
     return [=, evaluate = std::move(evaluate)](const Operands& codes, const Attributes& attributes) {
       const std::uint64_t code = evaluate(codes, attributes);
       return (code & ~sign) < smallest_normal ? code & sign : code;
+    };
+  }
+
+  /// Of two zeros, whatever their signs, always the same operand.
+  Evaluate with_zero_of(std::size_t operand, Evaluate evaluate) const {
+    return [=, evaluate = std::move(evaluate), is_zero = questions_of(operands_).is_zero](
+               const Operands& codes, const Attributes& attributes) {
+      return is_zero(codes[0]) && is_zero(codes[1]) ? codes[operand] : evaluate(codes, attributes);
     };
   }
 

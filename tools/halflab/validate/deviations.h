@@ -19,6 +19,8 @@ struct Deviation {
   bool is_rounding = false;
   /// Whether it says only between which results the kernel's lie.
   bool is_range = false;
+  /// What it changes of the way in which the right result is computed, where that is all it does.
+  std::function<void(fp16::Attributes&)> change = {};
 };
 
 /// At most this many, so that a set of them fits into a word.

@@ -1,9 +1,8 @@
 #include "tools/halflab/validate/explanation.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <set>
-#include <utility>
 
 namespace halflab::validate {
 namespace {
@@ -28,55 +27,41 @@ Contradictions& Contradictions::operator+=(const Contradictions& other) {
   return *this;
 }
 
-AllContradictions& AllContradictions::operator+=(const AllContradictions& other) {
-  for (std::size_t i = 0; i < of.size(); ++i) of[i] += other.of[i];
-  return *this;
-}
-
 std::vector<DeviationSet> explanations(const Counts& counts, const std::vector<Deviation>& deviations) {
-  constexpr int most_together = 3;
+  constexpr std::size_t most_together = 3;
   if (counts.differing == 0 || counts.by_deviations.contains(0)) return {};
-  std::vector<DeviationSet> best;
-  const auto look = [&](auto&& self, DeviationSet& chosen, std::size_t from, int left) -> void {
-    if (explains_all(counts, chosen)) {
-      const auto contradictions = [&](const DeviationSet& set) {
-        std::uint64_t results = 0;
-        for (const std::size_t i : set) results += counts.contradictions[i];
-        return results;
-      };
-      const auto place = [&](const DeviationSet& set) { return std::pair(set.size(), contradictions(set)); };
-      if (sampling * contradictions(chosen) > counts.differing) return;
-      if (!best.empty() && place(chosen) > place(best.front())) return;
-      if (!best.empty() && place(chosen) < place(best.front())) best.clear();
-      best.push_back(chosen);
-      return;
-    }
+  std::array<std::vector<DeviationSet>, 2> best;  // without a range, with one
+  std::size_t smallest = most_together;
+  const auto contradictions = [&](const DeviationSet& set) {
+    std::uint64_t results = 0;
+    for (const std::size_t i : set) results += counts.contradictions[i];
+    return results;
+  };
+  const auto keep = [&](const DeviationSet& set) {
+    if (sampling * contradictions(set) > counts.differing) return;
+    if (set.size() < smallest) best = {};
+    smallest = set.size();
+    const bool has_range = std::ranges::any_of(set, [&](std::size_t i) { return deviations[i].is_range; });
+    std::vector<DeviationSet>& alike = best[has_range];
+    if (!alike.empty() && contradictions(set) > contradictions(alike.front())) return;
+    if (!alike.empty() && contradictions(set) < contradictions(alike.front())) alike.clear();
+    alike.push_back(set);
+  };
+  const auto look = [&](auto&& self, DeviationSet& chosen, std::size_t from) -> void {
+    if (explains_all(counts, chosen)) return keep(chosen);
     const bool has_rounding =
         std::ranges::any_of(chosen, [&](std::size_t i) { return deviations[i].is_rounding; });
-    for (std::size_t i = from; left > 0 && i < deviations.size(); ++i) {
+    for (std::size_t i = from; chosen.size() < smallest && i < deviations.size(); ++i) {
       if (has_rounding && deviations[i].is_rounding) continue;
       chosen.push_back(i);
-      self(self, chosen, i + 1, left - 1);
+      self(self, chosen, i + 1);
       chosen.pop_back();
     }
   };
   DeviationSet chosen;
-  look(look, chosen, 0, most_together);
-  return best;
-}
-
-std::vector<std::size_t> members_of(const std::vector<DeviationSet>& sets) {
-  std::set<std::size_t> members;
-  for (const DeviationSet& each : sets) members.insert(each.begin(), each.end());
-  return {members.begin(), members.end()};
-}
-
-const DeviationSet& best_of(const std::vector<DeviationSet>& sets, const AllContradictions& contradictions) {
-  return *std::ranges::min_element(sets, {}, [&](const DeviationSet& each) {
-    std::uint64_t results = 0;
-    for (const std::size_t i : each) results += contradictions.of[i].results;
-    return results;
-  });
+  look(look, chosen, 0);
+  best[0].insert(best[0].end(), best[1].begin(), best[1].end());
+  return best[0];
 }
 
 }  // namespace halflab::validate

@@ -19,6 +19,7 @@ namespace halflab::validate {
 struct Options {
   std::vector<std::string> words;  ///< the operation, files of operands, a file of results
   std::string dtype;
+  std::string result_dtype;  ///< empty: dtype
   std::string rounding = "nearest_even";
   std::string nan = "first_operand";
   std::int64_t ulp = 0;
@@ -58,6 +59,7 @@ struct Counts {
       0;  ///< farther away than is allowed, or a NaN in the place of a number or the other way
   std::uint64_t one_nan = 0;                                      ///< of these the latter
   std::uint64_t nan_bits = 0;                                     ///< differing NaNs
+  std::uint64_t zero_signs = 0;                                   ///< zeros of the wrong sign, not allowed
   UlpHistogram by_ulp;                                            ///< of all but one_nan
   std::array<std::array<Share, parts + 1>, parts + 1> by_part{};  ///< by the first operand and the second
   std::map<std::uint32_t, std::uint64_t>

@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -164,11 +165,13 @@ void write(const std::vector<std::string>& paths, const std::vector<Bytes>& byte
   for (const auto& file : whole) file->publish();
 }
 
-/// Whether `halflab validate` knows a result for operands of the format.
+/// Whether `halflab validate` knows a result for operands of the format, and files hold them in whole bytes.
 bool has_results(const Function& function, const fp16::NamedFormat& operands) {
-  return std::ranges::any_of(fp16::formats, [&](const fp16::NamedFormat& result) {
-    return function.in(operands.format, result.format, fp16::Rounding::nearest_even) != nullptr;
-  });
+  const files::ElementType* const type = files::type_of_format(operands.name);
+  return type != nullptr && type->bits >= 8 &&
+         std::ranges::any_of(fp16::formats, [&](const fp16::NamedFormat& result) {
+           return function.in(operands.format, result.format, fp16::Rounding::nearest_even) != nullptr;
+         });
 }
 
 void require_results(const Function& function, const fp16::NamedFormat& operands) {
@@ -178,8 +181,8 @@ void require_results(const Function& function, const fp16::NamedFormat& operands
     if (has_results(function, each)) allowed.push_back(each.name);
   }
   throw std::invalid_argument(
-      fmt::format("--format: no results of {} are known for operands of {}; allowed: {}", function.name,
-                  operands.name, fmt::join(allowed, ", ")));
+      fmt::format("--format: no results of {} are known for operands of {} in a file; allowed: {}",
+                  function.name, operands.name, fmt::join(allowed, ", ")));
 }
 
 Written write_operands(const Options& options, experiments::Run& run) {
@@ -188,11 +191,8 @@ Written write_operands(const Options& options, experiments::Run& run) {
   const std::vector<std::string> paths = paths_of(options.to, function.arity);
   const fp16::NamedFormat* const format =
       experiments::from_option("--format", [&] { return &scalar_format(options.format); });
-  const files::ElementType* const type = files::type_of_format(format->name);
-  if (type == nullptr || type->bits < 8)
-    throw std::invalid_argument(
-        fmt::format("--format: {} has no elements of whole bytes in a file", format->name));
   require_results(function, *format);
+  const files::ElementType* const type = files::type_of_format(format->name);
   const OperandList list(function, format->format, options.count, options.seed);
   const Shard shard = shard_of(options.shard);
   const auto border = [&](std::uint64_t part) {
@@ -216,14 +216,47 @@ Written write_operands(const Options& options, experiments::Run& run) {
           .paths = paths};
 }
 
+/// A word of a command that a shell takes for one.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view plain = "+,-./:=@_%";
+  const auto is_plain = [&](unsigned char c) {
+    return std::isalnum(c) || plain.find(static_cast<char>(c)) != plain.npos;
+  };
+  if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return word + "'";
+}
+
 /// The files of operands as `halflab validate` takes them.
 std::string operand_files(const Written& written, int arity) {
-  if (!written.paths[0].ends_with(".safetensors")) return fmt::format("{}", fmt::join(written.paths, " "));
+  if (!written.paths[0].ends_with(".safetensors"))
+    return fmt::format("{}", fmt::join(written.paths | std::views::transform(shell_word), " "));
   std::vector<std::string> names;
   for (int i = 0; i < arity; ++i)
-    names.push_back(arity == 1 ? written.paths[0]
-                               : fmt::format("{}:{}", written.paths[0], static_cast<char>('a' + i)));
+    names.push_back(shell_word(
+        arity == 1 ? written.paths[0] : fmt::format("{}:{}", written.paths[0], static_cast<char>('a' + i))));
   return fmt::format("{}", fmt::join(names, " "));
+}
+
+/// A file for the results that holds no operand.
+std::string result_file(const Written& written) {
+  std::string name = is_hex(written.paths[0]) ? "y.hex" : "y.npy";
+  const auto is_taken = [&](const std::string& path) {
+    return std::filesystem::path(path).filename() == name;
+  };
+  while (std::ranges::any_of(written.paths, is_taken)) name = "kernel_" + name;
+  return name;
+}
+
+/// The options that name formats where files do not.
+std::string format_options(const Written& written) {
+  const bool is_half = written.format == "binary16", as_text = is_hex(written.paths[0]);
+  const bool is_named = as_text ? is_half : !files::type_of_format(written.format)->npy.empty();
+  return (is_named ? "" : " --dtype " + written.format) +
+         (as_text && written.operation == "cast"
+              ? fmt::format(" --result-dtype {}", is_half ? "bfloat16" : "binary16")
+              : "");
 }
 
 void report(experiments::Run& run, const Written& written) {
@@ -236,11 +269,12 @@ void report(experiments::Run& run, const Written& written) {
   summary.write(run.record(), written);
   run.record().verdict(
       fmt::format("Wrote {} {} of {} in {}.", how_many, what, written.operation, written.format));
+  const std::string results = result_file(written);
   run.record().verdict(fmt::format(
-      "Let the kernel compute on them, keep its results in that order as {2}, and ask\n  halflab "
-      "validate {0} {1} {2}{3}",
-      written.operation, operand_files(written, arity), is_hex(written.paths[0]) ? "y.hex" : "y.npy",
-      files::type_of_format(written.format)->npy.empty() ? fmt::format(" --dtype {}", written.format) : ""));
+      "Let the kernel compute on them, keep its results in that order as {}, and ask\n  halflab validate {} "
+      "{} "
+      "{}{}",
+      results, written.operation, operand_files(written, arity), results, format_options(written)));
 }
 
 }  // namespace

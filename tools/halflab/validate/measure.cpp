@@ -1,7 +1,9 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <bit>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <stdexcept>
@@ -39,7 +41,7 @@ struct Question {
   fp16::Attributes attributes;
   bool any_nan;
   std::uint64_t ulp;
-  fp16::Format operand_format;
+  fp16::Format operand_format, result_format;
   CodeQuestions operand, result;
   const std::vector<Deviation>& deviations;
 };
@@ -94,7 +96,8 @@ class Counter {
     counts_.by_ulp.add(distance);
     counts_.nan_bits += are_nans;
     share.most_ulp = distance;
-    const bool is_wrong_sign = distance == 0 && question_.ulp == 0;  // of a zero
+    const bool is_wrong_sign = !are_nans && distance == 0 && question_.ulp == 0;  // of a zero
+    counts_.zero_signs += is_wrong_sign;
     counts_.beyond += are_nans || is_wrong_sign || distance > question_.ulp;
   }
 
@@ -185,15 +188,49 @@ Counts count(const Results& results, const Question& question) {
   });
 }
 
-/// The right results that speak against each named deviation.
+using Contradicts = std::function<bool(const Operands& operands, std::uint64_t result)>;
+
+/// Whether a kernel with all these deviations would not give this result, which is right: computed with what they change,
+/// where that is all they do, else asked of each alone.
+Contradicts contradiction_of(const Question& question, const DeviationSet& set) {
+  fp16::Attributes attributes = question.attributes;
+  Evaluate evaluate = question.evaluate;
+  for (const std::size_t i : set) {
+    if (!question.deviations[i].change)
+      return [&question, set](const Operands& codes, std::uint64_t result) {
+        return std::ranges::any_of(
+            set, [&](std::size_t each) { return question.deviations[each].contradicts(codes, result); });
+      };
+    question.deviations[i].change(attributes);
+  }
+  if (attributes.rounding != question.attributes.rounding)
+    evaluate = question.function.in(question.operand_format, question.result_format, attributes.rounding);
+  return [&question, evaluate, attributes](const Operands& codes, std::uint64_t result) {
+    return !is_right(question, evaluate(codes, attributes), result);
+  };
+}
+
+/// The right results that speak against each set.
+struct AllContradictions {
+  std::vector<Contradictions> of;
+
+  AllContradictions& operator+=(const AllContradictions& other) {
+    of.resize(other.of.size());
+    for (std::size_t i = 0; i < of.size(); ++i) of[i] += other.of[i];
+    return *this;
+  }
+};
+
 AllContradictions contradictions(const Results& results, const Question& question,
-                                 const std::vector<std::size_t>& named) {
+                                 const std::vector<DeviationSet>& sets) {
+  std::vector<Contradicts> contradict;
+  for (const DeviationSet& set : sets) contradict.push_back(contradiction_of(question, set));
   return results.sum<AllContradictions>("explain", [&](std::uint64_t first, std::uint64_t count) {
-    AllContradictions found;
+    AllContradictions found{.of = std::vector<Contradictions>(sets.size())};
     results.for_each(first, count, [&](std::uint64_t index, const Operands& codes, std::uint64_t result) {
       if (!is_right(question, question.evaluate(codes, question.attributes), result)) return;
-      for (const std::size_t i : named) {
-        if (question.deviations[i].contradicts(codes, result)) found.of[i].add(index);
+      for (std::size_t i = 0; i < sets.size(); ++i) {
+        if (contradict[i](codes, result)) found.of[i].add(index);
       }
     });
     return found;
@@ -211,7 +248,9 @@ void require_alike(const std::vector<files::StoredTensor>& operands, const files
                                            results.elements));
     if (tensor.columns_first != results.columns_first && tensor.shape.size() + results.shape.size() > 2)
       throw std::runtime_error(
-          fmt::format("{} and {} have their elements in different orders", tensor.place(), results.place()));
+          fmt::format("{} and {} have their elements in different orders; must be one, as "
+                      "numpy.ascontiguousarray makes it",
+                      tensor.place(), results.place()));
     if (tensor.type != operands.front().type)
       throw std::runtime_error(fmt::format("{} holds {}, and {} holds {}; operands must be of one format",
                                            tensor.place(), tensor.type->format, operands.front().place(),
@@ -247,14 +286,18 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
                  .explanation = {},
                  .contradictions = {}};
   Evaluate evaluate = function.in(operand_format->format, result_format->format, rounding);
-  if (!evaluate)
-    throw std::invalid_argument(
-        fmt::format("{}: is not known for operands of {} and results of {}, rounded {}{}", function.name,
-                    operand_format->name, result_format->name, options.rounding,
-                    function.in(operand_format->format, operand_format->format, rounding)
-                        ? fmt::format("; allowed: results of {0}, to which the kernel rounds them itself",
-                                      operand_format->name)
-                        : ""));
+  if (!evaluate) {
+    std::vector<std::string_view> allowed;
+    for (const fp16::NamedFormat& each : fp16::formats) {
+      if (function.in(operand_format->format, each.format, rounding)) allowed.push_back(each.name);
+    }
+    throw std::invalid_argument(fmt::format(
+        "{}: is not known for operands of {} and results of {}, rounded {}{}", function.name,
+        operand_format->name, result_format->name, options.rounding,
+        allowed.empty() ? ""
+                        : fmt::format("; allowed: results of {}, to which the kernel rounds them itself",
+                                      fmt::join(allowed, " or "))));
+  }
   found.deviations =
       deviations_of(function, operand_format->format, result_format->format, attributes, nan.any);
   const Question question{.function = function,
@@ -263,6 +306,7 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
                           .any_nan = nan.any,
                           .ulp = found.ulp,
                           .operand_format = operand_format->format,
+                          .result_format = result_format->format,
                           .operand = questions_of(operand_format->format),
                           .result = questions_of(result_format->format),
                           .deviations = found.deviations};
@@ -270,9 +314,10 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
   found.counts = count(all, question);
   const std::vector<DeviationSet> sets = explanations(found.counts, found.deviations);
   if (sets.empty()) return found;
-  const AllContradictions against = contradictions(all, question, members_of(sets));
-  found.explanation = best_of(sets, against);
-  for (const std::size_t i : found.explanation) found.contradictions += against.of[i];
+  const std::vector<Contradictions> against = contradictions(all, question, sets).of;
+  const auto best = std::ranges::min_element(against, {}, &Contradictions::results);
+  found.explanation = sets[static_cast<std::size_t>(best - against.begin())];
+  found.contradictions = *best;
   if (found.contradictions.results > found.counts.differing) {
     found.explanation.clear();
     found.contradictions = {};

@@ -189,11 +189,15 @@ std::string contradiction_clause(const Findings& found) {
              : "";
 }
 
-/// Where nothing but NaNs' bits is wrong, how to allow that.
-std::string nan_clause(const Findings& found) {
-  return found.counts.beyond > 0 && found.counts.beyond == found.counts.nan_bits
-             ? " Only bits of NaNs are wrong: --nan any allows that."
-             : "";
+/// Where nothing but NaNs' bits and zeros' signs is wrong, how to allow that.
+std::string trifle_clause(const Findings& found) {
+  const Counts& counts = found.counts;
+  if (counts.beyond == 0 || counts.beyond != counts.nan_bits + counts.zero_signs) return "";
+  return counts.zero_signs == 0 ? " Only bits of NaNs are wrong: --nan any allows that."
+         : counts.nan_bits == 0
+             ? " Only signs of zeros are wrong: --ulp 1 allows that."
+             : " Only bits of NaNs and signs of zeros are wrong: --nan any and --ulp 1 allow "
+               "that.";
 }
 
 /// The deviation that explains most, where none explains all; empty where it explains little, or more speaks against it.
@@ -218,16 +222,14 @@ std::string explanation_sentence(const Findings& found) {
   if (counts.differing == 0) return {};
   const bool is_range =
       std::ranges::any_of(found.explanation, [&](std::size_t i) { return found.deviations[i].is_range; });
-  if (is_range && counts.differing < few)
-    return fmt::format("What can explain them, though so few prove nothing: {}.{}{}", explanation_text(found),
-                       contradiction_clause(found), nan_clause(found));
   if (!found.explanation.empty())
-    return fmt::format("What explains all of them: {}.{}{}", explanation_text(found),
-                       contradiction_clause(found), nan_clause(found));
+    return fmt::format("What {} them{}: {}.{}{}", is_range ? "can explain" : "explains all of",
+                       is_range && counts.differing < few ? ", though so few prove nothing" : "",
+                       explanation_text(found), contradiction_clause(found), trifle_clause(found));
   std::string sentence = "No known deviation explains all of them" + best_clause(found);
   if (counts.one_nan == 0 && counts.by_ulp.most > 0 && counts.by_ulp.most <= roughest_ulp)
     sentence += fmt::format(". It is an approximation of at most {} ulp", counts.by_ulp.most);
-  return sentence + "." + nan_clause(found);
+  return sentence + "." + trifle_clause(found);
 }
 
 std::string examples_text(const Findings& found) {

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <memory>
+#include <span>
 #include <stdexcept>
+#include <string_view>
 
 #include "fp16/names.h"
 #include "fp16/rounding_names.h"
@@ -38,9 +40,13 @@ void bind(experiments::CommandLine& command_line, Options& options) {
                    "RULE");
   command_line.add_flag("--flush-subnormals", options.flush_subnormals,
                         "right is to read subnormal operands as zeros and to flush subnormal results");
-  command_line.add_flag("--saturate", options.saturate,
-                        "right is that what overflows becomes the largest finite number");
+  command_line.add_flag(
+      "--saturate", options.saturate,
+      "right is that what would be infinite becomes the largest finite number, infinities of "
+      "operands, too");
   command_line.add("--dtype", options.dtype, dtype_help, "FORMAT");
+  command_line.add("--result-dtype", options.result_dtype,
+                   "the same of the file of results, where it holds another format", "FORMAT");
 }
 
 Findings measure_files(const Options& options, experiments::Run& run) {
@@ -53,14 +59,22 @@ Findings measure_files(const Options& options, experiments::Run& run) {
   Inputs inputs;
   inputs.dtype = options.dtype;
   const files::RawLayout raw = raw_layout(inputs);
+  constexpr std::string_view result_option = "--result-dtype";
+  const bool has_own = !options.result_dtype.empty();
+  if (has_own) inputs.dtype = options.result_dtype;
+  const files::RawLayout result_raw = raw_layout(inputs, result_option);
   std::vector<std::unique_ptr<CodeFile>> tensors;
   for (std::size_t i = 1; i < wanted; ++i)
-    tensors.push_back(std::make_unique<CodeFile>(options.words[i], raw));
+    tensors.push_back(std::make_unique<CodeFile>(options.words[i], i + 1 < wanted ? raw : result_raw));
   std::vector<files::StoredTensor> operands;
   for (const auto& tensor : tensors) operands.push_back(tensor->tensor());
-  require_use_of(raw, operands);
+  if (!has_own) require_use_of(raw, operands);
   const files::StoredTensor results = std::move(operands.back());
   operands.pop_back();
+  if (has_own) {
+    require_use_of(raw, operands);
+    require_use_of(result_raw, std::span(&results, 1), result_option);
+  }
   return measure(operands, results, function, options, run);
 }
 
