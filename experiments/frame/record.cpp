@@ -105,6 +105,25 @@ void require_place(const fs::path& directory, const fs::path& file) {
   }
 }
 
+/// Renames the files into place, the manifest last; where that fails, none is left without a manifest.
+void publish(const fs::path& staging, const fs::path& directory, const std::vector<std::string>& files) {
+  std::vector<std::string> published;
+  try {
+    for (const std::string& file : files) {
+      fs::create_directories((directory / file).parent_path());
+      fs::rename(staging / file, directory / file);
+      published.push_back(file);
+    }
+    fs::rename(staging / manifest_name, directory / manifest_name);
+  } catch (...) {
+    for (const std::string& file : published) {
+      std::error_code ignored;
+      fs::remove(directory / file, ignored);
+    }
+    throw;
+  }
+}
+
 /// The files below a directory but for the manifest, sorted.
 std::vector<std::string> files_in(const fs::path& directory) {
   std::vector<std::string> files;
@@ -334,11 +353,7 @@ void RunRecord::commit(const Json& settings, const std::function<void()>& add_pa
   for (const std::string& file : old_files) {
     if (!std::binary_search(files.begin(), files.end(), file)) remove_with_empty_folders(directory_, file);
   }
-  for (const std::string& file : files) {
-    fs::create_directories((directory_ / file).parent_path());
-    fs::rename(staging_ / file, directory_ / file);
-  }
-  fs::rename(staging_ / manifest_name, manifest_file);
+  publish(staging_, directory_, files);
   committed_ = true;
 }
 

@@ -43,7 +43,12 @@ Result run_probe(std::vector<std::string> words, const std::function<void(experi
   std::ostringstream err;
   const int exit_code = experiments::run(
       static_cast<int>(arguments.size()), arguments.data(),
-      {.program = {.name = "probe", .question = "What?", .example = "probe"},
+      {.program =
+           {.name = "probe",
+            .question = "What?",
+            .example = "probe",
+            .outputs = {.tables = {{.name = "squares", .rows = "each step", .columns = {}, .when = ""}},
+                        .summary_keys = {}}},
        .options =
            [&](experiments::CommandLine& command_line) {
              command_line.add_steps(steps, 3);
