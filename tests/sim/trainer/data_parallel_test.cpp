@@ -292,9 +292,10 @@ double scale_of_overflowing_sum(const Setup& setup, const sim::Dataset& data) {
   unscaled.options.statistics_every = 1;
   Run first = start_repeated(unscaled, data);
   float largest = 0;
+  const sim::PrecisionPolicy policy =
+      sim::make_precision_policy(setup.policy);  // of which the tape keeps a reference
   const sim::RecordedStep step =
-      sim::record_step(*first.model, first.trainer.state(), first.trainer.next_batch(),
-                       sim::make_precision_policy(setup.policy), {.seed = 3});
+      sim::record_step(*first.model, first.trainer.state(), first.trainer.next_batch(), policy, {.seed = 3});
   const sim::SiteGradients gradients = step.tape.backward(step.forward.loss, {});
   for (std::size_t i = 0; i < first.trainer.state().weights.size(); ++i)
     for (const float g : gradients.gradients[i].to_floats()) largest = std::max(largest, std::abs(g));
