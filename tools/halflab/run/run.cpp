@@ -18,6 +18,7 @@
 
 #include "experiments/frame/installation.h"
 #include "fp16/names.h"
+#include "tools/halflab/shell_word.h"
 
 namespace halflab::run_experiment {
 namespace {
@@ -45,10 +46,7 @@ struct Answer {
 
 /// The first sentence of its help, or of what came instead.
 Answer question_of(const fs::path& program) {
-  std::string quoted = program.string();
-  for (std::size_t i = 0; (i = quoted.find('\'', i)) != std::string::npos; i += 4)
-    quoted.replace(i, 1, "'\\''");
-  FILE* const pipe = ::popen(fmt::format("'{}' --help 2>&1", quoted).c_str(), "r");
+  FILE* const pipe = ::popen((shell_word(program.string()) + " --help 2>&1").c_str(), "r");
   if (pipe == nullptr) return {std::strerror(errno), false};
   std::array<char, 1024> piece;
   std::string help;

@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstring>
 #include <filesystem>
@@ -19,6 +18,7 @@
 #include "fp16/names.h"
 #include "tools/halflab/command.h"
 #include "tools/halflab/formats.h"
+#include "tools/halflab/shell_word.h"
 #include "tools/halflab/validate/code_file.h"
 #include "tools/halflab/validate/operands.h"
 #include "tools/halflab/validate/validate.h"
@@ -216,18 +216,6 @@ Written write_operands(const Options& options, experiments::Run& run) {
           .paths = paths};
 }
 
-/// A word of a command that a shell takes for one.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view plain = "+,-./:=@_%";
-  const auto is_plain = [&](unsigned char c) {
-    return std::isalnum(c) || plain.find(static_cast<char>(c)) != plain.npos;
-  };
-  if (!text.empty() && std::ranges::all_of(text, is_plain)) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
 /// The files of operands as `halflab validate` takes them.
 std::string operand_files(const Written& written, int arity) {
   if (!written.paths[0].ends_with(".safetensors"))
@@ -271,9 +259,8 @@ void report(experiments::Run& run, const Written& written) {
       fmt::format("Wrote {} {} of {} in {}.", how_many, what, written.operation, written.format));
   const std::string results = result_file(written);
   run.record().verdict(fmt::format(
-      "Let the kernel compute on them, keep its results in that order as {}, and ask\n  halflab validate {} "
-      "{} "
-      "{}{}",
+      "Let the kernel compute on them, keep its results in that order as {}, and ask\n"
+      "  halflab validate {} {} {}{}",
       results, written.operation, operand_files(written, arity), results, format_options(written)));
 }
 
