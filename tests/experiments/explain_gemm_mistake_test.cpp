@@ -59,6 +59,14 @@ struct Case {
   }
   double product(std::size_t row, std::size_t column) const { return product(row, column, 0, problem.depth); }
 
+  /// The sum of products with what becomes of A.
+  double product_of(const std::function<double(float)>& changed, std::size_t row, std::size_t column) const {
+    double sum = 0;
+    for (std::size_t k = 0; k < problem.depth; ++k)
+      sum += changed(problem.a[row * problem.depth + k]) * double{problem.b[k * problem.columns + column]};
+    return sum;
+  }
+
   void write(const Value& value, std::size_t from_row = 0) {
     for (std::size_t i = from_row; i < problem.rows; ++i) {
       for (std::size_t j = 0; j < problem.columns; ++j)
@@ -383,12 +391,7 @@ TEST_CASE("explain_gemm: subnormal numbers that are flushed are named, of D and 
   CHECK(wrong.name() != "results_flushed");
 
   for (float& value : wrong.problem.b) value *= 0x1p5f;
-  wrong.write([&](auto i, auto j) {
-    double sum = 0;
-    for (std::size_t k = 0; k < depth; ++k)
-      sum += normal(wrong.problem.a[i * depth + k]) * double{wrong.problem.b[k * columns + j]};
-    return sum;
-  });
+  wrong.write([&](auto i, auto j) { return wrong.product_of(normal, i, j); });
   REQUIRE(wrong.mistake());
   CHECK(wrong.mistake()->name == "operands_flushed");
   CHECK(wrong.mistake()->what.find("numbers read as 0") != std::string::npos);
@@ -400,12 +403,7 @@ TEST_CASE(
   const auto to_e4m3 = [](float value) {
     return double{fp16::decode<fp16::e4m3>(fp16::encode<fp16::e4m3>(value).bits)};
   };
-  wrong.write([&](auto i, auto j) {
-    double sum = 0;
-    for (std::size_t k = 0; k < depth; ++k)
-      sum += to_e4m3(wrong.problem.a[i * depth + k]) * double{wrong.problem.b[k * columns + j]};
-    return sum;
-  });
+  wrong.write([&](auto i, auto j) { return wrong.product_of(to_e4m3, i, j); });
   REQUIRE(wrong.mistake());
   CHECK(wrong.mistake()->name == "e4m3");
   CHECK(wrong.mistake()->what.find("those of A rounded to E4M3") != std::string::npos);

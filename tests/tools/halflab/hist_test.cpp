@@ -504,12 +504,7 @@ TEST_CASE("halflab hist: bad input is one line and exit code 2, and leaves nothi
        }) {
     std::vector<std::string> all = words;
     if (all.size() > 1) all.insert(all.end(), {"--out", directory / "out"});
-    const CommandRun run = run_halflab(all);
-    INFO(run.err);
-    CHECK(run.exit_code == 2);
-    CHECK(run.out == "");
-    CHECK(run.err.find(message) != std::string::npos);
-    CHECK(run.err.find('\n') == run.err.size() - 1);
+    test::check_refused(all, message);
     CHECK(!std::filesystem::exists(directory / "out"));
   }
 }
