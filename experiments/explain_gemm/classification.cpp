@@ -188,7 +188,7 @@ double root_mean_square(const std::vector<double>& values) {
   return count == 0 ? 0 : std::sqrt(squares / count);
 }
 
-/// Of what is predicted, over the differences of one kind or of all.
+/// The root mean square error of codes of D, over the differences of one kind or of all.
 double error_of(const Problem& problem, const std::vector<std::uint32_t>& codes, const Classification& all,
                 std::optional<Kind> kind = {}) {
   std::vector<double> errors;

@@ -176,7 +176,7 @@ struct Jump {
 
 constexpr std::size_t most_jumps = std::size_t{1} << 21;
 
-/// Of an output's products before each k, and of all.
+/// The sums of an output's products before each k, and of all.
 std::vector<double> sums_before(const Problem& problem, std::size_t output) {
   std::vector<double> sums(problem.depth + 1);
   for (std::size_t k = 0; k < problem.depth; ++k) sums[k + 1] = sums[k] + product_at(problem, output, k);

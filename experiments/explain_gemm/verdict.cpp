@@ -242,7 +242,7 @@ std::string extent(const Problem& problem, const std::vector<std::size_t>& outpu
   return text;
 }
 
-/// Of all differences of a kind.
+/// The extent of all differences of a kind.
 std::string extent(const Findings& found, Kind kind) {
   std::vector<std::size_t> outputs;
   for (const Difference& difference : found.classification.differences) {

@@ -63,9 +63,8 @@ std::vector<std::byte> codes_in(std::string_view text, const std::string& file, 
   }
   if (most_digits > 0 && most_digits < 2 * width)
     files::refuse(
-        file,
-        fmt::format("has codes of at most {} digits; must be one of {} at least, as codes of {} bits have",
-                    most_digits, 2 * width, bits));
+        file, fmt::format("has codes of at most {} digits; one at least must have {}, as codes of {} bits do",
+                          most_digits, 2 * width, bits));
   return codes;
 }
 

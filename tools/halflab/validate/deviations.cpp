@@ -278,7 +278,7 @@ class Collector {
     };
   }
 
-  /// Of two zeros, whatever their signs, always the same operand.
+  /// The function, but always the same operand of two zeros, whatever their signs.
   Evaluate with_zero_of(std::size_t operand, Evaluate evaluate) const {
     return [=, evaluate = std::move(evaluate), is_zero = questions_of(operands_).is_zero](
                const Operands& codes, const Attributes& attributes) {

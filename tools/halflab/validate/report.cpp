@@ -194,10 +194,9 @@ std::string trifle_clause(const Findings& found) {
   const Counts& counts = found.counts;
   if (counts.beyond == 0 || counts.beyond != counts.nan_bits + counts.zero_signs) return "";
   return counts.zero_signs == 0 ? " Only bits of NaNs are wrong: --nan any allows that."
-         : counts.nan_bits == 0
-             ? " Only signs of zeros are wrong: --ulp 1 allows that."
-             : " Only bits of NaNs and signs of zeros are wrong: --nan any and --ulp 1 allow "
-               "that.";
+         : counts.nan_bits == 0 ? " Only signs of zeros are wrong: --ulp 1 allows that."
+                                : " Only bits of NaNs and signs of zeros are wrong: "
+                                  "--nan any and --ulp 1 allow that.";
 }
 
 /// The deviation that explains most, where none explains all; empty where it explains little, or more speaks against it.
