@@ -34,11 +34,11 @@ if(HALFLAB_PYTHON)
   set_tests_properties(python:solutions PROPERTIES LABELS quick)
   set_tests_properties(python:numpy2 PROPERTIES SKIP_REGULAR_EXPRESSION "OK \\(skipped=1\\)")
   # With the Python that HALFLAB_TORCH_PYTHON names, and skipped where that has no torch.
-  foreach(part arrays autocast causes counts ddp emulate input ledger memory networks page report reveal scaler tensors watch)
+  foreach(part arrays autocast causes counts ddp emulate gpu input ledger memory networks page report reveal scaler tensors watch)
     add_test(NAME torch:${part} COMMAND sh -c
       "command -v \"\${HALFLAB_TORCH_PYTHON:=python3}\" >/dev/null || exit 3; exec \"$HALFLAB_TORCH_PYTHON\" '${CMAKE_CURRENT_LIST_DIR}/python/torch/${part}_test.py'")
     set_tests_properties(torch:${part} PROPERTIES LABELS "quick;torch" SKIP_RETURN_CODE 3 ENVIRONMENT
       "PYTHONPATH=${PROJECT_BINARY_DIR}/python;HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY};PYTHONDONTWRITEBYTECODE=1")
   endforeach()
-  set_tests_properties(torch:ddp torch:networks PROPERTIES LABELS torch COST 100)  # half a minute and more
+  set_tests_properties(torch:ddp torch:gpu torch:networks PROPERTIES LABELS torch COST 100)  # half a minute and more
 endif()

@@ -89,7 +89,7 @@ def autocast(dtype):
 
 def class_of(call, shapes, low):
     """The class that PyTorch shows, in the words of op_precision."""
-    of_type = lambda *dtypes: [torch.empty(shape, dtype=dtype) for shape, dtype in zip(shapes, dtypes)]
+    of_type = lambda *dtypes: [torch.full(shape, 0.5, dtype=dtype) for shape, dtype in zip(shapes, dtypes)]
     try:
         from_low = computed_with(call, *of_type(*[low] * len(shapes)))
     except RuntimeError as error:
@@ -108,14 +108,16 @@ def class_of(call, shapes, low):
     }.get(from_low, f"16 bits to {from_low}")
 
 
+def listed_classes():
+    """Halflab's list: the class of each operation."""
+    record = halflab.run_experiment("op_precision", quick=True, models="mlp", threads=1)
+    return {row["operation"]: row["torch_autocast"] for row in record.tables["lists"] if row["operation"] != "cast"}
+
+
 @needs(2, 4)
 class Autocast(Case):
-    def listed(self):
-        record = halflab.run_experiment("op_precision", quick=True, models="mlp", threads=1)
-        return {row["operation"]: row["torch_autocast"] for row in record.tables["lists"] if row["operation"] != "cast"}
-
     def test_every_operation_has_the_class_that_pytorch_shows(self):
-        listed = self.listed()
+        listed = listed_classes()
         self.assertEqual(set(CALLS), set(listed))
         for low in (torch.float16, torch.bfloat16):
             for operation, calls in CALLS.items():
@@ -127,7 +129,7 @@ class Autocast(Case):
 
     def test_inputs_of_two_types(self):
         """What is on no list is promoted, but batch norm has the type of its images, whatever its parameters are."""
-        listed, low = self.listed(), torch.float16
+        listed, low = listed_classes(), torch.float16
         for operation, calls in CALLS.items():
             for call, first, *others in calls:
                 if not others or listed[operation] == "banned":

@@ -43,19 +43,20 @@ class Case(unittest.TestCase):
 class Training:
     """A small network that trains under FP16 autocast with a GradScaler; all of it follows from the seed."""
 
-    def __init__(self, model=None, scale=2.0**16, autocast=torch.float16, accumulate=1, classes=3, **scaler):
+    def __init__(self, model=None, scale=2.0**16, autocast=torch.float16, accumulate=1, classes=3, device="cpu", optimizer={}, **scaler):
         torch.manual_seed(5)
-        self.model = model() if model is not None else mixed_model(classes)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.05, momentum=0.9)
-        self.scaler = torch.amp.GradScaler("cpu", init_scale=scale, **scaler) if scale else None
+        self.device = device
+        self.model = (model() if model is not None else mixed_model(classes)).to(device)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), 0.05, momentum=0.9, **optimizer)
+        self.scaler = torch.amp.GradScaler(device, init_scale=scale, **scaler) if scale else None
         self.autocast, self.accumulate = autocast, accumulate
         draw = torch.Generator().manual_seed(7)
-        self.x = torch.randn(32, 8, generator=draw)
-        self.y = torch.randint(classes, (32,), generator=draw)
+        self.x = torch.randn(32, 8, generator=draw).to(device)
+        self.y = torch.randint(classes, (32,), generator=draw).to(device)
         self.losses, self.step_done = [], lambda step: None
 
     def loss(self):
-        with torch.autocast("cpu", dtype=self.autocast or torch.bfloat16, enabled=self.autocast is not None):
+        with torch.autocast(self.device, dtype=self.autocast or torch.bfloat16, enabled=self.autocast is not None):
             return nn.functional.cross_entropy(self.model(self.x), self.y)
 
     def run(self, steps=12):

@@ -18,6 +18,15 @@ def counted_on_device(values):
     return tally.read()["x"]
 
 
+def edges():
+    """Where octaves and classes begin and end, beyond binary32 too, both neighbours of each, and 1,000 drawn numbers."""
+    exponents = np.arange(-160, 132)
+    fractions = (1, 1 + 2.0**-23, 2 - 2.0**-10, 2 - 2.0**-11, 2 - 2.0**-23)
+    middles = np.concatenate([np.ldexp(fraction, exponents) for fraction in fractions])
+    near = np.concatenate([np.nextafter(middles, 0), middles, np.nextafter(middles, np.inf), [0, -0.0, np.inf, np.nan]])
+    return torch.from_numpy(np.concatenate([near, -near, np.random.default_rng(1).normal(size=1000)]))
+
+
 class OnDevice(Case):
     def test_every_binary16_and_bfloat16(self):
         codes = torch.arange(65536, dtype=torch.int32).to(torch.int16)
@@ -26,14 +35,8 @@ class OnDevice(Case):
             self.assertEqual(counted_on_device(values), halflab.ExponentHistogram(values.float().numpy()), dtype)
 
     def test_edges_of_binary32_and_binary64(self):
-        draw = np.random.default_rng(1)
-        exponents = np.arange(-160, 132)
-        with np.errstate(over="ignore"):
-            edges = np.concatenate([np.ldexp(m, exponents) for m in (1, 1 + 2.0**-23, 2 - 2.0**-10, 2 - 2.0**-11, 2 - 2.0**-23)])
-            near = np.concatenate([np.nextafter(edges, 0), edges, np.nextafter(edges, np.inf), [0, -0.0, np.inf, np.nan]])
-            near = np.concatenate([near, -near, draw.normal(size=1000)])
-            for values in (near, near.astype(np.float32)):
-                self.assertEqual(counted_on_device(torch.from_numpy(values)), halflab.ExponentHistogram(values))
+        for values in (edges(), edges().float()):
+            self.assertEqual(counted_on_device(values), halflab.ExponentHistogram(values.numpy()))
 
     def test_pieces_and_sums(self):
         values = torch.randn(1000).half()
