@@ -62,18 +62,11 @@ def numbers(values):
 
 
 def in_memory_order(values):
-    """array_and_format() with the axes in the order of memory: dense arrays are in C order then, without a copy."""
-    if _is_elsewhere(values):
-        raise ValueError(f"values: a tensor on {values.device} is not allowed; allowed: one on the CPU, as .cpu() gives")
+    """array_and_format() with the axes in the order of memory: dense arrays on the host are in C order then, without a copy."""
     array, format = array_and_format(values)
     if isinstance(array, np.ndarray) and array.ndim > 1:
         array = array.transpose(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))
     return array, format
-
-
-def _is_elsewhere(values):
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(values, torch.Tensor) and values.device.type != "cpu"
 
 
 def write_safetensors(path, arrays):
