@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS starts: products of equal bits in every run
 
@@ -116,13 +117,19 @@ class Counts(Case):
 @needs(2, 4)
 class Autocast(Case):
     def test_every_operation_has_the_class_that_fake_tensors_show(self):
+        """But for scaled_dot_product_attention, whose kernels cast for themselves."""
         listed = listed_classes()
         for low, (operation, calls) in itertools.product((torch.float16, torch.bfloat16), CALLS.items()):
-            for call, *shapes in calls:
+            for call, *shapes in calls[: 1 if operation == "attention_context" else None]:
                 casts_itself = low == torch.bfloat16 and listed[operation] == "FP32 output" and operation != "sum"
                 with self.subTest(operation=operation, low=low), torch.device(GPU), torch.autocast(GPU, dtype=low):
                     expected = "FP32" if casts_itself else listed[operation]
                     self.assertEqual(class_of(call, shapes, low), expected)
+
+
+class Copy(nn.Module):
+    def forward(self, x):
+        return x.clone()
 
 
 @needs(2, 4)
@@ -130,28 +137,35 @@ class Memory(Case):
     """The bytes that PyTorch's allocator has given away, beside those of memory(device="cuda")."""
 
     MODELS = {
-        "mlp": (lambda: nn.Sequential(nn.Linear(4096, 8192), nn.ReLU(), nn.Linear(8192, 4096), nn.ReLU(), nn.Linear(4096, 10)),
-                (2048, 4096)),
-        "convolutions": (lambda: nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2),
-                                               nn.Conv2d(64, 128, 3), nn.ReLU(), nn.Flatten(), nn.Linear(115200, 100)),
-                         (64, 3, 64, 64)),
+        "mlp": (
+            lambda: nn.Sequential(nn.Linear(4096, 8192), nn.ReLU(), nn.Linear(8192, 4096), nn.ReLU(), nn.Linear(4096, 10)),
+            (2048, 4096),
+        ),
+        "convolutions": (
+            lambda: nn.Sequential(
+                *(nn.Conv2d(3, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(2)),
+                *(nn.Conv2d(64, 128, 3), nn.ReLU(), nn.Flatten(), nn.Linear(115200, 100)),
+            ),
+            (64, 3, 64, 64),
+        ),
         "transformer": (lambda: nn.TransformerEncoderLayer(512, 8, 2048, dropout=0.0, batch_first=True), (32, 256, 512)),
-    }  # fmt: skip
+    }
 
-    def allocated(self, make, x, policy, optimizer):
-        """At the end of the forward pass of the second step: weights, gradients, the optimizer's state, and what is saved.
+    def make(self, name):
+        """The model, and an example of its shape that no module saves."""
+        make, shape = self.MODELS[name]
+        return nn.Sequential(Copy(), make()), torch.randn(shape, device=GPU)
 
-        The example counts where it is saved, which is without autocast. The output, which nothing saves, does not count, nor
-        do workspaces that libraries keep from the first step on.
-        """
-        dtype = TYPES[policy]
-        before = torch.cuda.memory_allocated() - (0 if dtype else x.untyped_storage().nbytes())
-        model = make().to(GPU)
+    def allocated(self, name, policy, optimizer):
+        """At the end of the forward pass of the second step: weights, gradients, the optimizer's state, and what is saved;
+        without the output, which nothing saves, and what libraries keep from the first step on as their workspace."""
+        model, x = self.make(name)
+        model, dtype = model.to(GPU), TYPES[policy]
         optimizer = {"sgd": torch.optim.SGD, "adamw": torch.optim.AdamW}[optimizer](model.parameters(), 1e-4)
         for step in range(2):
             with torch.autocast(GPU, dtype=dtype or torch.float16, enabled=dtype is not None):
                 output = model(x)
-                used = torch.cuda.memory_allocated() - before - output.untyped_storage().nbytes()
+                allocated = torch.cuda.memory_allocated() - output.untyped_storage().nbytes()
             output.float().sum().backward()
             del output
             optimizer.step()
@@ -160,20 +174,19 @@ class Memory(Case):
                 state = [v for s in optimizer.state.values() for v in s.values() if torch.is_tensor(v) and v.is_cuda]
                 held = [*model.parameters(), *model.buffers(), *state, *(p.grad for p in model.parameters())]
                 rest = torch.cuda.memory_allocated() - sum(t.untyped_storage().nbytes() for t in held)
-                before = rest - (0 if dtype else x.untyped_storage().nbytes())
-        return used
+        return allocated - rest
 
-    def test_a_step_takes_what_memory_says(self):
+    def test_a_step_takes_what_memory_says_with_a_gpu_and_without(self):
         torch.use_deterministic_algorithms(False)
         self.addCleanup(torch.use_deterministic_algorithms, True)
-        for name, policy, optimizer in itertools.product(self.MODELS, ("fp32", "amp", "bf16"), ("sgd", "adamw")):
-            model, shape = self.MODELS[name]
-            x = torch.randn(shape, device=GPU)
-            found = halflab.torch.memory(model(), x, policy, optimizer, device=GPU)["total"]
-            used = self.allocated(model, x, policy, optimizer)
-            print(f"memory {name} {policy} {optimizer}: {found} by halflab.torch.memory, {used} allocated, {used / found - 1:+.3%}")
-            with self.subTest(name=name, policy=policy, optimizer=optimizer):
-                self.assertLessEqual(abs(used - found), 0.01 * found)
+        for name, policy, optimizer in itertools.product(self.MODELS, TYPES, ("sgd", "adamw")):
+            used = self.allocated(name, policy, optimizer)
+            for is_available in (True, False):
+                with mock.patch("torch.cuda.is_available", lambda: is_available):
+                    found = halflab.torch.memory(*self.make(name), policy, optimizer, device=GPU)["total"]
+                what = f"{name} {policy} {optimizer}, {'a' if is_available else 'no'} GPU: {found} bytes, {used} allocated"
+                print(f"{what}, {used / found - 1:+.3%}")
+                self.assertLessEqual(abs(used - found), 0.005 * found, what)
 
 
 class Kernels(Case):
@@ -186,8 +199,10 @@ class Kernels(Case):
         functions = {"rcp": torch.reciprocal, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
         names = ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "rsqrt", "erf", "sigmoid")
         functions.update({name: getattr(torch, name) for name in names})
-        for format, (name, kernel) in itertools.product(("binary16", "bfloat16"), functions.items()):
-            self.assertEqual(self.held(kernel, name, format).results, 65536)
+        for name, kernel in functions.items():
+            self.assertEqual(self.held(kernel, name, "binary16").results, 65536)
+        for name in ("rcp", "exp", "log", "tanh", "erf", "sigmoid"):
+            self.assertEqual(self.held(functions[name], name, "bfloat16").results, 65536)
 
     def test_arithmetic_rounds_once(self):
         """In float, and then to 16 bits, which for these operations is as good as once (Figueroa 1995)."""
@@ -197,10 +212,9 @@ class Kernels(Case):
                 self.assertEqual(self.held(kernel, name, format, shards=(3, 4096)).beyond, 0)
 
     def test_a_wrong_kernel_is_found(self):
-        flushes = lambda x: torch.where(x.abs() < 2.0**-14, torch.zeros_like(x), x).sqrt()
-        found = self.held(flushes, "sqrt", "binary16")
-        self.assertEqual((found.verdict, found.differing), ("different", 1023))
-        self.assertIn("subnormal", found.explanation)
+        found = self.held(lambda x: torch.where(x.abs() < 2.0**-14, x * 0, x).sqrt(), "sqrt", "binary16")
+        self.assertEqual((found.verdict, found.differing, found.contradicted), ("different", 2046, 0))
+        self.assertIn("reads subnormal operands as zeros", found.explanation)
 
     @unittest.skipUnless(has_module("cupy"), "needs cupy")
     def test_arrays_of_cupy(self):
@@ -208,8 +222,6 @@ class Kernels(Case):
 
         found = halflab.validate(cupy.sqrt, "sqrt", arrays="cupy", nan="any")
         self.assertEqual((found.results, found.beyond), (65536, 0), str(found))
-        with self.assertRaisesRegex(ValueError, "nan"):
-            halflab.validate(cupy.sqrt, "sqrt", arrays="cupy", nan="some")
 
     @unittest.skipUnless(has_module("triton"), "needs Triton")
     def test_the_kernel_in_triton_that_the_pages_show(self):

@@ -4,6 +4,7 @@ import collections
 import doctest
 import itertools
 import unittest
+from unittest import mock
 
 from case import Case, halflab, hooks_in, needs, nn, torch
 
@@ -91,6 +92,29 @@ class MemoryOfModels(Case):
             held = [v for state in optimizer.state.values() for v in state.values() if torch.is_tensor(v) and v.dim()]
             found = memory(model, torch.ones(1, 30), optimizer=name)
             self.assertEqual(found["optimizer_state"], sum(4 * v.numel() for v in held), name)
+
+    @unittest.skipUnless(torch.backends.cuda.is_built(), "needs a PyTorch that was built for CUDA")
+    def test_attention_on_a_gpu_keeps_no_scores(self):
+        """Operands, result, a number for each row of scores, and some of a random generator: also where no GPU is asked."""
+
+        class Attention(nn.Module):
+            def __init__(self, mask):
+                super().__init__()
+                self.scale, self.mask = nn.Parameter(torch.ones(())), mask
+
+            def forward(self, x):
+                query, key, value = (x * self.scale * scale for scale in (1, 2, 3))
+                return F.scaled_dot_product_attention(query, key, value, self.mask(x) if self.mask else None)
+
+        batch, heads, length, width = shape = 2, 4, 128, 64
+        bool_mask = lambda x: torch.ones(length, length, dtype=torch.bool, device=x.device)
+        for policy, mask, size in (("fp32", None, 4), ("amp", None, 2), ("bf16", None, 2), ("amp", bool_mask, 2)):
+            with mock.patch("torch.cuda.is_available", lambda: False):
+                found = memory(Attention(mask), torch.zeros(shape), policy, "sgd", device="cuda")["activations"]
+            rows = batch * heads * length
+            expected = rows * width * (4 + 4 * size) + rows * 4 + (length * length * size if mask else 0)  # x first
+            self.assertIn(found - expected, range(64), policy)
+        self.assertEqual(F.scaled_dot_product_attention.__name__, "scaled_dot_product_attention")
 
     def test_frozen_and_tied_parameters(self):
         first, second = nn.Linear(8, 8, bias=False), nn.Linear(8, 8, bias=False)

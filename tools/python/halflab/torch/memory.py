@@ -8,6 +8,7 @@ import logging
 import torch
 
 from .. import _halflab
+from .attention import fused_attention
 from .attributes import Attributes
 from .hooks import unwrapped, visible_modules
 
@@ -180,7 +181,7 @@ class _Forward:
             state = self._fake_state()
             arguments, options = self._fake_example(example)
             saving = torch.autograd.graph.saved_tensors_hooks(self._pack, lambda tensor: tensor)
-            with self._cast_watch(), saving, torch.enable_grad():
+            with self._cast_watch(), saving, self._attention(), torch.enable_grad():
                 try:
                     output = torch.func.functional_call(self._model, state, arguments, options)
                     self._modules = ["loss"]
@@ -189,6 +190,11 @@ class _Forward:
                 except Exception as error:  # of the user's model, of many types and lines
                     reason = f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0]}"
                     raise ValueError(f"memory: the model could not run on a fake of the example: {reason}") from error
+
+    def _attention(self):
+        """With a GPU PyTorch asks it which kernel to take."""
+        is_absent = self._device.type == "cuda" and not torch.cuda.is_available()
+        return fused_attention() if is_absent else contextlib.nullcontext()
 
     def _fake_state(self):
         """Parameters and buffers by all their names, tied ones the same."""
