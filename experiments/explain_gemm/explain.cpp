@@ -53,8 +53,11 @@ void require_heeded(const Options& options) {
 
 Problem problem_of(const Options& options) {
   if (options.inputs.any_file()) return read_problem(options.inputs);
-  Problem problem = example_problem(static_cast<std::size_t>(options.example_depth), options.seed);
-  if (options.inputs.by_cublas) problem.alpha = options.inputs.alpha;
+  const auto depth = static_cast<std::size_t>(options.example_depth);
+  if (!options.inputs.by_cublas) return example_problem(depth, options.seed);
+  // As many outputs in FP16 as it takes to tell one order of FP32 sums from all others.
+  Problem problem = example_operands(768, depth, 512, options.seed);
+  problem.alpha = options.inputs.alpha;
   return problem;
 }
 

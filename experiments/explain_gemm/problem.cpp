@@ -279,14 +279,18 @@ Problem read_problem(const Inputs& inputs) {
   return problem;
 }
 
+Problem example_operands(std::size_t rows, std::size_t depth, std::size_t columns, std::uint64_t seed) {
+  return {.rows = rows,
+          .depth = depth,
+          .columns = columns,
+          .a = normal_halves(rows * depth, seed, "explain_gemm a"),
+          .b = normal_halves(depth * columns, seed, "explain_gemm b"),
+          .d = {.format = binary32, .rows = rows, .columns = columns, .codes = {}}};
+}
+
 Problem example_problem(std::size_t depth, std::uint64_t seed) {
   constexpr std::size_t rows = 96, columns = 64, slices = 4;
-  Problem problem{.rows = rows,
-                  .depth = depth,
-                  .columns = columns,
-                  .a = normal_halves(rows * depth, seed, "explain_gemm a"),
-                  .b = normal_halves(depth * columns, seed, "explain_gemm b"),
-                  .d = {.format = binary32, .rows = rows, .columns = columns, .codes = {}}};
+  Problem problem = example_operands(rows, depth, columns, seed);
   const std::size_t slice_length = (depth + slices - 1) / slices;
   const std::vector<std::uint16_t> a = halves_of(problem.a), b = halves_of(problem.b);
   std::vector<std::uint16_t> column(depth);

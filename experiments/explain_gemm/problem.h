@@ -81,7 +81,10 @@ struct Problem {
 /// factors that do not fit together, each naming option or file.
 Problem read_problem(const Inputs& inputs);
 
-/// A problem whose answer is known: normal numbers, D in FP32 by one step of Hopper's tensor cores after the
+/// FP16 operands of normal numbers, without D.
+Problem example_operands(std::size_t rows, std::size_t depth, std::size_t columns, std::uint64_t seed);
+
+/// A problem whose answer is known: example_operands(), D in FP32 by one step of Hopper's tensor cores after the
 /// other with FP32 accumulators, k in four slices, whose sums are added in FP32; output by output, from the scalar
 /// definition.
 Problem example_problem(std::size_t depth, std::uint64_t seed);

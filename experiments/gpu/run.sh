@@ -12,9 +12,9 @@ gpu_most_mib=40
 # 8 minutes.
 gpu_runs=(
   'gpu_tests 50 0 --no-colors=true --no-path-filenames=true'
-  'validate_gpu 215 170 --device cuda'
+  'validate_gpu 185 140 --device cuda'
   'gpu_throughput 70 55'
-  'explain_gemm 60 40 --cublas'
+  'explain_gemm 90 70 --cublas'
 )
 gpu_kill_after=5
 gpu_tables_limit=40
