@@ -10,8 +10,8 @@
 ///  4. Products and c are truncated toward zero to multiples of 2^(e_max - fraction_bits), without a sticky
 ///     bit, and added exactly: the order within a step has no influence.
 ///  5. The sum is rounded once: toward zero to binary32, to nearest-even to binary16 (from the sum itself,
-///     not by way of binary32, and beyond 65504 only here). A sum of zero is +0, whatever its terms; a
-///     negative sum that rounds to zero is -0, IEEE 754's rule.
+///     not by way of binary32, and beyond 65504 only here). A result of zero is +0, whatever the terms: a
+///     negative sum that rounds to zero, too, unlike in IEEE 754.
 /// A NaN, infinity * 0 or infinities of both signs give the NaN 0x7FFFFFFF or 0x7FFF; other infinities win.
 /// GPUs have no exception flags, so there are none here.
 ///
@@ -21,10 +21,10 @@
 /// infinity or NaN, the sign of a zero, the exponent of a subnormal or a case where a detour through binary32
 /// toward zero would matter, and none has a second step: there every row rests on the literature.
 ///
-/// Two corners are open: MMA-Sim answers otherwise, and no recorded step reaches them. A negative sum that
-/// rounds to zero in binary16 is +0 there. And there a zero product takes part in the alignment, with the
-/// exponent of its other factor and emin for the zero, so that beside 0 * 77.25 a c of 2^-149 is lost. Both
-/// are questions that `validate_gpu` asks first on a GPU (cuda/tensor_core.h, open_questions).
+/// Two corners that no recorded step reaches were decided by an H200 (experiments/records/h200): the zero of
+/// rule 5, where this model had IEEE 754's -0 before; and that zero products stay out of the alignment, where
+/// MMA-Sim gives them an exponent and so loses a c of 2^-149 beside 0 * 77.25. `validate_gpu` asks both of
+/// every GPU first (open_questions of experiments/gpu/probes/tensor_core.h).
 ///
 /// Sources: Fasi, Higham, Mikaitis and Pranesh, "Numerical behavior of NVIDIA tensor cores", PeerJ Computer
 /// Science 7:e330, 2021; Xie et al., "MMA-Sim", arXiv:2511.10909; Khattak and Mikaitis, arXiv:2512.07004,
@@ -234,7 +234,8 @@ FP16_HD constexpr Bits<Accumulator> mma_step(const TensorCore& core, std::span<c
   // Toward zero never has to say what happens beyond the largest binary32: a c next to it truncates away
   // every product (at most 2^32, in units of 2^102 or more).
   constexpr Rounding rounding = Accumulator == binary32 ? Rounding::toward_zero : Rounding::nearest_even;
-  return round_pack<Accumulator>(total, {rounding}).bits;
+  const Bits<Accumulator> rounded = round_pack<Accumulator>(total, {rounding}).bits;
+  return is_zero<Accumulator>(rounded) ? Bits<Accumulator>{0} : rounded;
 }
 
 /// c + the sum of a[k] * b[k], as a chain of steps: k ascending, products_per_step at a time, each step's

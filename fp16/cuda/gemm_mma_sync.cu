@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(threads, 2)
 
   for (unsigned number = 0; number < stages - 1; ++number) fill(number);
   WarpTile<typename Result::Accumulator> tile;
-  // Not a step more than k needs: one of zeros would turn a sum of -0 into +0.
+  // Not a step more than k needs: one of zeros changes nothing and takes its time.
   for (unsigned number = 0; number < steps / 2; ++number) tile.template multiply<2>(next_stage(number));
   if (steps % 2 != 0) tile.template multiply<1>(next_stage(steps / 2));
 

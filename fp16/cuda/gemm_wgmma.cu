@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(threads, 1)
   }
   wgmma_wait<0>();
   hold_registers(sums);
-  // Not a step more than k needs: one of zeros would turn a sum of -0 into +0.
+  // Not a step more than k needs: one of zeros changes nothing and takes its time.
   if (whole_stages < count) {
     const Stage& stage = next_stage(whole_stages);
     for (unsigned step = 0; step < steps % steps_per_stage; ++step) {

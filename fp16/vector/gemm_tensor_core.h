@@ -120,7 +120,8 @@ void finish_step(const TensorCoreOperands& step, const AlignedSum<Lanes>& produc
     result = Lanes::select(no_products, addend + Lanes::broadcast(0.0f),
                            Lanes::to_float_toward_zero(total) * unit);
   } else {
-    result = Lanes::round_to_half(Lanes::to_float_odd(total) * unit);
+    // Adding 0 makes +0 of the -0 that a negative sum rounds to.
+    result = Lanes::round_to_half(Lanes::to_float_odd(total) * unit) + Lanes::broadcast(0.0f);
   }
   const auto not_finite =
       Lanes::equal(exponent_of_addend<Lanes, binary32>(addend), Lanes::set(float_exponent_mask));

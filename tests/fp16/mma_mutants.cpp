@@ -203,7 +203,7 @@ std::uint32_t Step::rounded(const Fixed& total) const {
   const std::uint32_t magnitude = bits & ~sign_of(output);
   if (model.saturate && magnitude == infinity_of(output)) --bits;
   if (model.flush_subnormal_results) bits = flushed(output, bits);
-  if (model.underflow_to_positive_zero && magnitude == 0) bits = 0;
+  if (!model.underflow_to_negative_zero && magnitude == 0) bits = 0;
   return bits;
 }
 
@@ -291,7 +291,7 @@ const std::vector<Mutation> mutants{
     {"overflow saturates", {fp16}, [](Model& m) { m.saturate = true; }},
     {"-0 added to -0 gives -0", both, [](Model& m) { m.negative_zeros_add_to_negative_zero = true; }},
     {"a zero sum takes the addend's sign", both, [](Model& m) { m.zero_takes_sign_of_addend = true; }},
-    {"a negative underflow gives +0", {fp16}, [](Model& m) { m.underflow_to_positive_zero = true; }},
+    {"a negative underflow gives -0", {fp16}, [](Model& m) { m.underflow_to_negative_zero = true; }},
     {"NaN without payload", both, [](Model& m) { m.nan = NanCode::without_payload; }},
     {"the addend's NaN passed on", both, [](Model& m) { m.nan = NanCode::of_addend; }},
     {"infinity * 0 is 0", both, [](Model& m) { m.infinity_times_zero_is_zero = true; }},
@@ -320,7 +320,7 @@ const std::vector<Mutation> equivalent_models{
     // 2^(126 - 25) or higher and leaves c as it is.
     {"overflow saturates", {fp32}, [](Model& m) { m.saturate = true; }},
     // A sum that is not zero is a multiple of 2^-149 and does not round to zero.
-    {"a negative underflow gives +0", {fp32}, [](Model& m) { m.underflow_to_positive_zero = true; }},
+    {"a negative underflow gives -0", {fp32}, [](Model& m) { m.underflow_to_negative_zero = true; }},
 };
 
 }  // namespace oracle::mma

@@ -54,7 +54,7 @@ struct Model {
   bool flush_subnormal_results = false;
   bool negative_zeros_add_to_negative_zero = false;
   bool zero_takes_sign_of_addend = false;
-  bool underflow_to_positive_zero = false;
+  bool underflow_to_negative_zero = false;
   // Infinities and NaNs
   NanCode nan = NanCode::all_ones;
   bool infinity_times_zero_is_zero = false;

@@ -144,8 +144,9 @@ std::uint32_t step(const Parameters& parameters, Output output, std::span<const 
   Fixed sum = 0;
   for (const Term& term : terms)
     sum += round_to_multiple(term.value, top - parameters.fraction_bits, Direction::toward_zero);
-  return round_to_format(sum, output,
-                         output == Output::binary32 ? Direction::toward_zero : Direction::nearest_even);
+  const std::uint32_t rounded = round_to_format(
+      sum, output, output == Output::binary32 ? Direction::toward_zero : Direction::nearest_even);
+  return value_of(output, rounded) == 0 ? 0 : rounded;
 }
 
 }  // namespace oracle::mma

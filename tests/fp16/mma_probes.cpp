@@ -224,8 +224,10 @@ void add_specials(Literals& literals) {
   literals.add("-0 * 1 - 0", fp16, {{minus, one}}, 0x8000, 0);
   literals.add("1 - 1", fp32, {{one, one}}, 0xbf800000, 0);
   literals.add("1 - 1", fp16, {{one, one}}, 0xbc00, 0);
-  // Not a sum of zero, but rounded to zero (below the tie at 2^-25): the sign stays.
-  literals.add("-2^-26", fp16, {negative(power(-26))}, 0, 0x8000);
+  // Not a sum of zero, but rounded to zero (at the tie of 2^-25, and below it): the sign goes.
+  literals.add("-2^-25", fp16, {negative(power(-25))}, 0, 0);
+  literals.add("-2^-26", fp16, {negative(power(-26))}, 0, 0);
+  literals.add("-2^-25 - 2^-26", fp16, {negative(power(-25)), negative(power(-26))}, 0, 0x8001);
 }
 
 std::vector<std::uint32_t> read_row(const std::string& line, std::size_t columns, const std::string& place) {

@@ -33,7 +33,7 @@ const std::vector<InputFamily>& input_families() {
   using enum DotFamily;
   static const std::vector<InputFamily> all{
       {open_questions, "open questions",
-       "FP16 out: 0x8001 * 0x2c00 alone, the model -0, MMA-Sim +0; FP32 out: c = 2^-149 beside 0 * 77.25, "
+       "FP16 out: 0x8001 * 0x2c00 alone, the model +0, IEEE 754 -0; FP32 out: c = 2^-149 beside 0 * 77.25, "
        "the model c, MMA-Sim +0"},
       {random, "random", "a mixture of nine distributions, against the model"},
       {structure, "structure",
@@ -52,12 +52,14 @@ const std::vector<InputFamily>& input_families() {
 const std::vector<OpenQuestion>& open_questions() {
   static const std::vector<OpenQuestion> all{{.accumulator = AccumulatorFormat::binary16,
                                               .name = "the sign of a negative sum that rounds to zero",
-                                              .model_answer = 0x8000,
-                                              .mma_sim_answer = 0x0000},
+                                              .model_answer = 0x0000,
+                                              .other = "IEEE 754's answer",
+                                              .other_answer = 0x8000},
                                              {.accumulator = AccumulatorFormat::binary32,
                                               .name = "whether a zero product truncates a tiny c away",
                                               .model_answer = 0x00000001,
-                                              .mma_sim_answer = 0x00000000}};
+                                              .other = "MMA-Sim's answer",
+                                              .other_answer = 0x00000000}};
   return all;
 }
 

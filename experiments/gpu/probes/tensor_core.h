@@ -56,7 +56,7 @@ struct DotProduct {
 
 enum class DotFamily {
   // Compared with the model
-  open_questions,  ///< where a published model answers otherwise, and no recorded step decides
+  open_questions,  ///< two answers are published, and no recorded step of most architectures decides
   random,          ///< a mixture of distributions in fixed proportions
   structure,       ///< exponent gaps, signs, edge significands, positions and carries, enumerated
   specials,        ///< every NaN and infinity, in every slot and in c
@@ -94,13 +94,15 @@ const std::vector<InputFamily>& input_families();
 /// are derived from.
 DotProduct dot_product(const TensorCoreInstruction& instruction, DotFamily family, std::uint64_t number);
 
-/// The number 0 of DotFamily::open_questions with one accumulator: a step to which `mma_dot` and MMA-Sim (Xie et
-/// al., arXiv:2511.10909) give two answers, in codes of the accumulator. A GPU gives one of them.
+/// The number 0 of DotFamily::open_questions with one accumulator: a step with two answers, in codes of the
+/// accumulator: that of `mma_dot`, which an H200 gives, and that of IEEE 754 or of MMA-Sim (Xie et al.,
+/// arXiv:2511.10909).
 struct OpenQuestion {
   AccumulatorFormat accumulator;
   std::string_view name;
   std::uint32_t model_answer;
-  std::uint32_t mma_sim_answer;
+  std::string_view other;  ///< whose the other answer is
+  std::uint32_t other_answer;
 };
 
 const std::vector<OpenQuestion>& open_questions();

@@ -51,9 +51,8 @@ Example example_of(const probes::TensorCoreInstruction& instruction, const probe
   if (family.family == probes::DotFamily::open_questions) {
     const auto question = std::ranges::find(probes::open_questions(), instruction.accumulator,
                                             &probes::OpenQuestion::accumulator);
-    example.kind =
-        fmt::format("{}: {}", question->name,
-                    found.found == question->mma_sim_answer ? "MMA-Sim's answer" : "a third answer");
+    example.kind = fmt::format("{}: {}", question->name,
+                               found.found == question->other_answer ? question->other : "a third answer");
   }
   if (example.values[3] == "nan" && example.values[4] == "nan") example.kind = "NaN";
   if (!family.needs_model()) example.kind += fmt::format(", variant {}", found.variant);

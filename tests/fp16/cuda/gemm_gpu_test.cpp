@@ -33,7 +33,7 @@ struct Matrices {
 };
 
 /// Finite halves of 2^-8 ... 2^7 in size, of both signs, in no matrix alike. Every eighth row of A is so
-/// small that all its sums are subnormal or vanish, as halves also with the sign of a negative zero.
+/// small that all its sums are subnormal or vanish: as halves of an FMA chain to a zero of either sign.
 std::vector<std::uint16_t> codes_of(std::size_t rows, std::size_t columns, std::uint64_t seed, bool small) {
   std::vector<std::uint16_t> codes(rows * columns);
   for (std::size_t i = 0; i < codes.size(); ++i) {
