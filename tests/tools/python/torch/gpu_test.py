@@ -127,6 +127,11 @@ class Autocast(Case):
                     self.assertEqual(class_of(call, shapes, low), expected)
 
 
+def requested():
+    """Bytes of the tensors of the GPU, without what the allocator adds to fill its blocks."""
+    return torch.cuda.memory_stats()["requested_bytes.all.current"]
+
+
 class Copy(nn.Module):
     def forward(self, x):
         return x.clone()
@@ -134,7 +139,7 @@ class Copy(nn.Module):
 
 @needs(2, 4)
 class Memory(Case):
-    """The bytes that PyTorch's allocator has given away, beside those of memory(device="cuda")."""
+    """The bytes that PyTorch has of its allocator, beside those of memory(device="cuda")."""
 
     MODELS = {
         "mlp": (
@@ -165,7 +170,7 @@ class Memory(Case):
         for step in range(2):
             with torch.autocast(GPU, dtype=dtype or torch.float16, enabled=dtype is not None):
                 output = model(x)
-                allocated = torch.cuda.memory_allocated() - output.untyped_storage().nbytes()
+                allocated = requested() - output.untyped_storage().nbytes()
             output.float().sum().backward()
             del output
             optimizer.step()
@@ -173,7 +178,7 @@ class Memory(Case):
             if step == 0:
                 state = [v for s in optimizer.state.values() for v in s.values() if torch.is_tensor(v) and v.is_cuda]
                 held = [*model.parameters(), *model.buffers(), *state, *(p.grad for p in model.parameters())]
-                rest = torch.cuda.memory_allocated() - sum(t.untyped_storage().nbytes() for t in held)
+                rest = requested() - sum(t.untyped_storage().nbytes() for t in held)
         return allocated - rest
 
     def test_a_step_takes_what_memory_says_with_a_gpu_and_without(self):
@@ -184,9 +189,9 @@ class Memory(Case):
             for is_available in (True, False):
                 with mock.patch("torch.cuda.is_available", lambda: is_available):
                     found = halflab.torch.memory(*self.make(name), policy, optimizer, device=GPU)["total"]
-                what = f"{name} {policy} {optimizer}, {'a' if is_available else 'no'} GPU: {found} bytes, {used} allocated"
+                what = f"{name} {policy} {optimizer}, {'a' if is_available else 'no'} GPU: {found} bytes, {used} requested"
                 print(f"{what}, {used / found - 1:+.3%}")
-                self.assertLessEqual(abs(used - found), 0.005 * found, what)
+                self.assertLessEqual(abs(used - found), 64, what)  # numbers of a random generator
 
 
 class Kernels(Case):
