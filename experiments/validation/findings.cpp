@@ -159,10 +159,10 @@ std::string conclusion(const std::vector<Finding>& findings) {
                        count(findings, [](const Finding& each) { return each.mismatches != 0; }));
   std::string exceptions;
   if (nans != 0)
-    exceptions = fmt::format(", but for {} NaNs of other bits, which are not promised", long_number(nans));
+    exceptions = fmt::format(", but for {} NaNs, whose bits are not promised", long_number(nans));
   if (misrounded != 0)
     exceptions += fmt::format("{}{} values of functions that are not promised to be correctly rounded",
-                              nans != 0 ? " and " : ", but for ", long_number(misrounded));
+                              nans != 0 ? ", and " : ", but for ", long_number(misrounded));
   return fmt::format("{}: every result is the expected one, bit for bit{}.", all, exceptions);
 }
 
