@@ -62,7 +62,7 @@ def numbers(values):
 
 
 def in_memory_order(values):
-    """array_and_format() with the axes in the order of memory: dense arrays on the host are in C order then, without a copy."""
+    """array_and_format() with the axes in the order of memory: dense arrays are in C order then, without a copy on the host."""
     array, format = array_and_format(values)
     if isinstance(array, np.ndarray) and array.ndim > 1:
         array = array.transpose(sorted(range(array.ndim), key=lambda axis: -array.strides[axis]))

@@ -43,7 +43,17 @@ class Case(unittest.TestCase):
 class Training:
     """A small network that trains under FP16 autocast with a GradScaler; all of it follows from the seed."""
 
-    def __init__(self, model=None, scale=2.0**16, autocast=torch.float16, accumulate=1, classes=3, device="cpu", optimizer={}, **scaler):
+    def __init__(
+        self,
+        model=None,
+        scale=2.0**16,
+        autocast=torch.float16,
+        accumulate=1,
+        classes=3,
+        device="cpu",
+        optimizer={},
+        **scaler,
+    ):
         torch.manual_seed(5)
         self.device = device
         self.model = (model() if model is not None else mixed_model(classes)).to(device)

@@ -1,4 +1,4 @@
-"""Attention as a GPU computes it, on fake tensors, where there is no GPU that PyTorch could ask which of its kernels it takes."""
+"""Attention of fake tensors as a GPU computes it, where there is no GPU that PyTorch could ask which kernel to take."""
 
 import contextlib
 
@@ -32,6 +32,12 @@ def fused_attention():
         functional.scaled_dot_product_attention = attend
 
 
+def _padded(tensor, step):
+    """With zeros up to a multiple of `step` in the last dimension."""
+    missing = -tensor.shape[-1] % step
+    return functional.pad(tensor, (0, missing)) if missing else tensor
+
+
 def _fused(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     """The result, or None where no fused kernel is modelled."""
     operands = (query, key, value)
@@ -44,7 +50,7 @@ def _fused(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, sc
     if query.dtype in _FLASH_TYPES and attn_mask is None and query.shape[-1] <= _FLASH_WIDEST_HEAD:
         width = query.shape[-1]
         scale = width**-0.5 if scale is None else scale
-        padded = (functional.pad(tensor, (0, -width % _FLASH_STEP)) if width % _FLASH_STEP else tensor for tensor in (query, key, value))
+        padded = (_padded(tensor, _FLASH_STEP) for tensor in (query, key, value))
         return torch.ops.aten._scaled_dot_product_flash_attention(*padded, dropout_p, is_causal, scale=scale)[0][..., :width]
     if attn_mask is not None:
         if attn_mask.dtype == torch.bool:
