@@ -12,15 +12,18 @@ namespace {
 
 using fp16::TensorCore;
 
-/// Single steps, of all lengths up to the core's, between codes of any class and between halves of moderate size.
+/// Single steps, of all lengths up to the core's, between codes of any class, between halves of moderate size, and between
+/// small ones, whose sums are subnormal or vanish as halves.
 template <const fp16::Format& Accumulator>
 std::uint64_t hash_of_steps(const TensorCore& core) {
   constexpr std::size_t count = 2'048;
   const OperandArrays<fp16::binary16> any(count);
   const OperandArrays<Accumulator> accumulators(count);
-  std::vector<std::uint16_t> moderate;
-  for (const double number : moderate_numbers(2 * count, 4))
+  std::vector<std::uint16_t> moderate, small;
+  for (const double number : moderate_numbers(2 * count, 4)) {
     moderate.push_back(fp16::encode<fp16::binary16>(number).bits);
+    small.push_back(fp16::encode<fp16::binary16>(number * 0x1p-13).bits);
+  }
   const auto steps = static_cast<std::size_t>(core.products_per_step);
   Fnv1a hash;
   const auto add = [&](std::span<const std::uint16_t> a, std::span<const std::uint16_t> b,
@@ -36,6 +39,7 @@ std::uint64_t hash_of_steps(const TensorCore& core) {
     add(part(any.a, i), part(any.b, i), c);
     add(part(moderate, i), part(moderate, count + i), c);
     add(part(moderate, i), part(moderate, count + i), fp16::encode<Accumulator>(1.0f / (1 + i % 64)).bits);
+    add(part(small, i), part(small, count + i), 0);
   }
   return hash.value();
 }
