@@ -19,10 +19,11 @@
 /// products_per_step, fraction_bits, truncation, c's part in the alignment and the rounding; with binary16
 /// little beyond the step's length and the rounding. Not one of them reaches a floor, an overflow, an
 /// infinity or NaN, the sign of a zero, the exponent of a subnormal or a case where a detour through binary32
-/// toward zero would matter, and none has a second step: there every row rests on the literature.
+/// toward zero would matter, and none has a second step: there the rows rest on the literature, but for
+/// hopper, which an H200 has borne out in all of this (experiments/records/h200).
 ///
-/// Two corners that no recorded step reaches were decided by an H200 (experiments/records/h200): the zero of
-/// rule 5, where this model had IEEE 754's -0 before; and that zero products stay out of the alignment, where
+/// The H200 also decided two corners, and the other rows follow it: the zero of rule 5, which MMA-Sim has for
+/// all, where this model had IEEE 754's -0 before; and that zero products stay out of the alignment, where
 /// MMA-Sim gives them an exponent and so loses a c of 2^-149 beside 0 * 77.25. `validate_gpu` asks both of
 /// every GPU first (open_questions of experiments/gpu/probes/tensor_core.h).
 ///
