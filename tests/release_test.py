@@ -339,7 +339,7 @@ class Paper(unittest.TestCase):
 
     def test_it_says_that_no_gpu_was_there_as_long_as_none_was(self):
         table = text_of("docs/gpu.md").split("<!-- gpu-status:begin -->")[1].split("<!-- gpu-status:end -->")[0]
-        results = [line.split("|")[3].strip() for line in table.strip().splitlines()[2:]]
+        results = [line.split("|")[3].strip() for line in table.strip().split("\n\n")[0].splitlines()[2:]]
         self.assertGreater(len(results), 10)
         none_was = set(results) == {"not yet run"}
         for page, claim in (("README.md", "No GPU has run the kernels yet"),
