@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <set>
@@ -179,6 +180,8 @@ std::vector<Way> ways_of(const Problem& problem, const Accumulator& accumulator,
     }
     return ways;
   }
+  // A split of k into 3, 5, 6 ... parts is by several blocks of a grid, which add up one after the other.
+  const bool is_in_any_order = cut.slicing != Slicing::interleaved || std::has_single_bit(cut.slices);
   // One sum of two halves, rounded to a half, is the same whether a float holds it first or not.
   const bool is_one_sum_of_halves = cut.slices == 2 && rounds_sum(problem, epilogue);
   std::vector<Way> ways;
@@ -187,13 +190,15 @@ std::vector<Way> ways_of(const Problem& problem, const Accumulator& accumulator,
     if (reduction == Reduction::narrow_partials && (halves || is_one_sum_of_halves)) continue;
     if (reduction == Reduction::fp32 && halves && is_one_sum_of_halves) continue;
     ways.push_back({reduction, Order::ascending});
+    if (!is_in_any_order) continue;
     // Floats add halves exactly, but for large differences of size: hardly any order tells.
     const bool adds_halves_in_fp32 =
         reduction == Reduction::narrow_partials || (reduction == Reduction::fp32 && halves);
     if (cut.slices > 2 && !adds_halves_in_fp32) ways.push_back({reduction, Order::descending});
     if (cut.slices > 3) ways.push_back({reduction, Order::pairwise});
   }
-  if (cut.slicing == Slicing::interleaved && cut.slices > 2) ways.push_back({in_registers, Order::halving});
+  if (cut.slicing == Slicing::interleaved && is_in_any_order && cut.slices > 2)
+    ways.push_back({in_registers, Order::halving});
   // Warps of one block do not meet in D, halves are added to it as fp16 has it, and slices of few steps would pass
   // for a chain with an FP16 accumulator.
   const bool in_place = cut.slicing == Slicing::even && problem.d.format == problem.narrow() && !halves &&
@@ -215,7 +220,7 @@ std::vector<Cut> even_cuts(std::size_t depth, std::size_t most_slices) {
 
 std::vector<Cut> interleaved_cuts(std::size_t depth, std::size_t most_slices) {
   std::vector<Cut> cuts;
-  for (std::size_t slices = 2; slices <= std::min(most_slices, most_interleaved); slices *= 2) {
+  for (std::size_t slices = 2; slices <= std::min(most_slices, most_interleaved); ++slices) {
     for (const std::size_t length : block_lengths) {
       // With one block each the slices are even ones.
       if (divide_up(depth, length) > slices) cuts.push_back({Slicing::interleaved, length, slices});

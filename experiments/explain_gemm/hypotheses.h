@@ -113,7 +113,7 @@ using Slices = std::vector<std::vector<Range>>;
 Slices slices_of(const Hypothesis& hypothesis, std::size_t depth);
 
 /// At most so many slices of blocks interleave.
-inline constexpr std::size_t most_interleaved = 8;
+inline constexpr std::size_t most_interleaved = 16;
 /// At most so many lanes take k in turn: two for each thread of a warp.
 inline constexpr std::size_t most_lanes = 64;
 /// At most so many places are tried at which to cut k in two.
@@ -126,10 +126,11 @@ bool suits(const Accumulator& accumulator, const fp16::Format& operands);
 /// than 1: even slices first, then interleaved ones, lanes and uneven ones, of each the fewest first. Shortened steps that
 /// are as long as their slices are left out: the unshortened ones are the same there.
 ///
-/// Even slices are as long as an equal share of k, rounded up to a multiple of 1, 16, 32 or 64. 2, 4 or 8 slices
-/// interleave by blocks of 8, 16, 32 or 64 that are whole steps; in chains 2 to 64 lanes, a power of two, do by blocks of 1,
-/// 2, 4 or 8, reduced in the accumulator's format. Uneven slices are cut at multiples of 16, or of the power of two above at
-/// which there are no more than 64, and reduced in the accumulator's format.
+/// Even slices are as long as an equal share of k, rounded up to a multiple of 1, 16, 32 or 64. 2 to 16 slices
+/// interleave by blocks of 8, 16, 32 or 64 that are whole steps, and are reduced in ascending order alone where they
+/// are no power of two; in chains 2 to 64 lanes, a power of two, do by blocks of 1, 2, 4 or 8, reduced in the
+/// accumulator's format. Uneven slices are cut at multiples of 16, or of the power of two above at which there are no
+/// more than 64, and reduced in the accumulator's format.
 std::vector<Hypothesis> hypotheses(const Problem& problem, std::size_t most_slices);
 
 /// Equal for hypotheses with the same sums of slices.

@@ -55,6 +55,7 @@ TEST_CASE(
       {"hopper/blackwell_fp32", in_turn(hopper, 16, 2), Reduction::fp32, Slicing::interleaved},
       {"hopper/blackwell_fp32", in_turn(hopper, 16, 4), Reduction::fp32, Slicing::interleaved},
       {"hopper/blackwell_fp32", in_turn(hopper, 32, 2), Reduction::fp32, Slicing::interleaved},
+      {"hopper/blackwell_fp32", in_turn(hopper, 16, 3), Reduction::fp32, Slicing::interleaved},
       {"fp32_fma_chain", in_turn(oracle::gemm::fp32_chain(), 8, 8), Reduction::fp32, Slicing::interleaved},
       {"fp16_fma_chain", in_turn(oracle::gemm::fp16_fma_chain(), 8, 2), Reduction::fp32,
        Slicing::interleaved},
@@ -102,6 +103,10 @@ TEST_CASE("explain_gemm: lanes and warps take what is left of k in turn, in any 
   } rows[] = {
       {104, 2, in_turn(oracle::gemm::tensor_core(hopper32, Output::binary32), 16, 2),
        "hopper/blackwell_fp32, blocks of 16 k to 2 slices in turn reduced by fp32"},
+      {200, 3, in_turn(oracle::gemm::tensor_core(hopper32, Output::binary32), 64, 3),
+       "hopper/blackwell_fp32, blocks of 64 k to 3 slices in turn reduced by fp32"},
+      {200, 12, in_turn(oracle::gemm::fp32_chain(), 8, 12),
+       "fp32_fma_chain, blocks of 8 k to 12 slices in turn reduced by fp32"},
       {99, 8, in_lanes(oracle::gemm::fp32_chain(), 1, 8),
        "fp32_fma_chain, k to 8 lanes in turn reduced by fp32 halving"},
       {99, 16, in_lanes(oracle::gemm::fp32_chain(), 4, 16),
