@@ -38,6 +38,7 @@ Finding finding_of(const RowOutcome& outcome, const DeviceFailures& failures) {
           .family = row.operation->family,
           .subject = std::string(name_of(row.subject)),
           .reference = row.subject == Subject::software_half ? "double arithmetic"
+                       : row.operation->is_held_to_itself    ? "the same instruction"
                        : is_tensor_core                      ? "tensor-core model"
                                                              : "software half",
           .domain = std::string(row.domain().meaning),

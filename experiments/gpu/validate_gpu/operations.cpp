@@ -89,7 +89,8 @@ void append_tensor_core(Operations& rows) {
                       .domain = nullptr,
                       .software = nullptr,
                       .oracle = nullptr,
-                      .subjects = {Subject::gpu}});
+                      .subjects = {Subject::gpu},
+                      .is_held_to_itself = !family.needs_model()});
   }
 }
 

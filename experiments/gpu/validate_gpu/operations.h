@@ -52,6 +52,7 @@ struct Operation {
   NumberType operand = {}, result = {};
   /// Whether NVIDIA's header promises the bits of NaN results; PTX leaves those of most instructions open.
   bool has_canonical_nans = false;
+  bool is_held_to_itself = false;  ///< a tensor core's result for derived operands to that for the first ones
   /// Its names in cuda_fp16.h, scalar and packed, where `name` does not tell; operators are called in words.
   std::array<std::string, 2> device_functions = {};
 };

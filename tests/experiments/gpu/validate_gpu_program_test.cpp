@@ -120,7 +120,9 @@ TEST_CASE("validate_gpu: families are chosen by the names that the verdict has f
   const std::string verdicts = test::content_of(fs::path(out) / "verdicts.csv");
   for (const char* line : {"\nhmin_nan,\"minimum, maximum\",software half,",
                            "\nhneg,sign and class,software half,", "\nhtanh_approx,functions,GPU,",
-                           "\nmma_m16n8k16_f16_one_product,tensor core,GPU,", "tensor core,recorded steps,"})
+                           "\nmma_m16n8k16_f16_one_product,tensor core,GPU,tensor core,tensor-core model,",
+                           "\nmma_m16n8k16_f16_permutation,tensor core,GPU,tensor core,the same instruction,",
+                           "tensor core,recorded steps,"})
     CHECK_MESSAGE(contains(verdicts, line), line);
   for (const char* line : {"\nhadd,", "\nhabs,"}) CHECK_MESSAGE(!contains(verdicts, line), line);
   CHECK(contains(chosen.output, "  65,536  "));  // of hneg
