@@ -55,7 +55,7 @@ Problem problem_of(const Options& options) {
   if (options.inputs.any_file()) return read_problem(options.inputs);
   const auto depth = static_cast<std::size_t>(options.example_depth);
   if (!options.inputs.by_cublas) return example_problem(depth, options.seed);
-  // As many outputs in FP16 as it takes to tell one order of FP32 sums from all others.
+  // The example has as many outputs as it takes, in FP16, to tell one order of FP32 sums from all others.
   Problem problem = example_operands(768, depth, 512, options.seed);
   problem.alpha = options.inputs.alpha;
   return problem;
