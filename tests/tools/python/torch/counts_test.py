@@ -22,7 +22,8 @@ def edges():
     """Where octaves and classes begin and end, beyond binary32 too, both neighbours of each, and 1,000 drawn numbers."""
     exponents = np.arange(-160, 132)
     fractions = (1, 1 + 2.0**-23, 2 - 2.0**-10, 2 - 2.0**-11, 2 - 2.0**-23)
-    middles = np.concatenate([np.ldexp(fraction, exponents) for fraction in fractions])
+    with np.errstate(over="ignore"):
+        middles = np.concatenate([np.ldexp(fraction, exponents) for fraction in fractions])
     near = np.concatenate([np.nextafter(middles, 0), middles, np.nextafter(middles, np.inf), [0, -0.0, np.inf, np.nan]])
     return torch.from_numpy(np.concatenate([near, -near, np.random.default_rng(1).normal(size=1000)]))
 

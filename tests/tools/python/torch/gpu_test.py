@@ -18,7 +18,7 @@ if not torch.cuda.is_available():
     print(f"skipped: PyTorch {torch.__version__} of {sys.executable} sees no GPU")
     raise SystemExit(3)
 
-from autocast_test import CALLS, class_of, listed_classes
+from autocast_test import CALLS, class_of, expected_class, listed_classes
 from counts_test import counted_on_device, edges
 from memory_test import TYPES
 from reveal_test import evaluate, leaves
@@ -122,10 +122,8 @@ class Autocast(Case):
         listed = listed_classes()
         for low, (operation, calls) in itertools.product((torch.float16, torch.bfloat16), CALLS.items()):
             for call, *shapes in calls[: 1 if operation == "attention_context" else None]:
-                casts_itself = low == torch.bfloat16 and listed[operation] == "FP32 output" and operation != "sum"
                 with self.subTest(operation=operation, low=low), torch.device(GPU), torch.autocast(GPU, dtype=low):
-                    expected = "FP32" if casts_itself else listed[operation]
-                    self.assertEqual(class_of(call, shapes, low), expected)
+                    self.assertEqual(class_of(call, shapes, low), expected_class(listed, operation, low))
 
 
 def requested():
@@ -162,7 +160,7 @@ class Memory(Case):
         make, shape = self.MODELS[name]
         return nn.Sequential(Copy(), make()), torch.randn(shape, device=GPU)
 
-    def allocated(self, name, policy, optimizer):
+    def taken(self, name, policy, optimizer):
         """At the end of the forward pass of the second step: weights, gradients, the optimizer's state, and what is saved;
         without the output, which nothing saves, and what libraries keep from the first step on as their workspace."""
         model, x = self.make(name)
@@ -171,7 +169,7 @@ class Memory(Case):
         for step in range(2):
             with torch.autocast(GPU, dtype=dtype or torch.float16, enabled=dtype is not None):
                 output = model(x)
-                allocated = requested() - output.untyped_storage().nbytes()
+                used = requested() - output.untyped_storage().nbytes()
             output.float().sum().backward()
             del output
             optimizer.step()
@@ -180,13 +178,13 @@ class Memory(Case):
                 state = [v for s in optimizer.state.values() for v in s.values() if torch.is_tensor(v) and v.is_cuda]
                 held = [*model.parameters(), *model.buffers(), *state, *(p.grad for p in model.parameters())]
                 rest = requested() - sum(t.untyped_storage().nbytes() for t in held)
-        return allocated - rest
+        return used - rest
 
     def test_a_step_takes_what_memory_says_with_a_gpu_and_without(self):
         torch.use_deterministic_algorithms(False)
         self.addCleanup(torch.use_deterministic_algorithms, True)
         for name, policy, optimizer in itertools.product(self.MODELS, TYPES, ("sgd", "adamw")):
-            used = self.allocated(name, policy, optimizer)
+            used = self.taken(name, policy, optimizer)
             for is_available in (True, False):
                 with mock.patch("torch.cuda.is_available", lambda: is_available):
                     found = halflab.torch.memory(*self.make(name), policy, optimizer, device=GPU)["total"]
@@ -202,13 +200,16 @@ class Kernels(Case):
         return found
 
     def test_functions(self):
+        """PyTorch computes them in float: half a ulp of 16 bits and a bit. Its sigmoid of bfloat16 flushes, and is left out."""
         functions = {"rcp": torch.reciprocal, "gelu": nn.functional.gelu, "silu": nn.functional.silu}
         names = ("exp", "exp2", "log", "log2", "sin", "cos", "tanh", "rsqrt", "erf", "sigmoid")
         functions.update({name: getattr(torch, name) for name in names})
         for name, kernel in functions.items():
-            self.assertEqual(self.held(kernel, name, "binary16").results, 65536)
-        for name in ("rcp", "exp", "log", "tanh", "erf", "sigmoid"):
-            self.assertEqual(self.held(functions[name], name, "bfloat16").results, 65536)
+            found = self.held(kernel, name, "binary16")
+            self.assertEqual(found.results, 65536)
+            self.assertLessEqual(found.most_ulp, 2, name)
+        for name in ("rcp", "exp", "log", "tanh", "erf"):
+            self.assertLessEqual(self.held(functions[name], name, "bfloat16").most_ulp, 1, name)
 
     def test_arithmetic_rounds_once(self):
         """In float, and then to 16 bits, which for these operations is as good as once (Figueroa 1995)."""
@@ -273,7 +274,7 @@ class Sums(Case):
             a, b = (torch.randn(n, n, generator=draw).to(getattr(torch, name.split()[0])).cuda() for _ in range(2))
             answer = halflab.explain_gemm(a, b, product(a, b))
             print(f"a product of {name}, {n} x {n} x {n}: {answer.verdict.splitlines()[0]}")
-            self.assertEqual(answer.summary["real_bugs"], 0)
+            self.assertEqual((answer.summary["real_bugs"], answer.summary["unexplained"]), (0, 0))
 
 
 if __name__ == "__main__":
