@@ -106,6 +106,13 @@ class Records(Case):
             self.assertEqual((row["max"], row["min_subnormal"]), (here.max, here.min_subnormal))
             self.assertEqual((row["precision_bits"], row["finite_values"]), (here.precision, here.finite_values))
 
+    def test_the_records_that_notebooks_read(self):
+        records = pathlib.Path(__file__).parents[3] / "experiments" / "records"
+        kept = [manifest.parent for manifest in records.glob("*/manifest.json")]
+        self.assertTrue(kept)
+        for directory in kept:
+            self.assertTrue(halflab.read_record(directory).verdict, directory)
+
 
 if __name__ == "__main__":
     unittest.main()
