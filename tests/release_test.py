@@ -79,13 +79,13 @@ class ContinuousIntegration(unittest.TestCase):
         self.assertTrue({"demo", "test"} <= set(commands) <= lab_commands(), commands)
 
     def test_a_name_of_a_part_goes_as_far_as_the_word(self):
-        self.assertEqual(parts_named_in("`.ci/run format sanitizers_programs`, .ci/run mpi: ..."),
-                         ["format", "sanitizers_programs", "mpi"])
+        self.assertEqual(parts_named_in("`.ci/run format sanitizers_programs`, .ci/run clusters: ..."),
+                         ["format", "sanitizers_programs", "clusters"])
 
     def test_parts_that_mount_are_allowed_to(self):
         workflow = text_of(".github/workflows/ci.yml")
         privileged = json.loads(re.search(r"contains\(fromJSON\('([^']*)'\), matrix\.part\) && '--privileged'", workflow)[1])
-        self.assertEqual(set(privileged), {"packages", "bochs", "slurm", "campaigns"} & set(parts()))
+        self.assertEqual(set(privileged), {"packages", "bochs", "clusters", "campaigns"} & set(parts()))
 
     def test_packages_are_installed_by_root_or_sudo(self):
         script = ('set -euo pipefail; say() { echo "ci: $*"; }; dpkg-query() { return 1; }; '
