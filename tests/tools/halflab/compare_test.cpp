@@ -183,6 +183,37 @@ TEST_CASE("halflab compare: NaNs and zeros are equal in bits, or as numbers wher
   CHECK(class_of({write<float>(directory / "n.npy", {NAN, 0}), x, "--ulp", "0"}) == "within");
 }
 
+TEST_CASE(
+    "halflab compare: a NaN is no number, nor the other infinity, in formats without NaN or infinity "
+    "either") {
+  const TemporaryDirectory directory;
+  const std::string large = write<float>(directory / "large.npy", {1000, 2000, 1}),
+                    nans = write<float>(directory / "nans.npy", {NAN, NAN, 1}),
+                    infinite = write<float>(directory / "infinite.npy", {INFINITY, INFINITY, 1}),
+                    negative = write<float>(directory / "negative.npy", {-INFINITY, -2000, 1});
+  for (const char* const format : {"e4m3", "e4m3_fnuz", "e2m1", "binary16"}) {
+    INFO(format);
+    CHECK(class_of({large, nans, "--as", format}) == "different");
+    CHECK(class_of({large, negative, "--as", format}) == "different");
+    CHECK(class_of({large, nans, "--as", format, "--ulp", "60000"}) == "different");
+    CHECK(class_of({large, infinite, "--as", format}) ==
+          (std::string(format) == "binary16" ? "different" : "within"));
+    const Json summary = summary_of({large, nans, "--as", format});
+    CHECK(summary.at("beyond").unsigned_integer() == 2);
+    CHECK(summary.at("one_nan").unsigned_integer() == 2);
+  }
+  const std::string text = run_halflab({"compare", large, nans, "--as", "e4m3"}).out;
+  CHECK(text.starts_with("different: at 2 places one side alone is a NaN"));
+}
+
+TEST_CASE("halflab compare: where NaNs differ in bits beside the signs of zeros, both are told") {
+  const TemporaryDirectory directory;
+  const std::string x = write<std::uint16_t>(directory / "a.npy", {0x7e00, 0x0000, 0x3c00}, {.type = "<f2"}),
+                    y = write<std::uint16_t>(directory / "b.npy", {0x7e01, 0x8000, 0x3c00}, {.type = "<f2"});
+  CHECK(summary_of({x, y}).at("explanation").string() ==
+        "only the signs of zeros and the bits of NaNs differ");
+}
+
 TEST_CASE("halflab compare: says which rounding one side went through, and none where none did") {
   const TemporaryDirectory directory;
   std::vector<float> values = normal(200'000);

@@ -24,8 +24,9 @@ int run(int argc, const char* const* argv, experiments::Streams streams) {
                 "names. The answer begins with its class: equal (the same bits), within (what --as or --ulp "
                 "asks for holds) or different. Bits: NaNs are equal where their bits are, and -0 is not +0. "
                 "--as and --ulp compare numbers: any two NaNs are equal, a NaN and a number never are, -0 is "
-                "+0, and an infinity comes one step after the largest finite number. Where A and B are "
-                "stored in two formats, steps are counted in the coarser one unless --as says otherwise. "
+                "+0, and an infinity comes one step after the largest finite number; so does what is too "
+                "large for a format that has a NaN but no infinity. Where A and B are stored in two formats, "
+                "steps are counted in the coarser one unless --as says otherwise. "
                 "Integers and the like must have the same bits. "
                 "Exit code 0: equal or within; 1: different; 2: bad usage or input."},
        .options = [&](experiments::CommandLine& command_line) { bind(command_line, options); },

@@ -12,7 +12,7 @@
 
 #include "experiments/frame/parallel.h"
 #include "fp16/bulk.h"
-#include "fp16/neighbours.h"
+#include "fp16/comparison.h"
 #include "tools/halflab/compare/findings.h"
 #include "tools/halflab/compare/pair_reader.h"
 #include "tools/halflab/elements.h"
@@ -84,20 +84,36 @@ void add_difference(Bits<F> a, Bits<F> b, Counts& counts) {
   counts.largest = std::max(counts.largest, std::fabs(fp16::decode<F>(a) - fp16::decode<F>(b)));
 }
 
-/// How far apart numbers are, as codes of the format of comparison.
+/// A number's place among those of the format of comparison.
+struct Place {
+  bool is_nan;
+  std::int64_t ordinal;  ///< of no NaN
+};
+
 template <const fp16::Format& F>
-void add_distances(std::span<const Bits<F>> a, std::span<const Bits<F>> b, std::uint64_t allowed,
-                   Counts& counts) {
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const bool nan_a = fp16::is_nan<F>(a[i]), nan_b = fp16::is_nan<F>(b[i]);
-    if (nan_a != nan_b) {
-      ++counts.beyond;
-      continue;
-    }
-    const std::uint64_t distance = nan_a ? 0 : fp16::ulp_distance<F>(a[i], b[i]);
-    counts.by_ulp.add(distance);
-    counts.beyond += distance > allowed;
+Place place_of(Bits<F> stored) {
+  const bool is_nan = fp16::is_nan<F>(stored);
+  return {is_nan, is_nan ? 0 : fp16::ordinal<F>(stored)};
+}
+
+/// Of a number and its code in F, which is a NaN also where F has no infinity and the number is too large.
+template <const fp16::Format& F, class Number>
+Place place_of(Bits<F> code, Number number) {
+  if (std::isnan(number)) return {true, 0};
+  if (!fp16::is_nan<F>(code)) return {false, fp16::ordinal<F>(code)};
+  const std::int64_t beyond = fp16::ordinal<F>(fp16::max_finite_bits<F>) + 1;
+  return {false, std::signbit(number) ? -beyond : beyond};
+}
+
+void add_distance(Place a, Place b, std::uint64_t allowed, Counts& counts) {
+  if (a.is_nan != b.is_nan) {
+    ++counts.beyond;
+    return;
   }
+  const auto x = static_cast<std::uint64_t>(a.ordinal), y = static_cast<std::uint64_t>(b.ordinal);
+  const std::uint64_t distance = a.ordinal < b.ordinal ? y - x : x - y;
+  counts.by_ulp.add(distance);
+  counts.beyond += distance > allowed;
 }
 
 /// One pair's elements, counted.
@@ -131,7 +147,8 @@ class Counter {
       if (a[i] != b[i]) add_differing<F>(a[i], b[i], block, i);
     }
     if (F == pair_.format->format) {
-      add_distances<F>(a, b, allowed_, counts_);
+      for (std::uint64_t i = 0; i < block.count; ++i)
+        add_distance(place_of<F>(a[i]), place_of<F>(b[i]), allowed_, counts_);
     } else {
       with_numbers(pair_, block, [&](const auto& numbers) { add_rounded(numbers); });
     }
@@ -159,7 +176,8 @@ class Counter {
     with_format(pair_.format->format, [&]<const fp16::Format & F>() {
       const auto a = codes_of<F>(std::span<const Number>(numbers.a)),
                  b = codes_of<F>(std::span<const Number>(numbers.b));
-      add_distances<F>(a, b, allowed_, counts_);
+      for (std::size_t i = 0; i < a.size(); ++i)
+        add_distance(place_of<F>(a[i], numbers.a[i]), place_of<F>(b[i], numbers.b[i]), allowed_, counts_);
     });
   }
 

@@ -180,9 +180,11 @@ std::vector<Explanation> explanations(const Counts& counts, const RoundingFound&
     add(fmt::format("A is B cut off (rounded toward zero) to {}", format), to.a_truncated, !to.inexact_a);
     add(fmt::format("B is A cut off (rounded toward zero) to {}", format), to.b_truncated, !to.inexact_b);
   });
-  add("A has zeros where B has subnormal numbers", counts.flushed_a, true);
-  add("B has zeros where A has subnormal numbers", counts.flushed_b, true);
-  add("only the signs of zeros differ", counts.zero_signs, true);
+  const std::string_view flushed_nans = counts.nan_bits > 0 ? ", and NaNs of other bits" : "";
+  add(fmt::format("A has zeros where B has subnormal numbers{}", flushed_nans), counts.flushed_a, true);
+  add(fmt::format("B has zeros where A has subnormal numbers{}", flushed_nans), counts.flushed_b, true);
+  add(fmt::format("only the signs of zeros {}differ", counts.nan_bits > 0 ? "and the bits of NaNs " : ""),
+      counts.zero_signs, true);
   if (counts.nan_bits == counts.differing && counts.nan_bits > 0)
     found.push_back({"only the bits of NaNs differ", counts.nan_bits, true});
   return found;
