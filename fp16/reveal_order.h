@@ -32,14 +32,16 @@ struct RevealMasks {
 };
 
 /// For terms and results of a format that are summed in it or in binary32 (of binary32: or in binary64). The ones are the
-/// smallest subnormal, so that as many are counted as the format has significands.
+/// smallest subnormal, so that as many are counted as the format has significands. M absorbs as many as a quarter of its
+/// last digit holds: what lies below M, a power of two, is twice as dense as what lies above.
 constexpr RevealMasks masks_for(const Format& format) {
   if (format.precision >= binary32.precision)
     return {.large = detail::power_of_two(format.emax() - 27), .one = 1, .most_ones = std::size_t{1} << 24};
   const bool is_wide = format.exponent_bits >= 8;  // its subnormals lie below what others keep
+  const int absorbed = is_wide ? format.precision : format.emax() - format.emin() - 2;  // log2
   return {.large = detail::power_of_two(is_wide ? format.emax() - 27 : format.emax()),
           .one = is_wide ? 1 : format.min_subnormal(),
-          .most_ones = std::size_t{1} << format.precision};
+          .most_ones = std::size_t{1} << std::min(format.precision, absorbed)};
 }
 
 /// The results of a box that are no counts: it is no sum of its terms, or has another order each time.

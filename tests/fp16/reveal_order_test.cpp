@@ -104,6 +104,33 @@ TEST_CASE("reveal_order: sums longer than a format counts are asked for in block
   CHECK(reveal_order(small, 20, masks_for(e5m2)).depth() == 19);
 }
 
+TEST_CASE("reveal_order: the large number absorbs the ones in every format, however few its exponents") {
+  const auto check = []<const Format & F>() {
+    CAPTURE(name_of(F));
+    for (const std::size_t leaves : {3, 8, 21}) {
+      const auto of = [&](auto sum) { return reveal_order(in_format<F>(sum), leaves, masks_for(F)); };
+      const auto exactly = [&](auto sum) {
+        return reveal_order(in_format<binary64>(sum), leaves, masks_for(binary64));
+      };
+      CHECK(of([](auto codes) { return sum_sequential<F>(codes); }) ==
+            exactly([](auto codes) { return sum_sequential<binary64>(codes); }));
+      CHECK(of([](auto codes) { return sum_pairwise<F>(codes); }) ==
+            exactly([](auto codes) { return sum_pairwise<binary64>(codes); }));
+    }
+  };
+  check.operator()<binary32>();
+  check.operator()<tf32>();
+  check.operator()<bfloat16>();
+  check.operator()<binary16>();
+  check.operator()<e5m2>();
+  check.operator()<e4m3>();
+  check.operator()<e5m2_fnuz>();
+  check.operator()<e4m3_fnuz>();
+  check.operator()<e3m2>();
+  check.operator()<e2m3>();
+  check.operator()<e2m1>();
+}
+
 TEST_CASE("reveal_order: the tensor-core model adds as many terms at one time as its architecture") {
   for (const TensorCore& core : tensor_cores) {
     CAPTURE(core.name);
