@@ -51,6 +51,13 @@ TEST_CASE("halflab reveal: each of our orders is found by its name, with its ari
                                                           : dtype;
       CHECK(summary.at("arithmetic").string() == arithmetic);
     }
+    for (const std::string dtype : {"e5m2", "e4m3", "e3m2", "e2m3", "e2m1"}) {
+      INFO(order);
+      INFO(dtype);
+      const Json summary = summary_of({"--order", order, "--dtype", dtype, "--terms", "19", "--trials", "0"});
+      CHECK(summary.at("known_as").string().find(order) != std::string::npos);
+      CHECK(summary.at("arithmetic").string() == "none");  // nothing was tried
+    }
   }
 }
 
@@ -107,7 +114,10 @@ TEST_CASE("halflab reveal: functions of Python are asked in a process of their o
                                            "float(v)\n    return s\n"
                                            "def exact(x):\n    import math\n    return math.fsum(x)\n"
                                            "def broken(x):\n    raise ValueError('no sum')\n"
-                                           "def product(x):\n    return x[0] * 2\n";
+                                           "def product(x):\n    return x[0] * 2\n"
+                                           "def interrupted(x):\n    import os, signal\n    "
+                                           "os.kill(os.getppid(), signal.SIGINT)\n    "
+                                           "os.kill(os.getpid(), signal.SIGINT)\n";
   ::setenv("PYTHONPATH", directory.path().c_str(), 1);
   const auto summary = [&](const std::string& box, const std::string& dtype) {
     return summary_of({"--python", box, "--interpreter", interpreter, "--dtype", dtype, "--terms", "20"});
@@ -134,6 +144,8 @@ TEST_CASE("halflab reveal: functions of Python are asked in a process of their o
   check_refused("no_such_boxes:sum", "failed: ModuleNotFoundError: No module named 'no_such_boxes'");
   check_refused("boxes:product", "is no sum in a fixed order");
   check_refused("boxes", "must be MODULE:FUNCTION");
+  CHECK(run_halflab({"reveal", "--python", "boxes:interrupted", "--interpreter", interpreter}).exit_code ==
+        130);
   const test::CommandRun run =
       run_halflab({"reveal", "--python", "boxes:chain", "--interpreter", "/nowhere/python"});
   CHECK(run.exit_code == 2);

@@ -10,15 +10,17 @@
 #include <stdexcept>
 #include <system_error>
 
+#include "experiments/frame/interrupt.h"
 #include "tools/halflab/reveal/boxes.h"
 
 namespace halflab::reveal {
 namespace {
 
 /// Reads a count and as many doubles, and writes a zero byte and a double, until nothing comes; where something fails, a
-/// length as a byte and as much text. What the function prints goes to stderr.
+/// length as a byte and as much text. What the function prints goes to stderr. Ctrl-C ends it without a word.
 constexpr const char* script = R"(
-import importlib, os, struct, sys
+import importlib, os, signal, struct, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 answers = os.fdopen(os.dup(1), "wb")
 os.dup2(2, 1)
 module, name, dtype = sys.argv[1:]
@@ -117,6 +119,7 @@ class PythonProcess {
     if (text_length > 0) fail_with(text_length);
     double result = 0;
     receive(std::as_writable_bytes(std::span(&result, 1)));
+    experiments::throw_if_interrupted();
     return result;
   }
 
@@ -144,7 +147,11 @@ class PythonProcess {
     while (!bytes.empty()) {
       const ssize_t got = ::read(answers_, bytes.data(), bytes.size());
       if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) fail(got == 0 ? 0 : errno);
+      if (got <= 0) {
+        const int error = got == 0 ? 0 : errno;
+        experiments::throw_if_interrupted();  // Ctrl-C ends the function, too
+        fail(error);
+      }
       bytes = bytes.subspan(static_cast<std::size_t>(got));
     }
   }

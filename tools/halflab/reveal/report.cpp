@@ -21,7 +21,7 @@ std::string known_as(const Findings& found) {
 }
 
 bool is_explained(const Findings& found) {
-  return !found.replays.empty() && found.replays.front().equal == found.trials;
+  return found.trials > 0 && !found.replays.empty() && found.replays.front().equal == found.trials;
 }
 
 const SummaryOf<Findings> summary{
