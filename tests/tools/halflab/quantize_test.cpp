@@ -224,6 +224,25 @@ TEST_CASE(
   }
 }
 
+TEST_CASE(
+    "halflab quantize: a tensor whose scale is beyond binary32 is told to overflow, and is not called "
+    "exact") {
+  const TemporaryDirectory directory;
+  const std::string file = write(directory / "d.npy", "<f8", "(3,)", std::vector<double>{1e300, 1e290, 3});
+  const CommandRun run = run_halflab({"quantize", file, "--format", "e4m3", "--per-tensor-scale"});
+  CHECK(run.out.starts_with("e4m3 is off by 100.0 % of the norm of what stays finite of these tensors"));
+  CHECK(run.out.find("2 finite values become NaN or infinite") != std::string::npos);
+}
+
+TEST_CASE("halflab quantize: a tensor of which nothing is left is the worst") {
+  const TemporaryDirectory directory;
+  std::filesystem::create_directory(directory / "in");
+  write(directory / "in/v.npy", "<f4", "(2,)", std::vector<float>{0.1f, 0.2f});
+  write(directory / "in/w.npy", "<f4", "(2,)", std::vector<float>{1e6f, 1e6f});
+  const std::string out = run_halflab({"quantize", directory / "in", "--format", "binary16"}).out;
+  CHECK(out.find("; of w nothing is left.") != std::string::npos);
+}
+
 TEST_CASE("halflab quantize: stochastic bits follow the seed alone") {
   const TemporaryDirectory directory;
   const std::string file = write(directory / "w.npy", "<f4", "(8, 64)", weights(512)),

@@ -152,7 +152,7 @@ class BlockEncoding {
 };
 
 /// The scale that makes the largest finite magnitude the format's: the nearest binary32, or the next one where by the nearest
-/// one a value would overflow. 1 where all is zero.
+/// one a value would overflow, and binary32's largest where that is too small. 1 where all is zero.
 template <const fp16::Format& F>
 float scalar_scale(std::span<const double> values, fp16::Rounding rounding) {
   double smallest = 0, largest = 0;
@@ -161,8 +161,9 @@ float scalar_scale(std::span<const double> values, fp16::Rounding rounding) {
     smallest = std::min(smallest, value);
     largest = std::max(largest, value);
   }
-  const auto scale = static_cast<float>(std::max(-smallest, largest) / F.max());
-  if (!std::isfinite(scale) || largest == smallest) return 1.0f;
+  if (largest == smallest) return 1.0f;
+  constexpr float most = std::numeric_limits<float>::max();
+  const auto scale = static_cast<float>(std::min<double>(std::max(-smallest, largest) / F.max(), most));
   // Stochastic rounding may go either way.
   const bool is_random = rounding == fp16::Rounding::stochastic;
   const auto overflows = [&](double value, fp16::Rounding outwards) {
@@ -172,7 +173,7 @@ float scalar_scale(std::span<const double> values, fp16::Rounding rounding) {
   };
   const bool is_too_small = overflows(smallest, fp16::Rounding::toward_negative) ||
                             overflows(largest, fp16::Rounding::toward_positive);
-  return is_too_small ? std::nextafter(scale, std::numeric_limits<float>::max()) : scale;
+  return is_too_small ? std::nextafter(scale, most) : scale;
 }
 
 /// A cast of numbers that are read as `Number`.

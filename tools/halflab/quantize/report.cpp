@@ -75,10 +75,10 @@ std::string answer(const TensorFound& total, const Recipe& recipe, const std::st
     return fmt::format("{} keeps nothing of these tensors: all that is not zero becomes NaN or infinite.",
                        recipe.format_name);
   const double error = total.relative_error();
-  const std::string off = error == 0 && total.lost == 0
-                              ? fmt::format("{} holds these tensors exactly", recipe.format_name)
-                              : fmt::format("{} is off by {} of these tensors' norm ({:.3g} dB)",
-                                            recipe.format_name, percent(error), total.sqnr());
+  const char* const kept = total.lost == 0 ? "these tensors" : "what stays finite of these tensors";
+  const std::string off = error == 0 ? fmt::format("{} holds {} exactly", recipe.format_name, kept)
+                                     : fmt::format("{} is off by {} of the norm of {} ({:.3g} dB)",
+                                                   recipe.format_name, percent(error), kept, total.sqnr());
   return fmt::format("{}, in {:.3g} bits a value{}.", off, total.bits_per_value(),
                      error > 0 ? of_tensors : "");
 }
@@ -111,7 +111,9 @@ std::string nonfinite_sentence(const TensorFound& total, const Recipe& recipe) {
 std::string worst_tensor(const Findings& found) {
   if (found.tensors.size() < 2) return {};
   const TensorFound& worst = *std::ranges::max_element(found.tensors, {}, &TensorFound::relative_error);
-  return fmt::format("; the worst is {}, by {}", worst.name, percent(worst.relative_error()));
+  return worst.has_nothing_left()
+             ? fmt::format("; of {} nothing is left", worst.name)
+             : fmt::format("; the worst is {}, by {}", worst.name, percent(worst.relative_error()));
 }
 
 TextTable verdict_table(const Findings& found) {
