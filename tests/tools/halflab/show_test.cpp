@@ -79,6 +79,11 @@ TEST_CASE("halflab show: 2048 + 1 is a tie, with every bit of it") {
   CHECK(row(formats, "format", "e4m3").at("flags").string() == "overflow, inexact");
 }
 
+TEST_CASE("halflab show: below the smallest number of a format without zero there is no way between two") {
+  const std::string out = run_halflab({"show", "1e-39", "--format", "e8m0"}).out;
+  CHECK(out.find("too large: no number of the format is smaller.") != std::string::npos);
+}
+
 TEST_CASE("halflab show: 0x is a code without p and a value with it, and -1.5 is no option") {
   CHECK(code_of({"0x3c01"}) == "0x3c01");
   CHECK(code_of({"-0x3c01"}) == "0xbc01");

@@ -145,6 +145,8 @@ std::string rounded_sentence(const Findings& found) {
     return fmt::format("{}: {} lies halfway between {} and {}, and the code of {} is the even one.", is,
                        shortened(*found.exact, found.exact_text), inner, outer, found.result.brief);
   const double error = ratio(*exact_value(*found.format, found.result.code) + -*found.exact, *found.exact);
+  if (inner_code == found.result.code && error > 0)
+    return fmt::format("{}, {}: no number of the format is smaller.", is, deviation(error));
   return fmt::format("{}, {}: it lies {} of the way from {} to {}.", is, deviation(error),
                      share_of_way(discarded.fraction), inner, outer);
 }
