@@ -19,6 +19,14 @@ fs::path path_of(int descriptor) {
   return fmt::format("/proc/self/fd/{}", descriptor);
 }
 
+/// Of a file without a name that can be given one, or negative where the file system has none or /proc is absent.
+int open_nameless(const fs::path& folder) {
+  const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  if (descriptor < 0 || ::access(path_of(descriptor).c_str(), W_OK) == 0) return descriptor;
+  ::close(descriptor);
+  return -1;
+}
+
 /// Devices and pipes are written to, and what /dev/stdout leads to. To take the name of one would destroy it: of /dev/null, for
 /// all programs.
 bool keeps_its_place(const fs::path& file) {
@@ -44,7 +52,7 @@ WholeFile::WholeFile(fs::path file) : file_(std::move(file)), temporary_(file_) 
   }
   temporary_ += fmt::format(".partial-{}", ::getpid());
   const fs::path folder = file_.has_parent_path() ? file_.parent_path() : ".";
-  nameless_ = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+  nameless_ = open_nameless(folder);
   errno = 0;
   stream_.open(nameless_ < 0 ? temporary_ : path_of(nameless_), std::ios::binary);
 }

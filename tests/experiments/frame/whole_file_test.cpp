@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,6 +58,29 @@ TEST_CASE("of a file that a killed process was writing nothing is left, where fi
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(WIFSIGNALED(status));
   CHECK(fs::is_empty(directory.path()));
+}
+
+TEST_CASE("a whole file is written where /proc is absent") {
+  const TemporaryDirectory directory;
+  constexpr int cannot_hide = 3;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(::geteuid() == 0 ? CLONE_NEWNS : CLONE_NEWNS | CLONE_NEWUSER) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", "/proc", "tmpfs", 0, nullptr) != 0)
+      ::_exit(cannot_hide);
+    experiments::write_file(directory / "file", "whole");
+    ::_exit(0);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == cannot_hide) {
+    MESSAGE("skipped: this process may not hide /proc");
+    return;
+  }
+  CHECK(status == 0);
+  CHECK(content_of(directory / "file") == "whole");
+  CHECK(std::distance(fs::directory_iterator(directory.path()), {}) == 1);
 }
 
 TEST_CASE("a device or a pipe is written to and keeps its name") {
