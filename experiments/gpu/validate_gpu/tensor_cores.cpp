@@ -129,14 +129,19 @@ bool take_the_same_products(const probes::TensorCoreInstruction& a, const probes
 
 constexpr std::size_t most_counterexamples = 8;
 
-std::vector<std::uint32_t> parse_row(std::string_view line, std::size_t columns, const std::string& place) {
+/// The factors of so many products, c, d of 32 and d of 16 bits.
+std::vector<std::uint32_t> parse_row(std::string_view line, std::size_t products, const std::string& place) {
+  const std::size_t columns = 2 * products + 3;
   std::vector<std::uint32_t> values;
   for (const auto& cell : std::views::split(line, ',')) {
     const std::string_view text(cell.begin(), cell.end());
     std::uint32_t value = 0;
+    const std::size_t column = values.size();
+    const int bits = column == 2 * products || column == 2 * products + 1 ? 32 : 16;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (error != std::errc{} || end != text.data() + text.size())
-      throw std::runtime_error(fmt::format("{}: '{}' is not a hexadecimal number of 32 bits", place, text));
+    if (error != std::errc{} || end != text.data() + text.size() || std::uint64_t{value} >> bits != 0)
+      throw std::runtime_error(
+          fmt::format("{}: '{}' is not a hexadecimal number of {} bits", place, text, bits));
     values.push_back(value);
   }
   if (values.size() != columns)
@@ -231,7 +236,7 @@ std::vector<VectorOutcome> check_vectors(const std::filesystem::path& folder, co
   VectorOutcome wide{.accumulator = "f32"}, narrow{.accumulator = "f16"};
   for (int number = 2; std::getline(stream, line); ++number) {
     const std::vector<std::uint32_t> values =
-        parse_row(line, columns, fmt::format("{}, line {}", path, number));
+        parse_row(line, products, fmt::format("{}, line {}", path, number));
     std::vector<std::uint16_t> factors(2 * products);
     std::ranges::transform(values | std::views::take(2 * products), factors.begin(),
                            [](std::uint32_t value) { return static_cast<std::uint16_t>(value); });

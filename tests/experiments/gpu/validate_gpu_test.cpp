@@ -431,5 +431,8 @@ TEST_CASE("validate_gpu: recorded tensor-core steps are held to the model") {
   refuses("a0,b0,c_f32,d_f32,d_f16\n", "with 4 products");
   refuses(header + "3c00\n", "line 2: 1 cells; the header has 11");
   refuses(header + "3c00,3c00,0,0,3c00,3c00,0,0,3f800000,xyz,4200\n", "'xyz'");
+  refuses(header + "53c00,3c00,0,0,3c00,3c00,0,0,3f800000,40400000,4200\n",
+          "line 2: '53c00' is not a hexadecimal number of 16 bits");
+  refuses(header + "3c00,3c00,0,0,3c00,3c00,0,0,3f800000,40400000,14200\n", "'14200'");
   CHECK(vector_findings(std::nullopt, file).front().obstacle == "needs HALFLAB_DATA_DIR");
 }
