@@ -234,7 +234,7 @@ auto total_of(auto field) {
 const SummaryOf<std::vector<Finding>> summary{
     {{"rows", "operations by subjects", [](auto& findings) { return findings.size(); }},
      {"rows_run", "of these run, at least in part", rows_where(&Finding::ran)},
-     {"rows_not_run", "of these not run: what they need is missing",
+     {"rows_not_run", "of these not begun, or what they need is missing",
       rows_where([](auto& f) { return !f.ran(); })},
      {"rows_failed", "with a mismatch that is not documented, or that the device failed at",
       rows_where(&Finding::failed)},
