@@ -144,6 +144,30 @@ TEST_CASE("halflab compare: the first difference is the first by index, in every
   }
 }
 
+TEST_CASE("halflab compare: with --ulp the first difference is the first that is farther apart") {
+  const TemporaryDirectory directory;
+  const std::vector<float> a(1000, 1.0f);
+  std::vector<float> b(1000, std::nextafter(1.0f, 2.0f));
+  for (const std::string step : {"step_1", "step_10"}) {
+    write(directory / "a" / (step + ".npy"), a);
+    write(directory / "b" / (step + ".npy"), b);
+    b[777] = 1.5f;
+  }
+  const auto out = [&](const std::vector<std::string>& words) {
+    std::vector<std::string> all{"compare", directory / "a", directory / "b"};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_halflab(all).out;
+  };
+  CHECK(out({}).find("The first difference is in step_1 at (0,): 1 (") != std::string::npos);
+  for (const std::vector<std::string>& words : {std::vector<std::string>{"--ulp", "1"},
+                                                {"--as", "binary16"},
+                                                {"--as", "binary64", "--ulp", "536870912"}}) {
+    INFO(words.back());
+    CHECK(out(words).find("The first difference beyond that is in step_10 at (777,): 1 (") != std::string::npos);
+  }
+  CHECK(out({"--ulp", "4194304"}).find("The first difference") == std::string::npos);
+}
+
 TEST_CASE("halflab compare: distances are counted in steps of the format of comparison") {
   const TemporaryDirectory directory;
   const std::vector<std::uint16_t> a{0x3c00, 0x3c00, 0x8001, 0x7bff, 0x0000, 0x3c00},

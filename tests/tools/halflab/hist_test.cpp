@@ -436,6 +436,22 @@ TEST_CASE("halflab hist: what a scale cannot keep is not called kept, and what d
         std::string::npos);
 }
 
+TEST_CASE("halflab hist: what is all zero in FP16 is not said to have nothing to lose, and formats are named") {
+  const TemporaryDirectory directory;
+  for (const char* const folder : {"z", "f"}) std::filesystem::create_directory(directory / folder);
+  const auto out = [&](const std::string& folder) { return run_halflab({"hist", directory / folder}).out; };
+  write<std::uint16_t>(directory / "z/flushed.npy", "<f2", {0x0000, 0x8000});
+  CHECK(out("z").starts_with(
+      "No value is other than zero. 1 tensor stored as binary16 holds nothing but zeros: whether all was zero "
+      "before it was stored cannot be told."));
+  write<std::uint16_t>(directory / "z/other.npy", "<f2", {0x0000, 0x3c00});
+  write<float>(directory / "z/plain.npy", "<f4", {0, 0});
+  CHECK(out("z").find("1 tensor stored as binary16 holds nothing but zeros, first flushed: ") !=
+        std::string::npos);
+  write<float>(directory / "f/plain.npy", "<f4", {0, 0});
+  CHECK(out("f").starts_with("There is nothing to lose: no value is other than zero."));
+}
+
 TEST_CASE("halflab hist: block formats count scales, the dead zone and clipping, and name the worst block") {
   const TemporaryDirectory directory;
   std::vector<float> values(7 * 40);

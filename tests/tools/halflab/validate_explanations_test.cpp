@@ -49,6 +49,30 @@ TEST_CASE("halflab validate: names the deviation that was planted") {
   }) == "");
 }
 
+TEST_CASE(
+    "halflab validate: explanations that the results do not tell apart are all counted, and one is named") {
+  const TemporaryDirectory directory;
+  const std::string x = directory / "x.npy", y = directory / "y.npy";
+  std::ofstream(x, std::ios::binary) << test::npy_file(test::npy_dictionary("<f4", "False", "(2,)"),
+                                                       test::bytes_of(std::vector<float>{1e5f, -2e6f}));
+  write(y, {0x7bff, 0xfbff});
+  const auto summary = [&](const std::string& operation, const std::vector<std::string>& files) {
+    std::vector<std::string> words{"validate", operation, "--json"};
+    words.insert(words.end(), files.begin(), files.end());
+    return run_halflab(words).json().at("summary");
+  };
+  CHECK(summary("cast", {x, y}).at("rivals").unsigned_integer() > 0);
+  CHECK(run_halflab({"validate", "cast", x, y})
+            .out.find(" So does this, which these results do not tell from it: ") != std::string::npos);
+  // On all operands truncation is something else than a negative infinity's direction.
+  Trial tanh("tanh");
+  CHECK(tanh.validate([](const Operands& operands) {
+              return fp16::math::tanh(operands[0], {.rounding = fp16::Rounding::toward_zero}).bits;
+            })
+            .at("rivals")
+            .unsigned_integer() == 0);
+}
+
 TEST_CASE("halflab validate: of a flush and a rounding together both are named") {
   Trial multiply("multiply", {"--count", "100000"});
   for (const auto& [flushes, reads, text] :

@@ -44,10 +44,11 @@ struct Counts {
   std::uint64_t one_infinite = 0;  ///< an infinity and another number
   std::uint64_t flushed_a = 0;     ///< a zero in A where B is subnormal
   std::uint64_t flushed_b = 0;
-  std::uint64_t beyond = 0;       ///< farther apart than --ulp allows (0 without); a NaN and a number always
-  double largest = 0;             ///< |a - b|, infinite where one of them is; without NaNs
-  UlpHistogram by_ulp;            ///< in the format of comparison, of all but one_nan
-  std::vector<Difference> first;  ///< of the differing, by index
+  std::uint64_t beyond = 0;  ///< farther apart than --ulp allows (0 without); a NaN and a number always
+  double largest = 0;        ///< |a - b|, infinite where one of them is; without NaNs
+  UlpHistogram by_ulp;       ///< in the format of comparison, of all but one_nan
+  std::vector<Difference>
+      first;  ///< of the differing, or of those beyond where numbers are asked for, by index
 
   Counts& operator+=(const Counts& other);
   void add_first(const Difference& difference);

@@ -105,22 +105,24 @@ Place place_of(Bits<F> code, Number number) {
   return {false, std::signbit(number) ? -beyond : beyond};
 }
 
-void add_distance(Place a, Place b, std::uint64_t allowed, Counts& counts) {
+/// Whether they are farther apart than is allowed.
+bool add_distance(Place a, Place b, std::uint64_t allowed, Counts& counts) {
   if (a.is_nan != b.is_nan) {
     ++counts.beyond;
-    return;
+    return true;
   }
   const auto x = static_cast<std::uint64_t>(a.ordinal), y = static_cast<std::uint64_t>(b.ordinal);
   const std::uint64_t distance = a.ordinal < b.ordinal ? y - x : x - y;
   counts.by_ulp.add(distance);
   counts.beyond += distance > allowed;
+  return distance > allowed;
 }
 
 /// One pair's elements, counted.
 class Counter {
  public:
-  Counter(const PairFound& pair, const PairReader& reader, std::uint64_t allowed)
-      : pair_(pair), reader_(reader), allowed_(allowed) {}
+  Counter(const PairFound& pair, const PairReader& reader, const Findings& found)
+      : pair_(pair), reader_(reader), allowed_(found.ulp), asks_bits_(found.asks_bits) {}
 
   Counts counts() && { return std::move(counts_); }
 
@@ -148,9 +150,9 @@ class Counter {
     }
     if (F == pair_.format->format) {
       for (std::uint64_t i = 0; i < block.count; ++i)
-        add_distance(place_of<F>(a[i]), place_of<F>(b[i]), allowed_, counts_);
+        add_distance(place_of<F>(a[i]), place_of<F>(b[i]), block, i);
     } else {
-      with_numbers(pair_, block, [&](const auto& numbers) { add_rounded(numbers); });
+      with_numbers(pair_, block, [&](const auto& numbers) { add_rounded(block, numbers); });
     }
   }
 
@@ -168,23 +170,31 @@ class Counter {
         add_differing<fp16::binary64>(code_a, code_b, block, i);
       }
     }
-    add_rounded(numbers);
+    add_rounded(block, numbers);
   }
 
   template <class Number>
-  void add_rounded(const Numbers<Number>& numbers) {
+  void add_rounded(const PairReader::Block& block, const Numbers<Number>& numbers) {
     with_format(pair_.format->format, [&]<const fp16::Format & F>() {
       const auto a = codes_of<F>(std::span<const Number>(numbers.a)),
                  b = codes_of<F>(std::span<const Number>(numbers.b));
       for (std::size_t i = 0; i < a.size(); ++i)
-        add_distance(place_of<F>(a[i], numbers.a[i]), place_of<F>(b[i], numbers.b[i]), allowed_, counts_);
+        add_distance(place_of<F>(a[i], numbers.a[i]), place_of<F>(b[i], numbers.b[i]), block, i);
     });
+  }
+
+  void add_distance(Place a, Place b, const PairReader::Block& block, std::uint64_t i) {
+    if (compare::add_distance(a, b, allowed_, counts_) && !asks_bits_) add_first(block, i);
   }
 
   template <const fp16::Format& F>
   void add_differing(Bits<F> a, Bits<F> b, const PairReader::Block& block, std::uint64_t i) {
     ++counts_.differing;
     add_difference<F>(a, b, counts_);
+    if (asks_bits_) add_first(block, i);
+  }
+
+  void add_first(const PairReader::Block& block, std::uint64_t i) {
     const std::uint64_t index = reader_.index(block.first + i);
     if (counts_.first.size() < Counts::most_first || index < counts_.first.back().index)
       counts_.add_first({.index = index,
@@ -195,6 +205,7 @@ class Counter {
   const PairFound& pair_;
   const PairReader& reader_;
   const std::uint64_t allowed_;
+  const bool asks_bits_;
   Counts counts_;
 };
 
@@ -225,7 +236,7 @@ void compare_elements(Findings& found, experiments::Run& run) {
   for_each_piece(
       found, run, "compare", [](const PairFound&) { return true; },
       [&](PairReader& reader, const PairFound& pair) {
-        Counter counter(pair, reader, found.ulp);
+        Counter counter(pair, reader, found);
         for (auto block = reader.next(); block.count > 0; block = reader.next()) counter.add(block);
         return std::move(counter).counts();
       },

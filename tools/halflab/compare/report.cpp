@@ -120,7 +120,7 @@ struct DifferenceRow {
 
 const TableOf<DifferenceRow> differences_table{
     .name = "differences",
-    .rows = "each of the first differences of a tensor",
+    .rows = "each of the first differences of a tensor; with --as or --ulp of those beyond them",
     .columns = {{"tensor", "", [](auto& row) { return row.pair.name; }},
                 {"index", "", [](auto& row) { return index_text(row.pair, row.difference); }},
                 {"a", "", [](auto& row) { return value_text(row.difference.code_a, *row.pair.a); }},
@@ -314,11 +314,11 @@ std::string first_sentence(const Findings& found) {
   const auto pair = std::ranges::find_if(found.pairs, [](auto& each) { return !each.counts.first.empty(); });
   if (pair == found.pairs.end()) return {};
   const Difference& first = pair->counts.first.front();
-  return fmt::format("The first difference is {}{}: {} ({}) in A, {} ({}) in B.",
-                     found.pairs.size() == 1 ? "at " : fmt::format("in {} at ", pair->name),
-                     index_text(*pair, first), value_text(first.code_a, *pair->a),
-                     code_text(first.code_a, *pair->a), value_text(first.code_b, *pair->b),
-                     code_text(first.code_b, *pair->b));
+  return fmt::format(
+      "The first difference{} is {}{}: {} ({}) in A, {} ({}) in B.", found.asks_bits ? "" : " beyond that",
+      found.pairs.size() == 1 ? "at " : fmt::format("in {} at ", pair->name), index_text(*pair, first),
+      value_text(first.code_a, *pair->a), code_text(first.code_a, *pair->a),
+      value_text(first.code_b, *pair->b), code_text(first.code_b, *pair->b));
 }
 
 /// The finest format in which nothing differs any more, or what still differs in one that anybody would ask about.

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/printable.h"
@@ -58,12 +61,40 @@ bool shows_scale(const Findings& found) {
           !is_small(share_of_all(found, found.total.at_one.subnormal)));
 }
 
+/// Tensors with zeros that may have been other numbers before they were stored.
+struct ZeroTensors {
+  std::uint64_t tensors = 0;
+  std::string first;
+  std::set<std::string_view> formats = {};
+
+  void add(const TensorFound& tensor) {
+    if (++tensors == 1) first = tensor.name;
+    formats.insert(tensor.stored_as);
+  }
+  std::string text() const {
+    return fmt::format("{} stored as {}", counted(tensors, "tensor"), fmt::join(formats, " or "));
+  }
+};
+
+/// Of zeros alone, in formats whose range ends where gradients may still be.
+ZeroTensors all_zero(const Findings& found) {
+  ZeroTensors zero;
+  for (const TensorFound& tensor : found.tensors) {
+    const Exponents& exponents = tensor.exponents;
+    if (exponents.total() > 0 && exponents.zero() == exponents.total() &&
+        scalar_format(tensor.stored_as).format.emin() > fp16::binary32.emin())
+      zero.add(tensor);
+  }
+  return zero;
+}
+
 /// What the format keeps without a scale, and which would help.
 std::string answer(const Findings& found) {
   if (found.total.exponents.total() == 0) return "There is nothing to lose: the tensors are empty.";
   if (found.total.exponents.nonzero_finite() == 0)
-    return found.total.nonfinite() > 0 ? "No value is finite and other than zero."
-                                       : "There is nothing to lose: no value is other than zero.";
+    return found.total.nonfinite() > 0   ? "No value is finite and other than zero."
+           : all_zero(found).tensors > 0 ? "No value is other than zero."
+                                         : "There is nothing to lose: no value is other than zero.";
   const double flushed = share_of_all(found, found.total.at_one.flushed),
                subnormal = share_of_all(found, found.total.at_one.subnormal);
   const double norm = found.forecast(found.total).norm_lost_at_most(0, found.total.squares);
@@ -150,22 +181,28 @@ std::string limit_sentence(const Findings& found) {
 
 /// On files that may have lost values before: zeros beside numbers that had lost digits.
 std::string stored_zeros_sentence(const Findings& found) {
-  std::uint64_t tensors = 0;
-  std::string_view stored_as;
+  ZeroTensors some;
   for (const TensorFound* const tensor : found.by_loss()) {
     const double zeros =
         static_cast<double>(tensor->exponents.zero()) / static_cast<double>(tensor->exponents.total());
-    if (is_small(zeros) ||
-        *tensor->exponents.lowest_exponent() >= scalar_format(tensor->stored_as).format.emin())
-      continue;
-    ++tensors;
-    stored_as = tensor->stored_as;
+    if (!is_small(zeros) &&
+        *tensor->exponents.lowest_exponent() < scalar_format(tensor->stored_as).format.emin())
+      some.add(*tensor);
   }
-  if (tensors == 0) return {};
+  if (some.tensors == 0) return {};
   return fmt::format(
-      "{} stored as {} hold{} exact zeros beside subnormal numbers: which of them were zero before they "
-      "were stored cannot be told.",
-      counted(tensors, "tensor"), stored_as, tensors == 1 ? "s" : "");
+      "{} hold{} exact zeros beside subnormal numbers: which of them were zero before they were stored "
+      "cannot "
+      "be told.",
+      some.text(), some.tensors == 1 ? "s" : "");
+}
+
+std::string all_zero_sentence(const Findings& found) {
+  const ZeroTensors zero = all_zero(found);
+  if (zero.tensors == 0) return {};
+  return fmt::format(
+      "{} hold{} nothing but zeros{}: whether all was zero before it was stored cannot be told.", zero.text(),
+      zero.tensors == 1 ? "s" : "", found.tensors.size() == 1 ? "" : ", first " + zero.first);
 }
 
 constexpr std::ptrdiff_t shown_column = 6;  ///< where the scale is told, after the overflow
@@ -238,6 +275,7 @@ void write_verdict(RunRecord& record, const Findings& found) {
   say(limit_sentence(found));
   say(vanished_sentence(found));
   say(stored_zeros_sentence(found));
+  say(all_zero_sentence(found));
   say(found.remark);
   record.verdict(verdict);
   if (found.total.exponents.nonzero_finite() > 0) record.verdict(verdict_table(found).text());

@@ -89,6 +89,8 @@ struct Findings {
   Counts counts;
   std::vector<std::size_t>
       explanation;  ///< deviations that together explain all that differs; none where none do
+  /// Others that do as well, with as few right results against them: what is given does not tell which it is.
+  std::vector<std::vector<std::size_t>> rivals;
 
   Contradictions contradictions;  ///< of the explanation, by all right results
 

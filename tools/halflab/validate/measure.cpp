@@ -284,6 +284,7 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
                  .deviations = {},
                  .counts = {},
                  .explanation = {},
+                 .rivals = {},
                  .contradictions = {}};
   Evaluate evaluate = function.in(operand_format->format, result_format->format, rounding);
   if (!evaluate) {
@@ -321,6 +322,15 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
   if (found.contradictions.results > found.counts.differing) {
     found.explanation.clear();
     found.contradictions = {};
+    return found;
+  }
+  const auto has_range = [&](const DeviationSet& set) {
+    return std::ranges::any_of(set, [&](std::size_t i) { return found.deviations[i].is_range; });
+  };
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    if (sets[i] != found.explanation && against[i].results == best->results &&
+        has_range(sets[i]) == has_range(found.explanation))
+      found.rivals.push_back(sets[i]);
   }
   return found;
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "experiments/frame/columns.h"
+#include "experiments/frame/printable.h"
 #include "experiments/frame/text_table.h"
 #include "tools/halflab/code_text.h"
 #include "tools/halflab/validate/findings.h"
@@ -118,10 +119,14 @@ const TableOf<PartRow> parts_table{
                  }},
                 {"most_ulp", "ulp", [](auto& row) { return row.share().most_ulp; }}}};
 
-std::string explanation_text(const Findings& found) {
+std::string text_of(const Findings& found, const std::vector<std::size_t>& deviations) {
   std::vector<std::string> texts;
-  for (const std::size_t i : found.explanation) texts.push_back(found.deviations[i].text);
+  for (const std::size_t i : deviations) texts.push_back(found.deviations[i].text);
   return fmt::format("{}", fmt::join(texts, "; "));
+}
+
+std::string explanation_text(const Findings& found) {
+  return text_of(found, found.explanation);
 }
 
 auto of_counts(std::uint64_t Counts::*count) {
@@ -140,6 +145,8 @@ const SummaryOf<Findings> summary{
      {"nan_bits", "NaNs with other bits than expected", of_counts(&Counts::nan_bits)},
      {"most_ulp", "largest distance", [](const Findings& found) { return found.counts.by_ulp.most; }},
      {"explanation", "the deviations that explain all that differs, or nothing", explanation_text},
+     {"rivals", "other explanations as good, which these results do not tell apart",
+      [](const Findings& found) { return found.rivals.size(); }},
      {"contradicted", "right results that these deviations would not give",
       [](const Findings& found) { return found.contradictions.results; }}}};
 
@@ -189,6 +196,15 @@ std::string contradiction_clause(const Findings& found) {
              : "";
 }
 
+/// Explanations as good as the one that is told.
+std::string rivals_clause(const Findings& found) {
+  if (found.rivals.empty()) return {};
+  const std::size_t others = found.rivals.size() - 1;
+  return fmt::format(" So does this, which these results do not tell from it: {}{}.",
+                     text_of(found, found.rivals.front()),
+                     others > 0 ? fmt::format(", or {}", counted(others, "further explanation")) : "");
+}
+
 /// Where nothing but NaNs' bits and zeros' signs is wrong, how to allow that.
 std::string trifle_clause(const Findings& found) {
   const Counts& counts = found.counts;
@@ -212,7 +228,9 @@ std::string best_clause(const Findings& found) {
   const std::uint64_t against = found.counts.contradictions[best] * sampling;
   if (found.deviations.empty() || explained(best) * 10 < found.counts.differing || against > explained(best))
     return {};
-  return fmt::format("; that {} explains {}", found.deviations[best].text, explained(best));
+  return fmt::format(
+      "; that {} explains {}{}", found.deviations[best].text, explained(best),
+      against == 0 ? "" : fmt::format(", though about {} right results would be other ones then", against));
 }
 
 std::string explanation_sentence(const Findings& found) {
@@ -224,7 +242,8 @@ std::string explanation_sentence(const Findings& found) {
   if (!found.explanation.empty())
     return fmt::format("What {} them{}: {}.{}{}", is_range ? "can explain" : "explains all of",
                        is_range && counts.differing < few ? ", though so few prove nothing" : "",
-                       explanation_text(found), contradiction_clause(found), trifle_clause(found));
+                       explanation_text(found), contradiction_clause(found),
+                       rivals_clause(found) + trifle_clause(found));
   std::string sentence = "No known deviation explains all of them" + best_clause(found);
   if (counts.one_nan == 0 && counts.by_ulp.most > 0 && counts.by_ulp.most <= roughest_ulp)
     sentence += fmt::format(". It is an approximation of at most {} ulp", counts.by_ulp.most);
