@@ -47,9 +47,17 @@ class CompensatedSum {
   double sum_ = 0, lost_ = 0;
 };
 
-/// The format of the narrowest sums that hypotheses and bounds allow for.
-fp16::Format narrowest_sum(const Problem& problem) {
-  return problem.operands == binary16 ? binary16 : binary32;
+/// The range of the narrowest sums that hypotheses and bounds allow for.
+double sum_overflow_threshold(const Problem& problem) {
+  return overflow_threshold(problem.operands == binary16 ? binary16 : binary32);
+}
+
+/// The formats of 16 bits that sums may be rounded to: as slices' sums are stored, and D's, before the epilogue.
+std::vector<fp16::Format> narrow_formats(const Problem& problem) {
+  std::vector<fp16::Format> all;
+  if (problem.narrow()) all.push_back(*problem.narrow());
+  if (problem.d.format != binary32) all.push_back(problem.d.format);
+  return all;
 }
 
 /// n u of the worst accumulator of a format, for chains through all of k.
@@ -70,11 +78,11 @@ double growth(double n_times_u) {
   return fp16::expm1(n_times_u);
 }
 
-/// The error of alpha and beta in the 16 bits of the sums, relative to them.
-double scale_error(const Problem& problem) {
+/// The error of alpha and beta in 16 bits, relative to them.
+double scale_error(const Problem& problem, const fp16::Format& narrow) {
   double worst = 0;
   for (const float factor : {problem.alpha, problem.beta}) {
-    const double error = std::fabs(double{rounded_to(*problem.narrow(), factor)} - factor);
+    const double error = std::fabs(double{rounded_to(narrow, factor)} - factor);
     if (factor != 0 && std::isfinite(error)) worst = std::max(worst, error / std::fabs(double{factor}));
   }
   return worst;
@@ -91,12 +99,13 @@ bool may_be_beyond_range(const Problem& problem, const Difference& difference, d
          std::fabs(difference.exact.value) + bound >= overflow_threshold(problem.d.format);
 }
 
-/// Whether some sum of the products, before alpha or after it, leaves its range in some order. The bound is that of the
-/// arithmetic that allows for most roundings.
+/// Whether some sum of the products, before alpha or after it, leaves its range in some order, or that of D, which it may
+/// be rounded to. The bound is that of the arithmetic that allows for most roundings.
 bool may_overflow(const Problem& problem, std::size_t output, const ExactOutput& exact, double bound) {
   const double c = std::fabs(double{problem.beta} * problem.c_at(output));
   const double products = (exact.magnitudes - c + bound) / std::fabs(double{problem.alpha});
-  return std::max(exact.magnitudes + bound, products) >= overflow_threshold(narrowest_sum(problem));
+  const double threshold = std::min(sum_overflow_threshold(problem), overflow_threshold(problem.d.format));
+  return std::max(exact.magnitudes + bound, products) >= threshold;
 }
 
 bool is_within(const Problem& problem, const Difference& difference, Arithmetic arithmetic) {
@@ -120,7 +129,7 @@ Kind kind_of(const Problem& problem, const Difference& difference, const Classif
 /// The arithmetic that allows for most roundings, of those that operands are added in.
 Arithmetic loosest(const Problem& problem) {
   if (problem.operands == binary16) return Arithmetic::fp16_accumulators;
-  return problem.narrow() ? Arithmetic::narrow_reduction : Arithmetic::fp32;
+  return narrow_formats(problem).empty() ? Arithmetic::fp32 : Arithmetic::narrow_reduction;
 }
 
 Arithmetic deciding_arithmetic(const Problem& problem, const Classification& found, const Hypothesis& best) {
@@ -214,6 +223,7 @@ void measure_errors(const Problem& problem, const Explanation& found, const Run&
 std::string_view name_of(Arithmetic arithmetic, const Problem& problem) {
   if (arithmetic == Arithmetic::fp32) return "fp32";
   if (arithmetic == Arithmetic::fp16_accumulators) return "fp16_accumulators";
+  if (!problem.narrow()) return problem.d.format == fp16::bfloat16 ? "bfloat16_epilogue" : "fp16_epilogue";
   return problem.narrow() == fp16::bfloat16 ? "bfloat16_reduction" : "fp16_reduction";
 }
 
@@ -260,12 +270,18 @@ double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOut
     absolute = std::max(alpha, 1.0) * (static_cast<double>(problem.depth) + reductions) * 0x1p-149;
   }
   if (arithmetic != Arithmetic::fp32) {
-    const double u = problem.narrow()->unit_roundoff();
-    relative += reductions * u;
+    // Without reductions in 16 bits the sum alone is rounded.
+    const double roundings = problem.narrow() ? reductions : 1;
+    double u = 0, half_subnormal = 0, scale = 0;  // the worst of the formats
+    for (const fp16::Format& format : narrow_formats(problem)) {
+      u = std::max(u, format.unit_roundoff());
+      half_subnormal = std::max(half_subnormal, half_of_smallest_subnormal(format));
+      scale = std::max(scale, scale_error(problem, format));
+    }
+    relative += roundings * u;
     // What is rounded may be scaled later.
-    absolute += (std::max(alpha, 1.0) * reductions + std::fabs(double{problem.beta}) + 4) *
-                half_of_smallest_subnormal(*problem.narrow());
-    epilogue += 4 * u + scale_error(problem);
+    absolute += (std::max(alpha, 1.0) * roundings + std::fabs(double{problem.beta}) + 4) * half_subnormal;
+    epilogue += 4 * u + scale;
   }
   if (arithmetic == Arithmetic::fp16_accumulators) {
     // A product and a sum are rounded at each k, the product only once on its way.
@@ -281,7 +297,7 @@ double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOut
 
 std::optional<std::size_t> first_overflow(const Problem& problem, std::size_t output, const Slices& slices) {
   std::optional<std::size_t> first;
-  const double threshold = overflow_threshold(narrowest_sum(problem));
+  const double threshold = sum_overflow_threshold(problem);
   const auto check = [&](double sum, std::size_t k) {
     if (std::fabs(sum) >= threshold) first = std::min(first.value_or(k), k);
   };

@@ -16,7 +16,7 @@ namespace experiments::explain_gemm {
 /// Where roundings to 16 bits take part, besides that of D; each allows for what those before it do.
 enum class Arithmetic {
   fp32,
-  narrow_reduction,  ///< of slices' sums, to FP16 or bfloat16 as the operands are; none of FP32 operands
+  narrow_reduction,  ///< of slices' sums, to FP16 or bfloat16 as the operands are, and in the epilogue to D's format
   fp16_accumulators  ///< FP16 operands alone
 };
 inline constexpr std::size_t arithmetic_count = 3;
@@ -46,7 +46,8 @@ ExactOutput exact_output(const Problem& problem, std::size_t output);
 double error_bound(const Problem& problem, Arithmetic arithmetic, const ExactOutput& exact, int most_slices);
 
 /// The smallest k at which an exact sum of products leaves the range of the narrowest sums, FP16's by an absolute value of
-/// 65520 or more with FP16 operands, FP32's with others: in a slice, or of the slices so far, where k is that of the slice's last product. Nothing where none does.
+/// 65520 or more with FP16 operands, FP32's with others: in a slice, or of the slices so far, where k is that of the
+/// slice's last product. Nothing where none does.
 std::optional<std::size_t> first_overflow(const Problem& problem, std::size_t output, const Slices& slices);
 
 enum class Kind {

@@ -42,6 +42,12 @@ void require_heeded(const Options& options) {
     if (inputs.alpha != 1 && !inputs.by_cublas) refuse("--alpha", needs_files);
     if (inputs.beta) refuse("--beta", needs_files);
     if (!inputs.tree.empty()) refuse("--tree", needs_files);
+  } else {
+    constexpr const char* is_of_example = "is of the example, which is explained without files";
+    const int depth = options.example_depth;
+    if (depth != Options{}.example_depth && depth != quick_example_depth)
+      refuse("--example-depth", is_of_example);
+    if (options.seed != Options{}.seed) refuse("--seed", is_of_example);
   }
   if (inputs.by_cublas) return;
   constexpr const char* needs_cublas = "goes with --cublas";

@@ -85,7 +85,13 @@ Accumulator tensor_core(const NamedCore& named, std::size_t step, const fp16::Fo
 std::vector<Accumulator> make_accumulators() {
   std::vector<Accumulator> all{chain(fp16::Accumulation::fp32_fma_chain, binary32),
                                chain(fp16::Accumulation::fp16_fma_chain, binary16),
-                               chain(fp16::Accumulation::fp16_mul_add_chain, binary16)};
+                               chain(fp16::Accumulation::fp16_mul_add_chain, binary16),
+                               {.name = "fp32_mul_add_chain",
+                                .way = MulAddAccumulation{},
+                                .format = binary32,
+                                .products_per_step = 1,
+                                .is_shortened = false,
+                                .step_error = binary32.unit_roundoff()}};
   for (const fp16::Format& format : {binary32, binary16}) {
     for (const NamedCore& named : distinct_cores()) {
       for (auto step = static_cast<std::size_t>(named.core.products_per_step); step >= shortest_step;
@@ -107,10 +113,30 @@ bool suits_halves(const Problem& problem) {
          std::isfinite(rounded_to(binary16, problem.beta));
 }
 
+/// Whether D has outputs, of the first 4096 that may, that sums have when they are rounded to FP16 before a power of two
+/// scales them, and not when after: subnormal sums or outputs are then rounded twice, and sums overflow.
+bool is_rounded_before_scaling(const Problem& problem) {
+  constexpr std::size_t most_asked = 4096;
+  const double normal = binary16.min_normal() * std::max(1.0f, std::fabs(problem.alpha));
+  std::size_t asked = 0;
+  for (std::size_t output = 0; output < problem.d.codes.size() && asked < most_asked; ++output) {
+    const double observed = std::fabs(value_of(binary16, problem.d.codes[output]));
+    if (observed >= normal && std::isfinite(observed)) continue;
+    ++asked;
+    double sum = 0;
+    for (std::size_t k = 0; k < problem.depth; ++k) sum += product_at(problem, output, k);
+    const auto s = static_cast<float>(sum);
+    const std::uint32_t once = code_of(binary16, problem.alpha * s),
+                        twice = code_of(binary16, problem.alpha * rounded_to(binary16, s));
+    if (once != twice && problem.d.codes[output] == twice) return true;
+  }
+  return false;
+}
+
 /// Without C. The halves' product differs from the floats' by the rounding of s, and of alpha.
 std::vector<Epilogue> scalings_of(const Problem& problem) {
   if (problem.is_plain()) return {Epilogue::round_once};
-  if (suits_halves(problem) && !is_power_of_two(problem.alpha))
+  if (suits_halves(problem) && (!is_power_of_two(problem.alpha) || is_rounded_before_scaling(problem)))
     return {Epilogue::scale, Epilogue::half_scale};
   return {Epilogue::scale};
 }
@@ -361,6 +387,7 @@ const std::vector<Accumulator>& tree_accumulators() {
 }
 
 bool suits(const Accumulator& accumulator, const fp16::Format& operands) {
+  if (std::holds_alternative<MulAddAccumulation>(accumulator.way)) return operands == binary32;
   const auto* chain = std::get_if<fp16::Accumulation>(&accumulator.way);
   return operands == binary16 || (chain != nullptr && *chain == fp16::Accumulation::fp32_fma_chain);
 }

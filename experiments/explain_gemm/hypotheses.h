@@ -18,17 +18,22 @@ namespace experiments::explain_gemm {
 /// The sums of Problem::tree, of products that are rounded first.
 struct TreeAccumulation {};
 
+/// s = fl32(s + fl32(a b)), k after k: of FP32 operands, for the products of shorter ones are floats anyway.
+struct MulAddAccumulation {};
+
 /// How the products of a slice of k are added up.
 struct Accumulator {
   std::string name;  ///< such as "fp32_fma_chain" or "hopper/blackwell_fp32_step8"
-  std::variant<fp16::Accumulation, fp16::TensorCoreAccumulation, TreeAccumulation> way;
+  std::variant<fp16::Accumulation, fp16::TensorCoreAccumulation, MulAddAccumulation, TreeAccumulation> way;
   fp16::Format format;  ///< of the running sum
   std::size_t products_per_step;
   bool is_shortened;  ///< a tensor core's step of fewer products than its own
   /// Largest error of a step over the magnitudes that it adds, of normal numbers and to first order.
   double step_error;
 
-  bool is_chain() const { return std::holds_alternative<fp16::Accumulation>(way); }
+  bool is_chain() const {
+    return std::holds_alternative<fp16::Accumulation>(way) || std::holds_alternative<MulAddAccumulation>(way);
+  }
 };
 
 /// Chains with FP32 and FP16 sums, then the steps of each tensor core that differs from the others, as long

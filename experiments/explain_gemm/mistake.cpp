@@ -58,7 +58,6 @@ Wrongs sampled(const Wrongs& wrong) {
 
 /// Outputs that are not wrong, of up to 256 evenly spread ones.
 Wrongs right_outputs(const Problem& problem, const Wrongs& wrong) {
-  constexpr int slices_at_most = 16;
   std::vector<bool> is_wrong(problem.outputs());
   for (const Wrong& w : wrong) is_wrong[w.output] = true;
   Wrongs right;
@@ -152,6 +151,15 @@ std::optional<Mistake> same_value(const Problem& problem, const Wrongs& wrong) {
                          return problem.d.codes[w.output] == code;
                        });
   if (!is_same) return {};
+  const double expected = wrong.front().exact;
+  if (std::ranges::all_of(wrong, [&](const Wrong& w) { return w.exact == expected; }))
+    return Mistake{
+        "same_value",
+        fmt::format("each wrong output holds {} in place of {}: with operands so alike every mistake "
+                    "looks the same",
+                    wrong.front().observed, expected),
+        "explain the product of a random A and B, which tells a missing k, a factor and outputs that "
+        "are not written apart"};
   return Mistake{"same_value", fmt::format("each wrong output holds {}", wrong.front().observed),
                  "look whether these outputs are written at all: the grid's size, the masks at edges, an "
                  "early return"};
@@ -186,27 +194,57 @@ Factors fitted_factors(const Problem& problem, const Wrongs& wrong) {
 }
 
 /// So near the factors that were given, rounding shifts them as well.
-bool is_like(const Factors& factors, const Problem& problem) {
-  const auto is_near = [](double fitted, double given) {
-    return std::fabs(fitted - given) <= 0x1p-7 * std::fabs(given);
+constexpr double shifted_by_rounding = 0x1p-7;
+
+bool is_like(const Factors& factors, const Problem& problem, double share) {
+  const auto is_near = [share](double fitted, double given) {
+    return std::fabs(fitted - given) <= share * std::fabs(given);
   };
   return is_near(factors.alpha, problem.alpha) && is_near(factors.beta, problem.beta);
 }
 
-std::optional<Mistake> other_factors(const Problem& problem, const Wrongs& wrong) {
-  const Factors factors = fitted_factors(problem, wrong);
-  const bool is_solved = wrong.size() >= least_outputs && std::isfinite(factors.alpha) &&
-                         std::isfinite(factors.beta) && factors.alpha != 0 && !is_like(factors, problem);
-  if (!is_solved) return {};
-  // The bounds are of sums with the factors given.
+/// Whether an output is what other factors make of it. The bounds are of sums with the factors given.
+bool fits(const Factors& factors, const Problem& problem, const Wrong& w) {
   const double growth = std::max({1.0, std::fabs(factors.alpha / problem.alpha),
                                   problem.beta == 0 ? 0 : std::fabs(factors.beta / problem.beta)});
-  const auto fit = [&](const Wrong& w) {
-    const double c = added_c(problem, w.output), product = (w.exact - c) / problem.alpha;
-    const double value = factors.alpha * product + factors.beta * problem.c_at(w.output);
-    return std::fabs(w.observed - value) <= growth * w.bound;
+  const double c = added_c(problem, w.output), product = (w.exact - c) / problem.alpha;
+  const double value = factors.alpha * product + factors.beta * problem.c_at(w.output);
+  return std::fabs(w.observed - value) <= growth * w.bound;
+}
+
+/// Those that make the wrong outputs; none where those given do nearly.
+std::optional<Factors> solved_factors(const Problem& problem, const Wrongs& wrong, double nearly) {
+  const Factors factors = fitted_factors(problem, wrong);
+  const bool is_solved = wrong.size() >= least_outputs && std::isfinite(factors.alpha) &&
+                         std::isfinite(factors.beta) && factors.alpha != 0 &&
+                         !is_like(factors, problem, nearly);
+  const auto fit = [&](const Wrong& w) { return fits(factors, problem, w); };
+  return is_solved && std::ranges::all_of(wrong, fit) ? std::optional(factors) : std::nullopt;
+}
+
+/// A factor that lost digits on its way. FP32 outputs alone tell it, whose own rounding is far smaller.
+std::optional<Mistake> near_factors(const Problem& problem, const Wrongs& wrong) {
+  if (problem.d.format != fp16::binary32) return {};
+  const std::optional<Factors> factors = solved_factors(problem, wrong, 4 * fp16::binary32.unit_roundoff());
+  const auto fit = [&](const Wrong& w) { return fits(*factors, problem, w); };
+  if (!factors || !std::ranges::all_of(right_outputs(problem, wrong), fit)) return {};
+  const auto text = [](const char* name, double fitted, float given) {
+    const double half = rounded_to(fp16::binary16, given);
+    return std::fabs(fitted - half) <= 0x1p-20 * std::fabs(half)
+               ? fmt::format("{} = {}, which is {:.7g} in FP16", name, half, given)
+               : fmt::format("{} = {:.7g}", name, fitted);
   };
-  if (!std::ranges::all_of(wrong, fit)) return {};
+  return Mistake{"factors",
+                 fmt::format("all outputs are those of {}{}", text("alpha", factors->alpha, problem.alpha),
+                             problem.beta != 0 ? " and " + text("beta", factors->beta, problem.beta) : ""),
+                 "if that is meant, give these factors; otherwise look where one loses its digits"};
+}
+
+std::optional<Mistake> other_factors(const Problem& problem, const Wrongs& wrong) {
+  const std::optional<Factors> solved = solved_factors(problem, wrong, shifted_by_rounding);
+  if (!solved) return {};
+  const Factors& factors = *solved;
+  const auto fit = [&](const Wrong& w) { return fits(factors, problem, w); };
   const bool has_c = problem.beta != 0;
   const std::string what = fmt::format("the wrong outputs are those of alpha = {:.5g}{}", factors.alpha,
                                        has_c ? fmt::format(" and beta = {:.5g}", factors.beta) : "");
@@ -265,6 +303,7 @@ std::optional<Mistake> mistake_in(const Problem& problem, const Wrongs& wrong) {
   if (wrong.size() >= least_outputs) {
     if (auto mistake = other_sum(problem, sampled(wrong))) return mistake;
   }
+  if (auto mistake = near_factors(problem, wrong)) return mistake;
   return biased(problem, wrong);
 }
 

@@ -75,7 +75,6 @@ std::optional<bool> is_stored_by(const OneWay& way, const fp16::Format& format, 
 /// Whether it can be that outputs which a hypothesis explains are stored in that way, too: ties, for one, go one way where
 /// all else is rounded to nearest. Of a sample, evenly spread.
 bool suits_explained(const OneWay& way, const Problem& problem, const Classification& classes) {
-  constexpr int slices_at_most = 16;
   std::vector<bool> is_explained(problem.outputs(), true);
   for (const Difference& difference : classes.differences) is_explained[difference.output] = false;
   const std::size_t tried = std::min(most_sampled, problem.outputs());
@@ -122,7 +121,6 @@ constexpr std::array<Leaning, 4> leanings{{
 /// nearest puts 61 of 64 there by chance once in 4 10^14 times, or where the exact values are so, all just above whole
 /// numbers; but then they are near, and here a quarter must be farther than half the way to the next number.
 std::optional<Mistake> leaning(const Problem& problem) {
-  constexpr int slices_at_most = 16;
   constexpr std::size_t most_looked_at = 1024, least_looked_at = 64;
   std::array<std::size_t, leanings.size()> fits{};
   std::size_t count = 0, far = 0;

@@ -10,7 +10,7 @@
 
 namespace experiments::explain_gemm {
 
-inline constexpr int quick_algorithms = 100;
+inline constexpr int quick_algorithms = 100, quick_example_depth = 256;
 
 struct Options {
   Inputs inputs;
@@ -43,13 +43,13 @@ inline void bind(CommandLine& command_line, Options& options) {
                    {.minimum = 0});
   command_line.add("--most-slices", options.search.most_slices,
                    "k is cut into up to so many slices, and dealt to up to 64 lanes unless this is 1",
-                   {.minimum = 1, .maximum = 16});
+                   {.minimum = 1, .maximum = slices_at_most});
   command_line.add("--most-verified", options.search.most_verified,
                    "hypotheses that no sample refutes are held against all of D up to this number",
                    {.minimum = 1, .maximum = 10000});
   command_line.add("--example-depth", options.example_depth,
                    "k of the example that is explained without files",
-                   {.minimum = 16, .maximum = 65536, .quick = 256});
+                   {.minimum = 16, .maximum = 65536, .quick = quick_example_depth});
   command_line.add_seed(options.seed);
 }
 

@@ -242,6 +242,16 @@ struct SliceOperands {
   }
 };
 
+/// Adds the slice's product to sums of so many columns; products and sums are rounded.
+void multiply_and_add(const SliceOperands& slice, std::size_t columns, std::vector<float>& sums) {
+  for (std::size_t i = 0; i < sums.size() / columns; ++i) {
+    for (std::size_t k = 0; k < slice.depth; ++k) {
+      const float factor = slice.a[i * slice.stride + k];
+      for (std::size_t j = 0; j < columns; ++j) sums[i * columns + j] += factor * slice.b[k * columns + j];
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Part> cut(const Problem& problem, const std::vector<std::size_t>& rows,
@@ -274,8 +284,11 @@ Partials partial_sums(const Problem& problem, const Part& part, const Hypothesis
     const fp16::MatrixOperand b{operands.b, binary32, operands.depth, columns, columns};
     const fp16::GemmOptions options{.start = from_c ? fp16::ChainStart::from_output : fp16::ChainStart::zero};
     const auto multiply = [&](const auto& way) {
-      if constexpr (std::is_same_v<std::decay_t<decltype(way)>, TreeAccumulation>) {
+      using Way = std::decay_t<decltype(way)>;
+      if constexpr (std::is_same_v<Way, TreeAccumulation>) {
         sums = sums_of_tree(*problem.tree, part, hypothesis.accumulator->format);
+      } else if constexpr (std::is_same_v<Way, MulAddAccumulation>) {
+        multiply_and_add(operands, columns, sums);
       } else {
         fp16::gemm(a, b, sums.data(), columns, way, options);
       }

@@ -260,6 +260,7 @@ constexpr const char* words =
 Accumulators, in ascending k; in each the running sum is rounded after every step:
   fp32_fma_chain, fp16_fma_chain  a fused multiply-add for each k, in FP32 or FP16
   fp16_mul_add_chain              each product is rounded to FP16, then each sum
+  fp32_mul_add_chain              likewise in FP32, of FP32 operands
   hopper/blackwell_fp32, ..._fp16 steps of these tensor cores, whose sums are FP32 or FP16
   ..._step8, ..._step4            the same in steps of 8 or 4 products, fewer than usual
   tree_fp32, tree_fp16            products and sums of two rounded in the order of --tree
@@ -288,7 +289,7 @@ Epilogues, of the reduced sum s; float arithmetic, fl is a rounding, half_... is
   start_from_c                    the first slice's sum starts at c
 
 Bounds are those of Higham (2002, chapter 3) for every order of sums in fp32, in fp32 with
-fp16_reduction, or with fp16_accumulators.
+fp16_reduction (fp16_epilogue where only the sum is rounded to FP16), or with fp16_accumulators.
 )";
 
 }  // namespace

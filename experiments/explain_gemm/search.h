@@ -11,8 +11,11 @@
 
 namespace experiments::explain_gemm {
 
+/// k is cut into no more slices, whatever is asked for.
+inline constexpr int slices_at_most = 16;
+
 struct SearchOptions {
-  int most_slices = 16;
+  int most_slices = slices_at_most;
   int most_verified = 32;  ///< of the hypotheses that no sample refutes, how many are held against all of D
 };
 

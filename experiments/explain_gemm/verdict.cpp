@@ -33,10 +33,12 @@ std::string_view narrow_name(const Problem& problem) {
 /// What is not tried for operands other than FP16; empty for those.
 std::string untried_sentence(const Problem& problem) {
   if (problem.operands == fp16::binary16) return {};
+  const bool is_float = problem.operands == fp16::binary32;
   return fmt::format(
-      "A and B hold {}: chains of FP32 fused multiply-adds are tried, and no tensor cores, for what these "
-      "make of {} is not among the hypotheses.",
-      short_name(problem.operands), problem.operands == fp16::binary32 ? "TF32" : "bfloat16");
+      "A and B hold {}: chains of FP32 {} are tried, and no tensor cores, for what these make of {} is not "
+      "among the hypotheses.",
+      short_name(problem.operands), is_float ? "multiply-adds, fused or not," : "fused multiply-adds",
+      is_float ? "TF32" : "bfloat16");
 }
 
 /// "99.9 %" at most where it is not all.
@@ -148,6 +150,10 @@ std::string overflow_sentence(const Findings& found) {
                               found.problem.operands == fp16::binary16 ? "FP16" : "FP32",
                               *classes.first_overflow_at,
                               place_text(found.problem, *classes.first_overflow_output));
+  if (found.problem.operands != fp16::binary16 && found.problem.d.format == fp16::binary16)
+    return text +
+           " No exact partial sum in ascending k leaves FP32's range: rounded to FP16 before the epilogue, "
+           "one may.";
   return text + " No exact partial sum in ascending k leaves the range: rounding or another order did.";
 }
 

@@ -463,6 +463,42 @@ TEST_CASE("explain_gemm: a mistake lies where all its outputs do, not only those
         std::string::npos);
 }
 
+TEST_CASE("explain_gemm: a factor that lost digits is named, and none where sums lose more of them") {
+  Case wrong(binary32);
+  wrong.problem.alpha = 0.1f;
+  const auto scaled = [&](double alpha) {
+    wrong.write([&](auto i, auto j) { return alpha * wrong.product(i, j); });
+    return wrong.mistake();
+  };
+  CHECK(!scaled(double{0.1f}));
+  const std::optional<Mistake> half = scaled(0x1.998p-4);
+  REQUIRE(half);
+  CHECK(half->what == "all outputs are those of alpha = 0.0999755859375, which is 0.1 in FP16");
+  const std::optional<Mistake> near = scaled(0.1003);
+  REQUIRE(near);
+  CHECK(near->what == "all outputs are those of alpha = 0.1003");
+
+  wrong.problem.alpha = 1;
+  wrong.write([&](auto i, auto j) {  // an FP16 accumulator
+    double sum = 0;
+    for (std::size_t k = 0; k < depth; ++k)
+      sum = value_of(binary16, rounded(binary16, sum + wrong.term(i, j, k)));
+    return sum;
+  });
+  CHECK(wrong.name() == "none");
+}
+
+TEST_CASE("explain_gemm: of constant operands no mistake is told from another") {
+  Case wrong(binary32);
+  std::ranges::fill(wrong.problem.a, test::half_of(0x3c00));
+  std::ranges::fill(wrong.problem.b, test::half_of(0x3c00));
+  wrong.write([](auto, auto) { return 95.0; });
+  const std::optional<Mistake> mistake = wrong.mistake();
+  REQUIRE(mistake);
+  CHECK(mistake->what.starts_with("each wrong output holds 95 in place of 96"));
+  CHECK(mistake->next.starts_with("explain the product of a random A and B"));
+}
+
 TEST_CASE("explain_gemm: C left out and factors mistaken are named") {
   Case wrong(binary16);
   for (std::size_t i = 0; i < wrong.problem.outputs(); ++i)

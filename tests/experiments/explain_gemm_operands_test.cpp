@@ -41,6 +41,7 @@ float cut_to_tf32(float value) {
 }
 
 std::uint32_t code_in(const fp16::Format& format, float value) {
+  if (format == binary16) return code_of(binary16, value);
   const auto bits = std::bit_cast<std::uint32_t>(value);
   return format == bfloat16 ? std::bit_cast<std::uint32_t>(to_bfloat16(value)) >> 16 : bits;
 }
@@ -103,6 +104,28 @@ TEST_CASE("explain_gemm: chains of bfloat16 and FP32 operands are explained, who
   }
 }
 
+TEST_CASE("explain_gemm: FP32 products that are rounded before they are added are told from fused ones") {
+  for (const std::size_t length : {std::size_t{96}, std::size_t{32}}) {
+    Problem problem = problem_in(binary32, binary32);
+    write_d(problem, [&](std::size_t output) {
+      float sum = 0;
+      for (std::size_t first = 0; first < problem.depth; first += length) {
+        float slice = 0;
+        for (std::size_t k = first; k < first + length; ++k) {
+          const float product = problem.a_of(output, k) * problem.b_of(output, k);
+          slice += product;
+        }
+        sum += slice;
+      }
+      return sum;
+    });
+    const Answer result = answer(problem);
+    CHECK(verdict_of(result) == Verdict::explained);
+    CHECK(result.best().accumulator->name == "fp32_mul_add_chain");
+    CHECK(result.best().slice_length == length);
+  }
+}
+
 TEST_CASE("explain_gemm: sums that were stored in bfloat16 are told, and in another order are no bug") {
   Problem problem = problem_in(bfloat16, bfloat16);
   const auto slice = [&](std::size_t output, std::size_t i) {
@@ -136,12 +159,72 @@ TEST_CASE("explain_gemm: sums that were stored in bfloat16 are told, and in anot
 TEST_CASE("explain_gemm: hypotheses of operands other than FP16 have no tensor cores and no FP16") {
   for (const fp16::Format& operands : {bfloat16, binary32}) {
     for (const Hypothesis& hypothesis : hypotheses(problem_in(operands, binary32), 4)) {
-      CHECK(hypothesis.accumulator->name == "fp32_fma_chain");
+      const std::string& name = hypothesis.accumulator->name;
+      CHECK((name == "fp32_fma_chain" || (name == "fp32_mul_add_chain" && operands == binary32)));
       const bool is_narrow =
           hypothesis.reduction != Reduction::none && hypothesis.reduction != Reduction::fp32;
       CHECK((operands == bfloat16 || !is_narrow));
     }
   }
+}
+
+TEST_CASE("explain_gemm: bounds hold where D is narrower than operands of FP32 or bfloat16") {
+  const struct { float alpha, beta; } factors[] = {{0.7f, 0}, {1, -1}, {-0.013f, 3.3f}, {512, 1}};
+  test::SilentRun silent;
+  for (const fp16::Format& operands : {bfloat16, binary32}) {
+    for (const fp16::Format& d : {binary16, bfloat16}) {
+      for (const auto& [alpha, beta] : factors) {
+        for (const float scale : {1.0f, 0x1p-20f}) {  // of D in FP16: normal numbers, and subnormal ones
+          Problem problem = problem_in(operands, d);
+          problem.alpha = alpha, problem.beta = beta;
+          for (float& value : problem.a) value *= scale;
+          // What cancels leaves the roundings.
+          for (std::size_t output = 0; beta != 0 && output < problem.outputs(); ++output)
+            problem.c.push_back(to_bfloat16(-alpha / beta * chain(problem, output, 0, problem.depth)));
+          for (const Hypothesis& hypothesis : hypotheses(problem, 4)) {
+            const std::vector<std::uint32_t> codes = predicted(problem, hypothesis, silent.run);
+            for (std::size_t output = 0; output < codes.size(); ++output) {
+              const ExactOutput exact = exact_output(problem, output);
+              const double error = std::fabs(value_of(d, codes[output]) - exact.value);
+              if (error > error_bound(problem, arithmetic_of(hypothesis), exact, 4))
+                FAIL(fp16::name_of(operands)
+                     << " to " << fp16::name_of(d) << ", " << hypothesis.text() << " output " << output);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_CASE("explain_gemm: an FP32 product that is rounded to FP16 before C is added is no bug") {
+  Problem problem = problem_in(binary32, binary16, 512);
+  problem.beta = 1;
+  for (std::size_t output = 0; output < problem.outputs(); ++output)
+    problem.c.push_back(rounded_to(binary16, -chain(problem, output, 0, problem.depth) + 0.015625f));
+  write_d(problem, [&](std::size_t output) {
+    const float sum = chain(problem, output, 0, problem.depth), nearest = rounded_to(binary16, sum);
+    // Another order of the same sums may lie on the other side of the tie between two halves.
+    const std::uint32_t code = code_of(binary16, nearest) + (std::fabs(nearest) < std::fabs(sum) ? 1 : -1);
+    return (output % 100 == 0 ? static_cast<float>(value_of(binary16, code)) : nearest) + problem.c[output];
+  });
+  const Findings found = findings_of(problem);
+  CHECK(found.explanation.best().unexplained() > 0);
+  CHECK(found.classification.count(Kind::real_bug) == 0);
+  CHECK(!found.mistake);
+}
+
+TEST_CASE("explain_gemm: FP32 sums beyond FP16's range before a small alpha are an overflow") {
+  Problem problem = problem_in(binary32, binary16);
+  std::ranges::fill(problem.a, 30.0f);
+  std::ranges::fill(problem.b, 31.0f);  // sums of 89280
+  problem.alpha = 0.5f;
+  std::ranges::fill(problem.d.codes, 0x7c00);
+  const Findings found = findings_of(problem);
+  CHECK(found.classification.count(Kind::real_bug) == 0);
+  CHECK(found.classification.overflowed == problem.outputs());
+  CHECK(!found.mistake);
+  CHECK(answer(problem).best().epilogue == Epilogue::half_scale);
 }
 
 TEST_CASE("explain_gemm: FP32 operands that were rounded before they were multiplied are named") {

@@ -239,6 +239,35 @@ TEST_CASE("explain_gemm: every epilogue is found from what it made") {
   }
 }
 
+TEST_CASE(
+    "explain_gemm: halves scaled by a power of two are told by subnormal numbers, and not tried without") {
+  using oracle::gemm::exact;
+  using oracle::gemm::nearest;
+  const Recipe recipe{oracle::gemm::fp32_chain(), 96};
+  for (const float alpha : {0x1p-18f, 0.5f}) {
+    const Fixed factor = oracle::mma::fixed(alpha);
+    for (const bool in_halves : {true, false}) {
+      Problem problem = random_problem(binary16);
+      problem.alpha = alpha;
+      plant(problem, [&](auto a, auto b, std::size_t) {
+        Fixed sum = exact(oracle::gemm::dot(recipe, a, b), Output::binary32);
+        if (in_halves) sum = exact(nearest(sum, Output::binary16), Output::binary16);
+        const Fixed d = exact(nearest(oracle::gemm::times(factor, sum), Output::binary16), Output::binary16);
+        return nearest(d, Output::binary32);
+      });
+      const bool tells = alpha < 0.1f && in_halves;
+      const auto is_half_scale = [](const Hypothesis& hypothesis) {
+        return hypothesis.epilogue == Epilogue::half_scale;
+      };
+      INFO(alpha, in_halves ? " of halves" : " of floats");
+      CHECK(std::ranges::any_of(hypotheses(problem, 4), is_half_scale) == tells);
+      const std::vector<Hypothesis> candidates = candidates_of(answer(problem));
+      CHECK(!candidates.empty());
+      CHECK(std::ranges::all_of(candidates, is_half_scale) == tells);
+    }
+  }
+}
+
 TEST_CASE("explain_gemm: an accumulator that starts at C is told from C added at the end") {
   Problem problem = random_problem(binary32);
   problem.beta = 1;
