@@ -221,6 +221,15 @@ std::string rounding_sentence(const Findings& found) {
   const bool are_exact = std::ranges::all_of(classes.differences, [&](const Difference& difference) {
     return difference.kind != Kind::rounding || is_rounded_once(found.problem.d.format, difference);
   });
+  const bool are_zeros = std::ranges::all_of(classes.differences, [&](const Difference& difference) {
+    return difference.exact.value == 0 && value_of(found.problem.d.format, difference.observed) == 0;
+  });
+  if (are_zeros)
+    return fmt::format(
+        "Only signs of zeros: {} output{} a zero of the other sign, which another order of the same sums "
+        "does "
+        "not make of products whose exact sum is 0; what negates or flushes does.",
+        rounding, rounding == 1 ? " is" : "s are each");
   return fmt::format(
       "Rounding only: {} unexplained output{} within the error bound of {}, so that another order of the "
       "same sums can make {}, and so can a mistake that is as small. Root mean square of the error: {:.3g}, "

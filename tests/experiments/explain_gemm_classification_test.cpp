@@ -121,6 +121,18 @@ TEST_CASE("explain_gemm: each outcome has its next step") {
   CHECK(answer(problem).classes.beyond_range.first == 0);
 }
 
+TEST_CASE("explain_gemm: zeros of the wrong sign are not said to come from another order") {
+  Problem problem = random_problem(binary32, 8, 8, 8);
+  std::ranges::fill(problem.a, 0.0f);
+  std::ranges::fill(problem.b, test::half_of(0x3c00));
+  std::ranges::fill(problem.d.codes, 0x80000000);
+  const Answer result = answer(problem);
+  test::SilentRun silent(1);
+  write_verdict(silent.record, {problem, result.found, result.classes});
+  CHECK(silent.record.verdict().find("Only signs of zeros: 64 outputs are each a zero of the other sign") !=
+        std::string::npos);
+}
+
 TEST_CASE("explain_gemm: an order that is not in the list is rounding only") {
   for (const fp16::Format& format : {binary16, binary32}) {
     Problem problem = random_problem(format, 512, 40, 48);

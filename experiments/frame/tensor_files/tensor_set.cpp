@@ -51,10 +51,14 @@ std::vector<std::string> prefixes(const std::vector<std::string>& paths) {
   return names;
 }
 
-/// What stands before the last colon, unless the whole is a file.
+/// What stands before a colon and is a file: the whole, or else the longest; names may hold colons. Before the last one where
+/// none is.
 std::string file_of(const std::string& place) {
   std::error_code error;
-  return fs::exists(place, error) ? place : place.substr(0, place.rfind(':'));
+  for (std::size_t end = place.size(); end != std::string::npos && end > 0; end = place.rfind(':', end - 1)) {
+    if (fs::exists(place.substr(0, end), error)) return place.substr(0, end);
+  }
+  return place.substr(0, place.rfind(':'));
 }
 
 /// Whether a folder's entry is a file to be read, by its name and kind. Throws std::runtime_error, naming it, where it has

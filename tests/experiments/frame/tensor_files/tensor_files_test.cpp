@@ -217,6 +217,9 @@ TEST_CASE("tensor_files: folders, shards and several paths give names that tell 
   CHECK_THROWS_WITH(TensorSet({first, again, first}), doctest::Contains("is given twice"));
   CHECK(NamedTensor((directory / "d/s.safetensors:w").string()).tensor().name == "w");
   CHECK_THROWS_WITH(NamedTensor((directory / "d/s.safetensors:v").string()), doctest::Contains("as in '"));
+  write(directory / "d/t.safetensors", shard("x:0"));
+  CHECK(NamedTensor((directory / "d/t.safetensors:x:0").string()).tensor().name == "x:0");
+  CHECK_THROWS_WITH(NamedTensor("none:x:0"), doctest::Contains("'none:x'"));
 }
 
 TEST_CASE("tensor_files: what stands in a name selects before it is taken for a regular expression") {
