@@ -436,14 +436,26 @@ TEST_CASE("halflab hist: what a scale cannot keep is not called kept, and what d
         std::string::npos);
 }
 
-TEST_CASE("halflab hist: what is all zero in FP16 is not said to have nothing to lose, and formats are named") {
+TEST_CASE("halflab hist: the scales that keep as much reach as far as the format does") {
+  const TemporaryDirectory directory;
+  const std::string file = write<float>(directory / "x.npy", "<f4", {1.0f, 0.5f});
+  for (const auto& [format, scales] :
+       {std::pair{"binary64", "2^-1073 to 2^1023"}, {"binary16", "2^-23 to 2^15"}, {"e2m1", "1 to 2^2"}}) {
+    INFO(format);
+    CHECK(run_halflab({"hist", file, "--format", format}).out.find(scales) != std::string::npos);
+  }
+}
+
+TEST_CASE(
+    "halflab hist: what is all zero in FP16 is not said to have nothing to lose, and formats are named") {
   const TemporaryDirectory directory;
   for (const char* const folder : {"z", "f"}) std::filesystem::create_directory(directory / folder);
   const auto out = [&](const std::string& folder) { return run_halflab({"hist", directory / folder}).out; };
   write<std::uint16_t>(directory / "z/flushed.npy", "<f2", {0x0000, 0x8000});
-  CHECK(out("z").starts_with(
-      "No value is other than zero. 1 tensor stored as binary16 holds nothing but zeros: whether all was zero "
-      "before it was stored cannot be told."));
+  CHECK(
+      out("z").starts_with("No value is other than zero. 1 tensor stored as binary16 holds nothing but "
+                           "zeros: whether all was zero "
+                           "before it was stored cannot be told."));
   write<std::uint16_t>(directory / "z/other.npy", "<f2", {0x0000, 0x3c00});
   write<float>(directory / "z/plain.npy", "<f4", {0, 0});
   CHECK(out("z").find("1 tensor stored as binary16 holds nothing but zeros, first flushed: ") !=

@@ -68,8 +68,10 @@ std::optional<int> CastForecast::plateau_lowest_log2() const {
   const std::optional<int> highest = headroom_log2();
   if (!highest) return std::nullopt;
   const double allowed = flushed_share(*highest) + more_at_most;
+  const int all_zero =
+      *highest - (format_.emax() - format_.emin_subnormal() + 2);  // at all smaller scales, too
   int lowest = *highest;
-  while (lowest > *highest - 300 && flushed_share(lowest - 1) <= allowed) --lowest;
+  while (lowest > all_zero && flushed_share(lowest - 1) <= allowed) --lowest;
   return lowest;
 }
 
