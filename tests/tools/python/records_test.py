@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -93,6 +94,26 @@ class Records(Case):
                 halflab.run_experiment(name, **options)
             self.assertIn(fragment, str(caught.exception))
             self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def test_a_check_that_failed_is_an_answer(self):
+        self.program()
+        a, b = (self.directory.parent / name for name in ("a.npy", "b.npy"))
+        np.save(a, np.float32([1, 2]))
+        np.save(b, np.float32([1, 3]))
+        for out in (None, self.directory):
+            record = halflab.run_command("compare", a, b, out=out)
+            self.assertEqual(record.failure, f"'{a}' and '{b}' are different")
+            self.assertEqual((record.summary["class"], record.tables["tensors"]["differing"].tolist()), ("different", [1]))
+            self.assertIn("different", record.verdict)
+        self.assertEqual(halflab.run_command("compare", a, a).failure, "")
+        with self.assertRaisesRegex(halflab.ExperimentError, "halflab compare: .*none.npy"):
+            halflab.run_command("compare", a, self.directory.parent / "none.npy")
+        program = self.directory.parent / "broken"
+        program.write_text("#!/bin/sh\necho broken: no such thing >&2\nexit 1\n")
+        program.chmod(0o755)
+        with mock.patch.dict(os.environ, HALFLAB_BIN_DIR=str(program.parent)):
+            with self.assertRaisesRegex(halflab.ExperimentError, "^broken: no such thing$"):
+                halflab.run_experiment("broken", self.directory)  # in which a record lies
 
     def test_a_run_of_a_program(self):
         program = self.program()

@@ -101,6 +101,14 @@ class Tensors(Case):
         self.assert_same(halves, codes.view(np.float16))
         self.assert_same(halflab.read_tensors(self.folder / "codes.bin", dtype=halflab.binary32)["codes"], codes.view(np.float32))
 
+    def test_a_dtype_of_no_use_is_refused(self):
+        np.save(self.folder / "x.npy", np.ones(4, np.float32))
+        with self.assertRaisesRegex(ValueError, "dtype is not allowed, as '.*x.npy' is of the file's own type, binary32"):
+            halflab.read_tensors(self.folder / "x.npy", dtype="bfloat16")
+        with self.assertRaisesRegex(ValueError, "shape is not allowed, as no raw file is read; allowed: None"):
+            halflab.read_tensors(self.folder / "x.npy", dtype="float32", shape=4)
+        self.assertEqual(list(halflab.read_tensors(self.folder / "x.npy", dtype="float32")), ["x"])
+
     def test_integers_as_codes(self):
         codes = np.arange(65536, dtype=np.uint16).reshape(256, 256)
         np.savez(self.folder / "x.npz", signed=codes.view(np.int16), wide=np.arange(3))

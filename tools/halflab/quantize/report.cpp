@@ -75,7 +75,9 @@ std::string answer(const TensorFound& total, const Recipe& recipe, const std::st
     return fmt::format("{} keeps nothing of these tensors: all that is not zero becomes NaN or infinite.",
                        recipe.format_name);
   const double error = total.relative_error();
-  const char* const kept = total.lost == 0 ? "these tensors" : "what stays finite of these tensors";
+  const char* const kept = total.lost > 0        ? "what stays finite of these tensors"
+                           : total.nonfinite > 0 ? "what is finite of these tensors"
+                                                 : "these tensors";
   const std::string off = error == 0 ? fmt::format("{} holds {} exactly", recipe.format_name, kept)
                                      : fmt::format("{} is off by {} of the norm of {} ({:.3g} dB)",
                                                    recipe.format_name, percent(error), kept, total.sqnr());

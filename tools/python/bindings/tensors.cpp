@@ -12,6 +12,7 @@
 
 #include "experiments/frame/printable.h"
 #include "experiments/frame/tensor_files/element_reader.h"
+#include "experiments/frame/tensor_files/file_format.h"
 #include "experiments/frame/tensor_files/tensor_set.h"
 #include "fp16/packed.h"
 #include "tools/python/bindings/arguments.h"
@@ -36,6 +37,21 @@ files::RawLayout raw_layout(const py::object& dtype, const py::object& shape) {
   if (raw.shape && raw.type == nullptr)
     throw std::invalid_argument("read_tensors: shape is of raw files, which need dtype, too");
   return raw;
+}
+
+/// As the commands do with --dtype and --shape.
+void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTensor> tensors) {
+  const auto is_raw = [](const files::StoredTensor& tensor) {
+    return !files::has_known_extension(tensor.file);
+  };
+  if (raw.shape && std::ranges::none_of(tensors, is_raw))
+    throw std::invalid_argument("read_tensors: shape is not allowed, as no raw file is read; allowed: None");
+  if (raw.type == nullptr || tensors.empty() ||
+      std::ranges::find(tensors, raw.type, &files::StoredTensor::type) != tensors.end())
+    return;
+  throw std::invalid_argument("read_tensors: dtype is not allowed, as " + tensors.front().place() +
+                              " is of the file's own type, " + std::string(tensors.front().type->format) +
+                              "; allowed: None");
 }
 
 bool is_integer(const files::ElementType& type) {
@@ -110,7 +126,10 @@ py::dict read_tensors(const std::vector<std::string>& paths, const py::object& d
                       const py::function& wanted, bool codes) {
   const files::TensorSet set = [&] {
     try {
-      return files::TensorSet(paths, raw_layout(dtype, shape));
+      const files::RawLayout raw = raw_layout(dtype, shape);
+      files::TensorSet read(paths, raw);
+      require_use_of(raw, read.tensors());
+      return read;
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(experiments::one_line(error.what()));
     } catch (const std::runtime_error& error) {  // names of files may hold anything

@@ -10,7 +10,7 @@ import numpy as np
 from . import _halflab
 from ._arrays import array_and_format, write_safetensors
 from ._columns import structured
-from .experiments import ExperimentError, run_command, verdict_of
+from .experiments import ExperimentError, run_command
 from .tensors import read_tensors
 
 _OPERANDS_AT_A_TIME = 1 << 24
@@ -25,7 +25,7 @@ def explain_gemm(a, b, d, c=None, **options):
     options     of the command, as alpha=, beta=, tree= (a file), most_slices=, seed=, threads=
 
     The answer stands in `verdict` and `summary`, and all hypotheses in the table "hypotheses". A real bug is an answer
-    too. ValueError for arrays that are none, ExperimentError for what the command refuses, both in one line.
+    too. ValueError for arrays of other kinds, ExperimentError for what the command refuses, both in one line.
 
     >>> import numpy as np
     >>> a, b = np.random.default_rng(0).normal(size=(2, 32, 32)).astype(np.float16)
@@ -44,14 +44,16 @@ def explain_gemm(a, b, d, c=None, **options):
             letter: [f"{file}:{name}" for name in names]
             for letter, names in itertools.groupby(arrays, key=lambda name: name[0])
         }
-        return _in_folder(folder, lambda: verdict_of("explain", out=Path(folder) / "explain", **files, **options))
+        return _in_folder(folder, lambda: run_command("explain", out=Path(folder) / "explain", **files, **options))
 
 
 def _matrix(name, given):
     array, format = array_and_format(given)
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or (format is None and array.dtype.kind != "f"):
+    kind = format.name if format else getattr(array, "dtype", np.dtype(object)).name
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or kind not in ("float16", "bfloat16", "float32"):
+        of = f" of {given.dtype}" if isinstance(array, np.ndarray) else ""
         allowed = "arrays of two dimensions, of float16, bfloat16 or float32"
-        raise ValueError(f"explain_gemm: {name} = {_halflab.shown(given)} is not allowed; allowed: {allowed}")
+        raise ValueError(f"explain_gemm: {name} = {_halflab.shown(given)}{of} is not allowed; allowed: {allowed}")
     return array, format
 
 
@@ -71,7 +73,8 @@ class Validation:
     results          that were checked, of so many as there are (`is_complete`: all operands, or those that were drawn)
     differing        that have not the bits of the exact value, rounded once
     beyond           of these, not allowed
-    most_ulp         the largest distance
+    most_ulp         the largest distance of numbers
+    one_nan          that are NaN where the exact value is none, or the other way round
     explanation      the known deviations that explain all that differs, or ""
     contradicted     right results that these would not give
     distances        the table of ulp: from_ulp, to_ulp, results
@@ -91,6 +94,7 @@ class Validation:
     differing: int
     beyond: int
     most_ulp: int
+    one_nan: int
     explanation: str
     contradicted: int
     distances: np.ndarray = field(repr=False)
@@ -101,9 +105,10 @@ class Validation:
 
     def __str__(self):
         found = f"{self.verdict}: {self.differing} of {self.results} results of {self.operation} differ"
-        distance = f", by up to {self.most_ulp} ulp" if self.differing else ""
+        distance = f", by up to {self.most_ulp} ulp" if self.most_ulp else ""
+        nans = f"; {self.one_nan} times one side alone is a NaN" if self.one_nan else ""
         but = f", but {self.contradicted} right results speak against it" if self.contradicted else ""
-        return found + distance + (f"; {self.explanation}{but}" if self.explanation else "")
+        return found + distance + nans + (f"; {self.explanation}{but}" if self.explanation else "")
 
     def _repr_svg_(self):
         return self.figure
@@ -201,7 +206,7 @@ def _validate_shard(f, operation, to_arrays, drawn, options):
         write_safetensors(results, {"y": (array.reshape(-1), format)})
         files = [f"{operands}:{name}" for name in codes] + [f"{results}:y"]
         out = Path(folder) / "validate"
-        record = _in_folder(folder, lambda: verdict_of("validate", operation, *files, out=out, **options))
+        record = _in_folder(folder, lambda: run_command("validate", operation, *files, out=out, **options))
         figures = sorted(out.glob("*.svg"))
         return made.summary, record, figures[0].read_text(encoding="utf-8") if figures else ""
 
@@ -220,6 +225,7 @@ def _merged(operation, parts, is_complete):
         differing=sum(summary["differing"] for summary in summaries),
         beyond=sum(summary["beyond"] for summary in summaries),
         most_ulp=max(summary["most_ulp"] for summary in summaries),
+        one_nan=sum(summary["one_nan"] for summary in summaries),
         explanation=explanation,
         contradicted=sum(summary["contradicted"] for summary in differing) if explanation else 0,
         distances=_summed(parts, "distances", ("from_ulp", "to_ulp")),

@@ -1,5 +1,6 @@
 """Running the experiments from Python."""
 
+import dataclasses
 import difflib
 import os
 import shutil
@@ -18,7 +19,7 @@ class ExperimentError(RuntimeError):
 
 
 def run_experiment(name, out=None, **options):
-    """Runs an experiment and returns its Record.
+    """Runs an experiment and returns its Record. That its check failed (exit code 1) is an answer: `failure` says what did.
 
     name     of the program, as "underflow_sweep". It is looked for in the directory that the environment variable
              HALFLAB_BIN_DIR names, then in the build or the installation that this module is part of, then on the
@@ -34,17 +35,13 @@ def run_experiment(name, out=None, **options):
 
 
 def run_command(name, *paths, out=None, **options):
-    """Runs a command of `halflab`, such as hist or replay, on files or folders and returns its Record.
+    """Runs a command of `halflab`, such as hist or compare, on files or folders and returns its Record. That what was asked
+    does not hold (exit code 1) is an answer: `failure` says why.
 
     >>> record = halflab.run_command("hist", "gradients", format="e4m3")
     >>> record.tables["tensors"]["fraction_flushed_at_1"]
     """
     return _record_of([_program("halflab"), name, *map(str, paths)], f"halflab {name}", out, options)
-
-
-def verdict_of(name, *words, out, **options):
-    """The Record of a command of `halflab` whose exit code 1 is an answer: what was asked does not hold."""
-    return _run([_program("halflab"), name, *map(str, words)], f"halflab {name}", out, options, answers=(0, 1))
 
 
 def _record_of(words, name, out, options):
@@ -54,15 +51,16 @@ def _record_of(words, name, out, options):
         return _run(words, name, Path(directory) / name.replace(" ", "_"), options)
 
 
-def _run(words, name, out, options, answers=(0,)):
+def _run(words, name, out, options):
     command = [*words, "--out", str(out), "--quiet", *_words(options)]
     run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if run.returncode not in answers:
-        lines = run.stderr.strip().splitlines()
-        raise ExperimentError(lines[-1] if lines else f"{name}: ended with code {run.returncode}")
+    lines = run.stderr.strip().splitlines() or [f"{name}: ended with code {run.returncode}"]
+    failure = lines[-1].partition(": check failed: ")[2] if run.returncode == 1 else ""
+    if run.returncode and not failure:
+        raise ExperimentError(lines[-1])
     if not (Path(out) / "manifest.json").is_file():
         raise ExperimentError(f"{name}: left no record; allowed: options that run it, unlike help and list")
-    return read_record(out)
+    return dataclasses.replace(read_record(out), failure=failure)
 
 
 def _program(name):

@@ -20,14 +20,19 @@ class RecordError(ValueError):
 
 @dataclass
 class Record:
-    """A run of an experiment. `tables` has its CSV files by name, numpy structured arrays whose fields are the columns:
-    int64 (or uint64) where every cell is a whole number, float64 where every cell is a number (an empty cell is NaN), else text."""
+    """A run of an experiment.
+
+    tables   its CSV files by name, numpy structured arrays whose fields are the columns: int64 (or uint64) where every cell is
+             a whole number, float64 where every cell is a number (an empty cell is NaN), else text
+    failure  of a run from Python: what its check found wrong, or "". Files do not keep it, so read_record() leaves it empty
+    """
 
     directory: Path
     manifest: dict = field(repr=False)
     summary: dict
     verdict: str = field(repr=False)
     tables: dict = field(repr=False)
+    failure: str = ""
 
     @property
     def steps(self):

@@ -235,7 +235,7 @@ class Kernels(Case):
         script = pathlib.Path(__file__).parents[4] / "docs/kernels/sigmoid_triton.py"
         halflab.run_command("inputs", "sigmoid", to=self.folder / "x.npy")
         subprocess.run([sys.executable, script], cwd=self.folder, check=True)
-        verdict = halflab.experiments.verdict_of(
+        verdict = halflab.run_command(
             "validate", "sigmoid", self.folder / "x.npy", self.folder / "y.npy", ulp=1, nan="any", out=self.folder / "out"
         )
         print(verdict.verdict)
@@ -250,7 +250,7 @@ class Kernels(Case):
         halflab.run_command("inputs", "fma", to=",".join(map(str, operands)))
         for way, verdict in (("half", "equal"), ("float", "different")):
             subprocess.run([program, way], cwd=self.folder, check=True)
-            found = halflab.experiments.verdict_of(
+            found = halflab.run_command(
                 "validate", "fma", *operands, self.folder / "y.hex", nan="any", out=self.folder / way
             )
             self.assertEqual(found.summary["class"], verdict)

@@ -1,7 +1,7 @@
 """What to do about findings, as sentences of HTML."""
 
 from .findings import INPUT_OF, nearest_log2
-from .words import code, listed, module, named, percent, power, s_is, steps_of
+from .words import code, listed, module, named, percent, power, s_is, steps_of, stored_as
 
 OFTEN = 0.02  # of the steps: more are worth another growth interval
 
@@ -125,9 +125,16 @@ def _how_to_scale(found, start):
 
 def to_do_with(tensors):
     """To the tensors of no run."""
-    best, used = tensors.total.recommended, tensors.log2_used or 0
-    if best is None:
-        return ["Nothing: there is nothing to scale."]
+    best, untold = tensors.total.recommended, tensors.untold
+    advice = _scale_of(tensors, best) if best is not None else []
+    if untold:
+        may = f"{stored_as(untold)} may have made the zeros"
+        advice.append(f"Keep {named(untold)} in FP32, or scale the loss, and ask again: {may}.")
+    return advice or [f"Nothing: {'there is nothing to scale' if best is None else 'no scale keeps more'}."]
+
+
+def _scale_of(tensors, best):
+    used = tensors.log2_used or 0
     overflowing = [row for row in tensors.rows if row.forecast.share("overflowed", used)]
     if overflowing:
         verb = "is" if len(overflowing) == 1 else "are"
@@ -137,4 +144,4 @@ def to_do_with(tensors):
     if tensors.keeps_digits(best):
         shares = [percent(tensors.total.share("subnormal", log2)) for log2 in (used, best)]
         return [f"For more digits scale the loss with {s_is(power(best))}: {shares[1]} are subnormal there, {shares[0]} here."]
-    return ["Nothing: no scale keeps more."]
+    return []

@@ -12,14 +12,14 @@ from .._arrays import numbers
 from .._halflab import ExponentHistogram
 from ..tensors import read_tensors
 from . import page
-from .findings import BINARY16, NOTICEABLE, Forecast, Row, Tensors
+from .findings import BINARY16, BINARY32, Forecast, Row, Tensors
 
 
 class CastForecast(Forecast):
     """The forecast of a format other than binary16, by casting the values themselves."""
 
-    def __init__(self, histogram, format, arrays, scaled_by_log2):
-        super().__init__(histogram)
+    def __init__(self, histogram, format, arrays, scaled_by_log2, parts=None):
+        super().__init__(histogram, parts=parts)
         self.format, self._arrays, self._scaled_by_log2 = format, arrays, scaled_by_log2
         self._zones = {}
 
@@ -48,11 +48,6 @@ class CastForecast(Forecast):
         normal = histogram.nonzero_finite - sum(lost.values())
         return {"zero": histogram.zero, **lost, "normal": normal, "infinite": histogram.infinite, "nan": histogram.nan}
 
-    @property
-    def headroom(self):
-        largest = self.histogram.max_abs
-        return math.floor(math.log2(self.format.max / largest)) if largest else None
-
 
 @dataclasses.dataclass
 class GradientReport:
@@ -67,8 +62,10 @@ class GradientReport:
     _recommended: int = dataclasses.field(repr=False)
 
     def recommended_scale(self):
-        """The loss scale an octave below the largest at which nothing overflows; None where all is zero."""
-        return None if self._recommended is None else 2.0**self._recommended
+        """The loss scale an octave below the largest at which nothing overflows; 2^127, the largest that FP32 holds, where that
+        keeps as much. None where all is zero. An int where it lies beyond all floats."""
+        log2 = self._recommended
+        return None if log2 is None else 2.0**log2 if log2 < 1024 else 2**log2
 
 
 def report_gradients(tensors, out, format="binary16", scaled_by=1):
@@ -79,7 +76,8 @@ def report_gradients(tensors, out, format="binary16", scaled_by=1):
     format     what gradients would be cast to: binary16 if not given
     scaled_by  S that the values still carry, a power of two; magnitudes are those with S divided out
 
-    NaNs and infinities are counted and named. A ValueError of one line says what is not allowed. Returns a GradientReport.
+    NaNs and infinities are counted and named, and so are tensors of whose values FP16 or FP8 may have made zeros already. A
+    ValueError of one line says what is not allowed. Returns a GradientReport.
 
     >>> report = halflab.report_gradients({"layer0": gradient, "layer1": "gradients/layer1.npy"}, out="page.html")
     >>> report.recommended_scale(), report.tensors["layer0"].zones(15)
@@ -90,18 +88,20 @@ def report_gradients(tensors, out, format="binary16", scaled_by=1):
         raise ValueError(f"report_gradients: format = {format.name} is not allowed; allowed: formats with arithmetic")
     arrays = _arrays(tensors)
     forecasts = {name: _forecast_of(name, values, format, log2) for name, values in arrays.items()}
-    total = _forecast(list(arrays.values()), format, log2)
-    rows = [Row(name, "gradient", forecast) for name, forecast in forecasts.items()]
-    were_fp16 = [row for row, values in zip(rows, arrays.values()) if _was_fp16(values, row.forecast.histogram, log2)]
-    found = Tensors(rows, total, log2 if log2 else None, what="which the values carry", were_fp16=were_fp16)
+    total = _total(list(forecasts.values()), format, list(arrays.values()), log2)
+    rows = [Row(name, "gradient", forecast, stored_as=_narrow_format(arrays[name])) for name, forecast in forecasts.items()]
+    found = Tensors(rows, total, log2 if log2 else None, what="which the values carry")
     path = page.write(page.arrays_page(found), out)
     return GradientReport(path, {name: forecast.histogram for name, forecast in forecasts.items()}, total.recommended)
 
 
-def _was_fp16(values, histogram, scaled_by_log2):
-    """Whether an array is of FP16 and has what FP16 leaves where it loses values."""
-    is_fp16 = str(getattr(values, "dtype", "")).removeprefix("torch.") == "float16"
-    return is_fp16 and histogram.zero >= NOTICEABLE * histogram.total and histogram.zones(scaled_by_log2)["subnormal"] > 0
+def _narrow_format(values):
+    """The format of an array, if its range ends where that of FP32 does not; else None."""
+    try:
+        format = _halflab.format_named(values.dtype)
+    except (AttributeError, ValueError):
+        return None
+    return format if format.emin > BINARY32.emin else None
 
 
 def _log2_of(scaled_by):
@@ -132,14 +132,33 @@ def _arrays(tensors):
 
 def _forecast_of(name, values, format, scaled_by_log2):
     try:
-        return _forecast([values], format, scaled_by_log2)
+        histogram = ExponentHistogram(values)
     except ValueError as error:
         raise ValueError(f"report_gradients: tensors[{_halflab.shown(name)}]: {error}") from None
+    parts = {log2 - scaled_by_log2: part for log2, part in _parts(values, histogram).items()}
+    return _forecast(histogram.shifted(-scaled_by_log2), format, [values], scaled_by_log2, parts)
 
 
-def _forecast(arrays, format, scaled_by_log2):
-    histogram = ExponentHistogram()
-    for values in arrays:
-        histogram.add(values)
-    histogram = histogram.shifted(-scaled_by_log2)
-    return Forecast(histogram) if format == BINARY16 else CastForecast(histogram, format, arrays, scaled_by_log2)
+def _parts(values, histogram):
+    """By their log2, histograms of the values over 2^log2: of binary64, too, each value is in an octave of its own then."""
+    first, *_, last = histogram.exponents.tolist()
+    if first != histogram.lowest_exponent and last != histogram.highest_exponent:
+        return {0: histogram}
+    values = np.asarray(numbers(values), dtype=np.float64)
+    starts = (np.frexp(values)[1] + 127) // 256 * 256  # of NaNs, infinities and zeros 0
+    return {start: ExponentHistogram(np.ldexp(values[starts == start], -start)) for start in np.unique(starts).tolist()}
+
+
+def _total(forecasts, format, arrays, scaled_by_log2):
+    histogram, parts = ExponentHistogram(), {}
+    for forecast in forecasts:
+        histogram += forecast.histogram
+        for log2, part in forecast.parts.items():
+            parts.setdefault(log2, ExponentHistogram()).__iadd__(part)
+    return _forecast(histogram, format, arrays, scaled_by_log2, parts)
+
+
+def _forecast(histogram, format, arrays, scaled_by_log2, parts):
+    if format == BINARY16:
+        return Forecast(histogram, parts=parts)
+    return CastForecast(histogram, format, arrays, scaled_by_log2, parts)

@@ -123,11 +123,11 @@ def shares_over_steps(found):
 def heat_map(tensors):
     """Tensors by binary exponents, over what the format makes of them at the S used."""
     rows = _drawn_rows(tensors)
-    filled = [row.forecast.histogram for row in rows if row.forecast.histogram.nonzero_finite]
-    if not filled:
+    exponents = [exponent for row in rows for exponent, _ in row.forecast.octaves]
+    if not exponents:
         return ""
     shift = tensors.log2_used or 0
-    edges = _edges(filled, tensors.total.format, shift)
+    edges = _edges(exponents, tensors.total.format, shift)
     lowest, width = edges[0], edges[-1] - edges[0]
     ticks = "".join(
         f'<span class="tick" style="left:{100 * (at - lowest) / width:.2f}%">{power(at)}</span>'
@@ -155,11 +155,10 @@ def _drawn_rows(tensors):
     return [row for row in tensors.rows if id(row) in chosen]
 
 
-def _edges(histograms, format, log2_scale):
+def _edges(exponents, format, log2_scale):
     """Exponents at which the map begins, zero ends, subnormal and normal numbers end, and the map ends."""
     zero, subnormal, normal = (e - log2_scale for e in (format.emin_subnormal - 1, format.emin, format.emax + 1))
-    lowest = min(zero - 3, *(histogram.lowest_exponent for histogram in histograms))
-    highest = max(normal + 2, *(histogram.highest_exponent + 1 for histogram in histograms))
+    lowest, highest = min(zero - 3, *exponents), max(normal + 1, *exponents) + 1
     return [max(lowest, zero - 40), zero, subnormal, normal, highest]
 
 
@@ -185,11 +184,9 @@ def _cells(rows, edges):
     """Paths, one for each zone and level of shading: a cell is a deeper shade of its zone."""
     paths = {}
     for line, row in enumerate(rows):
-        histogram = row.forecast.histogram
-        counts = histogram.counts
-        for place in np.flatnonzero(counts).tolist():
-            exponent = max(place + int(histogram.exponents[0]), edges[0])
-            share = counts[place] / histogram.total
+        for exponent, count in row.forecast.octaves:
+            exponent = max(exponent, edges[0])
+            share = count / row.forecast.histogram.total
             level = min(LEVELS - 1, max(0, LEVELS + math.floor(math.log2(share) * 0.6)))
             zone = ZONES[sum(exponent >= edge for edge in edges[1:-1])]
             paths.setdefault((zone, level), []).append(f"M{exponent - edges[0]},{line}h1v1h-1z")

@@ -8,7 +8,7 @@ import re
 
 import numpy as np
 
-from .._halflab import ExponentHistogram, formats
+from .._halflab import Counts, ExponentHistogram, formats, round_to
 from .files import GRADIENTS, fp32_parameters
 
 IN_FP32 = " in FP32"  # ends the kinds of a step that was repeated
@@ -19,7 +19,7 @@ INPUT_OF = "the input of "  # before a module that was given what no other had r
 PARTLY = "partly applied"  # by one optimizer of several
 WEIGHTY = 0.01  # of all values: tensors of fewer may hold noise, as a bias before a batch normalisation does
 LARGEST_LOG2_SCALE = 127  # a GradScaler keeps S in FP32
-BINARY16 = formats["binary16"]
+BINARY16, BINARY32 = formats["binary16"], formats["binary32"]
 
 
 class Forecast:
@@ -28,28 +28,51 @@ class Forecast:
 
     format = BINARY16
 
-    def __init__(self, histogram, limit=None):
-        """`limit`: log2 of the largest scale that is known to be finite from elsewhere."""
-        self.histogram, self._limit = histogram, limit
+    def __init__(self, histogram, limit=None, parts=None):
+        """`limit`: log2 of the largest scale that is known to be finite from elsewhere. `parts`: by their log2, histograms of
+        the values over 2^log2, where one histogram has not all their octaves."""
+        self.histogram, self.parts, self._limit = histogram, parts or {0: histogram}, limit
 
     def zones(self, log2_scale):
         """As ExponentHistogram.zones."""
-        return self.histogram.zones(_within(log2_scale))
+        zones = [part.zones() for part in self._scaled(log2_scale)]
+        return {zone: sum(each[zone] for each in zones) for zone in zones[0]}
 
     def flushed(self, log2_scale):
         """Of every format: at most half its smallest number becomes zero, so that it is a matter of scale between them."""
-        return self.histogram.flushed_at_scale(_within(log2_scale + BINARY16.emin_subnormal - self.format.emin_subnormal))
+        scaled = self._scaled(log2_scale + BINARY16.emin_subnormal - self.format.emin_subnormal)
+        return sum(part.flushed_at_scale(0) for part in scaled)
+
+    def _scaled(self, log2_scale):
+        return [part.shifted(_within(log2 + log2_scale)) for log2, part in self.parts.items()]
+
+    @property
+    def octaves(self):
+        """(e, how many values lie in 2^e <= |x| < 2^(e+1)), where there are any."""
+        return sorted(
+            (exponent + log2, count)
+            for log2, part in self.parts.items()
+            for exponent, count in zip(part.exponents.tolist(), part.counts.tolist())
+            if count
+        )
 
     @property
     def headroom(self):
         """log2 of the largest scale without overflow, or None."""
-        headroom = self.histogram.log2_headroom
-        return headroom if None in (headroom, self._limit) else min(headroom, self._limit)
+        rooms = [headroom_of(self.format, part.max_abs) - log2 for log2, part in self.parts.items() if part.max_abs]
+        return min(rooms + [limit for limit in [self._limit] if limit is not None]) if rooms else None
 
     @property
     def recommended(self):
-        """An octave less, as far as FP32 goes; or None."""
-        return None if self.headroom is None else min(self.headroom - 1, LARGEST_LOG2_SCALE)
+        """An octave less, or as far as FP32 goes where that keeps as much; or None."""
+        if self.headroom is None:
+            return None
+        is_capped = self.headroom > LARGEST_LOG2_SCALE and self._keeps(LARGEST_LOG2_SCALE)
+        return LARGEST_LOG2_SCALE if is_capped else self.headroom - 1
+
+    def _keeps(self, log2_scale):
+        """Whether a scale keeps as much as the largest without overflow does, to NOTICEABLE."""
+        return self.share("flushed", log2_scale) <= self.share("flushed", self.headroom) + NOTICEABLE
 
     def share(self, zone, log2_scale):
         """Of the non-zero finite values."""
@@ -58,18 +81,27 @@ class Forecast:
         return count(log2_scale) / nonzero if nonzero else 0.0
 
     def lowest_keeping(self):
-        """log2 of the smallest scale that keeps as much as the largest without overflow does, to NOTICEABLE; or None."""
+        """log2 of the smallest scale that keeps as much; or None."""
         if self.headroom is None:
             return None
-        kept = self.share("flushed", self.headroom) + NOTICEABLE
-        scales = range(self.headroom, self.headroom - 300, -1)
-        lost = next((scale for scale in scales if self.share("flushed", scale) > kept), self.headroom - 300)
-        return lost + 1
+        all_zero = self.headroom - (self.format.emax - self.format.emin_subnormal + 2)  # at all smaller scales, too
+        lost, kept = all_zero - 1, self.headroom
+        while kept - lost > 1:
+            middle = (lost + kept) // 2
+            lost, kept = (lost, middle) if self._keeps(middle) else (middle, kept)
+        return kept
 
 
-def _within(log2_scale):
-    """The scales that ExponentHistogram takes: beyond them every value is lost in the same way."""
-    return min(max(log2_scale, -112), 123)
+def headroom_of(format, largest):
+    """log2 of the largest scale at which the cast to a format does not overflow."""
+    headroom, counts = math.frexp(format.max)[1] - math.frexp(largest)[1], Counts()
+    round_to(math.ldexp(largest, headroom), format, counts=counts)
+    return headroom - counts.overflowed
+
+
+def _within(log2):
+    """The octaves by which ExponentHistogram shifts: beyond them every value is lost in the same way."""
+    return min(max(log2, -276), 276)
 
 
 @dataclasses.dataclass
@@ -77,12 +109,14 @@ class Row:
     """A tensor; its counts are of FP32 where steps were repeated, else of the run itself.
 
     is_truth    whether values that FP16 lost are counted
+    stored_as   the format of less range than FP32's that rounded them before they were counted; or None
     """
 
     name: str
     kind: str
     forecast: Forecast
     is_truth: bool = True
+    stored_as: object = None
 
     @property
     def label(self):
@@ -93,6 +127,18 @@ class Row:
     def is_zero(self):
         histogram = self.forecast.histogram
         return histogram.total > 0 and histogram.total == histogram.zero
+
+    @property
+    def is_untold(self):
+        """Whether its zeros, beside which there is no number, may be all that its format left."""
+        return self.stored_as is not None and 0 < self.forecast.histogram.zero and not self.forecast.histogram.nonzero_finite
+
+    def has_untold_zeros(self, log2_scale):
+        """Whether its format may have made zeros beside its subnormal numbers, of values with this scale."""
+        histogram = self.forecast.histogram
+        if self.stored_as is None or histogram.lowest_exponent is None or histogram.zero < NOTICEABLE * histogram.total:
+            return False
+        return histogram.lowest_exponent + log2_scale < self.stored_as.emin
 
     def is_below_normal(self, log2_scale):
         """Whether something is left, and none of it is a normal number of the format."""
@@ -109,7 +155,6 @@ class Tensors:
     exact       whether S was a power of two
     what        says of the S used which steps had it
     left_out    rows of those that do not count, since they are made in FP32
-    were_fp16   rows of FP16 arrays with zeros beside subnormal numbers: FP16 may have made these before they were counted
     """
 
     rows: list
@@ -119,7 +164,6 @@ class Tensors:
     exact: bool = True
     what: str = ""
     left_out: list = ()
-    were_fp16: list = ()
 
     def wholly_lost(self, log2_scale):
         return [row for row in self.rows if row.forecast.share("flushed", log2_scale) == 1]
@@ -130,6 +174,10 @@ class Tensors:
     @property
     def zero(self):
         return [row for row in self.rows if row.is_zero]
+
+    @property
+    def untold(self):
+        return [row for row in self.rows if row.is_untold]
 
     @property
     def below_normal(self):
@@ -341,7 +389,7 @@ def total_forecast(record):
     steps = record.steps[record.steps["found_inf"] == 0]
     magnitudes = np.concatenate([steps["max_abs"], steps["max_abs_all"]])
     magnitudes = magnitudes[np.isfinite(magnitudes) & (magnitudes > 0)]
-    limits = [ExponentHistogram([magnitudes.max()]).log2_headroom] if len(magnitudes) else []
+    limits = [headroom_of(BINARY16, magnitudes.max())] if len(magnitudes) else []
     strange = nan_without_overflow(record)
     for skip in record.skips:
         if skip.get("cured_by"):

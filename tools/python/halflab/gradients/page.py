@@ -169,6 +169,8 @@ def tensor_table(tensors, log2_recommended, grows="S"):
     notes = [f"Flushed: of the values that are not zero. Largest: with S divided out. Octaves: that {grows} can still grow."]
     if not tensors.is_truth:
         notes.append("?: cannot be told, since what the run lost was zero before it was counted. ≥: at least.")
+    elif tensors.untold:
+        notes.append("?: cannot be told, since what was lost was zero before it was counted.")
     if len(tensors.rows) > MOST_ROWS:
         notes.append(f"The {MOST_ROWS} of {len(tensors.rows)} tensors that lose most; the record has all.")
     return table(columns, rows, notes)
@@ -178,7 +180,7 @@ def flushed_cell(tensors, row, log2_scale):
     """A run in FP16 tells of scales below its own alone, and of these that at least so much is lost."""
     share = percent(row.forecast.share("flushed", log2_scale))
     if row.forecast.histogram.nonzero_finite == 0:
-        return "-" if row.is_truth else "?"
+        return "-" if row.is_truth and not row.is_untold else "?"
     if row.is_truth:
         return share
     return f"≥\N{NO-BREAK SPACE}{share}" if log2_scale < tensors.log2_used else "?"

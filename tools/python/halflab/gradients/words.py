@@ -254,10 +254,11 @@ def losses(tensors, log2_recommended):
     histogram = tensors.total.histogram
     if histogram.total == 0:
         return ["No step was sampled, so it cannot be told what FP16 makes of the gradients."]
-    if histogram.nonzero_finite == 0 and tensors.is_truth:
-        return ["Every gradient that was counted is zero or not finite: there is nothing to scale."]
     if histogram.nonzero_finite == 0:
-        return ["Every gradient that was counted is zero or not finite. Whether FP16 made them so cannot be told from them."]
+        why = ". Whether FP16 made them so cannot be told from them"
+        if tensors.is_truth:
+            why = "" if tensors.untold else ": there is nothing to scale"
+        return [f"Every gradient that was counted is zero or not finite{why}."]
     sentences = [_counted(tensors, log2_recommended)] if tensors.is_truth else _bounded(tensors)
     lowest, headroom = tensors.total.lowest_keeping(), tensors.total.headroom
     if tensors.is_truth and tensors.total.share("flushed", 0) >= NOTICEABLE:
@@ -269,8 +270,10 @@ def losses(tensors, log2_recommended):
     if overflowed:
         sentences.append(f"At {s_is(power(tensors.log2_used or 0))}, {percent(overflowed)} overflow.")
     if log2_recommended is not None:
-        is_capped = log2_recommended == LARGEST_LOG2_SCALE
-        why = "the largest that FP32 holds" if is_capped else "an octave below the largest without overflow"
+        why = "an octave below the largest without overflow"
+        if log2_recommended >= LARGEST_LOG2_SCALE:
+            is_capped = log2_recommended == LARGEST_LOG2_SCALE
+            why = "the largest that FP32 holds" if is_capped else f"{why}, which FP32 does not hold"
         sentences.append(f"Recommended: {s_is(power(log2_recommended))}, {why}.")
     if tensors.left_out:
         sentences.append(
@@ -334,8 +337,11 @@ def _bounded(tensors):
 def headline_of(tensors):
     """Of tensors that belong to no run."""
     name, scale_used = format_name(tensors.total.format), s_is(power(tensors.log2_used or 0))
+    untold = tensors.untold
+    untold = f"whether {named(untold)} {'was' if len(untold) == 1 else 'were'} lost before cannot be told" if untold else ""
     if tensors.verdict is None:
-        return "There is nothing to lose: no value is finite and other than zero"
+        nothing = "no value is finite and other than zero"
+        return f"{untold[0].upper()}{untold[1:]}: {nothing}" if untold else f"There is nothing to lose: {nothing}"
     if tensors.total.share("overflowed", tensors.log2_used or 0):
         return f"These gradients overflow {name} at {scale_used}"
     if tensors.verdict == "flushes":
@@ -344,18 +350,28 @@ def headline_of(tensors):
     best = tensors.total.recommended
     if tensors.verdict == "keeps" and tensors.keeps_digits(best):
         headline += f", {percent(tensors.total.share('subnormal', tensors.log2_used or 0))} of them with fewer digits"
-    return headline
+    return f"{headline}, but {untold}" if untold and tensors.verdict == "keeps" else headline
 
 
 def zero_before(tensors):
     """Which tensors, that belong to no run, may have lost values before they were counted."""
-    if not tensors.were_fp16:
-        return []
-    hold = "holds" if len(tensors.were_fp16) == 1 else "hold"
-    return [
-        f"{named(tensors.were_fp16)} {hold} FP16 with exact zeros beside subnormal numbers. How many of these zeros FP16 made "
-        "cannot be told from them; gradients kept in FP32 tell it."
-    ]
+    some = [row for row in tensors.rows if row.has_untold_zeros(tensors.log2_used or 0)]
+    sentences = []
+    for rows, zeros, told in (
+        (some, "exact zeros beside subnormal numbers", "How many of these zeros {} made"),
+        (tensors.untold, "no finite value but exact zeros", "Whether {} made these zeros"),
+    ):
+        if rows:
+            hold, format = "holds" if len(rows) == 1 else "hold", stored_as(rows)
+            sentences.append(
+                f"{named(rows)} {hold} {format} with {zeros}. {told.format(format)} cannot be told from them; gradients kept "
+                "in FP32 tell it."
+            )
+    return sentences
+
+
+def stored_as(rows):
+    return " or ".join(sorted({format_name(row.stored_as) for row in rows}))
 
 
 def not_finite(tensors):
