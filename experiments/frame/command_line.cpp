@@ -52,12 +52,14 @@ CommandLine::CommandLine(Program program, Families families)
     : program_(std::move(program)), families_(families) {}
 
 CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::ostream& out) {
-  require_values({argv + 1, argv + std::max(argc, 1)});
+  const auto* const last = argv + argc;
+  const auto* const end = std::find(argv + std::min(argc, 1), last, std::string_view("--"));  // of options
+  require_values({argv + std::min(argc, 1), end});
   const std::string details = program_.details.empty() ? "" : fmt::format("\n\n{}\n", program_.details);
   CLI::App app(wrapped(program_.question + details, help_width), program_.name);
   declare(app);
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(end - argv), argv);
   } catch (const CLI::CallForHelp&) {
     out << app.help();
     return Outcome::answered;
@@ -66,7 +68,7 @@ CommandLine::Outcome CommandLine::parse(int argc, const char* const* argv, std::
     out << text_of(program_.outputs);
     return Outcome::answered;
   }
-  collect(app);
+  collect(app, {end == last ? last : end + 1, last});
   if (!listed_.empty()) {
     print_list(out);
     return Outcome::answered;
@@ -178,11 +180,15 @@ void CommandLine::declare(CLI::App& app) const {
   }
 }
 
-void CommandLine::collect(const CLI::App& app) {
+void CommandLine::collect(const CLI::App& app, std::span<const char* const> after_options) {
   if (words_ != nullptr) words_->clear();
-  for (const std::string& word : app.remaining()) {
+  std::vector<std::string> words = app.remaining();
+  for (const std::string& word : words) {
     if (word.starts_with('-'))
       throw UsageError(unknown_message("option", word.substr(0, word.find('=')), option_names()));
+  }
+  words.insert(words.end(), after_options.begin(), after_options.end());
+  for (const std::string& word : words) {
     if (words_ == nullptr) {
       throw UsageError(
           fmt::format("unexpected argument '{}'; values follow the option they belong to, as in '{}'", word,

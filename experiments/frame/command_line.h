@@ -136,7 +136,8 @@ class CommandLine {
   void set(Binding& binding, const std::string& text, std::string_view origin);
   void require_values(std::span<const char* const> words);
   void declare(CLI::App& app) const;
-  void collect(const CLI::App& app);
+  /// What stands behind "--" are words, whatever they begin with.
+  void collect(const CLI::App& app, std::span<const char* const> after_options);
   void print_list(std::ostream& out) const;
   void read_config();
   void set_quick_defaults();

@@ -96,8 +96,10 @@ void tell_what_is_replaced(const std::filesystem::path& out, const Json& options
     const bool is_of_the_result = name != "out" && name != "threads" && name != "quiet";
     if (!is_of_the_result || !earlier.find(name) || earlier.at(name) == value) continue;
     const Json& other = earlier.at(name);
-    return run.warn(fmt::format("the results of another run in '{}', with --{} {}, are replaced",
-                                out.string(), name, other.is_string() ? other.string() : other.to_text()));
+    const std::string text = other.is_string() ? other.string() : other.to_text();
+    return run.warn(fmt::format(
+        "the results of another run in '{}', {}, are replaced", out.string(),
+        text.empty() ? fmt::format("without --{}", name) : fmt::format("with --{} {}", name, text)));
   }
 }
 

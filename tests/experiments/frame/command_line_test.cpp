@@ -401,6 +401,10 @@ TEST_CASE("words are collected where a program takes them") {
   command_line.parse(static_cast<int>(brackets.size()), brackets.data(), out);
   CHECK(words == std::vector<std::string>{"[a,b]", "[]"});
   CHECK(title == "[c,d]");
+  const std::vector<const char*> dashes{"probe", "--title", "t", "a", "--", "-b", "--title", "--"};
+  command_line.parse(static_cast<int>(dashes.size()), dashes.data(), out);
+  CHECK(words == std::vector<std::string>{"a", "-b", "--title", "--"});
+  CHECK(title == "t");
   CHECK_THROWS_WITH_AS(command_line.parse(1, arguments.data(), out),
                        "RUN_DIR is missing; at least one must be given", experiments::UsageError);
 }
