@@ -163,7 +163,8 @@ TEST_CASE("halflab compare: with --ulp the first difference is the first that is
                                                 {"--as", "binary16"},
                                                 {"--as", "binary64", "--ulp", "536870912"}}) {
     INFO(words.back());
-    CHECK(out(words).find("The first difference beyond that is in step_10 at (777,): 1 (") != std::string::npos);
+    CHECK(out(words).find("The first difference beyond that is in step_10 at (777,): 1 (") !=
+          std::string::npos);
   }
   CHECK(out({"--ulp", "4194304"}).find("The first difference") == std::string::npos);
 }

@@ -103,7 +103,7 @@ class Tensors(Case):
 
     def test_a_dtype_of_no_use_is_refused(self):
         np.save(self.folder / "x.npy", np.ones(4, np.float32))
-        with self.assertRaisesRegex(ValueError, "dtype is not allowed, as '.*x.npy' is of the file's own type, binary32"):
+        with self.assertRaisesRegex(ValueError, "dtype is not allowed, as tensor 'x' in file '.*x.npy' is of the file's own type, binary32"):
             halflab.read_tensors(self.folder / "x.npy", dtype="bfloat16")
         with self.assertRaisesRegex(ValueError, "shape is not allowed, as no raw file is read; allowed: None"):
             halflab.read_tensors(self.folder / "x.npy", dtype="float32", shape=4)
