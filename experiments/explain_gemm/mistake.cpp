@@ -212,7 +212,7 @@ bool fits(const Factors& factors, const Problem& problem, const Wrong& w) {
   return std::fabs(w.observed - value) <= growth * w.bound;
 }
 
-/// Those that make the wrong outputs; none where those given do nearly.
+/// The factors that make the wrong outputs; none where the given ones nearly do.
 std::optional<Factors> solved_factors(const Problem& problem, const Wrongs& wrong, double nearly) {
   const Factors factors = fitted_factors(problem, wrong);
   const bool is_solved = wrong.size() >= least_outputs && std::isfinite(factors.alpha) &&

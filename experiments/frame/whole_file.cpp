@@ -19,7 +19,7 @@ fs::path path_of(int descriptor) {
   return fmt::format("/proc/self/fd/{}", descriptor);
 }
 
-/// Of a file without a name that can be given one, or negative where the file system has none or /proc is absent.
+/// A descriptor of a file that can be given a name later; negative where the file system has none or /proc is absent.
 int open_nameless(const fs::path& folder) {
   const int descriptor = ::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
   if (descriptor < 0 || ::access(path_of(descriptor).c_str(), W_OK) == 0) return descriptor;

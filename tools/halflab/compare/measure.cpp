@@ -96,7 +96,7 @@ Place place_of(Bits<F> stored) {
   return {is_nan, is_nan ? 0 : fp16::ordinal<F>(stored)};
 }
 
-/// Of a number and its code in F, which is a NaN also where F has no infinity and the number is too large.
+/// The place of a number by its code in F, which is a NaN also where F has no infinity and the number is too large.
 template <const fp16::Format& F, class Number>
 Place place_of(Bits<F> code, Number number) {
   if (std::isnan(number)) return {true, 0};

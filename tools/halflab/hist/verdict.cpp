@@ -76,7 +76,7 @@ struct ZeroTensors {
   }
 };
 
-/// Of zeros alone, in formats whose range ends where gradients may still be.
+/// Tensors of zeros alone, in formats whose range ends where gradients may still be.
 ZeroTensors all_zero(const Findings& found) {
   ZeroTensors zero;
   for (const TensorFound& tensor : found.tensors) {

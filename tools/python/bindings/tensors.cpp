@@ -39,7 +39,7 @@ files::RawLayout raw_layout(const py::object& dtype, const py::object& shape) {
   return raw;
 }
 
-/// As the commands do with --dtype and --shape.
+/// Refuses a dtype or shape by which nothing was read, as the commands do.
 void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTensor> tensors) {
   const auto is_raw = [](const files::StoredTensor& tensor) {
     return !files::has_known_extension(tensor.file);
