@@ -192,8 +192,7 @@ std::string stored_zeros_sentence(const Findings& found) {
   if (some.tensors == 0) return {};
   return fmt::format(
       "{} hold{} exact zeros beside subnormal numbers: which of them were zero before they were stored "
-      "cannot "
-      "be told.",
+      "cannot be told.",
       some.text(), some.tensors == 1 ? "s" : "");
 }
 

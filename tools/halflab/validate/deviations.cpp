@@ -424,6 +424,10 @@ class Collector {
 
 }  // namespace
 
+bool has_range(const std::vector<Deviation>& deviations, const std::vector<std::size_t>& chosen) {
+  return std::ranges::any_of(chosen, [&](std::size_t i) { return deviations[i].is_range; });
+}
+
 std::vector<Deviation> deviations_of(const Function& function, const Format& operands, const Format& result,
                                      const Attributes& attributes, bool any_nan) {
   Collector collector(function, operands, result, attributes, any_nan);

@@ -1,6 +1,7 @@
 #pragma once
 /// Known ways in which kernels differ from the exact result rounded once.
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
@@ -22,6 +23,9 @@ struct Deviation {
   /// What it changes of the way in which the right result is computed, where that is all it does.
   std::function<void(fp16::Attributes&)> change = {};
 };
+
+/// Whether one of the chosen says only between which results the kernel's lie.
+bool has_range(const std::vector<Deviation>& deviations, const std::vector<std::size_t>& chosen);
 
 /// At most this many, so that a set of them fits into a word.
 inline constexpr std::size_t most_deviations = 32;

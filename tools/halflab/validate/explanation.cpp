@@ -41,8 +41,7 @@ std::vector<DeviationSet> explanations(const Counts& counts, const std::vector<D
     if (sampling * contradictions(set) > counts.differing) return;
     if (set.size() < smallest) best = {};
     smallest = set.size();
-    const bool has_range = std::ranges::any_of(set, [&](std::size_t i) { return deviations[i].is_range; });
-    std::vector<DeviationSet>& alike = best[has_range];
+    std::vector<DeviationSet>& alike = best[has_range(deviations, set)];
     if (!alike.empty() && contradictions(set) > contradictions(alike.front())) return;
     if (!alike.empty() && contradictions(set) < contradictions(alike.front())) alike.clear();
     alike.push_back(set);

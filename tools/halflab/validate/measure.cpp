@@ -324,12 +324,10 @@ Findings measure(const std::vector<files::StoredTensor>& operands, const files::
     found.contradictions = {};
     return found;
   }
-  const auto has_range = [&](const DeviationSet& set) {
-    return std::ranges::any_of(set, [&](std::size_t i) { return found.deviations[i].is_range; });
-  };
+  const bool is_range = has_range(found.deviations, found.explanation);
   for (std::size_t i = 0; i < sets.size(); ++i) {
     if (sets[i] != found.explanation && against[i].results == best->results &&
-        has_range(sets[i]) == has_range(found.explanation))
+        has_range(found.deviations, sets[i]) == is_range)
       found.rivals.push_back(sets[i]);
   }
   return found;

@@ -237,8 +237,7 @@ std::string explanation_sentence(const Findings& found) {
   constexpr std::uint64_t roughest_ulp = 64, few = 16;
   const Counts& counts = found.counts;
   if (counts.differing == 0) return {};
-  const bool is_range =
-      std::ranges::any_of(found.explanation, [&](std::size_t i) { return found.deviations[i].is_range; });
+  const bool is_range = has_range(found.deviations, found.explanation);
   if (!found.explanation.empty())
     return fmt::format("What {} them{}: {}.{}{}", is_range ? "can explain" : "explains all of",
                        is_range && counts.differing < few ? ", though so few prove nothing" : "",
