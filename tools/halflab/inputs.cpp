@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string_view>
 
-#include "experiments/frame/tensor_files/file_format.h"
+#include "experiments/frame/tensor_files/raw.h"
 #include "tools/halflab/formats.h"
 
 namespace halflab {
@@ -56,38 +56,17 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
 }
 
 files::RawLayout raw_layout(const Inputs& inputs, std::string_view dtype_option) {
-  files::RawLayout raw;
-  if (!inputs.dtype.empty()) {
-    raw.type = files::type_of_format(
-        experiments::from_option(dtype_option, [&] { return scalar_format(inputs.dtype).name; }));
-    if (raw.type == nullptr)
-      throw std::invalid_argument(fmt::format("{}: '{}' lies in no file; allowed: {}", dtype_option,
-                                              inputs.dtype, files::readable_formats()));
-  }
-  if (!inputs.shape.empty()) {
-    if (raw.type == nullptr) throw std::invalid_argument("--shape: is of raw files, which need --dtype, too");
-    raw.shape = shape_of(inputs.shape);
-  }
-  return raw;
-}
-
-void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTensor> tensors,
-                    std::string_view dtype_option) {
-  const auto is_raw = [](const files::StoredTensor& tensor) {
-    return !files::has_known_extension(tensor.file);
-  };
-  if (raw.shape && std::ranges::none_of(tensors, is_raw))
-    throw std::invalid_argument("--shape: no raw file is read; allowed beside one");
-  if (raw.type == nullptr || tensors.empty()) return;
-  if (std::ranges::find(tensors, raw.type, &files::StoredTensor::type) != tensors.end()) return;
-  throw std::invalid_argument(fmt::format("{}: {} is of the file's own type, {}; allowed: none", dtype_option,
-                                          tensors.front().place(), tensors.front().type->format));
+  std::string_view format;
+  if (!inputs.dtype.empty())
+    format = experiments::from_option(dtype_option, [&] { return scalar_format(inputs.dtype).name; });
+  const auto shape = inputs.shape.empty() ? std::nullopt : std::optional(shape_of(inputs.shape));
+  return files::raw_layout(format, shape, {.type = dtype_option});
 }
 
 files::TensorSet open(const Inputs& inputs) {
   const files::RawLayout raw = raw_layout(inputs);
   files::TensorSet set(inputs.paths, raw);
-  require_use_of(raw, set.tensors());
+  files::require_use_of(raw, set.tensors());
   select(inputs, set);
   return set;
 }
@@ -98,7 +77,7 @@ std::vector<files::TensorSet> open_each(const Inputs& inputs) {
   std::vector<files::StoredTensor> tensors;
   for (const std::string& path : inputs.paths)
     std::ranges::copy(sets.emplace_back(std::vector{path}, raw).tensors(), std::back_inserter(tensors));
-  require_use_of(raw, tensors);
+  files::require_use_of(raw, tensors);
   for (files::TensorSet& set : sets) select(inputs, set);
   return sets;
 }

@@ -29,12 +29,6 @@ void bind(experiments::CommandLine& command_line, Inputs& inputs, std::size_t at
 experiments::tensor_files::RawLayout raw_layout(const Inputs& inputs,
                                                 std::string_view dtype_option = "--dtype");
 
-/// Refuses the type of --dtype, and the size of --shape, that no tensor was read by: their files say themselves what they
-/// hold. Throws std::invalid_argument.
-void require_use_of(const experiments::tensor_files::RawLayout& raw,
-                    std::span<const experiments::tensor_files::StoredTensor> tensors,
-                    std::string_view dtype_option = "--dtype");
-
 /// The selected tensors of all paths. Throws std::invalid_argument or std::runtime_error, naming option or file; where
 /// --dtype or --shape is given and every file says itself what it holds, too.
 experiments::tensor_files::TensorSet open(const Inputs& inputs);

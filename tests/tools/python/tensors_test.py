@@ -103,9 +103,9 @@ class Tensors(Case):
 
     def test_a_dtype_of_no_use_is_refused(self):
         np.save(self.folder / "x.npy", np.ones(4, np.float32))
-        with self.assertRaisesRegex(ValueError, "dtype is not allowed, as tensor 'x' in file '.*x.npy' is of the file's own type, binary32"):
+        with self.assertRaisesRegex(ValueError, "read_tensors: dtype: tensor 'x' in file '.*x.npy' is of the file's own type, binary32"):
             halflab.read_tensors(self.folder / "x.npy", dtype="bfloat16")
-        with self.assertRaisesRegex(ValueError, "shape is not allowed, as no raw file is read; allowed: None"):
+        with self.assertRaisesRegex(ValueError, "read_tensors: shape: no raw file is read"):
             halflab.read_tensors(self.folder / "x.npy", dtype="float32", shape=4)
         self.assertEqual(list(halflab.read_tensors(self.folder / "x.npy", dtype="float32")), ["x"])
 
@@ -141,7 +141,7 @@ class Tensors(Case):
         refused("cannot be read", read, self.folder / "none.npy")
         refused("lies in no file; allowed: binary64", read, place, dtype="tf32")
         refused("float99", read, place, dtype="float99")
-        refused("shape is of raw files, which need dtype", read, place, shape=(2, 3))
+        refused("read_tensors: shape: is of raw files, which need dtype, too", read, place, shape=(2, 3))
         refused("sizes, as (128, 64)", read, place, dtype="binary16", shape=(-1,))
         place.write_bytes(place.read_bytes()[:-1])
         refused("x.npy", read, place)

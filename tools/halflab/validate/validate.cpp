@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "experiments/frame/tensor_files/raw.h"
 #include "fp16/names.h"
 #include "fp16/rounding_names.h"
 #include "tools/halflab/command.h"
@@ -68,12 +69,12 @@ Findings measure_files(const Options& options, experiments::Run& run) {
     tensors.push_back(std::make_unique<CodeFile>(options.words[i], i + 1 < wanted ? raw : result_raw));
   std::vector<files::StoredTensor> operands;
   for (const auto& tensor : tensors) operands.push_back(tensor->tensor());
-  if (!has_own) require_use_of(raw, operands);
+  if (!has_own) files::require_use_of(raw, operands);
   const files::StoredTensor results = std::move(operands.back());
   operands.pop_back();
   if (has_own) {
-    require_use_of(raw, operands);
-    require_use_of(result_raw, std::span(&results, 1), result_option);
+    files::require_use_of(raw, operands);
+    files::require_use_of(result_raw, std::span(&results, 1), {.type = result_option});
   }
   return measure(operands, results, function, options, run);
 }

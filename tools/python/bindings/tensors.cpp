@@ -8,11 +8,12 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "experiments/frame/printable.h"
 #include "experiments/frame/tensor_files/element_reader.h"
-#include "experiments/frame/tensor_files/file_format.h"
+#include "experiments/frame/tensor_files/raw.h"
 #include "experiments/frame/tensor_files/tensor_set.h"
 #include "fp16/packed.h"
 #include "tools/python/bindings/arguments.h"
@@ -23,36 +24,8 @@ namespace {
 
 namespace files = experiments::tensor_files;
 
-files::RawLayout raw_layout(const py::object& dtype, const py::object& shape) {
-  files::RawLayout raw;
-  if (!dtype.is_none()) {
-    const NamedFormat& format = format_argument(dtype);
-    raw.type = files::type_of_format(format.name);
-    if (raw.type == nullptr)
-      throw std::invalid_argument("read_tensors: dtype = '" + std::string(format.name) +
-                                  "' lies in no file; allowed: " + files::readable_formats());
-  }
-  raw.shape =
-      checked_cast<std::optional<files::Shape>>("read_tensors: shape", shape, "sizes, as (128, 64); None");
-  if (raw.shape && raw.type == nullptr)
-    throw std::invalid_argument("read_tensors: shape is of raw files, which need dtype, too");
-  return raw;
-}
-
-/// Refuses a dtype or shape by which nothing was read, as the commands do.
-void require_use_of(const files::RawLayout& raw, std::span<const files::StoredTensor> tensors) {
-  const auto is_raw = [](const files::StoredTensor& tensor) {
-    return !files::has_known_extension(tensor.file);
-  };
-  if (raw.shape && std::ranges::none_of(tensors, is_raw))
-    throw std::invalid_argument("read_tensors: shape is not allowed, as no raw file is read; allowed: None");
-  if (raw.type == nullptr || tensors.empty() ||
-      std::ranges::find(tensors, raw.type, &files::StoredTensor::type) != tensors.end())
-    return;
-  throw std::invalid_argument("read_tensors: dtype is not allowed, as " + tensors.front().place() +
-                              " is of the file's own type, " + std::string(tensors.front().type->format) +
-                              "; allowed: None");
-}
+constexpr files::RawLayoutNames arguments{
+    .before = "read_tensors: ", .type = "dtype", .shape = "shape", .none = "None"};
 
 bool is_integer(const files::ElementType& type) {
   return !type.npy.empty() && std::string_view("biu").find(type.npy[0]) != std::string_view::npos;
@@ -126,9 +99,13 @@ py::dict read_tensors(const std::vector<std::string>& paths, const py::object& d
                       const py::function& wanted, bool codes) {
   const files::TensorSet set = [&] {
     try {
-      const files::RawLayout raw = raw_layout(dtype, shape);
+      const files::RawLayout raw =
+          files::raw_layout(dtype.is_none() ? std::string_view() : format_argument(dtype).name,
+                            checked_cast<std::optional<files::Shape>>("read_tensors: shape", shape,
+                                                                      "sizes, as (128, 64); None"),
+                            arguments);
       files::TensorSet read(paths, raw);
-      require_use_of(raw, read.tensors());
+      files::require_use_of(raw, read.tensors(), arguments);
       return read;
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(experiments::one_line(error.what()));
