@@ -98,7 +98,7 @@ std::vector<SharedShard> shared_shards(const std::vector<WantedShards>& rows) {
 Judgement judge(const Instruction& instruction, std::uint32_t shard, const std::vector<Outcome>& expected,
                 const ShardMemory& memory, bool with_exceptions, std::size_t most_differences) {
   Judgement judgement;
-  std::uint64_t digest = 0xCBF29CE484222325;  // FNV-1a by words, with the high bits folded back
+  validation::ResultDigest digest;
   const std::size_t bytes = stored_bytes(instruction.result);
   const auto lanes = static_cast<std::size_t>(instruction.lanes);
   for (std::size_t group = 0; group < expected.size(); group += lanes) {
@@ -109,9 +109,7 @@ Judgement judge(const Instruction& instruction, std::uint32_t shard, const std::
     for (std::size_t index = group; index < group + lanes; ++index) {
       Outcome right = expected[index], found = right;
       found.value = load(memory.results() + index * bytes, bytes);
-      digest = (digest ^ found.value ^ std::uint64_t{with_exceptions ? raised : Exceptions{}} << 56) *
-               0x100000001B3;
-      digest ^= digest >> 32;
+      digest.add(found.value ^ std::uint64_t{with_exceptions ? raised : Exceptions{}} << 56);
       judgement.result.documented += right.is_by_rule;
       if (found.value == right.value && !others_differ) continue;
       others_differ = false;
@@ -126,7 +124,7 @@ Judgement judge(const Instruction& instruction, std::uint32_t shard, const std::
                                        .expected = right});
     }
   }
-  judgement.result.digest = digest;
+  judgement.result.digest = digest.value();
   return judgement;
 }
 

@@ -192,15 +192,14 @@ Trial trial(const Row& row, std::uint32_t shard, std::uint32_t index) {
 
 ShardResult run_shard(const Row& row, std::uint32_t shard) {
   ShardResult shard_result;
-  std::uint64_t digest = 0xCBF29CE484222325;  // FNV-1a by words, with the high bits folded back
+  validation::ResultDigest digest;
   for_each_trial(row, shard, [&](const Trial& trial) {
-    digest = (digest ^ trial.result) * 0x100000001B3;
-    digest ^= digest >> 32;
+    digest.add(trial.result);
     shard_result.mismatches += trial.is_mismatch();
     shard_result.documented += trial.is_documented_deviation;
     return true;
   });
-  shard_result.digest = digest;
+  shard_result.digest = digest.value();
   return shard_result;
 }
 
