@@ -225,6 +225,10 @@ TEST_CASE("explain_gemm: FP32 sums beyond FP16's range before a small alpha are 
   CHECK(found.classification.overflowed == problem.outputs());
   CHECK(!found.mistake);
   CHECK(answer(problem).best().epilogue == Epilogue::half_scale);
+  test::SilentRun silent;
+  write_verdict(silent.record, found);
+  CHECK(silent.record.verdict().find("leaves FP32's range: rounded to FP16 before the epilogue, one may.") !=
+        std::string::npos);
 }
 
 TEST_CASE("explain_gemm: FP32 operands that were rounded before they were multiplied are named") {

@@ -37,6 +37,14 @@ TEST_CASE("halflab explain: options that nothing would come of are refused") {
     CHECK(run.exit_code == 2);
     CHECK(run.err.starts_with("halflab explain: " + option + ": "));
   }
+  for (const auto& [option, value] :
+       std::vector<std::pair<std::string, std::string>>{{"--seed", "7"}, {"--example-depth", "32"}}) {
+    const test::CommandRun run =
+        test::run_halflab({"explain", "--a", "a.npy", "--b", "b.npy", "--d", "d.npy", option, value});
+    INFO(run.err);
+    CHECK(run.exit_code == 2);
+    CHECK(run.err.starts_with("halflab explain: " + option + ": is of the example"));
+  }
 }
 
 TEST_CASE("halflab explain: most of D is never all of it") {

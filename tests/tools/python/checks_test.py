@@ -56,6 +56,7 @@ class Products(Case):
     def test_what_is_not_allowed(self):
         d = np.zeros((24, 32), dtype=np.float16)
         for fragment, arrays in (
+            ("explain_gemm: b: a masked array is not allowed", (self.a, np.ma.masked_array(self.b, mask=self.b > 0), d)),
             ("explain_gemm: d = 3 is not allowed; allowed: arrays of two dimensions", (self.a, self.b, 3)),
             ("d = array([0., ", (self.a, self.b, d[0])),
             ("allowed: arrays of two dimensions, of float16, bfloat16 or float32", (np.ones((24, 40), dtype=int), self.b, d)),

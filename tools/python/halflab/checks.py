@@ -49,6 +49,8 @@ def explain_gemm(a, b, d, c=None, **options):
 
 def _matrix(name, given):
     array, format = array_and_format(given)
+    if isinstance(array, np.ma.MaskedArray):
+        raise ValueError(f"explain_gemm: {name}: a masked array is not allowed; allowed: its .filled(value)")
     kind = format.name if format else getattr(array, "dtype", np.dtype(object)).name
     if not isinstance(array, np.ndarray) or array.ndim != 2 or kind not in ("float16", "bfloat16", "float32"):
         of = f" of {given.dtype}" if isinstance(array, np.ndarray) else ""
