@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <cstdint>
+#include <fstream>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -112,6 +114,28 @@ const Family* family_called(std::string_view name) {
 
 std::string emulator_called(std::string_view name) {
   return std::string(name) + ", an emulator, not silicon";
+}
+
+namespace {
+
+/// Whether QEMU runs this program alone: it makes up /proc/self/stat, and writes no memory into it (the 23rd field; the second
+/// may hold spaces).
+bool is_in_qemu() {
+  std::ifstream file("/proc/self/stat");
+  std::string text;
+  std::getline(file, text);
+  std::istringstream fields(text.substr(std::min(text.rfind(')') + 1, text.size())));
+  std::string field;
+  for (int number = 3; number <= 23; ++number) fields >> field;
+  return fields && field == "0";
+}
+
+}  // namespace
+
+std::string processor_name() {
+  const std::string model = processor_model();
+  if (model.find(emulator_called("")) != std::string::npos || !is_in_qemu()) return model;
+  return emulator_called(model.starts_with("QEMU") ? model : "QEMU as " + model);
 }
 
 std::string_view this_processor() {

@@ -42,8 +42,12 @@ std::string_view this_processor();
 /// "Bochs 3.0, an emulator, not silicon", as every row of an emulator says.
 std::string emulator_called(std::string_view name);
 
-/// The name of the present processor, or of the emulator that stands for it; only of those in families().
+/// What the present processor calls itself, or the emulator that stands for it; only of those in families().
 std::string processor_model();
+
+/// processor_model(), or "QEMU as Cortex-A76, an emulator, not silicon", where QEMU runs this program alone. Of an emulator of
+/// a whole machine, which calls itself a processor, nothing is seen.
+std::string processor_name();
 
 // The lists, each in the file of its family.
 const std::vector<Instruction>& aarch64_instructions();

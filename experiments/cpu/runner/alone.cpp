@@ -198,7 +198,7 @@ int validate_alone(const RunnerOptions& options) {
     wrong += group.wrong;
     mismatches += group.mismatches;
   }
-  const std::string model = options.emulator.empty() ? processor_model() : emulator_called(options.emulator);
+  const std::string model = options.emulator.empty() ? processor_name() : emulator_called(options.emulator);
   if (run == 0)
     std::printf("Nothing of this runs on %s.\n\n", model.c_str());
   else if (mismatches == 0)

@@ -30,7 +30,7 @@ int serve(int memory) {
     return 2;
   }
   const ShardMemory shard(static_cast<std::byte*>(mapped));
-  std::cout << introduction(processor_model()) << "ready" << std::endl;
+  std::cout << introduction(processor_name()) << "ready" << std::endl;
   for (std::string line; std::getline(std::cin, line);) {
     std::istringstream words(line);
     std::string verb, family_name;

@@ -104,6 +104,8 @@ std::vector<Processor> processors_of(const Options& options) {
     require_nothing_beside_from(options);
     return processors_from(options);
   }
+  if (options.exhaustive && options.samples != usual_samples)
+    throw UsageError("--samples, or --quick: is given with --exhaustive, which runs all; must be without");
   const fs::path programs = program_folder();
   const Emulation emulation = emulation_called(options.emulation);
   std::vector<Processor> processors;
