@@ -2,9 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ostream.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,10 +52,12 @@ Request request_in(std::span<const char* const> arguments) {
       launch.ranks, launch.launcher));
 }
 
-std::string library_of(const Request& request, const std::optional<Launch>& launch) {
+std::string library_of(std::string_view program, const Request& request,
+                       const std::optional<Launch>& launch) {
   if (!launch)
-    throw UsageError(
-        "--mpi: no launcher has started this process; must be started as 'mpirun -np 4 training --mpi ...'");
+    throw UsageError(fmt::format(
+        "--mpi: no launcher has started this process; must be started as 'mpirun -np 4 {} --mpi ...'",
+        program));
   if (!request.library.empty() && request.library != "openmpi" && request.library != "mpich")
     throw UsageError(fmt::format("--mpi-library: '{}' is given; must be openmpi or mpich", request.library));
   if (!request.library.empty() && !launch->library.empty() && request.library != launch->library)
@@ -78,11 +82,7 @@ class Job {
  public:
   Job(std::string_view program, const std::string& library, const Launch& launch, RankProgress& progress)
       : program_(program), wire_(library, progress) {
-    if (wire_.ranks() != static_cast<std::size_t>(launch.ranks))
-      throw std::runtime_error(
-          fmt::format("--mpi: {} processes were started, of which {} knows {}; must be started by the "
-                      "launcher of the same library",
-                      launch.ranks, library, wire_.ranks()));
+    require_ranks(launch, library, wire_.ranks());
     ranks_ = std::make_unique<Ranks>(
         wire_, Ranks::Carrier{wire_.vendor(), wire_.version()},
         Ranks::Watch{.begins = [&progress](std::uint64_t step) { progress.step = step; },
@@ -153,12 +153,12 @@ int run_on_ranks(std::string_view program, int argc, const char* const* argv,
   const std::optional<Launch> launch = launch_of_this_process();
   const bool is_alone = request.stands_alone || !launch || launch->ranks == 1;
   if (!request.is_made && is_alone) return run(nullptr, {});
-  std::ostringstream unseen;
-  std::ostream& err = launch && launch->rank_on_host != 0 ? unseen : std::cerr;  // one line a host
+  const int launcher = ::getppid();
+  std::ostringstream said;
   bool has_begun = false;
-  const int code = guarded(program, err, [&] {
+  const int code = guarded(program, said, [&] {
     if (!request.is_made) reject_strangers(*launch);
-    const std::string library = library_of(request, launch);
+    const std::string library = library_of(program, request, launch);
     const auto line = [&](const std::string& what, const RankProgress& last) {
       return fmt::format("{}: rank {} {} {}", program, launch->rank, what,
                          last.step == RankProgress::none ? "before its first step"
@@ -169,6 +169,7 @@ int run_on_ranks(std::string_view program, int argc, const char* const* argv,
     has_begun = true;
     return job.run(run);
   });
+  if (!said.view().empty() && (!launch || speaks_for_host(launcher))) std::cerr << said.view() << std::flush;
   if (has_begun || code == 0) return code;
   let_lines_be_read();
   end_all_before_start(code);

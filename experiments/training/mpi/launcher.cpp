@@ -2,12 +2,18 @@
 
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <stdexcept>
 #include <string>
 
 namespace experiments {
@@ -19,14 +25,12 @@ struct LauncherRow {
   const char* launcher;
   const char* rank;
   const char* ranks;
-  const char* rank_on_host;
 };
 constexpr std::array rows{
-    LauncherRow{"openmpi", "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                "OMPI_COMM_WORLD_LOCAL_RANK"},
-    LauncherRow{"mpich", "mpirun", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+    LauncherRow{"openmpi", "mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+    LauncherRow{"mpich", "mpirun", "PMI_RANK", "PMI_SIZE"},
     // For any library; a batch script has the number of tasks alone, and not that of a step.
-    LauncherRow{"", "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"},
+    LauncherRow{"", "srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"},
 };
 
 std::optional<int> number_in(const char* variable) {
@@ -38,26 +42,36 @@ std::optional<int> number_in(const char* variable) {
   return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
 }
 
-/// Where the launcher's variable is missing, as that of MPICH's mpirun is where srun stands in for it: Slurm's; without that
-/// one too, each counts as the first of its host, so that none is silent.
-int rank_on_host(const LauncherRow& row) {
-  if (const std::optional<int> number = number_in(row.rank_on_host)) return *number;
-  return number_in("SLURM_LOCALID").value_or(0);
-}
-
 }  // namespace
 
 std::optional<Launch> launch_of_this_process() {
   for (const LauncherRow& row : rows) {
     const std::optional<int> rank = number_in(row.rank), ranks = number_in(row.ranks);
     if (!rank || !ranks) continue;
-    return Launch{.library = row.library,
-                  .launcher = row.launcher,
-                  .rank = *rank,
-                  .ranks = *ranks,
-                  .rank_on_host = rank_on_host(row)};
+    return Launch{.library = row.library, .launcher = row.launcher, .rank = *rank, .ranks = *ranks};
   }
   return std::nullopt;
+}
+
+bool speaks_for_host(int parent) {
+  const std::string name = fmt::format("halflab: children of {}", parent);
+  sockaddr_un
+      address{};  // of an abstract name, with a first byte of 0, which is free again where its process ends
+  address.sun_family = AF_UNIX;
+  std::ranges::copy(name, address.sun_path + 1);
+  const std::size_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
+  const int taken = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  return taken < 0 ||
+         ::bind(taken, reinterpret_cast<const sockaddr*>(&address), static_cast<socklen_t>(size)) == 0 ||
+         errno != EADDRINUSE;
+}
+
+void require_ranks(const Launch& launch, std::string_view library, std::size_t known) {
+  if (known != static_cast<std::size_t>(launch.ranks))
+    throw std::runtime_error(
+        fmt::format("--mpi: {} processes were started, of which {} knows {}; must be started by the "
+                    "launcher of the same library",
+                    launch.ranks, library, known));
 }
 
 void end_all_before_start(int exit_code) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "experiments/frame/experiment.h"
+#include "experiments/training/mpi/launcher.h"
 #include "experiments/training/mpi/wire.h"
 #include "fp16/bulk.h"
 #include "sim/trainer/allreduce_registry.h"
@@ -117,8 +118,11 @@ Arguments arguments_in(const std::vector<std::string>& words) {
 }
 
 int run(const Arguments& arguments) {
+  const auto launch = experiments::launch_of_this_process();
+  if (!launch) throw std::invalid_argument(fmt::format("must be started by a launcher, as {}", usage));
   experiments::RankProgress progress;
   experiments::MpiWire wire(arguments.library, progress);
+  experiments::require_ranks(*launch, arguments.library, wire.ranks());
   bool is_equal = true;
   for (const std::size_t count : arguments.elements) {
     for (const sim::AllReduce& how : all_reduces(arguments.all)) is_equal &= check(wire, how, count);

@@ -1,18 +1,21 @@
 #include "experiments/training/mpi/launcher.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <map>
+#include <stdexcept>
 #include <string>
 
 namespace {
 
 /// The launch that the environment tells of which has these variables of launchers, and no others.
 std::optional<experiments::Launch> launch_with(const std::map<std::string, std::string>& variables) {
-  for (const char* name :
-       {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE",
-        "MPI_LOCALRANKID", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"})
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
+                           "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"})
     ::unsetenv(name);
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   const auto launch = experiments::launch_of_this_process();
@@ -22,21 +25,39 @@ std::optional<experiments::Launch> launch_with(const std::map<std::string, std::
 
 }  // namespace
 
-TEST_CASE(
-    "launcher: the first rank of a host is told by the launcher, else by Slurm, else each counts as one") {
-  const std::map<std::string, std::string> pmi{{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}};
-  const auto rank_on_host = [&](std::map<std::string, std::string> more) {
-    more.insert(pmi.begin(), pmi.end());
-    const auto launch = launch_with(more);
-    REQUIRE(launch.has_value());
-    CHECK(launch->library == "mpich");
-    CHECK(launch->rank == 5);
-    CHECK(launch->ranks == 8);
-    return launch->rank_on_host;
-  };
-  CHECK(rank_on_host({{"MPI_LOCALRANKID", "2"}, {"SLURM_LOCALID", "0"}}) == 2);
-  CHECK(rank_on_host({{"SLURM_LOCALID", "1"}}) == 1);
-  CHECK(rank_on_host({}) == 0);
+TEST_CASE("launcher: its variables tell the library, the rank and the number of ranks") {
+  const auto launch = launch_with({{"PMI_RANK", "5"}, {"PMI_SIZE", "8"}});
+  REQUIRE(launch.has_value());
+  CHECK(launch->library == "mpich");
+  CHECK(launch->rank == 5);
+  CHECK(launch->ranks == 8);
+}
+
+TEST_CASE("launcher: one process of a host says what is wrong, and another once that has ended") {
+  constexpr int parent = -7;  // of nobody
+  const pid_t first = ::fork();
+  if (first == 0) {
+    const bool speaks = experiments::speaks_for_host(parent);
+    ::raise(SIGSTOP);
+    ::_exit(speaks ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(::waitpid(first, &status, WUNTRACED) == first);
+  CHECK(!experiments::speaks_for_host(parent));
+  CHECK(experiments::speaks_for_host(parent - 1));
+  ::kill(first, SIGCONT);
+  REQUIRE(::waitpid(first, &status, 0) == first);
+  CHECK(status == 0);
+  CHECK(experiments::speaks_for_host(parent));
+}
+
+TEST_CASE("launcher: a library that knows of fewer processes than were started is another one") {
+  const experiments::Launch launch{.library = "mpich", .launcher = "mpirun", .rank = 0, .ranks = 2};
+  CHECK_NOTHROW(experiments::require_ranks(launch, "mpich", 2));
+  CHECK_THROWS_WITH_AS(experiments::require_ranks(launch, "mpich", 1),
+                       "--mpi: 2 processes were started, of which mpich knows 1; must be started by the "
+                       "launcher of the same library",
+                       std::runtime_error);
 }
 
 TEST_CASE("launcher: without a launcher's variables there is none") {

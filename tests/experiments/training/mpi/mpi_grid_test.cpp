@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "tests/experiments/training/mpi/launches.h"
 
@@ -30,13 +31,27 @@ TEST_CASE("mpi grid: wrong arguments are one line with the usage, and --help is 
   CHECK(help.exit_code == 0);
   CHECK(help.output.starts_with(usage));
   for (const char* wrong :
-       {"", "openmpi", "lam 3", "openmpi x", "openmpi 3,0", "openmpi 3x", "mpich 3 --any"}) {
+       {"", "openmpi", "lam 3", "openmpi x", "openmpi 3,0", "openmpi 3x", "mpich 3 --any", "openmpi 3"}) {
     INFO(wrong);
     const programs::Outcome outcome = programs::run_command(program + wrong);
     CHECK(outcome.exit_code == 2);
     CHECK(outcome.output.starts_with("all_reduce_grid: "));
     CHECK(test::contains(outcome.output, usage));
     CHECK(std::ranges::count(outcome.output, '\n') == 1);
+  }
+}
+
+TEST_CASE("mpi grid: processes that the launcher of another library has started are told, and not compared") {
+  const std::vector<Library> libraries = mpi::libraries();
+  for (const Library& library : libraries) {
+    for (const Library& other : libraries) {
+      if (other.name == library.name) continue;
+      const mpi::Outcome outcome = mpi::launch(library, mpi::processes(2, grid, other.name + " 3"), 60);
+      INFO(outcome.output);
+      CHECK(outcome.exit_code != 0);
+      CHECK(test::contains(outcome.output, "2 processes were started, of which " + other.name + " knows 1"));
+      CHECK(!test::contains(outcome.output, "equal"));
+    }
   }
 }
 

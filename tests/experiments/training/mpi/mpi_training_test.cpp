@@ -211,8 +211,8 @@ TEST_CASE("mpi: the library's own order is found at start, named in the manifest
 TEST_CASE("mpi: each algorithm of Open MPI is found, and the bits are those of its order") {
   for (const Library& library : mpi::libraries()) {
     if (library.name != "openmpi") continue;
-    const std::vector<std::string> names{"",     "direct_descending", "", "recursive_doubling", "ring",
-                                         "ring", "rabenseifner"};
+    const std::string descending = "direct_descending", pairs = "recursive_doubling, rabenseifner";
+    const std::vector<std::string> names{"", descending, descending, pairs, "ring", "ring", pairs};
     for (std::size_t algorithm = 1; algorithm <= 6; ++algorithm) {
       Library forced = library;
       forced.launcher += "--mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_allreduce_algorithm " +
@@ -223,7 +223,7 @@ TEST_CASE("mpi: each algorithm of Open MPI is found, and the bits are those of i
       const Outcome outcome = train(forced, 4, arguments, directory / "real");
       INFO(outcome.output);
       REQUIRE(outcome.exit_code == 0);
-      CHECK(contains(settings_of(directory / "real").at("mpi.algorithm"), names[algorithm]));
+      CHECK(settings_of(directory / "real").at("mpi.algorithm") == names[algorithm]);
       REQUIRE(training::run(
                   arguments + " --ranks 4 --allreduce-order " + (directory / "real/manifest.json").string(),
                   directory / "virtual")
@@ -362,14 +362,22 @@ TEST_CASE("mpi: a rank whose host lacks the library ends all with a line that na
   char host[256] = "";
   REQUIRE(::gethostname(host, sizeof host - 1) == 0);
   for (const Library& library : mpi::libraries()) {
-    // On a host of its own it would be the first one there.
-    const std::string alone =
-        std::string("env ") +
-        (library.name == "mpich" ? "MPI_LOCALRANKID=0 " : "OMPI_COMM_WORLD_LOCAL_RANK=0 ") +
-        nothing.program();
     check_end(launch(library, processes(1, mpi::training, with_mpi("--batch 12", out)) + " : " +
-                                  processes(1, alone, with_mpi("--batch 12", out))),
+                                  processes(1, nothing.program(), with_mpi("--batch 12", out))),
               2, "--mpi: " + library.name + " cannot be loaded on " + host + " (there is no '");
+    CHECK(!fs::exists(out));
+  }
+}
+
+TEST_CASE("mpi: a rank without --mpi ends all with a line, whichever rank it is") {
+  const TemporaryDirectory directory;
+  const fs::path out = directory / "out";
+  for (const Library& library : mpi::libraries()) {
+    const std::string with = processes(1, mpi::training, with_mpi("--batch 12", out));
+    const std::string without =
+        processes(1, mpi::training, "--quiet --quick --model mlp:hidden1=16 --out " + out.string());
+    for (const std::string& command : {with + " : " + without, without + " : " + with})
+      check_end(launch(library, command), 2, "2 processes were started by mpirun; must come with --mpi");
     CHECK(!fs::exists(out));
   }
 }
