@@ -275,7 +275,8 @@ RunRecord::RunRecord(fs::path directory)
   const auto is_locked = [this] { return ::flock(lock_, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK; };
   if (!succeeds_soon(is_locked)) {
     clear_away();
-    throw DirectoryInUse(refusal_of(directory_, "another run is writing there"));
+    throw DirectoryInUse(
+        refusal_of(directory_, "another run is writing there; wait for it, or choose another"));
   }
   const auto is_staged = [&] {
     fs::remove_all(staging_, error);

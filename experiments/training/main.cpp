@@ -214,7 +214,8 @@ void train(experiments::Run& run, const std::vector<experiments::Cell>& cells, c
                           run, progress);
   };
   if (options.sweep)
-    experiments::make_claimed(cells, run.out() / "claims", run.threads(), make);
+    experiments::make_claimed(
+        cells, run.out() / "claims", run.threads(), [&](const std::string& line) { run.warn(line); }, make);
   else
     make(cells.front(), {});
 }

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
-#include <mutex>
 #include <optional>
 #include <stdexcept>
 #include <thread>
@@ -137,6 +136,18 @@ void copy_cell(const FoundCell& found) {
   fs::rename(staging, to);
 }
 
+/// "2 cells are made elsewhere, the first by Slurm job 7_2 on node3, waiting until done or given up: 'a', 'b'".
+std::string waiting_text(const std::vector<const Cell*>& cells, const fs::path& claims) {
+  std::vector<std::string> names;
+  for (const Cell* cell : cells) names.push_back(name_of(*cell));
+  const auto owner = owner_of(claims, names.front());
+  return fmt::format(
+      "{} made elsewhere{}, waiting until done or given up: {}",
+      names.size() == 1 ? "a cell is" : fmt::format("{} cells are", names.size()),
+      owner ? fmt::format(", {}by {}", names.size() == 1 ? "" : "the first ", owner->text()) : "",
+      some_of(names));
+}
+
 }  // namespace
 
 SweepShard parse_shard(const std::string& text) {
@@ -147,9 +158,10 @@ SweepShard parse_shard(const std::string& text) {
   if (!index || !count)
     throw UsageError(fmt::format("--shard: '{}' is given; must be such as 2/4, the second of four", text));
   if (*index < 1 || *index > *count)
-    throw UsageError(fmt::format("--shard: '{}' is given; must be from 1/{} to {}/{}", text,
-                                 std::max<std::size_t>(*count, 1), std::max<std::size_t>(*count, 1),
-                                 std::max<std::size_t>(*count, 1)));
+    throw UsageError(
+        *count == 0 ? fmt::format("--shard: '{}' is given; must be of one part or more, such as 2/4", text)
+                    : fmt::format("--shard: '{}' is given; must be from 1/{} to {}/{}", text, *count, *count,
+                                  *count));
   return {.index = *index, .count = *count};
 }
 
@@ -160,6 +172,7 @@ std::vector<Cell> cells_of(const SweepShard& shard, std::span<const Cell> all) {
 }
 
 void make_claimed(std::span<const Cell> cells, const fs::path& directory, int threads,
+                  const std::function<void(const std::string&)>& tell,
                   const std::function<void(const Cell&, const std::function<void()>& require_claim)>& make) {
   constexpr std::chrono::milliseconds pause{200};
   Claims claims(directory);
@@ -190,6 +203,7 @@ void make_claimed(std::span<const Cell> cells, const fs::path& directory, int th
       if (is_others[i]) others.push_back(left[i]);
     }
     left = std::move(others);
+    if (is_first && !left.empty()) tell(waiting_text(left, directory));
   }
 }
 

@@ -27,8 +27,9 @@ std::vector<Cell> cells_of(const SweepShard& shard, std::span<const Cell> all);
 /// Calls make(cell, require_claim) for every cell, up to `threads` at one time, each with a claim in `directory`
 /// (experiments/frame/claims.h). Those that other jobs work on come last, once they are given up or done; so all are done
 /// in the end, whoever has made them. A cell whose directory another process still writes into (DirectoryInUse) is waited for
-/// likewise. `require_claim` throws ClaimLost, after which the cell is another job's.
+/// likewise. `tell` is given a line, once, where any is waited for. `require_claim` throws ClaimLost, after which the cell is another job's.
 void make_claimed(std::span<const Cell> cells, const std::filesystem::path& directory, int threads,
+                  const std::function<void(const std::string&)>& tell,
                   const std::function<void(const Cell&, const std::function<void()>& require_claim)>& make);
 
 /// A cell to be found in one of several folders.

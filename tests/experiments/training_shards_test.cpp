@@ -191,6 +191,8 @@ TEST_CASE("shards: a job waits for a cell of another host, and takes it over onc
   const Outcome outcome = job.wait();
   INFO(outcome.output);
   CHECK(outcome.exit_code == 0);
+  CHECK(contains(outcome.output, "a cell is made elsewhere, by "));
+  CHECK(contains(outcome.output, "waiting until done or given up: '" + std::string(cell) + "'"));
   CHECK(fs::exists(out / "cells" / cell / "manifest.json"));
   CHECK(!fs::exists(out / "claims"));
 }
