@@ -52,7 +52,8 @@ Answer question_of(const fs::path& program) {
   std::string help;
   while (std::fgets(piece.data(), piece.size(), pipe) != nullptr) help += piece.data();
   const bool started = ::pclose(pipe) == 0;
-  const std::string text = help.substr(0, help.find('\n'));
+  std::string text = help.substr(0, help.find("\n\n"));
+  std::ranges::replace(text, '\n', ' ');
   const std::size_t question = text.find('?'), sentence = text.find(". ");
   return {text.substr(0, std::min({question, sentence, text.size()}) + 1), started};
 }

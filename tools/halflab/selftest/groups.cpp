@@ -10,8 +10,8 @@ namespace {
 constexpr std::array table{
     Group{"conversions", "floats to and from each format, each format to each other", true, conversion_rows},
     Group{"arrays", "+ - * / sqrt fma over arrays, by format and rounding", true, array_rows},
-    Group{"formats", "each function on one number, by format, in all roundings", true, format_rows},
-    Group{"operations", "the operations of GPUs on halves and integers", true, operation_rows},
+    Group{"formats", "each function of one to three numbers, by format, in all roundings", true, format_rows},
+    Group{"operations", "the operations of GPUs on halves, floats and integers", true, operation_rows},
     Group{"functions", "exp to tgamma of all halves; those of float and double", true, function_rows},
     Group{"sums", "sums and dot products, by format and order", true, sum_rows},
     Group{"products", "matrix products, by accumulation", true, product_rows},
