@@ -54,9 +54,9 @@ std::optional<Launch> launch_of_this_process() {
 }
 
 bool speaks_for_host(int parent) {
+  // A socket's abstract name begins with a byte of 0, and is free again where the process ends.
   const std::string name = fmt::format("halflab: children of {}", parent);
-  sockaddr_un
-      address{};  // of an abstract name, with a first byte of 0, which is free again where its process ends
+  sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::ranges::copy(name, address.sun_path + 1);
   const std::size_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
