@@ -269,6 +269,15 @@ void decode_from_wire(AllReducePrecision precision, std::span<const std::uint16_
   }
 }
 
+void add_on_wire(AllReducePrecision precision, std::span<const std::uint16_t> first,
+                 std::span<const std::uint16_t> second, std::span<std::uint16_t> sum) {
+  if (wire_format(precision) == fp16::bfloat16) {
+    fp16::add<fp16::bfloat16>(first, second, sum);
+  } else {
+    fp16::add<fp16::binary16>(first, second, sum);
+  }
+}
+
 double predivisor(AllReduceDivision division, std::size_t workers) {
   if (division == AllReduceDivision::before) return static_cast<double>(workers);
   if (division == AllReduceDivision::after) return 1;

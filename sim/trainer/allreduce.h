@@ -110,6 +110,9 @@ void encode_for_wire(AllReducePrecision precision, std::span<const float> values
                      std::span<std::uint16_t> codes, fp16::RoundingCounts* counts = nullptr);
 void decode_from_wire(AllReducePrecision precision, std::span<const std::uint16_t> codes,
                       std::span<float> values);
+/// The codes of sums of two that are sent, each rounded to nearest even; `sum` may be one of the two.
+void add_on_wire(AllReducePrecision precision, std::span<const std::uint16_t> first,
+                 std::span<const std::uint16_t> second, std::span<std::uint16_t> sum);
 
 /// The divisor before the sum; the one after it is workers / predivisor. At least one worker.
 double predivisor(AllReduceDivision division, std::size_t workers);

@@ -4,7 +4,9 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <stdexcept>
 #include <type_traits>
 #include <utility>
 
@@ -28,22 +30,22 @@ struct Range {
 template <class Code>
 class Schedule {
  public:
-  Schedule(Wire& wire, const AllReduce& how, AllReduceSpace::Codes<Code>& space)
+  /// `codes`: of arrays of one length; `received`: whatever earlier ones left.
+  Schedule(Wire& wire, const AllReduce& how, std::span<Code> codes, std::vector<std::vector<Code>>& received)
       : wire_(wire),
         how_(how),
         rank_(wire.rank()),
         ranks_(wire.ranks()),
         arithmetic_(how, ranks_),
-        space_(space) {}
+        codes_(codes),
+        received_(received) {}
 
-  /// The mean over all ranks, of arrays of one length.
+  /// Puts the mean over all ranks of their `own` into `mean`, and the codes of the sum in their place.
   void form_mean(std::span<const float> own, std::span<float> mean) {
-    space_.codes.resize(own.size());
     std::array<float, block_size> block;
     for_parts(all(), block_size, [&](Range range) {
       const std::span<float> values = first_of(block, range.size());
-      std::ranges::copy(own.subspan(range.begin, range.size()), values.begin());
-      arithmetic_.divide_before_sending(values);
+      arithmetic_.divide_before_sending(own.subspan(range.begin, range.size()), values);
       encode(values, at(range));
     });
     sum();
@@ -54,11 +56,7 @@ class Schedule {
     });
   }
 
- private:
-  using Codes = std::span<const Code>;
-  static constexpr std::size_t block_size = 4096;                  ///< stays in a first cache
-  static constexpr std::size_t piece_size = std::size_t{1} << 15;  ///< in a second
-
+  /// Puts the sums over all ranks in the place of their codes.
   void sum() {
     switch (how_.algorithm) {
       case AllReduceAlgorithm::ring:
@@ -77,14 +75,18 @@ class Schedule {
     }
   }
 
-  Range all() const { return {0, space_.codes.size()}; }
+ private:
+  using Codes = std::span<const Code>;
+  static constexpr std::size_t block_size = 4096;  ///< stays in a first cache
+
+  Range all() const { return {0, codes_.size()}; }
   Range chunk(std::size_t index) const {
     const auto begin = [&](std::size_t i) {
-      return begin_of_chunk(how_.ring_chunks, i, ranks_, space_.codes.size());
+      return begin_of_chunk(how_.ring_chunks, i, ranks_, codes_.size());
     };
     return {begin(index % ranks_), begin(index % ranks_ + 1)};
   }
-  std::span<Code> at(Range range) { return std::span(space_.codes).subspan(range.begin, range.size()); }
+  std::span<Code> at(Range range) { return codes_.subspan(range.begin, range.size()); }
 
   void encode(std::span<const float> values, std::span<Code> codes) const {
     if constexpr (std::is_same_v<Code, float>)
@@ -112,25 +114,42 @@ class Schedule {
     }
   }
 
-  /// (first + second) + ... into a range of their length, which may be one of them.
+  /// (first + second) + ... into a range of their length, which is one of them.
   void add_up(std::span<const Codes> terms, Range into) {
-    std::array<float, block_size> sum_block, term_block;
     for_parts({0, into.size()}, block_size, [&](Range range) {
-      const std::span<float> sum = first_of(sum_block, range.size()),
-                             term = first_of(term_block, range.size());
-      const auto decode_term = [&](std::size_t index, std::span<float> values) {
-        decode(terms[index].subspan(range.begin, range.size()), values);
-      };
-      decode_term(0, sum);
-      for (std::size_t index = 1; index < terms.size(); ++index) {
-        decode_term(index, term);
-        if (index + 1 < terms.size())
-          arithmetic_.add(sum, term);
-        else
-          arithmetic_.add_before_sending(sum, term);
-      }
-      encode(sum, at(into).subspan(range.begin, range.size()));
+      const auto part_of = [&](std::size_t index) { return terms[index].subspan(range.begin, range.size()); };
+      const std::span<Code> sum = at(into).subspan(range.begin, range.size());
+      if (terms.size() > 2 && arithmetic_.accumulates())
+        accumulate(terms.size(), part_of, sum);
+      else
+        add_codes(terms.size(), part_of, sum);
     });
+  }
+  /// Each sum is rounded: of two terms it is the one that is rounded where it is sent.
+  template <class PartOf>
+  void add_codes(std::size_t terms, PartOf part_of, std::span<Code> sum) {
+    std::array<Code, block_size> block;
+    const std::span<Code> so_far = std::span(block).first(sum.size());
+    for (std::size_t index = 1; index < terms; ++index) {
+      const Codes before = index == 1 ? part_of(0) : so_far;
+      const std::span<Code> after = index + 1 == terms ? sum : so_far;
+      if constexpr (std::is_same_v<Code, float>)
+        std::ranges::transform(before, part_of(index), after.begin(), std::plus());
+      else
+        add_on_wire(how_.precision, before, part_of(index), after);
+    }
+  }
+  /// The sum of binary32 is rounded once, at the end.
+  template <class PartOf>
+  void accumulate(std::size_t terms, PartOf part_of, std::span<Code> into) {
+    std::array<float, block_size> sum_block, term_block;
+    const std::span<float> sum = first_of(sum_block, into.size()), term = first_of(term_block, into.size());
+    decode(part_of(0), sum);
+    for (std::size_t index = 1; index < terms; ++index) {
+      decode(part_of(index), term);
+      arithmetic_.add(sum, term);
+    }
+    encode(sum, into);
   }
 
   /// Sends codes of one range, while those of another are replaced by what comes.
@@ -145,7 +164,7 @@ class Schedule {
   /// are added.
   void exchange_and_add(Range out, Rank to, Range in, Rank from) {
     while (out.size() > 0 || in.size() > 0) {
-      const Range sent = out.first_part(piece_size), kept = in.first_part(piece_size);
+      const Range sent = out.first_part(all_reduce_piece), kept = in.first_part(all_reduce_piece);
       const std::span<Code> received = buffer(0, kept.size());
       exchange(at(sent), sent.size() > 0 ? to : std::nullopt, received,
                kept.size() > 0 ? from : std::nullopt);
@@ -156,8 +175,8 @@ class Schedule {
   }
   /// Several at one time; each only grows.
   std::span<Code> buffer(std::size_t index, std::size_t count) {
-    if (space_.received.size() <= index) space_.received.resize(index + 1);
-    std::vector<Code>& codes = space_.received[index];
+    if (received_.size() <= index) received_.resize(index + 1);
+    std::vector<Code>& codes = received_[index];
     if (codes.size() < count) codes.resize(count);
     return std::span(codes).first(count);
   }
@@ -184,7 +203,7 @@ class Schedule {
   void tree() {
     const std::vector<std::size_t> children = tree_children(rank_, ranks_);
     const Rank parent = parent_in_tree();
-    for_parts(all(), piece_size, [&](Range piece) {
+    for_parts(all(), all_reduce_piece, [&](Range piece) {
       std::vector<Codes> terms{at(piece)};
       for (const std::size_t child : children) {
         const std::span<Code> received = buffer(terms.size(), piece.size());
@@ -194,7 +213,7 @@ class Schedule {
       add_up(terms, piece);
       if (parent) send(piece, *parent);
     });
-    for_parts(all(), piece_size, [&](Range piece) {
+    for_parts(all(), all_reduce_piece, [&](Range piece) {
       if (parent) receive(piece, *parent);
       for (const std::size_t child : children) send(piece, child);
     });
@@ -267,26 +286,38 @@ class Schedule {
 
   void by_carrier() {
     require_carried(how_.precision);
-    wire_.sum(std::span(space_.codes));
+    wire_.sum(codes_);
   }
 
   Wire& wire_;
   const AllReduce& how_;
   std::size_t rank_, ranks_;
   AllReduceArithmetic arithmetic_;
-  AllReduceSpace::Codes<Code>& space_;
+  std::span<Code> codes_;
+  std::vector<std::vector<Code>>& received_;
 };
 
 }  // namespace
 
 std::span<const float> all_reduce_over(Wire& wire, std::span<const float> own, const AllReduce& how,
                                        AllReduceSpace& space) {
+  const auto form_mean = [&]<class Code>(AllReduceSpace::Codes<Code>& codes) {
+    codes.own.resize(own.size());
+    Schedule<Code>(wire, how, codes.own, codes.received).form_mean(own, space.mean);
+  };
   space.mean.resize(own.size());
   if (how.precision == AllReducePrecision::fp32)
-    Schedule<float>(wire, how, space.numbers).form_mean(own, space.mean);
+    form_mean(space.numbers);
   else
-    Schedule<std::uint16_t>(wire, how, space.halves).form_mean(own, space.mean);
+    form_mean(space.halves);
   return space.mean;
+}
+
+void sum_over(Wire& wire, std::span<std::uint16_t> codes, const AllReduce& how, AllReduceSpace& space) {
+  if (how.precision == AllReducePrecision::fp32)
+    throw std::invalid_argument(
+        "a sum of codes in fp32; allowed: fp16, fp32_accumulation, bf16, bf16_fp32_accumulation");
+  Schedule<std::uint16_t>(wire, how, codes, space.halves.received).sum();
 }
 
 }  // namespace sim

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fp16/reveal_order.h"
+#include "sim/trainer/allreduce_arithmetic.h"
 #include "sim/trainer/allreduce_registry.h"
 #include "sim/trainer/revealed_order.h"
 #include "tests/sim/trainer/ranks.h"
@@ -42,19 +43,37 @@ std::vector<std::uint32_t> bits_of(std::span<const float> values) {
   return bits;
 }
 
+/// By sums of codes, which are divided here.
+std::vector<float> mean_by_codes(sim::Wire& wire, std::vector<float> values, const AllReduce& how,
+                                 sim::AllReduceSpace& space) {
+  sim::AllReduceArithmetic arithmetic(how, wire.ranks());
+  arithmetic.divide_before(values);
+  std::vector<std::uint16_t> codes(values.size());
+  sim::encode_for_wire(how.precision, values, codes);
+  sim::sum_over(wire, codes, how, space);
+  sim::decode_from_wire(how.precision, codes, values);
+  arithmetic.divide_after(values);
+  return values;
+}
+
 void check_all_ranks(Workers workers, const AllReduce& how) {
   for (std::vector<float>& worker : workers) sim::round_to_wire(how.precision, worker);
   INFO(sim::spec_of(how), " of ", workers.size(), " ranks, ", workers[0].size(), " elements");
   const std::vector<std::span<const float>> views(workers.begin(), workers.end());
   const std::vector<std::uint32_t> expected = bits_of(sim::all_reduce_mean(views, how).values);
-  std::vector<std::vector<std::uint32_t>> found(workers.size());
+  std::vector<std::vector<std::uint32_t>> found(workers.size()), by_codes(workers.size());
   Wires wires(workers.size());
   wires.on_all_ranks([&](sim::Wire& wire, std::size_t rank) {
     sim::AllReduceSpace space;
     sim::all_reduce_over(wire, random_halves(1, 7)[0], how, space);  // leaves something there
     found[rank] = bits_of(sim::all_reduce_over(wire, workers[rank], how, space));
+    if (how.precision != AllReducePrecision::fp32)
+      by_codes[rank] = bits_of(mean_by_codes(wire, workers[rank], how, space));
   });
-  for (const std::vector<std::uint32_t>& rank : found) CHECK(rank == expected);
+  for (std::size_t rank = 0; rank < workers.size(); ++rank) {
+    CHECK(found[rank] == expected);
+    if (how.precision != AllReducePrecision::fp32) CHECK(by_codes[rank] == expected);
+  }
 }
 
 /// Sums of halves by the trees of a ring of Open MPI's, element by element.
@@ -113,9 +132,8 @@ TEST_CASE(
 
 TEST_CASE(
     "all-reduce over wires: long arrays go in pieces, of which a chunk may have one more than the next") {
-  constexpr std::size_t pieces = std::size_t{1} << 16;  // two of them
   for (const std::size_t ranks : {3, 5}) {
-    const Workers workers = random_halves(ranks, ranks * pieces + 1);
+    const Workers workers = random_halves(ranks, ranks * 2 * sim::all_reduce_piece + 1);
     for (const sim::AllReduceAlgorithm algorithm : sim::all_reduce_algorithms)
       check_all_ranks(workers, {.algorithm = algorithm});
     check_all_ranks(workers, {.precision = AllReducePrecision::fp32});
@@ -131,6 +149,11 @@ TEST_CASE("all-reduce over wires: what no carrier adds is refused before anythin
   sim::AllReduceSpace space;
   const std::vector<float> own(3);
   CHECK_THROWS_AS(sim::all_reduce_over(wire, own, how, space), std::invalid_argument);
+  std::vector<std::uint16_t> codes(3);
+  CHECK_THROWS_WITH_AS(
+      sim::sum_over(wire, codes, sim::make_all_reduce("ring:precision=fp32"), space),
+      "a sum of codes in fp32; allowed: fp16, fp32_accumulation, bf16, bf16_fp32_accumulation",
+      std::invalid_argument);
 }
 
 TEST_CASE("revealed orders: each piece has its tree, and the bits of a replay are the carrier's") {
