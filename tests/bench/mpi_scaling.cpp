@@ -7,11 +7,13 @@
 #include <cmath>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/frame/confidence.h"
 #include "experiments/frame/stopwatch.h"
 #include "experiments/training/laboratory.h"
 #include "experiments/training/mpi/job.h"
@@ -27,8 +29,8 @@ struct Options {
   std::string policy = "amp";
   std::string allreduce = "ring:precision=fp16";
   int batch = 8;
-  int steps = 10;
-  int rounds = 7;
+  int steps = 5;
+  int rounds = 60;
   int numbers = 10'000'000;
   bool mpi = false;
   std::string mpi_library;
@@ -68,6 +70,13 @@ class Timings {
  public:
   void add(const std::string& name, double seconds) { seconds_[name].push_back(seconds); }
   double of(const std::string& name) const { return median(seconds_.at(name)); }
+  /// How many times as long as `second` each `first` took.
+  experiments::Estimate ratio(const std::string& first, const std::string& second) const {
+    std::vector<double> ratios;
+    std::ranges::transform(seconds_.at(first), seconds_.at(second), std::back_inserter(ratios),
+                           std::divides());
+    return experiments::estimate(ratios);
+  }
 
  private:
   std::map<std::string, std::vector<double>> seconds_;
@@ -175,8 +184,8 @@ void report(experiments::RunRecord& record, const Options& options, double weigh
   const double per_byte = timings.of("long message") / static_cast<double>(std::size_t{1} << 24);
   const double step = timings.of("step alone");
   const Cost parts = cost_of_parts(timings, numbers), ring = cost_of_ring(timings, ranks, weights);
-  const double ratio = step / timings.of("step together"),
-               slowdown = timings.of("sum of halves") / timings.of("sum of floats");
+  const experiments::Estimate ratio = timings.ratio("step alone", "step together");
+  const double slowdown = timings.of("sum of halves") / timings.of("sum of floats");
   record.summary("weights", weights);
   record.summary("time_latency_s", parts.latency);
   record.summary("rate.bytes", 1 / per_byte);
@@ -192,19 +201,23 @@ void report(experiments::RunRecord& record, const Options& options, double weigh
   record.summary("slowdown.sum_of_halves", slowdown);
   record.summary("time_step_alone_s", step);
   record.summary("time_step_together_s", timings.of("step together"));
-  record.summary("ratio.examples", ratio);
+  record.summary("ratio.examples", ratio.mean);
+  if (ratio.is_judged()) {
+    record.summary("ratio.examples_lower", ratio.lower());
+    record.summary("ratio.examples_upper", ratio.upper());
+  }
   report_predictions(record, timings, parts, ring, weights);
   record.setting("mpi.vendor", options.ranks->carrier().vendor);
   record.setting("mpi.version", options.ranks->carrier().version);
   record.setting("mpi.hosts", options.ranks->hosts());
   record.verdict(fmt::format(
-      "{} ranks of {} examples each make {:.3g} times the examples per second that as many runs make side by "
+      "{} ranks of {} examples each make {} times the examples per second that as many runs make side by "
       "side, where the all-reduce of the gradients alone, as measured, lets expect {:.3g}. {} halves are "
-      "summed "
-      "in {:.3g} times the time of as many bytes of floats by MPI_Allreduce, and in {:.3g} times by our own "
-      "ring.",
-      options.ranks->count(), options.batch, ratio, step / (step + ring.ring(ranks, weights)),
-      options.numbers, slowdown, timings.of("ring") / timings.of("sum of floats")));
+      "summed in {:.3g} times the time of as many bytes of floats by MPI_Allreduce, and in {:.3g} times by "
+      "our own ring.",
+      options.ranks->count(), options.batch, experiments::with_interval(ratio, 1, 3),
+      step / (step + ring.ring(ranks, weights)), options.numbers, slowdown,
+      timings.of("ring") / timings.of("sum of floats")));
 }
 
 void run(experiments::Run& run, const Options& options) {
@@ -230,7 +243,7 @@ void bind(experiments::CommandLine& command_line, Options& options) {
   command_line.add("--batch", options.batch, "examples of a rank", {.minimum = 1, .maximum = 4096});
   command_line.add("--steps", options.steps, "steps of a round",
                    {.minimum = 1, .maximum = 10000, .quick = 2});
-  command_line.add("--rounds", options.rounds, "measurements of which the median counts",
+  command_line.add("--rounds", options.rounds, "measurements, of which medians and means count",
                    {.minimum = 1, .maximum = 1000, .quick = 1});
   command_line.add("--numbers", options.numbers, "halves of an all-reduce",
                    {.minimum = 2, .maximum = 1'000'000'000, .quick = 100'000});
