@@ -4,14 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <optional>
 #include <stdexcept>
 #include <thread>
 
 #include "experiments/frame/claims.h"
-#include "experiments/frame/command_line.h"
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/parallel.h"
 #include "experiments/training/checkpoint.h"
@@ -20,12 +18,6 @@ namespace experiments {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::optional<std::size_t> number_in(std::string_view text) {
-  std::size_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc{} && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
 
 std::string name_of(const Cell& cell) {
   return cell.directory.filename().string();
@@ -150,22 +142,7 @@ std::string waiting_text(const std::vector<const Cell*>& cells, const fs::path& 
 
 }  // namespace
 
-SweepShard parse_shard(const std::string& text) {
-  const std::size_t slash = text.find('/');
-  const auto index = number_in(std::string_view(text).substr(0, slash));
-  const auto count =
-      slash == std::string::npos ? std::nullopt : number_in(std::string_view(text).substr(slash + 1));
-  if (!index || !count)
-    throw UsageError(fmt::format("--shard: '{}' is given; must be such as 2/4, the second of four", text));
-  if (*index < 1 || *index > *count)
-    throw UsageError(
-        *count == 0 ? fmt::format("--shard: '{}' is given; must be of one part or more, such as 2/4", text)
-                    : fmt::format("--shard: '{}' is given; must be from 1/{} to {}/{}", text, *count, *count,
-                                  *count));
-  return {.index = *index, .count = *count};
-}
-
-std::vector<Cell> cells_of(const SweepShard& shard, std::span<const Cell> all) {
+std::vector<Cell> cells_of(const Shard& shard, std::span<const Cell> all) {
   std::vector<Cell> own;
   for (std::size_t i = shard.index - 1; i < all.size(); i += shard.count) own.push_back(all[i]);
   return own;

@@ -7,22 +7,14 @@
 #include <string>
 #include <vector>
 
+#include "experiments/frame/shard.h"
 #include "experiments/training/cells.h"
 #include "experiments/training/sweep.h"
 
 namespace experiments {
 
-/// The cells of one job of several: of every `count` cells one.
-struct SweepShard {
-  std::size_t index = 1;  ///< 1 .. count
-  std::size_t count = 1;
-};
-
-/// "2/4". Throws UsageError for anything else, and an index that is not 1 .. count.
-SweepShard parse_shard(const std::string& text);
-
 /// Cells index, index + count, ... of all, counted from 1.
-std::vector<Cell> cells_of(const SweepShard& shard, std::span<const Cell> all);
+std::vector<Cell> cells_of(const Shard& shard, std::span<const Cell> all);
 
 /// Calls make(cell, require_claim) for every cell, up to `threads` at one time, each with a claim in `directory`
 /// (experiments/frame/claims.h). Those that other jobs work on come last, once they are given up or done; so all are done

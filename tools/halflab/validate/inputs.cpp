@@ -2,7 +2,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <memory>
@@ -12,6 +11,7 @@
 
 #include "experiments/frame/columns.h"
 #include "experiments/frame/parallel.h"
+#include "experiments/frame/shard.h"
 #include "experiments/frame/tensor_files/npy.h"
 #include "experiments/frame/tensor_files/safetensors.h"
 #include "experiments/frame/whole_file.h"
@@ -73,24 +73,6 @@ void bind(experiments::CommandLine& command_line, Options& options) {
       "than 2^32: three operands, two of more than 16 bits)",
       {.minimum = 1});
   command_line.add_seed(options.seed);
-}
-
-struct Shard {
-  std::uint64_t index, of;
-};
-
-Shard shard_of(const std::string& text) {
-  Shard shard{};
-  const char* const end = text.data() + text.size();
-  const auto [slash, error] = std::from_chars(text.data(), end, shard.index);
-  if (error == std::errc{} && slash != end && *slash == '/') {
-    const auto [stop, last_error] = std::from_chars(slash + 1, end, shard.of);
-    if (last_error == std::errc{} && stop == end && shard.index >= 1 && shard.index <= shard.of &&
-        shard.of <= (std::uint64_t{1} << 31))
-      return shard;
-  }
-  throw std::invalid_argument(
-      fmt::format("--shard: '{}' is no part; allowed: i/n with i from 1 to n, such as 3/16", text));
 }
 
 std::vector<std::string> paths_of(const std::string& to, int arity) {
@@ -194,16 +176,16 @@ Written write_operands(const Options& options, experiments::Run& run) {
   require_results(function, *format);
   const files::ElementType* const type = files::type_of_format(format->name);
   const OperandList list(function, format->format, options.count, options.seed);
-  const Shard shard = shard_of(options.shard);
+  const experiments::Shard shard = experiments::parse_shard(options.shard);
   const auto border = [&](std::uint64_t part) {
-    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(list.size()) * part / shard.of);
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(list.size()) * part / shard.count);
   };
   const std::uint64_t first = border(shard.index - 1), count = border(shard.index) - first;
   if (count > most_at_once)
-    throw std::invalid_argument(
-        fmt::format("--shard: {} has {} operands; allowed: at most 2^28, such as --shard {}/{}{}",
-                    options.shard, count, shard.index, shard.of * ((count + most_at_once - 1) / most_at_once),
-                    list.is_complete() ? ", or the boundary-weighted ones of --count 1048576" : ""));
+    throw std::invalid_argument(fmt::format(
+        "--shard: {} has {} operands; allowed: at most 2^28, such as --shard {}/{}{}", options.shard, count,
+        shard.index, shard.count * ((count + most_at_once - 1) / most_at_once),
+        list.is_complete() ? ", or the boundary-weighted ones of --count 1048576" : ""));
   const std::vector<Bytes> bytes =
       fill(list, function.arity, first, count, static_cast<std::size_t>(type->bits / 8), run);
   write(paths, bytes, *type, count);
