@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "experiments/frame/build_information.h"
+#include "experiments/frame/code_identity.h"
 #include "experiments/frame/curve_table.h"
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/parallel.h"
@@ -125,18 +126,14 @@ experiments::RunChoice choice_of(const experiments::Cell& cell, const Options& o
           .keep_in = options.parallel.keeps_files() ? std::optional(cell.directory) : std::nullopt};
 }
 
-std::string program_version() {
-  const experiments::BuildInformation& build = experiments::build_information();
-  return fmt::format("{} {}{}", build.version, build.git_revision, build.git_dirty ? " with changes" : "");
-}
-
 experiments::RunIdentity identity_of(const experiments::Cell& cell, const Network& network,
                                      const Options& options) {
   const experiments::TrainingOptions& training = network.options;
   const experiments::RunChoice choice = choice_of(cell, options, 1);
   const auto limit = [](std::optional<double> value) { return value ? fmt::format("{}", *value) : "none"; };
   experiments::RunIdentity identity{
-      {"halflab", program_version()},
+      {"halflab",
+       fmt::format("{} {}", experiments::build_information().version, experiments::code_identity())},
       {"model", cell.model},
       {"policy", cell.policy},
       {"scaler", cell.scaler},

@@ -9,9 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "experiments/frame/build_information.h"
+#include "experiments/frame/code_identity.h"
 #include "experiments/frame/files.h"
 #include "experiments/frame/whole_file.h"
-#include "sim/tensor/random.h"
 
 namespace experiments::validation {
 namespace {
@@ -184,10 +185,8 @@ void ShardFile::set_gpu(const std::string& name) {
 }
 
 std::string ShardFile::header() const {
-  const BuildInformation& build = build_information();
-  static const std::string identity = code_identity(build, "/proc/self/exe");
-  std::string text =
-      fmt::format("{}\nversion {}\nrevision {}\ngpu {}\n", kind, build.version, identity, gpu_);
+  std::string text = fmt::format("{}\nversion {}\nrevision {}\ngpu {}\n", kind, build_information().version,
+                                 code_identity(), gpu_);
   for (std::size_t row = 0; row < lines_.size(); ++row)
     text += fmt::format("{} {} {}\n", lines_[row].shard_count, finished_[row].size(), lines_[row].row);
   return text + '\n';
@@ -217,16 +216,6 @@ ShardComparison compare(const ShardFile& ours, const ShardFile& theirs) {
   for (std::size_t row = 0; row < ours.lines().size(); ++row)
     add(sum, compare(ours.finished(row), theirs.finished(row), ours.lines()[row].row));
   return sum;
-}
-
-std::string code_identity(const BuildInformation& build, const std::filesystem::path& program) {
-  const std::string revision(build.git_revision);
-  if (!build.git_dirty && revision != "unknown") return revision;
-  const std::optional<std::string> bytes = contents_of(program);
-  if (!bytes)
-    throw std::runtime_error(
-        fmt::format("{}: cannot be read; of modified source this file tells builds apart", program.string()));
-  return fmt::format("{}+{:016x}", revision, sim::fnv1a(*bytes));
 }
 
 void Ledger::enter(std::size_t row, std::uint32_t shard, const ShardResult& result) {

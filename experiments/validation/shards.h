@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "experiments/frame/build_information.h"
 #include "experiments/frame/interrupt.h"
 #include "experiments/frame/stopwatch.h"
 #include "experiments/validation/shard_result.h"
@@ -82,11 +81,6 @@ void add(ShardComparison& sum, const ShardComparison& part);
 
 /// Both are of the same rows.
 ShardComparison compare(const ShardFile& ours, const ShardFile& theirs);
-
-/// Which code shards are of, in one word: the git revision where the source is that revision; where it was modified,
-/// or is no checkout, the revision with the hash of the program's file, "<revision>+<16 hexadecimal digits>", which
-/// copies of the program share and another build does not. Throws std::runtime_error, naming the file, where it cannot be read.
-std::string code_identity(const BuildInformation& build, const std::filesystem::path& program);
 
 /// The shards that all threads of a run write to, and the file that they are saved in; refers to both.
 class Ledger {

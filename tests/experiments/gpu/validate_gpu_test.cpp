@@ -365,31 +365,6 @@ TEST_CASE("validate_gpu: a shard file comes back as it was, and another one is r
   CHECK_THROWS_AS(ShardFile::read(directory / "nowhere", lines, ShardFile::Use::go_on), std::runtime_error);
 }
 
-TEST_CASE("validate_gpu: shards are of a revision, and of one program where the source is no revision") {
-  const TemporaryDirectory directory;
-  const std::string one = directory / "one", copy = directory / "copy", other = directory / "other";
-  std::ofstream(one) << "program";
-  std::ofstream(copy) << "program";
-  std::ofstream(other) << "prograM";
-  experiments::BuildInformation build = experiments::build_information();
-  build.git_revision = "0123456789abcdef";
-  build.git_dirty = false;
-  CHECK(code_identity(build, other) == "0123456789abcdef");
-  for (const auto& [revision, is_dirty] :
-       {std::pair("0123456789abcdef", true), std::pair("unknown", false)}) {
-    build.git_revision = revision;
-    build.git_dirty = is_dirty;
-    const std::string identity = code_identity(build, one);
-    CHECK(identity.starts_with(revision + std::string("+")));
-    CHECK(identity.size() == build.git_revision.size() + 17);
-    CHECK(identity == code_identity(build, copy));
-    CHECK(identity != code_identity(build, other));
-    CHECK_THROWS_WITH_AS(code_identity(build, directory / "none"), doctest::Contains("cannot be read"),
-                         std::runtime_error);
-  }
-  CHECK(!code_identity(build, "/proc/self/exe").empty());
-}
-
 TEST_CASE("validate_gpu: shards of two machines are compared where both have them") {
   const std::vector<ShardFile::Line> lines{{"one", 20}, {"two", 20}};
   ShardFile ours(lines), theirs(lines);
