@@ -23,8 +23,7 @@ void reject_contradictions(const DataParallelOptions& options) {
   if (options.mpi && !options.processes)
     throw UsageError(
         "--mpi: is in a configuration file; must be on the command line, before anything is read");
-  if (options.processes && options.ranks != 1 &&
-      static_cast<std::size_t>(options.ranks) != options.processes->count())
+  if (options.processes && static_cast<std::size_t>(options.ranks) != options.processes->count())
     throw UsageError(
         fmt::format("--ranks: {} are given, and {} processes were started; must be as many, or left out",
                     options.ranks, options.processes->count()));
@@ -69,6 +68,11 @@ std::string size_text(std::size_t numbers, std::size_t ranks) {
 }
 
 }  // namespace
+
+void DataParallelOptions::compute_on(Ranks* started) {
+  processes = started;
+  if (processes) ranks = static_cast<int>(processes->count());
+}
 
 void DataParallelOptions::bind(CommandLine& command_line) {
   command_line.add("--ranks", ranks,
@@ -116,7 +120,7 @@ sim::DataParallel DataParallelOptions::choice() const {
   sim::AllReduce how = from_option("--allreduce", [&] { return sim::make_all_reduce(allreduce); });
   reject_without_effect(*this);
   if (how.algorithm == sim::AllReduceAlgorithm::mpi) how.revealed = &revealed;
-  return {.ranks = processes ? processes->count() : static_cast<std::size_t>(ranks),
+  return {.ranks = static_cast<std::size_t>(ranks),
           .all_reduce = how,
           .looks_before_exchange = found_inf == "before",
           .sync_batch_norm = sync_batch_norm};

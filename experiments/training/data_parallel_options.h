@@ -26,6 +26,9 @@ struct DataParallelOptions {
   Ranks* processes = nullptr;  ///< that compute the ranks; null: this one alone
   sim::RevealedOrders revealed = {};
 
+  /// As many ranks as there are of these processes, if there are any; before bind().
+  void compute_on(Ranks* started);
+
   /// Adds --ranks, --allreduce, --found-inf and --sync-batch-norm.
   void bind(CommandLine& command_line);
 

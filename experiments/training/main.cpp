@@ -382,7 +382,7 @@ int main(int argc, char** argv) {
           [&] { return options.shard.empty() && !options.cells && options.parallel.keeps_files(); }};
   return experiments::run_on_ranks("training", argc, argv,
                                    [&](auto* processes, experiments::Streams streams) {
-                                     options.parallel.processes = processes;
+                                     options.parallel.compute_on(processes);
                                      return experiments::run(argc, argv, experiment, streams);
                                    });
 }

@@ -44,8 +44,11 @@ Outcome train(const Library& library, int ranks, const std::string& arguments, c
   return launch(library, processes(ranks, mpi::training, with_mpi(arguments, out)));
 }
 
+nlohmann::json manifest_of(const fs::path& out, const std::string& part) {
+  return training::json_of(out / "manifest.json").at(part);
+}
 nlohmann::json settings_of(const fs::path& out) {
-  return training::json_of(out / "manifest.json").at("settings");
+  return manifest_of(out, "settings");
 }
 
 void check_virtual(const Library& library, int ranks, const std::string& arguments) {
@@ -68,6 +71,7 @@ void check_virtual(const Library& library, int ranks, const std::string& argumen
   CHECK(settings.at("mpi.vendor") == (library.name == "mpich" ? "MPICH" : "Open MPI"));
   CHECK(contains(settings.at("mpi.version"), settings.at("mpi.vendor")));
   CHECK(settings.at("mpi.ranks") == ranks);
+  CHECK(manifest_of(real, "options").at("ranks") == ranks);
   CHECK(contains(settings.at("mpi.hosts"), " " + std::to_string(ranks)));
 }
 
@@ -135,6 +139,7 @@ void check_bad_input(const Library& library) {
       [&] { check_end(alone(2, "--bach 2"), 2, "unknown option --bach"); },
       [&] { check_end(alone(2, "--sweep"), 2, "--mpi: is given with --sweep"); },
       [&] { check_end(alone(2, "--ranks 3"), 2, "--ranks: 3 are given, and 2 processes were started"); },
+      [&] { check_end(alone(2, "--ranks 1"), 2, "--ranks: 1 are given, and 2 processes were started"); },
       [&] {
         const Outcome outcome = unlike("--batch 12", "--batch 24");
         check_end(outcome, 2, "rank 1 on");
