@@ -12,7 +12,7 @@ namespace {
 
 using mpi::Library;
 
-const std::string grid = HALFLAB_BINARY_DIRECTORY "/all_reduce_grid";
+const std::string grid = HALFLAB_ALL_REDUCE_GRID;
 
 /// The table goes to the test's output.
 void check_grid(const Library& library, int ranks, const std::string& arguments, int limit,

@@ -31,6 +31,8 @@ endforeach()
 
 add_executable(all_reduce_grid ${CMAKE_CURRENT_LIST_DIR}/all_reduce_grid.cpp)
 target_link_libraries(all_reduce_grid PRIVATE halflab_experiments)
+set_target_properties(all_reduce_grid PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests/bin)
+file(CREATE_LINK ${PROJECT_BINARY_DIR}/lib ${PROJECT_BINARY_DIR}/tests/lib SYMBOLIC)  # where it looks for the modules
 add_dependencies(all_reduce_grid halflab_mpi_openmpi halflab_mpi_mpich)
 
 function(mpi_test name label)
@@ -38,6 +40,7 @@ function(mpi_test name label)
   halflab_test(${name} ${ARGN} LABEL ${label} LIBRARIES nlohmann_json::nlohmann_json)
   target_compile_definitions(${name} PRIVATE HALFLAB_MPI_LIBRARIES="${names}"
     HALFLAB_BINARY_DIRECTORY="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}"
+    HALFLAB_ALL_REDUCE_GRID="$<TARGET_FILE:all_reduce_grid>"
     HALFLAB_PLANTED_MODULES="${PROJECT_BINARY_DIR}/tests/planted_mpi"
     HALFLAB_CUTTING_MODULES="${PROJECT_BINARY_DIR}/tests/cutting_mpi"
     HALFLAB_UNAVAILABLE_MODULES="${PROJECT_BINARY_DIR}/tests/unavailable_mpi")
