@@ -233,8 +233,8 @@ class Packages(unittest.TestCase):
 
     def test_conan_exports_what_is_installed(self):
         recipe = text_of("packaging/conan/conanfile.py")
-        for lists in ("fp16/install.cmake", "tools/halflab/CMakeLists.txt"):
-            installed = re.findall(r"install\(FILES \$\{PROJECT_SOURCE_DIR\}/([\w.]+)", text_of(lists))
+        for lists in ("fp16/install.cmake", "tools/halflab/pages.cmake"):
+            installed = re.findall(r"install(?:\(FILES \$\{PROJECT_SOURCE_DIR\}/|_page\()([\w.]+)", text_of(lists))
             self.assertNotEqual(installed, [])
             for file in installed:
                 self.assertIn(f'"{file}"', recipe)
