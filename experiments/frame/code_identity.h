@@ -12,7 +12,7 @@ namespace experiments {
 /// share and another build does not. Throws std::runtime_error, naming the file, where it cannot be read.
 std::string code_identity(const BuildInformation& build, const std::filesystem::path& program);
 
-/// Of the running program.
+/// The running program's.
 const std::string& code_identity();
 
 }  // namespace experiments

@@ -26,7 +26,7 @@ struct DataParallelOptions {
   Ranks* processes = nullptr;  ///< that compute the ranks; null: this one alone
   sim::RevealedOrders revealed = {};
 
-  /// As many ranks as there are of these processes, if there are any; before bind().
+  /// Each of the processes, if there are any, computes one rank: so many are the default of --ranks. To be called before bind().
   void compute_on(Ranks* started);
 
   /// Adds --ranks, --allreduce, --found-inf and --sync-batch-norm.
