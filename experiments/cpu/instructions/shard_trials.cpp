@@ -3,20 +3,33 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <map>
 #include <utility>
 
 namespace experiments::validate_cpu {
 namespace {
 
-void store(std::byte* place, std::size_t bytes, std::uint64_t code) {
-  std::memcpy(place, &code, bytes);  // every processor here is little-endian
+/// Every processor here is little-endian.
+template <class Code>
+void store_as(std::byte* place, std::uint64_t value) {
+  const auto code = static_cast<Code>(value);
+  std::memcpy(place, &code, sizeof code);
+}
+template <class Code>
+std::uint64_t load_as(const std::byte* place) {
+  Code code;
+  std::memcpy(&code, place, sizeof code);
+  return code;
 }
 
+// Of as many bytes as stored_bytes() gives: a copy of a size that the compiler knows takes no call.
+void store(std::byte* place, std::size_t bytes, std::uint64_t code) {
+  if (bytes == 2) return store_as<std::uint16_t>(place, code);
+  if (bytes == 4) return store_as<std::uint32_t>(place, code);
+  store_as<std::uint64_t>(place, code);
+}
 std::uint64_t load(const std::byte* place, std::size_t bytes) {
-  std::uint64_t code = 0;
-  std::memcpy(&code, place, bytes);
-  return code;
+  if (bytes == 2) return load_as<std::uint16_t>(place);
+  return bytes == 4 ? load_as<std::uint32_t>(place) : load_as<std::uint64_t>(place);
 }
 
 bool have_same_answers(const Instruction& a, const Instruction& b) {
@@ -86,11 +99,17 @@ std::vector<SharedShard> shared_shards(const std::vector<WantedShards>& rows) {
   }
   std::vector<SharedShard> shared;
   for (const std::vector<std::size_t>& group : groups) {
-    std::map<std::uint32_t, std::vector<std::size_t>> by_shard;
+    std::vector<std::pair<std::uint32_t, std::size_t>> by_shard;
     for (const std::size_t row : group) {
-      for (const std::uint32_t shard : rows[row].shards) by_shard[shard].push_back(row);
+      for (const std::uint32_t shard : rows[row].shards) by_shard.emplace_back(shard, row);
     }
-    for (auto& [shard, members] : by_shard) shared.push_back({.shard = shard, .rows = std::move(members)});
+    std::ranges::sort(by_shard);
+    const std::size_t earlier = shared.size();
+    for (const auto& [shard, row] : by_shard) {
+      if (shared.size() == earlier || shared.back().shard != shard)
+        shared.push_back({.shard = shard, .rows = {}});
+      shared.back().rows.push_back(row);
+    }
   }
   return shared;
 }
