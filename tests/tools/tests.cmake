@@ -23,7 +23,7 @@ if(NOT CMAKE_CROSSCOMPILING)
   set_property(TEST "halflab: selftest with trainings and the demo" PROPERTY TIMEOUT 60)
 endif()
 if(HALFLAB_PYTHON)
-  foreach(part checks documentation errors floating_environment formats functions histogram networks numpy2 operations random_calls records report scalers sums tensors)
+  foreach(part checks documentation errors floating_environment formats functions histogram networks numpy2 operations random_calls records report report_arrays report_skips scalers sums tensors)
     add_test(NAME python:${part} COMMAND ${CMAKE_COMMAND} -E env
       "PYTHONPATH=${PROJECT_BINARY_DIR}/python" "HALFLAB_BIN_DIR=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}" PYTHONDONTWRITEBYTECODE=1
       ${Python_EXECUTABLE} ${CMAKE_CURRENT_LIST_DIR}/python/${part}_test.py)
