@@ -6,14 +6,8 @@
 
 #include <CLI/Version.hpp>
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <string>
-#include <utility>
-
-#include "experiments/frame/code_identity.h"
-#include "tests/temporary_directory.h"
 
 namespace {
 
@@ -55,29 +49,4 @@ TEST_CASE("the revision is a full hash or says that there is none") {
                          return ('0' <= c && c <= '9') || ('a' <= c && c <= 'f');
                        });
   CHECK((is_hash || (revision == "unknown" && !experiments::build_information().git_dirty)));
-}
-
-TEST_CASE("the code is of a revision, and of one program where the source is no revision") {
-  const test::TemporaryDirectory directory;
-  const std::string one = directory / "one", copy = directory / "copy", other = directory / "other";
-  std::ofstream(one) << "program";
-  std::ofstream(copy) << "program";
-  std::ofstream(other) << "prograM";
-  experiments::BuildInformation build = experiments::build_information();
-  build.git_revision = "0123456789abcdef";
-  build.git_dirty = false;
-  CHECK(experiments::code_identity(build, other) == "0123456789abcdef");
-  for (const auto& [revision, is_dirty] :
-       {std::pair("0123456789abcdef", true), std::pair("unknown", false)}) {
-    build.git_revision = revision;
-    build.git_dirty = is_dirty;
-    const std::string identity = experiments::code_identity(build, one);
-    CHECK(identity.starts_with(revision + std::string("+")));
-    CHECK(identity.size() == build.git_revision.size() + 9);
-    CHECK(identity == experiments::code_identity(build, copy));
-    CHECK(identity != experiments::code_identity(build, other));
-    CHECK_THROWS_WITH_AS(experiments::code_identity(build, directory / "none"),
-                         doctest::Contains("cannot be read"), std::runtime_error);
-  }
-  CHECK(experiments::code_identity().starts_with(experiments::build_information().git_revision));
 }

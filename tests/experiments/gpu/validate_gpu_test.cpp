@@ -11,7 +11,6 @@
 #include <utility>
 #include <vector>
 
-#include "experiments/frame/build_information.h"
 #include "experiments/gpu/validate_gpu/findings.h"
 #include "experiments/gpu/validate_gpu/operations.h"
 #include "experiments/gpu/validate_gpu/rows.h"
