@@ -11,6 +11,8 @@
 namespace experiments {
 namespace {
 
+constexpr std::size_t most_parts = std::size_t{1} << 31;
+
 std::optional<std::size_t> number_in(std::string_view text) {
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -26,6 +28,8 @@ Shard parse_shard(const std::string& text) {
       slash == std::string::npos ? std::nullopt : number_in(std::string_view(text).substr(slash + 1));
   if (!index || !count)
     throw UsageError(fmt::format("--shard: '{}' is given; must be such as 2/4, the second of four", text));
+  if (*count > most_parts)
+    throw UsageError(fmt::format("--shard: '{}' is given; must be of at most {} parts", text, most_parts));
   if (*count == 0)
     throw UsageError(fmt::format("--shard: '{}' is given; must be of one part or more, such as 2/4", text));
   if (*index < 1 || *index > *count)

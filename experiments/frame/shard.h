@@ -12,7 +12,7 @@ struct Shard {
   std::size_t count = 1;
 };
 
-/// "2/4" as `--shard` is given. Throws UsageError for anything else, and for an index that is not 1 .. count.
+/// "2/4" as `--shard` is given. Throws UsageError for anything else, for an index that is not 1 .. count and a count above 2^31.
 Shard parse_shard(const std::string& text);
 
 }  // namespace experiments

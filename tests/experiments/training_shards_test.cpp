@@ -350,6 +350,7 @@ TEST_CASE("shards: bad usage is one line and exit code 2") {
       {sweep + "--shard 1/0", "--shard: '1/0' is given"},
       {sweep + "--shard 2", "must be such as 2/4"},
       {sweep + "--shard 1/2x", "must be such as 2/4"},
+      {sweep + "--shard 2/18446744073709551615", "must be of at most 2147483648 parts"},
       {sweep + "--shard 1/2 --merge x", "must be one of them"},
       {sweep + "--merge", "no folder is given"},
       {sweep + "--merge /no/such/folder", "'/no/such/folder' holds no cells"},
