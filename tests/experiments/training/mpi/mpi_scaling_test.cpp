@@ -20,6 +20,16 @@ double ring_seconds(const nlohmann::json& found, double ranks) {
   return 2 * (ranks - 1) * a + (ranks - 1) / ranks * n * (4 * b + c);
 }
 
+/// The verdict of a short run by two ranks, whose results are then in `out`.
+std::string measured(const mpi::Library& library, const std::string& options,
+                     const std::filesystem::path& out) {
+  const mpi::Outcome outcome =
+      mpi::launch(library, mpi::processes(2, program, "--mpi --quick " + options + " --out " + out.string()));
+  INFO(outcome.output);
+  REQUIRE(outcome.exit_code == 0);
+  return outcome.output;
+}
+
 }  // namespace
 
 TEST_CASE("mpi scaling: ranks measure each part, and predictions follow from the parts") {
@@ -27,12 +37,8 @@ TEST_CASE("mpi scaling: ranks measure each part, and predictions follow from the
     INFO(library.name);
     const test::TemporaryDirectory directory;
     const std::filesystem::path out = directory / "out";
-    const mpi::Outcome outcome = mpi::launch(
-        library,
-        mpi::processes(2, program, "--mpi --quick --model mlp:hidden1=32:hidden2=16 --out " + out.string()));
-    INFO(outcome.output);
-    REQUIRE(outcome.exit_code == 0);
-    CHECK(outcome.output.starts_with("2 ranks of 8 examples each make "));
+    const std::string verdict = measured(library, "--model mlp:hidden1=32:hidden2=16", out);
+    CHECK(verdict.starts_with("2 ranks of 8 examples each make "));
     const nlohmann::json found = training::json_of(out / "summary.json");
     for (const auto& [name, value] : found.items()) {
       INFO(name, " ", value.dump());
@@ -47,6 +53,19 @@ TEST_CASE("mpi scaling: ranks measure each part, and predictions follow from the
             doctest::Approx(step / (step + ring_seconds(found, ranks))));
     }
     CHECK(training::json_of(out / "manifest.json").at("settings").at("mpi.hosts") != "");
+  }
+}
+
+TEST_CASE("mpi scaling: of several rounds the examples per second have an interval") {
+  for (const mpi::Library& library : mpi::libraries()) {
+    INFO(library.name);
+    const test::TemporaryDirectory directory;
+    const std::filesystem::path out = directory / "out";
+    const std::string verdict = measured(library, "--rounds 3 --model mlp:hidden1=16", out);
+    const nlohmann::json found = training::json_of(out / "summary.json");
+    CHECK(found.at("ratio.examples_lower") < found.at("ratio.examples"));
+    CHECK(found.at("ratio.examples") < found.at("ratio.examples_upper"));
+    CHECK(test::contains(verdict, " ± "));
   }
 }
 
