@@ -110,7 +110,7 @@ void encode_for_wire(AllReducePrecision precision, std::span<const float> values
                      std::span<std::uint16_t> codes, fp16::RoundingCounts* counts = nullptr);
 void decode_from_wire(AllReducePrecision precision, std::span<const std::uint16_t> codes,
                       std::span<float> values);
-/// The codes of sums of two that are sent, each rounded to nearest even; `sum` may be one of the two.
+/// The codes of sums of two that are sent, but in fp32, each rounded to nearest even; `sum` may be one of the two.
 void add_on_wire(AllReducePrecision precision, std::span<const std::uint16_t> first,
                  std::span<const std::uint16_t> second, std::span<std::uint16_t> sum);
 

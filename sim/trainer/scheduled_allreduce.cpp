@@ -125,7 +125,8 @@ class Schedule {
         add_codes(terms.size(), part_of, sum);
     });
   }
-  /// Each sum is rounded: of two terms it is the one that is rounded where it is sent.
+  /// Rounds each sum. Of two terms the only sum is rounded in any precision, as it is sent (all_reduce_mean); a term that is alone
+  /// stays where it is.
   template <class PartOf>
   void add_codes(std::size_t terms, PartOf part_of, std::span<Code> sum) {
     std::array<Code, block_size> block;
