@@ -61,7 +61,7 @@ gpu_find_cublas() {
 for path in sys.path: print(*glob.glob(path + "/nvidia/*/lib"), sep="\n")' 2>/dev/null || true)
   for place in "${places[@]}"; do
     if compgen -G "$place/libcublas.so*" >/dev/null; then
-      export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$place
+      export LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$(realpath "$place")
       return
     fi
   done
@@ -70,7 +70,8 @@ for path in sys.path: print(*glob.glob(path + "/nvidia/*/lib"), sep="\n")' 2>/de
 # Whether there is a cuBLAS, which is no part of a driver; why not is left as the log of the program that needs it.
 gpu_has_cublas() {  # NAME
   local said code=0
-  said=$(timeout --foreground --kill-after=$gpu_kill_after $gpu_cublas_limit "$gpu_programs/gpu_status" --cublas 2>&1 </dev/null) ||
+  said=$(cd "$gpu_work" &&
+    timeout --foreground --kill-after=$gpu_kill_after $gpu_cublas_limit "$gpu_programs/gpu_status" --cublas 2>&1 </dev/null) ||
     code=$?
   [ $code -eq 1 ] || return 0
   said=${said##*$'\n'}
@@ -80,9 +81,10 @@ gpu_has_cublas() {  # NAME
   return 1
 }
 
+# Runs in $gpu_work, so that --out is a bare name and the results have no path of this machine.
 gpu_limited() {  # LIMIT_S NAME ARGUMENTS...
-  timeout --foreground --signal=INT --kill-after=$gpu_kill_after "$1" "$gpu_programs/$2" "${@:3}" \
-    >>"$gpu_work/$2.log" 2>&1 </dev/null
+  (cd "$gpu_work" && exec timeout --foreground --signal=INT --kill-after=$gpu_kill_after "$1" "$gpu_programs/$2" "${@:3}" \
+    >>"$2.log" 2>&1 </dev/null)
 }
 
 # Why a program did not end well: what it says of itself, or its last words.
@@ -117,7 +119,7 @@ gpu_pass_over() {  # NAME
 # Runs a program within its limit and puts what it left into the record, so that a later failure loses nothing.
 gpu_run() {  # NAME LIMIT_S BUDGET_S ARGUMENTS...
   local name=$1 limit=$2 budget=$3 arguments=("${@:4}") given=() code=0 start=$SECONDS
-  [ "$name" = gpu_tests ] || arguments+=(--out "$gpu_work/$name")
+  [ "$name" = gpu_tests ] || arguments+=(--out "$name")
   [ "$budget" -eq 0 ] || given=(--budget "$budget")
   printf 'lab: %s ... ' "$name"
   gpu_limited "$limit" "$name" "${arguments[@]}" "${given[@]}" || code=$?

@@ -87,8 +87,10 @@ TEST_CASE("lab gpu: what runs becomes one record, and what fails is named with w
                            "gpu_throughput: a check failed.", "explain_gemm: done."})
     CHECK_MESSAGE(contains(verdict, line), line);
   CHECK(test::contents_of(checkout.out).size() <= 8);
-  checkout.program("gpu_throughput", "echo right\n");
+  checkout.program("gpu_throughput", "echo \"right, in $out\"\n");
   CHECK(checkout.lab().exit_code == 0);
+  CHECK(contains(content_of(checkout.out / "verdict.txt"),
+                 "right, in gpu_throughput\n"));  // no place of the machine
 }
 
 TEST_CASE("lab gpu: the programs find cuBLAS where CUDA or a Python package has it") {
