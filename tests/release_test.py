@@ -238,6 +238,8 @@ class Packages(unittest.TestCase):
             self.assertNotEqual(installed, [])
             for file in installed:
                 self.assertIn(f'"{file}"', recipe)
+        figures = re.search(r"file\(GLOB figures .*/(experiments/\S+)\)", text_of("tools/halflab/pages.cmake"))[1]
+        self.assertIn(f'"{figures}"', recipe)
 
     def test_recipes_in_python_are_python(self):
         for recipe in (CHECKOUT / "packaging").glob("**/*.py"):

@@ -38,6 +38,7 @@ class HalflabConan(ConanFile):
         files = ("CMakeLists.txt", "LICENSE", "CITATION.cff", "README.md")
         for pattern in (*files, "cmake/*", "fp16/*", "sim/*", "experiments/*", "tools/halflab/*", "docs/*"):
             copy(self, pattern, self._checkout, self.export_sources_folder, excludes="experiments/records/claims/*")
+        copy(self, "experiments/records/claims/*/*.svg", self._checkout, self.export_sources_folder)  # that pages show
 
     def requirements(self):
         if self.options.programs:
