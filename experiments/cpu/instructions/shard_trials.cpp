@@ -21,7 +21,7 @@ std::uint64_t load_as(const std::byte* place) {
   return code;
 }
 
-// Of as many bytes as stored_bytes() gives: a copy of a size that the compiler knows takes no call.
+// A code takes as many bytes as stored_bytes() gives; a copy of a size that the compiler knows takes no call.
 void store(std::byte* place, std::size_t bytes, std::uint64_t code) {
   if (bytes == 2) return store_as<std::uint16_t>(place, code);
   if (bytes == 4) return store_as<std::uint32_t>(place, code);
